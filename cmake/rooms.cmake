@@ -1,0 +1,20 @@
+# One static library a room. hindsight_room(jit/wasm SOURCES a.cc b.cc DEPENDS other_rooms_or_libs)
+# makes target hindsight_jit_wasm. Rooms are position independent: they end up in libhindsight.so.
+add_library(hindsight_options INTERFACE)
+target_include_directories(hindsight_options INTERFACE ${PROJECT_SOURCE_DIR})
+# Frame pointers are part of the design: trap backtraces and quiescence scans walk through library frames.
+target_compile_options(hindsight_options INTERFACE -fno-omit-frame-pointer
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>
+  $<$<AND:$<BOOL:${HINDSIGHT_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
+if(HINDSIGHT_SANITIZE)
+  target_compile_options(hindsight_options INTERFACE -fsanitize=${HINDSIGHT_SANITIZE} -fno-sanitize-recover=undefined -g)
+  target_link_options(hindsight_options INTERFACE -fsanitize=${HINDSIGHT_SANITIZE})
+  target_compile_definitions(hindsight_options INTERFACE HINDSIGHT_SANITIZED=1)
+endif()
+
+function(hindsight_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS" ${ARGN})
+  string(REPLACE "/" "_" target "hindsight_${name}")
+  add_library(${target} STATIC ${ROOM_SOURCES})
+  target_link_libraries(${target} PUBLIC hindsight_options ${ROOM_DEPENDS})
+endfunction()

@@ -1,0 +1,60 @@
+// InstrReader: walks the instructions of a *validated* function body. Both tiers read code through it, so that
+// immediates are decoded in one place. It does not check: the validator did.
+#pragma once
+
+#include <cstdint>
+
+#include "base/ids.h"
+#include "jit/wasm/module.h"
+#include "jit/wasm/opcodes.h"
+
+namespace hindsight::wasm {
+
+// The type of a block, loop or if. A short form has at most one result and no parameters.
+struct BlockType {
+  const FuncType* func_type = nullptr;       // type index form
+  std::optional<ValType> single_result;      // short form
+  uint32_t param_count() const { return func_type ? static_cast<uint32_t>(func_type->params.size()) : 0; }
+  uint32_t result_count() const {
+    return func_type ? static_cast<uint32_t>(func_type->results.size()) : (single_result ? 1 : 0);
+  }
+  ValType param(uint32_t i) const { return func_type->params[i]; }
+  ValType result(uint32_t i) const { return func_type ? func_type->results[i] : *single_result; }
+};
+
+struct Instr {
+  Opcode opcode = Opcode::kNop;
+  WasmOffset offset;       // of the opcode's first byte
+  BlockType block;         // kBlock
+  uint32_t index = 0;      // label depth, local, global, function, table, type (kIndirect), data, element; copy: destination
+  uint32_t index2 = 0;     // table of kIndirect and kTableInit; copy: source
+  uint32_t align_log2 = 0; // kMemArg
+  uint64_t bits = 0;       // constants (i32 zero-extended bit pattern, i64, f32 bits, f64 bits); kMemArg: the offset
+  ValType ref_type = ValType::kFuncRef;  // kRefType
+  uint32_t target_count = 0;             // kBrTable: labels without the default; read with InstrReader::br_table
+};
+
+class InstrReader {
+ public:
+  InstrReader(const Module& module, const FunctionBody& body);
+
+  bool at_end() const { return pos_ >= end_; }
+  WasmOffset position() const { return WasmOffset(static_cast<uint32_t>(pos_ - start_)); }
+  // Continue at another instruction of the same body (used for on-stack-replacement entries).
+  void seek(WasmOffset offset) { pos_ = start_ + offset.value; }
+
+  // Decodes the instruction at the current position into `instr` and moves behind it.
+  void next(Instr& instr);
+
+  // The targets of the br_table that next() just returned: target_count labels, then the default.
+  const std::vector<uint32_t>& br_table() const { return br_targets_; }
+
+ private:
+  const Module& module_;
+  const uint8_t* start_;
+  const uint8_t* pos_;
+  const uint8_t* end_;
+  std::vector<uint32_t> br_targets_;
+};
+
+}  // namespace hindsight::wasm

@@ -1,0 +1,139 @@
+// Module: one decoded and validated WebAssembly module, immutable after decode_module() and shared by all
+// instances and all compilers. It owns a copy of its bytes; everything else refers into them by WasmOffset.
+//
+// Invariant: a Module exists only if the whole binary was valid. Both tiers therefore trust every index, type
+// and nesting in it, and never re-check. The decoder is the sandbox's wall.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "jit/wasm/types.h"
+
+namespace hindsight::wasm {
+
+// A constant initializer. `bits` holds the value's bit pattern for the four kinds of numbers.
+struct ConstExpr {
+  enum class Kind : uint8_t { kI32, kI64, kF32, kF64, kGlobalGet, kRefNull, kRefFunc };
+  Kind kind = Kind::kI32;
+  uint64_t bits = 0;
+  uint32_t index = 0;  // of the global or function
+};
+
+struct Import {
+  std::string module;
+  std::string name;
+  ExternKind kind = ExternKind::kFunc;
+  TypeIndex func_type;     // kFunc
+  TableType table;         // kTable
+  MemoryType memory;       // kMemory
+  GlobalType global;       // kGlobal
+  WasmOffset offset;
+};
+
+struct Export {
+  std::string name;
+  ExternKind kind = ExternKind::kFunc;
+  uint32_t index = 0;  // in the index space of its kind
+};
+
+struct Global {  // of the global index space; imported ones first
+  GlobalType type;
+  bool imported = false;
+  ConstExpr init;  // unless imported
+};
+
+struct ElementSegment {
+  enum class Mode : uint8_t { kActive, kPassive, kDeclared };
+  Mode mode = Mode::kActive;
+  ValType type = ValType::kFuncRef;
+  uint32_t table = 0;
+  ConstExpr offset;               // kActive
+  std::vector<ConstExpr> items;   // kRefFunc, kRefNull or kGlobalGet
+};
+
+struct DataSegment {
+  bool active = true;
+  uint32_t memory = 0;
+  ConstExpr offset;               // active
+  WasmOffset begin;               // bytes [begin, begin + size) of the module
+  uint32_t size = 0;
+};
+
+// One `loop` of a function, in byte order (its place in FunctionBody::loops is its LoopIndex).
+struct LoopInfo {
+  WasmOffset offset;           // of the `loop` opcode
+  uint32_t stack_height = 0;   // operand-stack values below the loop's parameters
+  uint32_t param_count = 0;    // loop parameters (multi-value); they are on the stack above stack_height
+  uint32_t depth = 0;          // 0 = outermost loop
+  std::optional<LoopIndex> parent;
+  bool reachable = true;       // false: in dead code; compilers skip it
+};
+
+struct FunctionBody {
+  WasmOffset begin;                // first instruction (behind the local declarations)
+  WasmOffset end;                  // one behind the final `end`
+  std::vector<ValType> locals;     // parameters first, then declared locals
+  uint32_t max_stack = 0;          // highest operand-stack height, in values
+  uint32_t max_control_depth = 0;  // nesting of blocks
+  std::vector<LoopInfo> loops;
+  bool has_calls = false;          // any call, call_indirect or bulk/table operation
+  bool has_memory_access = false;
+};
+
+class Module {
+ public:
+  std::string name;                       // from the file or the name section; for messages
+  std::vector<uint8_t> bytes;
+  std::array<uint8_t, 32> content_hash{}; // of `bytes` (see decode_module for the function): keys profiles
+
+  std::vector<FuncType> types;
+  std::vector<Import> imports;
+  std::vector<TypeIndex> functions;       // function index space, imported ones first
+  uint32_t imported_functions = 0;
+  std::vector<TableType> tables;          // index spaces, imported ones first
+  uint32_t imported_tables = 0;
+  std::vector<MemoryType> memories;
+  uint32_t imported_memories = 0;
+  std::vector<Global> globals;
+  uint32_t imported_globals = 0;
+  std::vector<Export> exports;
+  std::optional<FuncIndex> start;
+  std::vector<ElementSegment> elements;
+  std::vector<DataSegment> data;
+  std::vector<FunctionBody> bodies;       // [i] is function imported_functions + i
+  std::vector<bool> declared_function_refs;  // functions that ref.func may name
+
+  const FuncType& type_of(FuncIndex f) const { return types[functions[f.value].value]; }
+  bool is_imported(FuncIndex f) const { return f.value < imported_functions; }
+  const FunctionBody& body(FuncIndex f) const { return bodies[f.value - imported_functions]; }
+  uint32_t function_count() const { return static_cast<uint32_t>(functions.size()); }
+  const Export* find_export(std::string_view export_name) const;
+
+  // From the name section, else the export name, else "func[12]". Never empty.
+  std::string function_name(FuncIndex f) const;
+  // The function whose body holds `offset`, if any. O(log n).
+  std::optional<FuncIndex> function_at(WasmOffset offset) const;
+
+  std::vector<std::pair<uint32_t, std::string>> function_names;  // sorted by index; from the name section
+};
+
+// Decodes and validates in one streaming pass, linear in the size. `name` is used in messages only.
+// Errors: kBadModule or kUnsupported (feature named), always with the byte offset.
+Result<std::shared_ptr<const Module>> decode_module(std::span<const uint8_t> bytes, std::string name);
+
+// Text format -> binary, through wabt in a child process, so that an abort of its parser is an error here.
+Result<std::vector<uint8_t>> assemble_text(std::string_view text, std::string_view name);
+
+// True if `bytes` start with the binary magic number.
+bool is_binary_module(std::span<const uint8_t> bytes);
+
+}  // namespace hindsight::wasm

@@ -1,0 +1,58 @@
+// Value, function, memory and table types of WebAssembly, as the rest of the project names them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hindsight::wasm {
+
+// Byte values are those of the binary format.
+enum class ValType : uint8_t {
+  kI32 = 0x7f,
+  kI64 = 0x7e,
+  kF32 = 0x7d,
+  kF64 = 0x7c,
+  kV128 = 0x7b,  // reserved: modules using it are refused for now
+  kFuncRef = 0x70,
+  kExternRef = 0x6f,
+};
+
+const char* to_string(ValType type);
+constexpr bool is_reference(ValType t) { return t == ValType::kFuncRef || t == ValType::kExternRef; }
+constexpr bool is_float(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
+
+struct FuncType {
+  std::vector<ValType> params;
+  std::vector<ValType> results;
+  friend bool operator==(const FuncType&, const FuncType&) = default;
+};
+std::string to_string(const FuncType& type);  // "(i32, i64) -> (f32)"
+
+struct Limits {
+  uint32_t min = 0;
+  std::optional<uint32_t> max;
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+inline constexpr uint64_t kPageBytes = 65536;
+inline constexpr uint32_t kMaxPages = 65536;  // 4 GiB
+
+struct MemoryType {
+  Limits limits;  // in pages
+};
+struct TableType {
+  ValType element = ValType::kFuncRef;
+  Limits limits;  // in elements
+};
+struct GlobalType {
+  ValType type = ValType::kI32;
+  bool mutable_ = false;
+  friend bool operator==(const GlobalType&, const GlobalType&) = default;
+};
+
+enum class ExternKind : uint8_t { kFunc = 0, kTable = 1, kMemory = 2, kGlobal = 3 };
+const char* to_string(ExternKind kind);
+
+}  // namespace hindsight::wasm
