@@ -1,5 +1,5 @@
-// InstrReader: walks the instructions of a *validated* function body. Both tiers read code through it, so that
-// immediates are decoded in one place. It does not check: the validator did.
+// InstrReader: walks the instructions of a *validated* function body. Both tiers read code through it, so
+// that immediates are decoded in one place. It does not check: the validator did.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace hindsight::wasm {
 
 // The type of a block, loop or if. A short form has at most one result and no parameters.
 struct BlockType {
-  const FuncType* func_type = nullptr;       // type index form
-  std::optional<ValType> single_result;      // short form
+  const FuncType* func_type = nullptr;   // type index form
+  std::optional<ValType> single_result;  // short form
   uint32_t param_count() const { return func_type ? static_cast<uint32_t>(func_type->params.size()) : 0; }
   uint32_t result_count() const {
     return func_type ? static_cast<uint32_t>(func_type->results.size()) : (single_result ? 1 : 0);
@@ -24,14 +24,16 @@ struct BlockType {
 
 struct Instr {
   Opcode opcode = Opcode::kNop;
-  WasmOffset offset;       // of the opcode's first byte
-  BlockType block;         // kBlock
-  uint32_t index = 0;      // label depth, local, global, function, table, type (kIndirect), data, element; copy: destination
-  uint32_t index2 = 0;     // table of kIndirect and kTableInit; copy: source
-  uint32_t align_log2 = 0; // kMemArg
-  uint64_t bits = 0;       // constants (i32 zero-extended bit pattern, i64, f32 bits, f64 bits); kMemArg: the offset
+  WasmOffset offset;  // of the opcode's first byte
+  BlockType block;    // kBlock
+  uint32_t index =
+      0;  // label depth, local, global, function, table, type (kIndirect), data, element; copy: destination
+  uint32_t index2 = 0;      // table of kIndirect and kTableInit; copy: source
+  uint32_t align_log2 = 0;  // kMemArg
+  uint64_t bits =
+      0;  // constants (i32 zero-extended bit pattern, i64, f32 bits, f64 bits); kMemArg: the offset
   ValType ref_type = ValType::kFuncRef;  // kRefType
-  uint32_t target_count = 0;             // kBrTable: labels without the default; read with InstrReader::br_table
+  uint32_t target_count = 0;  // kBrTable: labels without the default; read with InstrReader::br_table
 };
 
 class InstrReader {

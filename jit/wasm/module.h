@@ -32,10 +32,10 @@ struct Import {
   std::string module;
   std::string name;
   ExternKind kind = ExternKind::kFunc;
-  TypeIndex func_type;     // kFunc
-  TableType table;         // kTable
-  MemoryType memory;       // kMemory
-  GlobalType global;       // kGlobal
+  TypeIndex func_type;  // kFunc
+  TableType table;      // kTable
+  MemoryType memory;    // kMemory
+  GlobalType global;    // kGlobal
   WasmOffset offset;
 };
 
@@ -56,26 +56,26 @@ struct ElementSegment {
   Mode mode = Mode::kActive;
   ValType type = ValType::kFuncRef;
   uint32_t table = 0;
-  ConstExpr offset;               // kActive
-  std::vector<ConstExpr> items;   // kRefFunc, kRefNull or kGlobalGet
+  ConstExpr offset;              // kActive
+  std::vector<ConstExpr> items;  // kRefFunc, kRefNull or kGlobalGet
 };
 
 struct DataSegment {
   bool active = true;
   uint32_t memory = 0;
-  ConstExpr offset;               // active
-  WasmOffset begin;               // bytes [begin, begin + size) of the module
+  ConstExpr offset;  // active
+  WasmOffset begin;  // bytes [begin, begin + size) of the module
   uint32_t size = 0;
 };
 
 // One `loop` of a function, in byte order (its place in FunctionBody::loops is its LoopIndex).
 struct LoopInfo {
-  WasmOffset offset;           // of the `loop` opcode
-  uint32_t stack_height = 0;   // operand-stack values below the loop's parameters
-  uint32_t param_count = 0;    // loop parameters (multi-value); they are on the stack above stack_height
-  uint32_t depth = 0;          // 0 = outermost loop
+  WasmOffset offset;          // of the `loop` opcode
+  uint32_t stack_height = 0;  // operand-stack values below the loop's parameters
+  uint32_t param_count = 0;   // loop parameters (multi-value); they are on the stack above stack_height
+  uint32_t depth = 0;         // 0 = outermost loop
   std::optional<LoopIndex> parent;
-  bool reachable = true;       // false: in dead code; compilers skip it
+  bool reachable = true;  // false: in dead code; compilers skip it
 };
 
 struct FunctionBody {
@@ -85,21 +85,21 @@ struct FunctionBody {
   uint32_t max_stack = 0;          // highest operand-stack height, in values
   uint32_t max_control_depth = 0;  // nesting of blocks
   std::vector<LoopInfo> loops;
-  bool has_calls = false;          // any call, call_indirect or bulk/table operation
+  bool has_calls = false;  // any call, call_indirect or bulk/table operation
   bool has_memory_access = false;
 };
 
 class Module {
  public:
-  std::string name;                       // from the file or the name section; for messages
+  std::string name;  // from the file or the name section; for messages
   std::vector<uint8_t> bytes;
-  std::array<uint8_t, 32> content_hash{}; // of `bytes` (see decode_module for the function): keys profiles
+  std::array<uint8_t, 32> content_hash{};  // of `bytes` (see decode_module for the function): keys profiles
 
   std::vector<FuncType> types;
   std::vector<Import> imports;
-  std::vector<TypeIndex> functions;       // function index space, imported ones first
+  std::vector<TypeIndex> functions;  // function index space, imported ones first
   uint32_t imported_functions = 0;
-  std::vector<TableType> tables;          // index spaces, imported ones first
+  std::vector<TableType> tables;  // index spaces, imported ones first
   uint32_t imported_tables = 0;
   std::vector<MemoryType> memories;
   uint32_t imported_memories = 0;
@@ -109,7 +109,7 @@ class Module {
   std::optional<FuncIndex> start;
   std::vector<ElementSegment> elements;
   std::vector<DataSegment> data;
-  std::vector<FunctionBody> bodies;       // [i] is function imported_functions + i
+  std::vector<FunctionBody> bodies;          // [i] is function imported_functions + i
   std::vector<bool> declared_function_refs;  // functions that ref.func may name
 
   const FuncType& type_of(FuncIndex f) const { return types[functions[f.value].value]; }

@@ -1,9 +1,11 @@
 // The opcode table: every instruction of the supported language, defined once (name, immediates, signature,
-// and, for memory instructions, access size). The validator and both tiers are generated from or check against it.
+// and, for memory instructions, access size). The validator and both tiers are generated from or check
+// against it.
 //
 // HINDSIGHT_WASM_OPCODES(V): V(Enumerator, code, "text name", ImmKind, "signature")
 //   code: one byte, or 0xfc00 | sub-opcode.
-//   signature: parameter letters ':' result letters with i=i32 I=i64 f=f32 F=f64, e.g. "ii:i"; "*" where typing is special.
+//   signature: parameter letters ':' result letters with i=i32 I=i64 f=f32 F=f64, e.g. "ii:i"; "*" where
+//   typing is special.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +14,28 @@ namespace hindsight::wasm {
 
 enum class ImmKind : uint8_t {
   kNone,
-  kBlock,         // block type
-  kLabel,         // u32 depth
-  kBrTable,       // vector of labels + default
-  kFunc,          // u32
-  kIndirect,      // type index, table index
-  kSelectTypes,   // vector of value types
-  kLocal,         // u32
-  kGlobal,        // u32
-  kTable,         // u32
-  kMemArg,        // align (log2), offset
-  kMemory,        // one memory index byte (0)
+  kBlock,        // block type
+  kLabel,        // u32 depth
+  kBrTable,      // vector of labels + default
+  kFunc,         // u32
+  kIndirect,     // type index, table index
+  kSelectTypes,  // vector of value types
+  kLocal,        // u32
+  kGlobal,       // u32
+  kTable,        // u32
+  kMemArg,       // align (log2), offset
+  kMemory,       // one memory index byte (0)
   kI32,
   kI64,
   kF32,
   kF64,
-  kRefType,       // heap/reference type
-  kMemoryInit,    // data index, memory index
-  kData,          // data index
-  kMemoryCopy,    // two memory indices
-  kTableInit,     // element index, table index
-  kElem,          // element index
-  kTableCopy,     // destination table, source table
+  kRefType,     // heap/reference type
+  kMemoryInit,  // data index, memory index
+  kData,        // data index
+  kMemoryCopy,  // two memory indices
+  kTableInit,   // element index, table index
+  kElem,        // element index
+  kTableCopy,   // destination table, source table
 };
 
 // clang-format off

@@ -20,8 +20,12 @@ enum class ValType : uint8_t {
 };
 
 const char* to_string(ValType type);
-constexpr bool is_reference(ValType t) { return t == ValType::kFuncRef || t == ValType::kExternRef; }
-constexpr bool is_float(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
+constexpr bool is_reference(ValType t) {
+  return t == ValType::kFuncRef || t == ValType::kExternRef;
+}
+constexpr bool is_float(ValType t) {
+  return t == ValType::kF32 || t == ValType::kF64;
+}
 
 struct FuncType {
   std::vector<ValType> params;

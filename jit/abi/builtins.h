@@ -1,0 +1,48 @@
+// Builtins: the runtime functions that generated code calls, through VmContext::builtins. System V
+// convention. They may clobber every caller-saved register. The runtime (runtime/exec) defines the one table;
+// tests may define others.
+//
+// A builtin that fails does not return: it sets ThreadState::pending_trap and unwinds to the innermost guest
+// entry. The wasm position of the trap is the call's return address, so generated code calls trapping
+// builtins with an ordinary call that is not shared between different wasm positions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "jit/abi/vm_context.h"
+
+namespace hindsight::jit {
+
+struct LoopCell;
+
+struct Builtins {
+  [[noreturn]] void (*trap)(VmContext*, uint32_t trap_code);
+  // The check at function entry failed: stack exhausted, or an interruption was requested (then traps), or
+  // a spurious request (then returns and the function goes on).
+  void (*stack_check_failed)(VmContext*);
+  // First call of a function: compiles and publishes it; returns its entry. Called by the lazy stub.
+  const void* (*compile_lazily)(VmContext*, uint32_t func_index);
+  uint32_t (*memory_grow)(VmContext*, uint32_t memory, uint32_t delta_pages);  // old size in pages, or ~0
+  void (*memory_init)(VmContext*, uint32_t data_index, uint32_t dst, uint32_t src, uint32_t n);
+  void (*data_drop)(VmContext*, uint32_t data_index);
+  void (*memory_copy)(VmContext*, uint32_t dst, uint32_t src, uint32_t n);
+  void (*memory_fill)(VmContext*, uint32_t dst, uint32_t value, uint32_t n);
+  void* (*table_get)(VmContext*, uint32_t table, uint32_t index);
+  void (*table_set)(VmContext*, uint32_t table, uint32_t index, void* value);
+  uint32_t (*table_grow)(VmContext*, uint32_t table, void* init, uint32_t delta);  // old size or ~0
+  void (*table_fill)(VmContext*, uint32_t table, uint32_t index, void* value, uint32_t n);
+  void (*table_copy)(VmContext*, uint64_t dst_table_src_table /* dst in the high half */, uint32_t dst,
+                     uint32_t src, uint32_t n);
+  void (*table_init)(VmContext*, uint64_t elem_table /* elem in the high half */, uint32_t dst, uint32_t src,
+                     uint32_t n);
+  void (*elem_drop)(VmContext*, uint32_t elem_index);
+  // LWP events of counting baseline code. pc is the return address. Each reloads its counter.
+  void (*lwp_instructions_retired)(VmContext*);
+  void (*lwp_branch_retired)(VmContext*, uint32_t taken, const void* target);
+  void (*lwp_value_sampled)(VmContext*, uint32_t wasm_offset, uint64_t value, uint32_t site_flags);
+  // A strip of a trial loop ended (LoopCell::countdown became negative): measures, re-arms the cell.
+  void (*strip_ended)(VmContext*, LoopCell*);
+};
+
+}  // namespace hindsight::jit

@@ -1,0 +1,35 @@
+// LoopCell: the data that a loop with a speculative change (a prefetch slice) shares with the trial that
+// judges it. Generated code decrements `countdown` once an iteration, calls builtins->strip_ended when it
+// becomes negative, and reads `enabled` and `distance` in the loop. So a trial can alternate between with and
+// without, and tune the distance, in running code, with no recompile and no second version.
+//
+// Concurrency: the cell belongs to a code version, not to a thread. If two threads run the loop they share
+// the countdown; a lost decrement makes one strip longer, which the strip's own iteration count cannot see.
+// That is a benign, bounded error of a measurement, never of a result, since prefetches do not change
+// results. The runtime reads and writes the fields with relaxed atomic_ref operations; generated code with
+// plain 32-bit moves, which x86-64 makes untorn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hindsight::jit {
+
+struct alignas(64) LoopCell {
+  int32_t countdown = 0;   // iterations left in this strip
+  uint32_t enabled = 0;    // 1: execute the slice
+  uint32_t distance = 16;  // iterations ahead
+  uint32_t strip_length = 1024;
+  // Behind this line: the runtime's only.
+  uint32_t site = 0;  // index into CodeVersion::prefetch_sites
+  uint32_t reserved = 0;
+  void* trial = nullptr;  // runtime/engine's trial state of this loop
+};
+inline constexpr int32_t kCellCountdown = 0;
+inline constexpr int32_t kCellEnabled = 4;
+inline constexpr int32_t kCellDistance = 8;
+static_assert(offsetof(LoopCell, countdown) == kCellCountdown &&
+              offsetof(LoopCell, enabled) == kCellEnabled && offsetof(LoopCell, distance) == kCellDistance &&
+              sizeof(LoopCell) == 64);
+
+}  // namespace hindsight::jit

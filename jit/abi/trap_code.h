@@ -1,0 +1,29 @@
+// Why guest code stopped. Names are those of the specification's test suite where it has one.
+#pragma once
+
+#include <cstdint>
+
+namespace hindsight::jit {
+
+enum class TrapCode : uint32_t {
+  kNone = 0,
+  kUnreachable,
+  kMemoryOutOfBounds,
+  kTableOutOfBounds,
+  kUninitializedElement,  // call_indirect through a null entry ("uninitialized element")
+  kIndirectCallTypeMismatch,
+  kUndefinedElement,  // call_indirect beyond the table ("undefined element")
+  kIntegerDivideByZero,
+  kIntegerOverflow,
+  kInvalidConversion,  // float to int of NaN ("invalid conversion to integer")
+  kStackExhausted,     // "call stack exhausted"
+  kInterrupted,        // by the embedder or a time limit
+  kHostError,          // a host function failed; ThreadState::pending_error has its words
+  kExit,               // proc_exit: an unwinding, not a failure
+  kOutOfResources,     // code or memory for a function could not be had
+};
+
+// "out of bounds memory access", ... ; never null.
+const char* to_string(TrapCode code);
+
+}  // namespace hindsight::jit

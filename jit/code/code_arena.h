@@ -1,0 +1,64 @@
+// CodeArena: all generated code of one engine. One memfd, mapped twice: a writable view that is never
+// executable and an executable view that is never writable (W^X without mprotect flips). Allocations hold
+// code and its constants together, so that everything generated lies within 2 GiB and rip-relative addressing
+// reaches.
+//
+// Threads: allocate and free lock a mutex; contains() is async-signal-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+
+namespace hindsight::jit {
+
+class CodeArena;
+
+// A piece of the arena, freed by its destructor. Two addresses for the same bytes, as different types.
+class CodeAllocation {
+ public:
+  CodeAllocation() = default;
+  CodeAllocation(CodeAllocation&& other) noexcept;
+  CodeAllocation& operator=(CodeAllocation&& other) noexcept;
+  ~CodeAllocation();
+
+  explicit operator bool() const { return arena_ != nullptr; }
+  std::span<std::byte> writable() const { return {writable_, size_}; }
+  const std::byte* executable() const { return executable_; }
+  size_t size() const { return size_; }
+
+ private:
+  friend class CodeArena;
+  CodeArena* arena_ = nullptr;  // outlives its allocations
+  std::byte* writable_ = nullptr;
+  const std::byte* executable_ = nullptr;
+  size_t size_ = 0;
+};
+
+class CodeArena {
+ public:
+  // Reserves address space only; pages are committed as they are written.
+  static Result<std::unique_ptr<CodeArena>> create(size_t reserve_bytes = size_t{512} << 20);
+  ~CodeArena();
+  CodeArena(const CodeArena&) = delete;
+  CodeArena& operator=(const CodeArena&) = delete;
+
+  // At least `bytes`, aligned (power of two, at most a page). Error kResource when the reservation is full.
+  Result<CodeAllocation> allocate(size_t bytes, size_t alignment = 64);
+
+  bool contains(const void* executable_address) const noexcept;
+  const std::byte* executable_begin() const noexcept;
+  const std::byte* executable_end() const noexcept;
+  size_t bytes_in_use() const;
+
+ private:
+  friend class CodeAllocation;
+  struct Impl;
+  explicit CodeArena(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hindsight::jit

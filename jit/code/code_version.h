@@ -1,0 +1,71 @@
+// CodeVersion: the finished result of one compilation of one function by one tier. Immutable once made, but
+// for its LoopCells and OSR slots, which exist to be changed while the code runs. Owns its code memory:
+// whoever destroys a version promises that no thread is in it and none can enter (see jit/code/retire.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "jit/abi/loop_cell.h"
+#include "jit/code/code_arena.h"
+#include "jit/code/pc_map.h"
+
+namespace hindsight::jit {
+
+enum class Tier : uint8_t { kBaseline, kOptimized };
+const char* to_string(Tier tier);
+
+// On-stack replacement, two calls, no stack maps. Baseline code polls osr_slots[loop] at each loop header; if
+// it is not null it calls
+//   result = slot(vmctx, frame)
+// and returns that result as its own. frame[i] is local i (parameters first), then come the operand-stack
+// values from the bottom up to and including the loop's parameters: 8-byte slots, small values in the low
+// bytes, upper bytes undefined.
+struct OsrEntry {
+  LoopIndex loop;
+  const void* code = nullptr;  // optimized version's entry for that loop
+};
+
+// What the optimizer did about one prefetch hint.
+struct PrefetchSite {
+  WasmOffset load;  // the hinted load
+  WasmOffset loop;  // wasm offset of the loop whose induction variable runs ahead
+  bool applied = false;
+  std::string reason;        // why not; or the slice in words ("a[b[i]]: 1 load, 4 operations, clamped")
+  uint32_t slice_loads = 0;  // loads that the slice itself executes
+  uint32_t slice_operations = 0;
+  uint32_t cell = 0;  // index into CodeVersion::loop_cells (several sites of one loop share it)
+};
+
+struct PassTime {
+  std::string name;
+  double seconds = 0;
+};
+
+struct CodeVersion {
+  VersionId id;
+  FuncIndex function;
+  Tier tier = Tier::kBaseline;
+  CodeAllocation memory;
+  CodeOffset code_size;         // instruction bytes at the start of memory.executable(), constants behind
+  const void* entry = nullptr;  // in the executable view
+  PcMap pc_map;                 // offsets relative to memory.executable()
+  std::vector<OsrEntry> osr_entries;  // optimized tier
+  std::atomic<const void*>* osr_slots =
+      nullptr;  // baseline tier: one a loop, in the writable view; null without loops
+  uint32_t osr_slot_count = 0;
+  std::vector<std::unique_ptr<LoopCell>> loop_cells;  // optimized tier; addresses are in the code
+  std::vector<PrefetchSite> prefetch_sites;
+  std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
+  double compile_seconds = 0;      // CPU time of the compiling thread
+  std::vector<PassTime> pass_times;
+
+  const std::byte* begin() const { return memory.executable(); }
+  const std::byte* end() const { return memory.executable() + code_size.value; }
+};
+
+}  // namespace hindsight::jit

@@ -1,0 +1,51 @@
+// PcMap: code offset -> wasm position, for every instruction of a code version. A row holds from its code
+// offset up to the next row's. Optimized code has inline chains: the innermost wasm offset plus, for each
+// level, the call site in the caller.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace hindsight::jit {
+
+inline constexpr uint32_t kNoInlineSite = ~0u;
+
+// "function `callee` was inlined at `call_site` of `caller_site` (kNoInlineSite: the compiled function
+// itself)".
+struct InlineSite {
+  FuncIndex callee;
+  WasmOffset call_site;
+  uint32_t caller_site = kNoInlineSite;
+};
+
+struct PcRow {
+  CodeOffset code;
+  WasmOffset wasm;  // value ~0: no wasm instruction (prologue, padding, constants)
+  uint32_t inline_site = kNoInlineSite;
+};
+inline constexpr WasmOffset kNoWasmOffset{~0u};
+
+class PcMap {
+ public:
+  void add_row(PcRow row) { rows_.push_back(row); }  // in ascending code offset; a repeated offset replaces
+  uint32_t add_inline_site(InlineSite site) {
+    sites_.push_back(site);
+    return static_cast<uint32_t>(sites_.size() - 1);
+  }
+  // Sorts, merges rows that say the same. Call once, before lookups.
+  void finish();
+
+  // The row in force at `code`, if any. O(log n); async-signal-safe after finish().
+  const PcRow* find(CodeOffset code) const noexcept;
+  const std::vector<PcRow>& rows() const { return rows_; }
+  const std::vector<InlineSite>& inline_sites() const { return sites_; }
+
+ private:
+  std::vector<PcRow> rows_;
+  std::vector<InlineSite> sites_;
+};
+
+}  // namespace hindsight::jit

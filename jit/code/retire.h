@@ -1,0 +1,49 @@
+// RetireList: versions that are unpublished but may still be running. A version is freed only when every
+// thread that was inside the guest when it was unpublished has shown that no address of it is in its
+// registers or on its stack.
+//
+// Argument. Unpublishing stores other entries to every slot that led to the version, so after it no thread
+// can *newly* load one of its addresses; a thread can only hold one already loaded: in a register, on its
+// stack (return address, spill) or as its pc. The scanner (runtime/exec, in a signal handler on the thread
+// itself) looks at all of these conservatively: any word whose value lies in the version's range counts.
+// Threads outside the guest at the time of the scan hold none, because entering loads entries afresh.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "jit/code/code_version.h"
+
+namespace hindsight::jit {
+
+struct CodeRange {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+};
+
+class RetireList {
+ public:
+  // scan(ranges, live): for every thread inside the guest, sets live[i] = true if the thread may hold an
+  // address in ranges[i]. Returns false if some thread did not answer in time; then nothing is freed this
+  // time.
+  using Scan = std::function<bool(std::span<const CodeRange> ranges, std::vector<bool>& live)>;
+
+  // The version has been unpublished: no slot leads to it any more.
+  void add(std::shared_ptr<CodeVersion> version);
+  // Frees what no thread holds. on_free is called for each version before it goes (to unregister it). Returns
+  // how many were freed.
+  size_t collect(const Scan& scan, const std::function<void(const CodeVersion&)>& on_free);
+  size_t pending() const;
+  uint64_t freed() const;
+
+ private:
+  mutable std::mutex mutex_;  // protects what follows
+  std::vector<std::shared_ptr<CodeVersion>> pending_;
+  uint64_t freed_ = 0;
+};
+
+}  // namespace hindsight::jit

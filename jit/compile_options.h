@@ -1,0 +1,28 @@
+// What changes the meaning or shape of generated code (CompileOptions) apart from what only tunes it
+// (Tuning). Code compiled under different CompileOptions is never mixed in one engine.
+#pragma once
+
+#include <cstdint>
+
+namespace hindsight::jit {
+
+enum class BoundsChecks : uint8_t {
+  kGuardPages,  // 8 GiB + reserve mapped inaccessible; faults become traps; no check in code
+  kExplicit,    // address + offset + size compared with MemoryRecord::byte_length
+};
+
+struct CompileOptions {
+  BoundsChecks bounds = BoundsChecks::kGuardPages;
+  bool lwp_counting = true;  // baseline: count instructions and branches for the thread's LWP unit
+  bool osr_polls = true;     // baseline: poll osr_slots at loop headers
+};
+
+struct Tuning {
+  bool use_host_features = true;  // vector width, bmi, ...
+  bool vectorize = true;
+  bool inline_functions = true;
+  bool align_loops = true;
+  uint32_t optimization_level = 3;
+};
+
+}  // namespace hindsight::jit

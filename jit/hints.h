@@ -1,0 +1,24 @@
+// What a profile may tell a compiler. The jit owns these types and knows nothing of where they come from;
+// feedback fills them. Hints tune, they never change meaning: any hint, however wrong, gives correct code.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace hindsight::jit {
+
+// "This load stalls: compute its address some iterations ahead and prefetch it."
+struct PrefetchHint {
+  WasmOffset load;
+  double stall_share = 0;          // of the function's time, 0..1; orders the work
+  uint32_t initial_distance = 16;  // iterations
+  bool initially_enabled = true;
+};
+
+struct FunctionHints {
+  std::vector<PrefetchHint> prefetches;
+};
+
+}  // namespace hindsight::jit

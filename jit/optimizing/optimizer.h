@@ -1,0 +1,47 @@
+// The optimizing tier's face. Its implementation (LLVM 19: IR generation, passes, ORC) is the shared object
+// libhindsight-optimizing.so, opened with dlopen when something first gets hot, because linking LLVM into the
+// host costs 50 ms at every start. This header knows no LLVM type.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "jit/code/code_arena.h"
+#include "jit/code/code_version.h"
+#include "jit/compile_options.h"
+#include "jit/hints.h"
+#include "jit/wasm/module.h"
+
+namespace hindsight::jit {
+
+struct OptimizeRequest {
+  std::shared_ptr<const wasm::Module> module;
+  FuncIndex function;
+  // Loops that running baseline code may enter by OSR; each costs one more copy of the function's remainder.
+  std::vector<LoopIndex> osr_loops;
+  CompileOptions options;
+  Tuning tuning;
+  FunctionHints hints;
+  bool dump_ir = false;  // keep the final IR and assembly in OptimizeResult::dump
+};
+
+struct OptimizeResult {
+  std::unique_ptr<CodeVersion> version;
+  std::string dump;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Thread-safe; each call works in an LLVM context of its own. The code is not published. Never prints.
+  virtual Result<OptimizeResult> compile(const OptimizeRequest& request, CodeArena& arena) = 0;
+  virtual std::string description() const = 0;  // "LLVM 19.1.7, znver4, avx512..."
+};
+
+// Exported by libhindsight-optimizing.so under this name; the caller owns the result. Null on failure.
+inline constexpr const char* kOptimizerFactoryName = "hindsight_create_optimizer";
+using OptimizerFactory = Optimizer* (*)();
+
+}  // namespace hindsight::jit
