@@ -1,0 +1,16 @@
+#include "jit/abi/vm_context.h"
+#include "jit/wasm/module.h"
+
+namespace hindsight::jit {
+
+// Invariant: the header and every FuncRef are multiples of 16 bytes, so GlobalCells are aligned where the
+// context itself is.
+static_assert(sizeof(VmContext) % alignof(GlobalCell) == 0 && sizeof(FuncRef) % alignof(GlobalCell) == 0);
+
+VmLayout::VmLayout(const wasm::Module& module) : imported_globals_(module.imported_globals) {
+  const size_t globals = sizeof(VmContext) + sizeof(FuncRef) * module.functions.size();
+  globals_ = static_cast<int32_t>(globals);
+  total_ = globals + sizeof(GlobalCell) * (module.globals.size() - module.imported_globals);
+}
+
+}  // namespace hindsight::jit

@@ -1,0 +1,179 @@
+#include "jit/code/code_arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace hindsight::jit {
+namespace {
+
+constexpr size_t kGranule = 64;  // a cache line: two versions never share one
+constexpr size_t kPage = 4096;
+// A freed range at least this long gives its pages back.
+constexpr size_t kPunchBytes = size_t{64} << 10;
+constexpr int kBreakpoint = 0xcc;
+
+constexpr size_t round_up(size_t n, size_t to) {
+  return (n + to - 1) & ~(to - 1);
+}
+
+int open_memory_file() {
+  // Kernels since 6.3 may make memfds non-executable unless asked; older ones refuse the flag.
+  constexpr unsigned kMfdExec = 0x10;
+  const int fd = memfd_create("hindsight-code", MFD_CLOEXEC | kMfdExec);
+  if (fd >= 0 || errno != EINVAL) return fd;
+  return memfd_create("hindsight-code", MFD_CLOEXEC);
+}
+
+}  // namespace
+
+struct CodeArena::Impl {
+  int fd = -1;
+  size_t reserved = 0;
+  std::byte* writable = nullptr;    // constant after create()
+  std::byte* executable = nullptr;  // constant after create(), so contains() needs no lock
+
+  mutable std::mutex mutex;                            // protects what follows
+  std::map<size_t, size_t> free_by_offset;             // offset -> length, never adjacent
+  std::set<std::pair<size_t, size_t>> free_by_length;  // (length, offset), the same ranges
+  size_t in_use = 0;
+
+  ~Impl() {
+    if (writable) munmap(writable, reserved);
+    if (executable) munmap(executable, reserved);
+    if (fd >= 0) close(fd);
+  }
+
+  // With the mutex held.
+  void insert_free(size_t offset, size_t length) {
+    free_by_offset.emplace(offset, length);
+    free_by_length.emplace(length, offset);
+  }
+  std::map<size_t, size_t>::iterator erase_free(std::map<size_t, size_t>::iterator it) {
+    free_by_length.erase({it->second, it->first});
+    return free_by_offset.erase(it);
+  }
+
+  void release(size_t offset, size_t length) {
+    // A stale jump into freed code stops at once instead of running whatever comes next.
+    std::memset(writable + offset, kBreakpoint, length);
+    if (length >= kPunchBytes) {
+      const size_t begin = round_up(offset, kPage);
+      const size_t end = (offset + length) & ~(kPage - 1);
+      // Only an optimization: if the file system refuses, the pages stay.
+      (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                      static_cast<off_t>(end - begin));
+    }
+    const std::lock_guard lock(mutex);
+    in_use -= length;
+    auto next = free_by_offset.lower_bound(offset);
+    if (next != free_by_offset.end() && next->first == offset + length) {
+      length += next->second;
+      next = erase_free(next);
+    }
+    if (next != free_by_offset.begin()) {
+      const auto previous = std::prev(next);
+      if (previous->first + previous->second == offset) {
+        offset = previous->first;
+        length += previous->second;
+        erase_free(previous);
+      }
+    }
+    insert_free(offset, length);
+  }
+};
+
+CodeAllocation::CodeAllocation(CodeAllocation&& other) noexcept
+    : arena_(std::exchange(other.arena_, nullptr)),
+      writable_(std::exchange(other.writable_, nullptr)),
+      executable_(std::exchange(other.executable_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+CodeAllocation& CodeAllocation::operator=(CodeAllocation&& other) noexcept {
+  CodeAllocation taken(std::move(other));
+  std::swap(arena_, taken.arena_);
+  std::swap(writable_, taken.writable_);
+  std::swap(executable_, taken.executable_);
+  std::swap(size_, taken.size_);
+  return *this;
+}
+
+CodeAllocation::~CodeAllocation() {
+  if (arena_) arena_->impl_->release(static_cast<size_t>(writable_ - arena_->impl_->writable), size_);
+}
+
+CodeArena::CodeArena(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CodeArena::~CodeArena() = default;
+
+Result<std::unique_ptr<CodeArena>> CodeArena::create(size_t reserve_bytes) {
+  const auto fail = [](const char* what) {
+    return make_error(ErrorKind::kResource, std::string(what) + ": " + std::strerror(errno), "code arena");
+  };
+  auto impl = std::make_unique<Impl>();
+  impl->reserved = round_up(std::max(reserve_bytes, kPage), kPage);
+  impl->fd = open_memory_file();
+  if (impl->fd < 0) return fail("cannot create the memory file for code");
+  if (ftruncate(impl->fd, static_cast<off_t>(impl->reserved)) != 0)
+    return fail("cannot size the code memory");
+
+  void* writable =
+      mmap(nullptr, impl->reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, impl->fd, 0);
+  if (writable == MAP_FAILED) return fail("cannot map the writable view of code");
+  impl->writable = static_cast<std::byte*>(writable);
+  void* executable =
+      mmap(nullptr, impl->reserved, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE, impl->fd, 0);
+  if (executable == MAP_FAILED) return fail("cannot map the executable view of code");
+  impl->executable = static_cast<std::byte*>(executable);
+  impl->insert_free(0, impl->reserved);
+  return std::unique_ptr<CodeArena>(new CodeArena(std::move(impl)));
+}
+
+Result<CodeAllocation> CodeArena::allocate(size_t bytes, size_t alignment) {
+  const size_t length = round_up(std::max<size_t>(bytes, 1), kGranule);
+  alignment = std::max(alignment, kGranule);
+  const std::lock_guard lock(impl_->mutex);
+  // Best fit among the ranges that surely have an aligned piece: O(log n), and free ranges are granules.
+  const auto fit = impl_->free_by_length.lower_bound({length + alignment - kGranule, 0});
+  if (length < bytes || fit == impl_->free_by_length.end())
+    return make_error(ErrorKind::kResource, "code memory is full", "code arena");
+  const auto [free_length, free_offset] = *fit;
+  impl_->erase_free(impl_->free_by_offset.find(free_offset));
+  const size_t offset = round_up(free_offset, alignment);
+  if (offset > free_offset) impl_->insert_free(free_offset, offset - free_offset);
+  const size_t end = offset + length;
+  if (end < free_offset + free_length) impl_->insert_free(end, free_offset + free_length - end);
+  impl_->in_use += length;
+
+  CodeAllocation allocation;
+  allocation.arena_ = this;
+  allocation.writable_ = impl_->writable + offset;
+  allocation.executable_ = impl_->executable + offset;
+  allocation.size_ = length;
+  return allocation;
+}
+
+bool CodeArena::contains(const void* executable_address) const noexcept {
+  const auto* address = static_cast<const std::byte*>(executable_address);
+  return address >= impl_->executable && address < impl_->executable + impl_->reserved;
+}
+const std::byte* CodeArena::executable_begin() const noexcept {
+  return impl_->executable;
+}
+const std::byte* CodeArena::executable_end() const noexcept {
+  return impl_->executable + impl_->reserved;
+}
+size_t CodeArena::bytes_in_use() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->in_use;
+}
+
+}  // namespace hindsight::jit
