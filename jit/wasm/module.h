@@ -71,6 +71,7 @@ struct DataSegment {
 // One `loop` of a function, in byte order (its place in FunctionBody::loops is its LoopIndex).
 struct LoopInfo {
   WasmOffset offset;          // of the `loop` opcode
+  WasmOffset end;             // of its `end` opcode
   uint32_t stack_height = 0;  // operand-stack values below the loop's parameters
   uint32_t param_count = 0;   // loop parameters (multi-value); they are on the stack above stack_height
   uint32_t depth = 0;         // 0 = outermost loop
