@@ -1,0 +1,59 @@
+// CodeServices: what all generated code of one engine shares: its memory, its registry, the list of code to
+// be freed, the bridges, and the optimizing tier (opened when first needed).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "jit/abi/trampolines.h"
+#include "jit/code/code_arena.h"
+#include "jit/code/code_registry.h"
+#include "jit/code/retire.h"
+#include "jit/compile_options.h"
+#include "jit/optimizing/optimizer.h"
+
+namespace hindsight::rt {
+
+class CodeServices {
+ public:
+  // Errors: kResource.
+  static Result<std::unique_ptr<CodeServices>> create(const jit::CompileOptions& options);
+  ~CodeServices();
+
+  jit::CodeArena& arena() { return *arena_; }
+  jit::Trampolines& trampolines() { return *trampolines_; }
+  jit::CodeRegistry& registry() { return registry_; }
+  jit::RetireList& retired() { return retired_; }
+  const jit::CompileOptions& options() const { return options_; }
+
+  // Opens libhindsight-optimizing.so at the first call (tens of milliseconds). Thread-safe. Error kResource
+  // names the places tried; it is remembered.
+  Result<jit::Optimizer*> optimizer();
+
+  // Frees retired code that no thread holds; returns how many versions. Any thread, not under a lock that
+  // guest threads take.
+  size_t collect_retired();
+
+  LogSink log;  // may be empty
+  LogLevel log_level = LogLevel::kInfo;
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    if (log && level >= log_level) log(level, topic, line);
+  }
+
+ private:
+  explicit CodeServices(const jit::CompileOptions& options) : options_(options) {}
+  jit::CompileOptions options_;
+  std::unique_ptr<jit::CodeArena> arena_;  // destroyed last: everything below has code in it
+  std::unique_ptr<jit::Trampolines> trampolines_;
+  jit::CodeRegistry registry_;
+  jit::RetireList retired_;
+  std::mutex optimizer_mutex_;  // protects what follows
+  std::unique_ptr<jit::Optimizer> optimizer_;
+  std::optional<Error> optimizer_error_;
+};
+
+}  // namespace hindsight::rt

@@ -1,0 +1,115 @@
+// ModuleCode: all code of one module in one engine: the versions of each function, which of them is
+// published, and the live instances that have to hear of it. It is the CodeSource of those instances, and
+// what a tier manager works on.
+//
+//   compile (any thread, not published)  ->  publish (slots of all instances, OSR slots of the baseline
+//   version)  ->  replaced or withdrawn  ->  RetireList
+//
+// The baseline version of a function stays for the life of the module, because rolling back needs it and it
+// is small; only optimized versions are retired.
+//
+// Threads: all functions may be called from any thread. Lock order: ModuleCode -> Instance's aliases.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "jit/code/code_version.h"
+#include "jit/hints.h"
+#include "jit/optimizing/optimizer.h"
+#include "jit/wasm/module.h"
+#include "runtime/engine/code_services.h"
+#include "runtime/instance/code_source.h"
+
+namespace hindsight::rt {
+
+class ModuleCode;
+
+// Told of what happens to a module's code; the tier manager. Calls come from guest threads (first compiles)
+// or from whoever publishes, outside ModuleCode's lock.
+class CodeObserver {
+ public:
+  virtual ~CodeObserver() = default;
+  virtual void on_published(ModuleCode& code, const std::shared_ptr<jit::CodeVersion>& version) = 0;
+  // The module's last instance and last handle are gone; the reference must not be used after it returns.
+  virtual void on_destroyed(ModuleCode& code) = 0;
+};
+
+struct ModuleCodeCounts {
+  uint64_t baseline_functions = 0, optimized_functions = 0;  // compilations that succeeded
+  double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
+  uint64_t optimizer_failures = 0;  // functions that stay in baseline code because the optimizer refused them
+  uint64_t published = 0, retired = 0;
+};
+
+class ModuleCode final : public CodeSource, public std::enable_shared_from_this<ModuleCode> {
+ public:
+  // `first`: the tier that compiles a function at its first call, while the guest waits. Error kResource: no
+  // lazy stubs. `services` and `observer` (may be null) outlive this.
+  static Result<std::shared_ptr<ModuleCode>> create(std::shared_ptr<const wasm::Module> module,
+                                                    CodeServices& services, jit::Tier first,
+                                                    CodeObserver* observer);
+  ~ModuleCode() override;
+
+  const std::shared_ptr<const wasm::Module>& module() const { return module_; }
+  CodeServices& services() { return services_; }
+
+  // CodeSource
+  Status attach(Instance& instance) override;
+  void detach(Instance& instance) override;
+  Result<const void*> compile_first(Instance& instance, FuncIndex function) override;
+
+  // The function's baseline version, compiled now if there is none (not published). One compilation a
+  // function however many threads ask.
+  Result<std::shared_ptr<jit::CodeVersion>> baseline(FuncIndex function);
+  // A new optimized version, not published. request.module and request.options are filled in.
+  Result<jit::OptimizeResult> optimize(jit::OptimizeRequest request);
+
+  // Makes a version current: registers it, stores its entry into all instances' slots and, if it is
+  // optimized, its OSR entries into the baseline version's OSR slots; the optimized version it replaces goes
+  // to the retire list.
+  void publish(const std::shared_ptr<jit::CodeVersion>& version);
+  // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
+  bool withdraw(FuncIndex function);
+
+  // Null if there is none. `current` is the one in the entry slots.
+  std::shared_ptr<jit::CodeVersion> current(FuncIndex function) const;
+  std::shared_ptr<jit::CodeVersion> version(FuncIndex function, jit::Tier tier) const;
+  size_t instance_count() const;
+  ModuleCodeCounts counts() const;
+
+ private:
+  struct FunctionCode {
+    std::shared_ptr<jit::CodeVersion> baseline;  // compiled; published before or with the first optimized one
+    std::shared_ptr<jit::CodeVersion> optimized;  // published, if any
+    bool baseline_registered = false;
+    bool optimized_current = false;
+    bool baseline_current = false;
+  };
+  ModuleCode(std::shared_ptr<const wasm::Module> module, CodeServices& services, jit::Tier first,
+             CodeObserver* observer);
+  FunctionCode& code_of(FuncIndex f) { return functions_[f.value - module_->imported_functions]; }
+  const FunctionCode& code_of(FuncIndex f) const { return functions_[f.value - module_->imported_functions]; }
+  void store_entries(FuncIndex f, const void* entry);  // under mutex_
+  static void set_osr_slots(const FunctionCode& code, const jit::CodeVersion* optimized);
+  const void* current_entry(const FunctionCode& code) const;
+
+  std::shared_ptr<const wasm::Module> module_;
+  CodeServices& services_;
+  const jit::Tier first_;
+  CodeObserver* const observer_;
+  std::vector<const void*> lazy_stubs_;  // of the defined functions; constant
+  // One compilation of a function at a time; striped by function. Never held together with mutex_ of another
+  // ModuleCode; mutex_ may be taken inside.
+  std::array<std::mutex, 64> compile_mutexes_;
+  mutable std::mutex mutex_;  // protects what follows
+  std::vector<FunctionCode> functions_;
+  std::vector<Instance*> instances_;
+  ModuleCodeCounts counts_;
+};
+
+}  // namespace hindsight::rt

@@ -1,0 +1,38 @@
+// Entering guest code, and how traps leave it.
+//
+// A trap never unwinds C++ frames that own anything: generated code calls a builtin, the builtin's worker
+// returns, and only then a function without destructors jumps to Trampolines::unwind, which restores the
+// stack of the innermost entry. Faults and interruptions reach the same function through a rewritten signal
+// context.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "jit/abi/builtins.h"
+#include "jit/abi/trampolines.h"
+#include "runtime/instance/instance.h"
+#include "runtime/instance/store.h"
+
+namespace hindsight::rt {
+
+// The table that every VmContext of this process points to.
+const jit::Builtins& builtins();
+
+// Calls `function` with arguments in `slots` and its results there afterwards; slots must hold
+// max(params, results). `invoke` is trampolines->invoke(type of function). May be nested (a host function
+// calling back). Errors: kTrap with the trap's name, kExit with the decimal status; details in store.trap.
+Status enter(Store& store, jit::InvokeFn invoke, const jit::FuncRef& function, uint64_t* slots);
+// The same, looking the trampoline up. kResource if it cannot be made.
+Status enter(Store& store, const jit::FuncRef& function, uint64_t* slots);
+// The module's start function, if it has one.
+Status run_start(Instance& instance);
+
+// HostCallee::dispatch of every host function; Store uses it.
+uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots);
+
+// "wasm trap: name" as Error; the trap's name is the message's beginning.
+Error to_error(const GuestTrap& trap);
+
+}  // namespace hindsight::rt

@@ -1,0 +1,23 @@
+// Which threads may still hold addresses of unpublished code? The scanner behind jit::RetireList.
+//
+// Argument. Each thread stores `inside` (sequentially consistent) before it reads any entry slot. The scanner
+// runs after the slots were overwritten, and a sequentially consistent fence. If it then reads inside == 0,
+// the thread's next slot read comes after its store of `inside`, hence after our read in the total order,
+// hence sees the new slots: it can be skipped. If it reads inside != 0, the thread is sent a signal, and its
+// handler looks at the interrupted registers and at every word from the interrupted sp up to `inside`.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "jit/code/retire.h"
+
+namespace hindsight::rt {
+
+// For RetireList::collect. Any thread outside the guest, or inside (it then scans itself); one scan at a
+// time. False if a thread did not answer within `patience`.
+bool scan_guest_threads(std::span<const jit::CodeRange> ranges, std::vector<bool>& live,
+                        std::chrono::milliseconds patience = std::chrono::milliseconds(200));
+
+}  // namespace hindsight::rt

@@ -1,0 +1,121 @@
+// Store: everything that may refer to each other: instances linked together, their memories, tables, globals
+// and host functions, and the ThreadState of the thread that runs them. It only grows; all goes when the
+// store goes. (An instance that failed to initialize stays too: its functions may already be in shared
+// tables.)
+//
+// Threads: one thread at a time uses a store. Exceptions: EntryState, which interrupt() of any thread locks,
+// and publishing code to instances, which any thread may do.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "jit/abi/builtins.h"
+#include "jit/abi/trampolines.h"
+#include "jit/abi/vm_context.h"
+#include "jit/code/code_registry.h"
+#include "jit/compile_options.h"
+#include "runtime/instance/host_function.h"
+#include "runtime/instance/memory.h"
+#include "runtime/instance/table.h"
+
+namespace hindsight::rt {
+
+class Instance;
+class ThreadHooks;        // runtime/exec/thread_hooks.h
+class ThreadAttachments;  // runtime/exec/thread_hooks.h
+
+// What a store uses of its engine. All pointers outlive the store (`keep_alive` may hold their owner).
+struct StoreServices {
+  const jit::Builtins* builtins = nullptr;
+  jit::Trampolines* trampolines = nullptr;
+  const jit::CodeRegistry* registry = nullptr;
+  jit::BoundsChecks bounds = jit::BoundsChecks::kGuardPages;
+  uint64_t max_memory_bytes = uint64_t{4} << 30;
+  size_t max_stack_bytes = size_t{1} << 20;
+  ThreadHooks* hooks = nullptr;              // may be null
+  ThreadAttachments* attachments = nullptr;  // may be null
+  std::shared_ptr<void> keep_alive;
+};
+
+// One function of a wasm backtrace.
+struct GuestFrame {
+  std::shared_ptr<const wasm::Module> module;
+  FuncIndex function;
+  std::optional<WasmOffset> offset;
+  bool inlined = false;
+};
+
+inline constexpr size_t kMaxBacktraceFrames = 100;
+
+// Why the last entry was unwound.
+struct GuestTrap {
+  jit::TrapCode code = jit::TrapCode::kNone;
+  std::string detail;              // faulting address, host error's words; may be empty
+  std::vector<GuestFrame> frames;  // innermost first, through nested entries, at most kMaxBacktraceFrames
+  uint64_t frames_left_out = 0;
+  uint32_t exit_code = 0;  // kExit
+};
+
+// Which thread is inside the store's guest code, for interrupt(). See runtime/exec/interrupt.h.
+struct EntryState {
+  std::mutex mutex;       // protects the rest
+  uint64_t sequence = 0;  // of the outermost entries; never reused
+  uint32_t depth = 0;     // nested entries; 0 = outside
+  pid_t thread = 0;       // kernel id of the thread inside
+};
+
+class Store : public std::enable_shared_from_this<Store> {
+ public:
+  static std::shared_ptr<Store> create(StoreServices services);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  Result<Memory*> add_memory(const wasm::MemoryType& type);                       // kResource
+  Result<Table*> add_table(const wasm::TableType& type);                          // kResource
+  Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);        // cell: see Global
+  Result<HostFunction*> add_host_function(wasm::FuncType type, std::string name,  // kResource
+                                          RawHostFunction body);
+  // A copy of `function` that knows its caller; lives as long as the store.
+  BoundHostFunction* bind(HostFunction& function, Instance& caller);
+  Instance* add_instance(std::unique_ptr<Instance> instance);
+
+  jit::ThreadState* thread() { return thread_.get(); }
+  const StoreServices& services() const { return services_; }
+  const void* unwind() const { return unwind_; }
+  EntryState& entry_state() { return entry_; }
+  const std::deque<std::unique_ptr<Instance>>& instances() const { return instances_; }
+
+  // Of the last entry; empty if it returned normally.
+  std::optional<GuestTrap> trap;
+  // Set by dispatch of a host function: frame address (rbp) of the C++ function that the innermost guest
+  // called, from which a backtrace continues behind a nested entry. 0 while guest code or a builtin runs.
+  uintptr_t host_frame = 0;
+  // Unique number of the GuestThread that entered last (0: none): says whether the LWP unit must be switched.
+  uint64_t last_thread = 0;
+
+ private:
+  explicit Store(StoreServices services);
+  StoreServices services_;
+  const void* unwind_ = nullptr;
+  std::unique_ptr<jit::ThreadState> thread_;
+  EntryState entry_;
+  std::deque<std::unique_ptr<Memory>> memories_;
+  std::deque<std::unique_ptr<Table>> tables_;
+  std::deque<std::unique_ptr<Global>> globals_;
+  std::deque<std::unique_ptr<HostFunction>> host_functions_;
+  std::deque<std::unique_ptr<BoundHostFunction>> bound_;
+  std::deque<std::unique_ptr<Instance>> instances_;  // destroyed first
+};
+
+}  // namespace hindsight::rt

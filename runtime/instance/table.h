@@ -1,0 +1,60 @@
+// Table and Global: what instances share besides functions and memories. Owned by a store, used by one thread
+// at a time. All index arguments are checked; nothing here traps, callers turn false into a trap.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "jit/abi/vm_context.h"
+#include "jit/wasm/types.h"
+
+namespace hindsight::rt {
+
+// No table gets larger, whatever its type allows: growing beyond it fails, as the specification permits.
+inline constexpr uint64_t kMaxTableEntries = 10'000'000;
+
+class Table {
+ public:
+  // Null if the type's minimum is beyond kMaxTableEntries.
+  static std::unique_ptr<Table> create(const wasm::TableType& type);
+
+  uint32_t size() const { return static_cast<uint32_t>(record_.size); }
+  void* get(uint32_t index) const { return record_.elements[index]; }  // index < size()
+  void set(uint32_t index, void* value) { record_.elements[index] = value; }
+  bool in_bounds(uint64_t index, uint64_t count) const {
+    return count <= record_.size && index <= record_.size - count;
+  }
+  // Entries before growing, or nothing (then unchanged).
+  std::optional<uint32_t> grow(uint32_t delta, void* init);
+
+  const wasm::TableType& type() const { return type_; }  // as declared
+  jit::TableRecord* record() { return &record_; }
+
+ private:
+  Table() = default;
+  wasm::TableType type_;
+  std::vector<void*> elements_;
+  jit::TableRecord record_{};  // generated code's view of elements_; renewed by grow()
+};
+
+class Global {
+ public:
+  // `cell`: where the value lives (an instance's context); null: in this object.
+  Global(const wasm::GlobalType& type, jit::GlobalCell* cell) : type_(type), cell_(cell ? cell : &own_) {}
+  Global(const Global&) = delete;
+  Global& operator=(const Global&) = delete;
+
+  const wasm::GlobalType& type() const { return type_; }
+  jit::GlobalCell* cell() const { return cell_; }
+  uint64_t bits() const;
+  void set_bits(uint64_t bits);
+
+ private:
+  wasm::GlobalType type_;
+  jit::GlobalCell own_{};
+  jit::GlobalCell* cell_;
+};
+
+}  // namespace hindsight::rt
