@@ -1,0 +1,85 @@
+#include "feedback/monitor/load_decoder.h"
+
+#include <Zydis/Zydis.h>
+
+#include <algorithm>
+
+namespace hindsight::feedback {
+
+namespace {
+
+// Zydis register -> x86 encoding number of its 64-bit form, or -1.
+int encoding_of(ZydisRegister reg) {
+  ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+  if (wide < ZYDIS_REGISTER_RAX || wide > ZYDIS_REGISTER_R15) return -1;
+  return wide - ZYDIS_REGISTER_RAX;  // Zydis numbers them in encoding order
+}
+
+const ZydisDecoder& decoder() {
+  static const ZydisDecoder instance = [] {
+    ZydisDecoder d;
+    ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    return d;
+  }();
+  return instance;
+}
+
+}  // namespace
+
+std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOffset pc,
+                                         const uint64_t (&registers)[16]) {
+  const auto& rows = version.pc_map.rows();
+  auto row = std::lower_bound(rows.begin(), rows.end(), pc,
+                              [](const jit::PcRow& r, CodeOffset at) { return r.code < at; });
+  if (row == rows.begin()) return std::nullopt;
+  --row;  // starts before pc: an instruction boundary
+  const auto* code = reinterpret_cast<const uint8_t*>(version.begin());
+
+  ZydisDecodedInstruction instruction;
+  ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+  uint32_t at = row->code.value;
+  uint32_t start = at;
+  while (at < pc.value) {
+    start = at;
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder(), code + at, version.code_size.value - at,
+                                             &instruction, operands))) {
+      return std::nullopt;
+    }
+    at += instruction.length;
+  }
+  if (at != pc.value) return std::nullopt;  // pc is not an instruction boundary: not ours to judge
+
+  for (int i = 0; i < instruction.operand_count_visible; ++i) {
+    const ZydisDecodedOperand& op = operands[i];
+    if (op.type != ZYDIS_OPERAND_TYPE_MEMORY || op.mem.type != ZYDIS_MEMOP_TYPE_MEM) continue;
+    if (!(op.actions & ZYDIS_OPERAND_ACTION_MASK_READ)) continue;
+    if (instruction.meta.category == ZYDIS_CATEGORY_PREFETCH) continue;
+    if (op.mem.base == ZYDIS_REGISTER_RIP) continue;  // constants of the code
+    int base = op.mem.base == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.base);
+    int index = op.mem.index == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.index);
+    if (index < 0 && (base == 4 || base == 5)) continue;  // rsp, rbp: the frame
+    PrecedingLoad load;
+    load.version = &version;
+    load.instruction = CodeOffset(start);
+    bool known = (op.mem.base == ZYDIS_REGISTER_NONE || base >= 0) &&
+                 (op.mem.index == ZYDIS_REGISTER_NONE || index >= 0) && op.mem.segment != ZYDIS_REGISTER_FS &&
+                 op.mem.segment != ZYDIS_REGISTER_GS;
+    for (int j = 0; j < instruction.operand_count && known; ++j) {
+      const ZydisDecodedOperand& written = operands[j];
+      if (written.type != ZYDIS_OPERAND_TYPE_REGISTER || !(written.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+        continue;
+      int encoding = encoding_of(written.reg.value);
+      if (encoding >= 0 && (encoding == base || encoding == index)) known = false;
+    }
+    if (known) {
+      uint64_t address = static_cast<uint64_t>(op.mem.disp.has_displacement ? op.mem.disp.value : 0);
+      if (base >= 0) address += registers[base];
+      if (index >= 0) address += registers[index] * op.mem.scale;
+      load.address = address;
+    }
+    return load;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hindsight::feedback

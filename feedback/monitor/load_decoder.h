@@ -1,0 +1,27 @@
+// Which load does a clock sample stand behind? An out-of-order core takes the timer interrupt when the
+// stalled load retires, so the sampled pc is the instruction right behind it, and the sample's registers
+// still hold the load's base and index (measured: 96-99 % and 95 % of the samples of a missing load).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "jit/code/code_version.h"
+
+namespace hindsight::feedback {
+
+struct PrecedingLoad {
+  jit::CodeVersion const* version = nullptr;
+  CodeOffset instruction;           // start of the load
+  std::optional<uint64_t> address;  // effective address; unknown if the load overwrote its own base or index
+};
+
+// The load that ends at `pc`, if the instruction in front of `pc` reads memory other than its own frame and
+// constants. Folded loads
+// (`add rax, [rbx+8*rcx]`) and read-modify-write instructions count. `registers` in x86 encoding order, as of
+// `pc`. Decodes from the nearest known instruction boundary; `pc` must lie in the version's code.
+// Thread-safe.
+std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOffset pc,
+                                         const uint64_t (&registers)[16]);
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,260 @@
+#include "feedback/policy/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hindsight::feedback {
+
+namespace {
+
+double function_samples(const FunctionEvidence& e) {
+  return e.samples_baseline + e.samples_optimized;
+}
+
+bool untried(const LoadEvidence& load) {
+  return load.outcome == PrefetchOutcome::kNone;
+}
+
+// Loads worth a hint. Those whose trial was won keep their prefetch in any new version; those that lost stay
+// without.
+std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const PolicyConfig& config) {
+  std::vector<PrefetchPlan> plans;
+  double samples = function_samples(e);
+  if (!config.prefetch || samples <= 0) return plans;
+  for (const LoadEvidence& load : e.loads) {
+    if (plans.size() >= config.max_prefetches) break;
+    bool kept = load.outcome == PrefetchOutcome::kKept || load.outcome == PrefetchOutcome::kInTrial;
+    double share = load.stall_samples / samples;
+    if (!kept) {
+      if (!untried(load) || load.stall_samples < config.min_stall_samples || share < config.min_stall_share)
+        continue;
+    }
+    PrefetchPlan plan;
+    plan.hint.load = load.load;
+    plan.hint.stall_share = share;
+    plan.estimated_gain = share;
+    plan.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind the load at 0x{:x}",
+                              load.stall_samples, samples, 100 * share, load.load.value);
+    if (load.addresses > 0) {
+      plan.reason += fmt::format(", addresses known for {}, over {:.1f} MiB on {}{} pages", load.addresses,
+                                 static_cast<double>(load.address_span_bytes) / (1 << 20),
+                                 load.distinct_pages, load.distinct_pages >= kMaxPagesSeen ? "+" : "");
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+// The hottest loop and the loops around it, outermost first: whichever header the running code reaches next,
+// it can leave.
+std::vector<LoopIndex> plan_osr_loops(const FunctionEvidence& e, const PolicyConfig& config) {
+  const LoopEvidence* hottest = nullptr;
+  for (const LoopEvidence& loop : e.loops) {
+    if (loop.samples <= 0) continue;
+    // An inner loop that has nearly all of its parent's samples is the place where the time goes.
+    if (!hottest || loop.samples > hottest->samples ||
+        (loop.depth > hottest->depth && loop.samples >= 0.5 * hottest->samples && loop.parent >= 0 &&
+         e.loops[loop.parent].loop == hottest->loop)) {
+      hottest = &loop;
+    }
+  }
+  std::vector<LoopIndex> chain;
+  for (const LoopEvidence* loop = hottest; loop;
+       loop = loop->parent >= 0 ? &e.loops[loop->parent] : nullptr) {
+    chain.push_back(loop->loop);
+  }
+  std::reverse(chain.begin(), chain.end());
+  // The innermost ones are reached soonest; outer ones give better code. Keep the inner end of the chain.
+  if (chain.size() > config.max_osr_loops) chain.erase(chain.begin(), chain.end() - config.max_osr_loops);
+  return chain;
+}
+
+}  // namespace
+
+const char* to_string(Action action) {
+  switch (action) {
+    case Action::kNothing:
+      return "nothing";
+    case Action::kWait:
+      return "wait";
+    case Action::kOptimize:
+      return "optimize";
+    case Action::kReoptimize:
+      return "reoptimize";
+  }
+  return "unknown";
+}
+
+FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
+  FunctionPlan plan;
+  plan.function = e.function;
+  double samples = function_samples(e);
+  double compile_cost = config.compile_fixed_seconds + config.compile_seconds_per_byte * e.code_bytes;
+
+  if (!e.optimized) {
+    double gain = e.seconds_baseline * (1 - 1 / config.optimized_speedup);
+    plan.alternatives.push_back({"nothing", 0, 0});
+    plan.alternatives.push_back({"optimize", compile_cost, gain});
+    std::vector<PrefetchPlan> prefetches = plan_prefetches(e, config);
+    double stall_share = 0;
+    for (const PrefetchPlan& p : prefetches) stall_share += p.estimated_gain;
+    if (!prefetches.empty()) {
+      plan.alternatives.push_back(
+          {fmt::format("optimize + prefetch {} load{}", prefetches.size(), prefetches.size() == 1 ? "" : "s"),
+           compile_cost, gain + e.seconds_baseline / config.optimized_speedup * stall_share});
+    }
+    if (!config.optimize) {
+      plan.reason = "decision 'optimize' is switched off";
+      return plan;
+    }
+    if (e.samples_baseline < config.min_samples) {
+      plan.reason =
+          fmt::format("{:.0f} of {:.0f} samples: too few to judge", e.samples_baseline, e.total_samples);
+      return plan;
+    }
+    if (gain <= compile_cost) {
+      plan.reason = fmt::format("ran {:.1f} ms so far: {:.1f} ms to gain against {:.1f} ms of compiling",
+                                1e3 * e.seconds_baseline, 1e3 * gain, 1e3 * compile_cost);
+      return plan;
+    }
+    double top_share = e.loads.empty() || samples <= 0 ? 0 : e.loads.front().stall_samples / samples;
+    if (config.prefetch && top_share >= config.stall_share_to_wait &&
+        samples < config.min_samples_with_stalls) {
+      plan.action = Action::kWait;
+      plan.reason = fmt::format(
+          "hot, and a load holds {:.0f} % of {:.0f} samples: waiting for {:.0f} samples to name the stalls",
+          100 * top_share, samples, config.min_samples_with_stalls);
+      return plan;
+    }
+    plan.action = Action::kOptimize;
+    plan.prefetches = std::move(prefetches);
+    plan.osr_loops = plan_osr_loops(e, config);
+    plan.reason = fmt::format(
+        "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): {:.1f} ms to gain against {:.1f} ms of "
+        "compiling",
+        e.samples_baseline, e.total_samples, 1e3 * e.seconds_baseline, 1e3 * gain, 1e3 * compile_cost);
+    return plan;
+  }
+
+  // Optimized already: is there a stall that nobody has tried to remove?
+  plan.alternatives.push_back({"nothing", 0, 0});
+  if (!config.prefetch || e.optimize_count >= config.max_compiles ||
+      e.samples_optimized < config.min_reoptimize_samples) {
+    plan.reason = e.optimize_count >= config.max_compiles
+                      ? fmt::format("compiled {} times already", e.optimize_count)
+                      : "optimized; no evidence for more";
+    return plan;
+  }
+  double untried_share = 0;
+  for (const LoadEvidence& load : e.loads) {
+    if (untried(load)) untried_share += load.stall_samples_optimized / e.samples_optimized;
+  }
+  double gain = untried_share * e.seconds_optimized;
+  plan.alternatives.push_back({"recompile with prefetches", compile_cost, gain});
+  if (untried_share < config.min_reoptimize_share || gain <= compile_cost) {
+    plan.reason = fmt::format(
+        "loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code: not worth a compile",
+        100 * untried_share, e.samples_optimized);
+    return plan;
+  }
+  plan.prefetches = plan_prefetches(e, config);
+  bool any_new = std::any_of(plan.prefetches.begin(), plan.prefetches.end(), [&](const PrefetchPlan& p) {
+    return std::any_of(e.loads.begin(), e.loads.end(),
+                       [&](const LoadEvidence& l) { return l.load == p.hint.load && untried(l); });
+  });
+  if (!any_new) {
+    plan.prefetches.clear();
+    plan.reason = "no single untried load is worth a prefetch";
+    return plan;
+  }
+  plan.action = Action::kReoptimize;
+  plan.osr_loops = plan_osr_loops(e, config);
+  plan.reason = fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code",
+                            100 * untried_share, e.samples_optimized);
+  return plan;
+}
+
+bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
+  auto same_hint = [](const PrefetchPlan& x, const PrefetchPlan& y) { return x.hint.load == y.hint.load; };
+  return a.action == b.action && a.function == b.function && a.osr_loops == b.osr_loops &&
+         std::equal(a.prefetches.begin(), a.prefetches.end(), b.prefetches.begin(), b.prefetches.end(),
+                    same_hint);
+}
+
+namespace {
+
+// The one list of parameters: name and member, read and written by the same walk.
+template <typename Config, typename Visit>
+void visit_parameters(Config& c, Visit visit) {
+  visit("optimize", c.optimize);
+  visit("prefetch", c.prefetch);
+  visit("min_samples", c.min_samples);
+  visit("min_samples_with_stalls", c.min_samples_with_stalls);
+  visit("stall_share_to_wait", c.stall_share_to_wait);
+  visit("min_stall_share", c.min_stall_share);
+  visit("min_stall_samples", c.min_stall_samples);
+  visit("min_reoptimize_samples", c.min_reoptimize_samples);
+  visit("min_reoptimize_share", c.min_reoptimize_share);
+  visit("max_compiles", c.max_compiles);
+  visit("max_prefetches", c.max_prefetches);
+  visit("max_osr_loops", c.max_osr_loops);
+  visit("optimized_speedup", c.optimized_speedup);
+  visit("compile_fixed_seconds", c.compile_fixed_seconds);
+  visit("compile_seconds_per_byte", c.compile_seconds_per_byte);
+}
+
+}  // namespace
+
+std::map<std::string, double> to_parameters(const PolicyConfig& config) {
+  std::map<std::string, double> parameters;
+  visit_parameters(
+      config, [&](const char* name, const auto& member) { parameters[name] = static_cast<double>(member); });
+  return parameters;
+}
+
+PolicyConfig from_parameters(const std::map<std::string, double>& parameters) {
+  PolicyConfig config;
+  visit_parameters(config, [&](const char* name, auto& member) {
+    auto found = parameters.find(name);
+    if (found == parameters.end()) return;
+    using Member = std::remove_reference_t<decltype(member)>;
+    if constexpr (std::is_same_v<Member, bool>) {
+      member = found->second != 0;
+    } else if constexpr (std::is_integral_v<Member>) {
+      member = static_cast<Member>(std::clamp(found->second, 0.0, 1e6));
+    } else {
+      member = found->second;
+    }
+  });
+  return config;
+}
+
+std::vector<std::string> describe_alternatives(const FunctionPlan& plan) {
+  std::vector<std::string> lines;
+  for (const Alternative& a : plan.alternatives) {
+    lines.push_back(fmt::format("{}: costs {:.1f} ms, gains up to {:.1f} ms", a.name, 1e3 * a.cost_seconds,
+                                1e3 * a.gain_seconds));
+  }
+  return lines;
+}
+
+Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan) {
+  Episode episode;
+  episode.evidence = evidence;
+  episode.action = to_string(plan.action);
+  for (LoopIndex loop : plan.osr_loops) episode.osr_loops.push_back(loop.value);
+  for (const PrefetchPlan& p : plan.prefetches) episode.prefetch_loads.push_back(p.hint.load.value);
+  episode.reason = plan.reason;
+  for (const PrefetchPlan& p : plan.prefetches) episode.reason += "; " + p.reason;
+  episode.alternatives = describe_alternatives(plan);
+  return episode;
+}
+
+bool replays(const Episode& episode, const PolicyConfig& config) {
+  Episode again = make_episode(episode.evidence, decide(episode.evidence, config));
+  return again.action == episode.action && again.osr_loops == episode.osr_loops &&
+         again.prefetch_loads == episode.prefetch_loads;
+}
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,83 @@
+// The policy: evidence in, plan out. Pure: no clock, no thread, no system call, no global state, so that a
+// saved profile replays to the same plans. It weighs alternatives, doing nothing included, in seconds of CPU
+// time, and says why it chose.
+//
+// Cost-benefit model (after Arnold et al., "Adaptive Optimization in the Jalapeno JVM", OOPSLA 2000): a
+// function is assumed to run in the future as long as it has run so far. Compiling it pays when the time it
+// would save exceeds the compile time:
+//     gain = t * (1 - 1/kOptimizedSpeedup),   cost = kCompileFixedSeconds + kCompileSecondsPerByte * bytes
+// Prefetch: a load whose stall samples are a share s of the function's samples can save at most s of its
+// time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "feedback/profile/evidence.h"
+#include "feedback/profile/profile_file.h"
+#include "jit/hints.h"
+
+namespace hindsight::feedback {
+
+struct PolicyConfig {
+  bool optimize = true;                 // decision "optimize"
+  bool prefetch = true;                 // decision "prefetch"
+  double min_samples = 6;               // below, evidence is noise
+  double min_samples_with_stalls = 24;  // before optimizing a function whose stalls are not clear yet
+  double stall_share_to_wait = 0.10;    // top load's share from which it is worth waiting for that many
+  double min_stall_share = 0.03;        // of the function's samples, for a prefetch hint
+  double min_stall_samples = 3;
+  double min_reoptimize_samples = 60;  // optimized code in which an untried load stalls
+  double min_reoptimize_share = 0.10;
+  uint32_t max_compiles = 4;    // of one function
+  uint32_t max_prefetches = 8;  // loads a function
+  uint32_t max_osr_loops = 4;
+  double optimized_speedup = 2.0;  // optimized against baseline code, conservative
+  double compile_fixed_seconds = 0.004;
+  double compile_seconds_per_byte = 6e-6;
+  friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
+};
+
+enum class Action : uint8_t { kNothing, kWait, kOptimize, kReoptimize };
+const char* to_string(Action action);
+
+struct Alternative {
+  std::string name;  // "nothing", "optimize", "optimize + prefetch 2 loads"
+  double cost_seconds = 0;
+  double gain_seconds = 0;  // estimated, over the assumed future
+};
+
+struct PrefetchPlan {
+  jit::PrefetchHint hint;
+  double estimated_gain = 0;  // upper bound, share of the function's time
+  std::string reason;
+};
+
+struct FunctionPlan {
+  Action action = Action::kNothing;
+  FuncIndex function;
+  std::vector<LoopIndex> osr_loops;  // loops running baseline code is to leave by
+  std::vector<PrefetchPlan> prefetches;
+  std::vector<Alternative> alternatives;
+  std::string reason;
+};
+
+FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config);
+
+// Same action, loops and prefetched loads: what replaying must reproduce.
+bool same_plan(const FunctionPlan& a, const FunctionPlan& b);
+
+// Parameters by name, as saved with a profile. Unknown names are ignored, missing ones keep their default.
+std::map<std::string, double> to_parameters(const PolicyConfig& config);
+PolicyConfig from_parameters(const std::map<std::string, double>& parameters);
+
+// One line an alternative, as logs and reports print it.
+std::vector<std::string> describe_alternatives(const FunctionPlan& plan);
+
+// Writes a plan into the form in which it is saved, and decides a saved episode again from its evidence.
+Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan);
+bool replays(const Episode& episode, const PolicyConfig& config);
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,121 @@
+#include "feedback/profile/profile.h"
+
+#include <algorithm>
+
+namespace hindsight::feedback {
+
+const char* to_string(PrefetchOutcome outcome) {
+  switch (outcome) {
+    case PrefetchOutcome::kNone:
+      return "none";
+    case PrefetchOutcome::kInTrial:
+      return "in trial";
+    case PrefetchOutcome::kKept:
+      return "kept";
+    case PrefetchOutcome::kRolledBack:
+      return "rolled back";
+    case PrefetchOutcome::kNoSlice:
+      return "no slice";
+  }
+  return "unknown";
+}
+
+void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds) {
+  FunctionCounts& counts = functions_[function.value];
+  if (optimized_code) {
+    counts.samples_optimized += 1;
+    counts.seconds_optimized += seconds;
+  } else {
+    counts.samples_baseline += 1;
+    counts.seconds_baseline += seconds;
+  }
+  counts.samples_at[at.value] += 1;
+  total_samples_ += 1;
+}
+
+void Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address) {
+  LoadCounts& counts = functions_[function.value].loads[load.value];
+  (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
+  if (!address) return;
+  counts.addresses += 1;
+  counts.lowest = std::min(counts.lowest, *address);
+  counts.highest = std::max(counts.highest, *address);
+  if (counts.pages.size() < kMaxPagesSeen) counts.pages.insert(*address >> 12);
+}
+
+void Profile::add_branch(FuncIndex function, WasmOffset at, bool taken) {
+  BranchCounts& counts = functions_[function.value].branches[at.value];
+  counts.total += 1;
+  counts.taken += taken ? 1 : 0;
+}
+
+void Profile::add_instructions(FuncIndex function) {
+  functions_[function.value].instruction_records += 1;
+}
+
+void Profile::decay(double factor) {
+  for (auto& [index, counts] : functions_) {
+    counts.samples_baseline *= factor;
+    counts.samples_optimized *= factor;
+    counts.seconds_baseline *= factor;
+    counts.seconds_optimized *= factor;
+    for (auto& [offset, samples] : counts.samples_at) samples *= factor;
+    for (auto& [offset, load] : counts.loads) {
+      load.stall_baseline *= factor;
+      load.stall_optimized *= factor;
+    }
+  }
+  total_samples_ *= factor;
+}
+
+FunctionEvidence Profile::evidence(FuncIndex function) const {
+  FunctionEvidence evidence;
+  evidence.function = function;
+  evidence.name = module_->function_name(function);
+  const wasm::FunctionBody& body = module_->body(function);
+  evidence.code_bytes = body.end.value - body.begin.value;
+  evidence.total_samples = total_samples_;
+  auto found = functions_.find(function.value);
+  if (found == functions_.end()) return evidence;
+  const FunctionCounts& counts = found->second;
+  evidence.samples_baseline = counts.samples_baseline;
+  evidence.samples_optimized = counts.samples_optimized;
+  evidence.seconds_baseline = counts.seconds_baseline;
+  evidence.seconds_optimized = counts.seconds_optimized;
+  evidence.optimized = counts.optimized;
+  evidence.optimize_count = counts.optimize_count;
+  for (const auto& [offset, load] : counts.loads) {
+    LoadEvidence e;
+    e.load = WasmOffset(offset);
+    e.stall_samples = load.stall_baseline + load.stall_optimized;
+    e.stall_samples_optimized = load.stall_optimized;
+    e.addresses = load.addresses;
+    e.address_span_bytes = load.addresses ? load.highest - load.lowest : 0;
+    e.distinct_pages = load.pages.size();
+    e.outcome = load.outcome;
+    evidence.loads.push_back(e);
+  }
+  std::stable_sort(
+      evidence.loads.begin(), evidence.loads.end(),
+      [](const LoadEvidence& a, const LoadEvidence& b) { return a.stall_samples > b.stall_samples; });
+  if (evidence.loads.size() > kMaxLoads) evidence.loads.resize(kMaxLoads);
+
+  // A loop's samples are those between its opcode and its end, inner loops included.
+  for (size_t i = 0; i < body.loops.size(); ++i) {
+    const wasm::LoopInfo& loop = body.loops[i];
+    LoopEvidence e;
+    e.loop = LoopIndex(static_cast<uint32_t>(i));
+    e.offset = loop.offset;
+    e.depth = loop.depth;
+    e.parent = loop.parent ? static_cast<int32_t>(loop.parent->value) : -1;
+    if (loop.reachable) {
+      auto first = counts.samples_at.lower_bound(loop.offset.value);
+      auto last = counts.samples_at.lower_bound(loop.end.value);
+      for (auto it = first; it != last; ++it) e.samples += it->second;
+    }
+    evidence.loops.push_back(e);
+  }
+  return evidence;
+}
+
+}  // namespace hindsight::feedback

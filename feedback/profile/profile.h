@@ -1,0 +1,72 @@
+// Profile: the decaying aggregate of what the LWP records of all threads said about one module. Filled by the
+// monitor thread only; not thread-safe by itself. Counts are doubles because they decay.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "feedback/profile/evidence.h"
+#include "jit/wasm/module.h"
+
+namespace hindsight::feedback {
+
+struct LoadCounts {
+  double stall_baseline = 0;
+  double stall_optimized = 0;
+  uint64_t addresses = 0;
+  uint64_t lowest = ~uint64_t{0};
+  uint64_t highest = 0;
+  std::set<uint64_t> pages;  // bounded by kMaxPagesSeen
+  PrefetchOutcome outcome = PrefetchOutcome::kNone;
+};
+
+struct BranchCounts {
+  uint64_t taken = 0;
+  uint64_t total = 0;  // records, not executions
+};
+
+struct FunctionCounts {
+  double samples_baseline = 0;
+  double samples_optimized = 0;
+  double seconds_baseline = 0;
+  double seconds_optimized = 0;
+  uint64_t instruction_records = 0;
+  bool optimized = false;
+  uint32_t optimize_count = 0;
+  std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
+  std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
+  std::map<uint32_t, BranchCounts> branches;  // wasm offset
+};
+
+class Profile {
+ public:
+  explicit Profile(std::shared_ptr<const wasm::Module> module) : module_(std::move(module)) {}
+
+  // One clock sample in `function`'s code at wasm offset `at` (kNoWasmOffset value allowed), worth `seconds`
+  // of CPU time.
+  void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds);
+  // The same sample stood behind a load. `address`: linear-memory address, if known.
+  void add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
+  void add_branch(FuncIndex function, WasmOffset at, bool taken);
+  void add_instructions(FuncIndex function);
+
+  // Everything fades: halves the decaying counts. Called by the monitor about once a half-life.
+  void decay(double factor);
+
+  FunctionCounts& counts(FuncIndex function) { return functions_[function.value]; }
+  const std::map<uint32_t, FunctionCounts>& functions() const { return functions_; }
+  double total_samples() const { return total_samples_; }
+  const wasm::Module& module() const { return *module_; }
+
+  FunctionEvidence evidence(FuncIndex function) const;
+
+ private:
+  std::shared_ptr<const wasm::Module> module_;
+  std::map<uint32_t, FunctionCounts> functions_;
+  double total_samples_ = 0;
+};
+
+}  // namespace hindsight::feedback

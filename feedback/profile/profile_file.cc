@@ -1,0 +1,362 @@
+#include "feedback/profile/profile_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace hindsight::feedback {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormatName = "hindsight-profile";
+constexpr int kFormatVersion = 1;
+constexpr size_t kMaxListLength = 1'000'000;
+
+// Reads typed fields and remembers the path to the first defect, so that one check at the end suffices.
+class Reader {
+ public:
+  bool failed() const { return !defect_.empty(); }
+  const std::string& defect() const { return defect_; }
+
+  void fail(const std::string& place, const std::string& what) {
+    if (defect_.empty()) defect_ = place + ": " + what;
+  }
+  const json* field(const json& object, const std::string& place, const char* name) {
+    if (!object.is_object()) {
+      fail(place, "is not an object");
+      return nullptr;
+    }
+    auto found = object.find(name);
+    if (found == object.end()) {
+      fail(place, fmt::format("has no field '{}'", name));
+      return nullptr;
+    }
+    return &*found;
+  }
+  double number(const json& object, const std::string& place, const char* name) {
+    const json* value = field(object, place, name);
+    if (!value) return 0;
+    if (!value->is_number()) {
+      fail(place + "." + name, "is not a number");
+      return 0;
+    }
+    double number = value->get<double>();
+    if (!std::isfinite(number) || number < -1e18 || number > 1e18) {
+      fail(place + "." + name, "is out of range");
+      return 0;
+    }
+    return number;
+  }
+  uint64_t integer(const json& object, const std::string& place, const char* name, uint64_t max) {
+    const json* value = field(object, place, name);
+    if (!value) return 0;
+    if (!value->is_number_unsigned() || value->get<uint64_t>() > max) {
+      fail(place + "." + name, fmt::format("is not an integer of at most {}", max));
+      return 0;
+    }
+    return value->get<uint64_t>();
+  }
+  uint32_t u32(const json& object, const std::string& place, const char* name) {
+    return static_cast<uint32_t>(integer(object, place, name, ~uint32_t{0}));
+  }
+  bool boolean(const json& object, const std::string& place, const char* name) {
+    const json* value = field(object, place, name);
+    if (value && !value->is_boolean()) fail(place + "." + name, "is not true or false");
+    return value && value->is_boolean() && value->get<bool>();
+  }
+  std::string text(const json& object, const std::string& place, const char* name) {
+    const json* value = field(object, place, name);
+    if (!value) return {};
+    if (!value->is_string()) {
+      fail(place + "." + name, "is not a string");
+      return {};
+    }
+    return value->get<std::string>();
+  }
+  // Calls each(element, place of it) for a list field.
+  template <typename Each>
+  void list(const json& object, const std::string& place, const char* name, Each each) {
+    const json* value = field(object, place, name);
+    if (!value) return;
+    if (!value->is_array() || value->size() > kMaxListLength) {
+      fail(place + "." + name, "is not a list of acceptable length");
+      return;
+    }
+    for (size_t i = 0; i < value->size() && !failed(); ++i)
+      each((*value)[i], fmt::format("{}.{}[{}]", place, name, i));
+  }
+  std::vector<uint32_t> u32_list(const json& object, const std::string& place, const char* name) {
+    std::vector<uint32_t> values;
+    list(object, place, name, [&](const json& element, const std::string& where) {
+      if (!element.is_number_unsigned() || element.get<uint64_t>() > ~uint32_t{0}) {
+        fail(where, "is not a 32-bit integer");
+      } else {
+        values.push_back(element.get<uint32_t>());
+      }
+    });
+    return values;
+  }
+  PrefetchOutcome outcome(const json& object, const std::string& place, const char* name) {
+    std::string word = text(object, place, name);
+    for (PrefetchOutcome o : {PrefetchOutcome::kNone, PrefetchOutcome::kInTrial, PrefetchOutcome::kKept,
+                              PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
+      if (word == to_string(o)) return o;
+    }
+    fail(place + "." + name, fmt::format("'{}' is not an outcome", word));
+    return PrefetchOutcome::kNone;
+  }
+
+ private:
+  std::string defect_;
+};
+
+json to_json(const FunctionEvidence& e) {
+  json loads = json::array();
+  for (const LoadEvidence& l : e.loads) {
+    loads.push_back({{"load", l.load.value},
+                     {"stall_samples", l.stall_samples},
+                     {"stall_samples_optimized", l.stall_samples_optimized},
+                     {"addresses", l.addresses},
+                     {"address_span_bytes", l.address_span_bytes},
+                     {"distinct_pages", l.distinct_pages},
+                     {"outcome", to_string(l.outcome)}});
+  }
+  json loops = json::array();
+  for (const LoopEvidence& l : e.loops) {
+    loops.push_back(
+        {{"offset", l.offset.value}, {"depth", l.depth}, {"samples", l.samples}, {"parent", l.parent}});
+  }
+  return {{"function", e.function.value},
+          {"name", e.name},
+          {"code_bytes", e.code_bytes},
+          {"samples_baseline", e.samples_baseline},
+          {"samples_optimized", e.samples_optimized},
+          {"seconds_baseline", e.seconds_baseline},
+          {"seconds_optimized", e.seconds_optimized},
+          {"total_samples", e.total_samples},
+          {"optimized", e.optimized},
+          {"optimize_count", e.optimize_count},
+          {"loads", loads},
+          {"loops", loops}};
+}
+
+FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& place) {
+  FunctionEvidence e;
+  e.function = FuncIndex(r.u32(j, place, "function"));
+  e.name = r.text(j, place, "name");
+  e.code_bytes = r.u32(j, place, "code_bytes");
+  e.samples_baseline = r.number(j, place, "samples_baseline");
+  e.samples_optimized = r.number(j, place, "samples_optimized");
+  e.seconds_baseline = r.number(j, place, "seconds_baseline");
+  e.seconds_optimized = r.number(j, place, "seconds_optimized");
+  e.total_samples = r.number(j, place, "total_samples");
+  e.optimized = r.boolean(j, place, "optimized");
+  e.optimize_count = r.u32(j, place, "optimize_count");
+  r.list(j, place, "loads", [&](const json& element, const std::string& where) {
+    LoadEvidence l;
+    l.load = WasmOffset(r.u32(element, where, "load"));
+    l.stall_samples = r.number(element, where, "stall_samples");
+    l.stall_samples_optimized = r.number(element, where, "stall_samples_optimized");
+    l.addresses = r.integer(element, where, "addresses", ~uint64_t{0});
+    l.address_span_bytes = r.integer(element, where, "address_span_bytes", ~uint64_t{0});
+    l.distinct_pages = r.integer(element, where, "distinct_pages", ~uint64_t{0});
+    l.outcome = r.outcome(element, where, "outcome");
+    e.loads.push_back(l);
+  });
+  r.list(j, place, "loops", [&](const json& element, const std::string& where) {
+    LoopEvidence l;
+    l.loop = LoopIndex(static_cast<uint32_t>(e.loops.size()));
+    l.offset = WasmOffset(r.u32(element, where, "offset"));
+    l.depth = r.u32(element, where, "depth");
+    l.samples = r.number(element, where, "samples");
+    double parent = r.number(element, where, "parent");
+    // Loops are in byte order: a parent stands before its children. This keeps the chain finite.
+    if (parent != -1 && !(parent >= 0 && parent < static_cast<double>(e.loops.size()))) {
+      r.fail(where + ".parent", "does not name an earlier loop");
+      parent = -1;
+    }
+    l.parent = static_cast<int32_t>(parent);
+    e.loops.push_back(l);
+  });
+  return e;
+}
+
+json to_json(const Episode& e) {
+  json prefetches = json::array();
+  for (const Episode::Prefetch& p : e.prefetches) {
+    prefetches.push_back({{"load", p.load},
+                          {"outcome", to_string(p.outcome)},
+                          {"distance", p.distance},
+                          {"measured_gain", p.measured_gain},
+                          {"words", p.words}});
+  }
+  return {{"id", e.id},
+          {"seconds", e.seconds},
+          {"evidence", to_json(e.evidence)},
+          {"action", e.action},
+          {"osr_loops", e.osr_loops},
+          {"prefetch_loads", e.prefetch_loads},
+          {"reason", e.reason},
+          {"alternatives", e.alternatives},
+          {"state", e.state},
+          {"compile_seconds", e.compile_seconds},
+          {"prefetches", prefetches}};
+}
+
+Episode read_episode(Reader& r, const json& j, const std::string& place) {
+  Episode e;
+  e.id = r.integer(j, place, "id", ~uint64_t{0});
+  e.seconds = r.number(j, place, "seconds");
+  if (const json* evidence = r.field(j, place, "evidence"))
+    e.evidence = read_evidence(r, *evidence, place + ".evidence");
+  e.action = r.text(j, place, "action");
+  e.osr_loops = r.u32_list(j, place, "osr_loops");
+  e.prefetch_loads = r.u32_list(j, place, "prefetch_loads");
+  e.reason = r.text(j, place, "reason");
+  r.list(j, place, "alternatives", [&](const json& element, const std::string& where) {
+    if (!element.is_string()) return r.fail(where, "is not a string");
+    e.alternatives.push_back(element.get<std::string>());
+  });
+  e.state = r.text(j, place, "state");
+  e.compile_seconds = r.number(j, place, "compile_seconds");
+  r.list(j, place, "prefetches", [&](const json& element, const std::string& where) {
+    Episode::Prefetch p;
+    p.load = r.u32(element, where, "load");
+    p.outcome = r.outcome(element, where, "outcome");
+    p.distance = r.u32(element, where, "distance");
+    p.measured_gain = r.number(element, where, "measured_gain");
+    p.words = r.text(element, where, "words");
+    e.prefetches.push_back(p);
+  });
+  return e;
+}
+
+}  // namespace
+
+const ModuleProfile* ProfileFile::find(const std::string& hash_hex) const {
+  for (const ModuleProfile& module : modules) {
+    if (module.hash_hex == hash_hex) return &module;
+  }
+  return nullptr;
+}
+
+std::string format_profile(const ProfileFile& file) {
+  json modules = json::array();
+  for (const ModuleProfile& m : file.modules) {
+    json episodes = json::array();
+    for (const Episode& e : m.episodes) episodes.push_back(to_json(e));
+    modules.push_back({{"hash", m.hash_hex}, {"name", m.name}, {"episodes", episodes}});
+  }
+  json root = {
+      {"format", kFormatName}, {"version", kFormatVersion}, {"policy", file.policy}, {"modules", modules}};
+  // Names come from modules and may be any bytes: what is not UTF-8 is replaced, never an exception.
+  return root.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<ProfileFile> parse_profile(const std::string& text, const std::string& name) {
+  auto bad = [&](const std::string& why) {
+    return make_error(ErrorKind::kUsage, "not a usable profile: " + why + "; delete it or name another",
+                      name);
+  };
+  // Nesting is bounded before parsing: the parser and the tree's destructor are recursive in it.
+  size_t depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (in_string) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > 32) return bad("nested too deeply");
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (root.is_discarded()) return bad("the text is not JSON (truncated or damaged?)");
+  Reader r;
+  if (r.text(root, "profile", "format") != kFormatName) return bad("'format' is not 'hindsight-profile'");
+  double version = r.number(root, "profile", "version");
+  if (version != kFormatVersion) return bad(fmt::format("version {} is not {}", version, kFormatVersion));
+  ProfileFile file;
+  if (const json* policy = r.field(root, "profile", "policy")) {
+    if (!policy->is_object()) return bad("policy: is not an object");
+    for (const auto& [key, value] : policy->items())
+      file.policy[key] = r.number(*policy, "policy", key.c_str());
+  }
+  r.list(root, "profile", "modules", [&](const json& element, const std::string& place) {
+    ModuleProfile module;
+    module.hash_hex = r.text(element, place, "hash");
+    module.name = r.text(element, place, "name");
+    r.list(element, place, "episodes", [&](const json& episode, const std::string& where) {
+      module.episodes.push_back(read_episode(r, episode, where));
+    });
+    file.modules.push_back(std::move(module));
+  });
+  if (r.failed()) return bad(r.defect());
+  return file;
+}
+
+Result<ProfileFile> load_profile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    return make_error(ErrorKind::kUsage, fmt::format("cannot read the profile: {}", std::strerror(errno)),
+                      path);
+  std::string text;
+  std::string block(1 << 16, '\0');
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
+    text.append(block.data(), static_cast<size_t>(in.gcount()));
+    if (text.size() > kMaxProfileFileBytes) {
+      return make_error(ErrorKind::kUsage,
+                        fmt::format("the profile is larger than {} MiB", kMaxProfileFileBytes >> 20), path);
+    }
+  }
+  return parse_profile(text, path);
+}
+
+Status save_profile(const ProfileFile& file, const std::string& path) {
+  std::string text = format_profile(file);
+  std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  auto failed = [&](const char* step, int fd) {
+    int error = errno;
+    if (fd >= 0) {
+      ::close(fd);
+      ::unlink(temporary.c_str());
+    }
+    return make_error(ErrorKind::kResource,
+                      fmt::format("cannot {} the profile: {}", step, std::strerror(error)), path);
+  };
+  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) return failed("create", -1);
+  for (size_t done = 0; done < text.size();) {
+    ssize_t n = ::write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed("write", fd);
+    done += static_cast<size_t>(n);
+  }
+  if (::fsync(fd) != 0) return failed("sync", fd);
+  if (::close(fd) != 0) return failed("close", -1);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    int error = errno;
+    ::unlink(temporary.c_str());
+    return make_error(ErrorKind::kResource,
+                      fmt::format("cannot put the profile in place: {}", std::strerror(error)), path);
+  }
+  return {};
+}
+
+}  // namespace hindsight::feedback
