@@ -1,6 +1,7 @@
 // The binary interface of wasi_snapshot_preview1, written once: error numbers, rights, flags and the byte
-// offsets of every structure that crosses guest memory. Nothing else in the room knows a number of the format.
-// Source: the witx description of wasi_snapshot_preview1 (wasi-libc's wasi/api.h is generated from it).
+// offsets of every structure that crosses guest memory. Nothing else in the room knows a number of the
+// format. Source: the witx description of wasi_snapshot_preview1 (wasi-libc's wasi/api.h is generated from
+// it).
 #pragma once
 
 #include <cstdint>

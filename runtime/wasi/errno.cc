@@ -164,6 +164,8 @@ Errno from_host(int host_errno) {
   }
 }
 
-Errno last_errno() { return from_host(errno); }
+Errno last_errno() {
+  return from_host(errno);
+}
 
 }  // namespace hindsight::wasi

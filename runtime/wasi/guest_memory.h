@@ -23,8 +23,8 @@ struct GuestMemory {
 
   // Nothing where the value is not wholly inside the memory.
   template <typename T>
-    requires std::is_trivially_copyable_v<T>
-  std::optional<T> load(uint64_t offset) const {
+  requires std::is_trivially_copyable_v<T> std::optional<T> load(uint64_t offset)
+  const {
     if (!contains(offset, sizeof(T))) return std::nullopt;
     T value;
     std::memcpy(&value, base + offset, sizeof(T));
@@ -33,7 +33,7 @@ struct GuestMemory {
 
   // False, and nothing is written, where the value is not wholly inside the memory.
   template <typename T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   [[nodiscard]] bool store(uint64_t offset, T value) const {
     if (!contains(offset, sizeof(T))) return false;
     std::memcpy(base + offset, &value, sizeof(T));

@@ -24,6 +24,9 @@ class OwnedFd {
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
 
+  // Gives the descriptor away.
+  int release() { return std::exchange(fd_, -1); }
+
   // Closes now and returns close's answer: the only way to hear of a write error that comes late.
   int reset() {
     const int fd = std::exchange(fd_, -1);

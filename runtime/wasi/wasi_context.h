@@ -1,0 +1,106 @@
+// What a guest can reach of the outside world: its arguments, environment, descriptors and preopened
+// directories. A context belongs to one guest; the engine hands it to every WASI call of that guest
+// (runtime/wasi/functions.h).
+//
+// Threads: one thread at a time, except interrupt(), which any thread and any signal handler may call.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "runtime/wasi/fd_table.h"
+#include "runtime/wasi/owned_fd.h"
+#include "runtime/wasi/path_resolver.h"
+
+namespace hindsight::wasi {
+
+// Gets what the guest wrote, in order, on the guest's thread. The bytes are the guest's own memory: they are
+// to be copied, not kept. It must not throw (what it throws becomes the guest's kIo).
+using Sink = std::function<void(std::span<const std::byte>)>;
+
+struct Preopen {
+  std::string host_path;
+  std::string guest_path;
+  bool read_only = false;  // nothing below can be written, created, removed or renamed
+};
+
+struct Config {
+  std::vector<std::string> args;  // args[0] is the program's name
+  std::vector<std::string> env;   // "NAME=value"
+  std::vector<Preopen> preopens;  // guest descriptors 3, 4, ...
+
+  // Host descriptors of the standard streams. They are duplicated: the caller keeps its own, and the guest
+  // closing one closes only its duplicate. One that is not open is closed for the guest too.
+  int stdin_fd = 0;
+  int stdout_fd = 1;
+  int stderr_fd = 2;
+  // Where given, these take the place of the descriptors.
+  std::optional<std::string> stdin_text;
+  Sink stdout_sink;
+  Sink stderr_sink;
+
+  // With a seed random_get answers the same bytes in each run; without, the kernel's.
+  std::optional<uint64_t> random_seed;
+
+  // A flag of the embedder that interrupts as interrupt() does; it must outlive the context. It is looked at
+  // when a signal arrives and at least every kFlagPeriod (wait.h).
+  const std::atomic<bool>* interrupted = nullptr;
+
+  // For tests and for kernels that offer less than they say.
+  PathResolver::Strategy path_strategy = PathResolver::best();
+};
+
+class WasiContext {
+ public:
+  // Opens the preopened directories. Fails (kUsage) for one that is no directory or cannot be opened, naming
+  // it, and for strings with a NUL inside; kResource where the host has no descriptors left.
+  static Result<std::unique_ptr<WasiContext>> create(Config config);
+  ~WasiContext();  // closes all descriptors of the guest
+  WasiContext(const WasiContext&) = delete;
+  WasiContext& operator=(const WasiContext&) = delete;
+
+  // Makes the call that the guest is blocked in, and every later one that would block, answer kIntr, until
+  // clear_interrupt(). Any thread; async-signal-safe.
+  void interrupt();
+  // Not while interrupt() may run.
+  void clear_interrupt();
+  bool interrupted() const;
+
+  // The rest is for the calls of this room.
+  const std::vector<std::string>& args() const { return config_.args; }
+  const std::vector<std::string>& env() const { return config_.env; }
+  FdTable& fds() { return fds_; }
+  const PathResolver& paths() const { return paths_; }
+  int wake_fd() const { return wake_fd_.get(); }
+  bool has_outside_flag() const { return config_.interrupted != nullptr; }
+  // The state of the seeded generator, or null where the kernel's bytes are wanted.
+  uint64_t* random_state() { return config_.random_seed ? &*config_.random_seed : nullptr; }
+  // Reused by fd_read and its kin, so that a read allocates nothing.
+  std::vector<iovec>& iovec_scratch() { return iovec_scratch_; }
+
+ private:
+  explicit WasiContext(Config config);
+  Status add_stream(uint32_t guest_fd, int host_fd);
+  Result<FdEntry> open_preopen(const Preopen& preopen) const;
+
+  Config config_;
+  PathResolver paths_;
+  FdTable fds_;
+  OwnedFd wake_fd_;  // an eventfd, readable while interrupted
+  // Publishes nothing but itself: the waiter needs no other memory of the interrupting thread. Set before
+  // wake_fd_ is written, so that who is woken by it sees the flag (the kernel orders the two calls).
+  std::atomic<bool> interrupted_{false};
+  std::vector<iovec> iovec_scratch_;
+};
+
+}  // namespace hindsight::wasi
