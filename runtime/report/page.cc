@@ -1,0 +1,147 @@
+#include "runtime/report/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/report/text.h"
+
+namespace hindsight::report {
+namespace {
+
+constexpr std::string_view kStyle = R"css(
+:root{--ink:#1c2330;--soft:#5c6675;--line:#dfe3ea;--ground:#fff;--panel:#f5f7fa;--gain:#177a6b;--loss:#b4452f;--even:#8a94a3;--accent:#2f5fb3}
+@media (prefers-color-scheme:dark){:root{--ink:#e6e9ee;--soft:#9aa5b4;--line:#323a46;--ground:#14181e;--panel:#1c222a;--gain:#4fc3ae;--loss:#e5846d;--even:#7f8a99;--accent:#82abf0}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
+main{max-width:1120px;margin:0 auto;padding:32px 24px 64px}
+h1{font-size:26px;margin:0}h2{font-size:18px;margin:40px 0 12px}
+p.sub{color:var(--soft);margin:4px 0 24px;overflow-wrap:anywhere}
+p.note{color:var(--soft);font-size:13px;max-width:80ch}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px}
+.figure{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:12px 14px}
+.figure b{display:block;font-size:20px;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+.figure span{color:var(--soft);font-size:13px}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:14px}
+th{text-align:left;color:var(--soft);font-weight:600;border-bottom:2px solid var(--line);white-space:nowrap}
+td{border-bottom:1px solid var(--line);vertical-align:top}
+th,td{padding:6px 12px 6px 0}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+td.name{overflow-wrap:anywhere;font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:13px}
+td ul{margin:0;padding-left:16px;color:var(--soft);font-size:13px}
+.tag{display:inline-block;padding:0 8px;border-radius:10px;border:1px solid currentColor;font-size:12px;white-space:nowrap}
+.good{color:var(--gain)}.bad{color:var(--loss)}.plain{color:var(--soft)}
+pre{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:12px;overflow-x:auto;font-size:13px}
+svg{display:block;width:100%;height:auto}
+svg text{fill:var(--ink);font:12px system-ui,"DejaVu Sans",sans-serif}
+svg text.soft{fill:var(--soft)}
+svg .gain{fill:var(--gain)}svg .loss{fill:var(--loss)}svg .even{fill:var(--even)}svg .plainbar{fill:var(--accent)}
+svg .spread{stroke:var(--ink);stroke-width:1.5;opacity:.65}svg .axis{stroke:var(--line)}svg .ref{stroke:var(--soft);stroke-dasharray:3 3}
+footer{margin-top:48px;color:var(--soft);font-size:13px}
+)css";
+
+std::string shortened(const std::string& text, size_t limit) {
+  // Cut between code points: continuation bytes belong to the character before them.
+  size_t characters = 0;
+  for (size_t k = 0; k < text.size(); ++k) {
+    if ((static_cast<unsigned char>(text[k]) & 0xc0) == 0x80) continue;
+    if (++characters > limit) return text.substr(0, k) + "…";
+  }
+  return text;
+}
+
+double nice_step(double span) {
+  if (!(span > 0)) return 1;
+  const double power = std::pow(10, std::floor(std::log10(span / 4)));
+  for (const double step : {1.0, 2.0, 5.0, 10.0}) {
+    if (step * power >= span / 5) return step * power;
+  }
+  return 10 * power;
+}
+
+}  // namespace
+
+std::string html_page(std::string_view title, std::string_view subtitle, std::string_view body) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'\">"
+      "<title>{}</title><style>{}</style></head>\n<body><main>\n<h1>{}</h1>\n<p "
+      "class=\"sub\">{}</p>\n{}\n</main></body></html>\n",
+      escape_html(title), kStyle, escape_html(title), escape_html(subtitle), body);
+}
+
+std::string html_figures(const std::vector<Figure>& figures) {
+  std::string out = "<div class=\"figures\">";
+  for (const auto& figure : figures) {
+    out += fmt::format("<div class=\"figure\"><b>{}</b><span>{}</span></div>", escape_html(figure.value),
+                       escape_html(figure.caption));
+  }
+  return out + "</div>\n";
+}
+
+std::string html_bars(const std::vector<Bar>& bars, double reference) {
+  if (bars.empty()) return {};
+  constexpr double kLabel = 210, kRight = 150, kWidth = 1072, kRow = 24, kTop = 22;
+  double top = reference;
+  for (const auto& bar : bars) {
+    for (const double value : {bar.value, bar.high}) {
+      if (std::isfinite(value)) top = std::max(top, value);
+    }
+  }
+  if (!(top > 0)) top = 1;
+  const double step = nice_step(top);
+  const double end = std::ceil(top / step - 1e-9) * step;
+  const double plot = kWidth - kLabel - kRight;
+  const auto x = [&](double value) {
+    return kLabel + plot * std::clamp(std::isfinite(value) ? value / end : 0.0, 0.0, 1.0);
+  };
+  size_t groups = 0;
+  for (size_t k = 0; k < bars.size(); ++k) groups += k == 0 || bars[k].group != bars[k - 1].group ? 1 : 0;
+  const double height = kTop + kRow * static_cast<double>(bars.size() + groups) + 8;
+
+  std::string out = fmt::format(
+      "<div class=\"scroll\"><svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" style=\"min-width:640px\">",
+      kWidth, height);
+  for (int k = 0; k <= static_cast<int>(std::lround(end / step)); ++k) {
+    const double value = step * k;
+    out += fmt::format("<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2:.0f}\"/>",
+                       x(value), kTop, height - 6);
+    out += fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"14\" text-anchor=\"middle\">{:g}</text>",
+                       x(value), value);
+  }
+  double y = kTop;
+  for (size_t k = 0; k < bars.size(); ++k) {
+    const Bar& bar = bars[k];
+    if (k == 0 || bar.group != bars[k - 1].group) {
+      out += fmt::format("<text class=\"soft\" x=\"0\" y=\"{:.1f}\" font-weight=\"600\">{}</text>", y + 17,
+                         escape_html(bar.group));
+      y += kRow;
+    }
+    out += fmt::format("<text x=\"12\" y=\"{:.1f}\">{}<title>{}</title></text>", y + 16,
+                       escape_html(shortened(printable(bar.label), 27)), escape_html(bar.label));
+    out +=
+        fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" rx=\"2\"/>",
+                    escape_html(bar.style), kLabel, y + 5, std::max(0.5, x(bar.value) - kLabel));
+    if (bar.high > bar.low) {
+      out += fmt::format(
+          "<line class=\"spread\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{3:.1f}\" y2=\"{3:.1f}\"/>"
+          "<line class=\"spread\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{2:.1f}\" y2=\"{4:.1f}\"/>"
+          "<line class=\"spread\" x1=\"{1:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{4:.1f}\"/>",
+          x(bar.low), x(bar.high), y + 8, y + 12, y + 16);
+    }
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x(std::max(bar.value, bar.high)) + 8,
+                       y + 16, escape_html(bar.value_text));
+    y += kRow;
+  }
+  if (reference > 0) {
+    out += fmt::format("<line class=\"ref\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2:.0f}\"/>",
+                       x(reference), kTop, height - 6);
+  }
+  return out + "</svg></div>\n";
+}
+
+}  // namespace hindsight::report

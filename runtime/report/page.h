@@ -1,0 +1,29 @@
+// The frame of every HTML page: one self-contained file, no script, no network. What goes into `body` must
+// have passed escape_html() wherever it came from outside.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hindsight::report {
+
+std::string html_page(std::string_view title, std::string_view subtitle, std::string_view body);
+
+// A row of figures with their captions, both plain text.
+struct Figure {
+  std::string value, caption;
+};
+std::string html_figures(const std::vector<Figure>& figures);
+
+// One horizontal bar a row, drawn as SVG, on an axis that starts at zero.
+struct Bar {
+  std::string label, group, value_text,
+      style;                            // `style`: a class of the page's sheet, such as "gain" or "loss"
+  double value = 0, low = 0, high = 0;  // low == high: no spread drawn
+};
+// `reference` draws a vertical line (1.0 for ratios; 0 for none).
+std::string html_bars(const std::vector<Bar>& bars, double reference);
+
+}  // namespace hindsight::report

@@ -1,0 +1,158 @@
+#include "runtime/report/run_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/report/page.h"
+#include "runtime/report/text.h"
+
+namespace hindsight::report {
+namespace {
+
+std::string share(uint64_t part, uint64_t whole) {
+  if (whole == 0) return fmt::format("{} of 0", part);
+  return fmt::format("{} of {} ({:.1f} %)", part, whole,
+                     100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+const char* state_class(const std::string& state) {
+  if (state == "kept") return "good";
+  if (state == "rolled back" || state == "failed") return "bad";
+  return "plain";
+}
+
+std::string percent(double gain) {
+  return gain == 0 ? "-" : fmt::format("{:+.1f} %", gain * 100);
+}
+
+std::string place(const DecisionReport& decision) {
+  return decision.wasm_offset ? fmt::format("{} +0x{:x}", decision.function, *decision.wasm_offset)
+                              : decision.function;
+}
+
+std::string records_section(const FeedbackReport& report) {
+  const ProfilingCounts& c = report.counts;
+  std::string out = "<h2>Records</h2>\n<div class=\"scroll\"><table>";
+  const auto row = [&](const char* name, const std::string& value, const char* meaning) {
+    out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"plain\">{}</td></tr>\n", name,
+                       escape_html(value), meaning);
+  };
+  row("attributed samples", share(c.attributed, c.samples), "found a code version and a WebAssembly offset");
+  row("outside the guest", share(c.outside_guest, c.samples),
+      "in host functions, the runtime, libraries or the kernel");
+  row("unattributed", share(c.unattributed, c.samples),
+      "in guest code memory, but in no version that is known");
+  row("stalls", share(c.stall_records, c.attributed), "samples that stand behind a load (LWP event 4)");
+  row("stalls with address", share(c.stall_addresses, c.stall_records),
+      "the load's data address was recovered");
+  row("branch records", std::to_string(c.branch_records), "LWP event 3");
+  row("instruction records", std::to_string(c.instruction_records), "LWP event 2");
+  row("value records", std::to_string(c.value_records), "LWP event 1");
+  row("missed", std::to_string(c.missed), "the ring was full");
+  row("lost", std::to_string(c.lost), "by the kernel");
+  return out + "</table></div>\n";
+}
+
+std::string decisions_section(const FeedbackReport& report) {
+  std::string out = "<h2>Decisions</h2>\n";
+  if (report.decisions.empty())
+    return out + "<p class=\"note\">None: nothing got hot enough to decide about.</p>\n";
+  out +=
+      "<div class=\"scroll\"><table><tr><th class=\"n\">at</th><th>kind</th><th>place</th><th>state</th><th "
+      "class=\"n\">estimated</th><th class=\"n\">measured</th><th>why, and what else was weighed</th></tr>\n";
+  for (const auto& d : report.decisions) {
+    std::string alternatives;
+    for (const auto& line : d.alternatives) alternatives += "<li>" + escape_html(line) + "</li>";
+    if (!alternatives.empty()) alternatives = "<ul>" + alternatives + "</ul>";
+    if (!d.outcome.empty()) alternatives += "<div>Outcome: " + escape_html(d.outcome) + "</div>";
+    out += fmt::format(
+        "<tr><td class=\"n\">{}</td><td>{}</td><td class=\"name\">{}</td><td><span class=\"tag "
+        "{}\">{}</span></td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}{}</td></tr>\n",
+        escape_html(seconds_text(d.seconds)), escape_html(d.kind), escape_html(place(d)),
+        state_class(d.state), escape_html(d.state), percent(d.estimated_gain), percent(d.measured_gain),
+        escape_html(d.reason), alternatives);
+  }
+  return out + "</table></div>\n";
+}
+
+// The report names functions only where something was decided about them.
+std::string functions_section(const FeedbackReport& report) {
+  struct Counts {
+    uint64_t all = 0, kept = 0, rolled_back = 0;
+    double best = 0;
+  };
+  std::map<std::string, Counts> functions;
+  for (const auto& d : report.decisions) {
+    Counts& counts = functions[d.function];
+    ++counts.all;
+    counts.kept += d.state == "kept" ? 1 : 0;
+    counts.rolled_back += d.state == "rolled back" ? 1 : 0;
+    counts.best = std::max(counts.best, d.measured_gain);
+  }
+  if (functions.empty()) return {};
+  std::string out =
+      "<h2>Functions with decisions</h2>\n<div class=\"scroll\"><table><tr><th>function</th><th "
+      "class=\"n\">decisions</th><th class=\"n\">kept</th><th class=\"n\">rolled back</th><th "
+      "class=\"n\">best "
+      "measured gain</th></tr>\n";
+  for (const auto& [name, counts] : functions) {
+    out += fmt::format(
+        "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td><td "
+        "class=\"n\">{}</td></tr>\n",
+        escape_html(name), counts.all, counts.kept, counts.rolled_back, percent(counts.best));
+  }
+  return out + "</table></div>\n";
+}
+
+std::string pmu_section(const FeedbackReport& report) {
+  if (report.pmu.empty()) return {};
+  std::string out =
+      "<h2>Processor counts</h2>\n<div class=\"scroll\"><table><tr><th>event</th><th "
+      "class=\"n\">count</th><th>remark</th></tr>\n";
+  for (const auto& count : report.pmu) {
+    const std::string remark = !count.available ? count.why_not
+                               : count.scale > 1
+                                   ? fmt::format("scaled by {:.2f}: the counter was shared", count.scale)
+                                   : "";
+    out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"plain\">{}</td></tr>\n",
+                       escape_html(count.name), count.available ? fmt::format("{:.0f}", count.value) : "-",
+                       escape_html(remark));
+  }
+  return out + "</table></div>\n";
+}
+
+}  // namespace
+
+std::string run_page(const RunSummary& run, const FeedbackReport& report) {
+  uint64_t kept = 0, rolled_back = 0;
+  for (const auto& d : report.decisions) {
+    kept += d.state == "kept" ? 1 : 0;
+    rolled_back += d.state == "rolled back" ? 1 : 0;
+  }
+  std::string body = html_figures({
+      {seconds_text(run.seconds), "wall time, compiling included"},
+      {std::to_string(run.exit_status), "exit status"},
+      {fmt::format("{} / {}", report.functions_optimized, report.functions_baseline),
+       "functions optimized / compiled by the baseline tier"},
+      {fmt::format("{} of {}", kept, report.decisions.size()), "decisions kept"},
+      {std::to_string(rolled_back), "rolled back"},
+      {std::to_string(report.osr_entries), "running loops entered (OSR)"},
+      {seconds_text(report.baseline_compile_seconds), "baseline compile time"},
+      {seconds_text(report.optimized_compile_seconds), "optimizer's compile time, in the background"},
+      {fmt::format("{} / {}", report.versions_retired, report.versions_waiting),
+       "code versions retired / waiting"},
+  });
+  if (!run.trap.empty()) body += "<h2>Trap</h2>\n<pre>" + escape_html(run.trap) + "</pre>\n";
+  body +=
+      decisions_section(report) + functions_section(report) + records_section(report) + pmu_section(report);
+  body += fmt::format("<footer>LWP unit: {}. {}</footer>",
+                      escape_html(report.unit.empty() ? "none" : report.unit), escape_html(run.mode));
+  std::string command = run.program;
+  for (const auto& arg : run.args) command += " " + arg;
+  return html_page("Hindsight run", command, body);
+}
+
+}  // namespace hindsight::report

@@ -1,0 +1,38 @@
+// Text that came from outside (function names, guest output, file names, log lines) made safe to show: a name
+// section may hold anything that is UTF-8, terminal escapes and markup included.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hindsight::report {
+
+// For terminals: control characters, invisible direction marks and bytes that are not UTF-8 become visible
+// escapes such as \x1b or \u{202e}. Newlines are kept where `multi_line` says so, tabs always.
+std::string printable(std::string_view text, bool multi_line = false);
+
+// For HTML text and attribute values in double quotes: printable() first, then & < > " ' as entities.
+std::string escape_html(std::string_view text);
+
+// "1.23 s", "45.6 ms", "7.8 us": three figures and a unit.
+std::string seconds_text(double seconds);
+
+// Columns of a plain table, padded by code points. The first row is the header and is underlined.
+class TextTable {
+ public:
+  // `alignment` has one character a column: 'l' or 'r'.
+  explicit TextTable(std::string alignment) : alignment_(std::move(alignment)) {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // A line across the table before the next row.
+  void rule() { rules_.push_back(rows_.size()); }
+  std::string text() const;
+
+ private:
+  std::string alignment_;
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<size_t> rules_;
+};
+
+}  // namespace hindsight::report
