@@ -1,0 +1,678 @@
+#include "runtime/engine/auto_tiers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "runtime/engine/guest_unit.h"
+
+namespace hindsight::rt {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Sampling: quick while something is to be learned, as cheap as useful afterwards. 4 kHz costs about 5 % of
+// the guest's time and 250 Hz 0.3 %, so learning is rationed.
+constexpr uint32_t kLearningHz = 4000;
+constexpr uint32_t kSteadyHz = 250;
+constexpr auto kLearningPeriod = 2000us;
+constexpr auto kSteadyPeriod = 25000us;
+constexpr auto kLearningAfterActivity = 120ms;
+constexpr double kLearningBudgetSeconds = 0.4;
+constexpr double kLearningBudgetShare = 0.02;  // of the run so far, on top
+constexpr auto kSlowLook = 200ms;              // between looks at functions that are optimized already
+constexpr auto kCollectPeriod = 500ms;
+constexpr double kPreopenSamples = 8;  // clock samples after which the optimizer is worth opening
+
+unsigned compile_threads(const EngineConfig& config) {
+  if (config.compile_threads) return config.compile_threads;
+  return std::max(1u, std::thread::hardware_concurrency() - 1);
+}
+
+bool disabled(const EngineConfig& config, std::string_view decision) {
+  return std::find(config.disabled_decisions.begin(), config.disabled_decisions.end(), decision) !=
+         config.disabled_decisions.end();
+}
+
+feedback::PolicyConfig make_policy(const EngineConfig& config) {
+  feedback::PolicyConfig policy;
+  policy.optimize = config.tier == TierMode::kAuto && !disabled(config, "optimize");
+  policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
+  return policy;
+}
+
+std::string hash_hex(const wasm::Module& module) {
+  std::string hex;
+  for (uint8_t byte : module.content_hash) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+// What a saved profile says to do, checked against the module: a file is hostile until proven otherwise.
+bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
+  uint32_t f = episode.evidence.function.value;
+  if (f < module.imported_functions || f >= module.function_count()) return false;
+  const wasm::FunctionBody& body = module.body(episode.evidence.function);
+  return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
+                     [&](uint32_t loop) { return loop < body.loops.size(); });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& config, CodeServices& services) {
+  HINDSIGHT_ASSIGN(lwp::Selection selection, lwp::select_unit(config.profiling ? config.unit : "null"));
+  feedback::ProfileFile known;
+  if (!config.profile_in.empty()) {
+    HINDSIGHT_ASSIGN(known, feedback::load_profile(config.profile_in));
+  }
+  return std::make_unique<AutoTiers>(config, services, std::move(selection), std::move(known));
+}
+
+AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Selection selection,
+                     feedback::ProfileFile known)
+    : config_(config),
+      services_(services),
+      selection_(std::move(selection)),
+      known_(std::move(known)),
+      policy_(make_policy(config)),
+      start_(Clock::now()),
+      last_round_(start_),
+      last_collect_(start_),
+      last_slow_look_(start_),
+      arena_(std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(compile_threads(config)),
+                                                       /*reserved_for_masters=*/0)) {
+  feedback::Monitor::Config monitor;
+  monitor.frequency_hz = policy_.optimize ? kLearningHz : kSteadyHz;
+  monitor.period = policy_.optimize ? kLearningPeriod : kSteadyPeriod;
+  monitor.log = services.log;
+  monitor.on_round = [this] { on_round(); };
+  monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
+  activity();
+  tsc_ticks_per_second();  // measured before a guest waits for it
+  if (config_.profiling) monitor_->start();
+  say(LogLevel::kInfo, "lwp", fmt::format("unit {}", selection_.factory->name()));
+}
+
+AutoTiers::~AutoTiers() {
+  shutdown();
+}
+
+jit::Tier AutoTiers::first_tier() const {
+  return config_.tier == TierMode::kOptimized ? jit::Tier::kOptimized : jit::Tier::kBaseline;
+}
+
+void AutoTiers::shutdown() {
+  monitor_->stop();
+  {
+    std::unique_lock lock(mutex_);
+    stopping_ = true;
+    for (Job& job : jobs_) episodes_[job.episode].episode.state = "abandoned: the engine ended";
+    jobs_.clear();
+    idle_.wait(lock, [this] { return running_ == 0; });
+  }
+  if (!config_.profile_out.empty()) {
+    if (Status saved = save_profile(config_.profile_out); !saved) {
+      say(LogLevel::kWarning, "profile", saved.error().describe());
+    }
+  }
+}
+
+// ---------------------------------------------------------------- guest threads
+
+std::shared_ptr<LwpSink> AutoTiers::on_first_entry(Store&) {
+  if (!config_.profiling) return nullptr;
+  auto give_up = [&](const Error& error) {
+    // Relaxed: only keeps the line from being said twice.
+    if (!unit_failed_.exchange(true, std::memory_order_relaxed)) {
+      say(LogLevel::kWarning, "lwp",
+          "no profiling of this thread: " + error.describe() + "; the guest runs on without feedback");
+    }
+    return nullptr;
+  };
+  lwp::UnitConfig unit_config;
+  unit_config.frequency_hz = monitor_->frequency();
+  unit_config.guest_code = {reinterpret_cast<uint64_t>(services_.arena().executable_begin()),
+                            reinterpret_cast<uint64_t>(services_.arena().executable_end())};
+  auto unit = selection_.factory->create(unit_config);
+  if (!unit) return give_up(unit.error());
+  if (Status attached = (*unit)->attach(); !attached) return give_up(attached.error());
+  say(LogLevel::kDebug, "lwp", fmt::format("thread attached to unit {}", (*unit)->name()));
+  return std::make_shared<GuestUnit>(std::shared_ptr<lwp::Unit>(std::move(*unit)), *monitor_);
+}
+
+void AutoTiers::strip_ended(Store&, jit::VmContext*, jit::LoopCell* cell) {
+  if (cell->trial) {
+    static_cast<LoopTrial*>(cell->trial)->strip_ended(*cell);
+  } else {
+    std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);  // nobody asks
+  }
+}
+
+// ---------------------------------------------------------------- modules
+
+AutoTiers::ModuleState* AutoTiers::state_of(const ModuleCode& code) {
+  return state_of(code.module().get());
+}
+
+AutoTiers::ModuleState* AutoTiers::state_of(const wasm::Module* module) {
+  for (ModuleState& state : modules_) {
+    if (state.module.get() == module) return &state;
+  }
+  return nullptr;
+}
+
+void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
+  {
+    std::lock_guard lock(mutex_);
+    ModuleState state;
+    state.code = code;
+    state.module = code->module();
+    modules_.push_back(std::move(state));
+  }
+  if (const feedback::ModuleProfile* known = known_.find(hash_hex(*code->module())))
+    queue_known(code, *known);
+}
+
+void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>& version) {
+  if (version->tier == jit::Tier::kBaseline) activity();
+}
+
+void AutoTiers::on_destroyed(ModuleCode& code) {
+  std::lock_guard lock(mutex_);
+  if (ModuleState* state = state_of(code)) {
+    state->ended = code.counts();
+    state->gone = true;
+    state->watches.clear();
+  }
+}
+
+// The last run's verdicts: functions that were optimized are compiled at once, with the prefetches that were
+// kept, at their distances.
+void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known) {
+  if (!policy_.optimize) return;
+  std::map<uint32_t, const feedback::Episode*> latest;
+  size_t implausible = 0;
+  for (const feedback::Episode& episode : known.episodes) {
+    if (!plausible(episode, *code->module())) {
+      ++implausible;
+      continue;
+    }
+    if (episode.action == to_string(feedback::Action::kOptimize) ||
+        episode.action == to_string(feedback::Action::kReoptimize)) {
+      latest[episode.evidence.function.value] = &episode;
+    }
+  }
+  if (implausible) {
+    say(LogLevel::kWarning, "profile",
+        fmt::format("{} of {} saved decisions do not fit the module and are ignored", implausible,
+                    known.episodes.size()));
+  }
+  for (auto& [function, episode] : latest) {
+    Job job;
+    job.code = code;
+    job.plan.action = feedback::Action::kOptimize;
+    job.plan.function = FuncIndex(function);
+    for (uint32_t loop : episode->osr_loops) job.plan.osr_loops.push_back(LoopIndex(loop));
+    for (const feedback::Episode::Prefetch& p : episode->prefetches) {
+      if (p.outcome != feedback::PrefetchOutcome::kKept || !policy_.prefetch) continue;
+      feedback::PrefetchPlan plan;
+      plan.hint.load = WasmOffset(p.load);
+      plan.hint.initial_distance = std::clamp(p.distance, 1u, 1024u);
+      plan.estimated_gain = p.measured_gain;
+      plan.reason = "kept in an earlier run";
+      job.settled[p.load] = plan.hint.initial_distance;
+      job.plan.prefetches.push_back(plan);
+    }
+    job.plan.reason = "decided in an earlier run: " + episode->reason;
+    job.plan.alternatives = {
+        {"nothing", 0, 0},
+        {"as in the earlier run", episode->compile_seconds, episode->evidence.seconds_baseline}};
+    job.priority = episode->evidence.samples_baseline;
+    feedback::Episode again = feedback::make_episode(episode->evidence, job.plan);
+    again.action = episode->action;
+    job.episode = add_episode(code->module().get(), std::move(again));
+    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      auto& profile = profiles[code->module().get()];
+      if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
+      feedback::FunctionCounts& counts = profile->counts(FuncIndex(function));
+      counts.optimized = true;
+      for (const auto& p : episode->prefetches) {
+        if (p.outcome != feedback::PrefetchOutcome::kInTrial) counts.loads[p.load].outcome = p.outcome;
+      }
+    });
+    say(LogLevel::kInfo, "profile",
+        fmt::format("{}: {}", code->module()->function_name(FuncIndex(function)), job.plan.reason));
+    queue(std::move(job));
+  }
+}
+
+// ---------------------------------------------------------------- monitor thread
+
+void AutoTiers::on_round() {
+  Clock::time_point now = Clock::now();
+  read_trials();
+  ask_policy(now);
+  adapt_rate(now);
+  collect(now);
+  last_round_ = now;
+}
+
+void AutoTiers::ask_policy(Clock::time_point now) {
+  if (!policy_.optimize) return;
+  bool slow_look = now - last_slow_look_ >= kSlowLook;
+  if (slow_look) last_slow_look_ = now;
+  std::vector<std::pair<feedback::FunctionEvidence, feedback::FunctionPlan>> plans;
+  std::vector<const wasm::Module*> plan_modules;
+  double samples = 0;
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    for (auto& [module, profile] : profiles) {
+      samples += profile->total_samples();
+      for (const auto& [index, counts] : profile->functions()) {
+        bool look = counts.optimized ? slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples
+                                     : counts.samples_baseline >= policy_.min_samples;
+        if (!look) continue;
+        feedback::FunctionEvidence evidence = profile->evidence(FuncIndex(index));
+        feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
+        if (plan.action != feedback::Action::kOptimize && plan.action != feedback::Action::kReoptimize)
+          continue;
+        feedback::FunctionCounts& mutable_counts = profile->counts(FuncIndex(index));
+        mutable_counts.optimized = true;
+        mutable_counts.optimize_count += 1;
+        for (const auto& p : plan.prefetches) {
+          feedback::PrefetchOutcome& outcome = mutable_counts.loads[p.hint.load.value].outcome;
+          if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
+        }
+        plans.emplace_back(std::move(evidence), std::move(plan));
+        plan_modules.push_back(module);
+      }
+    }
+  });
+  // Opened before something is to be compiled, so that the first compile does not wait for it.
+  if (samples >= kPreopenSamples && !preopened_.exchange(true, std::memory_order_relaxed)) {
+    std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      ++running_;
+      arena_->enqueue([this] {
+        if (auto optimizer = services_.optimizer(); !optimizer) {
+          say(LogLevel::kWarning, "compile", "no optimizing tier: " + optimizer.error().describe());
+        }
+        std::lock_guard relock(mutex_);
+        --running_;
+        idle_.notify_all();
+      });
+    }
+  }
+  for (size_t i = 0; i < plans.size(); ++i) {
+    auto& [evidence, plan] = plans[i];
+    Job job;
+    {
+      std::lock_guard lock(mutex_);
+      ModuleState* state = state_of(plan_modules[i]);
+      if (!state || state->gone) continue;
+      job.code = state->code;
+      // What was won already stays, at the distance it was tuned to.
+      auto watch = state->watches.find(plan.function.value);
+      if (watch != state->watches.end()) {
+        for (const jit::PrefetchSite& site : watch->second.version->prefetch_sites) {
+          if (!site.applied || site.cell >= watch->second.trials.size()) continue;
+          LoopTrial::Status status = watch->second.trials[site.cell]->status();
+          if (status.state == TrialState::kKept) job.settled[site.load.value] = status.distance;
+        }
+      }
+    }
+    for (feedback::PrefetchPlan& p : plan.prefetches) {
+      if (auto known = job.settled.find(p.hint.load.value); known != job.settled.end())
+        p.hint.initial_distance = known->second;
+    }
+    job.episode = add_episode(plan_modules[i], feedback::make_episode(evidence, plan));
+    job.priority = evidence.seconds_baseline + evidence.seconds_optimized;
+    say(LogLevel::kInfo, "policy",
+        fmt::format("{} {}: {}", to_string(plan.action), evidence.name, plan.reason));
+    for (const feedback::PrefetchPlan& p : plan.prefetches) {
+      say(LogLevel::kInfo, "policy", fmt::format("prefetch in {}: {}", evidence.name, p.reason));
+    }
+    for (const std::string& line : feedback::describe_alternatives(plan)) {
+      say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
+    }
+    job.plan = std::move(plan);
+    queue(std::move(job));
+  }
+}
+
+void AutoTiers::read_trials() {
+  struct Change {
+    const wasm::Module* module;
+    FuncIndex function;
+    uint32_t load;
+    feedback::PrefetchOutcome outcome;
+  };
+  std::vector<Change> changes;
+  std::vector<Job> cleanups;
+  std::vector<std::string> lines;
+  {
+    std::lock_guard lock(mutex_);
+    for (ModuleState& state : modules_) {
+      for (auto& [function, watch] : state.watches) {
+        bool news = false, pending = false, lost = false;
+        for (size_t i = 0; i < watch.trials.size(); ++i) {
+          LoopTrial::Status status = watch.trials[i]->status();
+          pending |= status.state == TrialState::kComparing || status.state == TrialState::kTuning;
+          if (status.state == watch.reported[i]) continue;
+          watch.reported[i] = status.state;
+          bool kept = status.state == TrialState::kKept, rejected = status.state == TrialState::kRejected;
+          if (!kept && !rejected) continue;
+          news = true;
+          lost |= rejected;
+          for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+            if (!site.applied || site.cell != i) continue;
+            feedback::PrefetchOutcome outcome =
+                kept ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kRolledBack;
+            changes.push_back({state.module.get(), FuncIndex(function), site.load.value, outcome});
+            for (feedback::Episode::Prefetch& p : episodes_[watch.episode].episode.prefetches) {
+              if (p.load != site.load.value) continue;
+              p.outcome = outcome;
+              p.distance = status.distance;
+              p.measured_gain = status.gain;
+              p.words = site.reason + "; " + status.words;
+            }
+            lines.push_back(fmt::format(
+                "prefetch at 0x{:x} in {}: {}, {:+.1f} % at distance {} after {} chunks ({})",
+                site.load.value, state.module->function_name(FuncIndex(function)), to_string(status.state),
+                100 * status.gain, status.distance, status.chunks, status.words));
+          }
+        }
+        // Something lost and nothing is open any more: a version without the losers takes over.
+        bool any_lost = std::any_of(watch.reported.begin(), watch.reported.end(),
+                                    [](TrialState s) { return s == TrialState::kRejected; });
+        if (!news || pending || !any_lost || state.gone) continue;
+        Job job;
+        job.code = state.code;
+        job.plan.action = feedback::Action::kReoptimize;
+        job.plan.function = FuncIndex(function);
+        job.plan.osr_loops = watch.osr_loops;
+        for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+          if (!site.applied || watch.reported[site.cell] != TrialState::kKept) continue;
+          feedback::PrefetchPlan plan;
+          plan.hint.load = site.load;
+          plan.hint.initial_distance = watch.trials[site.cell]->status().distance;
+          job.settled[site.load.value] = plan.hint.initial_distance;
+          job.plan.prefetches.push_back(plan);
+        }
+        job.plan.reason = "rolled back: a version without the prefetches that did not pay";
+        job.episode = watch.episode;
+        job.priority = 1e3;  // undoing comes first
+        cleanups.push_back(std::move(job));
+        (void)lost;
+      }
+    }
+  }
+  for (const Change& change : changes)
+    set_outcome(change.module, change.function, change.load, change.outcome);
+  for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
+  for (Job& job : cleanups) {
+    if (auto code = job.code.lock()) {
+      say(LogLevel::kInfo, "policy",
+          fmt::format("{}: {}", code->module()->function_name(job.plan.function), job.plan.reason));
+    }
+    queue(std::move(job));
+  }
+}
+
+void AutoTiers::adapt_rate(Clock::time_point now) {
+  if (!policy_.optimize) return;
+  Clock::time_point active{Clock::duration(last_activity_.load(std::memory_order_relaxed))};
+  double elapsed = std::chrono::duration<double>(now - start_).count();
+  bool learning = now - active < kLearningAfterActivity &&
+                  learning_seconds_ < kLearningBudgetSeconds + kLearningBudgetShare * elapsed;
+  if (learning) learning_seconds_ += std::chrono::duration<double>(now - last_round_).count();
+  monitor_->set_frequency(learning ? kLearningHz : kSteadyHz);
+  monitor_->set_period(learning ? kLearningPeriod : kSteadyPeriod);
+}
+
+void AutoTiers::collect(Clock::time_point now) {
+  if (now - last_collect_ < kCollectPeriod || services_.retired().pending() == 0) return;
+  last_collect_ = now;
+  if (size_t freed = services_.collect_retired()) {
+    say(LogLevel::kDebug, "retire",
+        fmt::format("{} versions freed, {} waiting", freed, services_.retired().pending()));
+  }
+}
+
+void AutoTiers::set_outcome(const wasm::Module* module, FuncIndex function, uint32_t load,
+                            feedback::PrefetchOutcome outcome) {
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    auto found = profiles.find(module);
+    if (found != profiles.end()) found->second->counts(function).loads[load].outcome = outcome;
+  });
+}
+
+size_t AutoTiers::add_episode(const wasm::Module* module, feedback::Episode episode) {
+  std::lock_guard lock(mutex_);
+  episode.id = episodes_.size() + 1;
+  episode.seconds = now_seconds();
+  episode.state = "queued";
+  episodes_.push_back({std::move(episode), module});
+  if (ModuleState* state = state_of(module)) state->episodes.push_back(episodes_.size() - 1);
+  return episodes_.size() - 1;
+}
+
+// ---------------------------------------------------------------- compile arena
+
+void AutoTiers::queue(Job job) {
+  activity();
+  std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  jobs_.push_back(std::move(job));
+  arena_->enqueue([this] { run_one_job(); });
+}
+
+void AutoTiers::run_one_job() {
+  Job job;
+  {
+    std::lock_guard lock(mutex_);
+    if (jobs_.empty()) return;  // cleared by shutdown
+    auto hottest = std::max_element(jobs_.begin(), jobs_.end(),
+                                    [](const Job& a, const Job& b) { return a.priority < b.priority; });
+    job = std::move(*hottest);
+    jobs_.erase(hottest);
+    ++running_;
+  }
+  if (std::shared_ptr<ModuleCode> code = job.code.lock()) {
+    compile(job, *code);
+  } else {
+    std::lock_guard lock(mutex_);
+    episodes_[job.episode].episode.state = "abandoned: the module is gone";
+  }
+  activity();
+  std::lock_guard lock(mutex_);
+  --running_;
+  idle_.notify_all();
+}
+
+void AutoTiers::compile(Job& job, ModuleCode& code) {
+  jit::OptimizeRequest request;
+  request.function = job.plan.function;
+  request.osr_loops = job.plan.osr_loops;
+  for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
+  std::string name = code.module()->function_name(job.plan.function);
+  Clock::time_point begin = Clock::now();
+  auto result = code.optimize(std::move(request));
+  if (!result) {
+    say(LogLevel::kWarning, "compile", fmt::format("{}: {}", name, result.error().describe()));
+    std::lock_guard lock(mutex_);
+    episodes_[job.episode].episode.state = "failed: " + result.error().message;
+    return;
+  }
+  const jit::CodeVersion& version = *result->version;
+  std::string passes;
+  for (const jit::PassTime& pass : version.pass_times)
+    passes += fmt::format(" {} {:.1f}", pass.name, 1e3 * pass.seconds);
+  say(LogLevel::kInfo, "compile",
+      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} "
+                  "bodies inlined; ms:{})",
+                  name, version.code_size.value, 1e3 * version.compile_seconds,
+                  1e3 * std::chrono::duration<double>(Clock::now() - begin).count(),
+                  version.osr_entries.size(), version.inlined.size(), passes));
+  for (const jit::PrefetchSite& site : version.prefetch_sites) {
+    say(LogLevel::kInfo, "compile",
+        fmt::format("prefetch at 0x{:x} in {}: {}{}", site.load.value, name,
+                    site.applied ? "" : "not possible: ", site.reason));
+  }
+  install(job, code, std::move(result->version));
+}
+
+void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVersion> finished) {
+  std::shared_ptr<jit::CodeVersion> version = std::move(finished);
+  FuncIndex function = job.plan.function;
+  Watch watch;
+  watch.version = version;
+  watch.episode = job.episode;
+  watch.osr_loops = job.plan.osr_loops;
+  std::vector<uint32_t> without_slice;
+  {
+    std::lock_guard lock(mutex_);
+    feedback::Episode& episode = episodes_[job.episode].episode;
+    bool undoing = episode.state == "compiled" && job.priority >= 1e3;
+    episode.state = undoing ? "rolled back" : "compiled";
+    episode.compile_seconds += version->compile_seconds;
+    for (size_t i = 0; i < version->loop_cells.size(); ++i) {
+      // A loop starts settled if everything prefetched in it is known to pay.
+      bool settled = true;
+      uint32_t distance = 16;
+      for (const jit::PrefetchSite& site : version->prefetch_sites) {
+        if (!site.applied || site.cell != i) continue;
+        auto known = job.settled.find(site.load.value);
+        if (known == job.settled.end())
+          settled = false;
+        else
+          distance = known->second;
+      }
+      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled);
+      trial.arm(*version->loop_cells[i]);
+      watch.trials.push_back(&trial);
+      watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
+    }
+    for (const jit::PrefetchSite& site : version->prefetch_sites) {
+      if (undoing) continue;
+      feedback::Episode::Prefetch p;
+      p.load = site.load.value;
+      auto known = job.settled.find(site.load.value);
+      bool kept = site.applied && known != job.settled.end();
+      p.outcome = !site.applied ? feedback::PrefetchOutcome::kNoSlice
+                  : kept        ? feedback::PrefetchOutcome::kKept
+                                : feedback::PrefetchOutcome::kInTrial;
+      p.distance = kept ? known->second : 16;
+      p.words = site.reason;
+      episode.prefetches.push_back(p);
+      if (!site.applied) without_slice.push_back(site.load.value);
+    }
+    if (ModuleState* state = state_of(code); state && !state->gone)
+      state->watches[function.value] = std::move(watch);
+  }
+  for (uint32_t load : without_slice) {
+    set_outcome(code.module().get(), function, load, feedback::PrefetchOutcome::kNoSlice);
+  }
+  code.publish(version);
+}
+
+// ---------------------------------------------------------------- reports
+
+void AutoTiers::wait_for_compiles() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return jobs_.empty() && running_ == 0; });
+}
+
+feedback::ProfileFile AutoTiers::profile_file() const {
+  feedback::ProfileFile file;
+  file.policy = feedback::to_parameters(policy_);
+  std::lock_guard lock(mutex_);
+  for (const ModuleState& state : modules_) {
+    feedback::ModuleProfile module;
+    module.hash_hex = hash_hex(*state.module);
+    module.name = state.module->name;
+    for (size_t index : state.episodes) module.episodes.push_back(episodes_[index].episode);
+    file.modules.push_back(std::move(module));
+  }
+  return file;
+}
+
+Status AutoTiers::save_profile(const std::string& path) const {
+  return feedback::save_profile(profile_file(), path);
+}
+
+FeedbackReport AutoTiers::feedback_report() const {
+  FeedbackReport report;
+  report.unit = std::string(selection_.factory->name());
+  feedback::MonitorCounts counts = monitor_->counts();
+  lwp::UnitCounters unit = monitor_->unit_counters();
+  report.counts.samples = counts.clock_records + unit.non_guest;
+  report.counts.attributed = counts.clock_attributed;
+  report.counts.outside_guest = unit.non_guest;
+  report.counts.unattributed = counts.clock_records - counts.clock_attributed;
+  report.counts.stall_records = counts.stall_records;
+  report.counts.stall_addresses = counts.stall_addresses;
+  report.counts.branch_records = counts.branch_records;
+  report.counts.instruction_records = counts.instruction_records;
+  report.counts.value_records = counts.value_records;
+  report.counts.missed = unit.missed;
+  report.counts.lost = unit.lost;
+  for (const feedback::PmuReading& reading : monitor_->pmu()) {
+    report.pmu.push_back({reading.name, reading.available, reading.why_not, reading.value, reading.scale});
+  }
+  report.versions_retired = services_.retired().freed();
+  report.versions_waiting = services_.retired().pending();
+
+  std::lock_guard lock(mutex_);
+  for (const ModuleState& state : modules_) {
+    ModuleCodeCounts code = state.ended;
+    if (!state.gone) {
+      if (auto alive = state.code.lock()) code = alive->counts();
+    }
+    report.functions_baseline += code.baseline_functions;
+    report.functions_optimized += code.optimized_functions;
+    report.baseline_compile_seconds += code.baseline_seconds;
+    report.optimized_compile_seconds += code.optimized_seconds;
+  }
+  for (const EpisodeState& entry : episodes_) {
+    const feedback::Episode& e = entry.episode;
+    DecisionReport decision;
+    decision.id = e.id;
+    decision.kind = "optimize";
+    decision.function = e.evidence.name;
+    decision.reason = e.reason;
+    decision.alternatives = e.alternatives;
+    decision.state = e.state;
+    decision.seconds = e.seconds;
+    decision.outcome = fmt::format("{:.1f} ms of compiling", 1e3 * e.compile_seconds);
+    report.decisions.push_back(decision);
+    double samples = e.evidence.samples_baseline + e.evidence.samples_optimized;
+    for (const feedback::Episode::Prefetch& p : e.prefetches) {
+      DecisionReport prefetch;
+      prefetch.id = e.id;
+      prefetch.kind = "prefetch";
+      prefetch.function = e.evidence.name;
+      prefetch.wasm_offset = p.load;
+      for (const feedback::LoadEvidence& load : e.evidence.loads) {
+        if (load.load.value != p.load || samples <= 0) continue;
+        prefetch.estimated_gain = load.stall_samples / samples;
+        prefetch.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind this load",
+                                      load.stall_samples, samples, 100 * load.stall_samples / samples);
+      }
+      prefetch.alternatives = {
+          "nothing: costs nothing, gains nothing",
+          fmt::format("prefetch: at most {:.0f} % of the function's time", 100 * prefetch.estimated_gain)};
+      prefetch.state = p.outcome == feedback::PrefetchOutcome::kInTrial   ? "trial"
+                       : p.outcome == feedback::PrefetchOutcome::kNoSlice ? "rejected"
+                                                                          : to_string(p.outcome);
+      prefetch.measured_gain = p.measured_gain;
+      prefetch.outcome = p.words;
+      prefetch.seconds = e.seconds;
+      report.decisions.push_back(prefetch);
+    }
+  }
+  return report;
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,287 @@
+#include "runtime/engine/trial.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace hindsight::rt {
+
+namespace {
+
+constexpr uint32_t kPairs = 16;       // chunks an arm, for a verdict
+constexpr uint32_t kTunePairs = 6;    // for a step of the climb
+constexpr uint32_t kCheckPairs = 4;   // for a look at a kept prefetch
+constexpr uint32_t kGiveUpPairs = 4;  // a change that loses this clearly so early is not measured on
+constexpr double kGiveUpLoss = 0.15;
+constexpr double kMinGain = 0.05;
+constexpr double kMinTuneGain = 0.015;
+constexpr double kChunkSeconds = 0.0004;
+constexpr size_t kMinStripsPerChunk = 5;
+constexpr double kStripSeconds = 0.00008;  // while measuring
+constexpr double kIdleStripSeconds = 0.002;
+constexpr double kCheckSeconds = 3.0;
+constexpr uint32_t kMinStrip = 64, kMaxStrip = 1u << 24;
+constexpr uint32_t kLadder[] = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+size_t rung_of(uint32_t distance) {
+  size_t best = 0;
+  for (size_t i = 0; i < std::size(kLadder); ++i) {
+    if (kLadder[i] <= distance) best = i;
+  }
+  return best;
+}
+
+// off on on off off on on off ...: linear drift cancels within four chunks.
+bool second_arm(uint32_t chunk_index) {
+  uint32_t phase = chunk_index % 4;
+  return phase == 1 || phase == 2;
+}
+
+}  // namespace
+
+const char* to_string(TrialState state) {
+  switch (state) {
+    case TrialState::kComparing:
+      return "comparing";
+    case TrialState::kTuning:
+      return "tuning";
+    case TrialState::kKept:
+      return "kept";
+    case TrialState::kRejected:
+      return "rejected";
+  }
+  return "unknown";
+}
+
+TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled)
+    : ticks_per_second_(ticks_per_second),
+      best_distance_(first_distance),
+      first_tries_{first_distance, 48, 6} {
+  if (settled) {
+    state_ = TrialState::kKept;
+    words_ = fmt::format("known from before, distance {}", first_distance);
+    idle_ = true;
+    setting_ = {true, first_distance, strip_length_};
+    return;
+  }
+  start_distance_trial();
+}
+
+void TrialLogic::start_distance_trial() {
+  begin_comparison({false, first_tries_[first_try_]}, {true, first_tries_[first_try_]}, kPairs);
+}
+
+void TrialLogic::begin_comparison(Arm a, Arm b, uint32_t pairs) {
+  a_ = a;
+  b_ = b;
+  pairs_wanted_ = pairs;
+  chunk_index_ = 0;
+  a_rates_.clear();
+  b_rates_.clear();
+  idle_ = false;
+  apply_arm();
+}
+
+void TrialLogic::apply_arm() {
+  const Arm& arm = second_arm(chunk_index_) ? b_ : a_;
+  settling_ = !(setting_.enabled == arm.enabled && setting_.distance == arm.distance) || chunk_index_ == 0;
+  chunk_ticks_ = 0;
+  strip_rates_.clear();
+  setting_ = {arm.enabled, arm.distance, strip_length_};
+}
+
+// Strips long enough that ending one costs nothing, short enough that chunks stay short.
+void TrialLogic::adapt_strip_length(uint64_t ticks) {
+  double target = (idle_ ? kIdleStripSeconds : kStripSeconds) * ticks_per_second_;
+  if (static_cast<double>(ticks) < target / 2 && strip_length_ < kMaxStrip) strip_length_ *= 2;
+  // One long strip may have been interrupted; two in a row are the loop's own.
+  bool too_long = static_cast<double>(ticks) > target * 4;
+  if (too_long && last_was_long_ && strip_length_ > kMinStrip) strip_length_ /= 2;
+  last_was_long_ = too_long;
+  setting_.strip_length = strip_length_;
+}
+
+StripSetting TrialLogic::strip(uint64_t iterations, uint64_t ticks) {
+  adapt_strip_length(ticks);
+  if (idle_) {
+    if (state_ != TrialState::kKept) return setting_;
+    ticks_since_check_ += ticks;
+    if (static_cast<double>(ticks_since_check_) > kCheckSeconds * ticks_per_second_) {
+      ticks_since_check_ = 0;
+      begin_comparison({false, best_distance_}, {true, best_distance_},
+                       failed_checks_ ? kPairs : kCheckPairs);
+    }
+    return setting_;
+  }
+  if (settling_) {
+    settling_ = false;
+    return setting_;
+  }
+  chunk_ticks_ += ticks;
+  strip_rates_.push_back(static_cast<double>(ticks) / static_cast<double>(std::max<uint64_t>(iterations, 1)));
+  if (strip_rates_.size() < kMinStripsPerChunk ||
+      static_cast<double>(chunk_ticks_) < kChunkSeconds * ticks_per_second_)
+    return setting_;
+
+  // The median strip: one that was interrupted by another process does not count.
+  (second_arm(chunk_index_) ? b_rates_ : a_rates_).push_back(median(strip_rates_));
+  ++chunk_index_;
+  ++chunks_;
+  bool hopeless = a_rates_.size() >= kGiveUpPairs && b_rates_.size() >= kGiveUpPairs &&
+                  median(a_rates_) / median(b_rates_) - 1 < -kGiveUpLoss;
+  if ((a_rates_.size() >= pairs_wanted_ && b_rates_.size() >= pairs_wanted_) || hopeless) {
+    end_comparison();
+  } else {
+    apply_arm();
+  }
+  setting_.strip_length = strip_length_;
+  return setting_;
+}
+
+void TrialLogic::end_comparison() {
+  size_t pairs = std::min(a_rates_.size(), b_rates_.size());
+  size_t wins = 0;
+  for (size_t i = 0; i < pairs; ++i) wins += a_rates_[i] > b_rates_[i] ? 1 : 0;
+  double gain = median(a_rates_) / median(b_rates_) - 1;
+  bool consistent = 4 * wins >= 3 * pairs;
+
+  switch (state_) {
+    case TrialState::kComparing:
+      gain_ = gain;
+      words_ = fmt::format(
+          "{}{:.1f} -> {:.1f} ticks an iteration at distance {}, {} of {} chunk pairs faster",
+          words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_), b_.distance, wins, pairs);
+      if (gain >= kMinGain && consistent) {
+        best_distance_ = b_.distance;
+        state_ = TrialState::kTuning;
+        direction_ = +1;
+        climbed_ = turned_ = false;
+        if (!climb()) keep();
+      } else if (++first_try_ < first_tries_.size()) {
+        start_distance_trial();
+      } else {
+        reject();
+      }
+      return;
+    case TrialState::kTuning:
+      if (gain >= kMinTuneGain && consistent) {
+        gain_ = (1 + gain_) * (1 + gain) - 1;
+        best_distance_ = b_.distance;
+        climbed_ = true;
+        if (climb()) return;
+      } else if (!climbed_ && !turned_) {
+        turned_ = true;
+        direction_ = -1;
+        if (climb()) return;
+      }
+      words_ += fmt::format("; tuned to distance {}", best_distance_);
+      keep();
+      return;
+    case TrialState::kKept:
+      // A look at a kept prefetch. One bad look may be noise: the next one measures in full before it judges.
+      if (gain >= 0 || !(4 * wins <= pairs)) {
+        failed_checks_ = 0;
+        keep();
+      } else if (failed_checks_++ == 0) {
+        begin_comparison({false, best_distance_}, {true, best_distance_}, kPairs);
+      } else {
+        gain_ = gain;
+        words_ +=
+            fmt::format("; later {:.1f} -> {:.1f} ticks an iteration, {} of {} pairs faster: no longer pays",
+                        median(a_rates_), median(b_rates_), wins, pairs);
+        reject();
+      }
+      return;
+    case TrialState::kRejected:
+      return;
+  }
+}
+
+bool TrialLogic::climb() {
+  size_t rung = rung_of(best_distance_);
+  if (direction_ < 0 && rung == 0) return false;
+  if (direction_ > 0 && rung + 1 >= std::size(kLadder)) return false;
+  uint32_t next = kLadder[direction_ > 0 ? rung + 1 : rung - 1];
+  begin_comparison({true, best_distance_}, {true, next}, kTunePairs);
+  return true;
+}
+
+void TrialLogic::keep() {
+  state_ = TrialState::kKept;
+  idle_ = true;
+  setting_ = {true, best_distance_, strip_length_};
+}
+
+void TrialLogic::reject() {
+  state_ = TrialState::kRejected;
+  idle_ = true;
+  setting_ = {false, best_distance_, strip_length_};
+}
+
+LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled)
+    : logic_(ticks_per_second, first_distance, settled) {}
+
+void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
+  // Relaxed: the fields are independent of each other and of all other memory; generated code may see any mix
+  // for one iteration.
+  std::atomic_ref(cell.enabled).store(setting.enabled ? 1 : 0, std::memory_order_relaxed);
+  std::atomic_ref(cell.distance).store(setting.distance, std::memory_order_relaxed);
+  std::atomic_ref(cell.strip_length).store(setting.strip_length, std::memory_order_relaxed);
+  std::atomic_ref(cell.countdown)
+      .store(static_cast<int32_t>(setting.strip_length - 1), std::memory_order_relaxed);
+}
+
+void LoopTrial::arm(jit::LoopCell& cell) {
+  std::lock_guard lock(mutex_);
+  cell.trial = this;
+  write(cell, logic_.setting());
+}
+
+void LoopTrial::strip_ended(jit::LoopCell& cell) {
+  uint64_t now = __rdtsc();
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  uint32_t length = std::atomic_ref(cell.strip_length).load(std::memory_order_relaxed);
+  if (!lock.owns_lock()) {
+    std::atomic_ref(cell.countdown).store(static_cast<int32_t>(length - 1), std::memory_order_relaxed);
+    return;
+  }
+  ++strips_;
+  // Strips of one thread only, from end to end: the first end of another thread's strips starts anew.
+  uint64_t self = static_cast<uint64_t>(pthread_self());
+  StripSetting next = logic_.setting();
+  if (thread_ == self && last_tick_ != 0 && now > last_tick_) next = logic_.strip(length, now - last_tick_);
+  thread_ = self;
+  last_tick_ = now;
+  write(cell, next);
+}
+
+LoopTrial::Status LoopTrial::status() const {
+  std::lock_guard lock(mutex_);
+  return {logic_.state(), logic_.gain(), logic_.distance(), logic_.chunks(), strips_, logic_.words()};
+}
+
+double tsc_ticks_per_second() {
+  static const double rate = [] {
+    auto clock = [] { return std::chrono::steady_clock::now(); };
+    auto begin = clock();
+    uint64_t first = __rdtsc();
+    while (clock() - begin < std::chrono::milliseconds(2)) {
+    }
+    uint64_t last = __rdtsc();
+    double seconds = std::chrono::duration<double>(clock() - begin).count();
+    return static_cast<double>(last - first) / seconds;
+  }();
+  return rate;
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,134 @@
+// LoopTrial: does the prefetch of one loop pay, and at which distance? It lives behind a LoopCell and is
+// told, on the guest's own thread, each time the loop has done another strip of iterations. Time per
+// iteration is the only evidence: no PMU needed.
+//
+//   compare   chunks of strips alternate between off and on (off on on off ...), so that drift hits both
+//   alike; each change of arm is
+//             followed by one strip that is not counted. After kPairs pairs the medians decide: at least 5 %
+//             faster, in at least 3 of 4 pairs. Otherwise another distance is tried, and if none wins the
+//             prefetch is rejected.
+//   tune      hill climbing on the ladder of distances, the same way, from the distance that won
+//   kept      runs with the best distance; looks again every few seconds with a few pairs
+//   rejected  off for good; the engine replaces the code by a version without it
+//
+// After RPG2 (Zhang et al., ASPLOS 2024), which tunes distances in place and rolls back; the alternation
+// replaces its PMU counts.
+//
+// TrialLogic is pure (time comes as an argument), LoopTrial adds the clock and the lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "jit/abi/loop_cell.h"
+
+namespace hindsight::rt {
+
+enum class TrialState : uint8_t { kComparing, kTuning, kKept, kRejected };
+const char* to_string(TrialState state);
+
+// What the loop is to do until the next strip ends.
+struct StripSetting {
+  bool enabled = false;
+  uint32_t distance = 16;
+  uint32_t strip_length = 1024;  // iterations
+  friend bool operator==(const StripSetting&, const StripSetting&) = default;
+};
+
+class TrialLogic {
+ public:
+  // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance
+  // (known from before).
+  TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled);
+
+  // A strip of `iterations` under the current setting took `ticks`. Returns the next setting.
+  StripSetting strip(uint64_t iterations, uint64_t ticks);
+
+  StripSetting setting() const { return setting_; }
+  TrialState state() const { return state_; }
+  double gain() const { return gain_; }  // last verdict: time off / time on - 1
+  uint32_t distance() const { return best_distance_; }
+  uint32_t chunks() const { return chunks_; }          // measured so far, both arms
+  const std::string& words() const { return words_; }  // how the verdict came about
+
+ private:
+  struct Arm {
+    bool enabled;
+    uint32_t distance;
+  };
+  enum class Verdict : uint8_t { kWin, kLoss };
+  void begin_comparison(Arm a, Arm b, uint32_t pairs);
+  void end_comparison();
+  void apply_arm();
+  void adapt_strip_length(uint64_t ticks);
+  void keep();
+  void reject();
+  void start_distance_trial();
+  bool climb();  // begins the next comparison of the climb; false: at the top
+
+  const double ticks_per_second_;
+  TrialState state_ = TrialState::kComparing;
+  StripSetting setting_;
+  uint32_t strip_length_ = 1024;
+
+  // The comparison under way: arm a against arm b, a the one to beat.
+  Arm a_{false, 0}, b_{true, 0};
+  uint32_t pairs_wanted_ = 0;
+  uint32_t chunk_index_ = 0;  // position in the off-on-on-off sequence
+  bool settling_ = true;      // the strip behind a change of arm is not counted
+  uint64_t chunk_ticks_ = 0;
+  std::vector<double> strip_rates_;  // of the chunk under way
+  bool last_was_long_ = false;
+  std::vector<double> a_rates_, b_rates_;  // ticks per iteration, one a chunk
+  bool idle_ = false;                      // no comparison under way
+
+  size_t first_try_ = 0;  // index into the distances tried at first
+  uint32_t best_distance_ = 0;
+  int direction_ = +1;    // of the climb
+  bool climbed_ = false;  // in this direction
+  bool turned_ = false;
+  double gain_ = 0;
+  uint32_t chunks_ = 0;
+  uint64_t ticks_since_check_ = 0;
+  uint32_t failed_checks_ = 0;
+  std::vector<uint32_t> first_tries_;
+  std::string words_;
+};
+
+class LoopTrial {
+ public:
+  LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled);
+
+  // Writes the first setting into the cell. Before the code is published.
+  void arm(jit::LoopCell& cell);
+  // On a guest thread, from the builtin: measures, decides, re-arms the cell. If two threads end a strip at
+  // once, one of them measures and the other only re-arms.
+  void strip_ended(jit::LoopCell& cell);
+
+  struct Status {
+    TrialState state = TrialState::kComparing;
+    double gain = 0;
+    uint32_t distance = 0;
+    uint32_t chunks = 0;
+    uint64_t strips = 0;
+    std::string words;
+  };
+  Status status() const;
+
+ private:
+  void write(jit::LoopCell& cell, const StripSetting& setting);
+
+  mutable std::mutex mutex_;  // protects what follows; guest threads only try it
+  TrialLogic logic_;
+  uint64_t last_tick_ = 0;
+  uint64_t strips_ = 0;
+  uint64_t thread_ = 0;  // whose strips are measured
+};
+
+// Ticks of the time-stamp counter a second, measured once against the monotonic clock.
+double tsc_ticks_per_second();
+
+}  // namespace hindsight::rt

@@ -1,0 +1,150 @@
+// The trial's logic on simulated loops: time comes from a model, so every verdict is deterministic.
+#include "runtime/engine/trial.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+namespace hindsight::rt {
+namespace {
+
+constexpr double kTicksPerSecond = 2.6e9;
+
+// Runs until the trial settles; cost(enabled, distance) = ticks an iteration, with multiplicative noise.
+struct Simulation {
+  std::function<double(bool, uint32_t)> cost;
+  double noise = 0.02;
+  uint32_t outlier_every = 0;  // every n-th strip is hit by a long interruption
+
+  double seconds = 0;
+  TrialState run(TrialLogic& trial, int max_strips = 200000) {
+    std::mt19937 random(42);
+    std::normal_distribution<double> spread(1.0, noise);
+    for (int i = 0; i < max_strips; ++i) {
+      StripSetting s = trial.setting();
+      double ticks = cost(s.enabled, s.distance) * s.strip_length * std::max(0.5, spread(random));
+      if (outlier_every && i % outlier_every == 0) ticks += 0.004 * kTicksPerSecond;
+      seconds += ticks / kTicksPerSecond;
+      trial.strip(s.strip_length, static_cast<uint64_t>(ticks));
+      if (trial.state() == TrialState::kKept || trial.state() == TrialState::kRejected) break;
+    }
+    return trial.state();
+  }
+};
+
+double best_at(uint32_t distance, uint32_t best) {
+  return std::abs(std::log2(static_cast<double>(distance) / best));
+}
+
+TEST(Trial, KeepsAPrefetchThatMakesTheLoopFaster) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t) { return on ? 20.0 : 40.0; }};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  EXPECT_NEAR(trial.gain(), 1.0, 0.1);
+  EXPECT_TRUE(trial.setting().enabled);
+}
+
+TEST(Trial, RejectsAPrefetchThatChangesNothing) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool, uint32_t) { return 40.0; }};
+  EXPECT_EQ(loop.run(trial), TrialState::kRejected);
+  EXPECT_FALSE(trial.setting().enabled);
+}
+
+TEST(Trial, RejectsAGainBelowFivePercent) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t) { return on ? 39.0 : 40.0; }, 0.005};
+  EXPECT_EQ(loop.run(trial), TrialState::kRejected);
+}
+
+TEST(Trial, GivesUpEarlyOnAClearLoss) {
+  TrialLogic slow(kTicksPerSecond, 16, false), equal(kTicksPerSecond, 16, false);
+  Simulation losing{[](bool on, uint32_t) { return on ? 80.0 : 40.0; }};
+  Simulation same{[](bool, uint32_t) { return 40.0; }};
+  EXPECT_EQ(losing.run(slow), TrialState::kRejected);
+  EXPECT_EQ(same.run(equal), TrialState::kRejected);
+  EXPECT_LT(slow.chunks(), equal.chunks());
+}
+
+TEST(Trial, SettlesWithinATenthOfASecond) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  EXPECT_LT(loop.seconds, 0.1);
+}
+
+TEST(Trial, ClimbsToTheBestDistanceUpwards) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t d) { return on ? 20.0 + 3 * best_at(d, 64) : 40.0; }, 0.005};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  EXPECT_GE(trial.distance(), 48u);
+  EXPECT_LE(trial.distance(), 96u);
+}
+
+TEST(Trial, ClimbsToTheBestDistanceDownwards) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t d) { return on ? 20.0 + 4 * best_at(d, 4) : 40.0; }, 0.005};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  EXPECT_GE(trial.distance(), 2u);
+  EXPECT_LE(trial.distance(), 8u);
+}
+
+TEST(Trial, ReachesNinetyFivePercentOfTheBestPointOfAFullSweep) {
+  for (uint32_t best : {4u, 8u, 16u, 32u, 64u, 96u}) {
+    auto cost = [&](bool on, uint32_t d) { return on ? 20.0 * (1 + 0.15 * best_at(d, best)) : 60.0; };
+    TrialLogic trial(kTicksPerSecond, 16, false);
+    Simulation loop{cost, 0.01};
+    ASSERT_EQ(loop.run(trial), TrialState::kKept);
+    EXPECT_GE(cost(true, best) / cost(true, trial.distance()), 0.95)
+        << "best " << best << ", found " << trial.distance();
+  }
+}
+
+TEST(Trial, TriesOtherDistancesBeforeItRejects) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t d) { return on && d >= 40 ? 25.0 : 40.0; }};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  EXPECT_GE(trial.distance(), 40u);
+}
+
+TEST(Trial, IsNotFooledByInterruptions) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }, 0.02, 13};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  TrialLogic nothing(kTicksPerSecond, 16, false);
+  Simulation same{[](bool, uint32_t) { return 40.0; }, 0.02, 13};
+  EXPECT_EQ(same.run(nothing), TrialState::kRejected);
+}
+
+TEST(Trial, RollsBackAKeptPrefetchThatNoLongerPays) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation before{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};
+  ASSERT_EQ(before.run(trial), TrialState::kKept);
+  bool rejected = false;
+  for (int i = 0; i < 2'000'000 && !rejected; ++i) {
+    StripSetting s = trial.setting();
+    trial.strip(s.strip_length, static_cast<uint64_t>((s.enabled ? 50.0 : 40.0) * s.strip_length));
+    rejected = trial.state() == TrialState::kRejected;
+  }
+  EXPECT_TRUE(rejected);
+  EXPECT_FALSE(trial.setting().enabled);
+}
+
+TEST(Trial, StripsGrowUntilEndingOneCostsNothing) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation loop{[](bool on, uint32_t) { return on ? 2.0 : 3.0; }};
+  loop.run(trial);
+  EXPECT_GE(trial.setting().strip_length * 2.0 / kTicksPerSecond, 20e-6);
+}
+
+TEST(Trial, ASettledTrialStartsAsKept) {
+  TrialLogic trial(kTicksPerSecond, 32, true);
+  EXPECT_EQ(trial.state(), TrialState::kKept);
+  EXPECT_TRUE(trial.setting().enabled);
+  EXPECT_EQ(trial.setting().distance, 32u);
+}
+
+}  // namespace
+}  // namespace hindsight::rt
