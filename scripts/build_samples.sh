@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Rebuilds the workloads' .wasm from their sources and regenerates their expected outputs.
+#
+#   scripts/build_samples.sh [--check] [--quick-only] [NAME...]
+#
+# NAME       only these workloads (default: all that samples/manifest.json lists)
+# --check    write nothing: build elsewhere, compare the .wasm byte for byte with the committed ones, and compare
+#            what the committed ones print with the manifest
+# --quick-only  run the programs with their quick arguments alone
+#
+# Every answer is taken twice, from a native build (clang-19 -O3) and from node running the .wasm, and recorded only
+# where the two agree. Needs: clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32
+# libc++abi-19-dev-wasm32 nodejs. $NODE names another node.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+node=${NODE:-node}
+check=no
+names=()
+passed_on=()
+for argument in "$@"; do
+  case $argument in
+    --check) check=yes; passed_on+=(--check) ;;
+    --quick-only) passed_on+=(--quick-only) ;;
+    -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    -*) echo "build_samples.sh: unknown option $argument (try --help)" >&2; exit 2 ;;
+    *) names+=("$argument") ;;
+  esac
+done
+
+for tool in clang-19 clang++-19 wasm-ld-19 "$node"; do
+  command -v "$tool" > /dev/null || { echo "build_samples.sh: $tool is not installed" >&2; exit 2; }
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/native" "$work/wasm"
+
+# One line a workload: name, source, wasm.
+"$node" --input-type=module - "${names[@]}" > "$work/list" << 'SCRIPT'
+import { chooseWorkloads, readManifest } from './scripts/samples_manifest.mjs';
+try {
+  for (const w of chooseWorkloads(readManifest(), { names: process.argv.slice(2) })) {
+    console.log(`${w.name}\t${w.source}\t${w.wasm}`);
+  }
+} catch (error) {
+  console.error(`build_samples.sh: ${error.message}`);
+  process.exit(2);
+}
+SCRIPT
+total=$(wc -l < "$work/list")
+
+# Contraction is off on both sides: WebAssembly has no fused multiply-add, but clang would still fold constants with
+# one, and the answers would differ in the last bit.
+flags=(-Wall -Wextra -Werror -ffp-contract=off)
+
+# build NAME SOURCE WASM: both programs of one workload.
+build() {
+  local compiler=clang-19 standard=(-std=c23) wasm_only=()
+  if [[ $2 == *.cc ]]; then
+    compiler=clang++-19
+    standard=(-std=c++20)
+    wasm_only=(-fno-exceptions -fno-rtti)
+  fi
+  # Two steps: asked to compile and link at once with -O, clang would run wasm-opt where it is installed, and that
+  # drops the name section. --strip-debug drops libc's debug information and keeps the names.
+  "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" -O2 -c "samples/$2" -o "$work/$1.o"
+  "$compiler" --target=wasm32-wasi -Wl,--strip-debug "$work/$1.o" -o "$work/wasm/$(basename "$3")"
+  "$compiler" "${standard[@]}" "${flags[@]}" -O3 "samples/$2" -o "$work/native/$1" -lm
+}
+
+count=0
+different=0
+while IFS=$'\t' read -r name source wasm; do
+  count=$((count + 1))
+  echo "  [$count/$total] building $name"
+  build "$name" "$source" "$wasm"
+  if [[ $check == no ]]; then
+    install -m 644 "$work/wasm/$(basename "$wasm")" "samples/$wasm"
+  elif ! cmp -s "$work/wasm/$(basename "$wasm")" "samples/$wasm"; then
+    echo "        samples/$wasm is not what its source gives with this compiler"
+    different=$((different + 1))
+  fi
+done < "$work/list"
+
+echo "  running each in node and natively"
+"$node" scripts/expect_samples.mjs --native "$work/native" "${passed_on[@]}" "${names[@]}"
+
+if [[ $different != 0 ]]; then
+  echo "build_samples.sh: FAILED: $different of $total .wasm files differ from their sources" >&2
+  exit 1
+fi
+if [[ $check == yes ]]; then
+  echo "build_samples.sh: OK: $total workloads are what their sources give, and print what the manifest says."
+else
+  echo "build_samples.sh: OK: $total workloads built; samples/manifest.json holds what node and native builds agree on."
+fi

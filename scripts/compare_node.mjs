@@ -1,0 +1,147 @@
+#!/usr/bin/env node
+// Hindsight against V8: runs each workload's same .wasm in `hindsight run` and in node, interleaved, whole processes,
+// start-up included; checks every answer while timing.
+//
+// Usage: node compare_node.mjs [options] [NAME...]
+//   --suites A,B       only these suites (compute, branch, memory, call)
+//   --runs N           rounds (default 5); the order within a round alternates
+//   --quick            the workloads' quick arguments
+//   --mode on|off      hindsight's --feedback (default off)
+//   --tier T           hindsight's --tier (default auto)
+//   --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
+//   --node FILE        the node to compare with (default: $NODE, else the node that runs this)
+//   --json FILE        also write every time measured
+//
+// A ratio is node's time over hindsight's: above 1 hindsight is faster. Each workload's ratio is the median over the
+// rounds of that round's ratio, with the smallest and the largest beside it.
+// Exit status: 0; 1 where an answer was wrong or a run failed; 2 for usage.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { chooseWorkloads, readManifest, root, samplesFolder } from './samples_manifest.mjs';
+
+function usage(problem) {
+  console.error(`compare_node.mjs: ${problem}; the options are at the top of the script`);
+  process.exit(2);
+}
+
+let options;
+let names;
+try {
+  ({ values: options, positionals: names } = parseArgs({
+    allowPositionals: true,
+    options: {
+      suites: { type: 'string', default: '' },
+      runs: { type: 'string', default: '5' },
+      quick: { type: 'boolean', default: false },
+      mode: { type: 'string', default: 'off' },
+      tier: { type: 'string', default: 'auto' },
+      hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+      node: { type: 'string', default: process.env.NODE ?? process.execPath },
+      json: { type: 'string' },
+    },
+  }));
+} catch (error) {
+  usage(error.message);
+}
+const rounds = Number(options.runs);
+if (!Number.isInteger(rounds) || rounds < 1) usage('--runs wants a positive number');
+if (options.mode !== 'on' && options.mode !== 'off') usage('--mode is on or off');
+
+let workloads;
+try {
+  workloads = chooseWorkloads(readManifest(), { suites: options.suites.split(',').filter((s) => s !== ''), names });
+} catch (error) {
+  usage(error.message);
+}
+
+function versionOf(command, args) {
+  const result = spawnSync(command, args, { encoding: 'utf8' });
+  if (result.error) usage(`cannot run ${command}: ${result.error.message}`);
+  return result.stdout.trim().split('\n')[0];
+}
+const v8 = versionOf(options.node, ['-p', '`node ${process.version} (V8 ${process.versions.v8})`']);
+versionOf(options.hindsight, ['--help']);
+
+const median = (values) => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+};
+const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
+const summary = (values) => ({ median: median(values), min: Math.min(...values), max: Math.max(...values) });
+
+// Seconds for one run, or undefined (and a line on stderr) where the answer is wrong.
+function time(label, command, args, expected) {
+  const begin = process.hrtime.bigint();
+  const result = spawnSync(command, args, { encoding: 'utf8' });
+  const seconds = Number(process.hrtime.bigint() - begin) / 1e9;
+  if (result.status === 0 && result.stdout === expected) return seconds;
+  const got = `status ${result.status ?? result.signal}, stdout ${JSON.stringify(result.stdout)}`;
+  console.error(`${label}: wrong: ${got}, expected ${JSON.stringify(expected)}\n${(result.stderr ?? '').trim()}`);
+  return undefined;
+}
+
+const results = [];
+console.log(`${v8} against ${options.hindsight} run --tier=${options.tier} --feedback=${options.mode}, ` +
+  `${rounds} rounds, ${options.quick ? 'quick' : 'full'} sizes`);
+console.log(`${'workload'.padEnd(20)} ${'suite'.padEnd(8)} ${'node s'.padStart(8)} ${'hindsight s'.padStart(12)} ` +
+  `${'ratio'.padStart(6)}  min..max`);
+for (const workload of workloads) {
+  const args = options.quick ? workload.quick_args : workload.args;
+  const expected = options.quick ? workload.quick_expected : workload.expected;
+  const wasm = join(samplesFolder, workload.wasm);
+  const sides = {
+    node: () => time(`${workload.name} in node`, options.node,
+      ['--no-warnings', join(root, 'scripts/node_wasi.mjs'), wasm, ...args], expected),
+    hindsight: () => time(`${workload.name} in hindsight`, options.hindsight,
+      ['run', `--tier=${options.tier}`, `--feedback=${options.mode}`, wasm, '--', ...args], expected),
+  };
+  const times = { node: [], hindsight: [] };
+  let answersOk = true;
+  for (let round = 0; round < rounds && answersOk; ++round) {
+    const order = round % 2 === 0 ? ['node', 'hindsight'] : ['hindsight', 'node'];
+    for (const side of order) {
+      const seconds = sides[side]();
+      if (seconds === undefined) answersOk = false;
+      else times[side].push(seconds);
+    }
+  }
+  const result = { name: workload.name, suite: workload.suite, answers_ok: answersOk, times };
+  if (answersOk) {
+    result.node_s = summary(times.node);
+    result.hindsight_s = summary(times.hindsight);
+    result.ratio = summary(times.node.map((seconds, round) => seconds / times.hindsight[round]));
+    const { node_s: node, hindsight_s: hindsight, ratio } = result;
+    console.log(`${workload.name.padEnd(20)} ${workload.suite.padEnd(8)} ${node.median.toFixed(3).padStart(8)} ` +
+      `${hindsight.median.toFixed(3).padStart(12)} ${ratio.median.toFixed(2).padStart(6)}  ` +
+      `${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}`);
+  } else {
+    console.log(`${workload.name.padEnd(20)} ${workload.suite.padEnd(8)} FAILED`);
+  }
+  results.push(result);
+}
+
+const good = results.filter((r) => r.answers_ok);
+const geomeans = {};
+for (const suite of new Set(good.map((r) => r.suite))) {
+  geomeans[suite] = geomean(good.filter((r) => r.suite === suite).map((r) => r.ratio.median));
+}
+if (good.length !== 0) geomeans.all = geomean(good.map((r) => r.ratio.median));
+for (const [suite, value] of Object.entries(geomeans)) {
+  const members = suite === 'all' ? good.length : good.filter((r) => r.suite === suite).length;
+  console.log(`geomean ${suite.padEnd(8)} ${value.toFixed(3)} over ${members} workloads`);
+}
+if (options.json !== undefined) {
+  const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length };
+  const setting = { tier: options.tier, feedback: options.mode, quick: options.quick, rounds };
+  writeFileSync(options.json, `${JSON.stringify({ machine, v8, setting, geomeans, workloads: results }, null, 2)}\n`);
+}
+const failed = results.length - good.length;
+console.log(failed === 0
+  ? `OK: ${results.length} workloads, every answer right.`
+  : `FAILED: ${failed} of ${results.length} workloads gave a wrong answer.`);
+process.exitCode = failed === 0 ? 0 : 1;

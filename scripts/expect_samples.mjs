@@ -1,0 +1,67 @@
+// Runs workloads in node and as native programs, checks that both say the same, and records that in
+// samples/manifest.json; with --check compares with what is recorded instead and writes nothing.
+//
+// Usage: node expect_samples.mjs --native FOLDER [--check] [--quick-only] [NAME...]
+// FOLDER holds one native program a workload, named like it (scripts/build_samples.sh makes them).
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { chooseWorkloads, readManifest, root, samplesFolder, writeManifest } from './samples_manifest.mjs';
+
+const { values: options, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: { native: { type: 'string' }, check: { type: 'boolean' }, 'quick-only': { type: 'boolean' } },
+});
+if (options.native === undefined) {
+  console.error('usage: node expect_samples.mjs --native FOLDER [--check] [--quick-only] [NAME...]');
+  process.exit(2);
+}
+
+// What a program printed and how long it took, or the reason why it has no answer.
+function run(command, args) {
+  const begin = process.hrtime.bigint();
+  const result = spawnSync(command, args, { encoding: 'utf8' });
+  const seconds = Number(process.hrtime.bigint() - begin) / 1e9;
+  if (result.error) return { problem: String(result.error), seconds };
+  if (result.status !== 0) {
+    return { problem: `status ${result.status ?? result.signal}: ${result.stderr.trim()}`, seconds };
+  }
+  return { output: result.stdout, seconds };
+}
+
+const manifest = readManifest();
+const workloads = chooseWorkloads(manifest, { names });
+const kinds = [['quick_args', 'quick_expected']];
+if (!options['quick-only']) kinds.push(['args', 'expected']);
+
+let problems = 0;
+let done = 0;
+for (const workload of workloads) {
+  ++done;
+  for (const [argsKey, expectedKey] of kinds) {
+    const args = workload[argsKey];
+    const native = run(join(options.native, workload.name), args);
+    const node = run(process.execPath,
+      ['--no-warnings', join(root, 'scripts/node_wasi.mjs'), join(samplesFolder, workload.wasm), ...args]);
+    let problem = native.problem ?? node.problem;
+    if (problem === undefined && native.output !== node.output) {
+      problem = `native says ${JSON.stringify(native.output)}, node ${JSON.stringify(node.output)}`;
+    }
+    if (problem === undefined && options.check && node.output !== workload[expectedKey]) {
+      problem = `both say ${JSON.stringify(node.output)}, the manifest ${JSON.stringify(workload[expectedKey])}`;
+    }
+    if (problem === undefined) {
+      workload[expectedKey] = node.output;
+    } else {
+      ++problems;
+    }
+    const times = `native ${native.seconds.toFixed(2)} s, node ${node.seconds.toFixed(2)} s`;
+    console.log(`  [${done}/${workloads.length}] ${workload.name} ${args.join(' ')}: ${problem ?? 'agree'} (${times})`);
+  }
+}
+if (!options.check) writeManifest(manifest);
+if (problems !== 0) {
+  console.error(`${problems} of ${workloads.length * kinds.length} runs have no trustworthy answer.`);
+  process.exit(1);
+}

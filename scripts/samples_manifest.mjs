@@ -1,0 +1,30 @@
+// What the scripts beside this one share: reading and writing samples/manifest.json, and choosing workloads.
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+export const samplesFolder = join(root, 'samples');
+const manifestFile = join(samplesFolder, 'manifest.json');
+
+export function readManifest() {
+  return JSON.parse(readFileSync(manifestFile, 'utf8'));
+}
+
+// Written beside the old one and moved over it, so that an interrupted run leaves a whole file.
+export function writeManifest(manifest) {
+  writeFileSync(`${manifestFile}.new`, `${JSON.stringify(manifest, null, 2)}\n`);
+  renameSync(`${manifestFile}.new`, manifestFile);
+}
+
+// The workloads whose suite and name are asked for; an empty list asks for all. A name nobody has is an error.
+export function chooseWorkloads(manifest, { suites = [], names = [] }) {
+  for (const suite of suites) {
+    if (!manifest.workloads.some((w) => w.suite === suite)) throw new Error(`no suite is called '${suite}'`);
+  }
+  for (const name of names) {
+    if (!manifest.workloads.some((w) => w.name === name)) throw new Error(`no workload is called '${name}'`);
+  }
+  return manifest.workloads.filter(
+    (w) => (suites.length === 0 || suites.includes(w.suite)) && (names.length === 0 || names.includes(w.name)));
+}
