@@ -1,0 +1,123 @@
+#include "feedback/pmu/counters.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace hindsight::pmu {
+namespace {
+
+perf_event_attr attr_of(Counter counter) {
+  switch (counter) {
+    case Counter::kInstructions:
+      return make_perf_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+    case Counter::kCycles:
+      return make_perf_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+    case Counter::kBranches:
+      return make_perf_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
+    case Counter::kBranchMisses:
+      return make_perf_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES);
+    case Counter::kCacheReferences:
+      return make_perf_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES);
+    case Counter::kCacheMisses:
+      return make_perf_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES);
+    case Counter::kTaskClock:
+      return make_perf_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+    case Counter::kContextSwitches: {
+      perf_event_attr attr = make_perf_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
+      attr.exclude_kernel = 0;  // user-only would silently count nothing
+      return attr;
+    }
+    case Counter::kPageFaults:
+      return make_perf_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Counter counter) {
+  switch (counter) {
+    case Counter::kInstructions:
+      return "instructions";
+    case Counter::kCycles:
+      return "cycles";
+    case Counter::kBranches:
+      return "branches";
+    case Counter::kBranchMisses:
+      return "branch-misses";
+    case Counter::kCacheReferences:
+      return "cache-references";
+    case Counter::kCacheMisses:
+      return "cache-misses";
+    case Counter::kTaskClock:
+      return "task-clock";
+    case Counter::kContextSwitches:
+      return "context-switches";
+    case Counter::kPageFaults:
+      return "page-faults";
+  }
+  return "unknown";
+}
+
+std::optional<uint64_t> scale_count(uint64_t raw, uint64_t enabled, uint64_t running) {
+  if (running == 0) return std::nullopt;
+  if (running >= enabled) return raw;
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(raw) * enabled / running);
+}
+
+void PmuCounters::open_into(Group& group, Counter counter) {
+  perf_event_attr attr = attr_of(counter);
+  attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  attr.disabled = group.fds.empty();  // members follow their leader
+  const int leader = group.fds.empty() ? -1 : group.fds.front().get();
+  Result<FileDescriptor> fd = open_perf_event(attr, to_string(counter), 0, leader);
+  availability_.push_back({counter, fd.has_value(), fd ? std::string() : fd.error().message});
+  if (!fd) return;
+  group.fds.push_back(std::move(*fd));
+  group.counters.push_back(counter);
+}
+
+PmuCounters PmuCounters::open() {
+  PmuCounters counters;
+  // Two hardware groups, not one: a group that needs more counters than the PMU has would never be scheduled.
+  // Four events (two of them fixed counters on Intel) and two fit everything made since 2008.
+  constexpr std::array<std::pair<Counter, Counter>, 3> kGroups = {{
+      {Counter::kInstructions, Counter::kBranchMisses},
+      {Counter::kCacheReferences, Counter::kCacheMisses},
+      {Counter::kTaskClock, Counter::kPageFaults},
+  }};
+  for (const auto& [first, last] : kGroups) {
+    Group group;
+    for (auto i = static_cast<unsigned>(first); i <= static_cast<unsigned>(last); ++i) {
+      counters.open_into(group, static_cast<Counter>(i));
+    }
+    if (group.fds.empty()) continue;
+    ioctl(group.fds.front().get(), PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+    counters.groups_.push_back(std::move(group));
+  }
+  return counters;
+}
+
+Reading PmuCounters::read() const {
+  Reading reading;
+  for (const Group& group : groups_) {
+    struct {
+      uint64_t count, enabled, running;
+      uint64_t values[kCounterCount];
+    } data{};
+    const ssize_t n = ::read(group.fds.front().get(), &data, sizeof data);
+    if (n < static_cast<ssize_t>(3 * sizeof(uint64_t))) continue;
+    for (size_t i = 0; i < group.counters.size() && i < data.count; ++i) {
+      CounterValue& value = reading.values[static_cast<unsigned>(group.counters[i])];
+      value.present = true;
+      value.raw = data.values[i];
+      value.value = scale_count(data.values[i], data.enabled, data.running).value_or(0);
+      if (data.running < data.enabled) {
+        value.coverage = static_cast<double>(data.running) / static_cast<double>(data.enabled);
+      }
+    }
+  }
+  return reading;
+}
+
+}  // namespace hindsight::pmu

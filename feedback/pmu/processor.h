@@ -1,0 +1,47 @@
+// Who the processor is: vendor, family, model, stepping, and the name of its microarchitecture, from Intel's
+// Prescott and AMD's K8 to today's. Used to say on what a measurement was taken and to explain which counters
+// may be expected. Pure decoders plus one reader of the running machine; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "feedback/pmu/cpuid.h"
+
+namespace hindsight::pmu {
+
+enum class Vendor : uint8_t { kUnknown, kIntel, kAmd, kHygon };
+
+std::string_view to_string(Vendor vendor);
+
+struct ProcessorSignature {
+  uint32_t family = 0;    // base family + extended family
+  uint32_t model = 0;     // base model | extended model << 4
+  uint32_t stepping = 0;  // of the die, not of the microcode
+  friend bool operator==(const ProcessorSignature&, const ProcessorSignature&) = default;
+};
+
+// Decodes EAX of CPUID leaf 1. The extended family counts only where the base family is 0FH, the extended
+// model only where it is 06H or 0FH (both manufacturers' CPUID manuals).
+ProcessorSignature decode_signature(uint32_t leaf1_eax);
+
+// The vendor behind the twelve characters of CPUID leaf 0 (EBX, EDX, ECX).
+Vendor decode_vendor(const CpuidRegisters& leaf0);
+
+// "Zen 4", "Sandy Bridge", ...; empty where the table does not know the model: a guess would be worse.
+std::string_view microarchitecture(Vendor vendor, const ProcessorSignature& signature);
+
+struct ProcessorInfo {
+  Vendor vendor = Vendor::kUnknown;
+  std::string brand;  // CPUID 8000_0002..4, trimmed; may be empty
+  ProcessorSignature signature;
+  std::string microarchitecture;  // empty where unknown
+  std::string hypervisor;         // its twelve-character name; empty on bare metal
+  bool virtualized = false;       // CPUID 1 ECX[31]
+};
+
+// The processor that the calling thread runs on.
+ProcessorInfo identify_processor();
+
+}  // namespace hindsight::pmu

@@ -1,0 +1,13 @@
+// A guest stand-in: a loop at known addresses in which every register but rdi (the countdown) and rsp holds
+// kMarker + its encoding number.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+void hindsight_test_busy_loop(uint64_t rounds);
+extern const char hindsight_test_busy_loop_begin[];
+extern const char hindsight_test_busy_loop_end[];
+}
+
+inline constexpr uint64_t kMarker = 0x5A5A00;
