@@ -1,0 +1,127 @@
+// The child's side: one engine, one guest, one clock around both.
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "runtime/cli/bench/child.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/guest.h"
+#include "runtime/cli/messages.h"
+
+namespace hindsight::cli {
+namespace {
+
+// Keeps the guest's thread on the first allowed processor and every other thread of the process off it.
+// Threads inherit the mask of the thread that starts them, and compile threads are started late: so a third
+// thread, never pinned itself, puts newcomers right a few times a second.
+class Pinning {
+ public:
+  Pinning() : guest_(::gettid()) {
+    CPU_ZERO(&allowed_);
+    if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0 || CPU_COUNT(&allowed_) < 2) return;
+    int first = 0;
+    while (!CPU_ISSET(first, &allowed_)) ++first;
+    others_ = allowed_;
+    CPU_CLR(first, &others_);
+    thread_ = std::thread([this] { loop(); });
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
+  ~Pinning() {
+    if (!thread_.joinable()) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void loop() {
+    std::unique_lock lock(mutex_);
+    do {
+      std::error_code ended;
+      for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ended)) {
+        const pid_t id = static_cast<pid_t>(std::atoi(task.path().filename().c_str()));
+        if (id != guest_) ::sched_setaffinity(id, sizeof others_, &others_);
+      }
+    } while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; }));
+  }
+
+  const pid_t guest_;
+  cpu_set_t allowed_{}, others_{};
+  std::mutex mutex_;  // protects done_
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+Result<RunPlan> plan_child(const BenchChildOptions& options, std::string* output) {
+  RunOptions run;
+  run.unit = options.unit;
+  run.program = options.program;
+  if (options.mode == "baseline") run.tier = "baseline";
+  run.feedback = options.mode == "feedback" ? "on" : "off";
+  HINDSIGHT_ASSIGN(RunPlan plan, plan_run(run));
+  if (options.mode == "baseline") {
+    plan.engine.profiling = false;  // a fixed tier needs none
+  } else if (options.mode != "optimized" && options.mode != "feedback") {
+    return make_error(ErrorKind::kUsage, fmt::format("'{}' is no mode", options.mode));
+  }
+  // The guest sees the same first argument wherever the file lies.
+  plan.wasi.args.front() = std::filesystem::path(plan.module_path).filename().string();
+  plan.wasi.stdin_text = "";
+  plan.wasi.stdout_sink = [output](std::string_view text) {
+    output->append(text.substr(0, std::min(text.size(), kMaxOutput - std::min(kMaxOutput, output->size()))));
+  };
+  return plan;
+}
+
+}  // namespace
+
+int bench_child_command(const BenchChildOptions& options) {
+  std::string output;
+  auto plan = plan_child(options, &output);
+  if (!plan) return fail(plan.error());
+  std::optional<Pinning> pinning;
+  if (options.pin) pinning.emplace();
+
+  const auto start = std::chrono::steady_clock::now();
+  auto engine = Engine::create(plan->engine);
+  if (!engine) return fail(engine.error());
+  auto guest = run_guest(**engine, *plan);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (!guest) return fail(guest.error());
+
+  const FeedbackReport feedback = (*engine)->feedback_report();
+  ChildResult result;
+  result.seconds = seconds.count();
+  result.exit_status = guest->end.exit_status;
+  result.output = std::move(output);
+  result.trap = guest->end.trap;
+  result.unit = feedback.unit;
+  result.decisions = feedback.decisions.size();
+  for (const auto& decision : feedback.decisions) {
+    result.kept += decision.state == "kept" ? 1 : 0;
+    result.rolled_back += decision.state == "rolled back" ? 1 : 0;
+  }
+  std::string json = to_json(result);
+  for (std::string_view rest = json; !rest.empty();) {
+    const ssize_t written = ::write(options.descriptor, rest.data(), rest.size());
+    if (written <= 0) return fail(Error{ErrorKind::kResource, "the result's pipe is closed", "", {}});
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+  return kOk;
+}
+
+}  // namespace hindsight::cli

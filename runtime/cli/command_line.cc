@@ -1,0 +1,161 @@
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/messages.h"
+
+namespace hindsight::cli {
+namespace {
+
+constexpr const char* kExitStatuses =
+    "Exit status: the guest's own; 134 after a trap (its name and WebAssembly backtrace on stderr); 2 for "
+    "wrong "
+    "usage; 1 for a module that cannot be loaded.";
+
+// CLI11 knows nothing of what stands behind the path of a module.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() != "run" && app->get_name() != "top") return CLI::Formatter::make_usage(app, name);
+    return fmt::format("Usage: {} [OPTIONS] MODULE [ARGUMENTS...]\n", name);
+  }
+};
+
+// Everything from the first word that is no option of ours belongs to the guest, whatever it looks like.
+void add_run_options(CLI::App* command, RunOptions& options) {
+  command
+      ->add_option("--invoke", options.invoke,
+                   "Call this exported function with the arguments after the path, instead of _start")
+      ->type_name("FUNCTION");
+  command
+      ->add_option("--dir", options.directories,
+                   "Give the guest this directory, optionally under another name; repeatable")
+      ->type_name("HOST[::GUEST]")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--env", options.environment, "Set a variable of the guest's environment; repeatable")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--timeout", options.timeout, "Trap the guest after this time")
+      ->type_name("SECONDS|500ms");
+  command->add_option("--max-memory", options.max_memory, "Cap on each linear memory, such as 64M or 2G")
+      ->type_name("SIZE");
+  command->add_option("--feedback", options.feedback, "Decisions beyond hotness (default on)")
+      ->type_name("on|off");
+  command->add_option("--unit", options.unit, "LWP unit (default auto)")
+      ->type_name("auto|native|hardware|clock|clock-timer|model");
+  command
+      ->add_option(
+          "--tier", options.tier,
+          "Baseline code first and the optimizer for what is hot, or one of them alone (default auto)")
+      ->type_name("auto|baseline|optimized");
+  command->add_option("--profile-in", options.profile_in, "Start from a saved profile")->type_name("FILE");
+  command
+      ->add_option("--profile-out", options.profile_out,
+                   "Save the profile at the end (see `hindsight explain`)")
+      ->type_name("FILE");
+  command->add_flag("--no-guard-pages", options.no_guard_pages,
+                    "Explicit bounds checks instead of 8 GiB of reserved addresses");
+  command->prefix_command();
+  command->footer(std::string("Options after the module's path belong to the guest.\n") + kExitStatuses);
+}
+
+}  // namespace
+
+int command_line(int argc, char** argv) {
+  CLI::App app{"Hindsight: a WebAssembly runtime that watches its own running code and re-optimizes it.",
+               "hindsight"};
+  app.set_version_flag("--version", std::string("hindsight ") + version());
+  app.formatter(std::make_shared<Formatter>());
+  app.require_subcommand(1);
+  app.footer("`hindsight COMMAND --help` shows a command's options.");
+
+  RunOptions run;
+  CLI::App* run_app = app.add_subcommand("run", "Run a WebAssembly program (.wasm or .wat)");
+  add_run_options(run_app, run);
+  run_app->add_option("--report", run.report, "Write a page about the run: records, decisions, outcomes")
+      ->type_name("FILE.html");
+  run_app->add_flag("-v,--verbose", run.verbosity, "One line an event on stderr; -vv with details");
+
+  CLI::App* top_app = app.add_subcommand("top", "Run a program and watch what feedback sees and decides");
+  RunOptions top;
+  add_run_options(top_app, top);
+
+  BenchOptions bench;
+  CLI::App* bench_app =
+      app.add_subcommand("bench", "Measure workloads in several modes, interleaved, with answers checked");
+  bench_app
+      ->add_option("what", bench.selection,
+                   "Suites, workloads or .wasm files; nothing: all bundled workloads")
+      ->type_name("SUITE|NAME|FILE");
+  bench_app->add_option("--modes", bench.modes, "Any of baseline, optimized, feedback (default all)")
+      ->delimiter(',')
+      ->expected(1)
+      ->type_name("MODE,MODE");
+  bench_app->add_option("--runs", bench.runs, "Rounds (default 5; 3 with --quick)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  bench_app->add_flag("--quick", bench.quick, "Short inputs and three rounds");
+  bench_app->add_flag("--list", bench.list, "List the workloads and stop");
+  bench_app->add_flag("--pin", bench.pin, "Keep the guest's thread on one processor and the others off it");
+  bench_app->add_option("--json", bench.json, "Write all figures")->type_name("FILE");
+  bench_app->add_option("--html", bench.html, "Write a page with bars")->type_name("FILE");
+  bench_app->add_option("--unit", bench.unit, "LWP unit (default auto)")->type_name("UNIT");
+  bench_app->add_option("--manifest", bench.manifest, "List of workloads, if not the bundled one")
+      ->type_name("FILE");
+  bench_app->footer("Exit status: 0; 1 if any run gave a wrong answer; 2 for wrong usage.");
+
+  std::string profile;
+  CLI::App* explain_app =
+      app.add_subcommand("explain", "Say what a saved profile leads to: decisions, reasons, alternatives");
+  explain_app->add_option("profile", profile, "A file of `hindsight run --profile-out`")
+      ->required()
+      ->type_name("PROFILE");
+
+  std::string inspected;
+  bool inspect_json = false;
+  CLI::App* inspect_app = app.add_subcommand("inspect", "Show a module's imports, exports, size and hash");
+  inspect_app->add_option("module", inspected, "A .wasm or .wat file")->required()->type_name("MODULE");
+  inspect_app->add_flag("--json", inspect_json, "As JSON");
+
+  bool lwp_json = false;
+  CLI::App* lwp_app = app.add_subcommand("lwp", "Lightweight Profiling on this machine");
+  lwp_app->require_subcommand(1);
+  CLI::App* lwp_info_app =
+      lwp_app->add_subcommand("info", "What this machine offers, which unit is used, and why not the others");
+  lwp_info_app->add_flag("--json", lwp_json, "As JSON");
+
+  BenchChildOptions child;
+  CLI::App* child_app = app.add_subcommand("bench-child", "")->group("");  // hidden: `bench` starts it
+  child_app->add_option("--descriptor", child.descriptor)->required();
+  child_app->add_option("--mode", child.mode)->required();
+  child_app->add_option("--unit", child.unit);
+  child_app->add_flag("--pin", child.pin);
+  child_app->prefix_command();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::string command = "hindsight";
+    for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
+    say(fmt::format("{}; `{} --help` shows what can be written", error.what(), command));
+    return kUsageError;
+  }
+  run.program = run_app->remaining();
+  top.program = top_app->remaining();
+  child.program = child_app->remaining();
+  if (*run_app) return run_command(run);
+  if (*top_app) return top_command(top);
+  if (*bench_app) return bench_command(bench);
+  if (*explain_app) return explain_command(profile);
+  if (*inspect_app) return inspect_command(inspected, inspect_json);
+  if (*child_app) return bench_child_command(child);
+  return lwp_info_command(lwp_json);
+}
+
+}  // namespace hindsight::cli

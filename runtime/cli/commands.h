@@ -1,0 +1,38 @@
+// The sub-commands. Each takes what the user wrote and returns the process's exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/cli/options.h"
+
+namespace hindsight::cli {
+
+int run_command(const RunOptions& options);
+int top_command(const RunOptions& options);
+int inspect_command(const std::string& path, bool json);
+int explain_command(const std::string& profile_path);
+int lwp_info_command(bool json);
+
+struct BenchOptions {
+  std::vector<std::string> selection;  // suites, names or module files; empty: all of the manifest
+  std::vector<std::string> modes{"baseline", "optimized", "feedback"};
+  uint32_t runs = 0;  // 0: 5, or 3 with `quick`
+  bool quick = false, list = false, pin = false;
+  std::string json, html, manifest, unit = "auto";
+};
+int bench_command(const BenchOptions& options);
+
+// One measured run in a process of its own; see bench/child.h.
+struct BenchChildOptions {
+  int descriptor = -1;
+  std::string mode, unit = "auto";
+  bool pin = false;
+  std::vector<std::string> program;
+};
+int bench_child_command(const BenchChildOptions& options);
+
+// Builds the parser, parses and dispatches. `main` and nothing else calls it.
+int command_line(int argc, char** argv);
+
+}  // namespace hindsight::cli

@@ -1,0 +1,101 @@
+#include "runtime/cli/guest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/cli/messages.h"
+#include "runtime/cli/values.h"
+
+namespace hindsight::cli {
+namespace {
+
+bool exports_function(const Module& module, std::string_view name) {
+  const auto exports = module.exports();
+  return std::any_of(exports.begin(), exports.end(),
+                     [&](const ExportType& e) { return e.kind == "func" && e.name == name; });
+}
+
+std::string exported_functions(const Module& module) {
+  std::string out;
+  size_t count = 0;
+  for (const auto& e : module.exports()) {
+    if (e.kind != "func") continue;
+    if (++count > 12) return out + ", ...";
+    out += (out.empty() ? "" : ", ") + e.name;
+  }
+  return out.empty() ? "none" : out;
+}
+
+int exit_status_of(const Error& error, const Instance* instance) {
+  if (instance != nullptr && instance->exit_code()) return static_cast<int>(*instance->exit_code() & 0xff);
+  uint32_t status = 0;  // during instantiation there is no instance to ask; the message is the decimal status
+  std::from_chars(error.message.data(), error.message.data() + error.message.size(), status);
+  return static_cast<int>(status & 0xff);
+}
+
+// Sorts an error of running guest code into an end of the guest, or hands it back.
+Status settle(const Error& error, const Instance* instance, GuestEnd& end) {
+  if (error.kind == ErrorKind::kExit) {
+    end.exit_status = exit_status_of(error, instance);
+    return {};
+  }
+  if (error.kind == ErrorKind::kTrap) {
+    end.exit_status = kTrapped;
+    const Trap* trap = instance == nullptr ? nullptr : instance->last_trap();
+    end.trap = trap != nullptr ? trap->to_string() : error.describe();
+    return {};
+  }
+  return std::unexpected(error);
+}
+
+}  // namespace
+
+Result<Guest> run_guest(Engine& engine, const RunPlan& plan) {
+  Guest guest;
+  HINDSIGHT_ASSIGN(guest.module, engine.load_file(plan.module_path));
+  const bool invokes = !plan.invoke.empty();
+  const std::string entry = invokes ? plan.invoke : "_start";
+  if (!exports_function(*guest.module, entry)) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("the module exports no function '{}'{}; exported functions: {}", entry,
+                                  invokes ? "" : ", so it is no WASI command (name a function with --invoke)",
+                                  exported_functions(*guest.module)),
+                      plan.module_path);
+  }
+
+  Linker linker(engine);
+  HINDSIGHT_TRY(linker.define_wasi(plan.wasi));
+  auto instance = linker.instantiate(guest.module);
+  if (!instance) {
+    HINDSIGHT_TRY(settle(instance.error(), nullptr, guest.end));
+    return guest;
+  }
+  guest.instance = std::move(*instance);
+
+  // Arguments are checked before anything of the module but its start function ran.
+  std::vector<Value> arguments;
+  if (invokes) {
+    HINDSIGHT_ASSIGN(const FunctionType type, guest.instance->function_type(entry));
+    HINDSIGHT_ASSIGN(arguments, parse_arguments(entry, type, plan.guest_args));
+  }
+  if (plan.timeout.count() > 0) guest.instance->set_timeout(plan.timeout);
+  // Only reactors have one; it runs once, before any other export.
+  if (exports_function(*guest.module, "_initialize") && entry != "_initialize") {
+    if (const auto initialized = guest.instance->call("_initialize", {}); !initialized) {
+      HINDSIGHT_TRY(settle(initialized.error(), guest.instance.get(), guest.end));
+      return guest;
+    }
+  }
+  auto results = guest.instance->call(entry, arguments);
+  if (!results) {
+    HINDSIGHT_TRY(settle(results.error(), guest.instance.get(), guest.end));
+  } else if (invokes) {
+    guest.end.results = std::move(*results);
+  }
+  if (plan.timeout.count() > 0) guest.instance->set_timeout(std::chrono::milliseconds(0));
+  return guest;
+}
+
+}  // namespace hindsight::cli

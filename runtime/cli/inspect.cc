@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/messages.h"
+#include "runtime/cli/values.h"
+#include "runtime/report/text.h"
+
+namespace hindsight::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using report::printable;
+
+std::string counted(const std::map<std::string, size_t>& kinds) {
+  std::string out;
+  for (const auto& [kind, count] : kinds) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, kind);
+  return out.empty() ? "none" : out;
+}
+
+std::string text_of(const Module& module, const std::string& path, uintmax_t bytes) {
+  std::map<std::string, size_t> imports, exports;
+  report::TextTable import_table("lll"), export_table("lll");
+  import_table.add({"import", "kind", "type"});
+  export_table.add({"export", "kind", "type"});
+  for (const auto& entry : module.imports()) {
+    ++imports[entry.kind];
+    import_table.add({printable(fmt::format("{}.{}", entry.module, entry.name)), printable(entry.kind),
+                      entry.function ? type_text(*entry.function) : std::string()});
+  }
+  for (const auto& entry : module.exports()) {
+    ++exports[entry.kind];
+    export_table.add({printable(entry.name), printable(entry.kind),
+                      entry.function ? type_text(*entry.function) : std::string()});
+  }
+  std::string out =
+      fmt::format("{}\n  name     {}\n  size     {} bytes\n  hash     {}\n  imports  {}\n  exports  {}\n",
+                  printable(path), module.name().empty() ? std::string("-") : printable(module.name()), bytes,
+                  module.content_hash_hex(), counted(imports), counted(exports));
+  if (!imports.empty()) out += "\n" + import_table.text();
+  if (!exports.empty()) out += "\n" + export_table.text();
+  return out;
+}
+
+std::string json_of(const Module& module, const std::string& path, uintmax_t bytes) {
+  Json imports = Json::array(), exports = Json::array();
+  for (const auto& entry : module.imports()) {
+    Json json{{"module", entry.module}, {"name", entry.name}, {"kind", entry.kind}};
+    if (entry.function) json["type"] = type_text(*entry.function);
+    imports.push_back(std::move(json));
+  }
+  for (const auto& entry : module.exports()) {
+    Json json{{"name", entry.name}, {"kind", entry.kind}};
+    if (entry.function) json["type"] = type_text(*entry.function);
+    exports.push_back(std::move(json));
+  }
+  const Json all{{"path", path},       {"name", module.name()},
+                 {"bytes", bytes},     {"hash", module.content_hash_hex()},
+                 {"imports", imports}, {"exports", exports}};
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int inspect_command(const std::string& path, bool json) {
+  EngineConfig config;
+  config.tier = TierMode::kBaseline;  // nothing runs: no unit, no monitor thread
+  config.profiling = false;
+  config.feedback = false;
+  auto engine = Engine::create(std::move(config));
+  if (!engine) return fail(engine.error());
+  auto module = (*engine)->load_file(path);
+  if (!module) return fail(module.error());
+  std::error_code ignored;
+  const uintmax_t bytes = std::filesystem::file_size(path, ignored);
+  fmt::print("{}", json ? json_of(**module, path, bytes) : text_of(**module, path, bytes));
+  return kOk;
+}
+
+int explain_command(const std::string& profile_path) {
+  auto text = explain_profile(profile_path);
+  if (!text) {
+    say(text.error().describe());
+    return kCannotLoad;  // an input that cannot be used, not a wrong use of the command
+  }
+  fmt::print("{}\n", printable(*text, true));
+  return kOk;
+}
+
+int lwp_info_command(bool json) {
+  std::string text = lwp_info(json);
+  while (text.ends_with('\n')) text.pop_back();
+  fmt::print("{}\n", text);
+  return kOk;
+}
+
+}  // namespace hindsight::cli

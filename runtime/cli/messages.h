@@ -1,0 +1,25 @@
+// What the command says on stderr, and the exit statuses it says it with.
+#pragma once
+
+#include <string_view>
+
+#include "base/log.h"
+#include "base/result.h"
+
+namespace hindsight::cli {
+
+constexpr int kOk = 0;
+constexpr int kCannotLoad = 1;  // a module, profile or other input cannot be used
+constexpr int kUsageError = 2;
+constexpr int kTrapped = 134;  // as a shell shows a process that aborted
+
+// "hindsight: text", made printable, in one write.
+void say(std::string_view text);
+
+// Says the error; the exit status that its kind stands for.
+int fail(const Error& error);
+
+// One line an event: "hindsight [0.123] topic: line". Thread-safe.
+LogSink stderr_sink();
+
+}  // namespace hindsight::cli

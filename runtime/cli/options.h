@@ -1,0 +1,57 @@
+// The words a user may write after an option, and what they mean. Every error says what was written, what is
+// allowed and where it was written (`place`: the option).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "runtime/engine/hindsight.h"
+
+namespace hindsight::cli {
+
+// "2", "0.5s", "500ms", "3m": at least one millisecond.
+Result<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+// "65536", "512K", "64M", "2G", also with B or iB behind the letter; powers of 1024.
+Result<uint64_t> parse_size(std::string_view text);
+
+// "on", "off".
+Result<bool> parse_switch(std::string_view text);
+
+Result<TierMode> parse_tier(std::string_view text);
+Status check_unit(std::string_view text);
+
+// "HOST" or "HOST::GUEST".
+Result<std::pair<std::string, std::string>> parse_directory(std::string_view text);
+// "KEY=VALUE"; the value may be empty and may contain '='.
+Result<std::pair<std::string, std::string>> parse_environment(std::string_view text);
+
+// What `run` and `top` share, as the user wrote it.
+struct RunOptions {
+  std::string invoke;
+  std::vector<std::string> directories, environment;
+  std::string timeout, max_memory, feedback = "on", unit = "auto", tier = "auto";
+  std::string profile_in, profile_out, report;
+  bool no_guard_pages = false;
+  int verbosity = 0;                 // number of -v
+  std::vector<std::string> program;  // module's path, then the guest's arguments
+};
+
+// The same, understood.
+struct RunPlan {
+  EngineConfig engine;
+  WasiConfig wasi;
+  std::string module_path, invoke, profile_out, report;
+  std::vector<std::string> guest_args;   // without the program's name
+  std::chrono::milliseconds timeout{0};  // zero: none
+};
+
+// Errors: kUsage.
+Result<RunPlan> plan_run(const RunOptions& options);
+
+}  // namespace hindsight::cli

@@ -1,0 +1,26 @@
+// WebAssembly values as people write them on a command line, and as they are printed back.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/engine/hindsight.h"
+
+namespace hindsight::cli {
+
+const char* kind_name(ValueKind kind);
+// "(i32, f64) -> i64"
+std::string type_text(const FunctionType& type);
+
+// i32 and i64: decimal or 0x hexadecimal, signed or unsigned as long as it fits; f32 and f64: decimal,
+// hexadecimal float, inf, nan; references: "null" alone (externref also a number). Errors: kUsage.
+Result<Value> parse_value(ValueKind kind, std::string_view text);
+Result<std::vector<Value>> parse_arguments(std::string_view function, const FunctionType& type,
+                                           std::span<const std::string> args);
+
+// Integers signed; floats with as many digits as tell them apart; references "null" or "ref".
+std::string value_text(const Value& value);
+
+}  // namespace hindsight::cli
