@@ -40,8 +40,8 @@ std::string text_of(const Module& module, const std::string& path, uintmax_t byt
       fmt::format("{}\n  name     {}\n  size     {} bytes\n  hash     {}\n  imports  {}\n  exports  {}\n",
                   printable(path), module.name().empty() ? std::string("-") : printable(module.name()), bytes,
                   module.content_hash_hex(), counted(imports), counted(exports));
-  if (!imports.empty()) out += "\n" + import_table.text();
-  if (!exports.empty()) out += "\n" + export_table.text();
+  if (!imports.empty()) out += fmt::format("\n{}", import_table.text());
+  if (!exports.empty()) out += fmt::format("\n{}", export_table.text());
   return out;
 }
 
