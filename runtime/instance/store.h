@@ -39,6 +39,7 @@ struct StoreServices {
   const jit::Builtins* builtins = nullptr;
   jit::Trampolines* trampolines = nullptr;
   const jit::CodeRegistry* registry = nullptr;
+  uint32_t (*dispatch)(jit::HostCallee*, uint64_t*) = nullptr;  // runtime/exec's dispatch_host_call
   jit::BoundsChecks bounds = jit::BoundsChecks::kGuardPages;
   uint64_t max_memory_bytes = uint64_t{4} << 30;
   size_t max_stack_bytes = size_t{1} << 20;
@@ -81,11 +82,11 @@ class Store : public std::enable_shared_from_this<Store> {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  Result<Memory*> add_memory(const wasm::MemoryType& type);                       // kResource
-  Result<Table*> add_table(const wasm::TableType& type);                          // kResource
-  Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);        // cell: see Global
-  Result<HostFunction*> add_host_function(wasm::FuncType type, std::string name,  // kResource
-                                          RawHostFunction body);
+  Result<Memory*> add_memory(const wasm::MemoryType& type);                 // kResource
+  Result<Table*> add_table(const wasm::TableType& type);                    // kResource
+  Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);  // cell: see Global
+  // The dispatch function is StoreServices::dispatch. Errors: kResource (no trampoline).
+  Result<HostFunction*> add_host_function(wasm::FuncType type, std::string name, RawHostFunction body);
   // A copy of `function` that knows its caller; lives as long as the store.
   BoundHostFunction* bind(HostFunction& function, Instance& caller);
   Instance* add_instance(std::unique_ptr<Instance> instance);

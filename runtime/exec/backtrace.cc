@@ -1,0 +1,84 @@
+// Wasm backtraces: both tiers and the trampolines keep rbp frames, so the frames of one entry are a chain
+// from the trapping builtin (or the interrupted registers) up to the entry's sp. Host frames between nested
+// entries need not have frame pointers (an embedder's code may not): the chain continues at the dispatch
+// function that the outer guest called, which is ours.
+#include <cstring>
+
+#include "runtime/exec/trap.h"
+
+namespace hindsight::rt {
+namespace {
+
+class Collector {
+ public:
+  Collector(const jit::CodeRegistry& registry, GuestTrap& trap) : registry_(registry), trap_(trap) {}
+
+  void add_exact(uintptr_t pc) { add(pc); }
+  // The call ended just before its return address, which may already belong to the next row or version.
+  void add_return(uintptr_t pc) { add(pc - 1); }
+
+ private:
+  void add(uintptr_t pc) {
+    const auto found = registry_.find(reinterpret_cast<const void*>(pc));
+    if (!found) return;  // a trampoline, or C++
+    const jit::CodeVersion& version = *found->version;
+    const auto offset = static_cast<uint32_t>(pc - reinterpret_cast<uintptr_t>(version.begin()));
+    const jit::PcRow* row = version.pc_map.find(CodeOffset(offset));
+    std::optional<WasmOffset> wasm;
+    uint32_t site = jit::kNoInlineSite;
+    if (row != nullptr) {
+      if (row->wasm != jit::kNoWasmOffset) wasm = row->wasm;
+      site = row->inline_site;
+    }
+    const auto& sites = version.pc_map.inline_sites();
+    while (site != jit::kNoInlineSite && site < sites.size()) {
+      push({found->module, sites[site].callee, wasm, true});
+      wasm = sites[site].call_site;
+      site = sites[site].caller_site;
+    }
+    push({found->module, version.function, wasm, false});
+  }
+
+  void push(GuestFrame frame) {
+    if (trap_.frames.size() < kMaxBacktraceFrames)
+      trap_.frames.push_back(std::move(frame));
+    else
+      trap_.frames_left_out++;
+  }
+
+  const jit::CodeRegistry& registry_;
+  GuestTrap& trap_;
+};
+
+// Frames from fp up to (not including) `limit`. Invariant: frames ascend; anything else ends the walk.
+void walk_entry(Collector& collector, uintptr_t fp, uintptr_t limit, const GuestThread& thread) {
+  while (fp >= thread.stack_begin && fp < limit && fp % 8 == 0) {
+    uintptr_t words[2];
+    std::memcpy(words, reinterpret_cast<const void*>(fp), sizeof words);
+    collector.add_return(words[1]);
+    if (words[0] <= fp) return;
+    fp = words[0];
+  }
+}
+
+}  // namespace
+
+void walk_stack(Store& store, const WalkStart& start, GuestTrap& trap) {
+  if (store.services().registry == nullptr) return;
+  GuestThread& thread = this_guest_thread();
+  Collector collector(*store.services().registry, trap);
+  if (start.exact_pc != 0) collector.add_exact(start.exact_pc);
+  if (start.return_pc != 0) collector.add_return(start.return_pc);
+  uintptr_t fp = start.fp;
+  uint64_t limit = store.thread()->entry_sp.load(std::memory_order_relaxed);
+  const Activation* activation = thread.activation.load(std::memory_order_relaxed);
+  while (activation != nullptr) {
+    walk_entry(collector, fp, limit, thread);
+    fp = activation->host_frame;
+    activation = activation->previous;
+    if (fp == 0 || activation == nullptr) return;
+    limit = activation->entry_sp;
+  }
+}
+
+}  // namespace hindsight::rt

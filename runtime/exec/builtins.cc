@@ -1,0 +1,213 @@
+// The builtins table. Each builtin that can fail does its work in a function that returns, and leaves the
+// guest only afterwards (see trap.h).
+#include <climits>
+#include <cstring>
+#include <span>
+
+#include "runtime/exec/enter.h"
+#include "runtime/exec/lwp_sink.h"
+#include "runtime/exec/thread_hooks.h"
+#include "runtime/exec/trap.h"
+#include "runtime/instance/instance.h"
+
+namespace hindsight::rt {
+namespace {
+
+using jit::TrapCode;
+using jit::VmContext;
+
+Store& store_of(VmContext* context) {
+  return *static_cast<Store*>(context->thread->store);
+}
+Instance& instance_of(VmContext* context) {
+  return *static_cast<Instance*>(context->instance);
+}
+
+// In a builtin: its frame's return address is the wasm position.
+#define HINDSIGHT_TRAP_FROM_BUILTIN(context, code, detail)                           \
+  do {                                                                               \
+    record_trap_at(store_of(context), (code), (detail), __builtin_frame_address(0)); \
+    leave_guest(store_of(context));                                                  \
+  } while (0)
+
+HINDSIGHT_UNWOUND void trap(VmContext* context, uint32_t code) {
+  HINDSIGHT_TRAP_FROM_BUILTIN(context, static_cast<TrapCode>(code), "");
+}
+
+HINDSIGHT_UNWOUND void stack_check_failed(VmContext* context) {
+  // Acquire pairs with interrupt()'s release store of stack_limit, which comes after the flag: a limit of ~0
+  // seen by the guest means that the flag is seen here. Both stay until the outermost entry ends.
+  const bool asked = context->thread->interrupt_requested.load(std::memory_order_acquire) != 0;
+  HINDSIGHT_TRAP_FROM_BUILTIN(context, asked ? TrapCode::kInterrupted : TrapCode::kStackExhausted, "");
+}
+
+// Null: failed, and the trap is recorded.
+[[gnu::noinline]] const void* compile_or_record(VmContext* context, uint32_t func_index, void* frame) {
+  Instance& instance = instance_of(context);
+  auto entry = instance.code().compile_first(instance, FuncIndex(func_index));
+  if (entry) return *entry;
+  record_trap(store_of(context), TrapCode::kOutOfResources, entry.error().describe(),
+              {.exact_pc = 0, .return_pc = 0, .fp = reinterpret_cast<uintptr_t>(frame)});
+  return nullptr;
+}
+
+HINDSIGHT_UNWOUND const void* compile_lazily(VmContext* context, uint32_t func_index) {
+  const void* entry = compile_or_record(context, func_index, __builtin_frame_address(0));
+  if (entry == nullptr) leave_guest(store_of(context));
+  return entry;
+}
+
+uint32_t memory_grow(VmContext* context, uint32_t memory, uint32_t delta_pages) {
+  const auto old = instance_of(context).memory(memory)->grow(delta_pages);
+  return old ? *old : ~0u;
+}
+
+HINDSIGHT_UNWOUND void memory_init(VmContext* context, uint32_t data, uint32_t dst, uint32_t src,
+                                   uint32_t n) {
+  if (!instance_of(context).memory_init(data, dst, src, n))
+    HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kMemoryOutOfBounds, "memory.init");
+}
+
+void data_drop(VmContext* context, uint32_t data) {
+  instance_of(context).drop_data(data);
+}
+
+bool copy_memory(const Memory& memory, uint32_t dst, uint32_t src, uint32_t n) {
+  if (!memory.in_bounds(dst, n) || !memory.in_bounds(src, n)) return false;
+  std::memmove(memory.base() + dst, memory.base() + src, n);
+  return true;
+}
+
+HINDSIGHT_UNWOUND void memory_copy(VmContext* context, uint32_t dst, uint32_t src, uint32_t n) {
+  if (!copy_memory(*instance_of(context).memory(), dst, src, n))
+    HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kMemoryOutOfBounds, "memory.copy");
+}
+
+bool fill_memory(const Memory& memory, uint32_t dst, uint32_t value, uint32_t n) {
+  if (!memory.in_bounds(dst, n)) return false;
+  std::memset(memory.base() + dst, static_cast<int>(value & 0xff), n);
+  return true;
+}
+
+HINDSIGHT_UNWOUND void memory_fill(VmContext* context, uint32_t dst, uint32_t value, uint32_t n) {
+  if (!fill_memory(*instance_of(context).memory(), dst, value, n))
+    HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kMemoryOutOfBounds, "memory.fill");
+}
+
+HINDSIGHT_UNWOUND void* table_get(VmContext* context, uint32_t table, uint32_t index) {
+  Table* t = instance_of(context).table(table);
+  if (index >= t->size()) HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kTableOutOfBounds, "table.get");
+  return t->get(index);
+}
+
+HINDSIGHT_UNWOUND void table_set(VmContext* context, uint32_t table, uint32_t index, void* value) {
+  Table* t = instance_of(context).table(table);
+  if (index >= t->size()) HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kTableOutOfBounds, "table.set");
+  t->set(index, value);
+}
+
+uint32_t table_grow(VmContext* context, uint32_t table, void* init, uint32_t delta) {
+  const auto old = instance_of(context).table(table)->grow(delta, init);
+  return old ? *old : ~0u;
+}
+
+bool fill_table(Table& table, uint32_t index, void* value, uint32_t n) {
+  if (!table.in_bounds(index, n)) return false;
+  for (uint32_t i = 0; i < n; i++) table.set(index + i, value);
+  return true;
+}
+
+HINDSIGHT_UNWOUND void table_fill(VmContext* context, uint32_t table, uint32_t index, void* value,
+                                  uint32_t n) {
+  if (!fill_table(*instance_of(context).table(table), index, value, n))
+    HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kTableOutOfBounds, "table.fill");
+}
+
+bool copy_table(Table& to, Table& from, uint32_t dst, uint32_t src, uint32_t n) {
+  if (!to.in_bounds(dst, n) || !from.in_bounds(src, n)) return false;
+  if (n != 0) std::memmove(to.record()->elements + dst, from.record()->elements + src, n * sizeof(void*));
+  return true;
+}
+
+HINDSIGHT_UNWOUND void table_copy(VmContext* context, uint64_t tables, uint32_t dst, uint32_t src,
+                                  uint32_t n) {
+  Instance& instance = instance_of(context);
+  if (!copy_table(*instance.table(static_cast<uint32_t>(tables >> 32)),
+                  *instance.table(static_cast<uint32_t>(tables)), dst, src, n))
+    HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kTableOutOfBounds, "table.copy");
+}
+
+HINDSIGHT_UNWOUND void table_init(VmContext* context, uint64_t elem_table, uint32_t dst, uint32_t src,
+                                  uint32_t n) {
+  if (!instance_of(context).table_init(static_cast<uint32_t>(elem_table >> 32),
+                                       static_cast<uint32_t>(elem_table), dst, src, n))
+    HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kTableOutOfBounds, "table.init");
+}
+
+void elem_drop(VmContext* context, uint32_t elem) {
+  instance_of(context).drop_elements(elem);
+}
+
+LwpSink* sink_of(VmContext* context) {
+  return static_cast<LwpSink*>(context->thread->lwp_unit);
+}
+
+void lwp_instructions_retired(VmContext* context) {
+  if (LwpSink* sink = sink_of(context))
+    sink->instructions(*context->thread, __builtin_return_address(0));
+  else
+    context->thread->lwp_instructions = INT32_MAX;
+}
+
+void lwp_branch_retired(VmContext* context, uint32_t taken, const void* target) {
+  if (LwpSink* sink = sink_of(context))
+    sink->branch(*context->thread, __builtin_return_address(0), taken != 0, target);
+  else
+    context->thread->lwp_branches = INT32_MAX;
+}
+
+void lwp_value_sampled(VmContext* context, uint32_t wasm_offset, uint64_t value, uint32_t site_flags) {
+  if (LwpSink* sink = sink_of(context))
+    sink->value(*context->thread, __builtin_return_address(0), wasm_offset, value, site_flags);
+  else
+    context->thread->lwp_values = INT32_MAX;
+}
+
+void strip_ended(VmContext* context, jit::LoopCell* cell) {
+  Store& store = store_of(context);
+  if (store.services().hooks != nullptr) {
+    store.services().hooks->strip_ended(store, context, cell);
+    return;
+  }
+  // Nobody judges this loop: come back as rarely as possible.
+  std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+const jit::Builtins& builtins() {
+  static constexpr jit::Builtins kTable{
+      .trap = trap,
+      .stack_check_failed = stack_check_failed,
+      .compile_lazily = compile_lazily,
+      .memory_grow = memory_grow,
+      .memory_init = memory_init,
+      .data_drop = data_drop,
+      .memory_copy = memory_copy,
+      .memory_fill = memory_fill,
+      .table_get = table_get,
+      .table_set = table_set,
+      .table_grow = table_grow,
+      .table_fill = table_fill,
+      .table_copy = table_copy,
+      .table_init = table_init,
+      .elem_drop = elem_drop,
+      .lwp_instructions_retired = lwp_instructions_retired,
+      .lwp_branch_retired = lwp_branch_retired,
+      .lwp_value_sampled = lwp_value_sampled,
+      .strip_ended = strip_ended,
+  };
+  return kTable;
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,135 @@
+#include "runtime/exec/enter.h"
+
+#include <algorithm>
+
+#include "jit/abi/type_registry.h"
+#include "runtime/exec/guest_thread.h"
+#include "runtime/exec/thread_hooks.h"
+
+namespace hindsight::rt {
+namespace {
+
+// Stack that guest frames must leave for builtins, host functions and compilers on the same thread.
+constexpr uintptr_t kReserveBytes = 256 * 1024;
+
+uintptr_t reserve_of(const GuestThread& thread) {
+  return std::min(kReserveBytes, (thread.stack_end - thread.stack_begin) / 4);
+}
+
+// What one entry changes and gives back: the thread's chain of activations, the store's entry state and
+// stack limits. Not used while guest code unwinds: invoke has returned by then, always.
+class EntryScope {
+ public:
+  EntryScope(Store& store, GuestThread& thread, uintptr_t frame)
+      : store_(store), thread_(thread), host_frame_(store.host_frame) {
+    jit::ThreadState& state = *store.thread();
+    activation_.store = &store;
+    activation_.previous = thread.activation.load(std::memory_order_relaxed);
+    if (Activation* outer = activation_.previous) {
+      outer->entry_sp = outer->store->thread()->entry_sp.load(std::memory_order_relaxed);
+      activation_.host_frame = outer->store->host_frame;
+    } else {
+      // Sequentially consistent: ordered before every read of an entry slot (see quiescence.h).
+      thread.inside.store(frame, std::memory_order_seq_cst);
+    }
+    store.host_frame = 0;
+
+    const uintptr_t lowest = thread.stack_begin + reserve_of(thread);
+    const size_t most = store.services().max_stack_bytes;
+    const uintptr_t limit = std::max(lowest, frame > most ? frame - most : uintptr_t{0});
+    outer_limit_ = state.native_stack_limit;
+    {
+      EntryState& entry = store.entry_state();
+      const std::lock_guard lock(entry.mutex);
+      if (entry.depth++ == 0) {
+        entry.sequence++;
+        entry.thread = thread.tid;
+      }
+      state.native_stack_limit = limit;
+      // An interruption of an outer entry stays in force: its limit of ~0 must not be overwritten.
+      if (state.interrupt_requested.load(std::memory_order_relaxed) == 0)
+        state.stack_limit.store(limit, std::memory_order_relaxed);
+    }
+    // Last: from here on the thread's signal handlers may redirect it.
+    thread.activation.store(&activation_, std::memory_order_release);
+  }
+
+  ~EntryScope() {
+    thread_.activation.store(activation_.previous, std::memory_order_release);
+    jit::ThreadState& state = *store_.thread();
+    {
+      EntryState& entry = store_.entry_state();
+      const std::lock_guard lock(entry.mutex);
+      state.native_stack_limit = outer_limit_;
+      if (--entry.depth == 0) {
+        entry.thread = 0;
+        // Invariant: no mark outlives the entry that it was made for.
+        state.interrupt_requested.store(0, std::memory_order_relaxed);
+        state.stack_limit.store(outer_limit_, std::memory_order_relaxed);
+      } else if (state.interrupt_requested.load(std::memory_order_relaxed) == 0) {
+        state.stack_limit.store(outer_limit_, std::memory_order_relaxed);
+      }
+    }
+    store_.host_frame = host_frame_;
+    // Release: what this thread did in the guest is before a scanner sees it outside.
+    if (activation_.previous == nullptr) thread_.inside.store(0, std::memory_order_release);
+  }
+  EntryScope(const EntryScope&) = delete;
+  EntryScope& operator=(const EntryScope&) = delete;
+
+ private:
+  Store& store_;
+  GuestThread& thread_;
+  Activation activation_;
+  const uintptr_t host_frame_;
+  uint64_t outer_limit_ = 0;
+};
+
+// The thread's LWP unit becomes the store's, if another thread entered last.
+void switch_unit(Store& store, GuestThread& thread) {
+  store.last_thread = thread.id;
+  LwpSink* sink = nullptr;
+  if (store.services().hooks != nullptr && store.services().attachments != nullptr)
+    sink = store.services().attachments->enter(*store.services().hooks, store);
+  store.thread()->lwp_unit = sink;
+  if (sink != nullptr) sink->arm(*store.thread());
+}
+
+}  // namespace
+
+Status enter(Store& store, jit::InvokeFn invoke, const jit::FuncRef& function, uint64_t* slots) {
+  GuestThread& thread = this_guest_thread();
+  if (store.last_thread != thread.id) [[unlikely]]
+    switch_unit(store, thread);
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  store.trap.reset();
+  store.thread()->pending_trap = jit::TrapCode::kNone;
+  bool unwound = false;
+  if (frame < thread.stack_begin + reserve_of(thread)) [[unlikely]] {
+    // Nested host and guest calls have used up the thread's stack.
+    store.trap = GuestTrap{.code = jit::TrapCode::kStackExhausted, .detail = {}, .frames = {}};
+    unwound = true;
+  } else {
+    const EntryScope scope(store, thread, frame);
+    // Acquire: the code's bytes were written before its address was published.
+    unwound = invoke(store.thread(), function.code.load(std::memory_order_acquire), function.callee_context,
+                     slots) != 0;
+  }
+  if (!unwound) [[likely]]
+    return {};
+  return std::unexpected(to_error(*store.trap));
+}
+
+Status enter(Store& store, const jit::FuncRef& function, uint64_t* slots) {
+  HINDSIGHT_ASSIGN(const jit::InvokeFn invoke,
+                   store.services().trampolines->invoke(jit::type_of_canonical_id(function.type_id)));
+  return enter(store, invoke, function, slots);
+}
+
+Status run_start(Instance& instance) {
+  if (!instance.module()->start) return {};
+  uint64_t slot = 0;
+  return enter(instance.store(), *instance.func_ref(*instance.module()->start), &slot);
+}
+
+}  // namespace hindsight::rt

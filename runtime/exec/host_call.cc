@@ -1,0 +1,64 @@
+// From guest code into a host function: what HostCallee::dispatch points to.
+#include <charconv>
+#include <exception>
+
+#include "runtime/exec/enter.h"
+#include "runtime/exec/trap.h"
+#include "runtime/instance/host_function.h"
+
+namespace hindsight::rt {
+namespace {
+
+// Nothing is thrown across guest frames: a host function's exception is its error.
+Status call_body(const BoundHostFunction& callee, uint64_t* slots) {
+  try {
+    return callee.function->body(callee.caller, slots);
+  } catch (const std::exception& e) {
+    return make_error(ErrorKind::kInternal, std::string("host function threw: ") + e.what());
+  } catch (...) {
+    return make_error(ErrorKind::kInternal, "host function threw");
+  }
+}
+
+void record_failure(Store& store, const BoundHostFunction& callee, const Error& error, uintptr_t frame) {
+  const WalkStart start{.exact_pc = 0, .return_pc = 0, .fp = frame};
+  if (error.kind == ErrorKind::kTrap && store.trap && store.trap->code != jit::TrapCode::kNone) {
+    // From a nested entry: its trap, whose backtrace already goes through this call.
+    store.thread()->pending_trap = store.trap->code;
+    return;
+  }
+  if (error.kind == ErrorKind::kExit) {
+    uint32_t code = 1;
+    std::from_chars(error.message.data(), error.message.data() + error.message.size(), code);
+    store.thread()->pending_trap = jit::TrapCode::kExit;
+    store.thread()->pending_exit_code = code;
+    store.trap = GuestTrap{.code = jit::TrapCode::kExit, .detail = {}, .frames = {}, .exit_code = code};
+    return;
+  }
+  std::string words = error.message.empty() ? callee.function->name + " failed" : error.message;
+  record_trap(store, jit::TrapCode::kHostError, std::move(words), start);
+}
+
+}  // namespace
+
+uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots) {
+  auto& bound = *static_cast<BoundHostFunction*>(callee);
+  Store& store = *bound.function->store;
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  store.trap.reset();
+  store.host_frame = frame;
+  const Status status = call_body(bound, slots);
+  store.host_frame = 0;
+  // Acquire: see stack_check_failed. An interruption wins over whatever the host function made of it.
+  if (store.thread()->interrupt_requested.load(std::memory_order_acquire) != 0) {
+    if (!store.trap || store.trap->code != jit::TrapCode::kInterrupted)
+      record_trap(store, jit::TrapCode::kInterrupted, {}, {.exact_pc = 0, .return_pc = 0, .fp = frame});
+    store.thread()->pending_trap = jit::TrapCode::kInterrupted;
+    return 1;
+  }
+  if (status) return 0;
+  record_failure(store, bound, status.error(), frame);
+  return 1;
+}
+
+}  // namespace hindsight::rt

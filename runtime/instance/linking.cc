@@ -1,0 +1,231 @@
+// Instantiation: matching imports, allocating, evaluating initializers, writing active segments.
+#include <cstring>
+#include <new>
+
+#include "jit/abi/type_registry.h"
+#include "runtime/instance/instance.h"
+
+namespace hindsight::rt {
+namespace {
+
+std::string describe(const wasm::Import& import) {
+  return "\"" + import.module + "\" \"" + import.name + "\"";
+}
+
+std::unexpected<Error> incompatible(const wasm::Import& import, const std::string& why) {
+  return make_error(ErrorKind::kLink, "incompatible import type: " + describe(import) + " " + why);
+}
+
+// The specification's limit matching; `size` is the present size.
+bool limits_match(uint64_t size, const wasm::Limits& actual, const wasm::Limits& wanted) {
+  if (size < wanted.min) return false;
+  if (!wanted.max) return true;
+  return actual.max && *actual.max <= *wanted.max;
+}
+
+std::string limits_text(uint64_t min, const std::optional<uint32_t>& max) {
+  return std::to_string(min) + ".." + (max ? std::to_string(*max) : std::string());
+}
+
+Status match(const wasm::Module& module, const wasm::Import& import, const Extern& value) {
+  if (kind_of(value) != import.kind)
+    return incompatible(import, std::string("wants a ") + wasm::to_string(import.kind) + ", got a " +
+                                    wasm::to_string(kind_of(value)));
+  switch (import.kind) {
+    case wasm::ExternKind::kFunc: {
+      const wasm::FuncType& wanted = module.types[import.func_type.value];
+      const uint32_t id = std::get<Func>(value).ref->type_id;
+      if (id != jit::canonical_type_id(wanted))
+        return incompatible(import, "wants " + wasm::to_string(wanted) + ", got " +
+                                        wasm::to_string(jit::type_of_canonical_id(id)));
+      return {};
+    }
+    case wasm::ExternKind::kTable: {
+      Table* table = std::get<Table*>(value);
+      if (table->type().element != import.table.element)
+        return incompatible(import, std::string("wants a table of ") + wasm::to_string(import.table.element) +
+                                        ", got " + wasm::to_string(table->type().element));
+      if (!limits_match(table->size(), table->type().limits, import.table.limits))
+        return incompatible(
+            import, "wants a table of " + limits_text(import.table.limits.min, import.table.limits.max) +
+                        " entries, got " + limits_text(table->size(), table->type().limits.max));
+      return {};
+    }
+    case wasm::ExternKind::kMemory: {
+      Memory* memory = std::get<Memory*>(value);
+      if (!limits_match(memory->pages(), memory->type().limits, import.memory.limits))
+        return incompatible(
+            import, "wants a memory of " + limits_text(import.memory.limits.min, import.memory.limits.max) +
+                        " pages, got " + limits_text(memory->pages(), memory->type().limits.max));
+      return {};
+    }
+    case wasm::ExternKind::kGlobal: {
+      Global* global = std::get<Global*>(value);
+      if (!(global->type() == import.global))
+        return incompatible(import, std::string("wants a ") + (import.global.mutable_ ? "mutable " : "") +
+                                        "global of " + wasm::to_string(import.global.type) + ", got a " +
+                                        (global->type().mutable_ ? "mutable " : "") + "global of " +
+                                        wasm::to_string(global->type().type));
+      return {};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Instance::match_imports(const std::vector<Extern>& imports) const {
+  if (imports.size() != module_->imports.size())
+    return make_error(ErrorKind::kLink, "unknown import: " + std::to_string(imports.size()) + " values for " +
+                                            std::to_string(module_->imports.size()) + " imports");
+  for (size_t i = 0; i < imports.size(); i++) HINDSIGHT_TRY(match(*module_, module_->imports[i], imports[i]));
+  return {};
+}
+
+void Instance::link_function(FuncIndex f, const Func& import) {
+  jit::FuncRef* copy = func_ref(f);
+  copy->type_id = import.ref->type_id;
+  copy->func_index = import.ref->func_index;
+  if (import.host != nullptr) {
+    copy->callee_context = store_.bind(*import.host, *this);
+    copy->owner = nullptr;
+    copy->code.store(import.host->code, std::memory_order_release);
+    return;
+  }
+  // A re-exported import leads to its definer, so that publishing knows one list of copies.
+  copy->callee_context = import.ref->callee_context;
+  copy->owner = import.ref->owner;
+  static_cast<Instance*>(import.ref->owner)->add_alias(FuncIndex(import.ref->func_index), copy);
+}
+
+Status Instance::allocate(const std::vector<Extern>& imports) {
+  const size_t bytes = layout_.total_bytes();
+  void* p = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
+  if (p == nullptr) return make_error(ErrorKind::kResource, "no memory for an instance's context");
+  context_memory_.reset(static_cast<std::byte*>(p));
+  std::memset(p, 0, bytes);
+  context_ = new (p) jit::VmContext{};
+  context_->thread = store_.thread();
+  context_->builtins = store_.services().builtins;
+  context_->instance = this;
+
+  type_ids_.reserve(module_->types.size());
+  for (const wasm::FuncType& type : module_->types) type_ids_.push_back(jit::canonical_type_id(type));
+  context_->type_ids = type_ids_.data();
+
+  uint32_t next_func = 0;
+  for (size_t i = 0; i < imports.size(); i++) {
+    const Extern& value = imports[i];
+    switch (kind_of(value)) {
+      case wasm::ExternKind::kFunc:
+        link_function(FuncIndex(next_func++), std::get<Func>(value));
+        break;
+      case wasm::ExternKind::kTable:
+        tables_.push_back(std::get<Table*>(value));
+        break;
+      case wasm::ExternKind::kMemory:
+        memories_.push_back(std::get<Memory*>(value));
+        break;
+      case wasm::ExternKind::kGlobal:
+        globals_.push_back(std::get<Global*>(value));
+        imported_globals_.push_back(globals_.back()->cell());
+        break;
+    }
+  }
+  context_->imported_globals = imported_globals_.data();
+
+  for (uint32_t i = module_->imported_functions; i < module_->function_count(); i++) {
+    jit::FuncRef* ref = func_ref(FuncIndex(i));
+    ref->callee_context = context_;
+    ref->type_id = type_ids_[module_->functions[i].value];
+    ref->func_index = i;
+    ref->owner = this;
+  }
+  for (uint32_t i = module_->imported_tables; i < module_->tables.size(); i++) {
+    HINDSIGHT_ASSIGN(Table * table, store_.add_table(module_->tables[i]));
+    tables_.push_back(table);
+  }
+  for (Table* table : tables_) table_records_.push_back(table->record());
+  context_->tables = table_records_.data();
+  for (uint32_t i = module_->imported_memories; i < module_->memories.size(); i++) {
+    HINDSIGHT_ASSIGN(Memory * memory, store_.add_memory(module_->memories[i]));
+    memories_.push_back(memory);
+  }
+  if (!memories_.empty()) {
+    context_->memory = memories_[0]->record();
+    context_->memory_base = memories_[0]->base();
+  }
+  for (uint32_t i = module_->imported_globals; i < module_->globals.size(); i++) {
+    auto* cell = reinterpret_cast<jit::GlobalCell*>(context_memory_.get() + layout_.global(i));
+    globals_.push_back(store_.add_global(module_->globals[i].type, cell));
+    globals_.back()->set_bits(evaluate(module_->globals[i].init));
+  }
+  elements_.resize(module_->elements.size());
+  for (size_t i = 0; i < elements_.size(); i++) {
+    const wasm::ElementSegment& segment = module_->elements[i];
+    if (segment.mode == wasm::ElementSegment::Mode::kDeclared) continue;  // dropped from the start
+    elements_[i].reserve(segment.items.size());
+    for (const wasm::ConstExpr& item : segment.items)
+      elements_[i].push_back(reinterpret_cast<void*>(evaluate(item)));
+  }
+  data_sizes_.reserve(module_->data.size());
+  for (const wasm::DataSegment& segment : module_->data) data_sizes_.push_back(segment.size);
+  return {};
+}
+
+uint64_t Instance::evaluate(const wasm::ConstExpr& init) const {
+  switch (init.kind) {
+    case wasm::ConstExpr::Kind::kI32:
+    case wasm::ConstExpr::Kind::kI64:
+    case wasm::ConstExpr::Kind::kF32:
+    case wasm::ConstExpr::Kind::kF64:
+      return init.bits;
+    case wasm::ConstExpr::Kind::kGlobalGet:
+      return globals_[init.index]->bits();
+    case wasm::ConstExpr::Kind::kRefNull:
+      return 0;
+    case wasm::ConstExpr::Kind::kRefFunc:
+      return reinterpret_cast<uintptr_t>(func_ref(FuncIndex(init.index)));
+  }
+  return 0;
+}
+
+Status Instance::run_segments() {
+  const auto trap = [&](jit::TrapCode code, const char* what, size_t index) {
+    store_.trap = GuestTrap{
+        .code = code, .detail = std::string(what) + " segment " + std::to_string(index), .frames = {}};
+    return make_error(ErrorKind::kTrap, std::string(jit::to_string(code)) + " (" + what + " segment " +
+                                            std::to_string(index) + ")");
+  };
+  for (uint32_t i = 0; i < elements_.size(); i++) {
+    const wasm::ElementSegment& segment = module_->elements[i];
+    if (segment.mode != wasm::ElementSegment::Mode::kActive) continue;
+    const auto offset = static_cast<uint32_t>(evaluate(segment.offset));
+    if (!table_init(i, segment.table, offset, 0, static_cast<uint32_t>(segment.items.size())))
+      return trap(jit::TrapCode::kTableOutOfBounds, "element", i);
+    drop_elements(i);
+  }
+  for (uint32_t i = 0; i < data_sizes_.size(); i++) {
+    const wasm::DataSegment& segment = module_->data[i];
+    if (!segment.active) continue;
+    const auto offset = static_cast<uint32_t>(evaluate(segment.offset));
+    if (!memory_init(i, offset, 0, segment.size)) return trap(jit::TrapCode::kMemoryOutOfBounds, "data", i);
+    drop_data(i);
+  }
+  return {};
+}
+
+Result<Instance*> Instance::instantiate(Store& store, std::shared_ptr<const wasm::Module> module,
+                                        std::shared_ptr<CodeSource> code,
+                                        const std::vector<Extern>& imports) {
+  store.trap.reset();
+  std::unique_ptr<Instance> made(new Instance(store, std::move(module), std::move(code)));
+  HINDSIGHT_TRY(made->match_imports(imports));
+  HINDSIGHT_TRY(made->allocate(imports));
+  HINDSIGHT_TRY(made->code_->attach(*made));
+  Instance* instance = store.add_instance(std::move(made));
+  HINDSIGHT_TRY(instance->run_segments());
+  return instance;
+}
+
+}  // namespace hindsight::rt

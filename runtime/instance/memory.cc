@@ -1,0 +1,96 @@
+#include "runtime/instance/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "runtime/instance/address_ranges.h"
+
+namespace hindsight::rt {
+namespace {
+
+void* reserve(uint64_t bytes) {
+  void* p = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+bool make_accessible(uint8_t* base, uint64_t bytes) {
+  return bytes == 0 || ::mprotect(base, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit::BoundsChecks bounds,
+                                               uint64_t cap_bytes) {
+  const uint64_t cap_pages = std::min<uint64_t>(cap_bytes / wasm::kPageBytes, wasm::kMaxPages);
+  const uint64_t min_pages = type.limits.min;
+  if (min_pages > cap_pages)
+    return make_error(ErrorKind::kResource, "a memory of " + std::to_string(min_pages) +
+                                                " pages is more than the allowed " +
+                                                std::to_string(cap_pages) + " pages");
+  uint64_t max_pages = std::min<uint64_t>(type.limits.max.value_or(wasm::kMaxPages), cap_pages);
+
+  std::unique_ptr<Memory> memory(new Memory);
+  memory->type_ = type;
+  uint64_t bytes = kGuardReservationBytes;
+  void* base = nullptr;
+  if (bounds == jit::BoundsChecks::kGuardPages) {
+    base = reserve(bytes);
+  } else {
+    // One inaccessible page behind the end is not needed for safety; it keeps the base from being null for
+    // empty memories and makes a missing check a fault instead of a silent overrun.
+    for (;;) {
+      bytes = (max_pages + 1) * wasm::kPageBytes;
+      base = reserve(bytes);
+      if (base != nullptr || max_pages <= min_pages) break;
+      max_pages = std::max(min_pages, max_pages / 2);
+    }
+  }
+  if (base == nullptr)
+    return make_error(ErrorKind::kResource, "cannot reserve " + std::to_string(bytes) +
+                                                " bytes of address space for a memory: " + strerror(errno));
+  jit::MemoryRecord& record = memory->record_;
+  record.base = static_cast<uint8_t*>(base);
+  record.reserved_bytes = bytes;
+  record.max_pages = static_cast<uint32_t>(max_pages);
+  const uint64_t initial = min_pages * wasm::kPageBytes;
+  if (!make_accessible(record.base, initial))
+    return make_error(ErrorKind::kResource,
+                      "cannot commit " + std::to_string(initial) + " bytes for a memory: " + strerror(errno));
+  record.byte_length.store(initial, std::memory_order_release);
+  const auto begin = reinterpret_cast<uintptr_t>(base);
+  if (!memory_reservations().add(begin, begin + bytes))
+    return make_error(ErrorKind::kResource, "too many linear memories in this process");
+  return memory;
+}
+
+Memory::~Memory() {
+  if (record_.base == nullptr) return;
+  memory_reservations().remove(reinterpret_cast<uintptr_t>(record_.base));
+  ::munmap(record_.base, record_.reserved_bytes);
+}
+
+std::optional<uint32_t> Memory::grow(uint32_t delta_pages) {
+  const uint64_t old_bytes = bytes();
+  const uint64_t old_pages = old_bytes / wasm::kPageBytes;
+  if (delta_pages > record_.max_pages - old_pages) return std::nullopt;
+  if (delta_pages != 0) {
+    const uint64_t more = uint64_t{delta_pages} * wasm::kPageBytes;
+    if (!make_accessible(record_.base + old_bytes, more)) return std::nullopt;
+    // Release: whoever reads the new length may touch the new pages.
+    record_.byte_length.store(old_bytes + more, std::memory_order_release);
+  }
+  return static_cast<uint32_t>(old_pages);
+}
+
+bool guard_pages_available() {
+  void* p = reserve(kGuardReservationBytes);
+  if (p == nullptr) return false;
+  ::munmap(p, kGuardReservationBytes);
+  return true;
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,74 @@
+#include "runtime/instance/store.h"
+
+#include <climits>
+
+#include "jit/abi/type_registry.h"
+#include "runtime/instance/instance.h"
+
+namespace hindsight::rt {
+
+Store::Store(StoreServices services)
+    : services_(std::move(services)), thread_(std::make_unique<jit::ThreadState>()) {
+  if (services_.trampolines != nullptr) unwind_ = services_.trampolines->unwind();
+  thread_->store = this;
+  // Without a unit nothing is counted: the counters are reloaded with this when they run out.
+  thread_->lwp_instructions = thread_->lwp_branches = thread_->lwp_values = INT32_MAX;
+}
+
+std::shared_ptr<Store> Store::create(StoreServices services) {
+  return std::shared_ptr<Store>(new Store(std::move(services)));
+}
+
+Store::~Store() {
+  // Importers before exporters: each takes its aliases back from the instances that it imports from.
+  while (!instances_.empty()) instances_.pop_back();
+}
+
+Result<Memory*> Store::add_memory(const wasm::MemoryType& type) {
+  HINDSIGHT_ASSIGN(auto memory, Memory::create(type, services_.bounds, services_.max_memory_bytes));
+  return memories_.emplace_back(std::move(memory)).get();
+}
+
+Result<Table*> Store::add_table(const wasm::TableType& type) {
+  auto table = Table::create(type);
+  if (table == nullptr)
+    return make_error(ErrorKind::kResource, "a table of " + std::to_string(type.limits.min) +
+                                                " entries is more than the allowed " +
+                                                std::to_string(kMaxTableEntries));
+  return tables_.emplace_back(std::move(table)).get();
+}
+
+Global* Store::add_global(const wasm::GlobalType& type, jit::GlobalCell* cell) {
+  return globals_.emplace_back(std::make_unique<Global>(type, cell)).get();
+}
+
+Result<HostFunction*> Store::add_host_function(wasm::FuncType type, std::string name, RawHostFunction body) {
+  HINDSIGHT_ASSIGN(const void* code, services_.trampolines->host_call(type));
+  auto function = std::make_unique<HostFunction>();
+  function->store = this;
+  function->type = std::move(type);
+  function->name = std::move(name);
+  function->body = std::move(body);
+  function->code = code;
+  function->type_id = jit::canonical_type_id(function->type);
+  function->unbound.dispatch = services_.dispatch;
+  function->unbound.thread = thread_.get();
+  function->unbound.function = function.get();
+  function->ref.code.store(code, std::memory_order_release);
+  function->ref.callee_context = &function->unbound;
+  function->ref.type_id = function->type_id;
+  function->ref.owner = nullptr;
+  return host_functions_.emplace_back(std::move(function)).get();
+}
+
+BoundHostFunction* Store::bind(HostFunction& function, Instance& caller) {
+  auto bound = std::make_unique<BoundHostFunction>(function.unbound);
+  bound->caller = &caller;
+  return bound_.emplace_back(std::move(bound)).get();
+}
+
+Instance* Store::add_instance(std::unique_ptr<Instance> instance) {
+  return instances_.emplace_back(std::move(instance)).get();
+}
+
+}  // namespace hindsight::rt
