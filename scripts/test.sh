@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and passes the tests. Arguments go to ctest.
+#   HINDSIGHT_SPEC_TESTSUITE  folder with the official WebAssembly core tests (*.wast); unset: ../shared/spec-testsuite
+#                             beside the checkout, if it is there; else those tests are skipped, and say so
+#   HINDSIGHT_PRESET          release (default), debug, asan or tsan
+set -euo pipefail
+cd "$(dirname "$0")/.."
+start=$SECONDS
+preset=${HINDSIGHT_PRESET:-release}
+
+echo "test 1/3: packages"
+scripts/setup.sh
+suite=${HINDSIGHT_SPEC_TESTSUITE-}
+if [[ -z "$suite" && -d ../shared/spec-testsuite ]]; then suite=$(cd ../shared/spec-testsuite && pwd); fi
+if [[ -n "$suite" ]]; then
+  echo "test 2/3: build (build/$preset), official tests from $suite"
+else
+  echo "test 2/3: build (build/$preset), without the official tests (set HINDSIGHT_SPEC_TESTSUITE)"
+fi
+mkdir -p build
+cmake --preset "$preset" -DHINDSIGHT_TESTS=ON -DHINDSIGHT_SPEC_TESTSUITE="$suite" >build/configure.log 2>&1 ||
+  { cat build/configure.log >&2; exit 1; }
+cmake --build --preset "$preset"
+echo "test 3/3: tests"
+status=0
+ctest --preset "$preset" -j2 --output-on-failure "$@" || status=$?
+elapsed=$((SECONDS - start))
+if [[ $status -eq 0 ]]; then
+  echo "test: all tests passed in $((elapsed / 60)) min $((elapsed % 60)) s"
+else
+  echo "test: FAILED after $((elapsed / 60)) min $((elapsed % 60)) s" >&2
+fi
+exit "$status"
