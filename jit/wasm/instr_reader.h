@@ -32,7 +32,7 @@ struct Instr {
   uint32_t align_log2 = 0;  // kMemArg
   uint64_t bits =
       0;  // constants (i32 zero-extended bit pattern, i64, f32 bits, f64 bits); kMemArg: the offset
-  ValType ref_type = ValType::kFuncRef;  // kRefType
+  ValType ref_type = ValType::kFuncRef;  // kRefType; kSelectTypes: the operands' type, of any kind
   uint32_t target_count = 0;  // kBrTable: labels without the default; read with InstrReader::br_table
 };
 

@@ -86,8 +86,16 @@ struct FunctionBody {
   uint32_t max_stack = 0;          // highest operand-stack height, in values
   uint32_t max_control_depth = 0;  // nesting of blocks
   std::vector<LoopInfo> loops;
-  bool has_calls = false;  // any call, call_indirect or bulk/table operation
+  bool has_calls = false;  // any call, call_indirect, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
+};
+
+// What decoding did, and what it passed over.
+struct DecodeStats {
+  uint64_t steps = 0;  // units of decoding and validating work; linear in the module's size
+  uint64_t instructions = 0;
+  uint32_t custom_sections_skipped = 0;  // all but the name section
+  uint32_t name_errors = 0;              // malformed or contradictory parts of name sections, ignored
 };
 
 class Module {
@@ -125,13 +133,24 @@ class Module {
   std::optional<FuncIndex> function_at(WasmOffset offset) const;
 
   std::vector<std::pair<uint32_t, std::string>> function_names;  // sorted by index; from the name section
+
+  // Orders of `exports`: by name (for find_export), and the functions among them by function index.
+  std::vector<uint32_t> exports_by_name;
+  std::vector<uint32_t> function_exports;
+
+  DecodeStats decode_stats;
 };
 
 // Decodes and validates in one streaming pass, linear in the size. `name` is used in messages only.
-// Errors: kBadModule or kUnsupported (feature named), always with the byte offset.
+// Errors: kBadModule or kUnsupported (feature or limit named), always with the byte offset.
+// content_hash is the SHA-256 of the bytes.
 Result<std::shared_ptr<const Module>> decode_module(std::span<const uint8_t> bytes, std::string name);
 
 // Text format -> binary, through wabt in a child process, so that an abort of its parser is an error here.
+// The child is the program `hindsight-wat`, looked for beside the library, then in ../bin, ../../bin and
+// ../libexec/hindsight from there, then beside the running program. Blocks until it ended (thirty seconds of CPU
+// time at most). Any thread may call it.
+// Errors: kBadModule (the message carries line:column), kResource (helper not found, not started).
 Result<std::vector<uint8_t>> assemble_text(std::string_view text, std::string_view name);
 
 // True if `bytes` start with the binary magic number.

@@ -257,4 +257,10 @@ struct OpcodeInfo {
 // Null for an opcode that is not in the table. O(1).
 const OpcodeInfo* find_opcode(uint16_t code);
 
+// log2 of the bytes that a load or store (ImmKind::kMemArg) touches, which is also its natural alignment.
+constexpr uint32_t access_log2(Opcode opcode) {
+  constexpr uint8_t kLog2[] = {2, 3, 2, 3, 0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 2, 3, 2, 3, 0, 1, 0, 1, 2};
+  return kLog2[static_cast<uint16_t>(opcode) - static_cast<uint16_t>(Opcode::kI32Load)];
+}
+
 }  // namespace hindsight::wasm

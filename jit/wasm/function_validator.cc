@@ -1,0 +1,627 @@
+#include "jit/wasm/function_validator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "jit/wasm/limits.h"
+
+namespace hindsight::wasm {
+
+namespace {
+
+// Parsed form of the opcode table's signatures, for the opcodes whose typing is not special.
+struct Signature {
+  bool plain = false;  // no immediate, and this signature is all of its typing
+  uint8_t param_count = 0;
+  uint8_t params[3] = {};
+  uint8_t result = 0;  // 0: none
+};
+
+constexpr uint8_t type_of_letter(char letter) {
+  switch (letter) {
+    case 'i':
+      return static_cast<uint8_t>(ValType::kI32);
+    case 'I':
+      return static_cast<uint8_t>(ValType::kI64);
+    case 'f':
+      return static_cast<uint8_t>(ValType::kF32);
+    default:
+      return static_cast<uint8_t>(ValType::kF64);
+  }
+}
+
+constexpr Signature parse_signature(ImmKind imm, const char* text) {
+  Signature out;
+  if (text[0] == '*') return out;
+  out.plain = imm == ImmKind::kNone;
+  const char* p = text;
+  for (; *p != ':'; ++p) out.params[out.param_count++] = type_of_letter(*p);
+  if (p[1] != '\0') out.result = type_of_letter(p[1]);
+  return out;
+}
+
+constexpr uint16_t kPrefixed = 0xfc00;
+
+struct Signatures {
+  std::array<Signature, 256> plain{};
+  std::array<Signature, 32> prefixed{};
+};
+
+constexpr Signatures make_signatures() {
+  Signatures out;
+  auto add = [&](uint16_t code, ImmKind imm, const char* text) {
+    if (code >= kPrefixed) {
+      out.prefixed[code - kPrefixed] = parse_signature(imm, text);
+    } else {
+      out.plain[code] = parse_signature(imm, text);
+    }
+  };
+#define HINDSIGHT_ADD(name, code, text, imm, signature) add(code, ImmKind::imm, signature);
+  HINDSIGHT_WASM_OPCODES(HINDSIGHT_ADD)
+#undef HINDSIGHT_ADD
+  return out;
+}
+
+constexpr Signatures kSignatures = make_signatures();
+
+// Block types of the short form refer to one of these.
+constexpr ValType kSingles[] = {ValType::kI32, ValType::kI64,     ValType::kF32,
+                                ValType::kF64, ValType::kFuncRef, ValType::kExternRef};
+
+std::span<const ValType> single(ValType type) {
+  for (const ValType& entry : kSingles)
+    if (entry == type) return {&entry, 1};
+  return {};
+}
+
+const char* name_of(uint8_t operand) {
+  return operand == 0 ? "any value" : to_string(static_cast<ValType>(operand));
+}
+
+}  // namespace
+
+bool FunctionValidator::fail(std::string message) {
+  return reader_.fail(at_, std::move(message));
+}
+
+bool FunctionValidator::mismatch(const char* expected, const char* found) {
+  return fail(fmt::format("type mismatch: expected {}, found {}", expected, found));
+}
+
+// ---- the two stacks ------------------------------------------------------------------------------------
+
+bool FunctionValidator::push(Operand type) {
+  operands_.push_back(type);
+  ++steps_;
+  const auto height = static_cast<uint32_t>(operands_.size());
+  if (height > max_stack_) {
+    max_stack_ = height;
+    if (height > kMaxOperands) return reader_.too_many(at_, height, "operands on the stack", kMaxOperands);
+  }
+  return true;
+}
+
+bool FunctionValidator::push_all(std::span<const ValType> types) {
+  for (const ValType type : types)
+    if (!push(type)) return false;
+  return true;
+}
+
+bool FunctionValidator::pop_any(Operand& type) {
+  ++steps_;
+  if (operands_.size() > floor_) [[likely]] {
+    type = operands_.back();
+    operands_.pop_back();
+    return true;
+  }
+  if (!unreachable_) return mismatch("a value", "nothing on the stack");
+  type = kUnknown;
+  return true;
+}
+
+bool FunctionValidator::pop(ValType expected) {
+  ++steps_;
+  if (operands_.size() > floor_) [[likely]] {
+    const Operand found = operands_.back();
+    if (found != static_cast<Operand>(expected) && found != kUnknown)
+      return mismatch(to_string(expected), name_of(found));
+    operands_.pop_back();
+    return true;
+  }
+  if (!unreachable_) return mismatch(to_string(expected), "nothing on the stack");
+  return true;
+}
+
+bool FunctionValidator::pop_all(std::span<const ValType> types) {
+  for (size_t i = types.size(); i-- > 0;)
+    if (!pop(types[i])) return false;
+  return true;
+}
+
+bool FunctionValidator::peek_all(std::span<const ValType> types) {
+  size_t height = operands_.size();
+  steps_ += types.size();
+  for (size_t i = types.size(); i-- > 0;) {
+    if (height <= floor_) {
+      if (unreachable_) return true;  // everything further down is unknown
+      return mismatch(to_string(types[i]), "nothing on the stack");
+    }
+    const Operand found = operands_[--height];
+    if (found != static_cast<Operand>(types[i]) && found != kUnknown)
+      return mismatch(to_string(types[i]), name_of(found));
+  }
+  return true;
+}
+
+void FunctionValidator::enter_top() {
+  floor_ = frames_.back().height;
+  unreachable_ = frames_.back().unreachable;
+}
+
+bool FunctionValidator::push_frame(Opcode opcode, std::span<const ValType> params,
+                                   std::span<const ValType> results) {
+  // The function's own frame is not a nesting of blocks.
+  if (frames_.size() > kMaxControlDepth)
+    return reader_.too_many(at_, frames_.size(), "nested blocks", kMaxControlDepth);
+  Frame frame;
+  frame.opcode = opcode;
+  frame.entered_dead = !frames_.empty() && (frames_.back().entered_dead || frames_.back().unreachable);
+  frame.height = static_cast<uint32_t>(operands_.size());
+  frame.offset = at_;
+  frame.params = params;
+  frame.results = results;
+  frames_.push_back(frame);
+  enter_top();
+  return push_all(params);
+}
+
+void FunctionValidator::set_unreachable() {
+  operands_.resize(floor_);
+  frames_.back().unreachable = true;
+  unreachable_ = true;
+}
+
+// ---- immediates ----------------------------------------------------------------------------------------
+
+bool FunctionValidator::block_type(std::span<const ValType>& params, std::span<const ValType>& results) {
+  params = {};
+  results = {};
+  const uint32_t start = reader_.offset();
+  if (!reader_.at_end() && (reader_.peek() & 0xc0) == 0x40) {
+    if (reader_.peek() == 0x40) {
+      reader_.skip(1);
+      return true;
+    }
+    ValType type{};
+    if (!read_value_type(reader_, type)) return false;
+    results = single(type);
+    return true;
+  }
+  int64_t index = 0;
+  if (!reader_.s33(index)) return false;
+  if (index < 0) return reader_.fail(start, "malformed block type");
+  if (static_cast<uint64_t>(index) >= module_.types.size())
+    return reader_.fail(start, fmt::format("unknown type {}", index));
+  const FuncType& type = module_.types[static_cast<size_t>(index)];
+  params = type.params;
+  results = type.results;
+  return true;
+}
+
+bool FunctionValidator::memory_byte() {
+  const uint32_t start = reader_.offset();
+  uint8_t byte = 0;
+  if (!reader_.u8(byte)) return false;
+  if (byte != 0) return reader_.fail(start, "zero byte expected (malformed reserved byte)");
+  if (module_.memories.empty()) return fail("unknown memory 0");
+  has_memory_access_ = true;
+  return true;
+}
+
+bool FunctionValidator::label(const Frame*& frame) {
+  uint32_t depth = 0;
+  if (!reader_.u32(depth)) return false;
+  if (depth >= frames_.size()) return fail(fmt::format("unknown label {}", depth));
+  frame = &frames_[frames_.size() - 1 - depth];
+  return true;
+}
+
+bool FunctionValidator::local(const FunctionBody& body, ValType& type) {
+  uint32_t index = 0;
+  if (!reader_.u32(index)) return false;
+  if (index >= body.locals.size()) return fail(fmt::format("unknown local {}", index));
+  type = body.locals[index];
+  return true;
+}
+
+bool FunctionValidator::table(uint32_t& index, ValType& element) {
+  if (!reader_.u32(index)) return false;
+  if (index >= module_.tables.size()) return fail(fmt::format("unknown table {}", index));
+  element = module_.tables[index].element;
+  return true;
+}
+
+bool FunctionValidator::global(const Global*& global) {
+  uint32_t index = 0;
+  if (!reader_.u32(index)) return false;
+  if (index >= module_.globals.size()) return fail(fmt::format("unknown global {}", index));
+  global = &module_.globals[index];
+  return true;
+}
+
+bool FunctionValidator::data_index() {
+  uint32_t index = 0;
+  if (!reader_.u32(index)) return false;
+  if (!data_count_) return fail("data count section required");
+  if (index >= *data_count_) return fail(fmt::format("unknown data segment {}", index));
+  return true;
+}
+
+// ---- operators -----------------------------------------------------------------------------------------
+
+bool FunctionValidator::block(FunctionBody& body, Opcode opcode) {
+  std::span<const ValType> params;
+  std::span<const ValType> results;
+  if (!block_type(params, results)) return false;
+  if (opcode == Opcode::kIf && !pop(ValType::kI32)) return false;
+  if (!pop_all(params) || !push_frame(opcode, params, results)) return false;
+  body.max_control_depth = std::max(body.max_control_depth, static_cast<uint32_t>(frames_.size() - 1));
+  if (opcode != Opcode::kLoop) return true;
+
+  Frame& frame = frames_.back();
+  LoopInfo loop;
+  loop.offset = WasmOffset(at_);
+  loop.stack_height = frame.height;
+  loop.param_count = static_cast<uint32_t>(params.size());
+  loop.depth = static_cast<uint32_t>(open_loops_.size());
+  if (!open_loops_.empty()) loop.parent = LoopIndex(open_loops_.back());
+  loop.reachable = !frame.entered_dead;
+  frame.loop = static_cast<uint32_t>(body.loops.size());
+  open_loops_.push_back(*frame.loop);
+  body.loops.push_back(loop);
+  return true;
+}
+
+bool FunctionValidator::else_branch() {
+  Frame& frame = frames_.back();
+  if (frame.opcode != Opcode::kIf) return fail("unexpected else: it does not belong to an if");
+  if (!pop_all(frame.results)) return false;
+  if (operands_.size() != frame.height)
+    return fail("type mismatch: values remain on the stack at the end of the block");
+  frame.opcode = Opcode::kElse;
+  frame.unreachable = false;
+  unreachable_ = false;
+  return push_all(frame.params);
+}
+
+bool FunctionValidator::end(FunctionBody& body) {
+  const Frame frame = frames_.back();
+  if (!pop_all(frame.results)) return false;
+  if (operands_.size() != frame.height)
+    return fail("type mismatch: values remain on the stack at the end of the block");
+  // An if without else passes its parameters on, so that they must be its results.
+  if (frame.opcode == Opcode::kIf && !std::ranges::equal(frame.params, frame.results))
+    return fail("type mismatch: an if without else must have the same parameters and results");
+  if (frame.loop) {
+    body.loops[*frame.loop].end = WasmOffset(at_);
+    open_loops_.pop_back();
+  }
+  frames_.pop_back();
+  if (frames_.empty()) {
+    if (!reader_.at_end())
+      return reader_.fail(reader_.offset(), "section size mismatch: code behind the end of the function");
+    return true;
+  }
+  enter_top();
+  return push_all(frame.results);
+}
+
+bool FunctionValidator::br_table() {
+  const uint32_t count_at = reader_.offset();
+  uint32_t count = 0;
+  if (!reader_.u32(count)) return false;
+  if (count >= reader_.remaining())
+    return reader_.fail(count_at, "unexpected end: br_table targets do not fit into the function");
+  if (count > kMaxBrTableTargets)
+    return reader_.too_many(count_at, count, "br_table targets", kMaxBrTableTargets);
+  if (!pop(ValType::kI32)) return false;
+
+  // All labels must agree in arity with the default, which comes last. Comparing each with the first one is
+  // the same. A label is checked against the stack once, however often it is named, or hostile tables would
+  // cost targets times arity.
+  const uint32_t mark = ++br_table_serial_;
+  std::optional<size_t> arity;
+  for (uint32_t i = 0; i <= count; ++i) {
+    uint32_t depth = 0;
+    const uint32_t target_at = reader_.offset();
+    ++steps_;
+    if (!reader_.u32(depth)) return false;
+    if (depth >= frames_.size()) return reader_.fail(target_at, fmt::format("unknown label {}", depth));
+    Frame& frame = frames_[frames_.size() - 1 - depth];
+    if (frame.br_table_mark == mark) continue;
+    frame.br_table_mark = mark;
+    const auto types = frame.label_types();
+    if (!arity) arity = types.size();
+    if (types.size() != *arity)
+      return reader_.fail(target_at, fmt::format("type mismatch: br_table targets take {} and {} values",
+                                                 *arity, types.size()));
+    if (!peek_all(types)) return false;
+  }
+  set_unreachable();
+  return true;
+}
+
+bool FunctionValidator::call(std::span<const ValType> params, std::span<const ValType> results) {
+  has_calls_ = true;
+  return pop_all(params) && push_all(results);
+}
+
+bool FunctionValidator::call_indirect() {
+  uint32_t type = 0;
+  uint32_t table_index = 0;
+  ValType element{};
+  if (!reader_.u32(type)) return false;
+  if (!table(table_index, element)) return false;
+  if (element != ValType::kFuncRef) return mismatch("a table of funcref", to_string(element));
+  if (type >= module_.types.size()) return fail(fmt::format("unknown type {}", type));
+  if (!pop(ValType::kI32)) return false;
+  return call(module_.types[type].params, module_.types[type].results);
+}
+
+bool FunctionValidator::select() {
+  Operand a = 0;
+  Operand b = 0;
+  if (!pop(ValType::kI32) || !pop_any(a) || !pop_any(b)) return false;
+  for (const Operand operand : {a, b})
+    if (operand != kUnknown && is_reference(static_cast<ValType>(operand)))
+      return mismatch("a number (select without a type)", name_of(operand));
+  if (a != b && a != kUnknown && b != kUnknown) return mismatch(name_of(b), name_of(a));
+  return push(a == kUnknown ? b : a);
+}
+
+bool FunctionValidator::select_typed() {
+  const uint32_t start = reader_.offset();
+  uint32_t count = 0;
+  if (!reader_.u32(count)) return false;
+  if (count != 1) return reader_.fail(start, "invalid result arity: select takes exactly one type");
+  ValType type{};
+  if (!read_value_type(reader_, type)) return false;
+  return pop(ValType::kI32) && pop(type) && pop(type) && push(type);
+}
+
+bool FunctionValidator::memory_access(uint8_t code) {
+  const uint32_t align_at = reader_.offset();
+  uint32_t align = 0;
+  uint32_t offset = 0;
+  if (!reader_.u32(align)) return false;
+  if (align >= 0x40 && align < 0x80) return reader_.unsupported(align_at, "multiple memories");
+  if (align >= 0x80) return reader_.fail(align_at, "malformed memop flags");
+  if (!reader_.u32(offset)) return false;
+  if (module_.memories.empty()) return fail("unknown memory 0");
+  if (align > access_log2(static_cast<Opcode>(code)))
+    return reader_.fail(align_at, "alignment must not be larger than natural");
+  has_memory_access_ = true;
+  const Signature& signature = kSignatures.plain[code];
+  for (unsigned i = signature.param_count; i-- > 0;)
+    if (!pop(static_cast<ValType>(signature.params[i]))) return false;
+  return signature.result == 0 || push(signature.result);
+}
+
+bool FunctionValidator::ref_func() {
+  uint32_t index = 0;
+  if (!reader_.u32(index)) return false;
+  if (index >= module_.functions.size()) return fail(fmt::format("unknown function {}", index));
+  if (!module_.declared_function_refs[index])
+    return fail(fmt::format("undeclared function reference {}", index));
+  has_calls_ = true;
+  return push(ValType::kFuncRef);
+}
+
+bool FunctionValidator::table_init() {
+  uint32_t segment = 0;
+  uint32_t table_index = 0;
+  ValType element{};
+  if (!reader_.u32(segment) || !table(table_index, element)) return false;
+  if (segment >= module_.elements.size()) return fail(fmt::format("unknown elem segment {}", segment));
+  if (module_.elements[segment].type != element)
+    return mismatch(to_string(element), to_string(module_.elements[segment].type));
+  return true;
+}
+
+bool FunctionValidator::table_copy() {
+  uint32_t destination = 0;
+  uint32_t source = 0;
+  ValType to{};
+  ValType from{};
+  if (!table(destination, to) || !table(source, from)) return false;
+  return to == from || mismatch(to_string(to), to_string(from));
+}
+
+bool FunctionValidator::prefixed() {
+  uint32_t sub = 0;
+  if (!reader_.u32(sub)) return false;
+  if (sub >= kSignatures.prefixed.size() || find_opcode(static_cast<uint16_t>(kPrefixed + sub)) == nullptr) {
+    if (sub == 0x12) return reader_.unsupported(at_, "memory control (memory.discard)");
+    if (sub >= 0x13 && sub <= 0x16) return reader_.unsupported(at_, "wide arithmetic");
+    return fail(fmt::format("illegal opcode 0xfc 0x{:02x}", sub));
+  }
+  const auto opcode = static_cast<Opcode>(kPrefixed + sub);
+  // Everything behind the conversions is a call into the runtime.
+  if (opcode >= Opcode::kMemoryInit) has_calls_ = true;
+  uint32_t index = 0;
+  ValType element{};
+  switch (opcode) {
+    case Opcode::kMemoryInit:
+      if (!data_index() || !memory_byte()) return false;
+      break;
+    case Opcode::kDataDrop:
+      if (!data_index()) return false;
+      break;
+    case Opcode::kMemoryCopy:
+      if (!memory_byte() || !memory_byte()) return false;
+      break;
+    case Opcode::kMemoryFill:
+      if (!memory_byte()) return false;
+      break;
+    case Opcode::kTableInit:
+      if (!table_init()) return false;
+      break;
+    case Opcode::kElemDrop:
+      if (!reader_.u32(index)) return false;
+      if (index >= module_.elements.size()) return fail(fmt::format("unknown elem segment {}", index));
+      break;
+    case Opcode::kTableCopy:
+      if (!table_copy()) return false;
+      break;
+    case Opcode::kTableGrow:
+      return table(index, element) && pop(ValType::kI32) && pop(element) && push(ValType::kI32);
+    case Opcode::kTableSize:
+      return table(index, element) && push(ValType::kI32);
+    case Opcode::kTableFill:
+      return table(index, element) && pop(ValType::kI32) && pop(element) && pop(ValType::kI32);
+    default:
+      break;  // conversions: no immediates
+  }
+  const Signature& signature = kSignatures.prefixed[sub];
+  for (unsigned i = signature.param_count; i-- > 0;)
+    if (!pop(static_cast<ValType>(signature.params[i]))) return false;
+  return signature.result == 0 || push(signature.result);
+}
+
+bool FunctionValidator::step(FunctionBody& body) {
+  at_ = reader_.offset();
+  ++steps_;
+  ++instructions_;
+  uint8_t code = 0;
+  if (!reader_.u8(code)) return false;
+
+  const Signature& signature = kSignatures.plain[code];
+  if (signature.plain) {
+    for (unsigned i = signature.param_count; i-- > 0;)
+      if (!pop(static_cast<ValType>(signature.params[i]))) return false;
+    return signature.result == 0 || push(signature.result);
+  }
+
+  const auto opcode = static_cast<Opcode>(code);
+  ValType type{};
+  Operand operand = 0;
+  uint32_t index = 0;
+  int32_t i32 = 0;
+  int64_t i64 = 0;
+  uint32_t f32 = 0;
+  uint64_t f64 = 0;
+  const Frame* target = nullptr;
+  const Global* global_ptr = nullptr;
+
+  switch (opcode) {
+    case Opcode::kUnreachable:
+      set_unreachable();
+      return true;
+    case Opcode::kBlock:
+    case Opcode::kLoop:
+    case Opcode::kIf:
+      return block(body, opcode);
+    case Opcode::kElse:
+      return else_branch();
+    case Opcode::kEnd:
+      return end(body);
+    case Opcode::kBr:
+      if (!label(target) || !pop_all(target->label_types())) return false;
+      set_unreachable();
+      return true;
+    case Opcode::kBrIf:
+      if (!label(target) || !pop(ValType::kI32)) return false;
+      // Popping and pushing back turns unknown operands into the label's types, as the specification does.
+      return pop_all(target->label_types()) && push_all(target->label_types());
+    case Opcode::kBrTable:
+      return br_table();
+    case Opcode::kReturn:
+      if (!pop_all(frames_.front().results)) return false;
+      set_unreachable();
+      return true;
+    case Opcode::kCall: {
+      if (!reader_.u32(index)) return false;
+      if (index >= module_.functions.size()) return fail(fmt::format("unknown function {}", index));
+      const FuncType& callee = module_.types[module_.functions[index].value];
+      return call(callee.params, callee.results);
+    }
+    case Opcode::kCallIndirect:
+      return call_indirect();
+    case Opcode::kDrop:
+      return pop_any(operand);
+    case Opcode::kSelect:
+      return select();
+    case Opcode::kSelectT:
+      return select_typed();
+    case Opcode::kLocalGet:
+      return local(body, type) && push(type);
+    case Opcode::kLocalSet:
+      return local(body, type) && pop(type);
+    case Opcode::kLocalTee:
+      return local(body, type) && pop(type) && push(type);
+    case Opcode::kGlobalGet:
+      return global(global_ptr) && push(global_ptr->type.type);
+    case Opcode::kGlobalSet:
+      if (!global(global_ptr)) return false;
+      if (!global_ptr->type.mutable_) return fail("global is immutable");
+      return pop(global_ptr->type.type);
+    case Opcode::kTableGet:
+      has_calls_ = true;
+      return table(index, type) && pop(ValType::kI32) && push(type);
+    case Opcode::kTableSet:
+      has_calls_ = true;
+      return table(index, type) && pop(type) && pop(ValType::kI32);
+    case Opcode::kMemorySize:
+      return memory_byte() && push(ValType::kI32);
+    case Opcode::kMemoryGrow:
+      has_calls_ = true;
+      return memory_byte() && pop(ValType::kI32) && push(ValType::kI32);
+    case Opcode::kI32Const:
+      return reader_.s32(i32) && push(ValType::kI32);
+    case Opcode::kI64Const:
+      return reader_.s64(i64) && push(ValType::kI64);
+    case Opcode::kF32Const:
+      return reader_.f32(f32) && push(ValType::kF32);
+    case Opcode::kF64Const:
+      return reader_.f64(f64) && push(ValType::kF64);
+    case Opcode::kRefNull:
+      return read_reference_type(reader_, type) && push(type);
+    case Opcode::kRefIsNull:
+      if (!pop_any(operand)) return false;
+      if (operand != kUnknown && !is_reference(static_cast<ValType>(operand)))
+        return mismatch("a reference", name_of(operand));
+      return push(ValType::kI32);
+    case Opcode::kRefFunc:
+      return ref_func();
+    default:
+      break;
+  }
+  if (code >= 0x28 && code <= 0x3e) return memory_access(code);
+  if (code == 0xfc) return prefixed();
+  if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at_, feature);
+  return fail(fmt::format("illegal opcode 0x{:02x}", code));
+}
+
+bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
+  operands_.clear();
+  frames_.clear();
+  open_loops_.clear();
+  br_table_serial_ = 0;
+  max_stack_ = 0;
+  has_calls_ = false;
+  has_memory_access_ = false;
+  at_ = reader_.offset();
+  body.begin = WasmOffset(at_);
+  if (!push_frame(Opcode::kBlock, {}, type.results)) return false;
+  while (!frames_.empty())
+    if (!step(body)) return false;
+  body.end = WasmOffset(reader_.offset());
+  body.max_stack = max_stack_;
+  body.has_calls = has_calls_;
+  body.has_memory_access = has_memory_access_;
+  return true;
+}
+
+}  // namespace hindsight::wasm

@@ -1,0 +1,118 @@
+// FunctionValidator: types the code of one function while decoding it, after the algorithm in the appendix
+// "Validation Algorithm" of the WebAssembly 2.0 specification: a stack of operand types, in which "unknown"
+// stands for anything below dead code, and a stack of control frames. No recursion; the work is linear in the
+// bytes, times at most the arity of a block type, which limits.h bounds.
+//
+// It also notes what the compilers want to know beforehand (FunctionBody: stack heights, loops, calls).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "jit/wasm/byte_reader.h"
+#include "jit/wasm/module.h"
+#include "jit/wasm/opcodes.h"
+
+namespace hindsight::wasm {
+
+class FunctionValidator {
+ public:
+  // Everything of `module` but its bodies and data must be decoded already, and both arguments must outlive
+  // the validator. One validator serves all functions of a module, so that its stacks are allocated once.
+  FunctionValidator(const Module& module, std::optional<uint32_t> data_count, ByteReader& reader)
+      : module_(module), data_count_(data_count), reader_(reader) {}
+
+  // Decodes and checks the code between the reader's position and its end, and fills all of `body` but the
+  // locals, which the caller decoded. False on failure; the reader holds it.
+  [[nodiscard]] bool validate(FunctionBody& body, const FuncType& type);
+
+  // Units of work done so far: instructions, operand types moved, branch targets.
+  uint64_t steps() const { return steps_; }
+  uint64_t instructions() const { return instructions_; }
+
+ private:
+  // An operand type: the byte of a ValType, or kUnknown for a value that dead code would have produced.
+  using Operand = uint8_t;
+  static constexpr Operand kUnknown = 0;
+
+  struct Frame {
+    Opcode opcode = Opcode::kBlock;
+    bool unreachable = false;    // the rest of this block is dead
+    bool entered_dead = false;   // the whole block is
+    uint32_t height = 0;         // operands below the block's parameters
+    uint32_t br_table_mark = 0;  // the last br_table that checked this label
+    uint32_t offset = 0;         // of the opcode
+    std::optional<uint32_t> loop;
+    std::span<const ValType> params;
+    std::span<const ValType> results;
+
+    std::span<const ValType> label_types() const { return opcode == Opcode::kLoop ? params : results; }
+  };
+
+  bool step(FunctionBody& body);
+  bool prefixed();
+
+  bool block(FunctionBody& body, Opcode opcode);
+  bool else_branch();
+  bool end(FunctionBody& body);
+  bool br_table();
+  bool call(std::span<const ValType> params, std::span<const ValType> results);
+  bool call_indirect();
+  bool select();
+  bool select_typed();
+  bool memory_access(uint8_t code);
+  bool ref_func();
+  bool table_init();
+  bool table_copy();
+
+  bool block_type(std::span<const ValType>& params, std::span<const ValType>& results);
+  bool memory_byte();
+  bool label(const Frame*& frame);
+  bool local(const FunctionBody& body, ValType& type);
+  bool table(uint32_t& index, ValType& element);
+  bool global(const Global*& global);
+  bool data_index();
+
+  bool push(Operand type);
+  bool push(ValType type) { return push(static_cast<Operand>(type)); }
+  bool push_all(std::span<const ValType> types);
+  bool pop_any(Operand& type);
+  bool pop(ValType expected);
+  bool pop_all(std::span<const ValType> types);
+  // Checks that the types are on the stack, and leaves it as it is.
+  bool peek_all(std::span<const ValType> types);
+  bool push_frame(Opcode opcode, std::span<const ValType> params, std::span<const ValType> results);
+  void set_unreachable();
+  void enter_top();
+
+  bool mismatch(const char* expected, const char* found);
+  bool fail(std::string message);
+
+  const Module& module_;
+  std::optional<uint32_t> data_count_;
+  ByteReader& reader_;
+
+  std::vector<Operand> operands_;
+  std::vector<Frame> frames_;
+  std::vector<uint32_t> open_loops_;
+  uint32_t floor_ = 0;        // frames_.back().height
+  bool unreachable_ = false;  // frames_.back().unreachable
+  uint32_t at_ = 0;           // offset of the current instruction
+  uint32_t max_stack_ = 0;
+  uint32_t br_table_serial_ = 0;
+  bool has_calls_ = false;
+  bool has_memory_access_ = false;
+  uint64_t steps_ = 0;
+  uint64_t instructions_ = 0;
+};
+
+// The later version of the language that an opcode byte belongs to, or null where it is in none.
+const char* feature_of_opcode(uint8_t code);
+// Decodes the byte of a value type. Fails with the feature's name for types of later versions.
+[[nodiscard]] bool read_value_type(ByteReader& reader, ValType& out);
+// The same, for positions where only references may stand.
+[[nodiscard]] bool read_reference_type(ByteReader& reader, ValType& out);
+
+}  // namespace hindsight::wasm

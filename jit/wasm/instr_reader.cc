@@ -1,0 +1,145 @@
+#include "jit/wasm/instr_reader.h"
+
+#include <array>
+#include <cstring>
+
+namespace hindsight::wasm {
+
+namespace {
+
+// Immediate kinds by opcode byte, so that decoding is one lookup and one switch.
+constexpr std::array<ImmKind, 256> make_plain_kinds() {
+  std::array<ImmKind, 256> out{};
+#define HINDSIGHT_ADD(name, code, text, imm, signature) \
+  if (code < 256) out[code & 0xff] = ImmKind::imm;
+  HINDSIGHT_WASM_OPCODES(HINDSIGHT_ADD)
+#undef HINDSIGHT_ADD
+  return out;
+}
+
+constexpr std::array<ImmKind, 32> make_prefixed_kinds() {
+  std::array<ImmKind, 32> out{};
+#define HINDSIGHT_ADD(name, code, text, imm, signature) \
+  if (code >= 0xfc00) out[code & 0x1f] = ImmKind::imm;
+  HINDSIGHT_WASM_OPCODES(HINDSIGHT_ADD)
+#undef HINDSIGHT_ADD
+  return out;
+}
+
+constexpr auto kPlainKinds = make_plain_kinds();
+constexpr auto kPrefixedKinds = make_prefixed_kinds();
+
+// Invariant: the validator has read these same bytes, so every LEB128 number ends and fits.
+inline uint32_t read_u32(const uint8_t*& p) {
+  uint32_t byte = *p++;
+  if (byte < 0x80) [[likely]]
+    return byte;
+  uint32_t value = byte & 0x7f;
+  for (unsigned shift = 7;; shift += 7) {
+    byte = *p++;
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+inline int64_t read_signed(const uint8_t*& p) {
+  uint64_t value = 0;
+  unsigned shift = 0;
+  uint8_t byte;
+  do {
+    byte = *p++;
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    shift += 7;
+  } while (byte & 0x80);
+  if (shift < 64 && (byte & 0x40)) value |= ~uint64_t{0} << shift;
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace
+
+InstrReader::InstrReader(const Module& module, const FunctionBody& body)
+    : module_(module),
+      start_(module.bytes.data()),
+      pos_(start_ + body.begin.value),
+      end_(start_ + body.end.value) {}
+
+void InstrReader::next(Instr& instr) {
+  instr.offset = position();
+  const uint8_t code = *pos_++;
+  ImmKind kind;
+  if (code != 0xfc) [[likely]] {
+    instr.opcode = static_cast<Opcode>(code);
+    kind = kPlainKinds[code];
+  } else {
+    const uint32_t sub = read_u32(pos_);
+    instr.opcode = static_cast<Opcode>(0xfc00 | sub);
+    kind = kPrefixedKinds[sub & 0x1f];
+  }
+  switch (kind) {
+    case ImmKind::kNone:
+      break;
+    case ImmKind::kBlock:
+      instr.block = {};
+      if (*pos_ == 0x40) {
+        ++pos_;
+      } else if ((*pos_ & 0xc0) == 0x40) {
+        instr.block.single_result = static_cast<ValType>(*pos_++);
+      } else {
+        instr.block.func_type = &module_.types[static_cast<size_t>(read_signed(pos_))];
+      }
+      break;
+    case ImmKind::kLabel:
+    case ImmKind::kFunc:
+    case ImmKind::kLocal:
+    case ImmKind::kGlobal:
+    case ImmKind::kTable:
+    case ImmKind::kMemory:
+    case ImmKind::kData:
+    case ImmKind::kElem:
+      instr.index = read_u32(pos_);
+      break;
+    case ImmKind::kBrTable:
+      instr.target_count = read_u32(pos_);
+      br_targets_.clear();
+      for (uint32_t i = 0; i <= instr.target_count; ++i) br_targets_.push_back(read_u32(pos_));
+      break;
+    case ImmKind::kIndirect:
+    case ImmKind::kMemoryInit:
+    case ImmKind::kMemoryCopy:
+    case ImmKind::kTableInit:
+    case ImmKind::kTableCopy:
+      instr.index = read_u32(pos_);
+      instr.index2 = read_u32(pos_);
+      break;
+    case ImmKind::kSelectTypes:
+      (void)read_u32(pos_);  // the count, always one
+      instr.ref_type = static_cast<ValType>(*pos_++);
+      break;
+    case ImmKind::kMemArg:
+      instr.align_log2 = read_u32(pos_);
+      instr.bits = read_u32(pos_);
+      break;
+    case ImmKind::kI32:
+      instr.bits = static_cast<uint32_t>(read_signed(pos_));
+      break;
+    case ImmKind::kI64:
+      instr.bits = static_cast<uint64_t>(read_signed(pos_));
+      break;
+    case ImmKind::kF32: {
+      uint32_t bits;
+      std::memcpy(&bits, pos_, sizeof(bits));
+      instr.bits = bits;
+      pos_ += sizeof(bits);
+      break;
+    }
+    case ImmKind::kF64:
+      std::memcpy(&instr.bits, pos_, sizeof(instr.bits));
+      pos_ += sizeof(instr.bits);
+      break;
+    case ImmKind::kRefType:
+      instr.ref_type = static_cast<ValType>(*pos_++);
+      break;
+  }
+}
+
+}  // namespace hindsight::wasm

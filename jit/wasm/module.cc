@@ -1,0 +1,37 @@
+#include "jit/wasm/module.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hindsight::wasm {
+
+const Export* Module::find_export(std::string_view export_name) const {
+  const auto it = std::ranges::lower_bound(exports_by_name, export_name, {},
+                                           [&](uint32_t i) { return std::string_view(exports[i].name); });
+  if (it == exports_by_name.end() || exports[*it].name != export_name) return nullptr;
+  return &exports[*it];
+}
+
+std::string Module::function_name(FuncIndex f) const {
+  const auto named =
+      std::ranges::lower_bound(function_names, f.value, {}, &std::pair<uint32_t, std::string>::first);
+  if (named != function_names.end() && named->first == f.value && !named->second.empty())
+    return named->second;
+  const auto exported =
+      std::ranges::lower_bound(function_exports, f.value, {}, [&](uint32_t i) { return exports[i].index; });
+  if (exported != function_exports.end() && exports[*exported].index == f.value &&
+      !exports[*exported].name.empty())
+    return exports[*exported].name;
+  return fmt::format("func[{}]", f.value);
+}
+
+std::optional<FuncIndex> Module::function_at(WasmOffset offset) const {
+  auto it = std::ranges::upper_bound(bodies, offset, {}, &FunctionBody::begin);
+  if (it == bodies.begin()) return std::nullopt;
+  --it;
+  if (offset >= it->end) return std::nullopt;
+  return FuncIndex(imported_functions + static_cast<uint32_t>(it - bodies.begin()));
+}
+
+}  // namespace hindsight::wasm

@@ -1,0 +1,45 @@
+#include "jit/wasm/opcodes.h"
+
+#include <array>
+
+namespace hindsight::wasm {
+
+namespace {
+
+constexpr uint16_t kPrefixed = 0xfc00;
+
+struct Tables {
+  std::array<OpcodeInfo, 256> plain{};
+  std::array<OpcodeInfo, 256> prefixed{};
+};
+
+constexpr Tables make_tables() {
+  Tables tables;
+  auto add = [&](uint16_t code, OpcodeInfo info) {
+    if (code >= kPrefixed) {
+      tables.prefixed[code - kPrefixed] = info;
+    } else {
+      tables.plain[code] = info;
+    }
+  };
+#define HINDSIGHT_ADD(name, code, text, imm, signature) add(code, {text, ImmKind::imm, signature});
+  HINDSIGHT_WASM_OPCODES(HINDSIGHT_ADD)
+#undef HINDSIGHT_ADD
+  return tables;
+}
+
+constexpr Tables kTables = make_tables();
+
+}  // namespace
+
+const OpcodeInfo* find_opcode(uint16_t code) {
+  const OpcodeInfo* info = nullptr;
+  if (code < 256) {
+    info = &kTables.plain[code];
+  } else if (code >= kPrefixed && code < kPrefixed + 256) {
+    info = &kTables.prefixed[code - kPrefixed];
+  }
+  return info != nullptr && info->name != nullptr ? info : nullptr;
+}
+
+}  // namespace hindsight::wasm
