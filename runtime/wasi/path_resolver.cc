@@ -51,7 +51,6 @@ Answer<OwnedFd> PathResolver::open(int directory, const std::string& path, int f
   if (path.empty()) return std::unexpected(Errno::kNoent);
   if (path.front() == '/') return std::unexpected(Errno::kNotcapable);
   if ((flags & O_CREAT) && (flags & O_DIRECTORY)) return std::unexpected(Errno::kInval);
-  if ((flags & O_CREAT) && path.ends_with('/')) return std::unexpected(Errno::kIsdir);
   return strategy_ == Strategy::kOpenat2 ? open_by_kernel(directory, path, flags, mode)
                                          : open_by_walking(directory, path, flags, mode);
 }

@@ -24,6 +24,9 @@ namespace {
 
 constexpr int kMaxExpansions = 40;  // as Linux
 
+// Stands in the list of components for a slash at the end of a path; no name is empty.
+constexpr std::string_view kTrailingSlash = "";
+
 class Walk {
  public:
   Walk(int root, int flags, uint32_t mode) : root_(root), flags_(flags | O_CLOEXEC), mode_(mode) {}
@@ -33,7 +36,7 @@ class Walk {
     while (!pending_.empty()) {
       const std::string name = std::move(pending_.back());
       pending_.pop_back();
-      if (name == ".") continue;
+      if (name == "." || name == kTrailingSlash) continue;
       if (name == "..") {
         if (stack_.empty()) return std::unexpected(Errno::kNotcapable);
         stack_.pop_back();
@@ -49,8 +52,8 @@ class Walk {
  private:
   int top() const { return stack_.empty() ? root_ : stack_.back().get(); }
 
-  // Puts a path in front of what is pending. A trailing slash becomes a `.`: the name before it must be a
-  // directory, and a link there is followed, which is what the slash means.
+  // Puts a path in front of what is pending. A trailing slash becomes a component that means what `.` does:
+  // the name before it must be a directory, and a link there is followed.
   void push_components(std::string_view path) {
     std::vector<std::string> parts;
     for (size_t at = 0; at < path.size();) {
@@ -59,7 +62,7 @@ class Walk {
       if (end > at) parts.emplace_back(path.substr(at, end - at));
       at = end + 1;
     }
-    if (path.ends_with('/')) parts.emplace_back(".");
+    if (path.ends_with('/')) parts.emplace_back(kTrailingSlash);
     pending_.insert(pending_.end(), std::make_move_iterator(parts.rbegin()),
                     std::make_move_iterator(parts.rend()));
   }
@@ -68,6 +71,9 @@ class Walk {
   // is the answer; an empty one means: go on).
   Answer<OwnedFd> enter(const std::string& name) {
     const bool last = pending_.empty();
+    // No file can be made where a directory is named, whether or not there is one.
+    if ((flags_ & O_CREAT) && pending_.size() == 1 && pending_.back() == kTrailingSlash)
+      return std::unexpected(Errno::kIsdir);
     OwnedFd probe(::openat(top(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!probe) {
       if (errno == ENOENT && last && (flags_ & O_CREAT)) return open_last(name);
