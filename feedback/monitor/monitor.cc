@@ -72,9 +72,9 @@ void Monitor::stop() {
 
 void Monitor::run() {
   std::unique_lock lock(control_mutex_);
-  while (!stop_) {
+  for (bool stopping = false; !stopping;) {
     control_.wait_for(lock, period_, [this] { return stop_; });
-    bool stopping = stop_;
+    stopping = stop_;  // then this is the last round
     lock.unlock();
     round();
     if (!stopping && config_.on_round) config_.on_round();

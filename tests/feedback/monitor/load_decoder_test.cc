@@ -1,0 +1,89 @@
+#include "feedback/monitor/load_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace hindsight::feedback {
+namespace {
+
+// A code version made of `bytes`, with one known instruction boundary at its start.
+struct Code {
+  explicit Code(std::initializer_list<uint8_t> bytes) {
+    arena = std::move(*jit::CodeArena::create(1 << 20));
+    version.memory = std::move(*arena->allocate(bytes.size()));
+    std::memcpy(version.memory.writable().data(), std::data(bytes), bytes.size());
+    version.code_size = CodeOffset(static_cast<uint32_t>(bytes.size()));
+    version.pc_map.add_row({CodeOffset(0), WasmOffset(1), jit::kNoInlineSite});
+    version.pc_map.finish();
+  }
+  std::unique_ptr<jit::CodeArena> arena;
+  jit::CodeVersion version;
+};
+
+TEST(LoadDecoder, FindsThePlainLoadAndItsAddress) {
+  Code code{0x41, 0x8b, 0x04, 0x17,  // mov eax, [r15+rdx]
+            0x01, 0xc1};             // add ecx, eax
+  uint64_t registers[16] = {};
+  registers[15] = 0x7000'0000'0000;
+  registers[2] = 0x1234;
+  auto load = load_before(code.version, CodeOffset(4), registers);
+  ASSERT_TRUE(load);
+  EXPECT_EQ(load->instruction, CodeOffset(0));
+  EXPECT_EQ(load->address, 0x7000'0000'1234u);
+}
+
+TEST(LoadDecoder, FindsAFoldedLoadBehindOtherInstructions) {
+  Code code{0x01, 0xc1,                    // add ecx, eax
+            0x48, 0x03, 0x44, 0xcb, 0x08,  // add rax, [rbx+8*rcx+8]
+            0x90};
+  uint64_t registers[16] = {};
+  registers[3] = 0x1000;
+  registers[1] = 4;
+  auto load = load_before(code.version, CodeOffset(7), registers);
+  ASSERT_TRUE(load);
+  EXPECT_EQ(load->instruction, CodeOffset(2));
+  EXPECT_EQ(load->address, 0x1028u);
+}
+
+TEST(LoadDecoder, KnowsWhenALoadOverwroteItsOwnBase) {
+  Code code{0x48, 0x8b, 0x00, 0x90};  // mov rax, [rax]
+  uint64_t registers[16] = {};
+  auto load = load_before(code.version, CodeOffset(3), registers);
+  ASSERT_TRUE(load);
+  EXPECT_FALSE(load->address);
+}
+
+TEST(LoadDecoder, AReadModifyWriteIsALoad) {
+  Code code{0x41, 0x83, 0x04, 0x17, 0x01, 0x90};  // add dword [r15+rdx], 1
+  uint64_t registers[16] = {};
+  EXPECT_TRUE(load_before(code.version, CodeOffset(5), registers));
+}
+
+TEST(LoadDecoder, AStoreIsNot) {
+  Code code{0x41, 0x89, 0x04, 0x17, 0x90};  // mov [r15+rdx], eax
+  uint64_t registers[16] = {};
+  EXPECT_FALSE(load_before(code.version, CodeOffset(4), registers));
+}
+
+TEST(LoadDecoder, FrameSlotsConstantsAndPrefetchesAreNot) {
+  uint64_t registers[16] = {};
+  Code frame{0x48, 0x8b, 0x45, 0xf8, 0x90};  // mov rax, [rbp-8]
+  EXPECT_FALSE(load_before(frame.version, CodeOffset(4), registers));
+  Code constant{0xf2, 0x0f, 0x10, 0x05, 0, 0, 0, 0, 0x90};  // movsd xmm0, [rip]
+  EXPECT_FALSE(load_before(constant.version, CodeOffset(8), registers));
+  Code prefetch{0x0f, 0x18, 0x08, 0x90};  // prefetcht0 [rax]
+  EXPECT_FALSE(load_before(prefetch.version, CodeOffset(3), registers));
+  Code lea{0x48, 0x8d, 0x04, 0x0b, 0x90};  // lea rax, [rbx+rcx]
+  EXPECT_FALSE(load_before(lea.version, CodeOffset(4), registers));
+}
+
+TEST(LoadDecoder, APcInsideAnInstructionIsNotJudged) {
+  Code code{0x48, 0x8b, 0x00, 0x90};
+  uint64_t registers[16] = {};
+  EXPECT_FALSE(load_before(code.version, CodeOffset(2), registers));
+  EXPECT_FALSE(load_before(code.version, CodeOffset(0), registers));
+}
+
+}  // namespace
+}  // namespace hindsight::feedback

@@ -1,0 +1,153 @@
+#include "feedback/monitor/monitor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "feedback/lwp/record.h"
+
+namespace hindsight::feedback {
+namespace {
+
+// A unit that hands out what the test put into it.
+class ScriptedUnit final : public lwp::Unit {
+ public:
+  ScriptedUnit() : Unit(std::move(*lwp::Ring::create({}))) {}
+  std::string_view name() const override { return "scripted"; }
+  std::span<const lwp::EventInfo> events() const override { return {}; }
+  Status attach() override { return {}; }
+  void detach() override {}
+  Status set_frequency(uint32_t hz) override {
+    frequency = hz;
+    return {};
+  }
+  void drain(lwp::Batch& batch) override {
+    drain_ring(batch.records);
+    for (const auto& s : samples) batch.samples.push_back(s);
+    samples.clear();
+  }
+  lwp::UnitCounters counters() const override { return {}; }
+  std::vector<lwp::RawSample> samples;
+  uint32_t frequency = 0;
+};
+
+class MonitorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = std::make_shared<wasm::Module>();
+    made->name = "test";
+    made->types.push_back({});
+    made->functions.push_back(TypeIndex(0));
+    wasm::FunctionBody body;
+    body.begin = WasmOffset(10);
+    body.end = WasmOffset(100);
+    made->bodies.push_back(body);
+    module = made;
+
+    const uint8_t bytes[] = {0x41, 0x8b, 0x04, 0x17,  // mov eax, [r15+rdx]   wasm 20
+                             0x01, 0xc1,              // add ecx, eax         wasm 24
+                             0x90};                   // padding
+    arena = std::move(*jit::CodeArena::create(1 << 20));
+    version = std::make_shared<jit::CodeVersion>();
+    version->function = FuncIndex(0);
+    version->memory = std::move(*arena->allocate(sizeof bytes));
+    std::memcpy(version->memory.writable().data(), bytes, sizeof bytes);
+    version->code_size = CodeOffset(sizeof bytes);
+    version->pc_map.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
+    version->pc_map.add_row({CodeOffset(4), WasmOffset(24), jit::kNoInlineSite});
+    version->pc_map.add_row({CodeOffset(6), jit::kNoWasmOffset, jit::kNoInlineSite});
+    version->pc_map.finish();
+    registry.add(module, version);
+    unit = std::make_shared<ScriptedUnit>();
+    monitor = std::make_unique<Monitor>(registry, Monitor::Config{});
+    monitor->attach(unit, std::nullopt);
+  }
+  uint64_t pc(uint32_t offset) const { return reinterpret_cast<uint64_t>(version->begin()) + offset; }
+  lwp::RawSample sample(uint64_t at) const {
+    lwp::RawSample s{};
+    s.pc = at;
+    s.period_ns = 1'000'000;
+    s.registers[15] = 0x10000;
+    s.registers[2] = 0x40;
+    return s;
+  }
+
+  std::shared_ptr<const wasm::Module> module;
+  std::unique_ptr<jit::CodeArena> arena;
+  std::shared_ptr<jit::CodeVersion> version;
+  jit::CodeRegistry registry;
+  std::shared_ptr<ScriptedUnit> unit;
+  std::unique_ptr<Monitor> monitor;
+};
+
+TEST_F(MonitorTest, ASampleBehindALoadBecomesAClockAndAMissRecord) {
+  unit->samples.push_back(sample(pc(4)));
+  monitor->round();
+  MonitorCounts counts = monitor->counts();
+  EXPECT_EQ(counts.clock_records, 1u);
+  EXPECT_EQ(counts.clock_attributed, 1u);
+  EXPECT_EQ(counts.stall_records, 1u);
+  EXPECT_EQ(counts.stall_addresses, 1u);
+  monitor->with_profiles([&](Monitor::Profiles& profiles) {
+    ASSERT_EQ(profiles.size(), 1u);
+    FunctionEvidence e = profiles[module.get()]->evidence(FuncIndex(0));
+    EXPECT_DOUBLE_EQ(e.samples_baseline, 1);
+    EXPECT_NEAR(e.seconds_baseline, 1e-3, 1e-12);
+    ASSERT_EQ(e.loads.size(), 1u);
+    EXPECT_EQ(e.loads[0].load, WasmOffset(20)) << "charged to the load, not to the instruction behind it";
+    EXPECT_EQ(e.loads[0].addresses, 1u);
+  });
+}
+
+TEST_F(MonitorTest, EverySampleIsAttributedOrCountedWhyNot) {
+  unit->samples.push_back(sample(pc(0)));
+  unit->samples.push_back(sample(pc(4)));
+  unit->samples.push_back(sample(pc(6)));
+  unit->samples.push_back(sample(0x1234));
+  monitor->round();
+  MonitorCounts c = monitor->counts();
+  EXPECT_EQ(c.clock_records, 4u);
+  EXPECT_EQ(c.clock_attributed, 2u);
+  EXPECT_EQ(c.clock_no_offset, 1u);
+  EXPECT_EQ(c.clock_unknown_code, 1u);
+  EXPECT_EQ(c.clock_records, c.clock_attributed + c.clock_no_offset + c.clock_unknown_code);
+}
+
+TEST_F(MonitorTest, BranchRecordsOfTheRingReachTheProfile) {
+  // A record's address is a return address: the call stands before it.
+  lwp::record_event(unit->ring(), lwp::make_branch_record(pc(6), pc(0), true));
+  lwp::record_event(unit->ring(), lwp::make_branch_record(pc(6), pc(0), false));
+  lwp::record_event(unit->ring(), lwp::make_branch_record(0x99, 0x99, false));
+  monitor->round();
+  EXPECT_EQ(monitor->counts().branch_records, 3u);
+  EXPECT_EQ(monitor->counts().branch_unattributed, 1u);
+  monitor->with_profiles([&](Monitor::Profiles& profiles) {
+    const auto& branches = profiles[module.get()]->counts(FuncIndex(0)).branches;
+    ASSERT_EQ(branches.count(24), 1u);
+    EXPECT_EQ(branches.at(24).total, 2u);
+    EXPECT_EQ(branches.at(24).taken, 1u);
+  });
+}
+
+TEST_F(MonitorTest, WhatAThreadSampledBeforeItEndedIsNotLost) {
+  unit->samples.push_back(sample(pc(4)));
+  monitor->detach(unit.get());
+  EXPECT_EQ(monitor->counts().clock_records, 1u);
+}
+
+TEST_F(MonitorTest, TheRateReachesUnitsAttachedBeforeAndAfter) {
+  monitor->set_frequency(4000);
+  EXPECT_EQ(unit->frequency, 4000u);
+  auto later = std::make_shared<ScriptedUnit>();
+  monitor->attach(later, std::nullopt);
+  EXPECT_EQ(later->frequency, 4000u);
+}
+
+TEST_F(MonitorTest, TheThreadDrainsUntilItIsStoppedAndOnceMore) {
+  monitor->start();
+  monitor->stop();
+  EXPECT_GE(monitor->counts().rounds, 1u);
+}
+
+}  // namespace
+}  // namespace hindsight::feedback

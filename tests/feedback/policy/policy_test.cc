@@ -1,0 +1,158 @@
+#include "feedback/policy/policy.h"
+
+#include <gtest/gtest.h>
+
+namespace hindsight::feedback {
+namespace {
+
+// A function that ran `ms` in baseline code, sampled at 4 kHz, with two nested loops.
+FunctionEvidence hot_function(double ms) {
+  FunctionEvidence e;
+  e.function = FuncIndex(7);
+  e.name = "kernel";
+  e.code_bytes = 200;
+  e.samples_baseline = ms * 4;
+  e.seconds_baseline = ms * 1e-3;
+  e.total_samples = e.samples_baseline;
+  e.loops.push_back({LoopIndex(0), WasmOffset(100), 0, e.samples_baseline, -1});
+  e.loops.push_back({LoopIndex(1), WasmOffset(120), 1, 0.9 * e.samples_baseline, 0});
+  return e;
+}
+
+LoadEvidence stalling_load(uint32_t offset, double samples) {
+  LoadEvidence l;
+  l.load = WasmOffset(offset);
+  l.stall_samples = samples;
+  l.addresses = static_cast<uint64_t>(samples);
+  l.address_span_bytes = 64 << 20;
+  l.distinct_pages = static_cast<uint64_t>(samples);
+  return l;
+}
+
+TEST(Policy, LeavesAFunctionAloneThatHardlyRan) {
+  EXPECT_EQ(decide(hot_function(1), {}).action, Action::kNothing);
+}
+
+TEST(Policy, OptimizesAFunctionWhoseFutureRepaysTheCompile) {
+  FunctionPlan plan = decide(hot_function(100), {});
+  EXPECT_EQ(plan.action, Action::kOptimize);
+  EXPECT_TRUE(plan.prefetches.empty());
+}
+
+TEST(Policy, DoesNotCompileALargeFunctionForASmallGain) {
+  FunctionEvidence e = hot_function(20);
+  e.code_bytes = 1'000'000;
+  FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kNothing);
+  EXPECT_NE(plan.reason.find("against"), std::string::npos) << plan.reason;
+}
+
+TEST(Policy, WaitsForTheStallsToBeNamedWhenALoadSeemsToHoldTheTime) {
+  FunctionEvidence e = hot_function(5);
+  e.seconds_baseline = 0.05;
+  e.loads.push_back(stalling_load(130, 12));
+  EXPECT_EQ(decide(e, {}).action, Action::kWait);
+}
+
+TEST(Policy, PrefetchesTheLoadsThatHoldTheStalls) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 250));
+  e.loads.push_back(stalling_load(140, 60));
+  e.loads.push_back(stalling_load(150, 4));  // 1 %: not worth it
+  FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize);
+  ASSERT_EQ(plan.prefetches.size(), 2u);
+  EXPECT_EQ(plan.prefetches[0].hint.load, WasmOffset(130));
+  EXPECT_DOUBLE_EQ(plan.prefetches[0].estimated_gain, 250.0 / 400);
+}
+
+TEST(Policy, PlansNoPrefetchWhenThatDecisionIsSwitchedOff) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 250));
+  PolicyConfig config;
+  config.prefetch = false;
+  FunctionPlan plan = decide(e, config);
+  EXPECT_EQ(plan.action, Action::kOptimize);
+  EXPECT_TRUE(plan.prefetches.empty());
+}
+
+TEST(Policy, NeverTriesALoadAgainThatLostItsTrial) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 250));
+  e.loads[0].outcome = PrefetchOutcome::kRolledBack;
+  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+}
+
+TEST(Policy, RecompilesOptimizedCodeInWhichAnUntriedLoadStalls) {
+  FunctionEvidence e = hot_function(0);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.samples_optimized = 200;
+  e.seconds_optimized = 0.8;
+  e.total_samples = 200;
+  e.loads.push_back(stalling_load(130, 90));
+  e.loads[0].stall_samples_optimized = 90;
+  FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kReoptimize);
+  ASSERT_EQ(plan.prefetches.size(), 1u);
+}
+
+TEST(Policy, LeavesOptimizedCodeAloneWhoseStallsWereAllTried) {
+  FunctionEvidence e = hot_function(0);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.samples_optimized = 200;
+  e.seconds_optimized = 0.8;
+  e.loads.push_back(stalling_load(130, 90));
+  e.loads[0].stall_samples_optimized = 90;
+  for (PrefetchOutcome outcome :
+       {PrefetchOutcome::kKept, PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
+    e.loads[0].outcome = outcome;
+    EXPECT_EQ(decide(e, {}).action, Action::kNothing) << to_string(outcome);
+  }
+}
+
+TEST(Policy, StopsAfterTheAllowedNumberOfCompiles) {
+  FunctionEvidence e = hot_function(0);
+  e.optimized = true;
+  e.optimize_count = PolicyConfig().max_compiles;
+  e.samples_optimized = 200;
+  e.seconds_optimized = 0.8;
+  e.loads.push_back(stalling_load(130, 90));
+  e.loads[0].stall_samples_optimized = 90;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+}
+
+TEST(Policy, LetsRunningCodeLeaveByTheHottestLoopAndThoseAroundIt) {
+  FunctionPlan plan = decide(hot_function(100), {});
+  EXPECT_EQ(plan.osr_loops, (std::vector<LoopIndex>{LoopIndex(0), LoopIndex(1)}));
+}
+
+TEST(Policy, WeighsDoingNothingAmongTheAlternatives) {
+  FunctionPlan plan = decide(hot_function(100), {});
+  ASSERT_GE(plan.alternatives.size(), 2u);
+  EXPECT_EQ(plan.alternatives[0].name, "nothing");
+  EXPECT_FALSE(plan.reason.empty());
+}
+
+TEST(Policy, ReplaysToTheSamePlanFromASavedEpisode) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 250));
+  PolicyConfig config;
+  config.min_stall_share = 0.02;
+  Episode episode = make_episode(e, decide(e, config));
+  EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
+  episode.prefetch_loads.clear();
+  EXPECT_FALSE(replays(episode, config));
+}
+
+TEST(Policy, ParametersSurviveTheTripThroughTheirNames) {
+  PolicyConfig config;
+  config.prefetch = false;
+  config.max_compiles = 9;
+  config.optimized_speedup = 3.25;
+  EXPECT_EQ(from_parameters(to_parameters(config)), config);
+}
+
+}  // namespace
+}  // namespace hindsight::feedback

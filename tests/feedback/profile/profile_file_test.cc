@@ -1,0 +1,132 @@
+#include "feedback/profile/profile_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace hindsight::feedback {
+namespace {
+
+ProfileFile example() {
+  Episode e;
+  e.id = 3;
+  e.seconds = 1.25;
+  e.evidence.function = FuncIndex(4);
+  e.evidence.name = "main \"quoted\" \n";
+  e.evidence.code_bytes = 321;
+  e.evidence.samples_baseline = 40.5;
+  e.evidence.loads.push_back({WasmOffset(77), 20, 3, 18, 1 << 20, 200, PrefetchOutcome::kKept});
+  e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
+  e.evidence.loops.push_back({LoopIndex(1), WasmOffset(60), 1, 30, 0});
+  e.action = "optimize";
+  e.osr_loops = {0, 1};
+  e.prefetch_loads = {77};
+  e.reason = "because";
+  e.alternatives = {"nothing", "optimize"};
+  e.state = "compiled";
+  e.prefetches.push_back({77, PrefetchOutcome::kKept, 32, 0.5, "words"});
+  ProfileFile file;
+  file.policy = {{"min_samples", 6}, {"prefetch", 1}};
+  file.modules.push_back({"abcd", "app.wasm", {e}});
+  return file;
+}
+
+class ProfileFileOnDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "hindsight-profile-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::filesystem::path folder;
+};
+
+TEST(ProfileFile, SurvivesTheTripThroughText) {
+  auto back = parse_profile(format_profile(example()), "test");
+  ASSERT_TRUE(back) << back.error().describe();
+  EXPECT_EQ(*back, example());
+}
+
+TEST(ProfileFile, EveryPrefixIsAnErrorAndNeverACrash) {
+  std::string text = format_profile(example());
+  while (!text.empty() && text.back() != '}') text.pop_back();
+  for (size_t n = 0; n < text.size(); ++n) {
+    auto result = parse_profile(text.substr(0, n), "test");
+    EXPECT_FALSE(result) << n;
+  }
+}
+
+TEST(ProfileFile, DamagedBytesAreErrorsOrOtherValuesAndNeverACrash) {
+  std::string text = format_profile(example());
+  std::mt19937 random(1);
+  for (int i = 0; i < 5000; ++i) {
+    std::string damaged = text;
+    for (int k = 0; k < 3; ++k) damaged[random() % damaged.size()] = static_cast<char>(random());
+    (void)parse_profile(damaged, "test");
+  }
+}
+
+TEST(ProfileFile, NamesTheDefectivePlace) {
+  std::string text = format_profile(example());
+  text.replace(text.find("\"code_bytes\": 321"), 17, "\"code_bytes\": -21");
+  auto result = parse_profile(text, "bad.json");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().place, "bad.json");
+  EXPECT_NE(result.error().message.find("modules[0].episodes[0].evidence.code_bytes"), std::string::npos)
+      << result.error().message;
+}
+
+TEST(ProfileFile, RefusesALoopThatIsItsOwnAncestor) {
+  std::string text = format_profile(example());
+  auto at = text.rfind("\"parent\": 0");
+  text.replace(at, 11, "\"parent\": 1");
+  EXPECT_FALSE(parse_profile(text, "test"));
+}
+
+TEST(ProfileFile, RefusesDeepNestingWithoutRecursion) {
+  EXPECT_FALSE(parse_profile(std::string(1'000'000, '['), "test"));
+}
+
+TEST(ProfileFile, RefusesAnotherVersion) {
+  std::string text = format_profile(example());
+  text.replace(text.find("\"version\": 1"), 12, "\"version\": 9");
+  auto result = parse_profile(text, "test");
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("version 9"), std::string::npos);
+}
+
+TEST(ProfileFile, NamesThatAreNotUtf8DoNotPreventSaving) {
+  ProfileFile file = example();
+  file.modules[0].episodes[0].evidence.name = "\xff\xfe";
+  EXPECT_TRUE(parse_profile(format_profile(file), "test"));
+}
+
+TEST_F(ProfileFileOnDisk, SavesByReplacingAndLeavesNoTemporaryFile) {
+  std::string path = (folder / "p.json").string();
+  ASSERT_TRUE(save_profile(example(), path));
+  ASSERT_TRUE(save_profile(example(), path));
+  auto back = load_profile(path);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, example());
+  size_t files =
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  EXPECT_EQ(files, 1u);
+}
+
+TEST_F(ProfileFileOnDisk, AnUnwritablePlaceIsAnErrorWithThePath) {
+  auto saved = save_profile(example(), (folder / "no" / "such" / "p.json").string());
+  ASSERT_FALSE(saved);
+  EXPECT_NE(saved.error().describe().find("no/such"), std::string::npos);
+}
+
+TEST_F(ProfileFileOnDisk, AMissingFileIsAnErrorWithThePath) {
+  auto loaded = load_profile((folder / "none").string());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace hindsight::feedback

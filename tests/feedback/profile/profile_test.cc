@@ -1,0 +1,96 @@
+#include "feedback/profile/profile.h"
+
+#include <gtest/gtest.h>
+
+#include "feedback/profile/profile_file.h"
+
+namespace hindsight::feedback {
+namespace {
+
+// One function (index 0) with an outer loop [10, 90] and an inner loop [30, 60].
+std::shared_ptr<const wasm::Module> module_with_loops() {
+  auto module = std::make_shared<wasm::Module>();
+  module->name = "test";
+  module->types.push_back({});
+  module->functions.push_back(TypeIndex(0));
+  wasm::FunctionBody body;
+  body.begin = WasmOffset(5);
+  body.end = WasmOffset(100);
+  wasm::LoopInfo outer, inner;
+  outer.offset = WasmOffset(10);
+  outer.end = WasmOffset(90);
+  inner.offset = WasmOffset(30);
+  inner.end = WasmOffset(60);
+  inner.depth = 1;
+  inner.parent = LoopIndex(0);
+  body.loops = {outer, inner};
+  module->bodies.push_back(body);
+  return module;
+}
+
+constexpr FuncIndex kFunction{0};
+
+TEST(Profile, ALoopHasTheSamplesBetweenItsOpcodeAndItsEnd) {
+  Profile profile(module_with_loops());
+  profile.add_sample(kFunction, WasmOffset(7), false, 1e-3);   // before the loops
+  profile.add_sample(kFunction, WasmOffset(20), false, 1e-3);  // outer
+  profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);  // inner
+  profile.add_sample(kFunction, WasmOffset(50), false, 1e-3);  // inner
+  profile.add_sample(kFunction, WasmOffset(95), false, 1e-3);  // behind
+  FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.loops.size(), 2u);
+  EXPECT_DOUBLE_EQ(e.loops[0].samples, 3);
+  EXPECT_DOUBLE_EQ(e.loops[1].samples, 2);
+  EXPECT_EQ(e.loops[1].parent, 0);
+  EXPECT_DOUBLE_EQ(e.samples_baseline, 5);
+  EXPECT_DOUBLE_EQ(e.total_samples, 5);
+  EXPECT_NEAR(e.seconds_baseline, 5e-3, 1e-9);
+}
+
+TEST(Profile, LoadsComeByStallWithTheirAddresses) {
+  Profile profile(module_with_loops());
+  uint64_t low = 0x1000, high = 0x9008;
+  profile.add_stall(kFunction, WasmOffset(40), false, &low);
+  profile.add_stall(kFunction, WasmOffset(44), false, &low);
+  profile.add_stall(kFunction, WasmOffset(44), true, &high);
+  profile.add_stall(kFunction, WasmOffset(44), true, nullptr);
+  FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.loads.size(), 2u);
+  EXPECT_EQ(e.loads[0].load, WasmOffset(44));
+  EXPECT_DOUBLE_EQ(e.loads[0].stall_samples, 3);
+  EXPECT_DOUBLE_EQ(e.loads[0].stall_samples_optimized, 2);
+  EXPECT_EQ(e.loads[0].addresses, 2u);
+  EXPECT_EQ(e.loads[0].address_span_bytes, 0x8008u);
+  EXPECT_EQ(e.loads[0].distinct_pages, 2u);
+}
+
+TEST(Profile, CountsFade) {
+  Profile profile(module_with_loops());
+  profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);
+  profile.add_stall(kFunction, WasmOffset(40), false, nullptr);
+  profile.decay(0.5);
+  FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_DOUBLE_EQ(e.samples_baseline, 0.5);
+  EXPECT_DOUBLE_EQ(e.loads[0].stall_samples, 0.5);
+  EXPECT_DOUBLE_EQ(e.loops[1].samples, 0.5);
+  EXPECT_DOUBLE_EQ(e.total_samples, 0.5);
+}
+
+TEST(Profile, AFunctionNobodySawHasEmptyEvidence) {
+  Profile profile(module_with_loops());
+  FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_EQ(e.samples_baseline, 0);
+  EXPECT_FALSE(e.name.empty());
+}
+
+TEST(Profile, PagesSeenAreBounded) {
+  Profile profile(module_with_loops());
+  for (uint64_t i = 0; i < 4 * kMaxPagesSeen; ++i) {
+    uint64_t address = i << 12;
+    profile.add_stall(kFunction, WasmOffset(40), false, &address);
+  }
+  EXPECT_EQ(profile.evidence(kFunction).loads[0].distinct_pages, kMaxPagesSeen);
+}
+
+}  // namespace
+}  // namespace hindsight::feedback
