@@ -70,8 +70,9 @@ void PmuCounters::open_into(Group& group, Counter counter) {
   attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   attr.disabled = group.fds.empty();  // members follow their leader
   const int leader = group.fds.empty() ? -1 : group.fds.front().get();
-  Result<FileDescriptor> fd = open_perf_event(attr, to_string(counter), 0, leader);
-  availability_.push_back({counter, fd.has_value(), fd ? std::string() : fd.error().message});
+  int error = 0;
+  Result<FileDescriptor> fd = open_perf_event(attr, to_string(counter), 0, leader, &error);
+  availability_.push_back({counter, fd.has_value(), fd ? std::string() : explain_perf_errno(error)});
   if (!fd) return;
   group.fds.push_back(std::move(*fd));
   group.counters.push_back(counter);

@@ -53,7 +53,7 @@ struct Reading {
 struct CounterAvailability {
   Counter counter;
   bool available = false;
-  std::string reason;  // why not; empty where available
+  std::string reason;  // why not, beginning with the errno's name; empty where available
 };
 
 class PmuCounters {

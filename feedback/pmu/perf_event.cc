@@ -26,11 +26,12 @@ perf_event_attr make_perf_attr(uint32_t type, uint64_t config) {
 }
 
 Result<FileDescriptor> open_perf_event(const perf_event_attr& attr, std::string_view what, pid_t tid,
-                                       int group_fd) {
+                                       int group_fd, int* error_out) {
   perf_event_attr copy = attr;  // the kernel writes its own size back on E2BIG
   const long fd = syscall(SYS_perf_event_open, &copy, tid, -1, group_fd, PERF_FLAG_FD_CLOEXEC);
   if (fd >= 0) return FileDescriptor(static_cast<int>(fd));
   const int error = errno;
+  if (error_out) *error_out = error;
   const bool absent =
       error == ENOENT || error == ENODEV || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
   return make_error(absent ? ErrorKind::kUnsupported : ErrorKind::kResource,

@@ -39,9 +39,9 @@ perf_event_attr make_perf_attr(uint32_t type, uint64_t config);
 
 // Opens `attr` for thread `tid` (0: the caller) on any processor, close-on-exec. `what` names the event in
 // the error: kResource where the machine could but will not (permissions, limits), kUnsupported where it has
-// no such event.
+// no such event. `error`, if given, gets the errno.
 Result<FileDescriptor> open_perf_event(const perf_event_attr& attr, std::string_view what, pid_t tid = 0,
-                                       int group_fd = -1);
+                                       int group_fd = -1, int* error = nullptr);
 
 // What an errno of perf_event_open means, e.g. "EACCES: kernel.perf_event_paranoid is 3, ...".
 std::string explain_perf_errno(int error);
