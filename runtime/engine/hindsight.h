@@ -108,7 +108,7 @@ struct Trap {
   std::string detail;                        // faulting address, host error text; may be empty
   std::vector<Frame> backtrace;              // innermost first, at most 100 frames
   uint64_t frames_left_out = 0;
-  std::string to_string() const;             // several lines, for people
+  HINDSIGHT_API std::string to_string() const;  // several lines, for people
 };
 
 // ---------------------------------------------------------------- modules
@@ -263,7 +263,7 @@ struct FeedbackReport {
   uint64_t osr_entries = 0, versions_retired = 0, versions_waiting = 0;
   struct PmuCount { std::string name; bool available = false; std::string why_not; double value = 0; double scale = 1; };
   std::vector<PmuCount> pmu;
-  std::string to_string() const;    // for people
+  HINDSIGHT_API std::string to_string() const;  // for people
 };
 
 // ---------------------------------------------------------------- engine

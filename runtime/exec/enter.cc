@@ -64,7 +64,8 @@ class EntryScope {
       if (--entry.depth == 0) {
         entry.thread = 0;
         // Invariant: no mark outlives the entry that it was made for.
-        state.interrupt_requested.store(0, std::memory_order_relaxed);
+        if (state.interrupt_requested.exchange(0, std::memory_order_relaxed) != 0)
+          for (const auto& listener : entry.listeners) listener(false);
         state.stack_limit.store(outer_limit_, std::memory_order_relaxed);
       } else if (state.interrupt_requested.load(std::memory_order_relaxed) == 0) {
         state.stack_limit.store(outer_limit_, std::memory_order_relaxed);

@@ -130,6 +130,7 @@ bool interrupt(const std::shared_ptr<Store>& store) {
     state.stack_limit.store(~uint64_t{0}, std::memory_order_release);
     kick_thread(entry.thread);
     if (asked_before) return true;
+    for (const auto& listener : entry.listeners) listener(true);
     sequence = entry.sequence;
   }
   timer().repeat(store, sequence);

@@ -194,8 +194,7 @@ Status Instance::run_segments() {
   const auto trap = [&](jit::TrapCode code, const char* what, size_t index) {
     store_.trap = GuestTrap{
         .code = code, .detail = std::string(what) + " segment " + std::to_string(index), .frames = {}};
-    return make_error(ErrorKind::kTrap, std::string(jit::to_string(code)) + " (" + what + " segment " +
-                                            std::to_string(index) + ")");
+    return make_error(ErrorKind::kTrap, jit::to_string(code));
   };
   for (uint32_t i = 0; i < elements_.size(); i++) {
     const wasm::ElementSegment& segment = module_->elements[i];

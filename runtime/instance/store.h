@@ -69,7 +69,15 @@ struct GuestTrap {
 
 // Which thread is inside the store's guest code, for interrupt(). See runtime/exec/interrupt.h.
 struct EntryState {
-  std::mutex mutex;       // protects the rest
+  std::mutex mutex;  // protects the rest
+  // Called with true when an interruption is requested (any thread) and with false when the interrupted entry
+  // has ended; under the mutex, so they must be short and must not enter the guest. For host functions that
+  // block: they can be woken.
+  std::vector<std::function<void(bool interrupted)>> listeners;
+  void add_listener(std::function<void(bool)> listener) {
+    const std::lock_guard lock(mutex);
+    listeners.push_back(std::move(listener));
+  }
   uint64_t sequence = 0;  // of the outermost entries; never reused
   uint32_t depth = 0;     // nested entries; 0 = outside
   pid_t thread = 0;       // kernel id of the thread inside

@@ -1,0 +1,59 @@
+#include "runtime/engine/code_services.h"
+
+#include "jit/baseline/baseline_compiler.h"
+#include "runtime/engine/optimizer_loader.h"
+#include "runtime/exec/quiescence.h"
+#include "runtime/instance/address_ranges.h"
+
+namespace hindsight::rt {
+
+Result<std::unique_ptr<CodeServices>> CodeServices::create(const jit::CompileOptions& options) {
+  std::unique_ptr<CodeServices> services(new CodeServices(options));
+  // Where address space is limited a smaller arena is better than none.
+  for (size_t bytes = size_t{512} << 20; services->arena_ == nullptr; bytes /= 4) {
+    auto arena = jit::CodeArena::create(bytes);
+    if (arena) {
+      services->arena_ = std::move(*arena);
+    } else if (bytes < (size_t{16} << 20)) {
+      return std::unexpected(arena.error());
+    }
+  }
+  const auto begin = reinterpret_cast<uintptr_t>(services->arena_->executable_begin());
+  const auto end = reinterpret_cast<uintptr_t>(services->arena_->executable_end());
+  if (!code_ranges().add(begin, end)) {
+    services->arena_.reset();
+    return make_error(ErrorKind::kResource, "too many engines in this process");
+  }
+  HINDSIGHT_ASSIGN(services->trampolines_, jit::make_trampolines(*services->arena_));
+  return services;
+}
+
+CodeServices::~CodeServices() {
+  if (arena_ == nullptr) return;
+  // No guest runs any more: whatever waits to be freed can go.
+  retired_.collect([](std::span<const jit::CodeRange>, std::vector<bool>&) { return true; },
+                   [this](const jit::CodeVersion& version) { registry_.remove(version); });
+  code_ranges().remove(reinterpret_cast<uintptr_t>(arena_->executable_begin()));
+}
+
+Result<jit::Optimizer*> CodeServices::optimizer() {
+  const std::lock_guard lock(optimizer_mutex_);
+  if (optimizer_error_) return std::unexpected(*optimizer_error_);
+  if (optimizer_ == nullptr) {
+    auto loaded = load_optimizer();
+    if (!loaded) {
+      optimizer_error_ = loaded.error();
+      return std::unexpected(loaded.error());
+    }
+    optimizer_ = std::move(*loaded);
+  }
+  return optimizer_.get();
+}
+
+size_t CodeServices::collect_retired() {
+  return retired_.collect([](std::span<const jit::CodeRange> ranges,
+                             std::vector<bool>& live) { return scan_guest_threads(ranges, live); },
+                          [this](const jit::CodeVersion& version) { registry_.remove(version); });
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,93 @@
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "runtime/engine/handles.h"
+#include "runtime/engine/tier_manager.h"
+#include "runtime/exec/enter.h"
+
+namespace hindsight {
+
+Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
+  return rt::EngineHandle::create(std::move(config));
+}
+
+const char* version() {
+  return HINDSIGHT_VERSION;
+}
+
+namespace rt {
+
+Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) {
+  if (config.tier == TierMode::kAuto && !config.profiling)
+    return make_error(ErrorKind::kUsage, "tier auto needs profiling; choose a fixed tier to run without");
+  jit::CompileOptions options;
+  options.bounds = config.guard_pages && guard_pages_available() ? jit::BoundsChecks::kGuardPages
+                                                                 : jit::BoundsChecks::kExplicit;
+  options.lwp_counting = config.profiling;
+  options.osr_polls = config.tier == TierMode::kAuto;
+
+  std::shared_ptr<EngineHandle> engine(new EngineHandle(std::move(config)));
+  HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options));
+  engine->code_->log = engine->config_.log;
+  engine->code_->log_level = engine->config_.log_level;
+  if (options.bounds == jit::BoundsChecks::kExplicit && engine->config_.guard_pages)
+    engine->code_->say(LogLevel::kInfo, "memory",
+                       "8 GiB of address space cannot be reserved: bounds are checked in code");
+  if (engine->config_.profiling) {
+    HINDSIGHT_ASSIGN(engine->tiers_, make_tier_manager(engine->config_, *engine->code_));
+  } else {
+    engine->tiers_ = make_fixed_tiers(engine->config_.tier, *engine->code_);
+  }
+  return engine;
+}
+
+EngineHandle::~EngineHandle() {
+  // Units first stop producing, then go; nobody is inside a guest of this engine, since stores hold it.
+  if (tiers_ != nullptr) tiers_->shutdown();
+  attachments_.shut_down();
+}
+
+StoreServices EngineHandle::store_services() {
+  StoreServices services;
+  services.builtins = &builtins();
+  services.trampolines = &code_->trampolines();
+  services.registry = &code_->registry();
+  services.dispatch = dispatch_host_call;
+  services.bounds = code_->options().bounds;
+  services.max_memory_bytes = config_.max_memory_bytes;
+  services.max_stack_bytes = config_.max_stack_bytes;
+  services.hooks = tiers_.get();
+  services.attachments = &attachments_;
+  services.keep_alive = shared_from_this();
+  return services;
+}
+
+Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load(std::span<const std::byte> bytes,
+                                                                    std::string name) {
+  std::span<const uint8_t> binary(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  std::vector<uint8_t> assembled;
+  if (!wasm::is_binary_module(binary)) {
+    HINDSIGHT_ASSIGN(assembled,
+                     wasm::assemble_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name));
+    binary = assembled;
+  }
+  HINDSIGHT_ASSIGN(auto module, wasm::decode_module(binary, std::move(name)));
+  HINDSIGHT_ASSIGN(auto code,
+                   ModuleCode::create(std::move(module), *code_, tiers_->first_tier(), tiers_.get()));
+  tiers_->on_loaded(code);
+  return std::make_shared<const ModuleHandle>(std::static_pointer_cast<EngineHandle>(shared_from_this()),
+                                              std::move(code));
+}
+
+Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return make_error(ErrorKind::kUsage, std::string("cannot be opened: ") + std::strerror(errno), path);
+  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.bad()) return make_error(ErrorKind::kUsage, "cannot be read", path);
+  return load(std::as_bytes(std::span(bytes)), path);
+}
+
+}  // namespace rt
+}  // namespace hindsight

@@ -1,0 +1,61 @@
+// What the machine offers, and what a saved profile says when its decisions are made again.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "feedback/lwp/info.h"
+#include "feedback/policy/policy.h"
+#include "feedback/profile/profile_file.h"
+#include "runtime/engine/hindsight.h"
+
+namespace hindsight {
+namespace {
+
+void explain_episode(const feedback::Episode& episode, const feedback::PolicyConfig& policy,
+                     std::string& text) {
+  text += fmt::format("  [{}] {:.3f} s  func[{}]: {}\n", episode.id, episode.seconds,
+                      episode.evidence.function.value, episode.action);
+  if (!episode.reason.empty()) text += fmt::format("      because {}\n", episode.reason);
+  for (const std::string& alternative : episode.alternatives)
+    text += fmt::format("      - {}\n", alternative);
+  if (!episode.state.empty())
+    text +=
+        fmt::format("      then: {}, compiled in {:.1f} ms\n", episode.state, episode.compile_seconds * 1e3);
+  for (const auto& prefetch : episode.prefetches)
+    text += fmt::format("      load at 0x{:x}: distance {}, measured gain {:+.1f} %{}{}\n", prefetch.load,
+                        prefetch.distance, prefetch.measured_gain * 100, prefetch.words.empty() ? "" : "; ",
+                        prefetch.words);
+  if (!feedback::replays(episode, policy))
+    text += "      (the policy decides otherwise now on the same evidence)\n";
+}
+
+}  // namespace
+
+std::string lwp_info(bool json) {
+  const auto info = lwp::info();
+  if (!info)
+    return json ? nlohmann::json{{"error", info.error().describe()}}.dump(2) : info.error().describe();
+  return json ? lwp::to_json(*info).dump(2) : lwp::to_text(*info);
+}
+
+Result<std::string> explain_profile(const std::string& path) {
+  HINDSIGHT_ASSIGN(const feedback::ProfileFile file, feedback::load_profile(path));
+  const feedback::PolicyConfig policy = feedback::from_parameters(file.policy);
+  std::string text;
+  size_t decisions = 0;
+  size_t replayed = 0;
+  for (const feedback::ModuleProfile& module : file.modules) {
+    text += fmt::format("{} ({}): {} decisions\n", module.name, module.hash_hex.substr(0, 12),
+                        module.episodes.size());
+    for (const feedback::Episode& episode : module.episodes) {
+      explain_episode(episode, policy, text);
+      decisions++;
+      replayed += feedback::replays(episode, policy);
+    }
+  }
+  text += fmt::format("{} of {} decisions are reproduced by the policy from the saved evidence\n", replayed,
+                      decisions);
+  return text;
+}
+
+}  // namespace hindsight

@@ -1,0 +1,76 @@
+// Fixed tiers: the null object of tiering. Code is compiled once, by one tier, at the first call; nothing is
+// profiled and nothing decided.
+#include <mutex>
+#include <set>
+
+#include "runtime/engine/tiers.h"
+
+namespace hindsight::rt {
+namespace {
+
+class FixedTiers final : public TierManager {
+ public:
+  FixedTiers(TierMode mode, CodeServices& services)
+      : first_(mode == TierMode::kOptimized ? jit::Tier::kOptimized : jit::Tier::kBaseline),
+        services_(services) {}
+
+  jit::Tier first_tier() const override { return first_; }
+
+  void on_loaded(const std::shared_ptr<ModuleCode>& code) override {
+    const std::lock_guard lock(mutex_);
+    live_.insert(code.get());
+  }
+  void on_destroyed(ModuleCode& code) override {
+    const std::lock_guard lock(mutex_);
+    live_.erase(&code);
+    add(gone_, code.counts());
+  }
+  void on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>&) override {}
+
+  std::shared_ptr<LwpSink> on_first_entry(Store&) override { return nullptr; }
+  void strip_ended(Store&, jit::VmContext*, jit::LoopCell* cell) override {
+    std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);
+  }
+
+  FeedbackReport feedback_report() const override {
+    const std::lock_guard lock(mutex_);
+    ModuleCodeCounts sum = gone_;
+    for (ModuleCode* code : live_) add(sum, code->counts());
+    FeedbackReport report;
+    report.unit = "none (profiling is off)";
+    report.functions_baseline = sum.baseline_functions;
+    report.functions_optimized = sum.optimized_functions;
+    report.baseline_compile_seconds = sum.baseline_seconds;
+    report.optimized_compile_seconds = sum.optimized_seconds;
+    report.versions_retired = services_.retired().freed();
+    report.versions_waiting = services_.retired().pending();
+    return report;
+  }
+  Status save_profile(const std::string& path) const override {
+    return make_error(ErrorKind::kUsage, "there is no profile to save: profiling is off", path);
+  }
+  void wait_for_compiles() override {}
+  void shutdown() override {}
+
+ private:
+  static void add(ModuleCodeCounts& sum, const ModuleCodeCounts& more) {
+    sum.baseline_functions += more.baseline_functions;
+    sum.optimized_functions += more.optimized_functions;
+    sum.baseline_seconds += more.baseline_seconds;
+    sum.optimized_seconds += more.optimized_seconds;
+  }
+
+  const jit::Tier first_;
+  CodeServices& services_;
+  mutable std::mutex mutex_;  // protects what follows
+  std::set<ModuleCode*> live_;
+  ModuleCodeCounts gone_;
+};
+
+}  // namespace
+
+std::unique_ptr<TierManager> make_fixed_tiers(TierMode mode, CodeServices& services) {
+  return std::make_unique<FixedTiers>(mode, services);
+}
+
+}  // namespace hindsight::rt

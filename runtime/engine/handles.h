@@ -1,0 +1,121 @@
+// The classes behind the public API's interfaces. Each is a light view of the inside: an EngineHandle owns
+// code services and the tier manager, a ModuleHandle a module and its code, an InstanceHandle points into a
+// store. Several handles of one instance are equal; what belongs to a store (its last trap) is in StoreState.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/code_services.h"
+#include "runtime/engine/hindsight.h"
+#include "runtime/engine/module_code.h"
+#include "runtime/engine/tiers.h"
+#include "runtime/exec/thread_hooks.h"
+#include "runtime/instance/instance.h"
+#include "runtime/instance/store.h"
+
+namespace hindsight {
+
+// Looked up once, called often.
+struct Instance::Function {
+  jit::FuncRef* ref = nullptr;
+  jit::InvokeFn invoke = nullptr;
+  const wasm::FuncType* type = nullptr;  // lives as long as the process (canonical)
+};
+
+namespace rt {
+
+class EngineHandle final : public Engine {
+ public:
+  static Result<std::shared_ptr<EngineHandle>> create(EngineConfig config);
+  ~EngineHandle() override;
+
+  Result<std::shared_ptr<const hindsight::Module>> load(std::span<const std::byte> bytes,
+                                                        std::string name) override;
+  Result<std::shared_ptr<const hindsight::Module>> load_file(const std::string& path) override;
+  FeedbackReport feedback_report() const override { return tiers_->feedback_report(); }
+  Status save_profile(const std::string& path) const override { return tiers_->save_profile(path); }
+  void wait_for_compiles() override { tiers_->wait_for_compiles(); }
+  const EngineConfig& config() const override { return config_; }
+
+  CodeServices& code() { return *code_; }
+  TierManager& tiers() { return *tiers_; }
+  StoreServices store_services();
+
+ private:
+  explicit EngineHandle(EngineConfig config) : config_(std::move(config)) {}
+  EngineConfig config_;
+  std::unique_ptr<CodeServices> code_;
+  std::unique_ptr<TierManager> tiers_;
+  ThreadAttachments attachments_;
+};
+
+class ModuleHandle final : public hindsight::Module {
+ public:
+  ModuleHandle(std::shared_ptr<EngineHandle> engine, std::shared_ptr<ModuleCode> code)
+      : engine_(std::move(engine)), code_(std::move(code)) {}
+
+  std::string name() const override { return wasm().name; }
+  std::vector<ImportType> imports() const override;
+  std::vector<ExportType> exports() const override;
+  std::string content_hash_hex() const override;
+
+  const wasm::Module& wasm() const { return *code_->module(); }
+  const std::shared_ptr<ModuleCode>& code() const { return code_; }
+  const EngineHandle* engine() const { return engine_.get(); }
+
+ private:
+  std::shared_ptr<EngineHandle> engine_;  // outlives code_
+  std::shared_ptr<ModuleCode> code_;
+};
+
+// What the handles of one store share.
+struct StoreState {
+  std::shared_ptr<EngineHandle> engine;  // outlives the store
+  std::shared_ptr<Store> store;
+  std::optional<Trap> last_trap;
+  std::optional<uint32_t> exit_code;
+  std::map<jit::FuncRef*, std::unique_ptr<hindsight::Instance::Function>> functions;
+};
+
+class InstanceHandle final : public hindsight::Instance {
+ public:
+  InstanceHandle(std::shared_ptr<StoreState> state, rt::Instance& instance)
+      : state_(std::move(state)), instance_(instance) {}
+
+  Result<std::vector<Value>> call(std::string_view export_name, std::span<const Value> args) override;
+  Result<FunctionType> function_type(std::string_view export_name) const override;
+  Result<std::span<std::byte>> memory(std::string_view export_name) override;
+  Result<Value> global(std::string_view export_name) const override;
+  Status set_global(std::string_view export_name, const Value& value) override;
+  void interrupt() override;
+  void set_timeout(std::chrono::milliseconds limit) override;
+  const Trap* last_trap() const override { return state_->last_trap ? &*state_->last_trap : nullptr; }
+  std::optional<uint32_t> exit_code() const override { return state_->exit_code; }
+  std::shared_ptr<const hindsight::Module> module() const override;
+  Result<Function*> find_function(std::string_view export_name) override;
+  Status call_raw(Function* function, std::span<uint64_t> slots) override;
+
+  const std::shared_ptr<StoreState>& state() const { return state_; }
+  rt::Instance& inside() const { return instance_; }
+
+ private:
+  Result<jit::FuncRef*> find_ref(std::string_view export_name) const;
+  template <typename T>
+  Result<T> find(std::string_view export_name, const char* what) const;
+
+  std::shared_ptr<StoreState> state_;
+  rt::Instance& instance_;
+};
+
+// Public form of the store's trap; empty if there is none or it is an exit.
+Trap to_public(const GuestTrap& trap);
+// After an entry that ended with an error: fills last_trap and exit_code.
+void note_outcome(StoreState& state, const Status& status);
+
+}  // namespace rt
+}  // namespace hindsight

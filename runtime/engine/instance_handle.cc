@@ -1,0 +1,138 @@
+#include "jit/abi/type_registry.h"
+#include "runtime/engine/handles.h"
+#include "runtime/engine/values.h"
+#include "runtime/exec/enter.h"
+#include "runtime/exec/interrupt.h"
+
+namespace hindsight::rt {
+
+Trap to_public(const GuestTrap& trap) {
+  Trap result;
+  result.name = jit::to_string(trap.code);
+  result.detail = trap.detail;
+  for (const GuestFrame& frame : trap.frames)
+    result.backtrace.push_back({frame.module->function_name(frame.function), frame.function.value,
+                                frame.offset ? std::optional(frame.offset->value) : std::nullopt,
+                                frame.inlined});
+  result.frames_left_out = trap.frames_left_out;
+  return result;
+}
+
+void note_outcome(StoreState& state, const Status& status) {
+  state.last_trap.reset();
+  state.exit_code.reset();
+  if (status || !state.store->trap) return;
+  if (state.store->trap->code == jit::TrapCode::kExit)
+    state.exit_code = state.store->trap->exit_code;
+  else
+    state.last_trap = to_public(*state.store->trap);
+}
+
+template <typename T>
+Result<T> InstanceHandle::find(std::string_view export_name, const char* what) const {
+  const auto value = instance_.find_export(export_name);
+  if (!value)
+    return make_error(ErrorKind::kUsage, std::string("no such export, wanted a ") + what,
+                      std::string(export_name));
+  if (!std::holds_alternative<T>(*value))
+    return make_error(ErrorKind::kUsage, std::string("the export is not a ") + what,
+                      std::string(export_name));
+  return std::get<T>(*value);
+}
+
+Result<jit::FuncRef*> InstanceHandle::find_ref(std::string_view export_name) const {
+  HINDSIGHT_ASSIGN(const Func function, find<Func>(export_name, "function"));
+  return function.ref;
+}
+
+Result<FunctionType> InstanceHandle::function_type(std::string_view export_name) const {
+  HINDSIGHT_ASSIGN(const jit::FuncRef* ref, find_ref(export_name));
+  return to_public(jit::type_of_canonical_id(ref->type_id));
+}
+
+Result<hindsight::Instance::Function*> InstanceHandle::find_function(std::string_view export_name) {
+  HINDSIGHT_ASSIGN(jit::FuncRef * ref, find_ref(export_name));
+  auto& function = state_->functions[ref];
+  if (function == nullptr) {
+    const wasm::FuncType& type = jit::type_of_canonical_id(ref->type_id);
+    auto invoke = state_->engine->code().trampolines().invoke(type);
+    if (!invoke) {
+      state_->functions.erase(ref);
+      return std::unexpected(invoke.error());
+    }
+    function = std::make_unique<Function>(Function{ref, *invoke, &type});
+  }
+  return function.get();
+}
+
+Status InstanceHandle::call_raw(Function* function, std::span<uint64_t> slots) {
+  if (slots.size() < std::max(function->type->params.size(), function->type->results.size()))
+    return make_error(ErrorKind::kUsage, "too few slots for the function's arguments and results");
+  Status status = enter(*state_->store, function->invoke, *function->ref, slots.data());
+  if (!status || state_->last_trap || state_->exit_code) note_outcome(*state_, status);
+  return status;
+}
+
+Result<std::vector<Value>> InstanceHandle::call(std::string_view export_name, std::span<const Value> args) {
+  HINDSIGHT_ASSIGN(Function * function, find_function(export_name));
+  const wasm::FuncType& type = *function->type;
+  if (args.size() != type.params.size())
+    return make_error(
+        ErrorKind::kUsage,
+        "wants " + std::to_string(type.params.size()) + " arguments, got " + std::to_string(args.size()),
+        std::string(export_name));
+  std::vector<uint64_t> slots(std::max<size_t>({type.params.size(), type.results.size(), 1}));
+  for (size_t i = 0; i < args.size(); i++) {
+    if (from_public(args[i].kind) != type.params[i])
+      return make_error(ErrorKind::kUsage,
+                        "argument " + std::to_string(i + 1) + " is to be " + wasm::to_string(type.params[i]) +
+                            ", not " + to_string(args[i].kind),
+                        std::string(export_name));
+    slots[i] = slot_of(args[i]);
+  }
+  HINDSIGHT_TRY(call_raw(function, slots));
+  std::vector<Value> results;
+  for (size_t i = 0; i < type.results.size(); i++) results.push_back(value_of(type.results[i], slots[i]));
+  return results;
+}
+
+Result<std::span<std::byte>> InstanceHandle::memory(std::string_view export_name) {
+  if (!export_name.empty()) {
+    HINDSIGHT_ASSIGN(const Memory* memory, find<Memory*>(export_name, "memory"));
+    return memory->span();
+  }
+  if (instance_.memory() == nullptr) return make_error(ErrorKind::kUsage, "the instance has no memory");
+  return instance_.memory()->span();
+}
+
+Result<Value> InstanceHandle::global(std::string_view export_name) const {
+  HINDSIGHT_ASSIGN(const Global* global, find<Global*>(export_name, "global"));
+  return value_of(global->type().type, global->bits());
+}
+
+Status InstanceHandle::set_global(std::string_view export_name, const Value& value) {
+  HINDSIGHT_ASSIGN(Global * global, find<Global*>(export_name, "global"));
+  if (!global->type().mutable_)
+    return make_error(ErrorKind::kUsage, "the global is not mutable", std::string(export_name));
+  if (from_public(value.kind) != global->type().type)
+    return make_error(ErrorKind::kUsage,
+                      std::string("the global is a ") + wasm::to_string(global->type().type),
+                      std::string(export_name));
+  global->set_bits(slot_of(value));
+  return {};
+}
+
+void InstanceHandle::interrupt() {
+  rt::interrupt(state_->store);
+}
+
+void InstanceHandle::set_timeout(std::chrono::milliseconds limit) {
+  rt::set_timeout(state_->store, limit);
+}
+
+std::shared_ptr<const hindsight::Module> InstanceHandle::module() const {
+  auto& code = static_cast<ModuleCode&>(instance_.code());
+  return std::make_shared<const ModuleHandle>(state_->engine, code.shared_from_this());
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,144 @@
+#include <map>
+#include <variant>
+
+#include "runtime/engine/handles.h"
+#include "runtime/engine/values.h"
+#include "runtime/engine/wasi_binding.h"
+#include "runtime/exec/enter.h"
+
+namespace hindsight {
+namespace {
+
+class CallerHandle final : public Caller {
+ public:
+  CallerHandle(rt::StoreState& state, rt::Instance* instance) : state_(state), inside_(instance) {}
+
+  std::span<std::byte> memory() override {
+    rt::Memory* memory = inside_ != nullptr ? inside_->memory() : nullptr;
+    return memory != nullptr ? memory->span() : std::span<std::byte>{};
+  }
+  Instance& instance() override {
+    // Not owning: the store is being run by this very call.
+    if (!handle_)
+      handle_.emplace(std::shared_ptr<rt::StoreState>(std::shared_ptr<void>(), &state_), *inside_);
+    return *handle_;
+  }
+
+ private:
+  rt::StoreState& state_;
+  rt::Instance* inside_;
+  std::optional<rt::InstanceHandle> handle_;
+};
+
+}  // namespace
+
+struct Linker::Impl {
+  using Name = std::pair<std::string, std::string>;
+  std::shared_ptr<rt::EngineHandle> engine;
+  std::shared_ptr<rt::StoreState> state;
+  // An Extern of the store, or why the definition cannot be used.
+  std::map<Name, Result<rt::Extern>> definitions;
+  bool store_used = false;
+
+  void define(std::string_view module, std::string_view name, Result<rt::Extern> value) {
+    definitions.insert_or_assign(Name(module, name), std::move(value));
+  }
+  void define_raw(std::string_view module, std::string_view name, wasm::FuncType type,
+                  rt::RawHostFunction body) {
+    store_used = true;
+    auto made = state->store->add_host_function(
+        std::move(type), std::string(module) + "." + std::string(name), std::move(body));
+    if (made)
+      define(module, name, rt::Extern(rt::Func{&(*made)->ref, *made}));
+    else
+      define(module, name, std::unexpected(made.error()));
+  }
+};
+
+Linker::Linker(Engine& engine) : impl_(std::make_unique<Impl>()) {
+  impl_->engine = std::static_pointer_cast<rt::EngineHandle>(engine.shared_from_this());
+  impl_->state = std::make_shared<rt::StoreState>();
+  impl_->state->engine = impl_->engine;
+  impl_->state->store = rt::Store::create(impl_->engine->store_services());
+}
+
+Linker::~Linker() = default;
+Linker::Linker(Linker&&) noexcept = default;
+Linker& Linker::operator=(Linker&&) noexcept = default;
+
+void Linker::define_host(std::string_view module, std::string_view name, FunctionType type,
+                         HostFunction function) {
+  // The state outlives the function: the store is its last member to go.
+  rt::StoreState* state = impl_->state.get();
+  auto body = [state, type, function = std::move(function)](rt::Instance* caller, uint64_t* slots) -> Status {
+    std::vector<Value> args;
+    args.reserve(type.params.size());
+    for (size_t i = 0; i < type.params.size(); i++)
+      args.push_back(rt::value_of(rt::from_public(type.params[i]), slots[i]));
+    std::vector<Value> results;
+    results.reserve(type.results.size());
+    for (ValueKind kind : type.results) results.push_back({kind, 0});
+    CallerHandle handle(*state, caller);
+    HINDSIGHT_TRY(function(handle, args, results));
+    for (size_t i = 0; i < results.size(); i++) {
+      if (results[i].kind != type.results[i])
+        return make_error(ErrorKind::kUsage, "the host function returned a value of the wrong type");
+      slots[i] = rt::slot_of(results[i]);
+    }
+    return {};
+  };
+  impl_->define_raw(module, name, rt::from_public(type), std::move(body));
+}
+
+void Linker::define_instance(std::string_view module, std::shared_ptr<Instance> instance) {
+  auto& handle = static_cast<rt::InstanceHandle&>(*instance);
+  if (handle.state()->store != impl_->state->store) {
+    if (impl_->store_used || handle.state()->engine != impl_->engine) {
+      for (const wasm::Export& e : handle.inside().module()->exports)
+        impl_->define(module, e.name,
+                      make_error(ErrorKind::kLink, "the instance belongs to another linker's store",
+                                 std::string(module)));
+      return;
+    }
+    // A fresh linker joins the store of what it is given first.
+    impl_->state = handle.state();
+  }
+  impl_->store_used = true;
+  for (const wasm::Export& e : handle.inside().module()->exports)
+    impl_->define(module, e.name, handle.inside().export_value(e));
+}
+
+Status Linker::define_wasi(WasiConfig config) {
+  HINDSIGHT_ASSIGN(auto functions, rt::bind_wasi(*impl_->state->store, std::move(config)));
+  for (rt::BoundWasiFunction& f : functions)
+    impl_->define_raw(f.module, f.name, std::move(f.type), std::move(f.body));
+  return {};
+}
+
+Result<std::shared_ptr<Instance>> Linker::instantiate(std::shared_ptr<const Module> module) {
+  auto& handle = static_cast<const rt::ModuleHandle&>(*module);
+  if (handle.engine() != impl_->engine.get())
+    return make_error(ErrorKind::kUsage, "the module was loaded by another engine", handle.name());
+  impl_->store_used = true;
+  std::vector<rt::Extern> imports;
+  for (const wasm::Import& import : handle.wasm().imports) {
+    const auto it = impl_->definitions.find({import.module, import.name});
+    if (it == impl_->definitions.end())
+      return make_error(ErrorKind::kLink, "unknown import: \"" + import.module + "\" \"" + import.name + "\"",
+                        handle.name(), import.offset.value);
+    if (!it->second) return std::unexpected(it->second.error());
+    imports.push_back(*it->second);
+  }
+  rt::StoreState& state = *impl_->state;
+  auto instance = rt::Instance::instantiate(*state.store, handle.code()->module(), handle.code(), imports);
+  if (!instance) {
+    rt::note_outcome(state, std::unexpected(instance.error()));
+    return std::unexpected(instance.error());
+  }
+  const Status started = rt::run_start(**instance);
+  rt::note_outcome(state, started);
+  if (!started) return std::unexpected(started.error());
+  return std::make_shared<rt::InstanceHandle>(impl_->state, **instance);
+}
+
+}  // namespace hindsight

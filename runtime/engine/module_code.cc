@@ -1,0 +1,202 @@
+#include "runtime/engine/module_code.h"
+
+#include <algorithm>
+
+#include "jit/baseline/baseline_compiler.h"
+#include "runtime/instance/instance.h"
+
+namespace hindsight::rt {
+
+ModuleCode::ModuleCode(std::shared_ptr<const wasm::Module> module, CodeServices& services, jit::Tier first,
+                       CodeObserver* observer)
+    : module_(std::move(module)), services_(services), first_(first), observer_(observer) {}
+
+Result<std::shared_ptr<ModuleCode>> ModuleCode::create(std::shared_ptr<const wasm::Module> module,
+                                                       CodeServices& services, jit::Tier first,
+                                                       CodeObserver* observer) {
+  std::shared_ptr<ModuleCode> code(new ModuleCode(std::move(module), services, first, observer));
+  const uint32_t count = code->module_->function_count();
+  const uint32_t imported = code->module_->imported_functions;
+  code->functions_.resize(count - imported);
+  code->lazy_stubs_.reserve(count - imported);
+  for (uint32_t i = imported; i < count; i++) {
+    HINDSIGHT_ASSIGN(const void* stub, services.trampolines().lazy_stub(i));
+    code->lazy_stubs_.push_back(stub);
+  }
+  return code;
+}
+
+ModuleCode::~ModuleCode() {
+  if (observer_ != nullptr) observer_->on_destroyed(*this);
+  // Nobody can be in this code: its instances, and so its stores, are gone.
+  for (const FunctionCode& code : functions_) {
+    if (code.baseline_registered) services_.registry().remove(*code.baseline);
+    if (code.optimized) services_.registry().remove(*code.optimized);
+  }
+}
+
+const void* ModuleCode::current_entry(const FunctionCode& code) const {
+  if (code.optimized_current) return code.optimized->entry;
+  if (code.baseline_current) return code.baseline->entry;
+  return nullptr;
+}
+
+Status ModuleCode::attach(Instance& instance) {
+  const std::lock_guard lock(mutex_);
+  for (uint32_t i = 0; i < functions_.size(); i++) {
+    const void* entry = current_entry(functions_[i]);
+    instance.set_initial_entry(FuncIndex(module_->imported_functions + i),
+                               entry != nullptr ? entry : lazy_stubs_[i]);
+  }
+  instances_.push_back(&instance);
+  return {};
+}
+
+void ModuleCode::detach(Instance& instance) {
+  const std::lock_guard lock(mutex_);
+  std::erase(instances_, &instance);
+}
+
+Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::baseline(FuncIndex function) {
+  const std::lock_guard compiling(compile_mutexes_[function.value % compile_mutexes_.size()]);
+  if (auto present = version(function, jit::Tier::kBaseline)) return present;
+  HINDSIGHT_ASSIGN(auto made,
+                   jit::compile_baseline(*module_, function, services_.options(), services_.arena()));
+  std::shared_ptr<jit::CodeVersion> version = std::move(made);
+  const std::lock_guard lock(mutex_);
+  counts_.baseline_functions++;
+  counts_.baseline_seconds += version->compile_seconds;
+  code_of(function).baseline = version;
+  return version;
+}
+
+Result<jit::OptimizeResult> ModuleCode::optimize(jit::OptimizeRequest request) {
+  HINDSIGHT_ASSIGN(jit::Optimizer * optimizer, services_.optimizer());
+  request.module = module_;
+  request.options = services_.options();
+  auto result = optimizer->compile(request, services_.arena());
+  const std::lock_guard lock(mutex_);
+  if (!result) {
+    counts_.optimizer_failures++;
+    return result;
+  }
+  // The optimizer's library has a counter of its own; ids are unique in the process.
+  result->version->id = jit::CodeRegistry::next_version_id();
+  counts_.optimized_functions++;
+  counts_.optimized_seconds += result->version->compile_seconds;
+  return result;
+}
+
+void ModuleCode::store_entries(FuncIndex f, const void* entry) {
+  for (Instance* instance : instances_) instance->publish(f, entry);
+}
+
+void ModuleCode::set_osr_slots(const FunctionCode& code, const jit::CodeVersion* optimized) {
+  if (code.baseline == nullptr || code.baseline->osr_slots == nullptr) return;
+  for (uint32_t i = 0; i < code.baseline->osr_slot_count; i++) {
+    const void* entry = nullptr;
+    if (optimized != nullptr) {
+      for (const jit::OsrEntry& osr : optimized->osr_entries)
+        if (osr.loop.value == i) entry = osr.code;
+    }
+    // Release: the optimized code is complete before a loop header jumps to it.
+    code.baseline->osr_slots[i].store(entry, std::memory_order_release);
+  }
+}
+
+void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
+  {
+    const std::lock_guard lock(mutex_);
+    FunctionCode& code = code_of(version->function);
+    if (version->tier == jit::Tier::kBaseline) {
+      if (!code.baseline_registered) services_.registry().add(module_, version);
+      code.baseline = version;
+      code.baseline_registered = code.baseline_current = true;
+      // A function that is already optimized keeps that; the baseline version is for loops and rolling back.
+      if (code.optimized_current)
+        set_osr_slots(code, code.optimized.get());
+      else
+        store_entries(version->function, version->entry);
+    } else {
+      services_.registry().add(module_, version);
+      std::shared_ptr<jit::CodeVersion> replaced = std::move(code.optimized);
+      code.optimized = version;
+      code.optimized_current = true;
+      store_entries(version->function, version->entry);
+      set_osr_slots(code, version.get());
+      // Invariant: nothing leads to the replaced version any more when it is handed over.
+      if (replaced != nullptr && replaced != version) {
+        counts_.retired++;
+        services_.retired().add(std::move(replaced));
+      }
+    }
+    counts_.published++;
+  }
+  if (observer_ != nullptr) observer_->on_published(*this, version);
+}
+
+bool ModuleCode::withdraw(FuncIndex function) {
+  const std::lock_guard lock(mutex_);
+  FunctionCode& code = code_of(function);
+  if (!code.optimized_current) return false;
+  code.optimized_current = false;
+  set_osr_slots(code, nullptr);
+  const void* entry = current_entry(code);
+  store_entries(function,
+                entry != nullptr ? entry : lazy_stubs_[function.value - module_->imported_functions]);
+  counts_.retired++;
+  services_.retired().add(std::move(code.optimized));
+  code.optimized = nullptr;
+  return true;
+}
+
+Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
+  {
+    // Another thread may have published it since the stub was entered.
+    const std::lock_guard lock(mutex_);
+    if (const void* entry = current_entry(code_of(function))) return entry;
+  }
+  if (first_ == jit::Tier::kOptimized) {
+    jit::OptimizeRequest request;
+    request.function = function;
+    auto made = optimize(std::move(request));
+    if (made) {
+      publish(std::shared_ptr<jit::CodeVersion>(std::move(made->version)));
+      const std::lock_guard lock(mutex_);
+      return current_entry(code_of(function));
+    }
+    // Without the library nothing can be promised; a single function that it refuses still runs.
+    if (!services_.optimizer()) return std::unexpected(made.error());
+    services_.say(LogLevel::kWarning, "compile",
+                  module_->function_name(function) + " stays in baseline code: " + made.error().describe());
+  }
+  HINDSIGHT_ASSIGN(auto version, baseline(function));
+  publish(version);
+  const std::lock_guard lock(mutex_);
+  return current_entry(code_of(function));
+}
+
+std::shared_ptr<jit::CodeVersion> ModuleCode::current(FuncIndex function) const {
+  const std::lock_guard lock(mutex_);
+  const FunctionCode& code = code_of(function);
+  if (code.optimized_current) return code.optimized;
+  return code.baseline_current ? code.baseline : nullptr;
+}
+
+std::shared_ptr<jit::CodeVersion> ModuleCode::version(FuncIndex function, jit::Tier tier) const {
+  const std::lock_guard lock(mutex_);
+  const FunctionCode& code = code_of(function);
+  return tier == jit::Tier::kBaseline ? code.baseline : code.optimized;
+}
+
+size_t ModuleCode::instance_count() const {
+  const std::lock_guard lock(mutex_);
+  return instances_.size();
+}
+
+ModuleCodeCounts ModuleCode::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace hindsight::rt

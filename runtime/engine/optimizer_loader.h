@@ -1,0 +1,16 @@
+// Finds and opens the optimizing tier's shared object. Once a process: it stays open, because code and data
+// of LLVM cannot be unloaded safely.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "jit/optimizing/optimizer.h"
+
+namespace hindsight::rt {
+
+// Looks beside the file that contains this code, in ../lib from there, at $HINDSIGHT_OPTIMIZER, and where the
+// loader looks by itself. Thread-safe. Error kResource names every place and what was wrong with it.
+Result<std::unique_ptr<jit::Optimizer>> load_optimizer();
+
+}  // namespace hindsight::rt

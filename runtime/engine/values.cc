@@ -1,0 +1,90 @@
+#include "runtime/engine/values.h"
+
+#include <bit>
+
+namespace hindsight {
+
+Value Value::i32(int32_t v) {
+  return {ValueKind::kI32, static_cast<uint32_t>(v)};
+}
+Value Value::i64(int64_t v) {
+  return {ValueKind::kI64, static_cast<uint64_t>(v)};
+}
+Value Value::f32(float v) {
+  return {ValueKind::kF32, std::bit_cast<uint32_t>(v)};
+}
+Value Value::f64(double v) {
+  return {ValueKind::kF64, std::bit_cast<uint64_t>(v)};
+}
+int32_t Value::as_i32() const {
+  return static_cast<int32_t>(static_cast<uint32_t>(bits));
+}
+int64_t Value::as_i64() const {
+  return static_cast<int64_t>(bits);
+}
+float Value::as_f32() const {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits));
+}
+double Value::as_f64() const {
+  return std::bit_cast<double>(bits);
+}
+
+namespace rt {
+
+ValueKind to_public(wasm::ValType type) {
+  switch (type) {
+    case wasm::ValType::kI64:
+      return ValueKind::kI64;
+    case wasm::ValType::kF32:
+      return ValueKind::kF32;
+    case wasm::ValType::kF64:
+      return ValueKind::kF64;
+    case wasm::ValType::kFuncRef:
+      return ValueKind::kFuncRef;
+    case wasm::ValType::kExternRef:
+      return ValueKind::kExternRef;
+    case wasm::ValType::kI32:
+    case wasm::ValType::kV128:  // refused by the decoder
+      break;
+  }
+  return ValueKind::kI32;
+}
+
+wasm::ValType from_public(ValueKind kind) {
+  static constexpr wasm::ValType kTypes[] = {wasm::ValType::kI32,     wasm::ValType::kI64,
+                                             wasm::ValType::kF32,     wasm::ValType::kF64,
+                                             wasm::ValType::kFuncRef, wasm::ValType::kExternRef};
+  return kTypes[static_cast<size_t>(kind)];
+}
+
+FunctionType to_public(const wasm::FuncType& type) {
+  FunctionType result;
+  for (wasm::ValType t : type.params) result.params.push_back(to_public(t));
+  for (wasm::ValType t : type.results) result.results.push_back(to_public(t));
+  return result;
+}
+
+wasm::FuncType from_public(const FunctionType& type) {
+  wasm::FuncType result;
+  for (ValueKind k : type.params) result.params.push_back(from_public(k));
+  for (ValueKind k : type.results) result.results.push_back(from_public(k));
+  return result;
+}
+
+const char* to_string(ValueKind kind) {
+  return wasm::to_string(from_public(kind));
+}
+
+uint64_t slot_of(const Value& value) {
+  const bool small = value.kind == ValueKind::kI32 || value.kind == ValueKind::kF32;
+  return small ? static_cast<uint32_t>(value.bits) : value.bits;
+}
+
+Value value_of(wasm::ValType type, uint64_t slot) {
+  Value value{to_public(type), slot};
+  value.bits = slot_of(value);
+  return value;
+}
+
+}  // namespace rt
+}  // namespace hindsight

@@ -1,0 +1,85 @@
+#include "runtime/engine/wasi_binding.h"
+
+#include <array>
+
+#include "runtime/instance/instance.h"
+#include "runtime/instance/store.h"
+#include "runtime/wasi/functions.h"
+#include "runtime/wasi/wasi_context.h"
+
+namespace hindsight::rt {
+namespace {
+
+constexpr size_t kMostSlots = 16;
+
+// "iIi:i" (see wasi/functions.h).
+wasm::FuncType parse_signature(std::string_view signature) {
+  wasm::FuncType type;
+  auto* list = &type.params;
+  for (char c : signature) {
+    if (c == ':')
+      list = &type.results;
+    else
+      list->push_back(c == 'I' ? wasm::ValType::kI64 : wasm::ValType::kI32);
+  }
+  return type;
+}
+
+wasi::Sink to_sink(std::function<void(std::string_view)> sink) {
+  if (!sink) return {};
+  return [sink = std::move(sink)](std::span<const std::byte> bytes) {
+    sink({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+}
+
+wasi::Config to_config(WasiConfig config) {
+  wasi::Config result;
+  result.args = std::move(config.args);
+  for (auto& [name, value] : config.env) result.env.push_back(name + "=" + value);
+  for (auto& [host, guest] : config.preopens)
+    result.preopens.push_back({.host_path = std::move(host), .guest_path = std::move(guest)});
+  result.stdin_text = std::move(config.stdin_text);
+  result.stdout_sink = to_sink(std::move(config.stdout_sink));
+  result.stderr_sink = to_sink(std::move(config.stderr_sink));
+  return result;
+}
+
+Status call(const wasi::WasiFunction& function, wasi::WasiContext& context, Instance* caller, size_t results,
+            uint64_t* slots) {
+  wasi::GuestMemory memory;
+  if (caller != nullptr && caller->memory() != nullptr)
+    memory = {.base = caller->memory()->base(), .size = caller->memory()->bytes()};
+  // Arguments and results share the slots; a call may write a result before it has read all arguments.
+  std::array<uint64_t, kMostSlots> out{};
+  const wasi::Outcome outcome = function.call(context, memory, slots, out.data());
+  if (outcome.exited()) return make_error(ErrorKind::kExit, std::to_string(outcome.code));
+  for (size_t i = 0; i < results; i++) slots[i] = out[i];
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<BoundWasiFunction>> bind_wasi(Store& store, WasiConfig config) {
+  HINDSIGHT_ASSIGN(auto made, wasi::WasiContext::create(to_config(std::move(config))));
+  const std::shared_ptr<wasi::WasiContext> context = std::move(made);
+  store.entry_state().add_listener([context](bool interrupted) {
+    if (interrupted)
+      context->interrupt();
+    else
+      context->clear_interrupt();
+  });
+  std::vector<BoundWasiFunction> bound;
+  for (const wasi::WasiFunction& function : wasi::functions()) {
+    BoundWasiFunction b;
+    b.module = wasi::kModuleName;
+    b.name = function.name;
+    b.type = parse_signature(function.signature);
+    b.body = [&function, context, results = b.type.results.size()](Instance* caller, uint64_t* slots) {
+      return call(function, *context, caller, results, slots);
+    };
+    bound.push_back(std::move(b));
+  }
+  return bound;
+}
+
+}  // namespace hindsight::rt
