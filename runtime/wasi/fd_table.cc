@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cassert>
+#include <cerrno>
 #include <utility>
 
 namespace hindsight::wasi {
