@@ -21,7 +21,7 @@ import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { chooseWorkloads, readManifest, root, samplesFolder } from './samples_manifest.mjs';
+import { chooseWorkloads, nodeFlags, readManifest, root, samplesFolder } from './samples_manifest.mjs';
 
 function usage(problem) {
   console.error(`compare_node.mjs: ${problem}; the options are at the top of the script`);
@@ -63,7 +63,9 @@ function versionOf(command, args) {
   if (result.error) usage(`cannot run ${command}: ${result.error.message}`);
   return result.stdout.trim().split('\n')[0];
 }
-const v8 = versionOf(options.node, ['-p', '`node ${process.version} (V8 ${process.versions.v8})`']);
+const nodeVersion = versionOf(options.node, ['--version']);
+const v8 = `node ${nodeVersion} (V8 ${versionOf(options.node, ['-p', 'process.versions.v8'])})`;
+const flags = nodeFlags(nodeVersion);
 versionOf(options.hindsight, ['--help']);
 
 const median = (values) => {
@@ -96,7 +98,7 @@ for (const workload of workloads) {
   const wasm = join(samplesFolder, workload.wasm);
   const sides = {
     node: () => time(`${workload.name} in node`, options.node,
-      ['--no-warnings', join(root, 'scripts/node_wasi.mjs'), wasm, ...args], expected),
+      [...flags, join(root, 'scripts/node_wasi.mjs'), wasm, ...args], expected),
     hindsight: () => time(`${workload.name} in hindsight`, options.hindsight,
       ['run', `--tier=${options.tier}`, `--feedback=${options.mode}`, wasm, '--', ...args], expected),
   };

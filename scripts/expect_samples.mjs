@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { chooseWorkloads, readManifest, root, samplesFolder, writeManifest } from './samples_manifest.mjs';
+import { chooseWorkloads, nodeFlags, readManifest, root, samplesFolder, writeManifest } from './samples_manifest.mjs';
 
 const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -30,8 +30,15 @@ function run(command, args) {
   return { output: result.stdout, seconds };
 }
 
-const manifest = readManifest();
-const workloads = chooseWorkloads(manifest, { names });
+// Read, changed and written at once: an interrupted run keeps what it found, and edits made meanwhile stay.
+function record(workload, expectedKey, output) {
+  const manifest = readManifest();
+  const entry = manifest.workloads.find((w) => w.name === workload.name);
+  entry[expectedKey] = output;
+  writeManifest(manifest);
+}
+
+const workloads = chooseWorkloads(readManifest(), { names });
 const kinds = [['quick_args', 'quick_expected']];
 if (!options['quick-only']) kinds.push(['args', 'expected']);
 
@@ -43,7 +50,7 @@ for (const workload of workloads) {
     const args = workload[argsKey];
     const native = run(join(options.native, workload.name), args);
     const node = run(process.execPath,
-      ['--no-warnings', join(root, 'scripts/node_wasi.mjs'), join(samplesFolder, workload.wasm), ...args]);
+      [...nodeFlags(process.version), join(root, 'scripts/node_wasi.mjs'), join(samplesFolder, workload.wasm), ...args]);
     let problem = native.problem ?? node.problem;
     if (problem === undefined && native.output !== node.output) {
       problem = `native says ${JSON.stringify(native.output)}, node ${JSON.stringify(node.output)}`;
@@ -52,7 +59,7 @@ for (const workload of workloads) {
       problem = `both say ${JSON.stringify(node.output)}, the manifest ${JSON.stringify(workload[expectedKey])}`;
     }
     if (problem === undefined) {
-      workload[expectedKey] = node.output;
+      if (!options.check) record(workload, expectedKey, node.output);
     } else {
       ++problems;
     }
@@ -60,7 +67,6 @@ for (const workload of workloads) {
     console.log(`  [${done}/${workloads.length}] ${workload.name} ${args.join(' ')}: ${problem ?? 'agree'} (${times})`);
   }
 }
-if (!options.check) writeManifest(manifest);
 if (problems !== 0) {
   console.error(`${problems} of ${workloads.length * kinds.length} runs have no trustworthy answer.`);
   process.exit(1);
