@@ -1,0 +1,181 @@
+// Calls of functions and builtins, and traps.
+#include <algorithm>
+#include <array>
+
+#include "jit/abi/type_registry.h"
+#include "jit/baseline/function_compiler.h"
+
+namespace hindsight::jit::baseline {
+
+using Kind = Entry::Kind;
+
+namespace {
+constexpr RegId kIntArgs[] = {7, 6, 2, 1, 8, 9};  // rdi, rsi, rdx, rcx, r8, r9
+constexpr RegId kScratch = 11;
+constexpr RegId kFloatScratch = 31;
+}  // namespace
+
+// Puts arguments where the convention wants them. Register sources are moved in parallel: a move is made when
+// no pending move still reads its destination, and a cycle is opened through the scratch register. What comes
+// from memory or is constant is loaded last, into registers that nobody reads any more.
+void FunctionCompiler::move_arguments(std::span<const Argument> arguments, std::span<const ArgPlace> places) {
+  struct Move {
+    RegId to, from;
+    ValType type;
+  };
+  std::array<Move, 16> moves;
+  size_t pending = 0;
+  const auto target = [&](size_t i) {
+    return static_cast<RegId>(places[i].kind == ArgPlace::Kind::kFloat ? 16 + places[i].index
+                                                                       : kIntArgs[places[i].index]);
+  };
+  const auto source = [&](const Argument& argument) {
+    if (argument.immediate) return kNoReg;
+    if (argument.entry.kind == Kind::kReg) return argument.entry.reg;
+    if (argument.entry.kind == Kind::kLocal) return local_reg_[argument.entry.local];
+    return kNoReg;
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    ++steps_;
+    if (places[i].kind == ArgPlace::Kind::kStack) {
+      store_entry(x86::Mem(x86::rsp, static_cast<int32_t>(places[i].index), 8), arguments[i].entry);
+    } else if (const RegId from = source(arguments[i]); from != kNoReg && from != target(i)) {
+      moves[pending++] = {target(i), from, arguments[i].entry.type};
+    }
+  }
+  while (pending > 0) {
+    size_t ready = pending;
+    for (size_t i = 0; i < pending && ready == pending; ++i) {
+      const RegId to = moves[i].to;
+      // A move from the register to itself was left out, but its argument still occupies the register: no
+      // other argument has the same target, so only `from`s matter.
+      if (std::none_of(moves.begin(), moves.begin() + static_cast<ptrdiff_t>(pending),
+                       [to](const Move& m) { return m.from == to; }))
+        ready = i;
+    }
+    if (ready == pending) {
+      const RegId from = moves[0].from;
+      const RegId scratch = from >= 16 ? kFloatScratch : kScratch;
+      if (from >= 16)
+        a_.movaps(xmm(scratch), xmm(from));
+      else
+        a_.mov(gp(scratch, true), gp(from, true));
+      for (size_t i = 0; i < pending; ++i)
+        if (moves[i].from == from) moves[i].from = scratch;
+      continue;
+    }
+    const Move move = moves[ready];
+    if (move.to >= 16)
+      a_.movaps(xmm(move.to), xmm(move.from));
+    else
+      a_.mov(gp(move.to, is_wide(move.type)), gp(move.from, is_wide(move.type)));
+    moves[ready] = moves[--pending];
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (places[i].kind == ArgPlace::Kind::kStack) continue;
+    if (arguments[i].immediate)
+      load_const(target(i), ValType::kI64, arguments[i].value);
+    else if (source(arguments[i]) == kNoReg)
+      load_into(target(i), arguments[i].entry);
+  }
+}
+
+void FunctionCompiler::finish_call(const wasm::FuncType& type, uint32_t stack_bytes) {
+  if (stack_bytes) a_.add(x86::rsp, stack_bytes);
+  finish_instruction();
+  forget_locals();  // the callee clobbered every register
+  if (type.results.size() == 1) {
+    const ValType result = type.results[0];
+    const RegId reg = wasm::is_float(result) ? 16 : 0;
+    if (result == ValType::kI32) a_.mov(x86::eax, x86::eax);  // I1
+    return push_reg(result, reg);
+  }
+  for (size_t i = 0; i < type.results.size(); ++i) {
+    ++steps_;
+    a_.mov(x86::r11, x86::qword_ptr(x86::r14, static_cast<int32_t>(kThreadResults + 8 * i)));
+    push_slot(type.results[i]);
+    a_.mov(home(stack_.back()), x86::r11);
+  }
+}
+
+void FunctionCompiler::call(const Instr& instr) {
+  const FuncIndex callee(instr.index);
+  const wasm::FuncType& type = module_.type_of(callee);
+  count_instructions();
+  const CallLayout layout(type);
+  std::vector<Argument> arguments(type.params.size());
+  for (size_t i = arguments.size(); i-- > 0;) arguments[i] = entry_argument(pop());
+  spill_all();
+  if (layout.stack_bytes) a_.sub(x86::rsp, layout.stack_bytes);
+  move_arguments(arguments, layout.params);
+  if (module_.is_imported(callee))
+    a_.mov(x86::rdi, x86::qword_ptr(x86::rbx, vm_layout_.func_context(callee.value)));
+  else
+    a_.mov(x86::rdi, x86::rbx);
+  a_.call(x86::qword_ptr(x86::rbx, vm_layout_.func_code(callee.value)));
+  finish_call(type, layout.stack_bytes);
+}
+
+void FunctionCompiler::call_indirect(const Instr& instr) {
+  constexpr RegId kRef = 0;  // rax is nobody's argument
+  const wasm::FuncType& type = module_.types[instr.index];
+  count_instructions();
+  claim(kRef);
+  const Entry selector = pop();
+  const RegId index = use(selector);
+  const x86::Gp ref = gp(kRef, true);
+  a_.mov(ref, x86::qword_ptr(x86::rbx, kVmTables));
+  a_.mov(ref, x86::qword_ptr(ref, static_cast<int32_t>(8 * instr.index2)));
+  a_.cmp(gp(index, true), x86::qword_ptr(ref, offsetof(TableRecord, size)));  // I1
+  trap_if(x86::CondCode::kAE, TrapCode::kUndefinedElement);
+  a_.mov(ref, x86::qword_ptr(ref, offsetof(TableRecord, elements)));
+  a_.mov(ref, x86::qword_ptr(ref, gp(index, true), 3));
+  a_.test(ref, ref);
+  trap_if(x86::CondCode::kZ, TrapCode::kUninitializedElement);
+  a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(type));
+  trap_if(x86::CondCode::kNE, TrapCode::kIndirectCallTypeMismatch);
+
+  const CallLayout layout(type);
+  std::vector<Argument> arguments(type.params.size());
+  for (size_t i = arguments.size(); i-- > 0;) arguments[i] = entry_argument(pop());
+  spill_all();
+  if (layout.stack_bytes) a_.sub(x86::rsp, layout.stack_bytes);
+  move_arguments(arguments, layout.params);
+  a_.mov(x86::rdi, x86::qword_ptr(ref, offsetof(FuncRef, callee_context)));
+  a_.call(x86::qword_ptr(ref, offsetof(FuncRef, code)));
+  finish_call(type, layout.stack_bytes);
+}
+
+// The result, if any, is in rax afterwards.
+void FunctionCompiler::call_builtin(size_t offset, std::span<const Argument> arguments) {
+  static constexpr ArgPlace kPlaces[] = {{ArgPlace::Kind::kInt, 1},
+                                         {ArgPlace::Kind::kInt, 2},
+                                         {ArgPlace::Kind::kInt, 3},
+                                         {ArgPlace::Kind::kInt, 4},
+                                         {ArgPlace::Kind::kInt, 5}};
+  spill_all();
+  move_arguments(arguments, std::span(kPlaces).first(arguments.size()));
+  a_.mov(x86::rdi, x86::rbx);
+  a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
+  a_.call(x86::qword_ptr(x86::rax, static_cast<int32_t>(offset)));
+  finish_instruction();
+  forget_locals();
+}
+
+// Never shared between positions: the call's return address is the trap's position.
+void FunctionCompiler::trap_here(TrapCode code) {
+  a_.mov(x86::rdi, x86::rbx);
+  a_.mov(x86::esi, static_cast<uint32_t>(code));
+  a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
+  a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, trap)));
+  // The return address must lie inside this position's row and version.
+  a_.ud2();
+}
+
+void FunctionCompiler::trap_if(x86::CondCode cc, TrapCode code) {
+  const Label trap = a_.newLabel();
+  a_.j(cc, trap);
+  out_of_line(trap, [this, code] { trap_here(code); });
+}
+
+}  // namespace hindsight::jit::baseline

@@ -1,0 +1,465 @@
+// Structured control: blocks, branches, select, and the fusion of comparisons with what follows them.
+#include "jit/baseline/function_compiler.h"
+
+namespace hindsight::jit::baseline {
+
+using Kind = Entry::Kind;
+using Parity = Condition::Parity;
+
+Condition Condition::inverted() const {
+  Condition other = *this;
+  other.cc = x86::negateCond(cc);
+  if (parity == Parity::kAndOrdered) other.parity = Parity::kOrUnordered;
+  if (parity == Parity::kOrUnordered) other.parity = Parity::kAndOrdered;
+  return other;
+}
+
+// --- conditions
+
+void FunctionCompiler::emit_condition(const Condition& condition) {
+  a_.emit(condition.inst, condition.a, condition.b);
+}
+
+void FunctionCompiler::jump_if(const Condition& condition, const Label& to) {
+  switch (condition.parity) {
+    case Parity::kIgnore:
+      a_.j(condition.cc, to);
+      break;
+    case Parity::kAndOrdered: {
+      const Label no = a_.newLabel();
+      a_.jp(no);
+      a_.j(condition.cc, to);
+      a_.bind(no);
+      break;
+    }
+    case Parity::kOrUnordered:
+      a_.jp(to);
+      a_.j(condition.cc, to);
+      break;
+  }
+}
+
+void FunctionCompiler::set_from_condition(const Condition& condition, const x86::Gp& to) {
+  a_.set(condition.cc, to.r8());
+  if (condition.parity == Parity::kAndOrdered) {
+    a_.setnp(x86::r11b);
+    a_.and_(to.r8(), x86::r11b);
+  } else if (condition.parity == Parity::kOrUnordered) {
+    a_.setp(x86::r11b);
+    a_.or_(to.r8(), x86::r11b);
+  }
+  a_.movzx(to.r32(), to.r8());
+}
+
+// An i32 as a condition: "is not zero".
+Condition FunctionCompiler::pop_condition() {
+  const Entry value = pop();
+  Condition condition;
+  condition.cc = x86::CondCode::kNE;
+  if (value.kind == Kind::kSlot) {
+    condition.inst = x86::Inst::kIdCmp;
+    condition.a = home(value, 4);
+    condition.b = asmjit::imm(0);
+  } else {
+    condition.inst = x86::Inst::kIdTest;
+    condition.a = condition.b = gp(use(value), false);
+  }
+  return condition;
+}
+
+void FunctionCompiler::use_condition(Condition condition) {
+  Instr next;
+  for (;;) {
+    const WasmOffset here = reader_.position();
+    switch (static_cast<Opcode>(module_.bytes[here.value])) {
+      case Opcode::kI32Eqz:
+        reader_.next(next);
+        begin_instruction(next);
+        condition = condition.inverted();
+        continue;
+      case Opcode::kBrIf:
+        reader_.next(next);
+        begin_instruction(next);
+        return branch_if(next.index, condition);
+      case Opcode::kIf:
+        reader_.next(next);
+        begin_instruction(next);
+        return enter_if(next, condition);
+      case Opcode::kSelect:
+        reader_.next(next);
+        begin_instruction(next);
+        return select(condition);
+      default: {
+        const RegId result = alloc(false);
+        emit_condition(condition);
+        set_from_condition(condition, gp(result, false));
+        return push_reg(ValType::kI32, result);
+      }
+    }
+  }
+}
+
+void FunctionCompiler::select(const Condition& condition) {
+  const Entry b = pop();
+  const Entry a = pop();
+  // Operands are loaded before the comparison; only moves, so that its operands stay as they are.
+  if (wasm::is_float(a.type)) {
+    const RegId result = own(a);
+    const RegId other = use(b);
+    const Label keep = a_.newLabel();
+    emit_condition(condition);
+    jump_if(condition, keep);
+    move_reg(result, other, a.type);
+    a_.bind(keep);
+    return push_reg(a.type, result);
+  }
+  const bool wide = is_wide(a.type);
+  if (condition.parity == Parity::kOrUnordered) {
+    // a if not equal or unordered.
+    const RegId result = own(b);
+    const RegId other = use(a);
+    emit_condition(condition);
+    a_.cmov(condition.cc, gp(result, wide), gp(other, wide));
+    a_.cmovp(gp(result, wide), gp(other, wide));
+    return push_reg(a.type, result);
+  }
+  const RegId result = own(a);
+  const RegId other = use(b);
+  emit_condition(condition);
+  a_.cmov(x86::negateCond(condition.cc), gp(result, wide), gp(other, wide));
+  if (condition.parity == Parity::kAndOrdered) a_.cmovp(gp(result, wide), gp(other, wide));
+  push_reg(a.type, result);
+}
+
+// --- caches at labels
+
+void FunctionCompiler::merge_cache(Control& to) {
+  if (!to.targeted) {
+    to.at_label = local_owner_;
+    to.targeted = true;
+    return;
+  }
+  for (uint32_t r = 0; r < kRegs; ++r)
+    if (to.at_label[r] != local_owner_[r]) to.at_label[r] = kNoIndex;
+}
+
+void FunctionCompiler::restore_cache(const LocalCache& cache) {
+  // Registers that a fused comparison still holds as temporaries are dead at a label.
+  finish_instruction();
+  forget_locals();
+  for (uint32_t r = 0; r < kRegs; ++r)
+    if (cache[r] != kNoIndex) cache_local(cache[r], static_cast<RegId>(r));
+}
+
+void FunctionCompiler::mark_unreachable() {
+  reachable_ = false;
+  dead_depth_ = 0;
+  pending_instructions_ = 0;
+  pop_to(controls_.back().base);
+  finish_instruction();
+  forget_locals();
+}
+
+// At a label: the operands are those of `control`'s parameters or results, all in their slots.
+void FunctionCompiler::set_height(size_t height, const Control& control, bool results) {
+  pop_to(height);
+  flushed_ = std::min(flushed_, stack_.size());
+  const uint32_t n = results ? control.type.result_count() : control.type.param_count();
+  for (uint32_t i = 0; i < n; ++i) push_slot(results ? control.type.result(i) : control.type.param(i));
+}
+
+// --- blocks
+
+void FunctionCompiler::control(const Instr& instr) {
+  switch (instr.opcode) {
+    case Opcode::kUnreachable:
+      trap_here(TrapCode::kUnreachable);
+      return mark_unreachable();
+    case Opcode::kBlock:
+      return enter_block(instr, Control::Kind::kBlock);
+    case Opcode::kLoop:
+      return enter_loop(instr);
+    case Opcode::kIf:
+      return enter_if(instr, pop_condition());
+    case Opcode::kElse:
+      return do_else();
+    case Opcode::kEnd:
+      return do_end();
+    case Opcode::kBr:
+      return branch(instr.index);
+    case Opcode::kBrIf:
+      return branch_if(instr.index, pop_condition());
+    case Opcode::kBrTable:
+      return branch_table(instr);
+    case Opcode::kReturn:
+      return do_return();
+    default:
+      return;  // nop
+  }
+}
+
+void FunctionCompiler::enter_block(const Instr& instr, Control::Kind kind) {
+  flush_all();
+  Control control;
+  control.kind = kind;
+  control.type = instr.block;
+  control.base = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();
+  control.label = a_.newLabel();
+  controls_.push_back(control);
+}
+
+void FunctionCompiler::enter_loop(const Instr& instr) {
+  const uint32_t loop = next_loop_++;
+  count_instructions();
+  enter_block(instr, Control::Kind::kLoop);
+  // The back edges are not known yet: no cached local survives.
+  forget_locals();
+  if (innermost_[loop]) a_.align(asmjit::AlignMode::kCode, 64);
+  a_.bind(controls_.back().label);
+  osr_poll(loop);
+}
+
+void FunctionCompiler::osr_poll(uint32_t loop) {
+  if (!options_.osr_polls) return;
+  const auto at = static_cast<int32_t>(8 * loop);
+  const Label enter = a_.newLabel();
+  const Label resume = a_.newLabel();
+  a_.cmp(x86::qword_ptr(osr_slots_, at), 0);
+  a_.jne(enter);
+  a_.bind(resume);
+  out_of_line(enter, [this, at, resume] {
+    // Loaded once more: the slot may have been emptied meanwhile.
+    a_.mov(x86::rax, x86::qword_ptr(osr_slots_, at));
+    a_.test(x86::rax, x86::rax);
+    a_.jz(resume);
+    a_.mov(x86::rdi, x86::rbx);
+    a_.lea(x86::rsi, x86::ptr(x86::rbp, frame_disp_));
+    a_.call(x86::rax);
+    a_.jmp(epilogue_);
+  });
+}
+
+void FunctionCompiler::enter_if(const Instr& instr, const Condition& condition) {
+  count_instructions();
+  // Flushing uses moves and scratch registers only, so the condition's operands stay as they are.
+  enter_block(instr, Control::Kind::kIf);
+  Control& control = controls_.back();
+  control.else_label = a_.newLabel();
+  const Label then = a_.newLabel();
+  count_branch(condition, then, control.else_label);
+  emit_condition(condition);
+  jump_if(condition.inverted(), control.else_label);
+  a_.bind(then);
+  control.at_else = local_owner_;
+}
+
+void FunctionCompiler::do_else() {
+  Control& control = controls_.back();
+  if (reachable_) {
+    flush_all();
+    count_instructions();
+    merge_cache(control);
+    a_.jmp(control.label);
+  }
+  control.kind = Control::Kind::kElse;
+  a_.bind(control.else_label);
+  reachable_ = true;
+  set_height(control.base, control, false);
+  restore_cache(control.at_else);
+}
+
+void FunctionCompiler::do_end() {
+  Control& control = controls_.back();
+  switch (control.kind) {
+    case Control::Kind::kFunction:
+      if (reachable_) {
+        count_instructions();
+        load_return_values();
+      }
+      epilogue();
+      controls_.pop_back();
+      return;
+    case Control::Kind::kLoop: {
+      // Jumps to a loop go to its header: its end is nothing.
+      controls_.pop_back();
+      return;
+    }
+    case Control::Kind::kIf: {
+      if (reachable_) {
+        flush_all();
+        count_instructions();
+        merge_cache(control);
+      }
+      // Without an else the parameters are the results, already in their slots.
+      if (!control.targeted) {
+        control.at_label = control.at_else;
+        control.targeted = true;
+      } else {
+        for (uint32_t r = 0; r < kRegs; ++r)
+          if (control.at_label[r] != control.at_else[r]) control.at_label[r] = kNoIndex;
+      }
+      a_.bind(control.else_label);
+      break;
+    }
+    case Control::Kind::kBlock:
+    case Control::Kind::kElse:
+      if (!control.targeted) {  // nothing joins: go on as we are, dead or alive
+        controls_.pop_back();
+        return;
+      }
+      if (reachable_) {
+        flush_all();
+        count_instructions();
+        merge_cache(control);
+      }
+      break;
+  }
+  a_.bind(control.label);
+  reachable_ = true;
+  set_height(control.base, control, true);
+  restore_cache(control.at_label);
+  controls_.pop_back();
+}
+
+// --- branches
+
+uint32_t FunctionCompiler::branch_arity(const Control& to) const {
+  return to.kind == Control::Kind::kLoop ? to.type.param_count() : to.type.result_count();
+}
+
+// Whether a jump has to move operands (all of them being in their own slots) or return.
+bool FunctionCompiler::needs_moves(const Control& to) const {
+  if (to.kind == Control::Kind::kFunction) return true;
+  const uint32_t arity = branch_arity(to);
+  return arity != 0 && stack_.size() - arity != to.base;
+}
+
+// Stores the top `arity` operands to the slots from operand `to_base` on. Changes no state: code behind a
+// conditional jump goes on with the registers as they are. Ascending, so a slot is read before it is written.
+void FunctionCompiler::move_results(uint32_t arity, uint32_t to_base) {
+  for (uint32_t i = 0; i < arity; ++i) {
+    ++steps_;
+    const Entry& entry = stack_[stack_.size() - arity + i];
+    if (entry.kind == Kind::kSlot && entry.index == to_base + i) continue;
+    store_entry(slot(locals_count() + to_base + i), entry);
+  }
+}
+
+// The function's results, from the top of the stack to where the convention wants them. Changes no state.
+void FunctionCompiler::load_return_values() {
+  const auto arity = static_cast<uint32_t>(type_.results.size());
+  if (arity == 1) {
+    load_into(wasm::is_float(type_.results[0]) ? RegId{16} : RegId{0}, stack_.back());
+  } else {
+    for (uint32_t i = 0; i < arity; ++i) {
+      ++steps_;
+      store_entry(x86::Mem(x86::r14, static_cast<int32_t>(kThreadResults + 8 * i), 8),
+                  stack_[stack_.size() - arity + i]);
+    }
+  }
+}
+
+void FunctionCompiler::do_return() {
+  count_instructions();
+  load_return_values();
+  a_.jmp(epilogue_);
+  mark_unreachable();
+}
+
+void FunctionCompiler::branch(uint32_t depth) {
+  Control& to = control_at(depth);
+  if (to.kind == Control::Kind::kFunction) return do_return();
+  count_instructions();
+  move_results(branch_arity(to), to.base);
+  if (to.kind == Control::Kind::kLoop)
+    count_jump(to.label);
+  else
+    merge_cache(to);
+  a_.jmp(to.label);
+  mark_unreachable();
+}
+
+void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
+  Control& to = control_at(depth);
+  count_instructions();
+  const bool returns = to.kind == Control::Kind::kFunction;
+  const uint32_t arity = branch_arity(to);
+  // Operands that a jump delivers in place are flushed for good: then the jump needs no code of its own.
+  const bool in_place = !returns && stack_.size() - arity == to.base;
+  if (in_place && arity) flush_all();
+  const bool direct = returns ? arity == 0 : arity == 0 || in_place;
+  const Label go_on = a_.newLabel();
+  if (direct) {
+    count_branch(condition, to.label, go_on);
+    emit_condition(condition);
+    jump_if(condition, to.label);
+    a_.bind(go_on);
+    if (!returns && to.kind != Control::Kind::kLoop) merge_cache(to);
+    return;
+  }
+  const Label taken = a_.newLabel();
+  count_branch(condition, taken, go_on);
+  emit_condition(condition);
+  jump_if(condition.inverted(), go_on);
+  a_.bind(taken);
+  if (returns) {
+    load_return_values();
+    a_.jmp(epilogue_);
+  } else {
+    move_results(arity, to.base);
+    if (to.kind != Control::Kind::kLoop) merge_cache(to);
+    a_.jmp(to.label);
+  }
+  a_.bind(go_on);
+}
+
+void FunctionCompiler::branch_table(const Instr& instr) {
+  const Entry selector = pop();
+  const RegId index = own(selector);
+  count_instructions();
+  flush_all();
+  const uint32_t stamp = ++br_tables_;
+  std::vector<uint32_t> with_moves;
+  JumpTable table;
+  table.label = a_.newLabel();
+  table.targets.reserve(reader_.br_table().size());
+  for (const uint32_t depth : reader_.br_table()) {
+    ++steps_;
+    Control& to = control_at(depth);
+    if (to.stamp != stamp) {
+      to.stamp = stamp;
+      if (needs_moves(to)) {
+        to.stamped = a_.newLabel();
+        with_moves.push_back(depth);
+      } else {
+        to.stamped = to.label;
+      }
+      if (to.kind != Control::Kind::kLoop && to.kind != Control::Kind::kFunction) merge_cache(to);
+    }
+    table.targets.push_back(to.stamped);
+  }
+  const auto last = static_cast<uint32_t>(table.targets.size() - 1);  // the default
+  a_.mov(x86::r11d, last);
+  a_.cmp(gp(index, false), x86::r11d);
+  a_.cmova(gp(index, false), x86::r11d);
+  a_.lea(x86::r11, x86::ptr(table.label));
+  a_.movsxd(gp(index, true), x86::dword_ptr(x86::r11, gp(index, true), 2));
+  a_.add(x86::r11, gp(index, true));
+  count_computed_jump();
+  a_.jmp(x86::r11);
+  for (const uint32_t depth : with_moves) {
+    Control& to = control_at(depth);
+    a_.bind(to.stamped);
+    if (to.kind == Control::Kind::kFunction) {
+      load_return_values();
+      a_.jmp(epilogue_);
+    } else {
+      move_results(branch_arity(to), to.base);
+      a_.jmp(to.label);
+    }
+  }
+  jump_tables_.push_back(std::move(table));
+  mark_unreachable();
+}
+
+}  // namespace hindsight::jit::baseline

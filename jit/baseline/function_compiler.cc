@@ -1,0 +1,334 @@
+// The driver: prologue, dispatch to the operator families, epilogue, out-of-line code, constants.
+#include "jit/baseline/function_compiler.h"
+
+#include <time.h>
+
+#include "jit/baseline/baseline_compiler.h"
+#include "jit/code/code_registry.h"
+
+namespace hindsight::jit {
+namespace baseline {
+namespace {
+
+constexpr int32_t kSavedBytes = 24;            // rbx, r14, r15
+constexpr uint64_t kMaxFrameBytes = 64 << 20;  // no stack is that large
+constexpr x86::Gp kIntArgs[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
+
+double thread_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+TargetFeatures TargetFeatures::host() {
+  using F = asmjit::CpuFeatures::X86;
+  const auto& cpu = asmjit::CpuInfo::host();
+  return {cpu.hasFeature(F::kLZCNT), cpu.hasFeature(F::kBMI), cpu.hasFeature(F::kPOPCNT),
+          cpu.hasFeature(F::kBMI2)};
+}
+
+FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex function,
+                                   const CompileOptions& options, const TargetFeatures& features)
+    : module_(module),
+      function_(function),
+      body_(module.body(function)),
+      type_(module.type_of(function)),
+      options_(options),
+      features_(features),
+      vm_layout_(module),
+      reader_(module, body_),
+      last_ref_(body_.locals.size(), kNoIndex),
+      local_reg_(body_.locals.size(), kNoReg),
+      innermost_(body_.loops.size(), true) {
+  stack_owner_.fill(kNoIndex);
+  local_owner_.fill(kNoIndex);
+  stack_.reserve(body_.max_stack);
+  for (const wasm::LoopInfo& loop : body_.loops)
+    if (loop.parent) innermost_[loop.parent->value] = false;
+}
+
+void FunctionCompiler::row(WasmOffset offset) {
+  pc_map_.add_row({CodeOffset(static_cast<uint32_t>(a_.offset())), offset});
+}
+
+void FunctionCompiler::out_of_line(const Label& entry, std::function<void()> body) {
+  out_of_line_.push_back({entry, offset_, std::move(body)});
+}
+
+Status FunctionCompiler::prologue() {
+  const uint64_t slots_bytes = 8 * (uint64_t{locals_count()} + body_.max_stack);
+  // rbp is 16-byte aligned; so must rsp be behind the saved registers and the slots.
+  const uint64_t frame = (kSavedBytes + slots_bytes + 15) & ~uint64_t{15};
+  if (frame > kMaxFrameBytes)
+    return make_error(ErrorKind::kResource, "the frame of a function is too large",
+                      module_.function_name(function_), body_.begin.value);
+  frame_disp_ = -static_cast<int32_t>(frame);
+  const auto below_saved = static_cast<int32_t>(frame) - kSavedBytes;
+
+  row(kNoWasmOffset);
+  a_.push(x86::rbp);
+  a_.mov(x86::rbp, x86::rsp);
+  a_.push(x86::rbx);
+  a_.push(x86::r14);
+  a_.push(x86::r15);
+  a_.mov(x86::r14, x86::qword_ptr(x86::rdi, kVmThread));
+  const Label failed = a_.newLabel();
+  const Label checked = a_.newLabel();
+  a_.lea(x86::r11, x86::ptr(x86::rsp, -below_saved));
+  a_.cmp(x86::r11, x86::qword_ptr(x86::r14, kThreadStackLimit));
+  a_.jb(failed);
+  a_.bind(checked);
+  offset_ = body_.begin;
+  out_of_line(failed, [this, checked] {
+    constexpr int32_t kSlots = static_cast<int32_t>(std::size(kIntArgs)) + 8;
+    a_.sub(x86::rsp, 8 * kSlots + 8);  // rsp is at rbp - 24 here
+    for (int32_t i = 0; i < 6; ++i) a_.mov(x86::qword_ptr(x86::rsp, 8 * i), kIntArgs[i]);
+    for (int32_t i = 0; i < 8; ++i)
+      a_.movsd(x86::qword_ptr(x86::rsp, 48 + 8 * i), x86::xmm(static_cast<uint32_t>(i)));
+    a_.mov(x86::rax, x86::qword_ptr(x86::rdi, kVmBuiltins));
+    a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, stack_check_failed)));
+    for (int32_t i = 0; i < 6; ++i) a_.mov(kIntArgs[i], x86::qword_ptr(x86::rsp, 8 * i));
+    for (int32_t i = 0; i < 8; ++i)
+      a_.movsd(x86::xmm(static_cast<uint32_t>(i)), x86::qword_ptr(x86::rsp, 48 + 8 * i));
+    a_.add(x86::rsp, 8 * kSlots + 8);
+    a_.jmp(checked);
+  });
+  a_.sub(x86::rsp, below_saved);
+  a_.mov(x86::rbx, x86::rdi);
+  if (body_.has_memory_access) a_.mov(x86::r15, x86::qword_ptr(x86::rdi, kVmMemoryBase));
+
+  // Parameters go home, and those that came in registers stay cached there.
+  const CallLayout layout(type_);
+  for (uint32_t i = 0; i < type_.params.size(); ++i) {
+    const ValType type = type_.params[i];
+    const ArgPlace place = layout.params[i];
+    if (place.kind == ArgPlace::Kind::kStack) {
+      a_.mov(x86::r11, x86::qword_ptr(x86::rbp, static_cast<int32_t>(16 + place.index)));
+      a_.mov(slot(i), x86::r11);
+      continue;
+    }
+    const bool is_float = place.kind == ArgPlace::Kind::kFloat;
+    const auto reg = static_cast<RegId>(is_float ? 16 + place.index : kIntArgs[place.index].id());
+    // I1: the caller's upper half is undefined.
+    if (type == ValType::kI32) a_.mov(gp(reg, false), gp(reg, false));
+    store_reg(slot(i), reg, type);
+    cache_local(i, reg);
+  }
+  zero_locals();
+  return {};
+}
+
+void FunctionCompiler::zero_locals() {
+  const auto first = static_cast<uint32_t>(type_.params.size());
+  const uint32_t count = locals_count() - first;
+  if (count == 0) return;
+  constexpr uint32_t kUnrolled = 16;
+  a_.xor_(x86::r11d, x86::r11d);
+  if (count <= kUnrolled) {
+    for (uint32_t i = 0; i < count; ++i) a_.mov(slot(first + i), x86::r11);
+    return;
+  }
+  // rax is no argument register: it counts up to zero.
+  a_.mov(x86::rax, asmjit::imm(-static_cast<int64_t>(count)));
+  const Label again = a_.newLabel();
+  a_.bind(again);
+  a_.mov(x86::ptr(x86::rbp, x86::rax, 3, frame_disp_ + static_cast<int32_t>(8 * locals_count()), 8),
+         x86::r11);
+  a_.inc(x86::rax);
+  a_.jnz(again);
+}
+
+void FunctionCompiler::epilogue() {
+  a_.bind(epilogue_);
+  a_.lea(x86::rsp, x86::ptr(x86::rbp, -kSavedBytes));
+  a_.pop(x86::r15);
+  a_.pop(x86::r14);
+  a_.pop(x86::rbx);
+  a_.pop(x86::rbp);
+  a_.ret();
+}
+
+void FunctionCompiler::begin_instruction(const Instr& instr) {
+  offset_ = instr.offset;
+  row(offset_);
+  switch (instr.opcode) {
+    case Opcode::kNop:
+    case Opcode::kBlock:
+    case Opcode::kLoop:
+    case Opcode::kElse:
+    case Opcode::kEnd:
+      break;  // structure, not work: not counted
+    default:
+      ++pending_instructions_;
+  }
+}
+
+void FunctionCompiler::finish_instruction() {
+  free_ |= temp_;
+  temp_ = 0;
+  locked_ = 0;
+}
+
+void FunctionCompiler::skip_dead(const Instr& instr) {
+  switch (instr.opcode) {
+    case Opcode::kLoop:
+      ++next_loop_;
+      ++dead_depth_;
+      break;
+    case Opcode::kBlock:
+    case Opcode::kIf:
+      ++dead_depth_;
+      break;
+    case Opcode::kElse:
+      if (dead_depth_ == 0) {
+        offset_ = instr.offset;
+        do_else();
+      }
+      break;
+    case Opcode::kEnd:
+      if (dead_depth_ == 0) {
+        offset_ = instr.offset;
+        row(offset_);
+        do_end();
+      } else {
+        --dead_depth_;
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+void FunctionCompiler::compile_body() {
+  Control function;
+  function.kind = Control::Kind::kFunction;
+  function.label = epilogue_ = a_.newLabel();
+  function.type.func_type = &type_;
+  controls_.push_back(function);
+  Instr instr;
+  while (!controls_.empty()) {
+    reader_.next(instr);
+    if (!reachable_) {
+      skip_dead(instr);
+      continue;
+    }
+    begin_instruction(instr);
+    compile_instruction(instr);
+    finish_instruction();
+  }
+}
+
+void FunctionCompiler::compile_instruction(const Instr& instr) {
+  const auto code = static_cast<uint16_t>(instr.opcode);
+  if (code <= 0x0f) return control(instr);
+  if (instr.opcode == Opcode::kCall) return call(instr);
+  if (instr.opcode == Opcode::kCallIndirect) return call_indirect(instr);
+  if (code >= 0x1a && code <= 0x24) return variable(instr);
+  if (code >= 0x25 && code <= 0x26) return table(instr);
+  if (code >= 0x28 && code <= 0x40) return memory(instr);
+  switch (instr.opcode) {
+    case Opcode::kI32Const:
+      return push_const(ValType::kI32, instr.bits);
+    case Opcode::kI64Const:
+      return push_const(ValType::kI64, instr.bits);
+    case Opcode::kF32Const:
+      return push_const(ValType::kF32, instr.bits);
+    case Opcode::kF64Const:
+      return push_const(ValType::kF64, instr.bits);
+    default:
+      break;
+  }
+  if ((code >= 0x45 && code <= 0x5a) || (code >= 0x67 && code <= 0x8a) || (code >= 0xc0 && code <= 0xc4))
+    return integer(instr);
+  if ((code >= 0x5b && code <= 0x66) || (code >= 0x8b && code <= 0xa6)) return floating(instr);
+  if ((code >= 0xa7 && code <= 0xbf) || (code >= 0xfc00 && code <= 0xfc07)) return conversion(instr);
+  if (code >= 0xfc08 && code <= 0xfc0b) return memory(instr);
+  return table(instr);  // references, tables, segments
+}
+
+void FunctionCompiler::emit_out_of_line() {
+  // Bodies may add none: the list is complete when the instructions are.
+  for (const OutOfLine& part : out_of_line_) {
+    a_.bind(part.entry);
+    row(part.offset);
+    offset_ = part.offset;
+    part.body();
+  }
+  row(kNoWasmOffset);
+}
+
+void FunctionCompiler::emit_constants() {
+  if (!constants16_.empty()) a_.align(asmjit::AlignMode::kZero, 16);
+  for (const Constant16& c : constants16_) {
+    a_.bind(c.label);
+    a_.embedUInt64(c.low);
+    a_.embedUInt64(c.high);
+  }
+  if (!constants8_order_.empty()) a_.align(asmjit::AlignMode::kZero, 8);
+  for (const auto& [bits, label] : constants8_order_) {
+    a_.bind(label);
+    a_.embedUInt64(bits);
+  }
+  if (!jump_tables_.empty()) a_.align(asmjit::AlignMode::kZero, 4);
+  for (const JumpTable& table : jump_tables_) {
+    a_.bind(table.label);
+    const uint64_t base = code_.labelOffset(table.label);
+    for (const Label& target : table.targets)
+      a_.embedInt32(static_cast<int32_t>(code_.labelOffset(target) - base));
+  }
+  if (options_.osr_polls && !body_.loops.empty()) {
+    // A line of their own: they are written while the code runs.
+    a_.align(asmjit::AlignMode::kZero, 64);
+    a_.bind(osr_slots_);
+    a_.embedUInt64(0, body_.loops.size());
+    a_.align(asmjit::AlignMode::kZero, 64);
+  }
+}
+
+Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena) {
+  const double start = thread_cpu_seconds();
+  if (const auto e = code_.init(code_environment())) return asmjit_error(e, "cannot start a function");
+  code_.setErrorHandler(&errors_);
+  code_.attach(&a_);
+  osr_slots_ = a_.newLabel();
+  HINDSIGHT_TRY(prologue());
+  compile_body();
+  emit_out_of_line();
+  const auto code_size = static_cast<uint32_t>(a_.offset());
+  emit_constants();
+  if (errors_.first)
+    return asmjit_error(errors_.first, ("cannot compile " + module_.function_name(function_)).c_str());
+
+  auto version = std::make_unique<CodeVersion>();
+  HINDSIGHT_ASSIGN(version->memory, place_code(code_, arena));
+  version->id = CodeRegistry::next_version_id();
+  version->function = function_;
+  version->tier = Tier::kBaseline;
+  version->code_size = CodeOffset(code_size);
+  version->entry = version->memory.executable();
+  pc_map_.finish();
+  version->pc_map = std::move(pc_map_);
+  if (options_.osr_polls && !body_.loops.empty()) {
+    static_assert(sizeof(std::atomic<const void*>) == 8);
+    const size_t offset = code_.labelOffset(osr_slots_);
+    // The bytes are zeros already; this begins the lifetimes of the atomics in the writable view.
+    auto* slots = reinterpret_cast<std::atomic<const void*>*>(version->memory.writable().data() + offset);
+    for (size_t i = 0; i < body_.loops.size(); ++i) new (slots + i) std::atomic<const void*>(nullptr);
+    version->osr_slots = slots;
+    version->osr_slot_count = static_cast<uint32_t>(body_.loops.size());
+  }
+  version->compile_seconds = thread_cpu_seconds() - start;
+  return version;
+}
+
+}  // namespace baseline
+
+Result<std::unique_ptr<CodeVersion>> compile_baseline(const wasm::Module& module, FuncIndex function,
+                                                      const CompileOptions& options, CodeArena& arena) {
+  static const baseline::TargetFeatures features = baseline::TargetFeatures::host();
+  return baseline::FunctionCompiler(module, function, options, features).compile(arena);
+}
+
+}  // namespace hindsight::jit

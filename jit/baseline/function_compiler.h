@@ -1,0 +1,319 @@
+// FunctionCompiler: the state of one baseline compilation. One pass, every step O(1) amortized.
+//
+// The model. A wasm operand is an Entry: a constant, a local not copied yet, a register, or its frame slot.
+// Each entry has one canonical slot, behind the locals' slots:
+//
+//   rbp -> saved rbp;  [rbp-8] rbx, [rbp-16] r14, [rbp-24] r15;  frame: local 0 .. local n-1, operand 0 ..
+//   max-1
+//
+// frame()[i] ascends with i, which is what the OSR contract (jit/code/code_version.h) wants.
+//
+// Invariants, relied on everywhere:
+//   I1  A register that holds an i32 holds it zero-extended to 64 bits. So an i32 register may be an address
+//       index as it is. Everything that makes an i32 ends in a 32-bit write of its register.
+//   I2  A local's slot always holds its value (locals are written through). A register may cache a local; to
+//       forget the cache is always right.
+//   I3  At a label reached by jumps every entry is in its slot and no register is an operand; the cached
+//   locals
+//       are those on which all jumps and the fall through agree (none at a loop header).
+//   I4  Entries below `flushed_` are in their slots. Each entry is flushed once, so flushing is linear
+//   overall. I5  r11 and xmm15 belong to the instruction being emitted; no entry or cache ever lives there.
+//
+// Pinned: rbx = VmContext*, r14 = ThreadState*, r15 = memory base, rbp = frame.
+#pragma once
+
+#include <asmjit/asmjit.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "jit/abi/builtins.h"
+#include "jit/abi/call_layout.h"
+#include "jit/abi/vm_context.h"
+#include "jit/baseline/place_code.h"
+#include "jit/baseline/target_features.h"
+#include "jit/code/code_version.h"
+#include "jit/compile_options.h"
+#include "jit/wasm/instr_reader.h"
+#include "jit/wasm/module.h"
+
+namespace hindsight::jit::baseline {
+
+namespace x86 = asmjit::x86;
+using asmjit::Label;
+using wasm::Instr;
+using wasm::Opcode;
+using wasm::ValType;
+
+inline constexpr uint32_t kNoIndex = ~0u;
+
+// 0..15 general purpose, 16..31 xmm, as asmjit numbers them.
+using RegId = uint8_t;
+inline constexpr RegId kNoReg = 0xff;
+inline constexpr uint32_t kRegs = 32;
+constexpr uint32_t bit(RegId r) {
+  return 1u << r;
+}
+
+struct Entry {
+  enum class Kind : uint8_t { kSlot, kReg, kConst, kLocal };
+  Kind kind = Kind::kSlot;
+  ValType type = ValType::kI32;
+  RegId reg = kNoReg;  // kReg
+  uint32_t index = 0;  // place on the operand stack, so its canonical slot
+  uint32_t local = 0;  // kLocal
+  uint32_t below = 0;  // kLocal: the next lower entry that names the same local
+  uint64_t bits = 0;   // kConst
+  bool is_const() const { return kind == Kind::kConst; }
+  bool in_reg() const { return kind == Kind::kReg; }
+};
+
+// A comparison not emitted yet: it can be emitted again out of line, where a branch record needs its outcome.
+struct Condition {
+  asmjit::InstId inst = 0;
+  asmjit::Operand a;
+  asmjit::Operand b;
+  x86::CondCode cc = x86::CondCode::kE;
+  enum class Parity : uint8_t { kIgnore, kAndOrdered, kOrUnordered } parity = Parity::kIgnore;
+  Condition inverted() const;
+};
+
+// Which local each register caches.
+using LocalCache = std::array<uint32_t, kRegs>;
+
+struct Control {
+  enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse };
+  Kind kind = Kind::kBlock;
+  bool targeted = false;  // some jump leads to `label`
+  uint32_t base = 0;      // operand-stack height below the block's parameters
+  uint32_t stamp = 0;     // the last br_table that saw this block, and what it jumps to
+  Label stamped;
+  Label label;       // loop: header; others: end
+  Label else_label;  // kIf
+  wasm::BlockType type;
+  LocalCache at_label{};  // valid if targeted
+  LocalCache at_else{};   // kIf
+};
+
+class FunctionCompiler {
+ public:
+  FunctionCompiler(const wasm::Module& module, FuncIndex function, const CompileOptions& options,
+                   const TargetFeatures& features);
+  Result<std::unique_ptr<CodeVersion>> compile(CodeArena& arena);
+
+  // Deterministic measures of the work done, for growth tests.
+  uint64_t allocator_steps() const { return steps_; }
+
+ private:
+  // --- driver (function_compiler.cc)
+  Status prologue();
+  void zero_locals();
+  void epilogue();
+  void compile_body();
+  void compile_instruction(const Instr& instr);
+  void begin_instruction(const Instr& instr);
+  void finish_instruction();
+  void skip_dead(const Instr& instr);
+  void emit_out_of_line();
+  void emit_constants();
+  void out_of_line(const Label& entry, std::function<void()> body);
+  void row(WasmOffset offset);
+
+  // --- operands and registers (operands.cc)
+  Entry pop();
+  const Entry& top(uint32_t depth = 0) const { return stack_[stack_.size() - 1 - depth]; }
+  void push_reg(ValType type, RegId reg);
+  void push_const(ValType type, uint64_t bits);
+  void push_local(uint32_t local);
+  void push_slot(ValType type);
+  void pop_to(size_t height);
+  RegId alloc(bool floating);
+  void claim(
+      RegId reg);  // makes a given register a temporary of this instruction; before operands are popped
+  void release(RegId reg);
+  void spill(RegId reg);
+  void spill_all();  // before calls: nothing live in a register afterwards, except temporaries
+  void flush_all();  // every entry in its slot
+  void materialize_local(uint32_t local);
+  void forget_local(uint32_t local);
+  void forget_locals();
+  void cache_local(uint32_t local, RegId reg);
+  RegId use(const Entry& entry);  // readable until the end of the instruction
+  RegId own(const Entry& entry);  // writable
+  RegId result_like(const Entry& entry,
+                    bool floating);               // the entry's own register if it has one, else a new one
+  void load_into(RegId reg, const Entry& entry);  // only touches `reg`
+  void store_entry(const x86::Mem& to, const Entry& entry);  // only touches scratch registers
+  void move_reg(RegId to, RegId from, ValType type);
+  void store_reg(const x86::Mem& to, RegId from, ValType type);
+  void load_const(RegId reg, ValType type, uint64_t bits);
+  asmjit::Operand int_operand(const Entry& entry, bool wide);  // register, slot or 32-bit immediate
+  asmjit::Operand float_operand(const Entry& entry);           // register, slot or constant in memory
+  bool owned(const Entry& entry) const { return entry.in_reg(); }
+  x86::Mem slot(uint32_t frame_index, uint32_t size = 8) const {
+    return x86::Mem(x86::rbp, frame_disp_ + static_cast<int32_t>(8 * frame_index), size);
+  }
+  x86::Mem home(const Entry& entry, uint32_t size = 8) const {
+    return slot(locals_count() + entry.index, size);
+  }
+  x86::Mem place(const Entry& entry, uint32_t size = 8) const {
+    return entry.kind == Entry::Kind::kLocal ? slot(entry.local, size) : home(entry, size);
+  }
+  uint32_t locals_count() const { return static_cast<uint32_t>(body_.locals.size()); }
+  x86::Mem constant8(uint64_t bits);
+  x86::Mem constant16(uint64_t bits, uint64_t high);
+  static bool is_wide(ValType t) { return t != ValType::kI32 && t != ValType::kF32; }
+  static x86::Gp gp(RegId r, bool wide) { return wide ? x86::Gp(x86::gpq(r)) : x86::Gp(x86::gpd(r)); }
+  static x86::Xmm xmm(RegId r) { return x86::xmm(r - 16u); }
+
+  // --- control (control.cc)
+  void control(const Instr& instr);
+  void enter_block(const Instr& instr, Control::Kind kind);
+  void enter_loop(const Instr& instr);
+  void enter_if(const Instr& instr, const Condition& condition);
+  void do_else();
+  void do_end();
+  void branch(uint32_t depth);
+  void branch_if(uint32_t depth, const Condition& condition);
+  void branch_table(const Instr& instr);
+  void do_return();
+  void select(const Condition& condition);
+  void move_results(uint32_t arity, uint32_t to_base);
+  void load_return_values();
+  void merge_cache(Control& to);
+  void restore_cache(const LocalCache& cache);
+  void mark_unreachable();
+  void set_height(size_t height, const Control& control, bool results);
+  uint32_t branch_arity(const Control& to) const;
+  bool needs_moves(const Control& to) const;
+  Control& control_at(uint32_t depth) { return controls_[controls_.size() - 1 - depth]; }
+  Condition pop_condition();
+  void use_condition(Condition condition);  // fuses with the next instruction, or pushes 0 or 1
+  void emit_condition(const Condition& condition);
+  void set_from_condition(const Condition& condition, const x86::Gp& to);
+  void jump_if(const Condition& condition, const Label& to);
+  void osr_poll(uint32_t loop);
+
+  // --- lwp (lwp.cc)
+  void count_instructions();
+  void count_branch(const Condition& condition, const Label& taken, const Label& not_taken);
+  void count_jump(const Label& target);
+  void count_computed_jump();  // target in r11
+  uint32_t save_live(uint32_t registers);
+  void restore_live(uint32_t registers, uint32_t bytes);
+  uint32_t live() const { return kAllocatable & ~free_; }
+
+  // --- families
+  void integer(const Instr& instr);
+  void floating(const Instr& instr);
+  void conversion(const Instr& instr);
+  void memory(const Instr& instr);
+  void variable(const Instr& instr);
+  void call(const Instr& instr);
+  void call_indirect(const Instr& instr);
+  void table(const Instr& instr);
+
+  void int_alu(asmjit::InstId inst, bool wide, bool commutative);
+  void int_mul(bool wide);
+  void int_shift(asmjit::InstId inst, asmjit::InstId bmi2, bool wide);
+  void int_divide(bool wide, bool is_signed, bool remainder);
+  void int_compare(x86::CondCode cc, bool wide);
+  void int_eqz(bool wide);
+  void int_count(const Instr& instr, bool wide);
+  void int_extend(ValType to, uint32_t bits);
+  void float_binary(asmjit::InstId inst, bool wide);
+  void float_compare(const Instr& instr, bool wide);
+  void float_min_max(bool wide, bool max);
+  void float_round(bool wide, int mode);
+  void float_bits(Opcode op, bool wide);
+  void float_copysign(bool wide);
+  void truncate(bool from_wide, bool to_wide, bool is_signed, bool saturate);
+  void convert(bool from_wide, bool to_wide, bool is_signed);
+  x86::Mem address(const Entry& index, const Instr& instr, uint32_t size);
+  void set_local(uint32_t local, bool tee);
+
+  struct Argument {  // of a call: an entry or an immediate
+    bool immediate = false;
+    uint64_t value = 0;
+    Entry entry;
+  };
+  Argument immediate_argument(uint64_t value) { return {true, value, {}}; }
+  Argument entry_argument(const Entry& entry) { return {false, 0, entry}; }
+  void move_arguments(std::span<const Argument> arguments, std::span<const ArgPlace> places);
+  void finish_call(const wasm::FuncType& type, uint32_t stack_bytes);
+  void call_builtin(size_t offset, std::span<const Argument> arguments);
+  void trap_if(x86::CondCode cc, TrapCode code);
+  void trap_here(TrapCode code);
+
+  // r11 and xmm15 are scratch; rbx, rbp, rsp, r14, r15 pinned; r12, r13 never touched.
+  static constexpr uint32_t kGpRegs = 0b0000'0111'1100'0111;
+  static constexpr uint32_t kPreferredGpRegs =
+      0b0000'0111'1100'0000;  // leaves rax, rcx, rdx for those who need them
+  static constexpr uint32_t kFloatRegs = 0x7fffu << 16;
+  static constexpr uint32_t kAllocatable = kGpRegs | kFloatRegs;
+
+  const wasm::Module& module_;
+  const FuncIndex function_;
+  const wasm::FunctionBody& body_;
+  const wasm::FuncType& type_;
+  const CompileOptions options_;
+  const TargetFeatures features_;
+  const VmLayout vm_layout_;
+
+  asmjit::CodeHolder code_;
+  FirstError errors_;
+  x86::Assembler a_;
+  wasm::InstrReader reader_;
+  PcMap pc_map_;
+  WasmOffset offset_;  // of the instruction being compiled
+
+  int32_t frame_disp_ = 0;  // of frame()[0] from rbp, negative
+  std::vector<Entry> stack_;
+  size_t flushed_ = 0;
+  std::vector<uint32_t> last_ref_;  // local -> highest entry that names it
+  std::vector<RegId> local_reg_;    // local -> register that caches it
+  uint32_t free_ = kAllocatable;
+  uint32_t temp_ = 0;    // belong to the instruction being compiled
+  uint32_t locked_ = 0;  // caches that the instruction being compiled reads
+  std::array<uint32_t, kRegs> stack_owner_;
+  LocalCache local_owner_;
+  uint32_t next_victim_ = 0;
+
+  std::vector<Control> controls_;
+  bool reachable_ = true;
+  uint32_t dead_depth_ = 0;  // blocks opened in dead code
+  uint32_t next_loop_ = 0;
+  uint32_t br_tables_ = 0;
+  std::vector<bool> innermost_;
+  uint32_t pending_instructions_ = 0;
+  Label epilogue_;
+  Label osr_slots_;
+  Label masks_;
+
+  struct OutOfLine {
+    Label entry;
+    WasmOffset offset;
+    std::function<void()> body;
+  };
+  std::vector<OutOfLine> out_of_line_;
+  struct JumpTable {
+    Label label;
+    std::vector<Label> targets;
+  };
+  std::vector<JumpTable> jump_tables_;
+  std::unordered_map<uint64_t, Label> constants8_;
+  std::vector<std::pair<uint64_t, Label>> constants8_order_;
+  struct Constant16 {
+    uint64_t low, high;
+    Label label;
+  };
+  std::vector<Constant16> constants16_;  // a handful of masks
+  uint64_t steps_ = 0;
+};
+
+}  // namespace hindsight::jit::baseline

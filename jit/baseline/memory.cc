@@ -1,0 +1,175 @@
+// Linear memory.
+//
+// Under guard pages an access is base + index + offset with no check: index and offset are both less than
+// 2^32, so the address lies within the reservation of 8 GiB and more, and faults if it is not accessible. I1
+// makes the index safe: its register is zero-extended.
+#include "jit/baseline/function_compiler.h"
+
+namespace hindsight::jit::baseline {
+
+namespace Inst = x86::Inst;
+
+// The operand of an access of `size` bytes. May use r11, which then belongs to the operand.
+x86::Mem FunctionCompiler::address(const Entry& index, const Instr& instr, uint32_t size) {
+  const uint64_t offset = instr.bits;
+  if (options_.bounds == BoundsChecks::kExplicit) {
+    const uint64_t end = offset + size;
+    // r11 = index + offset + size: at most 2^33 + 8, never wraps.
+    if (index.is_const()) {
+      a_.mov(x86::r11, asmjit::imm((index.bits & UINT32_MAX) + end));
+    } else {
+      const x86::Gp reg = gp(use(index), true);
+      if (end <= INT32_MAX) {
+        a_.lea(x86::r11, x86::ptr(reg, static_cast<int32_t>(end)));
+      } else {
+        a_.mov(x86::r11, asmjit::imm(end));
+        a_.add(x86::r11, reg);
+      }
+    }
+    const RegId record = alloc(false);
+    a_.mov(gp(record, true), x86::qword_ptr(x86::rbx, kVmMemory));
+    a_.cmp(x86::r11, x86::qword_ptr(gp(record, true), offsetof(MemoryRecord, byte_length)));
+    release(record);
+    trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
+    return x86::ptr(x86::r15, x86::r11, 0, -static_cast<int32_t>(size), size);
+  }
+  if (index.is_const()) {
+    const uint64_t address = (index.bits & UINT32_MAX) + offset;
+    if (address <= INT32_MAX) return x86::ptr(x86::r15, static_cast<int32_t>(address), size);
+    a_.mov(x86::r11, asmjit::imm(address));
+    return x86::ptr(x86::r15, x86::r11, 0, 0, size);
+  }
+  const x86::Gp reg = gp(use(index), true);
+  if (offset <= INT32_MAX) return x86::ptr(x86::r15, reg, 0, static_cast<int32_t>(offset), size);
+  a_.mov(x86::r11, asmjit::imm(offset));
+  a_.add(x86::r11, reg);
+  return x86::ptr(x86::r15, x86::r11, 0, 0, size);
+}
+
+void FunctionCompiler::memory(const Instr& instr) {
+  const auto load = [&](asmjit::InstId inst, ValType type, uint32_t size, bool wide_register) {
+    const Entry index = pop();
+    const x86::Mem from = address(index, instr, size);
+    const bool floating = wasm::is_float(type);
+    const RegId result = result_like(index, floating);
+    if (floating)
+      a_.emit(inst, xmm(result), from);
+    else
+      a_.emit(inst, gp(result, wide_register), from);
+    push_reg(type, result);
+  };
+  const auto store = [&](uint32_t size) {
+    const Entry value = pop();
+    const Entry index = pop();
+    if (wasm::is_float(value.type)) {
+      const RegId reg = use(value);
+      const x86::Mem to = address(index, instr, size);
+      a_.emit(size == 8 ? Inst::kIdMovsd : Inst::kIdMovss, to, xmm(reg));
+      return;
+    }
+    if (value.is_const() &&
+        (size < 8 || static_cast<int64_t>(value.bits) == static_cast<int32_t>(value.bits))) {
+      const x86::Mem to = address(index, instr, size);
+      const auto bits = static_cast<int32_t>(value.bits);
+      a_.emit(Inst::kIdMov, to,
+              size == 1   ? asmjit::imm(static_cast<int8_t>(bits))
+              : size == 2 ? asmjit::imm(static_cast<int16_t>(bits))
+                          : asmjit::imm(bits));
+      return;
+    }
+    const RegId reg = use(value);
+    const x86::Mem to = address(index, instr, size);
+    switch (size) {
+      case 1:
+        return (void)a_.mov(to, x86::gpb(reg));
+      case 2:
+        return (void)a_.mov(to, x86::gpw(reg));
+      case 4:
+        return (void)a_.mov(to, x86::gpd(reg));
+      default:
+        return (void)a_.mov(to, x86::gpq(reg));
+    }
+  };
+
+  switch (instr.opcode) {
+    case Opcode::kI32Load:
+      return load(Inst::kIdMov, ValType::kI32, 4, false);
+    case Opcode::kI64Load:
+      return load(Inst::kIdMov, ValType::kI64, 8, true);
+    case Opcode::kF32Load:
+      return load(Inst::kIdMovss, ValType::kF32, 4, false);
+    case Opcode::kF64Load:
+      return load(Inst::kIdMovsd, ValType::kF64, 8, false);
+    case Opcode::kI32Load8S:
+      return load(Inst::kIdMovsx, ValType::kI32, 1, false);
+    case Opcode::kI32Load8U:
+      return load(Inst::kIdMovzx, ValType::kI32, 1, false);
+    case Opcode::kI32Load16S:
+      return load(Inst::kIdMovsx, ValType::kI32, 2, false);
+    case Opcode::kI32Load16U:
+      return load(Inst::kIdMovzx, ValType::kI32, 2, false);
+    case Opcode::kI64Load8S:
+      return load(Inst::kIdMovsx, ValType::kI64, 1, true);
+    case Opcode::kI64Load8U:
+      return load(Inst::kIdMovzx, ValType::kI64, 1, false);
+    case Opcode::kI64Load16S:
+      return load(Inst::kIdMovsx, ValType::kI64, 2, true);
+    case Opcode::kI64Load16U:
+      return load(Inst::kIdMovzx, ValType::kI64, 2, false);
+    case Opcode::kI64Load32S:
+      return load(Inst::kIdMovsxd, ValType::kI64, 4, true);
+    case Opcode::kI64Load32U:
+      return load(Inst::kIdMov, ValType::kI64, 4, false);
+    case Opcode::kI32Store8:
+    case Opcode::kI64Store8:
+      return store(1);
+    case Opcode::kI32Store16:
+    case Opcode::kI64Store16:
+      return store(2);
+    case Opcode::kI32Store:
+    case Opcode::kF32Store:
+    case Opcode::kI64Store32:
+      return store(4);
+    case Opcode::kI64Store:
+    case Opcode::kF64Store:
+      return store(8);
+    case Opcode::kMemorySize: {
+      const RegId result = alloc(false);
+      a_.mov(gp(result, true), x86::qword_ptr(x86::rbx, kVmMemory));
+      a_.mov(gp(result, true), x86::qword_ptr(gp(result, true), offsetof(MemoryRecord, byte_length)));
+      a_.shr(gp(result, true), 16);  // pages of 64 KiB, at most 65536: I1 holds
+      return push_reg(ValType::kI32, result);
+    }
+    case Opcode::kMemoryGrow: {
+      const Entry delta = pop();
+      const Argument arguments[] = {immediate_argument(instr.index), entry_argument(delta)};
+      call_builtin(offsetof(Builtins, memory_grow), arguments);
+      a_.mov(x86::eax, x86::eax);
+      return push_reg(ValType::kI32, 0);
+    }
+    case Opcode::kMemoryInit: {
+      const Entry n = pop(), src = pop(), dst = pop();
+      const Argument arguments[] = {immediate_argument(instr.index), entry_argument(dst), entry_argument(src),
+                                    entry_argument(n)};
+      return call_builtin(offsetof(Builtins, memory_init), arguments);
+    }
+    case Opcode::kDataDrop: {
+      const Argument arguments[] = {immediate_argument(instr.index)};
+      return call_builtin(offsetof(Builtins, data_drop), arguments);
+    }
+    case Opcode::kMemoryCopy: {
+      const Entry n = pop(), src = pop(), dst = pop();
+      const Argument arguments[] = {entry_argument(dst), entry_argument(src), entry_argument(n)};
+      return call_builtin(offsetof(Builtins, memory_copy), arguments);
+    }
+    case Opcode::kMemoryFill: {
+      const Entry n = pop(), value = pop(), dst = pop();
+      const Argument arguments[] = {entry_argument(dst), entry_argument(value), entry_argument(n)};
+      return call_builtin(offsetof(Builtins, memory_fill), arguments);
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace hindsight::jit::baseline

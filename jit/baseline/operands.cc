@@ -1,0 +1,379 @@
+// Operands and registers: the virtual operand stack, the allocation of registers within a block, and the
+// caches of locals. See the invariants in function_compiler.h.
+#include <bit>
+
+#include "jit/baseline/function_compiler.h"
+
+namespace hindsight::jit::baseline {
+
+using Kind = Entry::Kind;
+
+namespace {
+bool is_float_reg(RegId r) {
+  return r >= 16;
+}
+bool fits32(uint64_t bits) {
+  return static_cast<int64_t>(bits) == static_cast<int32_t>(bits);
+}
+}  // namespace
+
+Entry FunctionCompiler::pop() {
+  Entry entry = stack_.back();
+  stack_.pop_back();
+  if (flushed_ > stack_.size()) flushed_ = stack_.size();
+  if (entry.kind == Kind::kReg) {
+    stack_owner_[entry.reg] = kNoIndex;
+    temp_ |= bit(entry.reg);
+  } else if (entry.kind == Kind::kLocal) {
+    last_ref_[entry.local] = entry.below;
+  }
+  return entry;
+}
+
+void FunctionCompiler::push_reg(ValType type, RegId reg) {
+  Entry entry;
+  entry.kind = Kind::kReg;
+  entry.type = type;
+  entry.reg = reg;
+  entry.index = static_cast<uint32_t>(stack_.size());
+  temp_ &= ~bit(reg);
+  free_ &= ~bit(reg);
+  stack_owner_[reg] = entry.index;
+  stack_.push_back(entry);
+}
+
+void FunctionCompiler::push_const(ValType type, uint64_t bits) {
+  Entry entry;
+  entry.kind = Kind::kConst;
+  entry.type = type;
+  entry.bits = bits;
+  entry.index = static_cast<uint32_t>(stack_.size());
+  stack_.push_back(entry);
+}
+
+void FunctionCompiler::push_local(uint32_t local) {
+  Entry entry;
+  entry.kind = Kind::kLocal;
+  entry.type = body_.locals[local];
+  entry.local = local;
+  entry.index = static_cast<uint32_t>(stack_.size());
+  entry.below = last_ref_[local];
+  last_ref_[local] = entry.index;
+  stack_.push_back(entry);
+}
+
+void FunctionCompiler::push_slot(ValType type) {
+  Entry entry;
+  entry.type = type;
+  entry.index = static_cast<uint32_t>(stack_.size());
+  if (flushed_ == stack_.size()) ++flushed_;
+  stack_.push_back(entry);
+}
+
+void FunctionCompiler::pop_to(size_t height) {
+  while (stack_.size() > height) {
+    ++steps_;
+    pop();
+  }
+}
+
+RegId FunctionCompiler::alloc(bool floating) {
+  ++steps_;
+  const uint32_t regs = floating ? kFloatRegs : kGpRegs;
+  uint32_t candidates = free_ & regs;
+  RegId reg = kNoReg;
+  if (candidates) {
+    const uint32_t preferred = candidates & (kPreferredGpRegs | kFloatRegs);
+    reg = static_cast<RegId>(std::countr_zero(preferred ? preferred : candidates));
+  } else {
+    // A cached local costs nothing to forget; an operand costs a store.
+    for (uint32_t i = 0; i < kRegs && reg == kNoReg; ++i) {
+      const auto r = static_cast<RegId>((next_victim_ + i) % kRegs);
+      if ((regs & ~locked_ & ~temp_ & bit(r)) && local_owner_[r] != kNoIndex) reg = r;
+    }
+    if (reg != kNoReg) {
+      next_victim_ = reg + 1u;
+      forget_local(local_owner_[reg]);
+    } else {
+      // The lowest operand is needed last.
+      uint32_t lowest = kNoIndex;
+      for (uint32_t r = 0; r < kRegs; ++r) {
+        if ((regs & (1u << r)) && stack_owner_[r] < lowest) {
+          lowest = stack_owner_[r];
+          reg = static_cast<RegId>(r);
+        }
+      }
+      // Invariant: no instruction holds more temporaries than there are registers.
+      spill(reg);
+    }
+  }
+  free_ &= ~bit(reg);
+  temp_ |= bit(reg);
+  return reg;
+}
+
+void FunctionCompiler::claim(RegId reg) {
+  if (stack_owner_[reg] != kNoIndex) {
+    Entry& entry = stack_[stack_owner_[reg]];
+    const uint32_t regs = is_float_reg(reg) ? kFloatRegs : kGpRegs;
+    if (free_ & regs) {
+      const RegId other = alloc(is_float_reg(reg));
+      temp_ &= ~bit(other);
+      move_reg(other, reg, entry.type);
+      stack_owner_[other] = entry.index;
+      stack_owner_[reg] = kNoIndex;
+      entry.reg = other;
+      free_ |= bit(reg);
+    } else {
+      spill(reg);
+    }
+  } else if (local_owner_[reg] != kNoIndex) {
+    forget_local(local_owner_[reg]);
+  }
+  free_ &= ~bit(reg);
+  temp_ |= bit(reg);
+}
+
+void FunctionCompiler::release(RegId reg) {
+  temp_ &= ~bit(reg);
+  free_ |= bit(reg);
+}
+
+void FunctionCompiler::spill(RegId reg) {
+  Entry& entry = stack_[stack_owner_[reg]];
+  store_reg(home(entry), reg, entry.type);
+  entry.kind = Kind::kSlot;
+  stack_owner_[reg] = kNoIndex;
+  free_ |= bit(reg);
+}
+
+void FunctionCompiler::spill_all() {
+  for (uint32_t r = 0; r < kRegs; ++r)
+    if (stack_owner_[r] != kNoIndex) spill(static_cast<RegId>(r));
+}
+
+void FunctionCompiler::flush_all() {
+  for (size_t i = flushed_; i < stack_.size(); ++i) {
+    ++steps_;
+    Entry& entry = stack_[i];
+    switch (entry.kind) {
+      case Kind::kSlot:
+        continue;
+      case Kind::kReg:
+        spill(entry.reg);
+        continue;
+      case Kind::kLocal:
+        store_entry(home(entry), entry);
+        // Invariant: everything below is flushed and everything above will be, so no entry names the local.
+        last_ref_[entry.local] = kNoIndex;
+        break;
+      case Kind::kConst:
+        store_entry(home(entry), entry);
+        break;
+    }
+    entry.kind = Kind::kSlot;
+  }
+  flushed_ = stack_.size();
+}
+
+// The local is about to change: entries that name it take its old value.
+void FunctionCompiler::materialize_local(uint32_t local) {
+  uint32_t i = last_ref_[local];
+  last_ref_[local] = kNoIndex;
+  while (i != kNoIndex) {
+    ++steps_;
+    Entry& entry = stack_[i];
+    i = entry.below;
+    const bool floating = wasm::is_float(entry.type);
+    const RegId cached = local_reg_[local];
+    if (cached != kNoReg && !(locked_ & bit(cached))) {
+      // The cache is about to be stale: the entry takes the register over.
+      local_reg_[local] = kNoReg;
+      local_owner_[cached] = kNoIndex;
+      stack_owner_[cached] = entry.index;
+      entry.kind = Kind::kReg;
+      entry.reg = cached;
+    } else if (free_ & (floating ? kFloatRegs : kGpRegs)) {
+      const RegId reg = alloc(floating);
+      load_into(reg, entry);
+      temp_ &= ~bit(reg);
+      stack_owner_[reg] = entry.index;
+      entry.kind = Kind::kReg;
+      entry.reg = reg;
+    } else {
+      store_entry(home(entry), entry);
+      entry.kind = Kind::kSlot;
+    }
+  }
+}
+
+void FunctionCompiler::forget_local(uint32_t local) {
+  const RegId reg = local_reg_[local];
+  if (reg == kNoReg) return;
+  local_reg_[local] = kNoReg;
+  local_owner_[reg] = kNoIndex;
+  if (locked_ & bit(reg)) {
+    // Still read by this instruction; freed at its end.
+    locked_ &= ~bit(reg);
+    temp_ |= bit(reg);
+  } else {
+    free_ |= bit(reg);
+  }
+}
+
+void FunctionCompiler::forget_locals() {
+  for (uint32_t r = 0; r < kRegs; ++r)
+    if (local_owner_[r] != kNoIndex) forget_local(local_owner_[r]);
+}
+
+void FunctionCompiler::cache_local(uint32_t local, RegId reg) {
+  temp_ &= ~bit(reg);
+  free_ &= ~bit(reg);
+  local_reg_[local] = reg;
+  local_owner_[reg] = local;
+}
+
+RegId FunctionCompiler::use(const Entry& entry) {
+  if (entry.kind == Kind::kReg) return entry.reg;
+  if (entry.kind == Kind::kLocal) {
+    RegId reg = local_reg_[entry.local];
+    if (reg == kNoReg) {
+      reg = alloc(wasm::is_float(entry.type));
+      load_into(reg, entry);
+      cache_local(entry.local, reg);
+    }
+    locked_ |= bit(reg);
+    return reg;
+  }
+  return own(entry);
+}
+
+RegId FunctionCompiler::own(const Entry& entry) {
+  if (entry.kind == Kind::kReg) return entry.reg;
+  const RegId reg = alloc(wasm::is_float(entry.type));
+  load_into(reg, entry);
+  return reg;
+}
+
+RegId FunctionCompiler::result_like(const Entry& entry, bool floating) {
+  if (entry.kind == Kind::kReg && is_float_reg(entry.reg) == floating) return entry.reg;
+  return alloc(floating);
+}
+
+void FunctionCompiler::move_reg(RegId to, RegId from, ValType type) {
+  if (to == from) return;
+  if (is_float_reg(to))
+    a_.movaps(xmm(to), xmm(from));
+  else
+    a_.mov(gp(to, is_wide(type)), gp(from, is_wide(type)));
+}
+
+void FunctionCompiler::store_reg(const x86::Mem& to, RegId from, ValType type) {
+  x86::Mem m = to;
+  m.setSize(is_wide(type) ? 8 : 4);
+  if (!is_float_reg(from))
+    a_.mov(m, gp(from, is_wide(type)));
+  else if (is_wide(type))
+    a_.movsd(m, xmm(from));
+  else
+    a_.movss(m, xmm(from));
+}
+
+void FunctionCompiler::load_const(RegId reg, ValType type, uint64_t bits) {
+  if (is_float_reg(reg)) {
+    if (bits == 0)
+      a_.xorps(xmm(reg), xmm(reg));
+    else if (is_wide(type))
+      a_.movsd(xmm(reg), constant8(bits));
+    else
+      a_.movss(xmm(reg), constant8(bits));
+    return;
+  }
+  // mov, never xor: flags may be live.
+  if (bits <= UINT32_MAX)
+    a_.mov(gp(reg, false), asmjit::imm(static_cast<uint32_t>(bits)));
+  else
+    a_.mov(gp(reg, true), asmjit::imm(bits));
+}
+
+void FunctionCompiler::load_into(RegId reg, const Entry& entry) {
+  const bool wide = is_wide(entry.type);
+  switch (entry.kind) {
+    case Kind::kReg:
+      return move_reg(reg, entry.reg, entry.type);
+    case Kind::kConst:
+      return load_const(reg, entry.type, entry.bits);
+    case Kind::kLocal:
+      if (local_reg_[entry.local] != kNoReg) return move_reg(reg, local_reg_[entry.local], entry.type);
+      break;
+    case Kind::kSlot:
+      break;
+  }
+  if (!is_float_reg(reg))
+    a_.mov(gp(reg, wide), place(entry, wide ? 8 : 4));
+  else if (wide)
+    a_.movsd(xmm(reg), place(entry, 8));
+  else
+    a_.movss(xmm(reg), place(entry, 4));
+}
+
+void FunctionCompiler::store_entry(const x86::Mem& to, const Entry& entry) {
+  const bool wide = is_wide(entry.type);
+  x86::Mem m = to;
+  m.setSize(wide ? 8 : 4);
+  switch (entry.kind) {
+    case Kind::kReg:
+      return store_reg(to, entry.reg, entry.type);
+    case Kind::kConst:
+      if (!wide || fits32(entry.bits)) {
+        a_.mov(m, asmjit::imm(static_cast<int32_t>(entry.bits)));
+        return;
+      }
+      a_.mov(x86::r11, asmjit::imm(entry.bits));
+      a_.mov(m, x86::r11);
+      return;
+    case Kind::kLocal:
+      if (local_reg_[entry.local] != kNoReg) return store_reg(to, local_reg_[entry.local], entry.type);
+      break;
+    case Kind::kSlot:
+      break;
+  }
+  const x86::Gp scratch = wide ? x86::Gp(x86::r11) : x86::Gp(x86::r11d);
+  a_.mov(scratch, place(entry, wide ? 8 : 4));
+  a_.mov(m, scratch);
+}
+
+asmjit::Operand FunctionCompiler::int_operand(const Entry& entry, bool wide) {
+  if (entry.is_const() && (!wide || fits32(entry.bits))) return asmjit::imm(static_cast<int32_t>(entry.bits));
+  if (entry.kind == Kind::kSlot) return place(entry, wide ? 8 : 4);
+  return gp(use(entry), wide);
+}
+
+asmjit::Operand FunctionCompiler::float_operand(const Entry& entry) {
+  const uint32_t size = is_wide(entry.type) ? 8 : 4;
+  if (entry.is_const()) {
+    x86::Mem m = constant8(entry.bits);
+    m.setSize(size);
+    return m;
+  }
+  if (entry.kind == Kind::kSlot) return place(entry, size);
+  return xmm(use(entry));
+}
+
+x86::Mem FunctionCompiler::constant8(uint64_t bits) {
+  auto [it, inserted] = constants8_.try_emplace(bits);
+  if (inserted) {
+    it->second = a_.newLabel();
+    constants8_order_.emplace_back(bits, it->second);
+  }
+  return x86::ptr(it->second);
+}
+
+x86::Mem FunctionCompiler::constant16(uint64_t low, uint64_t high) {
+  for (const Constant16& c : constants16_)
+    if (c.low == low && c.high == high) return x86::ptr(c.label);
+  constants16_.push_back({low, high, a_.newLabel()});
+  return x86::ptr(constants16_.back().label);
+}
+
+}  // namespace hindsight::jit::baseline
