@@ -85,6 +85,19 @@ std::string problem_of(const Result<ChildResult>& run, const std::optional<std::
   return {};
 }
 
+// With short inputs the baseline is context, not the comparison people wait for: the first round is enough.
+bool runs_in(const BenchOptions& options, const std::string& mode, uint32_t round) {
+  return round == 0 || !options.quick || mode != "baseline" || options.modes.size() < 3;
+}
+
+uint64_t runs_of_workload(const BenchOptions& options, uint32_t rounds) {
+  uint64_t runs = 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    for (const auto& mode : options.modes) runs += runs_in(options, mode, round) ? 1 : 0;
+  }
+  return runs;
+}
+
 WorkloadResult measure(const Workload& workload, const BenchOptions& options, uint32_t rounds,
                        Progress& progress) {
   WorkloadResult result;
@@ -98,6 +111,7 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
   for (uint32_t round = 0; round < rounds; ++round) {
     for (size_t k = 0; k < options.modes.size(); ++k) {
       ModeRuns& runs = result.modes[(k + round) % options.modes.size()];
+      if (!runs_in(options, runs.mode, round)) continue;
       ChildRun child;
       child.mode = runs.mode;
       child.unit = options.unit;
@@ -216,7 +230,7 @@ int bench_command(const BenchOptions& options) {
   fmt::print(stderr, "hindsight bench: {} workload{}, modes {}, {} round{}; a dot is a run\n",
              workloads->size(), workloads->size() == 1 ? "" : "s", fmt::join(options.modes, ", "),
              results.rounds, results.rounds == 1 ? "" : "s");
-  Progress progress(workloads->size(), uint64_t{results.rounds} * options.modes.size());
+  Progress progress(workloads->size(), runs_of_workload(options, results.rounds));
   for (const auto& workload : *workloads) {
     results.workloads.push_back(measure(workload, options, results.rounds, progress));
     for (const auto& runs : results.workloads.back().modes) {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-#include "runtime/engine/hindsight.h"
+#include "hindsight/hindsight.h"
 
 namespace {
 
