@@ -148,9 +148,9 @@ Result<std::shared_ptr<const Module>> decode_module(std::span<const uint8_t> byt
 
 // Text format -> binary, through wabt in a child process, so that an abort of its parser is an error here.
 // The child is the program `hindsight-wat`, looked for beside the library, then in ../bin, ../../bin and
-// ../libexec/hindsight from there, then beside the running program. Blocks until it ended (thirty seconds of CPU
-// time at most). Any thread may call it.
-// Errors: kBadModule (the message carries line:column), kResource (helper not found, not started).
+// ../libexec/hindsight from there, then beside the running program. Blocks until it ended (thirty seconds of
+// CPU time at most). Any thread may call it. Errors: kBadModule (the message carries line:column), kResource
+// (helper not found, not started).
 Result<std::vector<uint8_t>> assemble_text(std::string_view text, std::string_view name);
 
 // True if `bytes` start with the binary magic number.

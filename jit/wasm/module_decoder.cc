@@ -91,6 +91,7 @@ class ModuleDecoder {
   bool memory_type(MemoryType& out);
   bool global_type(GlobalType& out);
   bool const_expr(ValType expected, ConstExpr& out);
+  bool const_expr_end();
   bool function_index(uint32_t& out);
   bool add_memory(uint32_t at, const MemoryType& type);
   void declare_ref(const ConstExpr& init);
@@ -460,29 +461,58 @@ bool ModuleDecoder::const_expr(ValType expected, ConstExpr& out) {
   if (found != expected)
     return reader_.fail(at, fmt::format("type mismatch: the constant expression has type {}, expected {}",
                                         to_string(found), to_string(expected)));
-  const uint32_t end_at = reader_.offset();
-  if (!reader_.u8(code)) return false;
-  switch (static_cast<Opcode>(code)) {
-    case Opcode::kEnd:
-      return true;
-    case Opcode::kI32Const:
-    case Opcode::kI64Const:
-    case Opcode::kGlobalGet:
-    case Opcode::kI32Add:
-    case Opcode::kI32Sub:
-    case Opcode::kI32Mul:
-    case Opcode::kI64Add:
-    case Opcode::kI64Sub:
-    case Opcode::kI64Mul:
-      // Either a second value, which is a type error in every version, or the start of a longer expression.
-      return reader_.unsupported(end_at, "extended constant expressions");
-    case Opcode::kF32Const:
-    case Opcode::kF64Const:
-    case Opcode::kRefNull:
-    case Opcode::kRefFunc:
-      return reader_.fail(end_at, "type mismatch: the constant expression has more than one value");
-    default:
-      return reader_.fail(end_at, fmt::format("constant expression required, found opcode 0x{:02x}", code));
+  return const_expr_end();
+}
+
+// What follows the one instruction must be `end`. Otherwise the rest is looked through for the name of what
+// is wrong: arithmetic belongs to a later version, a second value is a type error in every version.
+bool ModuleDecoder::const_expr_end() {
+  bool more_values = false;
+  while (true) {
+    const uint32_t at = reader_.offset();
+    uint8_t code = 0;
+    step();
+    if (!reader_.u8(code)) return false;
+    uint32_t index = 0;
+    int32_t i32 = 0;
+    int64_t i64 = 0;
+    uint32_t f32 = 0;
+    uint64_t f64 = 0;
+    bool ok = true;
+    switch (static_cast<Opcode>(code)) {
+      case Opcode::kEnd:
+        if (!more_values) return true;
+        return reader_.fail(at, "type mismatch: the constant expression has more than one value");
+      case Opcode::kI32Const:
+        ok = reader_.s32(i32);
+        break;
+      case Opcode::kI64Const:
+        ok = reader_.s64(i64);
+        break;
+      case Opcode::kF32Const:
+        ok = reader_.f32(f32);
+        break;
+      case Opcode::kF64Const:
+        ok = reader_.f64(f64);
+        break;
+      case Opcode::kGlobalGet:
+      case Opcode::kRefFunc:
+        ok = reader_.u32(index);
+        break;
+      case Opcode::kI32Add:
+      case Opcode::kI32Sub:
+      case Opcode::kI32Mul:
+      case Opcode::kI64Add:
+      case Opcode::kI64Sub:
+      case Opcode::kI64Mul:
+        if (more_values) return reader_.unsupported(at, "extended constant expressions");
+        return reader_.fail(at, "type mismatch: the constant expression lacks an operand");
+      default:
+        if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at, feature);
+        return reader_.fail(at, fmt::format("constant expression required, found opcode 0x{:02x}", code));
+    }
+    if (!ok) return false;
+    more_values = true;
   }
 }
 
