@@ -1,0 +1,125 @@
+// Calls: through entry slots, to itself, through tables, and in place.
+#include <algorithm>
+
+#include "jit/abi/builtins.h"
+#include "jit/optimizing/function_generator.h"
+#include "jit/optimizing/inline_cost.h"
+
+namespace hindsight::jit::optimizing {
+
+using llvm::Value;
+
+bool FunctionGenerator::should_inline(FuncIndex callee) const {
+  if (!ir_.request.tuning.inline_functions || ir_.wasm.is_imported(callee)) return false;
+  if (!ir_.room_for_inline_site()) return false;
+  InlineSituation situation{.depth = static_cast<uint32_t>(activations_.size() - 1),
+                            .inlined_bytes = inlined_bytes_};
+  situation.recursive = std::any_of(activations_.begin(), activations_.end(),
+                                    [callee](const Activation& a) { return a.function == callee; });
+  situation.in_loop = std::any_of(control_.begin(), control_.end(),
+                                  [](const ControlFrame& frame) { return frame.is_loop(); });
+  return worth_inlining(ir_.wasm.body(callee), ir_.wasm.body(index_), situation);
+}
+
+void FunctionGenerator::emit_call(const wasm::Instr& instr) {
+  const FuncIndex callee(instr.index);
+  if (should_inline(callee)) return enter_inlined(callee, instr.offset);
+  const wasm::FuncType& type = ir_.wasm.type_of(callee);
+  // Itself: no slot to read. A newer version takes over from outside, with the next call through the slot.
+  if (callee == index_) return call_native(type, whole_, vmctx());
+  Value* context = vmctx();
+  if (ir_.wasm.is_imported(callee)) {
+    // The slot of an import never changes its owner.
+    context = load_runtime(ir_.ptr, vmctx(), ir_.layout.func_context(callee.value), true);
+  }
+  // Invariant: the slot is read at every call, so that published code is entered at once. LLVM cannot keep
+  // the value across a call, which may write any memory.
+  Value* const code = load_runtime(ir_.ptr, vmctx(), ir_.layout.func_code(callee.value), false);
+  call_native(type, code, context);
+}
+
+void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
+  Value* const index = b_.CreateZExt(pop(), ir_.i64);
+  Value* const table = table_record(instr.index2);
+  Value* const size = load_runtime(ir_.i64, table, offsetof(TableRecord, size), false);
+  trap_if(b_.CreateICmpUGE(index, size), TrapCode::kUndefinedElement);
+  Value* const elements = load_runtime(ir_.ptr, table, offsetof(TableRecord, elements), false);
+  Value* const element = b_.CreateGEP(ir_.ptr, elements, index);
+  Value* const reference = load_runtime(ir_.ptr, element, 0, false);
+  trap_if(b_.CreateIsNull(reference), TrapCode::kUninitializedElement);
+  Value* const actual = load_runtime(ir_.i32, reference, offsetof(FuncRef, type_id), false);
+  Value* const expected = load_runtime(ir_.i32, entry_field(kVmTypeIds), int64_t{4} * instr.index, true);
+  trap_if(b_.CreateICmpNE(actual, expected), TrapCode::kIndirectCallTypeMismatch);
+  Value* const context = load_runtime(ir_.ptr, reference, offsetof(FuncRef, callee_context), false);
+  Value* const code = load_runtime(ir_.ptr, reference, offsetof(FuncRef, code), false);
+  call_native(ir_.wasm.types[instr.index], code, context);
+}
+
+void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Value* context) {
+  calls_ = true;
+  std::vector<Value*> args{context};
+  args.insert(args.end(), stack_.end() - static_cast<ptrdiff_t>(type.params.size()), stack_.end());
+  stack_.resize(stack_.size() - type.params.size());
+  llvm::CallInst* const call = b_.CreateCall(ir_.native_type(type), code, args);
+  call->setDoesNotThrow();
+  // The return address is a position of the backtrace: calls of two positions must not become one.
+  call->addFnAttr(llvm::Attribute::NoMerge);
+  if (type.results.size() == 1) {
+    push(call);
+    return;
+  }
+  for (size_t i = 0; i < type.results.size(); ++i)
+    push(load_runtime(ir_.type_of(type.results[i]), thread_, kThreadResults + static_cast<int64_t>(8 * i),
+                      false));
+}
+
+void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site) {
+  const wasm::FuncType& type = ir_.wasm.type_of(callee);
+  llvm::DILocation* const at = b_.getCurrentDebugLocation().get();
+  const uint32_t caller_site = top().site;
+  Activation& activation = activations_.emplace_back(ir_.wasm, callee);
+  activation.site =
+      ir_.add_inline_site({.callee = callee, .call_site = call_site, .caller_site = caller_site});
+  activation.scope = ir_.scope_of(callee);
+  // Distinct: two calls at one offset (of two copies of a loop) are two inlined bodies.
+  activation.inlined_at = llvm::DILocation::getDistinct(ir_.context, at->getLine(), at->getColumn(),
+                                                        at->getScope(), at->getInlinedAt());
+  activation.control_base = control_.size();
+  inlined_bytes_ += activation.body.end.value - activation.body.begin.value;
+
+  const size_t first = stack_.size() - type.params.size();
+  for (size_t i = 0; i < activation.body.locals.size(); ++i) {
+    llvm::Type* const local = ir_.type_of(activation.body.locals[i]);
+    llvm::AllocaInst* const slot = make_slot(local);
+    activation.locals.push_back(slot);
+    b_.CreateStore(i < type.params.size() ? stack_[first + i] : llvm::Constant::getNullValue(local), slot);
+  }
+  stack_.resize(first);
+  ControlFrame frame{.kind = ControlFrame::Kind::kFunction};
+  frame.type.func_type = &type;
+  frame.offset = activation.body.begin;
+  frame.height = static_cast<uint32_t>(first);
+  make_label(frame, "inlined.return");
+  control_.push_back(std::move(frame));
+}
+
+// Leaves with small frames live in the reserve that every caller's check leaves below the limit.
+void FunctionGenerator::emit_stack_check() {
+  constexpr uint32_t kUncheckedLeafBytes = 1024;
+  if (!calls_ && frame_estimate_ <= kUncheckedLeafBytes) return;
+  Value* const frame = b_.CreateIntrinsic(llvm::Intrinsic::frameaddress, {ir_.ptr}, {int32(0)});
+  Value* const lowest = b_.CreateSub(b_.CreatePtrToInt(frame, ir_.i64), int64(frame_estimate_));
+  llvm::LoadInst* const limit = load_runtime(ir_.i64, thread_, kThreadStackLimit, false);
+  // Another thread sets the limit to interrupt this one.
+  limit->setVolatile(true);
+  llvm::BasicBlock* const failed = make_block("stack.check.failed");
+  llvm::BasicBlock* const passed = make_block("stack.check.passed");
+  b_.CreateCondBr(b_.CreateICmpULT(lowest, limit), failed, passed, ir_.unlikely);
+  b_.SetInsertPoint(failed);
+  llvm::CallInst* const call = call_builtin(offsetof(Builtins, stack_check_failed), ir_.void_type, {});
+  call->addFnAttr(llvm::Attribute::Cold);
+  b_.CreateBr(passed);
+  b_.SetInsertPoint(passed);
+}
+
+}  // namespace hindsight::jit::optimizing

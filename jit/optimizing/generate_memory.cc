@@ -1,0 +1,165 @@
+// Linear memory: loads, stores, size, grow and the bulk operators.
+#include "jit/abi/builtins.h"
+#include "jit/optimizing/function_generator.h"
+
+namespace hindsight::jit::optimizing {
+
+using llvm::Value;
+using wasm::Opcode;
+
+namespace {
+
+struct Access {
+  uint32_t bytes;
+  bool is_signed = false;
+};
+
+Access access_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kI32Load8S:
+    case Opcode::kI64Load8S:
+      return {1, true};
+    case Opcode::kI32Load8U:
+    case Opcode::kI64Load8U:
+    case Opcode::kI32Store8:
+    case Opcode::kI64Store8:
+      return {1};
+    case Opcode::kI32Load16S:
+    case Opcode::kI64Load16S:
+      return {2, true};
+    case Opcode::kI32Load16U:
+    case Opcode::kI64Load16U:
+    case Opcode::kI32Store16:
+    case Opcode::kI64Store16:
+      return {2};
+    case Opcode::kI64Load32S:
+      return {4, true};
+    case Opcode::kI32Load:
+    case Opcode::kF32Load:
+    case Opcode::kI64Load32U:
+    case Opcode::kI32Store:
+    case Opcode::kF32Store:
+    case Opcode::kI64Store32:
+      return {4};
+    default:
+      return {8};
+  }
+}
+
+wasm::ValType loaded_type(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kF32Load:
+      return wasm::ValType::kF32;
+    case Opcode::kF64Load:
+      return wasm::ValType::kF64;
+    case Opcode::kI64Load:
+    case Opcode::kI64Load8S:
+    case Opcode::kI64Load8U:
+    case Opcode::kI64Load16S:
+    case Opcode::kI64Load16U:
+    case Opcode::kI64Load32S:
+    case Opcode::kI64Load32U:
+      return wasm::ValType::kI64;
+    default:
+      return wasm::ValType::kI32;
+  }
+}
+
+}  // namespace
+
+void FunctionGenerator::emit_memory(const wasm::Instr& instr) {
+  switch (instr.opcode) {
+    case Opcode::kMemorySize: {
+      Value* const bytes =
+          load_runtime(ir_.i64, entry_field(kVmMemory), offsetof(MemoryRecord, byte_length), false);
+      push(b_.CreateTrunc(b_.CreateLShr(bytes, 16), ir_.i32));
+      break;
+    }
+    case Opcode::kMemoryGrow: {
+      Value* const delta = pop();
+      calls_ = true;
+      push(call_builtin(offsetof(Builtins, memory_grow), ir_.i32, {int32(0), delta}));
+      break;
+    }
+    case Opcode::kI32Store:
+    case Opcode::kI64Store:
+    case Opcode::kF32Store:
+    case Opcode::kF64Store:
+    case Opcode::kI32Store8:
+    case Opcode::kI32Store16:
+    case Opcode::kI64Store8:
+    case Opcode::kI64Store16:
+    case Opcode::kI64Store32:
+      emit_store(instr);
+      break;
+    default:
+      emit_load(instr);
+      break;
+  }
+}
+
+// Invariant (the sandbox): the index is zero-extended from 32 bits here and nowhere else. Index, offset and
+// size together stay below 2^33 + 8, which the guard region covers.
+Value* FunctionGenerator::address(const wasm::Instr& instr, uint32_t bytes) {
+  Value* const index = b_.CreateZExt(pop(), ir_.i64);
+  const bool guarded = ir_.request.options.bounds == BoundsChecks::kGuardPages;
+  if (!guarded) {
+    Value* const length =
+        load_runtime(ir_.i64, entry_field(kVmMemory), offsetof(MemoryRecord, byte_length), false);
+    Value* const end = b_.CreateAdd(index, int64(instr.bits + bytes), "", /*NUW=*/true, /*NSW=*/true);
+    trap_if(b_.CreateICmpUGT(end, length), TrapCode::kMemoryOutOfBounds);
+  }
+  // In bounds as far as LLVM's objects go: base plus guard region is one reservation.
+  Value* const place = b_.CreateInBoundsGEP(ir_.i8, memory_base_, index);
+  return instr.bits == 0 ? place : b_.CreateInBoundsGEP(ir_.i8, place, int64(instr.bits));
+}
+
+void FunctionGenerator::emit_load(const wasm::Instr& instr) {
+  const Access access = access_of(instr.opcode);
+  llvm::Type* const result = ir_.type_of(loaded_type(instr.opcode));
+  llvm::Type* const stored =
+      result->isFloatingPointTy() ? result : llvm::IntegerType::get(ir_.context, 8 * access.bytes);
+  Value* const place = address(instr, access.bytes);
+  llvm::LoadInst* const load =
+      ir_.mark(b_.CreateAlignedLoad(stored, place, llvm::Align(1)), IrModule::World::kMemory);
+  wasm_loads_.push_back(load);
+  if (stored == result) {
+    push(load);
+  } else {
+    push(access.is_signed ? b_.CreateSExt(load, result) : b_.CreateZExt(load, result));
+  }
+}
+
+void FunctionGenerator::emit_store(const wasm::Instr& instr) {
+  const Access access = access_of(instr.opcode);
+  Value* value = pop();
+  if (!value->getType()->isFloatingPointTy())
+    value = b_.CreateTrunc(value, llvm::IntegerType::get(ir_.context, 8 * access.bytes));
+  Value* const place = address(instr, access.bytes);
+  ir_.mark(b_.CreateAlignedStore(value, place, llvm::Align(1)), IrModule::World::kMemory);
+}
+
+void FunctionGenerator::emit_bulk(const wasm::Instr& instr) {
+  calls_ = true;
+  if (instr.opcode == Opcode::kDataDrop) {
+    call_builtin(offsetof(Builtins, data_drop), ir_.void_type, {int32(instr.index)});
+    return;
+  }
+  Value* const count = pop();
+  Value* const second = pop();
+  Value* const first = pop();
+  switch (instr.opcode) {
+    case Opcode::kMemoryInit:
+      call_builtin(offsetof(Builtins, memory_init), ir_.void_type,
+                   {int32(instr.index), first, second, count});
+      break;
+    case Opcode::kMemoryCopy:
+      call_builtin(offsetof(Builtins, memory_copy), ir_.void_type, {first, second, count});
+      break;
+    default:
+      call_builtin(offsetof(Builtins, memory_fill), ir_.void_type, {first, second, count});
+      break;
+  }
+}
+
+}  // namespace hindsight::jit::optimizing

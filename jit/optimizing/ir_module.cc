@@ -1,0 +1,121 @@
+#include "jit/optimizing/ir_module.h"
+
+#include <llvm/BinaryFormat/Dwarf.h>
+#include <llvm/IR/MDBuilder.h>
+
+namespace hindsight::jit::optimizing {
+
+IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optimize_request,
+                   const HostTarget& host_machine)
+    : request(optimize_request),
+      wasm(*optimize_request.module),
+      layout(*optimize_request.module),
+      context(llvm_context),
+      module("hindsight", llvm_context),
+      host(host_machine),
+      void_type(llvm::Type::getVoidTy(context)),
+      i1(llvm::Type::getInt1Ty(context)),
+      i8(llvm::Type::getInt8Ty(context)),
+      i16(llvm::Type::getInt16Ty(context)),
+      i32(llvm::Type::getInt32Ty(context)),
+      i64(llvm::Type::getInt64Ty(context)),
+      f32(llvm::Type::getFloatTy(context)),
+      f64(llvm::Type::getDoubleTy(context)),
+      ptr(llvm::PointerType::getUnqual(context)),
+      debug_(module) {
+  module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+  module.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 4);
+  module.setPICLevel(llvm::PICLevel::BigPIC);
+  file_ = debug_.createFile(wasm.name.empty() ? "module.wasm" : wasm.name, "");
+  debug_.createCompileUnit(llvm::dwarf::DW_LANG_C, file_, "hindsight", true, "", 0, "",
+                           llvm::DICompileUnit::LineTablesOnly);
+  scope_type_ = debug_.createSubroutineType(debug_.getOrCreateTypeArray({}));
+
+  llvm::MDBuilder metadata(context);
+  unlikely = metadata.createBranchWeights(1, 1u << 20);
+  likely = metadata.createBranchWeights(1u << 20, 1);
+  llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("worlds");
+  llvm::Metadata* scopes[3] = {metadata.createAnonymousAliasScope(domain, "memory"),
+                               metadata.createAnonymousAliasScope(domain, "runtime"),
+                               metadata.createAnonymousAliasScope(domain, "cells")};
+  for (size_t i = 0; i < 3; ++i) {
+    scope_[i] = llvm::MDNode::get(context, {scopes[i]});
+    others_[i] = llvm::MDNode::get(context, {scopes[(i + 1) % 3], scopes[(i + 2) % 3]});
+  }
+}
+
+llvm::Type* IrModule::type_of(wasm::ValType type) const {
+  switch (type) {
+    case wasm::ValType::kI32:
+      return i32;
+    case wasm::ValType::kI64:
+      return i64;
+    case wasm::ValType::kF32:
+      return f32;
+    case wasm::ValType::kF64:
+      return f64;
+    case wasm::ValType::kFuncRef:
+    case wasm::ValType::kExternRef:
+      return ptr;
+    case wasm::ValType::kV128:
+      break;  // the decoder refuses it
+  }
+  return i64;
+}
+
+llvm::Type* IrModule::native_result(const wasm::FuncType& type) const {
+  return type.results.size() == 1 ? type_of(type.results[0]) : void_type;
+}
+
+llvm::FunctionType* IrModule::native_type(const wasm::FuncType& type) const {
+  std::vector<llvm::Type*> params{ptr};
+  for (wasm::ValType param : type.params) params.push_back(type_of(param));
+  return llvm::FunctionType::get(native_result(type), params, false);
+}
+
+llvm::Function* IrModule::make_function(llvm::FunctionType* type, const std::string& name,
+                                        FuncIndex function) {
+  auto* made = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module);
+  made->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  made->setDSOLocal(true);
+  made->addFnAttr(llvm::Attribute::NoUnwind);
+  // LLVM's own inliner knows nothing of inline sites and entry slots.
+  made->addFnAttr(llvm::Attribute::NoInline);
+  made->addFnAttr("frame-pointer", "all");
+  // A tail call would hide its caller from backtraces and turn runaway recursion into an endless loop.
+  made->addFnAttr("disable-tail-calls", "true");
+  // Frames larger than a page touch each of their pages, so none steps over the stack's guard page.
+  made->addFnAttr("probe-stack", "inline-asm");
+  made->addFnAttr("target-cpu", host.cpu);
+  if (!host.features.empty()) made->addFnAttr("target-features", host.features);
+  if (host.vector_bits != 0) made->addFnAttr("prefer-vector-width", std::to_string(host.vector_bits));
+  made->addFnAttr("no-trapping-math", "true");
+  llvm::Argument* vmctx = made->getArg(0);
+  vmctx->setName("vmctx");
+  vmctx->addAttr(llvm::Attribute::NonNull);
+  vmctx->addAttr(llvm::Attribute::NoUndef);
+  vmctx->addAttr(llvm::Attribute::getWithDereferenceableBytes(context, layout.total_bytes()));
+  made->setSubprogram(make_scope(function));
+  return made;
+}
+
+llvm::DISubprogram* IrModule::make_scope(FuncIndex function) {
+  const uint32_t line = wasm.body(function).begin.value;
+  return debug_.createFunction(file_, wasm.function_name(function), "", file_, line, scope_type_, line,
+                               llvm::DINode::FlagZero,
+                               llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
+}
+
+llvm::DISubprogram* IrModule::scope_of(FuncIndex function) {
+  llvm::DISubprogram*& scope = scopes_[function.value];
+  if (!scope) scope = make_scope(function);
+  return scope;
+}
+
+uint32_t IrModule::add_inline_site(InlineSite site) {
+  inline_sites.push_back(site);
+  inlined.insert(site.callee.value);
+  return static_cast<uint32_t>(inline_sites.size() - 1);
+}
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,95 @@
+// IrModule: what all functions generated for one request share: the LLVM module, its types, the alias scopes,
+// the debug scopes (one a wasm function) and the list of inline sites.
+//
+// Alias scopes. Everything that generated code reads or writes belongs to one of three disjoint worlds: the
+// linear memory, the runtime's data (VmContext, globals, tables, ThreadState), and the loop cells. No access
+// to one can touch another; saying so to LLVM is what lets it keep globals in registers and vectorize loops.
+//
+// Debug locations. line = module-absolute wasm offset; column = inline site + 1, 0 for the compiled function
+// itself. The line table of the object alone therefore gives the complete pc map; scope and inlinedAt say the
+// same in DWARF's words, for debuggers.
+#pragma once
+
+#include <llvm/IR/DIBuilder.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "jit/abi/vm_context.h"
+#include "jit/code/pc_map.h"
+#include "jit/optimizing/host_target.h"
+#include "jit/optimizing/optimizer.h"
+#include "jit/wasm/module.h"
+
+namespace hindsight::jit::optimizing {
+
+class IrModule {
+ public:
+  IrModule(llvm::LLVMContext& context, const OptimizeRequest& request, const HostTarget& host);
+
+  llvm::Type* type_of(wasm::ValType type) const;
+  // The native type of a wasm function (vmctx first).
+  llvm::FunctionType* native_type(const wasm::FuncType& type) const;
+  llvm::Type* native_result(const wasm::FuncType& type) const;
+
+  // A definition with all attributes of generated code, and its own debug scope for wasm function `function`.
+  llvm::Function* make_function(llvm::FunctionType* type, const std::string& name, FuncIndex function);
+  // The debug scope of an inlined wasm function.
+  llvm::DISubprogram* scope_of(FuncIndex function);
+  // Registers one more inlined body. Precondition: room_for_inline_site().
+  uint32_t add_inline_site(InlineSite site);
+  bool room_for_inline_site() const { return inline_sites.size() < kMaxInlineSites; }
+  void finish_debug_info() { debug_.finalize(); }
+
+  const OptimizeRequest& request;
+  const wasm::Module& wasm;
+  const VmLayout layout;
+  llvm::LLVMContext& context;
+  llvm::Module module;
+  const HostTarget& host;
+
+  llvm::Type* const void_type;
+  llvm::IntegerType* const i1;
+  llvm::IntegerType* const i8;
+  llvm::IntegerType* const i16;
+  llvm::IntegerType* const i32;
+  llvm::IntegerType* const i64;
+  llvm::Type* const f32;
+  llvm::Type* const f64;
+  llvm::PointerType* const ptr;
+
+  // Marks an access as one of a world (see above).
+  enum class World { kMemory, kRuntime, kCells };
+  template <typename Access>
+  Access* mark(Access* access, World world) const {
+    access->setMetadata(llvm::LLVMContext::MD_alias_scope, scope_[static_cast<size_t>(world)]);
+    access->setMetadata(llvm::LLVMContext::MD_noalias, others_[static_cast<size_t>(world)]);
+    return access;
+  }
+  bool is_of(const llvm::Instruction& access, World world) const {
+    return access.getMetadata(llvm::LLVMContext::MD_alias_scope) == scope_[static_cast<size_t>(world)];
+  }
+
+  llvm::MDNode* unlikely = nullptr;  // branch weights: the first successor hardly ever
+  llvm::MDNode* likely = nullptr;
+  std::vector<InlineSite> inline_sites;
+  std::set<uint32_t> inlined;
+
+ private:
+  // Columns of debug locations have 16 bits.
+  static constexpr size_t kMaxInlineSites = 60000;
+  llvm::DISubprogram* make_scope(FuncIndex function);
+
+  llvm::DIBuilder debug_;
+  llvm::DIFile* file_ = nullptr;
+  llvm::DISubroutineType* scope_type_ = nullptr;
+  std::unordered_map<uint32_t, llvm::DISubprogram*> scopes_;
+  llvm::MDNode* scope_[3] = {};
+  llvm::MDNode* others_[3] = {};
+};
+
+}  // namespace hindsight::jit::optimizing

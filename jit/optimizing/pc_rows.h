@@ -1,0 +1,17 @@
+// The object's DWARF line table as a PcMap.
+#pragma once
+
+#include <span>
+
+#include "base/result.h"
+#include "jit/code/pc_map.h"
+#include "jit/optimizing/link_code.h"
+
+namespace hindsight::jit::optimizing {
+
+// Rows for all of `code`: see ir_module.h for what line and column mean. Instructions to which LLVM gives no
+// line (merged or moved ones) are counted to the instruction before them in code order: a stalled or
+// faulting one is then off by little, rather than lost. Stubs behind the text have no wasm offset.
+Status add_pc_rows(std::span<const char> object, const LinkedCode& code, PcMap& map);
+
+}  // namespace hindsight::jit::optimizing

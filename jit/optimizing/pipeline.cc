@@ -1,0 +1,104 @@
+#include "jit/optimizing/pipeline.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <time.h>
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+llvm::OptimizationLevel level_of(const Tuning& tuning) {
+  switch (tuning.optimization_level) {
+    case 0:
+      return llvm::OptimizationLevel::O0;
+    case 1:
+      return llvm::OptimizationLevel::O1;
+    case 2:
+      return llvm::OptimizationLevel::O2;
+    default:
+      return llvm::OptimizationLevel::O3;
+  }
+}
+
+void run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches) {
+  const Tuning& tuning = ir.request.tuning;
+  llvm::PipelineTuningOptions options;
+  options.LoopVectorization = tuning.vectorize;
+  options.SLPVectorization = tuning.vectorize;
+  options.LoopInterleaving = tuning.vectorize;
+  llvm::PassBuilder builder(&machine, options);
+  if (!prefetches.empty()) {
+    // Just before the vectorizers: loops are simplified and rotated, and not yet unrolled or widened.
+    builder.registerVectorizerStartEPCallback(
+        [&prefetches](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
+          passes.addPass(PrefetchPass(prefetches));
+        });
+  }
+  // The managers refer to each other: declared in the order that lets them be destroyed.
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  const llvm::OptimizationLevel level = level_of(tuning);
+  llvm::ModulePassManager passes = level == llvm::OptimizationLevel::O0
+                                       ? builder.buildO0DefaultPipeline(level)
+                                       : builder.buildPerModuleDefaultPipeline(level);
+  passes.run(ir.module, modules);
+}
+
+Status emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
+            llvm::CodeGenFileType type) {
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
+    return make_error(ErrorKind::kInternal, "LLVM cannot emit code for this target");
+  passes.run(module);
+  return {};
+}
+
+}  // namespace
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Result<EmittedObject> optimize_and_emit(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
+                                        std::vector<PassTime>& times) {
+  const double begin = thread_seconds();
+  run_passes(ir, machine, prefetches);
+#ifndef NDEBUG
+  std::string broken;
+  llvm::raw_string_ostream broken_out(broken);
+  if (llvm::verifyModule(ir.module, &broken_out))
+    return make_error(ErrorKind::kInternal, "optimized IR is broken: " + broken);
+#endif
+  const double optimized = thread_seconds();
+  times.push_back({"optimize", optimized - begin});
+
+  EmittedObject object;
+  if (ir.request.dump_ir) {
+    llvm::raw_string_ostream text(object.dump);
+    ir.module.print(text, nullptr);
+    const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(ir.module);
+    llvm::SmallVector<char, 0> assembly;
+    llvm::raw_svector_ostream assembly_out(assembly);
+    HINDSIGHT_TRY(emit(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile));
+    object.dump.append(assembly.begin(), assembly.end());
+  }
+  llvm::raw_svector_ostream out(object.bytes);
+  HINDSIGHT_TRY(emit(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile));
+  times.push_back({"codegen", thread_seconds() - optimized});
+  return object;
+}
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,28 @@
+// LLVM's passes and code generation: IrModule in, relocatable object out.
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "jit/code/code_version.h"
+#include "jit/optimizing/ir_module.h"
+#include "jit/optimizing/prefetch_pass.h"
+
+namespace hindsight::jit::optimizing {
+
+struct EmittedObject {
+  llvm::SmallVector<char, 0> bytes;  // ELF
+  std::string dump;                  // final IR and assembly, if the request asked for them
+};
+
+// Optimizes and emits `ir.module`. Appends "optimize" and "codegen" to `times`.
+Result<EmittedObject> optimize_and_emit(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
+                                        std::vector<PassTime>& times);
+
+// CPU seconds of the calling thread.
+double thread_seconds();
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,49 @@
+// The prefetch pass: for loads that a profile says stall, compute the address some iterations ahead and
+// prefetch it. After S. Ainsworth and T. Jones, "Software Prefetching for Indirect Memory Accesses", CGO
+// 2017, with hints in place of static guesses, run-time distances, and clamps in place of proofs.
+//
+// In every loop that got at least one slice:
+//
+//   loop:
+//     if (cell->enabled) {                       // one guard for all slices of the loop
+//       i' = i + step * cell->distance
+//       t  = load b[clamp(i')]                   // intermediate loads, clamped to the memory's length
+//       prefetch a[clamp(t)]
+//     }
+//     if (--cell->countdown < 0) strip_ended(vmctx, cell)
+//
+// See prefetch_slice.h for how the slice is found. Loops without slices are left as they were.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+#include <memory>
+#include <vector>
+
+#include "jit/code/code_version.h"
+#include "jit/optimizing/ir_module.h"
+
+namespace hindsight::jit::optimizing {
+
+// The hints of one request going in, sites and cells coming out.
+class PrefetchPlan {
+ public:
+  explicit PrefetchPlan(IrModule& ir);
+  bool empty() const { return sites.empty(); }
+
+  IrModule& ir;
+  std::vector<PrefetchHint> hints;               // by falling stall share; one a load
+  std::vector<PrefetchSite> sites;               // one a hint
+  std::vector<std::unique_ptr<LoopCell>> cells;  // their addresses are in the code
+};
+
+class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {
+ public:
+  explicit PrefetchPass(PrefetchPlan& plan) : plan_(&plan) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  PrefetchPlan* plan_;
+};
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,123 @@
+#include "jit/optimizing/protect.h"
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/Transforms/Utils/Local.h>
+#include <llvm/Transforms/Utils/PromoteMemToReg.h>
+
+#include <map>
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+class Opaque {
+ public:
+  Opaque(IrModule& ir, llvm::Function& function) : ir_(ir), function_(function) {}
+
+  Value* constant(llvm::ConstantFP* number) {
+    Value*& value = constants_[number];
+    if (!value) value = hide(number, &*function_.getEntryBlock().getFirstInsertionPt());
+    return value;
+  }
+  Value* hide(Value* value, Instruction* before) {
+    llvm::IRBuilder<> b(before);
+    if (!b.getCurrentDebugLocation())
+      b.SetCurrentDebugLocation(llvm::DILocation::get(ir_.context, 0, 0, function_.getSubprogram()));
+    llvm::Type* const type = value->getType();
+    llvm::CallInst* const call = b.CreateCall(
+        llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=x,0", false), {value});
+    call->setDoesNotThrow();
+    call->setDoesNotAccessMemory();
+    call->addFnAttr(llvm::Attribute::WillReturn);
+    return call;
+  }
+
+ private:
+  IrModule& ir_;
+  llvm::Function& function_;
+  std::map<llvm::ConstantFP*, Value*> constants_;
+};
+
+void protect_float_identities(IrModule& ir, llvm::Function& function) {
+  Opaque opaque(ir, function);
+  std::vector<Instruction*> worklist;
+  for (Instruction& instruction : llvm::instructions(function)) worklist.push_back(&instruction);
+  for (Instruction* instruction : worklist) {
+    switch (instruction->getOpcode()) {
+      case Instruction::FAdd:
+      case Instruction::FSub:
+      case Instruction::FMul:
+      case Instruction::FDiv:
+        for (llvm::Use& operand : instruction->operands()) {
+          auto* number = llvm::dyn_cast<llvm::ConstantFP>(operand.get());
+          if (!number) continue;
+          const llvm::APFloat magnitude = llvm::abs(number->getValueAPF());
+          if (magnitude.isZero() || magnitude.isExactlyValue(1.0)) operand.set(opaque.constant(number));
+        }
+        break;
+      case Instruction::FPTrunc:
+        if (llvm::isa<llvm::FPExtInst>(instruction->getOperand(0)))
+          instruction->setOperand(0, opaque.hide(instruction->getOperand(0), instruction));
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void keep_dead_loads(IrModule& ir, llvm::Function& function, const std::vector<llvm::LoadInst*>& loads) {
+  if (loads.empty()) return;
+  // Live: reached backwards from whatever has an effect, control flow included.
+  llvm::SmallPtrSet<Instruction*, 32> live;
+  std::vector<Instruction*> worklist;
+  for (Instruction& instruction : llvm::instructions(function)) {
+    const bool effect = instruction.isTerminator() || instruction.mayWriteToMemory();
+    if (effect && live.insert(&instruction).second) worklist.push_back(&instruction);
+  }
+  while (!worklist.empty()) {
+    Instruction* const user = worklist.back();
+    worklist.pop_back();
+    for (Value* operand : user->operands())
+      if (auto* used = llvm::dyn_cast<Instruction>(operand); used && live.insert(used).second)
+        worklist.push_back(used);
+  }
+  for (llvm::LoadInst* load : loads) {
+    if (live.contains(load)) continue;
+    llvm::IRBuilder<> b(load->getNextNode());
+    b.SetCurrentDebugLocation(load->getDebugLoc());
+    Value* value = load;
+    if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
+      value = b.CreateZExt(value, ir.i32);
+    const char* constraint = value->getType()->isFloatingPointTy() ? "x" : "r";
+    b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(ir.void_type, {value->getType()}, false), "",
+                                      constraint, /*hasSideEffects=*/true),
+                 {value})
+        ->setDoesNotThrow();
+  }
+}
+
+}  // namespace
+
+void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGenerator& generator) {
+  // Loads in blocks that nothing reaches go with their blocks.
+  llvm::DominatorTree reachability(function);
+  std::vector<llvm::LoadInst*> loads;
+  for (llvm::LoadInst* load : generator.wasm_loads())
+    if (reachability.isReachableFromEntry(load->getParent())) loads.push_back(load);
+  llvm::removeUnreachableBlocks(function);
+
+  std::vector<llvm::AllocaInst*> slots;
+  for (llvm::AllocaInst* slot : generator.slots())
+    if (llvm::isAllocaPromotable(slot)) slots.push_back(slot);
+  llvm::DominatorTree dominators(function);
+  llvm::PromoteMemToReg(slots, dominators);
+  protect_float_identities(ir, function);
+  keep_dead_loads(ir, function, loads);
+}
+
+}  // namespace hindsight::jit::optimizing
