@@ -79,9 +79,15 @@ class Script {
       : engine_(engine), folder_(json_file.parent_path()), linker_(engine) {
     const std::string text = kSpectest;
     auto module = engine_.load(std::as_bytes(std::span(text)), "spectest");
-    if (!module) return fail("spectest", module.error().describe());
+    if (!module) {
+      fail("spectest", module.error().describe());
+      return;
+    }
     auto instance = linker_.instantiate(*module);
-    if (!instance) return fail("spectest", instance.error().describe());
+    if (!instance) {
+      fail("spectest", instance.error().describe());
+      return;
+    }
     linker_.define_instance("spectest", *instance);
   }
 
