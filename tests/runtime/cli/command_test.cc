@@ -1,0 +1,339 @@
+// The built command as people use it: words in, output and exit status out.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+extern char** environ;
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Outcome {
+  int status = -1;  // exit status; 1000 + signal for a death by signal
+  std::string out, err;
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "hindsight-command-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return (folder_ / name).string();
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  Outcome hindsight(std::vector<std::string> words) const {
+    words.insert(words.begin(), HINDSIGHT_COMMAND);
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, path(".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, path(".err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    pid_t child = -1;
+    const int failed = ::posix_spawn(&child, HINDSIGHT_COMMAND, &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0) return {};
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contents(path(".out")),
+            contents(path(".err"))};
+  }
+
+  fs::path folder_;
+};
+
+constexpr const char* kFunctions = R"((module $functions
+  (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))
+  (func (export "both") (param f64) (result f64 i64) (local.get 0) (i64.const -5))
+  (func $inner (param i32) (result i32) (i32.div_s (i32.const 1) (local.get 0)))
+  (func $middle (param i32) (result i32) (i32.add (call $inner (local.get 0)) (i32.const 1)))
+  (func (export "divide") (param i32) (result i32) (i32.add (call $middle (local.get 0)) (i32.const 1)))
+  (func (export "forever") (loop $l (br $l)))
+  (memory (export "memory") 1)))";
+
+// Prints its arguments, each on a line, and exits with 3 when it got more than one.
+constexpr const char* kEcho = R"((module $echo
+  (import "wasi_snapshot_preview1" "args_sizes_get" (func $sizes (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (func (export "_start") (local $i i32) (local $end i32)
+    (drop (call $sizes (i32.const 0) (i32.const 4)))
+    (drop (call $args (i32.const 64) (i32.const 1024)))
+    (local.set $i (i32.const 1024))
+    (local.set $end (i32.add (i32.const 1024) (i32.load (i32.const 4))))
+    (block $done (loop $next
+      (br_if $done (i32.ge_u (local.get $i) (local.get $end)))
+      (if (i32.eqz (i32.load8_u (local.get $i))) (then (i32.store8 (local.get $i) (i32.const 10))))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br $next)))
+    (i32.store (i32.const 16) (i32.const 1024))
+    (i32.store (i32.const 20) (i32.load (i32.const 4)))
+    (drop (call $write (i32.const 1) (i32.const 16) (i32.const 1) (i32.const 24)))
+    (if (i32.gt_u (i32.load (i32.const 0)) (i32.const 1)) (then (call $exit (i32.const 3)))))))";
+
+TEST_F(Command, SaysItsVersionAndHelpsOnStdout) {
+  EXPECT_THAT(hindsight({"--version"}).out, StartsWith("hindsight "));
+  const Outcome help = hindsight({"--help"});
+  EXPECT_EQ(help.status, 0);
+  for (const char* word : {"run", "bench", "top", "explain", "inspect", "lwp"})
+    EXPECT_THAT(help.out, HasSubstr(word));
+  EXPECT_THAT(help.out, Not(HasSubstr("bench-child")));
+  EXPECT_THAT(hindsight({"run", "--help"}).out, HasSubstr("MODULE [ARGUMENTS...]"));
+}
+
+TEST_F(Command, WrongUsageEndsWithTwoAndSaysWhatToDo) {
+  for (const auto& words : std::vector<std::vector<std::string>>{{},
+                                                                 {"fly"},
+                                                                 {"run"},
+                                                                 {"run", "--frobnicate", "x.wasm"},
+                                                                 {"run", "--tier", "fast", "x.wasm"},
+                                                                 {"run", "--timeout=soon", "x.wasm"},
+                                                                 {"run", "--max-memory", "much", "x.wasm"},
+                                                                 {"run", "--unit", "psychic", "x.wasm"},
+                                                                 {"run", "--env", "novalue", "x.wasm"},
+                                                                 {"run", "--timeout"},
+                                                                 {"bench", "--modes", "warp", "x.wasm"},
+                                                                 {"bench", "--runs", "0", "x.wasm"},
+                                                                 {"lwp"},
+                                                                 {"inspect"},
+                                                                 {"explain"}}) {
+    const Outcome outcome = hindsight(words);
+    EXPECT_EQ(outcome.status, 2) << testing::PrintToString(words) << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("hindsight: ")) << testing::PrintToString(words);
+    EXPECT_EQ(outcome.out, "") << testing::PrintToString(words);
+  }
+}
+
+TEST_F(Command, RunGivesEverythingAfterThePathToTheGuest) {
+  const std::string echo = file("echo.wat", kEcho);
+  const Outcome outcome = hindsight({"run", "--feedback=off", echo, "--timeout", "-v", "--help", "run"});
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+  EXPECT_EQ(outcome.out, echo + "\n--timeout\n-v\n--help\nrun\n");
+  EXPECT_EQ(hindsight({"run", echo, "--", "--", "x"}).out, echo + "\n--\nx\n");
+  EXPECT_EQ(hindsight({"run", echo}).status, 0);
+}
+
+TEST_F(Command, InvokePrintsResultsOneALine) {
+  const std::string module = file("f.wat", kFunctions);
+  const Outcome sum = hindsight({"run", "--invoke", "add", module, "-1", "0x10"});
+  EXPECT_EQ(sum.status, 0) << sum.err;
+  EXPECT_EQ(sum.out, "15\n");
+  EXPECT_EQ(hindsight({"run", "--invoke", "both", module, "0.5"}).out, "0.5\n-5\n");
+}
+
+TEST_F(Command, InvokeChecksNamesAndArguments) {
+  const std::string module = file("f.wat", kFunctions);
+  const Outcome name = hindsight({"run", "--invoke", "sub", module});
+  EXPECT_EQ(name.status, 2);
+  EXPECT_THAT(name.err, HasSubstr("no function 'sub'"));
+  EXPECT_THAT(name.err, HasSubstr("add, both"));
+  EXPECT_THAT(hindsight({"run", "--invoke", "memory", module}).err, HasSubstr("no function 'memory'"));
+  EXPECT_THAT(hindsight({"run", "--invoke", "add", module, "1"}).err, HasSubstr("takes 2 arguments"));
+  const Outcome type = hindsight({"run", "--invoke", "add", module, "1", "two"});
+  EXPECT_EQ(type.status, 2);
+  EXPECT_THAT(type.err, HasSubstr("argument 2 of add: 'two' is no i32"));
+  const Outcome start = hindsight({"run", module});
+  EXPECT_EQ(start.status, 2);
+  EXPECT_THAT(start.err, HasSubstr("--invoke"));
+}
+
+TEST_F(Command, ATrapEndsWith134AndABacktraceOnEveryTier) {
+  const std::string module = file("f.wat", kFunctions);
+  for (const char* tier : {"auto", "baseline", "optimized"}) {
+    const Outcome outcome = hindsight({"run", "--tier", tier, "--invoke", "divide", module, "0"});
+    EXPECT_EQ(outcome.status, 134) << tier;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr("integer divide by zero")) << tier;
+    const size_t inner = outcome.err.find("inner"), middle = outcome.err.find("middle"),
+                 outer = outcome.err.find("divide", outcome.err.find('\n'));
+    EXPECT_LT(inner, middle) << tier << outcome.err;
+    EXPECT_LT(middle, outer) << tier << outcome.err;
+    EXPECT_NE(outer, std::string::npos) << tier << outcome.err;
+  }
+}
+
+TEST_F(Command, ATimeoutIsATrap) {
+  const std::string module = file("f.wat", kFunctions);
+  for (const char* tier : {"auto", "baseline", "optimized"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome =
+        hindsight({"run", "--timeout", "50ms", "--tier", tier, "--invoke", "forever", module});
+    EXPECT_EQ(outcome.status, 134) << tier << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("interrupted")) << tier;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  }
+}
+
+TEST_F(Command, AModuleThatCannotBeLoadedEndsWithOneFileAndReason) {
+  const std::string missing = path("missing.wasm");
+  const Outcome absent = hindsight({"run", missing});
+  EXPECT_EQ(absent.status, 1);
+  EXPECT_THAT(absent.err, HasSubstr(missing));
+  // An unknown section of length 5 where 1 byte is left.
+  const std::string broken = file("broken.wasm", std::string("\0asm\1\0\0\0\1\5\0", 11));
+  const Outcome outcome = hindsight({"run", broken});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(broken));
+  EXPECT_THAT(outcome.err, HasSubstr("0x"));
+  EXPECT_EQ(hindsight({"run", file("empty.wasm", "")}).status, 1);
+  EXPECT_EQ(hindsight({"run", file("text.wat", "(module (func")}).status, 1);
+  EXPECT_EQ(hindsight({"run", folder_.string()}).status, 1);
+  const Outcome import = hindsight(
+      {"run", file("import.wat", R"((module (import "moon" "phase" (func)) (func (export "_start"))))")});
+  EXPECT_EQ(import.status, 1);
+  EXPECT_THAT(import.err, HasSubstr("moon"));
+}
+
+TEST_F(Command, InitializesAReactorBeforeAnyOtherCall) {
+  const std::string module = file("reactor.wat", R"((module (global $ready (mut i32) (i32.const 0))
+    (func (export "_initialize") (global.set $ready (i32.const 7)))
+    (func (export "ready") (result i32) (global.get $ready))))");
+  EXPECT_EQ(hindsight({"run", "--invoke", "ready", module}).out, "7\n");
+}
+
+TEST_F(Command, NamesFromTheModuleCannotReachTheTerminal) {
+  const std::string module = file("evil.wat", R"((module (func $f (export "\1b[31mred") unreachable)))");
+  const Outcome outcome = hindsight({"run", "--invoke", "\x1b[31mred", module});
+  EXPECT_EQ(outcome.status, 134);
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(hindsight({"inspect", module}).out, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(Command, WritesAProfileThatExplainReadsAndAReport) {
+  const std::string module = file("f.wat", kFunctions);
+  const Outcome run = hindsight({"run", "--profile-out", path("p.profile"), "--report", path("r.html"),
+                                 "--invoke", "add", module, "1", "2"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(contents(path("r.html")), HasSubstr("</html>"));
+  const Outcome explain = hindsight({"explain", path("p.profile")});
+  EXPECT_EQ(explain.status, 0) << explain.err;
+  EXPECT_NE(explain.out, "");
+  EXPECT_EQ(hindsight({"explain", file("bad.profile", "nonsense")}).status, 1);
+  EXPECT_EQ(hindsight({"explain", path("none.profile")}).status, 1);
+  EXPECT_EQ(hindsight({"run", "--report", path("no/such/dir.html"), module}).status, 2);
+}
+
+TEST_F(Command, InspectShowsWhatAModuleImportsAndExports) {
+  const std::string echo = file("echo.wat", kEcho);
+  const Outcome text = hindsight({"inspect", echo});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("wasi_snapshot_preview1.fd_write"));
+  EXPECT_THAT(text.out, HasSubstr("(i32, i32, i32, i32) -> i32"));
+  const auto json = nlohmann::json::parse(hindsight({"inspect", "--json", echo}).out, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["imports"].size(), 4u);
+  EXPECT_EQ(json["exports"].size(), 2u);
+}
+
+TEST_F(Command, LwpInfoSpeaksToPeopleAndPrograms) {
+  const Outcome text = hindsight({"lwp", "info"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.out, HasSubstr("clock"));
+  EXPECT_TRUE(nlohmann::json::parse(hindsight({"lwp", "info", "--json"}).out, nullptr, false).is_object());
+}
+
+TEST_F(Command, TopWritesPlainTextWhereThereIsNoTerminal) {
+  const Outcome outcome = hindsight({"top", file("echo.wat", kEcho)});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("hindsight top"));
+  EXPECT_THAT(outcome.err, HasSubstr("decisions"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(outcome.out, HasSubstr("echo.wat"));
+}
+
+// ---------------------------------------------------------------- bench
+
+TEST_F(Command, BenchMeasuresAFileInEveryModeAndWritesAllFigures) {
+  const std::string echo = file("echo.wat", kEcho);
+  const Outcome outcome =
+      hindsight({"bench", echo, "--runs", "2", "--json", path("b.json"), "--html", path("b.html")});
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("[1/1] file/echo"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 of 1 workloads answered right"));
+  const auto json = nlohmann::json::parse(contents(path("b.json")), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  for (const char* key : {"cpu", "cores", "kernel", "page_bytes", "unit"}) {
+    EXPECT_TRUE(json["machine"].contains(key)) << key;
+  }
+  ASSERT_EQ(json["workloads"].size(), 1u);
+  const auto& workload = json["workloads"][0];
+  EXPECT_EQ(workload["name"], "echo");
+  EXPECT_EQ(workload["answers_ok"], true);
+  for (const char* mode : {"baseline", "optimized", "feedback"}) {
+    EXPECT_EQ(workload["modes"][mode]["runs"], 2) << mode;
+    EXPECT_GT(workload["modes"][mode]["median_s"].get<double>(), 0) << mode;
+    EXPECT_LE(workload["modes"][mode]["min_s"], workload["modes"][mode]["max_s"]) << mode;
+  }
+  EXPECT_GT(workload["speedup"]["feedback_vs_optimized"]["median"].get<double>(), 0);
+  EXPECT_THAT(contents(path("b.html")), HasSubstr("</html>"));
+}
+
+TEST_F(Command, BenchFailsWhenAnAnswerIsWrong) {
+  file("echo.wat", kEcho);
+  const std::string manifest = file(
+      "manifest.json",
+      R"({"workloads": [{"name": "e", "suite": "s", "wasm": "echo.wat", "args": [], "expected": "something else\n"}]})");
+  const Outcome outcome = hindsight({"bench", "--manifest", manifest, "--modes", "baseline", "--runs", "1"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("WRONG"));
+  EXPECT_THAT(outcome.out, HasSubstr("0 of 1 workloads answered right"));
+}
+
+TEST_F(Command, BenchCountsTrapsAndExitStatusesAsWrongAnswers) {
+  const std::string trap = file("trap.wat", R"((module (func (export "_start") unreachable)))");
+  const Outcome outcome = hindsight({"bench", trap, "--modes", "baseline", "--runs", "1"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("unreachable"));
+}
+
+TEST_F(Command, BenchListsAndRefusesUnknownWords) {
+  file("echo.wat", kEcho);
+  const std::string manifest = file(
+      "manifest.json",
+      R"({"workloads": [{"name": "e", "suite": "s", "wasm": "echo.wat", "args": [], "expected": "", "description": "says so"}]})");
+  EXPECT_THAT(hindsight({"bench", "--manifest", manifest, "--list"}).out, HasSubstr("says so"));
+  const Outcome unknown = hindsight({"bench", "--manifest", manifest, "memroy"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("'memroy' is no suite"));
+  EXPECT_EQ(hindsight({"bench", "--manifest", path("none.json")}).status, 2);
+}
+
+TEST_F(Command, BenchFindsTheBundledWorkloads) {
+  const Outcome outcome = hindsight({"bench", "--list"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* suite : {"compute", "branch", "memory", "call"})
+    EXPECT_THAT(outcome.out, HasSubstr(suite));
+}
+
+}  // namespace
