@@ -105,8 +105,8 @@ class TestInstance {
   using HostFunction = std::function<bool(TestInstance&, uint64_t* slots)>;
 
   struct Options {
-    std::map<std::string, HostFunction> host;          // "module.name"
-    std::map<std::string, uint64_t> imported_globals;  // "module.name" -> bits; absent: 0
+    std::map<std::string, HostFunction> host = {};          // "module.name"
+    std::map<std::string, uint64_t> imported_globals = {};  // "module.name" -> bits; absent: 0
     size_t stack_bytes = size_t{512} << 10;
     int32_t instruction_period = INT32_MAX;  // of the LWP counters
     int32_t branch_period = INT32_MAX;
@@ -378,7 +378,7 @@ class TestInstance {
 #define HINDSIGHT_TEST_PC __builtin_return_address(0)
   static Builtins make_builtins() {
     Builtins b{};
-    b.trap = [](VmContext* c, uint32_t code) __attribute__((always_inline)) {
+    b.trap = [](VmContext * c, uint32_t code) __attribute__((always_inline)) {
       of(c).trap_pc = HINDSIGHT_TEST_PC;
       of(c).raise(static_cast<TrapCode>(code));
     };
@@ -471,7 +471,8 @@ class TestInstance {
       ++self.instruction_records;
       self.thread_->lwp_instructions += self.options_.instruction_period;
     };
-    b.lwp_branch_retired = [](VmContext* c, uint32_t taken, const void* target) __attribute__((always_inline)) {
+    b.lwp_branch_retired =
+        [](VmContext * c, uint32_t taken, const void* target) __attribute__((always_inline)) {
       TestInstance& self = of(c);
       self.branch_records.push_back({taken, target, HINDSIGHT_TEST_PC});
       self.thread_->lwp_branches += self.options_.branch_period;

@@ -1,0 +1,86 @@
+// Loops poll their OSR slot and hand over a frame that holds every local and operand.
+#include "tests/jit/baseline/baseline_support.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+class OsrTest : public BaselineTest {
+ protected:
+  // What the replacing code saw.
+  static inline VmContext* seen_context;
+  static inline std::vector<uint64_t> seen;
+  static inline size_t frame_slots;
+  static uint64_t replacement(VmContext* context, const uint64_t* frame) {
+    seen_context = context;
+    seen.assign(frame, frame + frame_slots);
+    return 4242;
+  }
+  static double float_replacement(VmContext*, const uint64_t*) { return 2.5; }
+};
+
+TEST_F(OsrTest, TheSlotIsCalledWithLocalsThenOperands) {
+  std::atomic<const void*>* slots = nullptr;
+  auto instance = instantiate(R"((module
+    (import "h" "arm" (func $arm))
+    (func (export "f") (param i32 f64) (result i64) (local i64)
+      i64.const 77
+      local.get 0 i32.const 2 i32.mul
+      f64.const 0.5
+      (loop (param i32 f64) (result i64)
+        drop drop
+        local.get 2 i64.const 1 i64.add local.set 2
+        local.get 2 i64.const 3 i64.eq if call $arm end
+        local.get 0 local.get 2 i32.wrap_i64 i32.add
+        local.get 1 f64.const 1 f64.add local.tee 1
+        local.get 2 i64.const 10 i64.lt_s br_if 0
+        drop drop local.get 2)
+      i64.add)))",
+                              {.host = {{"h.arm", [&](TestInstance&, uint64_t*) {
+                                           slots = versions_.at(1)->osr_slots;
+                                           slots[0].store(reinterpret_cast<const void*>(&replacement));
+                                           return true;
+                                         }}}});
+  frame_slots = 6;
+  EXPECT_EQ(instance->call("f", {i32(5), f64(1.5)}), returns({i64(4242)}));
+  EXPECT_EQ(seen_context, instance->context());
+  ASSERT_EQ(seen.size(), 6u);
+  EXPECT_EQ(static_cast<uint32_t>(seen[0]), 5u);
+  EXPECT_EQ(std::bit_cast<double>(seen[1]), 4.5);
+  EXPECT_EQ(seen[2], 3u);
+  EXPECT_EQ(seen[3], 77u);
+  EXPECT_EQ(static_cast<uint32_t>(seen[4]), 8u);
+  EXPECT_EQ(std::bit_cast<double>(seen[5]), 4.5);
+
+  // Disarmed, the loop runs to its end; and the slots are apart from the code, in a line of their own.
+  slots[0].store(nullptr);
+  instance->call("f", {i32(5), f64(1.5)});
+  EXPECT_EQ(versions_.at(1)->osr_slot_count, 1u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(slots) % 64, 0u);
+}
+
+TEST_F(OsrTest, NestedLoopsHaveSlotsOfTheirOwnInByteOrder) {
+  auto instance = instantiate(R"((module
+    (func (export "f") (param i32) (result f64)
+      (block (br 0) (loop (br 0)))
+      (loop
+        (loop local.get 0 i32.const 1 i32.sub local.tee 0 i32.const 10 i32.gt_s br_if 0)
+        (loop local.get 0 i32.const 1 i32.sub local.tee 0 br_if 0))
+      f64.const 1)))");
+  EXPECT_EQ(instance->call("f", {i32(20)}), returns({f64(1)}));
+  ASSERT_EQ(versions_.at(0)->osr_slot_count, 4u);
+  for (uint32_t i = 0; i < 4; ++i) {
+    versions_.at(0)->osr_slots[i].store(reinterpret_cast<const void*>(&float_replacement));
+    EXPECT_EQ(instance->call("f", {i32(20)}), returns({f64(i == 0 ? 1 : 2.5)})) << i;
+    versions_.at(0)->osr_slots[i].store(nullptr);
+  }
+}
+
+TEST_F(OsrTest, CodeWithoutPollsHasNoSlots) {
+  compile_options_.osr_polls = false;
+  auto instance = instantiate("(module (func (export \"f\") (loop)))");
+  EXPECT_EQ(instance->call("f"), returns({}));
+  EXPECT_EQ(versions_.at(0)->osr_slots, nullptr);
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing

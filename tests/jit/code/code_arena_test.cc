@@ -1,0 +1,88 @@
+#include "jit/code/code_arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace hindsight::jit {
+namespace {
+
+TEST(CodeArena, WhatIsWrittenThroughOneViewRunsThroughTheOther) {
+  auto arena = *CodeArena::create(1 << 20);
+  CodeAllocation code = *arena->allocate(6);
+  const unsigned char bytes[] = {0xb8, 42, 0, 0, 0, 0xc3};  // mov eax, 42; ret
+  std::memcpy(code.writable().data(), bytes, sizeof bytes);
+  EXPECT_NE(static_cast<const void*>(code.executable()), code.writable().data());
+  EXPECT_EQ(reinterpret_cast<int (*)()>(reinterpret_cast<uintptr_t>(code.executable()))(), 42);
+  EXPECT_TRUE(arena->contains(code.executable()));
+  EXPECT_FALSE(arena->contains(code.writable().data()));
+}
+
+TEST(CodeArena, FreedPiecesAreFilledWithBreakpointsJoinedAndUsedAgain) {
+  auto arena = *CodeArena::create(1 << 16);
+  {
+    std::vector<CodeAllocation> pieces;
+    for (;;) {
+      auto piece = arena->allocate(1000);
+      if (!piece) {
+        EXPECT_EQ(piece.error().kind, ErrorKind::kResource);
+        break;
+      }
+      pieces.push_back(std::move(*piece));
+    }
+    EXPECT_EQ(pieces.size(), size_t{65536 / 1024});
+    const std::byte* first = pieces[0].executable();
+    pieces[0] = CodeAllocation();
+    EXPECT_EQ(first[0], std::byte{0xcc});
+    EXPECT_TRUE(arena->allocate(1024));
+  }
+  EXPECT_EQ(arena->bytes_in_use(), 0u);
+  EXPECT_TRUE(arena->allocate(65536));
+}
+
+TEST(CodeArena, RandomUseNeverOverlapsAndKeepsAlignment) {
+  auto arena = *CodeArena::create(1 << 20);
+  std::mt19937 random(7);
+  std::vector<std::pair<CodeAllocation, std::byte>> live;
+  for (int i = 0; i < 4000; ++i) {
+    if (random() % 3 != 0 || live.empty()) {
+      const size_t alignment = size_t{64} << (random() % 7);
+      auto piece = arena->allocate(1 + random() % 5000, alignment);
+      if (!piece) continue;
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(piece->executable()) % alignment, 0u);
+      const auto mark = static_cast<std::byte>(random());
+      std::memset(piece->writable().data(), static_cast<int>(mark), piece->size());
+      live.emplace_back(std::move(*piece), mark);
+    } else {
+      const size_t k = random() % live.size();
+      for (const std::byte b : live[k].first.writable()) ASSERT_EQ(b, live[k].second);
+      live[k] = std::move(live.back());
+      live.pop_back();
+    }
+  }
+  live.clear();
+  EXPECT_EQ(arena->bytes_in_use(), 0u);
+}
+
+TEST(CodeArena, ThreadsAllocateAndFreeAtOnce) {
+  auto arena = *CodeArena::create(8 << 20);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&arena, t] {
+      for (int i = 0; i < 500; ++i) {
+        auto piece = arena->allocate(100 + static_cast<size_t>(i));
+        ASSERT_TRUE(piece);
+        std::memset(piece->writable().data(), t, piece->size());
+        ASSERT_TRUE(arena->contains(piece->executable()));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(arena->bytes_in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace hindsight::jit
