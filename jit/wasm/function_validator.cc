@@ -92,14 +92,10 @@ bool FunctionValidator::mismatch(const char* expected, const char* found) {
 
 // ---- the two stacks ------------------------------------------------------------------------------------
 
-bool FunctionValidator::push(Operand type) {
-  operands_.push_back(type);
-  ++steps_;
-  const auto height = static_cast<uint32_t>(operands_.size());
-  if (height > max_stack_) {
-    max_stack_ = height;
-    if (height > kMaxOperands) return reader_.too_many(at_, height, "operands on the stack", kMaxOperands);
-  }
+bool FunctionValidator::grow() {
+  if (height_ >= kMaxOperands)
+    return reader_.too_many(at_, height_ + 1, "operands on the stack", kMaxOperands);
+  operands_.resize(std::clamp<size_t>(2 * operands_.size(), 64, kMaxOperands));
   return true;
 }
 
@@ -111,9 +107,8 @@ bool FunctionValidator::push_all(std::span<const ValType> types) {
 
 bool FunctionValidator::pop_any(Operand& type) {
   ++steps_;
-  if (operands_.size() > floor_) [[likely]] {
-    type = operands_.back();
-    operands_.pop_back();
+  if (height_ > floor_) [[likely]] {
+    type = operands_[--height_];
     return true;
   }
   if (!unreachable_) return mismatch("a value", "nothing on the stack");
@@ -121,13 +116,11 @@ bool FunctionValidator::pop_any(Operand& type) {
   return true;
 }
 
-bool FunctionValidator::pop(ValType expected) {
-  ++steps_;
-  if (operands_.size() > floor_) [[likely]] {
-    const Operand found = operands_.back();
-    if (found != static_cast<Operand>(expected) && found != kUnknown)
-      return mismatch(to_string(expected), name_of(found));
-    operands_.pop_back();
+bool FunctionValidator::pop_unusual(ValType expected) {
+  if (height_ > floor_) {
+    const Operand found = operands_[height_ - 1];
+    if (found != kUnknown) return mismatch(to_string(expected), name_of(found));
+    --height_;
     return true;
   }
   if (!unreachable_) return mismatch(to_string(expected), "nothing on the stack");
@@ -141,7 +134,7 @@ bool FunctionValidator::pop_all(std::span<const ValType> types) {
 }
 
 bool FunctionValidator::peek_all(std::span<const ValType> types) {
-  size_t height = operands_.size();
+  size_t height = height_;
   steps_ += types.size();
   for (size_t i = types.size(); i-- > 0;) {
     if (height <= floor_) {
@@ -168,7 +161,7 @@ bool FunctionValidator::push_frame(Opcode opcode, std::span<const ValType> param
   Frame frame;
   frame.opcode = opcode;
   frame.entered_dead = !frames_.empty() && (frames_.back().entered_dead || frames_.back().unreachable);
-  frame.height = static_cast<uint32_t>(operands_.size());
+  frame.height = height_;
   frame.offset = at_;
   frame.params = params;
   frame.results = results;
@@ -178,7 +171,7 @@ bool FunctionValidator::push_frame(Opcode opcode, std::span<const ValType> param
 }
 
 void FunctionValidator::set_unreachable() {
-  operands_.resize(floor_);
+  height_ = floor_;
   frames_.back().unreachable = true;
   unreachable_ = true;
 }
@@ -288,7 +281,7 @@ bool FunctionValidator::else_branch() {
   Frame& frame = frames_.back();
   if (frame.opcode != Opcode::kIf) return fail("unexpected else: it does not belong to an if");
   if (!pop_all(frame.results)) return false;
-  if (operands_.size() != frame.height)
+  if (height_ != frame.height)
     return fail("type mismatch: values remain on the stack at the end of the block");
   frame.opcode = Opcode::kElse;
   frame.unreachable = false;
@@ -299,7 +292,7 @@ bool FunctionValidator::else_branch() {
 bool FunctionValidator::end(FunctionBody& body) {
   const Frame frame = frames_.back();
   if (!pop_all(frame.results)) return false;
-  if (operands_.size() != frame.height)
+  if (height_ != frame.height)
     return fail("type mismatch: values remain on the stack at the end of the block");
   // An if without else passes its parameters on, so that they must be its results.
   if (frame.opcode == Opcode::kIf && !std::ranges::equal(frame.params, frame.results))
@@ -605,7 +598,7 @@ bool FunctionValidator::step(FunctionBody& body) {
 }
 
 bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
-  operands_.clear();
+  height_ = 0;
   frames_.clear();
   open_loops_.clear();
   br_table_serial_ = 0;

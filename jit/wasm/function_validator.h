@@ -75,11 +75,27 @@ class FunctionValidator {
   bool global(const Global*& global);
   bool data_index();
 
-  bool push(Operand type);
+  bool push(Operand type) {
+    ++steps_;
+    if (height_ == operands_.size() && !grow()) [[unlikely]]
+      return false;
+    operands_[height_++] = type;
+    if (height_ > max_stack_) max_stack_ = height_;
+    return true;
+  }
+  bool grow();
   bool push(ValType type) { return push(static_cast<Operand>(type)); }
   bool push_all(std::span<const ValType> types);
   bool pop_any(Operand& type);
-  bool pop(ValType expected);
+  bool pop(ValType expected) {
+    ++steps_;
+    if (height_ > floor_ && operands_[height_ - 1] == static_cast<Operand>(expected)) [[likely]] {
+      --height_;
+      return true;
+    }
+    return pop_unusual(expected);
+  }
+  bool pop_unusual(ValType expected);
   bool pop_all(std::span<const ValType> types);
   // Checks that the types are on the stack, and leaves it as it is.
   bool peek_all(std::span<const ValType> types);
@@ -94,7 +110,8 @@ class FunctionValidator {
   std::optional<uint32_t> data_count_;
   ByteReader& reader_;
 
-  std::vector<Operand> operands_;
+  std::vector<Operand> operands_;  // [0, height_) is the stack; the rest is capacity
+  uint32_t height_ = 0;
   std::vector<Frame> frames_;
   std::vector<uint32_t> open_loops_;
   uint32_t floor_ = 0;        // frames_.back().height

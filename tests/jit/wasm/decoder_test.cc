@@ -7,6 +7,7 @@
 #include "jit/wasm/limits.h"
 #include "jit/wasm/module.h"
 #include "jit/wasm/sha256.h"
+#include "jit/wasm/sha256_compress.h"
 #include "tests/jit/wasm/module_bytes.h"
 
 namespace hindsight::wasm {
@@ -156,6 +157,17 @@ TEST(Decoder, HashesTheBytesWithSha256) {
   const Bytes million(1'000'000, 'a');
   EXPECT_EQ(hex(sha256(million)), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   EXPECT_EQ(decode(full_module())->content_hash, sha256(full_module()));
+}
+
+TEST(Decoder, HashesAlikeWithAndWithoutTheProcessorsHelp) {
+  if (!has_sha_instructions()) GTEST_SKIP() << "this processor lacks the SHA extensions";
+  Bytes blocks(7 * 64);
+  for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<uint8_t>(i * 31 + 7);
+  std::array<uint32_t, 8> a = {1, 2, 3, 4, 5, 6, 7, 8};
+  auto b = a;
+  compress_portable(a, blocks.data(), 7);
+  compress_with_sha_instructions(b, blocks.data(), 7);
+  EXPECT_EQ(a, b);
 }
 
 TEST(Decoder, RefusesWhatIsNotAModule) {
