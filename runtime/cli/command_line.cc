@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -62,6 +63,12 @@ void add_run_options(CLI::App* command, RunOptions& options) {
                     "Explicit bounds checks instead of 8 GiB of reserved addresses");
   command->prefix_command();
   command->footer(std::string("Options after the module's path belong to the guest.\n") + kExitStatuses);
+}
+
+bool is_command(const CLI::App& app, const std::string& word) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const CLI::App* command) { return command->get_name() == word; });
 }
 
 }  // namespace
@@ -137,6 +144,11 @@ int command_line(int argc, char** argv) {
   child_app->add_flag("--pin", child.pin);
   child_app->prefix_command();
 
+  // CLI11 would only say that a command is required.
+  if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) {
+    say(fmt::format("unknown command '{}'; `hindsight --help` lists the commands", argv[1]));
+    return kUsageError;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -21,6 +21,7 @@ void write_all(int descriptor, std::string_view text) {
 }  // namespace
 
 void say(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
   write_all(STDERR_FILENO, "hindsight: " + report::printable(text, true) + "\n");
 }
 
