@@ -92,6 +92,10 @@ TEST_P(Spec, EveryAssertionOfTheFileHolds) {
   for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;
   RecordProperty("assertions", static_cast<int>(outcome.passed));
   EXPECT_GT(outcome.passed, 0u);
+  // A function that the optimizer refuses would silently be tested as baseline code.
+  if (GetParam().tier == TierMode::kOptimized) {
+    EXPECT_EQ((*engine)->feedback_report().functions_baseline, 0u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Core, Spec, testing::ValuesIn(cases()), test_name);

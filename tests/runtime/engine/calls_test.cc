@@ -1,0 +1,145 @@
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/runtime/engine/guest.h"
+
+namespace hindsight {
+namespace {
+
+class Calls : public testing::TestWithParam<Mode> {};
+INSTANTIATE_TEST_SUITE_P(EveryMode, Calls, kEveryMode, mode_name);
+
+constexpr std::string_view kGuest = R"((module
+  (import "host" "mix" (func $mix (param i32 i64 f32 f64) (result f64)))
+  (import "host" "pair" (func $pair (param i32) (result i32 i64)))
+  (memory (export "memory") 1)
+  (global (export "counter") (mut i64) (i64.const 5))
+  (global (export "constant") i32 (i32.const 9))
+  (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add)
+  (func (export "mix") (result f64) i32.const -1 i64.const -2 f32.const 0.5 f64.const 0.25 call $mix)
+  (func (export "pair") (param i32) (result i32 i64) local.get 0 call $pair)
+  (func (export "many") (param i32 i64 f32 f64 i32 i64 f32 f64 i32 i64) (result i64)
+    local.get 9 local.get 8 i64.extend_i32_s i64.sub)
+  (func (export "nothing"))))";
+
+void define_host(Linker& linker) {
+  linker.define_function("host", "mix", [](int32_t a, int64_t b, float c, double d) -> double {
+    return static_cast<double>(a) + static_cast<double>(b) + c + d;
+  });
+  linker.define_function("host", "pair",
+                         [](int32_t v) { return std::tuple<int32_t, int64_t>(v + 1, int64_t{v} << 33); });
+}
+
+TEST_P(Calls, PassEveryKindOfValueBothWays) {
+  auto engine = make_engine(GetParam());
+  Linker linker(*engine);
+  define_host(linker);
+  auto guest = instantiate(linker, *engine, kGuest);
+  auto add = guest->typed_function<int32_t(int32_t, int32_t)>("add");
+  ASSERT_TRUE(add);
+  EXPECT_EQ((*add)(40, 2), 42);
+  EXPECT_EQ((*add)(INT32_MAX, 1), INT32_MIN);
+  EXPECT_EQ(guest->typed_function<double()>("mix").value()(), -2.25);
+  auto pair = guest->typed_function<std::tuple<int32_t, int64_t>(int32_t)>("pair");
+  ASSERT_TRUE(pair);
+  EXPECT_EQ((*pair)(-3), (std::tuple<int32_t, int64_t>(-2, int64_t{-3} * (int64_t{1} << 33))));
+  auto many = guest->typed_function<int64_t(int32_t, int64_t, float, double, int32_t, int64_t, float, double,
+                                            int32_t, int64_t)>("many");
+  ASSERT_TRUE(many);
+  EXPECT_EQ((*many)(0, 0, 0, 0, 0, 0, 0, 0, -5, 100), 105);
+  EXPECT_TRUE(guest->typed_function<void()>("nothing").value()());
+}
+
+TEST(CallErrors, SayWhatIsWrongWithTheCall) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  define_host(linker);
+  auto guest = instantiate(linker, *engine, kGuest);
+  auto missing = guest->call("absent", {});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::kUsage);
+  EXPECT_FALSE(guest->call("add", std::vector{Value::i32(1)}));
+  EXPECT_FALSE(guest->call("add", std::vector{Value::i32(1), Value::f32(2)}));
+  EXPECT_FALSE(guest->call("memory", {}));
+  EXPECT_FALSE(guest->typed_function<int64_t(int32_t, int32_t)>("add"));
+  uint64_t slot = 0;
+  EXPECT_FALSE(guest->call_raw(guest->find_function("add").value(), std::span(&slot, 1)));
+}
+
+TEST(Exports, CanBeReadAndWritten) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  define_host(linker);
+  auto guest = instantiate(linker, *engine, kGuest);
+  EXPECT_EQ(guest->global("counter").value().as_i64(), 5);
+  EXPECT_TRUE(guest->set_global("counter", Value::i64(-6)));
+  EXPECT_EQ(guest->global("counter").value().as_i64(), -6);
+  EXPECT_FALSE(guest->set_global("counter", Value::i32(1)));
+  EXPECT_FALSE(guest->set_global("constant", Value::i32(1)));
+  EXPECT_EQ(guest->memory("memory").value().size(), 65536u);
+  EXPECT_EQ(guest->memory().value().data(), guest->memory("memory").value().data());
+  EXPECT_EQ(guest->module()->exports().size(), 8u);
+  EXPECT_EQ(guest->module()->imports()[0].function->params.size(), 4u);
+}
+
+TEST(Lifetimes, AnInstanceKeepsItsModuleAndEngineAlive) {
+  std::shared_ptr<Instance> guest;
+  {
+    auto engine = make_engine();
+    Linker linker(*engine);
+    define_host(linker);
+    guest = instantiate(linker, *engine, kGuest);
+  }
+  EXPECT_EQ(guest->typed_function<double()>("mix").value()(), -2.25);
+}
+
+TEST_P(Calls, RunInDifferentStoresAtTheSameTime) {
+  auto engine = make_engine(GetParam());
+  auto module = load(*engine, R"((module (memory 1)
+    (func $fib (export "fib") (param i32) (result i32)
+      (if (result i32) (i32.lt_s (local.get 0) (i32.const 2)) (then (local.get 0))
+        (else (i32.add (call $fib (i32.sub (local.get 0) (i32.const 1)))
+                       (call $fib (i32.sub (local.get 0) (i32.const 2)))))))
+    (func (export "trap") (drop (i32.load (i32.const -1))))))");
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; t++) {
+    threads.emplace_back([&] {
+      Linker linker(*engine);
+      auto guest = linker.instantiate(module).value();
+      for (int i = 0; i < 20; i++) {
+        right += guest->call("fib", std::vector{Value::i32(15)}).value()[0].as_i32() == 610;
+        right += trap_of(*guest, "trap") == "out of bounds memory access";
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, 160);
+}
+
+TEST(Wasi, RunsACommandAndReportsItsExitStatus) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  std::string output;
+  WasiConfig wasi;
+  wasi.args = {"guest"};
+  wasi.stdout_sink = [&](std::string_view text) { output += text; };
+  ASSERT_TRUE(linker.define_wasi(wasi));
+  auto guest = instantiate(linker, *engine, R"((module
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+    (memory (export "memory") 1)
+    (data (i32.const 0) "\08\00\00\00\06\00\00\00hello\n")
+    (func (export "_start")
+      (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 32)))
+      (call $exit (i32.const 3)))))");
+  auto result = guest->call("_start", {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::kExit);
+  EXPECT_EQ(guest->exit_code(), 3u);
+  EXPECT_EQ(output, "hello\n");
+}
+
+}  // namespace
+}  // namespace hindsight

@@ -1,0 +1,110 @@
+#include <gmock/gmock.h>
+
+#include "tests/runtime/engine/guest.h"
+
+namespace hindsight {
+namespace {
+
+using testing::StartsWith;
+
+std::string link_error(Linker& linker, Engine& engine, std::string_view wat) {
+  auto instance = linker.instantiate(load(engine, wat));
+  if (instance) return "linked";
+  EXPECT_EQ(instance.error().kind, ErrorKind::kLink);
+  return instance.error().message;
+}
+
+TEST(Linking, NamesWhatIsMissingOrDoesNotFit) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  linker.define_function("m", "f", [](int32_t) {});
+  linker.define_instance("lib", instantiate(linker, *engine, R"((module
+    (memory (export "memory") 1 2) (table (export "table") 2 funcref) (global (export "g") i32 (i32.const 1))))"));
+  EXPECT_EQ(link_error(linker, *engine, R"((module (import "m" "absent" (func))))"),
+            "unknown import: \"m\" \"absent\"");
+  EXPECT_THAT(link_error(linker, *engine, R"((module (import "m" "f" (func (param i64)))))"),
+              StartsWith("incompatible import type: \"m\" \"f\" wants (i64) -> (), got (i32) -> ()"));
+  EXPECT_THAT(link_error(linker, *engine, R"((module (import "lib" "memory" (memory 2))))"),
+              StartsWith("incompatible import type"));
+  EXPECT_THAT(link_error(linker, *engine, R"((module (import "lib" "memory" (memory 1 1))))"),
+              StartsWith("incompatible import type"));
+  EXPECT_THAT(link_error(linker, *engine, R"((module (import "lib" "table" (table 1 externref))))"),
+              StartsWith("incompatible import type"));
+  EXPECT_THAT(link_error(linker, *engine, R"((module (import "lib" "g" (global (mut i32)))))"),
+              StartsWith("incompatible import type"));
+  EXPECT_THAT(link_error(linker, *engine, R"((module (import "lib" "g" (func))))"),
+              StartsWith("incompatible import type"));
+  EXPECT_EQ(
+      link_error(linker, *engine,
+                 R"((module (import "lib" "memory" (memory 1 3)) (import "m" "f" (func (param i32)))))"),
+      "linked");
+}
+
+TEST(Linking, RefusesAnInstanceOfAnotherStore) {
+  auto engine = make_engine();
+  Linker first(*engine);
+  auto lib = instantiate(first, *engine, R"((module (func (export "f"))))");
+  Linker second(*engine);
+  second.define_function("m", "f", [] {});
+  second.define_instance("lib", lib);
+  EXPECT_EQ(link_error(second, *engine, R"((module (import "lib" "f" (func))))"),
+            "the instance belongs to another linker's store");
+  Linker fresh(*engine);
+  fresh.define_instance("lib", lib);
+  EXPECT_EQ(link_error(fresh, *engine, R"((module (import "lib" "f" (func))))"), "linked");
+}
+
+TEST(Linking, GivesAHostFunctionTheInstanceThatImportsIt) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  std::vector<size_t> sizes;
+  linker.define_function("host", "look", [&](Caller& caller) { sizes.push_back(caller.memory().size()); });
+  auto first = instantiate(linker, *engine, R"((module (import "host" "look" (func $f)) (memory 1)
+    (func (export "run") call $f) (export "look" (func $f))))");
+  linker.define_instance("first", first);
+  auto second = instantiate(linker, *engine, R"((module (import "first" "look" (func $f)) (memory 2)
+    (func (export "run") call $f)))");
+  EXPECT_TRUE(first->call("run", {}));
+  EXPECT_TRUE(second->call("run", {}));
+  EXPECT_THAT(sizes, testing::ElementsAre(65536, 131072));
+}
+
+TEST(Instantiation, OfAFailingSegmentTrapsAndKeepsEarlierWrites) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  auto lib = instantiate(linker, *engine, R"((module (memory (export "memory") 1)))");
+  linker.define_instance("lib", lib);
+  auto failed = linker.instantiate(load(*engine, R"((module (import "lib" "memory" (memory 1))
+    (data (i32.const 0) "kept") (data (i32.const 65535) "beyond")))"));
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::kTrap);
+  EXPECT_EQ(failed.error().message, "out of bounds memory access");
+  EXPECT_EQ(static_cast<char>(lib->memory().value()[0]), 'k');
+}
+
+TEST(Instantiation, RunsTheStartFunctionAndReportsItsTrap) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  int calls = 0;
+  linker.define_function("host", "f", [&] { calls++; });
+  instantiate(linker, *engine, R"((module (import "host" "f" (func $f)) (start $f)))");
+  EXPECT_EQ(calls, 1);
+  auto failed = linker.instantiate(load(*engine, R"((module (func $s unreachable) (start $s)))"));
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "unreachable");
+}
+
+TEST(Loading, RefusesWhatIsNoModule) {
+  auto engine = make_engine();
+  for (std::string_view bad : {"", "(module", "\0asm\2\0\0\0"}) {
+    auto module = engine->load(std::as_bytes(std::span(bad)), "bad");
+    ASSERT_FALSE(module);
+    EXPECT_EQ(module.error().kind, ErrorKind::kBadModule);
+  }
+  auto missing = engine->load_file("/nonexistent/x.wasm");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace hindsight

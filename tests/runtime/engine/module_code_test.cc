@@ -1,0 +1,170 @@
+// Publishing, withdrawing and freeing code, below the public API.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "jit/baseline/baseline_compiler.h"
+#include "runtime/engine/handles.h"
+#include "runtime/exec/enter.h"
+#include "runtime/exec/quiescence.h"
+#include "tests/runtime/engine/guest.h"
+
+namespace hindsight::rt {
+namespace {
+
+constexpr std::string_view kGuest = R"((module
+  (import "host" "inside" (func $inside))
+  (func $f (export "f") (result i32) i32.const 1)
+  (func (export "call_f") (result i32) call $f)
+  (func (export "park") call $inside)))";
+
+class Codes : public testing::Test {
+ protected:
+  void SetUp() override {
+    engine_ = std::static_pointer_cast<EngineHandle>(make_engine());
+    module_ = load(*engine_, kGuest);
+    linker_ = std::make_unique<Linker>(*engine_);
+    linker_->define_function("host", "inside", [this] {
+      if (inside_) inside_();
+    });
+    guest_ = linker_->instantiate(module_).value();
+  }
+  ModuleCode& code() { return *static_cast<const ModuleHandle&>(*module_).code(); }
+  // As the optimizer would make it, from the baseline compiler.
+  std::shared_ptr<jit::CodeVersion> make_version(FuncIndex f) {
+    auto made =
+        jit::compile_baseline(*code().module(), f, engine_->code().options(), engine_->code().arena());
+    EXPECT_TRUE(made);
+    (*made)->tier = jit::Tier::kOptimized;
+    (*made)->osr_slots = nullptr;
+    return std::move(*made);
+  }
+  int32_t result(hindsight::Instance& instance, const char* function) {
+    return instance.call(function, {}).value()[0].as_i32();
+  }
+  std::shared_ptr<EngineHandle> engine_;
+  std::shared_ptr<const hindsight::Module> module_;
+  std::unique_ptr<Linker> linker_;
+  std::shared_ptr<hindsight::Instance> guest_;
+  std::function<void()> inside_;
+};
+
+constexpr FuncIndex kF{1};
+constexpr FuncIndex kPark{3};
+
+TEST_F(Codes, ArePublishedToAllInstancesAndToTheCopiesInTheirImporters) {
+  linker_->define_instance("lib", guest_);
+  auto importer = instantiate(*linker_, *engine_, R"((module (import "lib" "f" (func $f (result i32)))
+    (export "again" (func $f)) (func (export "g") (result i32) call $f)))");
+  linker_->define_instance("again", importer);
+  auto second = instantiate(*linker_, *engine_, R"((module (import "again" "again" (func $f (result i32)))
+    (func (export "g") (result i32) call $f)))");
+  auto other_store = Linker(*engine_);
+  other_store.define_function("host", "inside", [] {});
+  auto other = other_store.instantiate(module_).value();
+  EXPECT_EQ(result(*second, "g"), 1);
+  EXPECT_EQ(code().instance_count(), 2u);
+
+  auto version = make_version(kF);
+  code().publish(version);
+  auto inside = [](hindsight::Instance& i) -> Instance& { return static_cast<InstanceHandle&>(i).inside(); };
+  EXPECT_EQ(inside(*guest_).func_ref(kF)->code.load(), version->entry);
+  EXPECT_EQ(inside(*other).func_ref(kF)->code.load(), version->entry);
+  EXPECT_EQ(inside(*importer).func_ref(FuncIndex(0))->code.load(), version->entry);
+  EXPECT_EQ(inside(*second).func_ref(FuncIndex(0))->code.load(), version->entry);
+  EXPECT_EQ(result(*guest_, "call_f") + result(*second, "g"), 2);
+  auto late = other_store.instantiate(module_).value();
+  EXPECT_EQ(inside(*late).func_ref(kF)->code.load(), version->entry);
+
+  EXPECT_TRUE(code().withdraw(kF));
+  EXPECT_FALSE(code().withdraw(kF));
+  EXPECT_NE(inside(*second).func_ref(FuncIndex(0))->code.load(), version->entry);
+  EXPECT_EQ(result(*guest_, "call_f") + result(*second, "g"), 2);
+}
+
+TEST_F(Codes, AreCompiledOnceHoweverManyThreadsCallFirst) {
+  std::vector<std::thread> threads;
+  std::vector<std::shared_ptr<jit::CodeVersion>> versions(8);
+  for (auto& version : versions) threads.emplace_back([&] { version = code().baseline(kF).value(); });
+  for (auto& thread : threads) thread.join();
+  for (auto& version : versions) EXPECT_EQ(version, versions[0]);
+  EXPECT_EQ(code().counts().baseline_functions, 1u);
+}
+
+TEST_F(Codes, AreFreedWhenReplacedAndNobodyIsInThem) {
+  std::weak_ptr<jit::CodeVersion> first;
+  const size_t registered = engine_->code().registry().size();
+  {
+    auto version = make_version(kF);
+    first = version;
+    code().publish(version);
+  }
+  EXPECT_EQ(result(*guest_, "f"), 1);
+  code().publish(make_version(kF));
+  EXPECT_EQ(engine_->code().retired().pending(), 1u);
+  EXPECT_EQ(engine_->code().collect_retired(), 1u);
+  EXPECT_TRUE(first.expired());
+  EXPECT_EQ(engine_->code().registry().size(), registered + 1);
+}
+
+TEST_F(Codes, StayWhileAThreadIsInThem) {
+  std::atomic<int> stage{0};
+  inside_ = [&] {
+    stage = 1;
+    stage.notify_all();
+    stage.wait(1);
+  };
+  code().publish(make_version(kPark));
+  std::thread thread([&] { EXPECT_TRUE(guest_->call("park", {})); });
+  stage.wait(0);
+  code().publish(make_version(kPark));
+  EXPECT_EQ(engine_->code().collect_retired(), 0u);
+  EXPECT_EQ(engine_->code().retired().pending(), 1u);
+  stage = 2;
+  stage.notify_all();
+  thread.join();
+  EXPECT_EQ(engine_->code().collect_retired(), 1u);
+}
+
+TEST_F(Codes, AreFoundOnTheScanningThreadsOwnStack) {
+  size_t freed = 99;
+  inside_ = [&] {
+    code().publish(make_version(kPark));
+    freed = engine_->code().collect_retired();
+  };
+  code().publish(make_version(kPark));
+  EXPECT_TRUE(guest_->call("park", {}));
+  EXPECT_EQ(freed, 0u);
+  EXPECT_EQ(engine_->code().collect_retired(), 1u);
+}
+
+TEST_F(Codes, CanBeReplacedWhileTheyRun) {
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> calls{0};
+  std::thread guest([&] {
+    while (!done || calls < 1000) {
+      ASSERT_EQ(result(*guest_, "call_f"), 1);
+      calls++;
+    }
+  });
+  size_t freed = 0;
+  for (int i = 0; i < 200; i++) {
+    code().publish(make_version(kF));
+    if (i % 3 == 0) freed += engine_->code().collect_retired();
+  }
+  done = true;
+  guest.join();
+  freed += engine_->code().collect_retired();
+  EXPECT_EQ(freed, 199u);
+}
+
+TEST_F(Codes, SayWhereTheOptimizerWasLookedForWhenItIsNotThere) {
+  auto optimizer = engine_->code().optimizer();
+  if (optimizer) GTEST_SKIP() << "the optimizing tier is there: " << (*optimizer)->description();
+  EXPECT_EQ(optimizer.error().kind, ErrorKind::kResource);
+  EXPECT_THAT(optimizer.error().message, testing::HasSubstr("libhindsight-optimizing.so"));
+}
+
+}  // namespace
+}  // namespace hindsight::rt
