@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "runtime/cli/messages.h"
 #include "runtime/cli/values.h"
@@ -52,9 +53,20 @@ Status settle(const Error& error, const Instance* instance, GuestEnd& end) {
 
 }  // namespace
 
+Result<std::shared_ptr<const Module>> load_module(Engine& engine, const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return make_error(ErrorKind::kResource, "a directory is no module", path);
+  }
+  auto module = engine.load_file(path);
+  if (module || module.error().kind != ErrorKind::kUsage) return module;
+  const Error& error = module.error();
+  return make_error(ErrorKind::kResource, error.message, error.place, error.offset);
+}
+
 Result<Guest> run_guest(Engine& engine, const RunPlan& plan) {
   Guest guest;
-  HINDSIGHT_ASSIGN(guest.module, engine.load_file(plan.module_path));
+  HINDSIGHT_ASSIGN(guest.module, load_module(engine, plan.module_path));
   const bool invokes = !plan.invoke.empty();
   const std::string entry = invokes ? plan.invoke : "_start";
   if (!exports_function(*guest.module, entry)) {

@@ -22,6 +22,9 @@ struct Guest {
   GuestEnd end;
 };
 
+// Engine::load_file, with every failure told as one of loading (never of usage) and directories refused.
+Result<std::shared_ptr<const Module>> load_module(Engine& engine, const std::string& path);
+
 // Errors: what keeps the guest from running at all (bad module, missing import, wrong arguments, no entry
 // point). A trap and proc_exit are ends, not errors.
 Result<Guest> run_guest(Engine& engine, const RunPlan& plan);

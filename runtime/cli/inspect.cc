@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/guest.h"
 #include "runtime/cli/messages.h"
 #include "runtime/cli/values.h"
 #include "runtime/report/text.h"
@@ -72,7 +73,7 @@ int inspect_command(const std::string& path, bool json) {
   config.feedback = false;
   auto engine = Engine::create(std::move(config));
   if (!engine) return fail(engine.error());
-  auto module = (*engine)->load_file(path);
+  auto module = load_module(**engine, path);
   if (!module) return fail(module.error());
   std::error_code ignored;
   const uintmax_t bytes = std::filesystem::file_size(path, ignored);
