@@ -107,6 +107,7 @@ void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site) {
 void FunctionGenerator::emit_stack_check() {
   constexpr uint32_t kUncheckedLeafBytes = 1024;
   if (!calls_ && frame_estimate_ <= kUncheckedLeafBytes) return;
+  entry_field(kVmBuiltins);  // must be there before the entry block gets its terminator
   Value* const frame = b_.CreateIntrinsic(llvm::Intrinsic::frameaddress, {ir_.ptr}, {int32(0)});
   Value* const lowest = b_.CreateSub(b_.CreatePtrToInt(frame, ir_.i64), int64(frame_estimate_));
   llvm::LoadInst* const limit = load_runtime(ir_.i64, thread_, kThreadStackLimit, false);

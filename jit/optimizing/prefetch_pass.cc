@@ -1,8 +1,308 @@
 #include "jit/optimizing/prefetch_pass.h"
 
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <algorithm>
+
+#include "jit/abi/builtins.h"
+#include "jit/optimizing/prefetch_slice.h"
+
 namespace hindsight::jit::optimizing {
-PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module) {}
-llvm::PreservedAnalyses PrefetchPass::run(llvm::Function&, llvm::FunctionAnalysisManager&) {
-  return llvm::PreservedAnalyses::all();
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr uint32_t kMaxDistance = 4096;
+
+// The wasm loops around an instruction, innermost first, through the calls it was inlined by.
+std::vector<WasmOffset> wasm_loops_around(const wasm::Module& module, const llvm::DILocation* at) {
+  std::vector<WasmOffset> around;
+  for (; at; at = at->getInlinedAt()) {
+    const WasmOffset offset(at->getLine());
+    const std::optional<FuncIndex> function = module.function_at(offset);
+    if (!function || module.is_imported(*function)) continue;
+    const auto& loops = module.body(*function).loops;
+    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
+      if (loop->offset <= offset && offset < loop->end) around.push_back(loop->offset);
+  }
+  return around;
 }
+
+// All slices of one loop.
+struct LoopWork {
+  llvm::Loop* loop = nullptr;
+  WasmOffset wasm_loop;
+  std::vector<PrefetchSlice> slices;
+  std::vector<size_t> sites;  // of the plan, one a slice
+};
+
+// Emits the instrumentation of one loop.
+class Emitter {
+ public:
+  Emitter(PrefetchPlan& plan, llvm::Function& function, LoopWork& work, LoopCell& cell)
+      : ir_(plan.ir), function_(function), work_(work), b_(ir_.context) {
+    cell_ = llvm::ConstantExpr::getIntToPtr(
+        llvm::ConstantInt::get(ir_.i64, reinterpret_cast<uint64_t>(&cell)), ir_.ptr);
+    // A location of its own: samples of the slice are the loop's, never the hinted load's.
+    location_ = llvm::DILocation::get(ir_.context, work.wasm_loop.value, 0, function.getSubprogram());
+  }
+
+  void emit() {
+    llvm::BasicBlock* const header = work_.loop->getHeader();
+    Instruction* const rest = &*header->getFirstInsertionPt();
+    at(rest);
+    Value* const vmctx = function_.getArg(0);
+    Value* const memory = runtime_load(ir_.ptr, vmctx, kVmMemory, true);
+    length_ = runtime_load(ir_.i64, memory, offsetof(MemoryRecord, byte_length), false);
+    // Clamped loads read address 0, which must exist.
+    Value* const go = b_.CreateAnd(b_.CreateIsNotNull(cell_load(kCellEnabled)), b_.CreateIsNotNull(length_));
+    Instruction* const slice_end = llvm::SplitBlockAndInsertIfThen(go, rest, false, ir_.likely);
+    slice_end->setDebugLoc(location_);
+    at(slice_end);
+    distance_ = cell_load(kCellDistance);
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+
+    at(rest);
+    Value* const left = b_.CreateSub(cell_load(kCellCountdown), llvm::ConstantInt::get(ir_.i32, 1));
+    ir_.mark(b_.CreateAlignedStore(left, cell_field(kCellCountdown), llvm::Align(4)),
+             IrModule::World::kCells);
+    Value* const ended = b_.CreateICmpSLT(left, llvm::ConstantInt::get(ir_.i32, 0));
+    Instruction* const strip_end = llvm::SplitBlockAndInsertIfThen(ended, rest, false, ir_.unlikely);
+    strip_end->setDebugLoc(location_);
+    at(strip_end);
+    Value* const builtins = runtime_load(ir_.ptr, vmctx, kVmBuiltins, true);
+    Value* const code = runtime_load(ir_.ptr, builtins, offsetof(Builtins, strip_ended), true);
+    llvm::CallInst* const call = b_.CreateCall(
+        llvm::FunctionType::get(ir_.void_type, {ir_.ptr, ir_.ptr}, false), code, {vmctx, cell_});
+    call->setDoesNotThrow();
+    call->addFnAttr(llvm::Attribute::NoMerge);
+    call->addFnAttr(llvm::Attribute::Cold);
+  }
+
+ private:
+  void at(Instruction* before) {
+    b_.SetInsertPoint(before);
+    b_.SetCurrentDebugLocation(location_);
+  }
+  Value* cell_field(int32_t offset) {
+    return b_.CreateConstGEP1_64(ir_.i8, cell_, static_cast<uint64_t>(offset));
+  }
+  Value* cell_load(int32_t offset) {
+    return ir_.mark(b_.CreateAlignedLoad(ir_.i32, cell_field(offset), llvm::Align(4)),
+                    IrModule::World::kCells);
+  }
+  Value* runtime_load(llvm::Type* type, Value* base, int64_t offset, bool invariant) {
+    llvm::LoadInst* const load = b_.CreateAlignedLoad(
+        type, b_.CreateConstInBoundsGEP1_64(ir_.i8, base, static_cast<uint64_t>(offset)), llvm::Align(8));
+    if (invariant)
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir_.context, {}));
+    return ir_.mark(load, IrModule::World::kRuntime);
+  }
+
+  // One copy of the slice's computation a level of missing loads: the last runs one distance ahead and finds
+  // what the copies before it, further ahead, had fetched in earlier iterations.
+  void emit_slice(const PrefetchSlice& slice) {
+    for (uint32_t level = slice.target_level; level >= 1; --level) {
+      const uint32_t multiplier = slice.target_level - level + 1;
+      for (const auto& [load, load_level] : slice.levels) {
+        if (load_level != level || !done_.insert({load, multiplier}).second) continue;
+        std::map<Value*, Value*> clones;
+        Value* const place = clone(load->getPointerOperand(), slice, multiplier, clones);
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
+      }
+    }
+  }
+
+  Value* clone(const Value* original, const PrefetchSlice& slice, uint32_t multiplier,
+               std::map<Value*, Value*>& clones) {
+    auto* const value = const_cast<Value*>(original);
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !is_varying(instruction, slice)) return value;
+    if (const auto found = clones.find(value); found != clones.end()) return found->second;
+    Value* made = nullptr;
+    if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction)) {
+      if (const auto start = slice.starts.find(phi); start != slice.starts.end()) {
+        made = clone(start->second, slice, multiplier, clones);
+      } else {
+        made = run_ahead(*phi, slice.steps.at(phi), multiplier);
+      }
+    } else {
+      // Depth is bounded by the slice's length.
+      std::vector<Value*> operands;
+      for (Value* operand : instruction->operands())
+        operands.push_back(clone(operand, slice, multiplier, clones));
+      Instruction* const copy = instruction->clone();
+      // What held for the original need not hold further ahead.
+      copy->dropPoisonGeneratingFlags();
+      copy->setDebugLoc(location_);
+      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+      auto* const load = llvm::dyn_cast<llvm::LoadInst>(copy);
+      if (load && !ir_.is_of(*load, IrModule::World::kRuntime)) {
+        load->setOperand(0, clamp(load->getPointerOperand(), *llvm::cast<llvm::LoadInst>(instruction)));
+        load->setMetadata(llvm::LLVMContext::MD_range, nullptr);
+        load->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+        load->setMetadata(llvm::LLVMContext::MD_noundef, nullptr);
+      }
+      b_.Insert(copy);
+      copy->setDebugLoc(location_);
+      made = copy;
+    }
+    clones[value] = made;
+    return made;
+  }
+
+  bool is_varying(Instruction* instruction, const PrefetchSlice& slice) const {
+    if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction))
+      return slice.steps.contains(phi) || slice.starts.contains(phi);
+    return std::find(slice.operations.begin(), slice.operations.end(), instruction) != slice.operations.end();
+  }
+
+  Value* run_ahead(llvm::PHINode& phi, Value* step, uint32_t multiplier) {
+    llvm::Type* const type = step->getType();
+    Value* amount = b_.CreateZExtOrTrunc(distance_, type);
+    amount = b_.CreateMul(amount, step);
+    if (multiplier != 1) amount = b_.CreateMul(amount, llvm::ConstantInt::get(type, multiplier));
+    return phi.getType()->isPointerTy() ? b_.CreateGEP(ir_.i8, &phi, amount) : b_.CreateAdd(&phi, amount);
+  }
+
+  // Invariant: the result is readable for the load's bytes, whatever `place` is, because memory has at least
+  // a page here. An unsigned comparison refuses places below the base as well.
+  Value* clamp(Value* place, llvm::LoadInst& original) {
+    Value* const base = llvm::getUnderlyingObject(original.getPointerOperand(), 0);
+    const uint64_t bytes = function_.getParent()->getDataLayout().getTypeStoreSize(original.getType());
+    Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
+    Value* const last = b_.CreateSub(length_, llvm::ConstantInt::get(ir_.i64, bytes));
+    return b_.CreateSelect(b_.CreateICmpULE(offset, last), place, base);
+  }
+
+  llvm::ConstantInt* int32(uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); }
+
+  IrModule& ir_;
+  llvm::Function& function_;
+  LoopWork& work_;
+  llvm::IRBuilder<> b_;
+  llvm::Constant* cell_ = nullptr;
+  llvm::DebugLoc location_;
+  Value* length_ = nullptr;
+  Value* distance_ = nullptr;
+  std::set<std::pair<const llvm::LoadInst*, uint32_t>> done_;
+};
+
+std::string count_of(size_t count, const char* what) {
+  std::string text = std::to_string(count);
+  text.append(" ").append(what);
+  if (count != 1) text.push_back('s');
+  return text;
+}
+
+std::string describe(const PrefetchSlice& slice) {
+  std::string text =
+      count_of(slice.loads, "load").append(", ").append(count_of(slice.operations.size(), "operation"));
+  if (slice.loads > 0) text.append(", clamped");
+  if (slice.target_level > 1) text.append(", in ").append(count_of(slice.target_level, "stage"));
+  if (!slice.starts.empty()) text.append(", first element of an inner loop");
+  return text;
+}
+
+// The value that clamps measure from must be there, and not a phi of two memories.
+bool has_one_base(const IrModule& ir, const PrefetchSlice& slice) {
+  for (const Instruction* operation : slice.operations) {
+    const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
+    if (!load) continue;
+    const Value* base = llvm::getUnderlyingObject(load->getPointerOperand(), 0);
+    if (ir.is_of(*load, IrModule::World::kRuntime)) continue;
+    const auto* instruction = llvm::dyn_cast<Instruction>(base);
+    if (instruction && slice.loop->contains(instruction)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module.request.hints.prefetches) {
+  std::stable_sort(hints.begin(), hints.end(), [](const PrefetchHint& a, const PrefetchHint& b) {
+    return a.stall_share > b.stall_share;
+  });
+  std::set<uint32_t> seen;
+  std::erase_if(hints, [&](const PrefetchHint& hint) { return !seen.insert(hint.load.value).second; });
+  for (const PrefetchHint& hint : hints) {
+    PrefetchSite site;
+    site.load = hint.load;
+    site.reason = "load is not in the optimized code";
+    sites.push_back(std::move(site));
+  }
+}
+
+LoopCell& PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
+  const auto [found, is_new] = cell_of_loop_.emplace(loop.value, static_cast<uint32_t>(cells.size()));
+  if (is_new) {
+    const PrefetchHint& hint = hints[site];
+    cells.push_back(std::make_unique<LoopCell>());
+    LoopCell& cell = *cells.back();
+    cell.countdown = static_cast<int32_t>(cell.strip_length);
+    cell.enabled = hint.initially_enabled ? 1 : 0;
+    cell.distance = std::clamp(hint.initial_distance, 1u, kMaxDistance);
+    cell.site = static_cast<uint32_t>(site);
+  }
+  sites[site].cell = found->second;
+  return *cells[found->second];
+}
+
+llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  PrefetchPlan& plan = *plan_;
+  auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
+  std::vector<LoopWork> works;
+  for (size_t i = 0; i < plan.hints.size(); ++i) {
+    const PrefetchHint& hint = plan.hints[i];
+    PrefetchSite& site = plan.sites[i];
+    for (Instruction& instruction : llvm::instructions(function)) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (!load || load->isVolatile() || plan.ir.is_of(*load, IrModule::World::kRuntime)) continue;
+      if (!load->getDebugLoc() || load->getDebugLoc().getLine() != hint.load.value) continue;
+      auto slice = find_prefetch_slice(plan.ir, *load, loops, evolution, hint.initial_distance);
+      if (slice && !has_one_base(plan.ir, *slice))
+        slice = std::unexpected("address is not based on the memory");
+      if (!slice) {
+        if (!site.applied) site.reason = slice.error();
+        continue;
+      }
+      const std::vector<WasmOffset> around = wasm_loops_around(plan.ir.wasm, load->getDebugLoc().get());
+      size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
+      const WasmOffset wasm_loop =
+          around.empty() ? hint.load : around[std::min(levels_up, around.size() - 1)];
+      if (!site.applied) {
+        site.applied = true;
+        site.loop = wasm_loop;
+        site.reason = describe(*slice);
+        site.slice_loads = slice->loads;
+        site.slice_operations = static_cast<uint32_t>(slice->operations.size());
+      }
+      auto work =
+          std::find_if(works.begin(), works.end(), [&](const LoopWork& w) { return w.loop == slice->loop; });
+      if (work == works.end()) {
+        works.push_back({.loop = slice->loop, .wasm_loop = wasm_loop, .slices = {}, .sites = {}});
+        work = std::prev(works.end());
+      }
+      work->slices.push_back(std::move(*slice));
+      work->sites.push_back(i);
+    }
+  }
+  if (works.empty()) return llvm::PreservedAnalyses::all();
+  // Outer and inner loops may both have work: the analyses are used up to here only.
+  for (LoopWork& work : works) {
+    LoopCell* cell = nullptr;
+    for (size_t site : work.sites) {
+      LoopCell& its = plan.cell_of(work.wasm_loop, site);
+      if (!cell) cell = &its;
+    }
+    Emitter(plan, function, work, *cell).emit();
+  }
+  return llvm::PreservedAnalyses::none();
+}
+
 }  // namespace hindsight::jit::optimizing

@@ -17,6 +17,7 @@
 
 #include <llvm/IR/PassManager.h>
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -30,11 +31,16 @@ class PrefetchPlan {
  public:
   explicit PrefetchPlan(IrModule& ir);
   bool empty() const { return sites.empty(); }
+  // The cell of a wasm loop, shared by its copies (OSR entries); made at first use, for `site`.
+  LoopCell& cell_of(WasmOffset loop, size_t site);
 
   IrModule& ir;
   std::vector<PrefetchHint> hints;               // by falling stall share; one a load
   std::vector<PrefetchSite> sites;               // one a hint
   std::vector<std::unique_ptr<LoopCell>> cells;  // their addresses are in the code
+
+ private:
+  std::map<uint32_t, uint32_t> cell_of_loop_;  // wasm offset of the loop -> index of its cell
 };
 
 class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {

@@ -1,0 +1,171 @@
+// What the produced code looks like: vectors, positions, determinism.
+#include <algorithm>
+#include <thread>
+
+#include "jit/wasm/instr_reader.h"
+#include "tests/jit/optimizing/optimized.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+bool host_has(const char* feature) {
+  return optimizer().description().find(feature) != std::string::npos;
+}
+
+// Scalar wasm as clang writes it.
+constexpr const char* kLoops = R"((module (memory 16)
+  (func (export "axpy") (param $a f32) (param $x i32) (param $y i32) (param $n i32) (local $i i32)
+    (block $out (br_if $out (i32.eqz (local.get $n)))
+    (loop $l
+      (f32.store (local.get $y) (f32.add (f32.load (local.get $y)) (f32.mul (local.get $a) (f32.load (local.get $x)))))
+      (local.set $x (i32.add (local.get $x) (i32.const 4)))
+      (local.set $y (i32.add (local.get $y) (i32.const 4)))
+      (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))
+  (func (export "bytes") (param $p i32) (param $n i32) (result i32) (local $s i32)
+    (block $out (br_if $out (i32.eqz (local.get $n)))
+    (loop $l
+      (local.set $s (i32.add (local.get $s) (i32.load8_u (local.get $p))))
+      (local.set $p (i32.add (local.get $p) (i32.const 1)))
+      (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))
+    (local.get $s))
+  (func (export "row") (param $c i32) (param $b i32) (param $x i32) (param $n i32) (local $i i32)
+    (block $out (br_if $out (i32.eqz (local.get $n)))
+    (loop $l
+      (i32.store (i32.add (local.get $c) (i32.shl (local.get $i) (i32.const 2)))
+        (i32.add (i32.load (i32.add (local.get $c) (i32.shl (local.get $i) (i32.const 2))))
+          (i32.mul (local.get $x) (i32.load (i32.add (local.get $b) (i32.shl (local.get $i) (i32.const 2)))))))
+      (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))))))";
+
+TEST(OptimizedCode, ScalarLoopsAreVectorized) {
+  if (!host_has("avx")) GTEST_SKIP() << "the host has no 256-bit vectors";
+  OptimizeRequest request;
+  request.dump_ir = true;
+  for (const char* name : {"axpy", "bytes", "row"}) {
+    Optimized m(kLoops, request);
+    m.compile(name);
+    EXPECT_TRUE(m.dump.find("%ymm") != std::string::npos || m.dump.find("%zmm") != std::string::npos) << name;
+    EXPECT_NE(m.dump.find("vector.body"), std::string::npos) << name;
+  }
+}
+
+TEST(OptimizedCode, VectorizedLoopsComputeTheSame) {
+  Optimized m(kLoops);
+  uint8_t* memory = m.instance->memory();
+  for (uint32_t i = 0; i < 65536; ++i) memory[i] = static_cast<uint8_t>(i * 31 + (i >> 8));
+  uint32_t sum = 0;
+  for (uint32_t i = 3; i < 3 + 10007; ++i) sum += memory[i];
+  EXPECT_EQ(m.call("bytes", {i32(3), i32(10007)}), returns({i32(sum)}));
+  // Wraps at 4 GiB: the first byte there is out of bounds.
+  EXPECT_EQ(m.call("bytes", {i32(0xffffffff), i32(2)}), traps(TrapCode::kMemoryOutOfBounds));
+  // Overlapping by one element: y[i] += a * x[i] with y = x + 4 is a recurrence.
+  auto* floats = reinterpret_cast<float*>(memory + 131072);
+  std::vector<float> expected(101);
+  for (uint32_t i = 0; i < 101; ++i) floats[i] = expected[i] = static_cast<float>(i % 5);
+  for (uint32_t i = 0; i < 100; ++i) expected[i + 1] += 0.5f * expected[i];
+  m.call("axpy", {f32(0.5f), i32(131072), i32(131076), i32(100)});
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), floats));
+}
+
+TEST(OptimizedCode, TheSameRequestGivesTheSameBytes) {
+  Optimized m(kLoops);
+  const CodeVersion* first = m.compile("axpy");
+  std::vector<std::byte> bytes(first->begin(), first->end());
+  const CodeVersion* second = m.compile("axpy");
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), second->begin(), second->end()));
+}
+
+TEST(OptimizedCode, ThreadsCompileIndependently) {
+  Optimized m(kLoops);
+  std::vector<std::thread> threads;
+  std::vector<Result<OptimizeResult>> results(4, std::unexpected(Error{}));
+  for (size_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      OptimizeRequest request = m.request;
+      request.function = FuncIndex(static_cast<uint32_t>(i % 3));
+      results[i] = optimizer().compile(request, *m.arena);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : results) EXPECT_TRUE(result.has_value());
+}
+
+TEST(OptimizedCode, EveryInstructionHasARowAndEveryRowAnInstruction) {
+  OptimizeRequest request;
+  request.osr_loops = {LoopIndex(0)};
+  Optimized m(kLoops, request);
+  const CodeVersion* version = m.compile("row");
+  std::vector<uint32_t> offsets;
+  const wasm::FunctionBody& body = m.module->body(version->function);
+  wasm::InstrReader reader(*m.module, body);
+  wasm::Instr instr;
+  offsets.push_back(body.begin.value);
+  while (!reader.at_end()) {
+    reader.next(instr);
+    offsets.push_back(instr.offset.value);
+  }
+  for (uint32_t pc = 0; pc < version->code_size.value; ++pc) {
+    const PcRow* row = version->pc_map.find(CodeOffset(pc));
+    ASSERT_NE(row, nullptr) << pc;
+    if (row->wasm != kNoWasmOffset)
+      EXPECT_TRUE(std::find(offsets.begin(), offsets.end(), row->wasm.value) != offsets.end())
+          << row->wasm.value;
+  }
+  const auto entry = static_cast<uint32_t>(static_cast<const std::byte*>(version->entry) - version->begin());
+  EXPECT_NE(version->pc_map.find(CodeOffset(entry))->wasm, kNoWasmOffset);
+}
+
+TEST(OptimizedCode, TrapsAreAtTheirInstruction) {
+  Optimized m(R"((module (memory 1)
+    (func $inner (param i32 i32) (result i32) (i32.div_u (local.get 0) (local.get 1)))
+    (func (export "f") (param i32 i32) (result i32)
+      (if (result i32) (local.get 0)
+        (then (call $inner (local.get 0) (local.get 1)))
+        (else (i32.rem_u (i32.const 7) (local.get 1)))))
+    (func (export "load") (param i32) (result i32) (i32.add (i32.load (local.get 0)) (i32.const 1)))))");
+  const auto position = [&](const void* pc) -> PcRow {
+    for (const auto& version : m.versions) {
+      const auto* at = static_cast<const std::byte*>(pc);
+      if (at >= version->begin() && at < version->end())
+        return *version->pc_map.find(CodeOffset(static_cast<uint32_t>(at - version->begin())));
+    }
+    ADD_FAILURE() << "not in generated code";
+    return {};
+  };
+  EXPECT_EQ(m.call("f", {i32(1), i32(0)}), traps(TrapCode::kIntegerDivideByZero));
+  const auto* pc = static_cast<const std::byte*>(m.instance->trap_pc) - 1;
+  PcRow row = position(pc);
+  EXPECT_EQ(m.module->bytes[row.wasm.value], 0x6e);  // i32.div_u
+  ASSERT_NE(row.inline_site, kNoInlineSite);
+  const InlineSite site = m.versions[0]->pc_map.inline_sites()[row.inline_site];
+  EXPECT_EQ(m.module->bytes[site.call_site.value], 0x10);  // call
+  EXPECT_EQ(m.call("f", {i32(0), i32(0)}), traps(TrapCode::kIntegerDivideByZero));
+  row = position(static_cast<const std::byte*>(m.instance->trap_pc) - 1);
+  EXPECT_EQ(m.module->bytes[row.wasm.value], 0x70);  // i32.rem_u
+  EXPECT_EQ(row.inline_site, kNoInlineSite);
+  EXPECT_EQ(m.call("load", {i32(65533)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.module->bytes[position(m.instance->trap_pc).wasm.value], 0x28);  // i32.load
+}
+
+TEST(OptimizedCode, PassesAreTimed) {
+  Optimized m(kLoops);
+  const CodeVersion* version = m.compile("row");
+  double sum = 0;
+  for (const PassTime& pass : version->pass_times) {
+    sum += pass.seconds;
+    RecordProperty(pass.name, std::to_string(pass.seconds * 1e3));
+    std::printf("  %-12s %.3f ms\n", pass.name.c_str(), pass.seconds * 1e3);
+  }
+  EXPECT_GE(version->pass_times.size(), 5u);
+  EXPECT_LE(sum, version->compile_seconds * 1.01);
+}
+
+TEST(OptimizedCode, ImportsCannotBeCompiled) {
+  Optimized m(R"((module (import "a" "b" (func))))");
+  OptimizeRequest request = m.request;
+  const auto result = optimizer().compile(request, *m.arena);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing

@@ -1,0 +1,1 @@
+#include "tests/jit/optimizing/optimized.h"

@@ -1,0 +1,133 @@
+// On-stack replacement: entering every loop of a nest with a handmade frame gives what the whole function
+// would have given from there.
+#include "tests/jit/optimizing/optimized.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+using OsrFunction = uint64_t (*)(VmContext*, const uint64_t* frame);
+
+OsrFunction entry(const CodeVersion& version, uint32_t loop) {
+  for (const OsrEntry& entry : version.osr_entries)
+    if (entry.loop == LoopIndex(loop)) return reinterpret_cast<OsrFunction>(entry.code);
+  return nullptr;
+}
+
+Optimized with_osr(std::string_view wat, uint32_t loops) {
+  OptimizeRequest request;
+  for (uint32_t i = 0; i < loops; ++i) request.osr_loops.push_back(LoopIndex(i));
+  return Optimized(wat, request);
+}
+
+// Counts in base n: r = r * 3 + i*16 + j*4 + k for all i, j, k < n, with things on the operand stack and
+// branches out of the middle.
+constexpr const char* kNest = R"((module (func (export "f") (param $n i32) (result i32)
+  (local $i i32) (local $j i32) (local $k i32) (local $r i32)
+  i32.const 1000
+  (block $all
+    (loop $a
+      (local.set $j (i32.const 0))
+      (block $rows
+        i32.const 5
+        (loop $b (param i32)
+          local.set $k
+          (local.set $k (i32.const 0))
+          (loop $c
+            (local.set $r (i32.add (i32.mul (local.get $r) (i32.const 3))
+              (i32.add (i32.mul (local.get $i) (i32.const 16)) (i32.add (i32.mul (local.get $j) (i32.const 4)) (local.get $k)))))
+            (br_if $all (i32.eq (local.get $r) (i32.const 123456)))
+            (local.set $k (i32.add (local.get $k) (i32.const 1)))
+            (br_if $c (i32.lt_u (local.get $k) (local.get $n))))
+          (local.set $j (i32.add (local.get $j) (i32.const 1)))
+          (br_if $rows (i32.and (i32.eq (local.get $j) (i32.const 2)) (i32.eq (local.get $i) (i32.const 1))))
+          (if (i32.lt_u (local.get $j) (local.get $n)) (then i32.const 6 br $b))))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $a (i32.lt_u (local.get $i) (local.get $n)))))
+  local.get $r i32.add)))";
+
+uint32_t nest(uint32_t n, uint32_t i, uint32_t j, uint32_t k, uint32_t r, int level) {
+  bool in_b = level >= 1;
+  bool in_c = level >= 2;
+  for (;;) {
+    if (!in_b) j = 0;
+    for (;;) {
+      if (!in_c) k = 0;
+      do {
+        r = r * 3 + i * 16 + j * 4 + k;
+        if (r == 123456) return 1000 + r;
+        ++k;
+      } while (k < n);
+      in_c = false;
+      ++j;
+      if (j == 2 && i == 1) break;
+      if (j < n) continue;
+      break;
+    }
+    in_b = false;
+    ++i;
+    if (i >= n) break;
+  }
+  return 1000 + r;
+}
+
+TEST(Osr, EveryLevelOfANestCanBeEntered) {
+  Optimized m = with_osr(kNest, 3);
+  const CodeVersion* version = m.compile("f");
+  ASSERT_NE(version, nullptr);
+  ASSERT_EQ(version->osr_entries.size(), 3u);
+  EXPECT_EQ(m.call("f", {i32(4)}), returns({i32(nest(4, 0, 0, 0, 0, 0))}));
+  constexpr uint64_t kDirty = 0xfeedbeef00000000;
+  for (uint32_t i = 0; i < 4; ++i) {
+    for (uint32_t j = 0; j < 4; ++j) {
+      for (uint32_t k = 0; k < 4; ++k) {
+        for (uint32_t level = 0; level < 3; ++level) {
+          // locals n i j k r, then the operand stack: 1000, and at $b its parameter
+          const uint64_t frame[] = {kDirty | 4,  kDirty | i,    kDirty | j, kDirty | k,
+                                    kDirty | 99, kDirty | 1000, kDirty | 5};
+          const auto result = static_cast<uint32_t>(entry(*version, level)(m.instance->context(), frame));
+          EXPECT_EQ(result, nest(4, i, j, k, 99, static_cast<int>(level)))
+              << i << j << k << " level " << level;
+        }
+      }
+    }
+  }
+}
+
+TEST(Osr, LoopsInsideIfArmsLeaveThroughTheEndOfTheIf) {
+  Optimized m = with_osr(R"((module (func (export "f") (param i32) (result i32)
+    (if (result i32) (local.get 0)
+      (then (loop $t (result i32) (local.set 0 (i32.sub (local.get 0) (i32.const 1)))
+              (br_if $t (local.get 0)) i32.const 10))
+      (else (loop $e (result i32) (local.set 0 (i32.add (local.get 0) (i32.const 1)))
+              (br_if $e (i32.lt_u (local.get 0) (i32.const 5))) i32.const 20)))
+    local.get 0 i32.add)))",
+                         2);
+  const CodeVersion* version = m.compile("f");
+  ASSERT_EQ(version->osr_entries.size(), 2u);
+  const uint64_t three[] = {3};
+  EXPECT_EQ(static_cast<uint32_t>(entry(*version, 0)(m.instance->context(), three)), 10u);
+  EXPECT_EQ(static_cast<uint32_t>(entry(*version, 1)(m.instance->context(), three)), 25u);
+}
+
+TEST(Osr, SeveralResultsGoThroughTheThread) {
+  Optimized m = with_osr(R"((module (func (export "f") (param i32 f64) (result i32 f64)
+    (loop $l (local.set 1 (f64.add (local.get 1) (f64.const 0.5)))
+      (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+    local.get 0 local.get 1)))",
+                         1);
+  const CodeVersion* version = m.compile("f");
+  const uint64_t frame[] = {4, std::bit_cast<uint64_t>(1.0)};
+  entry(*version, 0)(m.instance->context(), frame);
+  EXPECT_EQ(static_cast<uint32_t>(m.instance->thread().results[0]), 0u);
+  EXPECT_EQ(std::bit_cast<double>(m.instance->thread().results[1]), 3.0);
+}
+
+TEST(Osr, UnreachableLoopsHaveNoEntry) {
+  Optimized m = with_osr(R"((module (func (export "f") (result i32)
+    (return (i32.const 1)) (loop $l (br $l)) i32.const 2)))",
+                         1);
+  EXPECT_TRUE(m.compile("f")->osr_entries.empty());
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing

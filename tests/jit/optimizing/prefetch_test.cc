@@ -1,0 +1,196 @@
+// Text in, prefetch sites out; and the code still does what it did.
+#include <numeric>
+
+#include "jit/wasm/instr_reader.h"
+#include "tests/jit/optimizing/optimized.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+// The offset of the n-th load of an exported function.
+WasmOffset load_of(const wasm::Module& module, std::string_view name, uint32_t n) {
+  const FuncIndex function(module.find_export(name)->index);
+  wasm::InstrReader reader(module, module.body(function));
+  wasm::Instr instr;
+  while (!reader.at_end()) {
+    reader.next(instr);
+    const auto code = static_cast<uint32_t>(instr.opcode);
+    if (code >= 0x28 && code <= 0x35 && n-- == 0) return instr.offset;
+  }
+  ADD_FAILURE() << "no such load";
+  return {};
+}
+
+struct Hinted {
+  Hinted(std::string_view wat, std::string_view name, std::vector<uint32_t> loads, bool osr = false)
+      : optimized(wat) {
+    for (uint32_t load : loads)
+      optimized.request.hints.prefetches.push_back(
+          {.load = load_of(*optimized.module, name, load), .stall_share = 0.5});
+    optimized.request.dump_ir = true;
+    if (osr) optimized.request.osr_loops = {LoopIndex(0)};
+    version = optimized.compile(name);
+    if (version)
+      func_refs(optimized.instance->context())[optimized.module->find_export(name)->index].code =
+          version->entry;
+  }
+  std::string sites() const {
+    std::string text;
+    for (const PrefetchSite& site : version->prefetch_sites)
+      text += std::string(site.applied ? "applied: " : "refused: ") + site.reason + "\n";
+    return text;
+  }
+  Optimized optimized;
+  const CodeVersion* version = nullptr;
+};
+
+// a at 65536 (u32), b at 0 (u32); sums a[f(b[i])] for i < n.
+std::string gather(std::string_view index) {
+  return R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32)
+    (block $out (br_if $out (i32.eqz (local.get $n)))
+    (loop $l
+      (local.set $sum (i32.add (local.get $sum) (i32.load offset=65536 (i32.shl )" +
+         std::string(index) + R"( (i32.const 2)))))
+      (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n)))))
+    (local.get $sum))))";
+}
+constexpr const char* kB = "(i32.load (i32.shl (local.get $i) (i32.const 2)))";
+
+void fill(Optimized& m, uint32_t n) {
+  auto* words = reinterpret_cast<uint32_t*>(m.instance->memory());
+  for (uint32_t i = 0; i < n; ++i) words[i] = (i * 7919) % 1024;
+  for (uint32_t i = 0; i < 16384; ++i) words[16384 + i] = i * 3 + 1;
+}
+
+TEST(Prefetch, GathersGetASlice) {
+  Hinted h(gather(kB), "f", {1});
+  EXPECT_TRUE(h.sites().starts_with("applied: 1 load, ")) << h.sites();
+  ASSERT_EQ(h.version->loop_cells.size(), 1u);
+  EXPECT_NE(h.optimized.dump.find("prefetcht0"), std::string::npos);
+  fill(h.optimized, 5000);
+  uint32_t expected = 0;
+  for (uint32_t i = 0; i < 5000; ++i) expected += ((i * 7919) % 1024) * 3 + 1;
+  EXPECT_EQ(h.optimized.call("f", {i32(5000)}), returns({i32(expected)}));
+  EXPECT_EQ(h.optimized.instance->strips_ended, 4u);
+}
+
+TEST(Prefetch, HashedGathersGetASlice) {
+  Hinted h(gather("(i32.shr_u (i32.mul (i32.rotl (i32.xor " + std::string(kB) +
+                  " (i32.const 77)) (i32.const 5)) (i32.const 0x9e3779b1)) (i32.const 22))"),
+           "f", {1});
+  EXPECT_TRUE(h.sites().starts_with("applied: 1 load, ")) << h.sites();
+}
+
+TEST(Prefetch, StreamsAreLeftToTheHardware) {
+  Hinted h(gather(kB), "f", {0});
+  EXPECT_EQ(h.sites(), "refused: address advances by a constant step: left to the hardware\n");
+  EXPECT_TRUE(h.version->loop_cells.empty());
+  EXPECT_EQ(h.optimized.dump.find("prefetcht0"), std::string::npos);
+}
+
+TEST(Prefetch, SlicesReadNothingBehindTheEndOfMemory) {
+  // b ends where memory ends: running ahead reads beyond it.
+  Hinted h(R"((module (memory 2) (func (export "f") (param $p i32) (result i32) (local $sum i32)
+    (loop $l
+      (local.set $sum (i32.add (local.get $sum) (i32.load (i32.load (local.get $p)))))
+      (br_if $l (i32.lt_u (local.tee $p (i32.add (local.get $p) (i32.const 4))) (i32.const 131072))))
+    (local.get $sum))))",
+           "f", {1});
+  ASSERT_TRUE(h.sites().starts_with("applied: ")) << h.sites();
+  EXPECT_EQ(h.optimized.call("f", {i32(131072 - 4000)}), returns({i32(0)}));
+  h.version->loop_cells[0]->distance = 1u << 29;
+  EXPECT_EQ(h.optimized.call("f", {i32(131072 - 4000)}), returns({i32(0)}));
+  // Garbage in b only moves prefetches, never faults in them.
+  std::memset(h.optimized.instance->memory() + 100000, 0xff, 31000);
+  EXPECT_EQ(h.optimized.call("f", {i32(90000)}), traps(TrapCode::kMemoryOutOfBounds));
+}
+
+constexpr const char* kJoin = R"((module (memory 4)
+  (func (export "join") (param $n i32) (result i32) (local $i i32) (local $p i32) (local $found i32) (local $key i32)
+    (loop $probe
+      (local.set $key (i32.load (i32.shl (local.get $i) (i32.const 2))))
+      (local.set $p (i32.load offset=65536 (i32.shl (i32.shr_u (i32.mul (local.get $key) (i32.const 0x9e3779b1)) (i32.const 22)) (i32.const 2))))
+      (block $done (loop $chain
+        (br_if $done (i32.eqz (local.get $p)))
+        (local.set $found (i32.add (local.get $found) (i32.eq (i32.load (local.get $p)) (local.get $key))))
+        (local.set $p (i32.load offset=4 (local.get $p)))
+        (br $chain)))
+      (br_if $probe (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+    (local.get $found))))";
+
+TEST(Prefetch, HashJoinsFetchHeadsAndFirstNodesInStages) {
+  Hinted h(kJoin, "join", {1, 2});
+  ASSERT_EQ(h.version->prefetch_sites.size(), 2u);
+  EXPECT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  EXPECT_TRUE(h.version->prefetch_sites[1].applied) << h.sites();
+  EXPECT_NE(h.version->prefetch_sites[1].reason.find("in 2 stages, first element of an inner loop"),
+            std::string::npos)
+      << h.sites();
+  EXPECT_EQ(h.version->loop_cells.size(), 1u);
+  EXPECT_EQ(h.version->prefetch_sites[0].loop, h.version->prefetch_sites[1].loop);
+  auto* words = reinterpret_cast<uint32_t*>(h.optimized.instance->memory());
+  uint32_t free_node = 140000;
+  for (uint32_t key = 0; key < 500; ++key) {
+    uint32_t& head = words[16384 + ((key * 0x9e3779b1u) >> 22)];
+    words[free_node / 4] = key;
+    words[free_node / 4 + 1] = head;
+    head = free_node;
+    free_node += 8;
+    words[key * 2] = key;
+    words[key * 2 + 1] = key + 1000;
+  }
+  EXPECT_EQ(h.optimized.call("join", {i32(1000)}), returns({i32(500)}));
+}
+
+TEST(Prefetch, BreadthFirstSearchRunsAheadInTheQueue) {
+  // for i: u = queue[i]; for e in off[u]..off[u+1]: sum += visited[adj[e]]
+  Hinted h(R"((module (memory 4)
+    (func (export "bfs") (param $n i32) (result i32) (local $i i32) (local $u i32) (local $e i32) (local $end i32) (local $sum i32)
+      (loop $queue
+        (local.set $u (i32.shl (i32.load (i32.shl (local.get $i) (i32.const 2))) (i32.const 2)))
+        (local.set $e (i32.load offset=40000 (local.get $u)))
+        (local.set $end (i32.load offset=40004 (local.get $u)))
+        (block $done (loop $edges
+          (br_if $done (i32.ge_u (local.get $e) (local.get $end)))
+          (local.set $sum (i32.add (local.get $sum)
+            (i32.load offset=200000 (i32.shl (i32.load offset=90000 (i32.shl (local.get $e) (i32.const 2))) (i32.const 2)))))
+          (local.set $e (i32.add (local.get $e) (i32.const 1)))
+          (br $edges)))
+        (br_if $queue (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+      (local.get $sum))))",
+           "bfs", {4});
+  EXPECT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  EXPECT_NE(h.sites().find("in 3 stages, first element of an inner loop"), std::string::npos) << h.sites();
+}
+
+TEST(Prefetch, LinkedListsAreRefused) {
+  Hinted h(R"((module (memory 4) (func (export "walk") (param $p i32) (result i32) (local $sum i32)
+    (loop $l
+      (local.set $sum (i32.add (local.get $sum) (i32.load (local.get $p))))
+      (br_if $l (local.tee $p (i32.load offset=4 (local.get $p)))))
+    (local.get $sum))))",
+           "walk", {0, 1});
+  EXPECT_EQ(h.sites(),
+            "refused: address depends on the previous iteration's load\n"
+            "refused: address depends on the previous iteration's load\n");
+  EXPECT_TRUE(h.version->loop_cells.empty());
+}
+
+TEST(Prefetch, OsrEntriesShareTheLoopsCell) {
+  Hinted h(gather(kB), "f", {1}, true);
+  ASSERT_EQ(h.version->osr_entries.size(), 1u);
+  EXPECT_EQ(h.version->loop_cells.size(), 1u);
+}
+
+TEST(Prefetch, ADisabledCellStillCountsStrips) {
+  Hinted h(gather(kB), "f", {1});
+  fill(h.optimized, 5000);
+  h.version->loop_cells[0]->enabled = 0;
+  const Outcome without = h.optimized.call("f", {i32(5000)});
+  h.version->loop_cells[0]->enabled = 1;
+  EXPECT_EQ(h.optimized.call("f", {i32(5000)}), without);
+  EXPECT_EQ(h.optimized.instance->strips_ended, 9u);
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing
