@@ -5,6 +5,8 @@ target_include_directories(hindsight_options INTERFACE ${PROJECT_SOURCE_DIR})
 # Frame pointers are part of the design: trap backtraces and quiescence scans walk through library frames.
 target_compile_options(hindsight_options INTERFACE -fno-omit-frame-pointer
   $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>
+  # False positives of g++ 12 in std::string and in LLVM headers (GCC bugs 105329, 105562).
+  $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>
   $<$<AND:$<BOOL:${HINDSIGHT_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
 if(HINDSIGHT_SANITIZE)
   target_compile_options(hindsight_options INTERFACE -fsanitize=${HINDSIGHT_SANITIZE} -fno-sanitize-recover=undefined -g)
