@@ -114,6 +114,11 @@ int command_line(int argc, char** argv) {
   bench_app->add_option("--unit", bench.unit, "LWP unit (default auto)")->type_name("UNIT");
   bench_app->add_option("--manifest", bench.manifest, "List of workloads, if not the bundled one")
       ->type_name("FILE");
+  bench_app
+      ->add_option("--time", bench.time,
+                   "What is compared: wall time, or CPU time of the guest's thread where others use the "
+                   "machine (default wall)")
+      ->type_name("wall|cpu");
   bench_app->footer("Exit status: 0; 1 if any run gave a wrong answer; 2 for wrong usage.");
 
   std::string profile;

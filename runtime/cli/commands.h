@@ -19,7 +19,7 @@ struct BenchOptions {
   std::vector<std::string> modes{"baseline", "optimized", "feedback"};
   uint32_t runs = 0;  // 0: 5, or 3 with `quick`
   bool quick = false, list = false, pin = false;
-  std::string json, html, manifest, unit = "auto";
+  std::string json, html, manifest, unit = "auto", time = "wall";
 };
 int bench_command(const BenchOptions& options);
 

@@ -136,6 +136,7 @@ std::string to_json(const BenchResults& results) {
                  {"settings", Json{{"modes", results.modes},
                                    {"rounds", results.rounds},
                                    {"quick", results.quick},
+                                   {"time", results.time},
                                    {"pinned", results.pinned},
                                    {"total_seconds", results.total_seconds}}},
                  {"workloads", std::move(workloads)},
@@ -210,9 +211,10 @@ std::string to_table(const BenchResults& results) {
   if (ratio.empty()) return out;
 
   const size_t cut = ratio.find("_vs_");
-  out += fmt::format("\nspeedup = time {} / time {}, within each round; median of {} round{} [min..max]\n\n",
-                     ratio.substr(cut + 4), ratio.substr(0, cut), results.rounds,
-                     results.rounds == 1 ? "" : "s");
+  out += fmt::format(
+      "\nspeedup = {} time {} / {} time {}, within each round; median of {} round{} [min..max]\n\n",
+      results.time == "cpu" ? "CPU" : "wall", ratio.substr(cut + 4), results.time == "cpu" ? "CPU" : "wall",
+      ratio.substr(0, cut), results.rounds, results.rounds == 1 ? "" : "s");
   TextTable summary("lrrrr");
   summary.add({"suite", "workloads", "geomean", "lowest", "highest"});
   for (const auto& suite : summarize(results, ratio)) {

@@ -20,9 +20,10 @@ struct Machine {
 
 // The runs of one workload in one mode, in the order of their rounds.
 struct ModeRuns {
-  std::string mode;             // "baseline", "optimized", "feedback"
-  std::vector<double> seconds;  // wall time of the whole guest run, loading and compiling included
-  std::vector<uint64_t> kept;   // decisions kept, a run
+  std::string mode;  // "baseline", "optimized", "feedback"
+  std::vector<double>
+      seconds;  // of the whole guest run, loading and compiling included; see BenchResults::time
+  std::vector<uint64_t> kept;  // decisions kept, a run
   std::vector<uint64_t> rolled_back;
   std::string unit;  // LWP unit of the last run
 };
@@ -49,6 +50,7 @@ struct BenchResults {
   Machine machine;
   bool quick = false;
   bool pinned = false;
+  std::string time = "wall";  // or "cpu": of the guest's thread
   uint32_t rounds = 0;
   double total_seconds = 0;
   std::vector<std::string> modes;

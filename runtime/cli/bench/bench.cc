@@ -126,7 +126,7 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
       }
       if (!run) continue;
       if (!expected) expected = run->output;
-      runs.seconds.push_back(run->seconds);
+      runs.seconds.push_back(options.time == "cpu" ? run->cpu_seconds : run->seconds);
       runs.kept.push_back(run->kept);
       runs.rolled_back.push_back(run->rolled_back);
       runs.unit = run->unit;
@@ -197,6 +197,10 @@ int bench_command(const BenchOptions& options) {
   if (const Status unit = check_unit(options.unit); !unit) {
     return fail(Error{ErrorKind::kUsage, unit.error().message, "--unit", {}});
   }
+  if (options.time != "wall" && options.time != "cpu") {
+    return fail(
+        Error{ErrorKind::kUsage, fmt::format("'{}' is neither wall nor cpu", options.time), "--time", {}});
+  }
   // Files alone can be measured without any manifest.
   std::vector<Workload> all;
   const bool files_only =
@@ -225,6 +229,7 @@ int bench_command(const BenchOptions& options) {
   results.machine = describe_machine();
   results.quick = options.quick;
   results.pinned = options.pin;
+  results.time = options.time;
   results.rounds = options.runs != 0 ? options.runs : options.quick ? kQuickRounds : kRounds;
   results.modes = options.modes;
   fmt::print(stderr, "hindsight bench: {} workload{}, modes {}, {} round{}; a dot is a run\n",

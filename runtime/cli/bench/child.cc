@@ -84,10 +84,15 @@ Collected collect(Pipe& result, Pipe& message, std::chrono::steady_clock::time_p
 }  // namespace
 
 std::string to_json(const ChildResult& result) {
-  const nlohmann::json all{{"seconds", result.seconds}, {"exit_status", result.exit_status},
-                           {"output", result.output},   {"trap", result.trap},
-                           {"unit", result.unit},       {"decisions", result.decisions},
-                           {"kept", result.kept},       {"rolled_back", result.rolled_back}};
+  const nlohmann::json all{{"seconds", result.seconds},
+                           {"cpu_seconds", result.cpu_seconds},
+                           {"exit_status", result.exit_status},
+                           {"output", result.output},
+                           {"trap", result.trap},
+                           {"unit", result.unit},
+                           {"decisions", result.decisions},
+                           {"kept", result.kept},
+                           {"rolled_back", result.rolled_back}};
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -95,12 +100,14 @@ Result<ChildResult> parse_child_result(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   const auto number = [&](const char* key) { return json.contains(key) && json[key].is_number(); };
   const auto string = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
-  if (!json.is_object() || !number("seconds") || !number("exit_status") || !number("decisions") ||
-      !number("kept") || !number("rolled_back") || !string("output") || !string("trap") || !string("unit")) {
+  if (!json.is_object() || !number("seconds") || !number("cpu_seconds") || !number("exit_status") ||
+      !number("decisions") || !number("kept") || !number("rolled_back") || !string("output") ||
+      !string("trap") || !string("unit")) {
     return make_error(ErrorKind::kInternal, "the measuring process sent no usable result");
   }
   ChildResult result;
   result.seconds = json["seconds"];
+  result.cpu_seconds = json["cpu_seconds"];
   result.exit_status = json["exit_status"];
   result.output = json["output"];
   result.trap = json["trap"];

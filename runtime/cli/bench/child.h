@@ -19,7 +19,8 @@ struct ChildRun {
 };
 
 struct ChildResult {
-  double seconds = 0;  // engine creation to the guest's end
+  double seconds = 0;      // engine creation to the guest's end
+  double cpu_seconds = 0;  // of the guest's thread, over the same span
   int exit_status = 0;
   std::string output;  // the guest's stdout, at most kMaxOutput bytes of it
   std::string trap;

@@ -1,6 +1,7 @@
 // The child's side: one engine, one guest, one clock around both.
 #include <fmt/format.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -66,6 +67,12 @@ class Pinning {
   std::thread thread_;
 };
 
+double thread_cpu_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
 Result<RunPlan> plan_child(const BenchChildOptions& options, std::string* output) {
   RunOptions run;
   run.unit = options.unit;
@@ -97,15 +104,18 @@ int bench_child_command(const BenchChildOptions& options) {
   if (options.pin) pinning.emplace();
 
   const auto start = std::chrono::steady_clock::now();
+  const double cpu_start = thread_cpu_seconds();
   auto engine = Engine::create(plan->engine);
   if (!engine) return fail(engine.error());
   auto guest = run_guest(**engine, *plan);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double cpu_seconds = thread_cpu_seconds() - cpu_start;
   if (!guest) return fail(guest.error());
 
   const FeedbackReport feedback = (*engine)->feedback_report();
   ChildResult result;
   result.seconds = seconds.count();
+  result.cpu_seconds = cpu_seconds;
   result.exit_status = guest->end.exit_status;
   result.output = std::move(output);
   result.trap = guest->end.trap;
