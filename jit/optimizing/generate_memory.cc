@@ -122,6 +122,7 @@ void FunctionGenerator::emit_load(const wasm::Instr& instr) {
   Value* const place = address(instr, access.bytes);
   llvm::LoadInst* const load =
       ir_.mark(b_.CreateAlignedLoad(stored, place, llvm::Align(1)), IrModule::World::kMemory);
+  ir_.remember_position(*load);
   wasm_loads_.push_back(load);
   if (stored == result) {
     push(load);
@@ -136,7 +137,8 @@ void FunctionGenerator::emit_store(const wasm::Instr& instr) {
   if (!value->getType()->isFloatingPointTy())
     value = b_.CreateTrunc(value, llvm::IntegerType::get(ir_.context, 8 * access.bytes));
   Value* const place = address(instr, access.bytes);
-  ir_.mark(b_.CreateAlignedStore(value, place, llvm::Align(1)), IrModule::World::kMemory);
+  ir_.remember_position(
+      *ir_.mark(b_.CreateAlignedStore(value, place, llvm::Align(1)), IrModule::World::kMemory));
 }
 
 void FunctionGenerator::emit_bulk(const wasm::Instr& instr) {

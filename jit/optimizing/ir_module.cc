@@ -31,6 +31,7 @@ IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optim
                            llvm::DICompileUnit::LineTablesOnly);
   scope_type_ = debug_.createSubroutineType(debug_.getOrCreateTypeArray({}));
 
+  position_kind_ = context.getMDKindID("hindsight.position");
   llvm::MDBuilder metadata(context);
   unlikely = metadata.createBranchWeights(1, 1u << 20);
   likely = metadata.createBranchWeights(1u << 20, 1);
@@ -116,6 +117,32 @@ uint32_t IrModule::add_inline_site(InlineSite site) {
   inline_sites.push_back(site);
   inlined.insert(site.callee.value);
   return static_cast<uint32_t>(inline_sites.size() - 1);
+}
+
+void IrModule::remember_position(llvm::Instruction& access) {
+  auto* const number = llvm::ConstantInt::get(i32, positions_.size());
+  positions_.push_back(access.getDebugLoc().get());
+  access.setMetadata(position_kind_, llvm::MDNode::get(context, {llvm::ConstantAsMetadata::get(number)}));
+}
+
+llvm::DILocation* IrModule::position_of(const llvm::Instruction& access) const {
+  if (const llvm::MDNode* node = access.getMetadata(position_kind_)) {
+    const auto* number = llvm::mdconst::extract<llvm::ConstantInt>(node->getOperand(0));
+    return positions_[number->getZExtValue()];
+  }
+  return access.getDebugLoc().get();
+}
+
+void IrModule::restore_positions() {
+  for (llvm::Function& function : module) {
+    for (llvm::BasicBlock& block : function) {
+      for (llvm::Instruction& instruction : block) {
+        if (!instruction.getMetadata(position_kind_)) continue;
+        if (!instruction.getDebugLoc() || instruction.getDebugLoc().getLine() == 0)
+          instruction.setDebugLoc(position_of(instruction));
+      }
+    }
+  }
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -74,6 +74,14 @@ class IrModule {
     return access.getMetadata(llvm::LLVMContext::MD_alias_scope) == scope_[static_cast<size_t>(world)];
   }
 
+  // LLVM drops the debug location of an instruction that it moves. Loads and stores of linear memory carry
+  // theirs a second time, because stalls and faults happen there.
+  void remember_position(llvm::Instruction& access);
+  // The remembered position of an access, else its debug location, else null.
+  llvm::DILocation* position_of(const llvm::Instruction& access) const;
+  // Gives accesses without a line theirs back. After the passes.
+  void restore_positions();
+
   llvm::MDNode* unlikely = nullptr;  // branch weights: the first successor hardly ever
   llvm::MDNode* likely = nullptr;
   std::vector<InlineSite> inline_sites;
@@ -84,6 +92,8 @@ class IrModule {
   static constexpr size_t kMaxInlineSites = 60000;
   llvm::DISubprogram* make_scope(FuncIndex function);
 
+  unsigned position_kind_ = 0;
+  std::vector<llvm::DILocation*> positions_;  // owned by the context
   llvm::DIBuilder debug_;
   llvm::DIFile* file_ = nullptr;
   llvm::DISubroutineType* scope_type_ = nullptr;

@@ -53,6 +53,7 @@ void run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
                                        ? builder.buildO0DefaultPipeline(level)
                                        : builder.buildPerModuleDefaultPipeline(level);
   passes.run(ir.module, modules);
+  ir.restore_positions();
 }
 
 Status emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,

@@ -138,6 +138,7 @@ class Emitter {
       Instruction* const copy = instruction->clone();
       // What held for the original need not hold further ahead.
       copy->dropPoisonGeneratingFlags();
+      copy->setMetadata("hindsight.position", nullptr);  // it is not the load that it copies
       copy->setDebugLoc(location_);
       for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
       auto* const load = llvm::dyn_cast<llvm::LoadInst>(copy);
@@ -263,7 +264,8 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
     for (Instruction& instruction : llvm::instructions(function)) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
       if (!load || load->isVolatile() || plan.ir.is_of(*load, IrModule::World::kRuntime)) continue;
-      if (!load->getDebugLoc() || load->getDebugLoc().getLine() != hint.load.value) continue;
+      const llvm::DILocation* const position = plan.ir.position_of(*load);
+      if (!position || position->getLine() != hint.load.value) continue;
       auto slice = find_prefetch_slice(plan.ir, *load, loops, evolution, hint.initial_distance);
       if (slice && !has_one_base(plan.ir, *slice))
         slice = std::unexpected("address is not based on the memory");
@@ -271,7 +273,7 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
         if (!site.applied) site.reason = slice.error();
         continue;
       }
-      const std::vector<WasmOffset> around = wasm_loops_around(plan.ir.wasm, load->getDebugLoc().get());
+      const std::vector<WasmOffset> around = wasm_loops_around(plan.ir.wasm, position);
       size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
       const WasmOffset wasm_loop =
           around.empty() ? hint.load : around[std::min(levels_up, around.size() - 1)];

@@ -197,9 +197,13 @@ class Slicer {
       case Instruction::Mul:
       case Instruction::Shl:
         return !llvm::isa<Instruction>(instruction.getOperand(1));
-      // i | small or i & ~small: an aligned or offset index
       case Instruction::Or:
         return llvm::isa<llvm::ConstantInt>(instruction.getOperand(1));
+      case Instruction::And: {
+        // Aligning, or wrapping at 32 bits; a shorter mask is a hash or a ring.
+        const auto* mask = llvm::dyn_cast<llvm::ConstantInt>(instruction.getOperand(1));
+        return mask && mask->getValue().getActiveBits() >= 32;
+      }
       default:
         return false;
     }

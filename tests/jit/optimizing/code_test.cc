@@ -1,5 +1,7 @@
 // What the produced code looks like: vectors, positions, determinism.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <thread>
 
 #include "jit/wasm/instr_reader.h"
@@ -77,16 +79,16 @@ TEST(OptimizedCode, TheSameRequestGivesTheSameBytes) {
 TEST(OptimizedCode, ThreadsCompileIndependently) {
   Optimized m(kLoops);
   std::vector<std::thread> threads;
-  std::vector<Result<OptimizeResult>> results(4, std::unexpected(Error{}));
+  std::array<bool, 4> compiled{};
   for (size_t i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
       OptimizeRequest request = m.request;
       request.function = FuncIndex(static_cast<uint32_t>(i % 3));
-      results[i] = optimizer().compile(request, *m.arena);
+      compiled[i] = optimizer().compile(request, *m.arena).has_value();
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const auto& result : results) EXPECT_TRUE(result.has_value());
+  for (const bool one : compiled) EXPECT_TRUE(one);
 }
 
 TEST(OptimizedCode, EveryInstructionHasARowAndEveryRowAnInstruction) {
@@ -106,9 +108,10 @@ TEST(OptimizedCode, EveryInstructionHasARowAndEveryRowAnInstruction) {
   for (uint32_t pc = 0; pc < version->code_size.value; ++pc) {
     const PcRow* row = version->pc_map.find(CodeOffset(pc));
     ASSERT_NE(row, nullptr) << pc;
-    if (row->wasm != kNoWasmOffset)
+    if (row->wasm != kNoWasmOffset) {
       EXPECT_TRUE(std::find(offsets.begin(), offsets.end(), row->wasm.value) != offsets.end())
           << row->wasm.value;
+    }
   }
   const auto entry = static_cast<uint32_t>(static_cast<const std::byte*>(version->entry) - version->begin());
   EXPECT_NE(version->pc_map.find(CodeOffset(entry))->wasm, kNoWasmOffset);
