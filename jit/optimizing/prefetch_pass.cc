@@ -9,6 +9,7 @@
 
 #include "jit/abi/builtins.h"
 #include "jit/optimizing/prefetch_slice.h"
+#include "jit/optimizing/protect.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -257,6 +258,11 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
   PrefetchPlan& plan = *plan_;
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
+  // The loads are found below; what kept them apart until now has done its work.
+  std::vector<Instruction*> users;
+  for (Instruction& instruction : llvm::instructions(function))
+    if (instruction.getMetadata(kTemporaryUser)) users.push_back(&instruction);
+  for (Instruction* user : users) user->eraseFromParent();
   std::vector<LoopWork> works;
   for (size_t i = 0; i < plan.hints.size(); ++i) {
     const PrefetchHint& hint = plan.hints[i];
@@ -294,7 +300,7 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
       work->sites.push_back(i);
     }
   }
-  if (works.empty()) return llvm::PreservedAnalyses::all();
+  if (works.empty()) return users.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
   // Outer and inner loops may both have work: the analyses are used up to here only.
   for (LoopWork& work : works) {
     LoopCell* cell = nullptr;

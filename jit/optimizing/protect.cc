@@ -70,6 +70,25 @@ void protect_float_identities(IrModule& ir, llvm::Function& function) {
   }
 }
 
+// An empty piece of assembly that has the load's value as operand and stays. It touches no memory that LLVM
+// knows of, so loads and stores may move across it.
+llvm::CallInst* add_user(IrModule& ir, llvm::LoadInst& load) {
+  llvm::IRBuilder<> b(load.getNextNode());
+  b.SetCurrentDebugLocation(load.getDebugLoc());
+  Value* value = &load;
+  if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
+    value = b.CreateZExt(value, ir.i32);
+  const char* constraint = value->getType()->isFloatingPointTy() ? "x" : "r";
+  llvm::CallInst* const user = b.CreateCall(
+      llvm::InlineAsm::get(llvm::FunctionType::get(ir.void_type, {value->getType()}, false), "", constraint,
+                           /*hasSideEffects=*/true),
+      {value});
+  user->setDoesNotThrow();
+  user->setOnlyAccessesInaccessibleMemory();
+  user->addFnAttr(llvm::Attribute::WillReturn);
+  return user;
+}
+
 void keep_dead_loads(IrModule& ir, llvm::Function& function, const std::vector<llvm::LoadInst*>& loads) {
   if (loads.empty()) return;
   // Live: reached backwards from whatever has an effect, control flow included.
@@ -86,18 +105,18 @@ void keep_dead_loads(IrModule& ir, llvm::Function& function, const std::vector<l
       if (auto* used = llvm::dyn_cast<Instruction>(operand); used && live.insert(used).second)
         worklist.push_back(used);
   }
+  for (llvm::LoadInst* load : loads)
+    if (!live.contains(load)) add_user(ir, *load);
+}
+
+// InstCombine makes one load of a phi of two; a hinted load has to be found again by the prefetch pass.
+void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) {
   for (llvm::LoadInst* load : loads) {
-    if (live.contains(load)) continue;
-    llvm::IRBuilder<> b(load->getNextNode());
-    b.SetCurrentDebugLocation(load->getDebugLoc());
-    Value* value = load;
-    if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
-      value = b.CreateZExt(value, ir.i32);
-    const char* constraint = value->getType()->isFloatingPointTy() ? "x" : "r";
-    b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(ir.void_type, {value->getType()}, false), "",
-                                      constraint, /*hasSideEffects=*/true),
-                 {value})
-        ->setDoesNotThrow();
+    for (const PrefetchHint& hint : ir.request.hints.prefetches) {
+      if (load->getDebugLoc().getLine() != hint.load.value) continue;
+      add_user(ir, *load)->setMetadata(kTemporaryUser, llvm::MDNode::get(ir.context, {}));
+      break;
+    }
   }
 }
 
@@ -118,6 +137,7 @@ void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGen
   llvm::PromoteMemToReg(slots, dominators);
   protect_float_identities(ir, function);
   keep_dead_loads(ir, function, loads);
+  keep_hinted_loads(ir, loads);
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -14,6 +14,9 @@
 
 namespace hindsight::jit::optimizing {
 
+// Metadata of the users that hinted loads have until the prefetch pass has found them.
+inline constexpr const char* kTemporaryUser = "hindsight.temporary";
+
 void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGenerator& generator);
 
 }  // namespace hindsight::jit::optimizing
