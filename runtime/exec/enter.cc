@@ -1,9 +1,11 @@
 #include "runtime/exec/enter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "jit/abi/type_registry.h"
 #include "runtime/exec/guest_thread.h"
+#include "runtime/exec/interrupt.h"
 #include "runtime/exec/thread_hooks.h"
 
 namespace hindsight::rt {
@@ -38,18 +40,21 @@ class EntryScope {
     const size_t most = store.services().max_stack_bytes;
     const uintptr_t limit = std::max(lowest, frame > most ? frame - most : uintptr_t{0});
     outer_limit_ = state.native_stack_limit;
+    bool expired = false;
     {
       EntryState& entry = store.entry_state();
       const std::lock_guard lock(entry.mutex);
       if (entry.depth++ == 0) {
         entry.sequence++;
         entry.thread = thread.tid;
+        expired = std::exchange(entry.expired, false);
       }
       state.native_stack_limit = limit;
       // An interruption of an outer entry stays in force: its limit of ~0 must not be overwritten.
       if (state.interrupt_requested.load(std::memory_order_relaxed) == 0)
         state.stack_limit.store(limit, std::memory_order_relaxed);
     }
+    if (expired) interrupt(store.shared_from_this());
     // Last: from here on the thread's signal handlers may redirect it.
     thread.activation.store(&activation_, std::memory_order_release);
   }

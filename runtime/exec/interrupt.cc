@@ -18,10 +18,11 @@ constexpr auto kRepeat = std::chrono::milliseconds(1);
 // The one timer thread of the process. It lives only while there is something to time.
 class Timer {
  public:
-  void set_deadline(const std::shared_ptr<Store>& store, std::optional<Clock::time_point> deadline) {
+  void set_deadline(const std::shared_ptr<Store>& store, uint64_t timeout,
+                    std::optional<Clock::time_point> deadline) {
     const std::lock_guard lock(mutex_);
     if (deadline)
-      deadlines_[store.get()] = {store, *deadline};
+      deadlines_[store.get()] = {store, timeout, *deadline};
     else
       deadlines_.erase(store.get());
     wake();
@@ -37,6 +38,7 @@ class Timer {
  private:
   struct Deadline {
     std::weak_ptr<Store> store;
+    uint64_t timeout;
     Clock::time_point at;
   };
   struct Repeat {
@@ -58,10 +60,10 @@ class Timer {
     std::unique_lock lock(mutex_);
     while (!deadlines_.empty() || !repeats_.empty()) {
       const Clock::time_point now = Clock::now();
-      std::vector<std::shared_ptr<Store>> expired;
+      std::vector<Deadline> expired;
       std::erase_if(deadlines_, [&](const auto& entry) {
         if (entry.second.at > now) return false;
-        if (auto store = entry.second.store.lock()) expired.push_back(std::move(store));
+        expired.push_back(entry.second);
         return true;
       });
       std::vector<Repeat> due;
@@ -73,8 +75,7 @@ class Timer {
       if (!expired.empty() || !due.empty()) {
         // Stores are touched, and perhaps destroyed, without our lock.
         lock.unlock();
-        for (auto& store : expired) interrupt(store);
-        expired.clear();
+        for (const Deadline& deadline : expired) expire(deadline);
         std::erase_if(due, [](const Repeat& repeat) { return !kick_again(repeat); });
         lock.lock();
         for (Repeat& repeat : due) {
@@ -89,6 +90,20 @@ class Timer {
       changed_.wait_until(lock, next);
     }
     running_ = false;
+  }
+
+  static void expire(const Deadline& deadline) {
+    const auto store = deadline.store.lock();
+    if (!store) return;
+    {
+      EntryState& entry = store->entry_state();
+      const std::lock_guard lock(entry.mutex);
+      if (entry.timeout != deadline.timeout) return;  // cancelled or replaced meanwhile
+      // Decided under the lock: an entry that begins from now on sees the mark.
+      entry.expired = entry.depth == 0;
+      if (entry.expired) return;
+    }
+    interrupt(store);
   }
 
   // False: that entry has ended.
@@ -138,7 +153,15 @@ bool interrupt(const std::shared_ptr<Store>& store) {
 }
 
 void set_timeout(const std::shared_ptr<Store>& store, std::chrono::milliseconds limit) {
-  timer().set_deadline(store, limit.count() > 0 ? std::optional(Clock::now() + limit) : std::nullopt);
+  uint64_t timeout = 0;
+  {
+    EntryState& entry = store->entry_state();
+    const std::lock_guard lock(entry.mutex);
+    timeout = ++entry.timeout;
+    entry.expired = false;
+  }
+  timer().set_deadline(store, timeout,
+                       limit.count() > 0 ? std::optional(Clock::now() + limit) : std::nullopt);
 }
 
 }  // namespace hindsight::rt

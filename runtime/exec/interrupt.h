@@ -20,7 +20,9 @@ namespace hindsight::rt {
 
 // Any thread. No effect if no thread is inside the store. True if one was.
 bool interrupt(const std::shared_ptr<Store>& store);
-// interrupt(store) once `limit` has passed; replaces an earlier limit of the store; zero cancels.
+// interrupt(store) once `limit` has passed; replaces an earlier limit of the store; zero cancels. If nobody
+// is inside at that time, the next entry is ended as soon as it begins: a limit is never missed between two
+// entries. It ends one entry.
 void set_timeout(const std::shared_ptr<Store>& store, std::chrono::milliseconds limit);
 
 }  // namespace hindsight::rt

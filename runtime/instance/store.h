@@ -81,6 +81,8 @@ struct EntryState {
   uint64_t sequence = 0;  // of the outermost entries; never reused
   uint32_t depth = 0;     // nested entries; 0 = outside
   pid_t thread = 0;       // kernel id of the thread inside
+  uint64_t timeout = 0;   // number of the latest set_timeout; earlier ones are void
+  bool expired = false;   // its time passed while nobody was inside: the next entry is ended at once
 };
 
 class Store : public std::enable_shared_from_this<Store> {

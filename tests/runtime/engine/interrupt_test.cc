@@ -90,6 +90,14 @@ TEST_P(Interruption, ACancelledTimeoutDoesNotHappen) {
   while (std::chrono::steady_clock::now() < end) ASSERT_TRUE(guest_->call("fine", {}));
 }
 
+TEST_P(Interruption, ATimeoutThatPassesBetweenEntriesEndsTheNextOneOnly) {
+  guest_->set_timeout(1ms);
+  const auto end = std::chrono::steady_clock::now() + 5ms;
+  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(trap_of(*guest_, "spin"), "interrupted");
+  EXPECT_TRUE(guest_->call("fine", {}));
+}
+
 TEST(InterruptedHostCalls, WakeABlockedWasiCall) {
   auto engine = make_engine();
   Linker linker(*engine);
