@@ -186,6 +186,10 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
       static_cast<uint32_t>(reinterpret_cast<const std::byte*>(sample.pc) - code->version->begin()));
   auto load = load_before(*code->version, pc, sample.registers);
   if (!load) return;
+  if (load->address && config_.is_guest_memory && !config_.is_guest_memory(*load->address)) {
+    counts_.runtime_loads += 1;
+    return;
+  }
   uint64_t load_pc = reinterpret_cast<uint64_t>(code->version->begin()) + load->instruction.value;
   attribute(lwp::make_dcache_miss_record(sample, load_pc, load->address, kUnknownLatency,
                                          lwp::MissSource::kNone, true),

@@ -36,6 +36,7 @@ struct MonitorCounts {
   uint64_t stall_records = 0;       // event 4: a load stands in front of the sampled pc
   uint64_t stall_addresses = 0;
   uint64_t stall_no_offset = 0;  // the load belongs to no wasm instruction
+  uint64_t runtime_loads = 0;    // samples behind a load of the runtime's own data: no event 4
   uint64_t branch_records = 0;
   uint64_t branch_unattributed = 0;
   uint64_t instruction_records = 0;
@@ -60,6 +61,9 @@ class Monitor {
     std::chrono::microseconds period{5000};  // between rounds
     double half_life_seconds = 2.0;          // of the profile's counts
     LogSink log;
+    // Is this address in some linear memory? A load from anywhere else (tables, globals, cells) is no stall
+    // of the guest's data. Unset: every address is.
+    std::function<bool(uint64_t address)> is_guest_memory;
     std::function<void()> on_round;  // on the monitor thread, no lock held
   };
 

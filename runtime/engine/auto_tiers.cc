@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "runtime/engine/guest_unit.h"
+#include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
 
@@ -87,6 +88,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
   monitor.frequency_hz = policy_.optimize ? kLearningHz : kSteadyHz;
   monitor.period = policy_.optimize ? kLearningPeriod : kSteadyPeriod;
   monitor.log = services.log;
+  monitor.is_guest_memory = [](uint64_t address) { return memory_reservations().contains(address); };
   monitor.on_round = [this] { on_round(); };
   monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
   activity();

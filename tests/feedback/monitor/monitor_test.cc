@@ -99,6 +99,18 @@ TEST_F(MonitorTest, ASampleBehindALoadBecomesAClockAndAMissRecord) {
   });
 }
 
+TEST_F(MonitorTest, ALoadOfTheRuntimesOwnDataIsNoStall) {
+  Monitor::Config config;
+  config.is_guest_memory = [](uint64_t address) { return address < 0x1000; };
+  monitor = std::make_unique<Monitor>(registry, config);
+  monitor->attach(unit, std::nullopt);
+  unit->samples.push_back(sample(pc(4)));  // at 0x10040
+  monitor->round();
+  EXPECT_EQ(monitor->counts().clock_attributed, 1u);
+  EXPECT_EQ(monitor->counts().stall_records, 0u);
+  EXPECT_EQ(monitor->counts().runtime_loads, 1u);
+}
+
 TEST_F(MonitorTest, EverySampleIsAttributedOrCountedWhyNot) {
   unit->samples.push_back(sample(pc(0)));
   unit->samples.push_back(sample(pc(4)));
