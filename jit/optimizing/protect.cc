@@ -123,12 +123,15 @@ void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) 
 }  // namespace
 
 void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGenerator& generator) {
-  // Loads in blocks that nothing reaches go with their blocks.
-  llvm::DominatorTree reachability(function);
+  // Loads in blocks that nothing reaches go with their blocks. Removing folds terminators on constants, so more blocks go than a
+  // dominator tree of now would say: the generator's pointers are compared with what is left, and not followed before.
+  llvm::removeUnreachableBlocks(function);
+  llvm::SmallPtrSet<const Instruction*, 32> left;
+  for (Instruction& instruction : llvm::instructions(function))
+    if (llvm::isa<llvm::LoadInst>(instruction)) left.insert(&instruction);
   std::vector<llvm::LoadInst*> loads;
   for (llvm::LoadInst* load : generator.wasm_loads())
-    if (reachability.isReachableFromEntry(load->getParent())) loads.push_back(load);
-  llvm::removeUnreachableBlocks(function);
+    if (left.contains(load)) loads.push_back(load);
 
   std::vector<llvm::AllocaInst*> slots;
   for (llvm::AllocaInst* slot : generator.slots())
