@@ -99,9 +99,19 @@ int command_line(int argc, char** argv) {
       ->add_option("what", bench.selection,
                    "Suites, workloads or .wasm files; nothing: all bundled workloads")
       ->type_name("SUITE|NAME|FILE");
-  bench_app->add_option("--modes", bench.modes, "Any of baseline, optimized, feedback (default all)")
-      ->delimiter(',')
-      ->expected(1)
+  // Split here: a list option of the library would take the following positional arguments too.
+  bench_app
+      ->add_option_function<std::string>(
+          "--modes",
+          [&bench](const std::string& list) {
+            bench.modes.clear();
+            for (size_t begin = 0; begin <= list.size();) {
+              const size_t end = std::min(list.find(',', begin), list.size());
+              bench.modes.push_back(list.substr(begin, end - begin));
+              begin = end + 1;
+            }
+          },
+          "Any of baseline, optimized, feedback, separated by commas (default all)")
       ->type_name("MODE,MODE");
   bench_app->add_option("--runs", bench.runs, "Rounds (default 5; 3 with --quick)")
       ->type_name("N")

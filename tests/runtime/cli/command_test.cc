@@ -299,6 +299,18 @@ TEST_F(Command, BenchMeasuresAFileInEveryModeAndWritesAllFigures) {
   EXPECT_THAT(contents(path("b.html")), HasSubstr("</html>"));
 }
 
+TEST_F(Command, BenchTakesAListOfModesBeforeAndBehindTheWorkload) {
+  const std::string echo = file("echo.wat", kEcho);
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"bench", "--modes", "optimized,feedback", echo, "--runs", "1"},
+           {"bench", echo, "--runs", "1", "--modes", "optimized,feedback"}}) {
+    const Outcome outcome = hindsight(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("modes optimized, feedback"));
+    EXPECT_THAT(outcome.out, HasSubstr("1 of 1 workloads answered right"));
+  }
+}
+
 TEST_F(Command, BenchFailsWhenAnAnswerIsWrong) {
   file("echo.wat", kEcho);
   const std::string manifest = file(
