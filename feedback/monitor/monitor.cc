@@ -234,8 +234,10 @@ void Monitor::attribute(const lwp::EventRecord& record, double seconds) {
         counts_.stall_no_offset += 1;
         return;
       }
-      profile_of(code->module)
-          .add_stall(function, row->wasm, optimized, has_address ? &record.data2 : nullptr);
+      if (!profile_of(code->module)
+               .add_stall(function, row->wasm, optimized, has_address ? &record.data2 : nullptr)) {
+        counts_.stall_no_offset += 1;
+      }
       return;
     }
     case lwp::EventId::kBranches:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "jit/wasm/instr_reader.h"
+
 namespace hindsight::feedback {
 
 const char* to_string(PrefetchOutcome outcome) {
@@ -33,14 +35,36 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
   total_samples_ += 1;
 }
 
-void Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address) {
-  LoadCounts& counts = functions_[function.value].loads[load.value];
+std::optional<WasmOffset> Profile::load_at_or_before(WasmOffset at) {
+  std::optional<FuncIndex> function = module_->function_at(at);
+  if (!function) return std::nullopt;
+  auto [found, fresh] = load_offsets_.try_emplace(function->value);
+  std::vector<uint32_t>& offsets = found->second;
+  if (fresh) {
+    wasm::InstrReader reader(*module_, module_->body(*function));
+    wasm::Instr instr;
+    while (!reader.at_end()) {
+      reader.next(instr);
+      if (instr.opcode >= wasm::Opcode::kI32Load && instr.opcode <= wasm::Opcode::kI64Load32U)
+        offsets.push_back(instr.offset.value);
+    }
+  }
+  auto behind = std::upper_bound(offsets.begin(), offsets.end(), at.value);
+  if (behind == offsets.begin()) return std::nullopt;
+  return WasmOffset(*(behind - 1));
+}
+
+bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address) {
+  std::optional<WasmOffset> charged = load_at_or_before(load);
+  if (!charged) return false;
+  LoadCounts& counts = functions_[function.value].loads[charged->value];
   (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
-  if (!address) return;
+  if (!address) return true;
   counts.addresses += 1;
   counts.lowest = std::min(counts.lowest, *address);
   counts.highest = std::max(counts.highest, *address);
   if (counts.pages.size() < kMaxPagesSeen) counts.pages.insert(*address >> 12);
+  return true;
 }
 
 void Profile::add_branch(FuncIndex function, WasmOffset at, bool taken) {

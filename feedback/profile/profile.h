@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -48,8 +49,11 @@ class Profile {
   // One clock sample in `function`'s code at wasm offset `at` (kNoWasmOffset value allowed), worth `seconds`
   // of CPU time.
   void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds);
-  // The same sample stood behind a load. `address`: linear-memory address, if known.
-  void add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
+  // The same sample stood behind a load. `address`: linear-memory address, if known. `load` may be the
+  // instruction that consumes the value: code generators fold loads into their consumers, whose offset the
+  // code then has. The stall is charged to the nearest load at or in front of it in the same body; if there
+  // is none it is not counted and the result is false.
+  bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
   void add_branch(FuncIndex function, WasmOffset at, bool taken);
   void add_instructions(FuncIndex function);
 
@@ -64,8 +68,11 @@ class Profile {
   FunctionEvidence evidence(FuncIndex function) const;
 
  private:
+  std::optional<WasmOffset> load_at_or_before(WasmOffset at);
+
   std::shared_ptr<const wasm::Module> module_;
   std::map<uint32_t, FunctionCounts> functions_;
+  std::map<uint32_t, std::vector<uint32_t>> load_offsets_;  // of bodies in which something stalled, ascending
   double total_samples_ = 0;
 };
 

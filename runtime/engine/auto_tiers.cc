@@ -26,6 +26,7 @@ constexpr double kLearningBudgetSeconds = 0.4;
 constexpr double kLearningBudgetShare = 0.02;  // of the run so far, on top
 constexpr auto kSlowLook = 200ms;              // between looks at functions that are optimized already
 constexpr auto kCollectPeriod = 500ms;
+constexpr auto kGatePatience = 40ms;   // for a trial whose loop does not run
 constexpr double kPreopenSamples = 8;  // clock samples after which the optimizer is worth opening
 
 unsigned compile_threads(const EngineConfig& config) {
@@ -112,7 +113,8 @@ void AutoTiers::shutdown() {
     stopping_ = true;
     for (Job& job : jobs_) episodes_[job.episode].episode.state = "abandoned: the engine ended";
     jobs_.clear();
-    idle_.wait(lock, [this] { return running_ == 0; });
+    // Invariant: no task of ours is left in the arena, which would still run it after we are gone.
+    idle_.wait(lock, [this] { return tasks_ == 0; });
   }
   if (!config_.profile_out.empty()) {
     if (Status saved = save_profile(config_.profile_out); !saved) {
@@ -295,14 +297,12 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   if (samples >= kPreopenSamples && !preopened_.exchange(true, std::memory_order_relaxed)) {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
-      ++running_;
+      ++tasks_;
       arena_->enqueue([this] {
         if (auto optimizer = services_.optimizer(); !optimizer) {
           say(LogLevel::kWarning, "compile", "no optimizing tier: " + optimizer.error().describe());
         }
-        std::lock_guard relock(mutex_);
-        --running_;
-        idle_.notify_all();
+        task_ended();
       });
     }
   }
@@ -467,7 +467,11 @@ void AutoTiers::queue(Job job) {
   std::lock_guard lock(mutex_);
   if (stopping_) return;
   jobs_.push_back(std::move(job));
-  arena_->enqueue([this] { run_one_job(); });
+  ++tasks_;
+  arena_->enqueue([this] {
+    run_one_job();
+    task_ended();
+  });
 }
 
 void AutoTiers::run_one_job() {
@@ -479,7 +483,6 @@ void AutoTiers::run_one_job() {
                                     [](const Job& a, const Job& b) { return a.priority < b.priority; });
     job = std::move(*hottest);
     jobs_.erase(hottest);
-    ++running_;
   }
   if (std::shared_ptr<ModuleCode> code = job.code.lock()) {
     compile(job, *code);
@@ -488,8 +491,12 @@ void AutoTiers::run_one_job() {
     episodes_[job.episode].episode.state = "abandoned: the module is gone";
   }
   activity();
+}
+
+void AutoTiers::task_ended() {
+  // Notified under the lock: whoever waits may end this object as soon as the lock is free.
   std::lock_guard lock(mutex_);
-  --running_;
+  --tasks_;
   idle_.notify_all();
 }
 
@@ -551,7 +558,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVer
         else
           distance = known->second;
       }
-      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled);
+      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled, gate_);
       trial.arm(*version->loop_cells[i]);
       watch.trials.push_back(&trial);
       watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
@@ -583,7 +590,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVer
 
 void AutoTiers::wait_for_compiles() {
   std::unique_lock lock(mutex_);
-  idle_.wait(lock, [this] { return jobs_.empty() && running_ == 0; });
+  idle_.wait(lock, [this] { return tasks_ == 0; });
 }
 
 feedback::ProfileFile AutoTiers::profile_file() const {
@@ -626,11 +633,16 @@ FeedbackReport AutoTiers::feedback_report() const {
   report.versions_retired = services_.retired().freed();
   report.versions_waiting = services_.retired().pending();
 
+  // Let go behind the lock: if its last owner lets go of a module meanwhile, its end (on_destroyed) is here.
+  std::vector<std::shared_ptr<ModuleCode>> held;
   std::lock_guard lock(mutex_);
   for (const ModuleState& state : modules_) {
     ModuleCodeCounts code = state.ended;
     if (!state.gone) {
-      if (auto alive = state.code.lock()) code = alive->counts();
+      if (auto alive = state.code.lock()) {
+        code = alive->counts();
+        held.push_back(std::move(alive));
+      }
     }
     report.functions_baseline += code.baseline_functions;
     report.functions_optimized += code.optimized_functions;

@@ -90,6 +90,7 @@ class AutoTiers final : public TierManager {
 
   void queue(Job job);
   void run_one_job();
+  void task_ended();
   void compile(Job& job, ModuleCode& code);
   void install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVersion> version);
   void queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known);
@@ -124,13 +125,14 @@ class AutoTiers final : public TierManager {
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable idle_;
   std::vector<Job> jobs_;
-  size_t running_ = 0;
+  size_t tasks_ = 0;  // in the arena: enqueued or running; each job has one
   bool stopping_ = false;
   std::deque<ModuleState> modules_;
   std::deque<EpisodeState> episodes_;
   // Never freed before the engine: a thread in retired code may still end a strip. At most
   // PolicyConfig::max_compiles a function.
   std::deque<LoopTrial> trials_;
+  TrialGate gate_;
 
   std::unique_ptr<oneapi::tbb::task_arena> arena_;
   std::unique_ptr<feedback::Monitor> monitor_;

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <memory>
+#include <vector>
 
 #include "runtime/engine/handles.h"
 #include "runtime/engine/tier_manager.h"
@@ -17,6 +20,30 @@ const char* version() {
 }
 
 namespace rt {
+namespace {
+
+// With C streams, because C++ ones throw where a read fails (a directory opens but cannot be read).
+Result<std::vector<std::byte>> read_file(const std::string& path) {
+  constexpr size_t kMostBytes = size_t{1} << 30;  // what engines agreed on; also ends endless devices
+  auto failed = [&](const char* what) {
+    return make_error(ErrorKind::kUsage, std::string(what) + ": " + std::strerror(errno), path);
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
+  if (file == nullptr) return failed("cannot be opened");
+  std::vector<std::byte> bytes;
+  for (size_t used = 0;;) {
+    bytes.resize(std::max<size_t>(2 * used, 64 * 1024));
+    used += std::fread(bytes.data() + used, 1, bytes.size() - used, file.get());
+    if (std::ferror(file.get())) return failed("cannot be read");
+    if (used > kMostBytes) return make_error(ErrorKind::kUsage, "larger than 1 GiB: no module", path);
+    if (used < bytes.size()) {
+      bytes.resize(used);
+      return bytes;
+    }
+  }
+}
+
+}  // namespace
 
 Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) {
   if (config.tier == TierMode::kAuto && !config.profiling)
@@ -81,12 +108,8 @@ Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load(std::span<co
 }
 
 Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return make_error(ErrorKind::kUsage, std::string("cannot be opened: ") + std::strerror(errno), path);
-  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) return make_error(ErrorKind::kUsage, "cannot be read", path);
-  return load(std::as_bytes(std::span(bytes)), path);
+  HINDSIGHT_ASSIGN(const std::vector<std::byte> bytes, read_file(path));
+  return load(bytes, path);
 }
 
 }  // namespace rt

@@ -2,11 +2,19 @@
 #include "runtime/engine/values.h"
 
 namespace hindsight::rt {
+namespace {
+
+// The text format's words, which are the API's (messages speak of functions).
+const char* public_kind(wasm::ExternKind kind) {
+  return kind == wasm::ExternKind::kFunc ? "func" : wasm::to_string(kind);
+}
+
+}  // namespace
 
 std::vector<ImportType> ModuleHandle::imports() const {
   std::vector<ImportType> result;
   for (const wasm::Import& import : wasm().imports) {
-    ImportType type{import.module, import.name, wasm::to_string(import.kind), std::nullopt};
+    ImportType type{import.module, import.name, public_kind(import.kind), std::nullopt};
     if (import.kind == wasm::ExternKind::kFunc)
       type.function = to_public(wasm().types[import.func_type.value]);
     result.push_back(std::move(type));
@@ -17,7 +25,7 @@ std::vector<ImportType> ModuleHandle::imports() const {
 std::vector<ExportType> ModuleHandle::exports() const {
   std::vector<ExportType> result;
   for (const wasm::Export& e : wasm().exports) {
-    ExportType type{e.name, wasm::to_string(e.kind), std::nullopt};
+    ExportType type{e.name, public_kind(e.kind), std::nullopt};
     if (e.kind == wasm::ExternKind::kFunc) type.function = to_public(wasm().type_of(FuncIndex(e.index)));
     result.push_back(std::move(type));
   }

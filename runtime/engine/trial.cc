@@ -92,6 +92,15 @@ void TrialLogic::begin_comparison(Arm a, Arm b, uint32_t pairs) {
   apply_arm();
 }
 
+void TrialLogic::restart() {
+  if (!idle_) begin_comparison(a_, b_, pairs_wanted_);
+}
+
+StripSetting TrialLogic::waiting() const {
+  bool on = state_ == TrialState::kTuning || state_ == TrialState::kKept;
+  return {on, best_distance_, strip_length_};
+}
+
 void TrialLogic::apply_arm() {
   const Arm& arm = second_arm(chunk_index_) ? b_ : a_;
   settling_ = !(setting_.enabled == arm.enabled && setting_.distance == arm.distance) || chunk_index_ == 0;
@@ -228,8 +237,8 @@ void TrialLogic::reject() {
   setting_ = {false, best_distance_, strip_length_};
 }
 
-LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled)
-    : logic_(ticks_per_second, first_distance, settled) {}
+LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, TrialGate& gate)
+    : gate_(gate), logic_(ticks_per_second, first_distance, settled) {}
 
 void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
   // Relaxed: the fields are independent of each other and of all other memory; generated code may see any mix
@@ -256,12 +265,27 @@ void LoopTrial::strip_ended(jit::LoopCell& cell) {
     return;
   }
   ++strips_;
+  // The countdown stands below zero by what the last piece of work went beyond the strip's end.
+  int64_t left = std::atomic_ref(cell.countdown).load(std::memory_order_relaxed);
+  uint64_t iterations = left < 0 ? static_cast<uint64_t>(static_cast<int64_t>(length) - 1 - left) : length;
   // Strips of one thread only, from end to end: the first end of another thread's strips starts anew.
   uint64_t self = static_cast<uint64_t>(pthread_self());
-  StripSetting next = logic_.setting();
-  if (thread_ == self && last_tick_ != 0 && now > last_tick_) next = logic_.strip(length, now - last_tick_);
+  bool whole = thread_ == self && last_tick_ != 0 && now > last_tick_;
+  uint64_t ticks = whole ? now - last_tick_ : 0;
   thread_ = self;
   last_tick_ = now;
+
+  if (logic_.measuring() && !(holding_ && gate_.holder() == this)) {
+    holding_ = gate_.enter(this);
+    if (!holding_) return write(cell, logic_.waiting());
+    logic_.restart();
+    return write(cell, logic_.setting());
+  }
+  StripSetting next = whole ? logic_.strip(iterations, ticks) : logic_.setting();
+  if (holding_ && !logic_.measuring()) {
+    gate_.leave(this);
+    holding_ = false;
+  }
   write(cell, next);
 }
 

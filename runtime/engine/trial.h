@@ -47,6 +47,13 @@ class TrialLogic {
   // A strip of `iterations` under the current setting took `ticks`. Returns the next setting.
   StripSetting strip(uint64_t iterations, uint64_t ticks);
 
+  // A comparison is under way, so nothing else may change meanwhile.
+  bool measuring() const { return !idle_; }
+  // Begins the comparison under way anew.
+  void restart();
+  // What to do while another trial measures: the best that is known.
+  StripSetting waiting() const;
+
   StripSetting setting() const { return setting_; }
   TrialState state() const { return state_; }
   double gain() const { return gain_; }  // last verdict: time off / time on - 1
@@ -98,9 +105,31 @@ class TrialLogic {
   std::string words_;
 };
 
+class LoopTrial;
+
+// One trial measures at a time: the time per iteration of one loop includes what other loops do between its
+// iterations, so two trials that toggle at once would judge each other's changes.
+//
+// Concurrency: `holder_` is only compared and exchanged; who holds it measures, nothing else is published by
+// it (relaxed suffices). A holder that was evicted notices at its next strip and starts its comparison anew.
+class TrialGate {
+ public:
+  bool enter(const LoopTrial* trial) {
+    const LoopTrial* expected = nullptr;
+    return holder_.compare_exchange_strong(expected, trial, std::memory_order_relaxed) || expected == trial;
+  }
+  void leave(const LoopTrial* trial) {
+    holder_.compare_exchange_strong(trial, nullptr, std::memory_order_relaxed);
+  }
+  const LoopTrial* holder() const { return holder_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<const LoopTrial*> holder_{nullptr};
+};
+
 class LoopTrial {
  public:
-  LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled);
+  LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, TrialGate& gate);
 
   // Writes the first setting into the cell. Before the code is published.
   void arm(jit::LoopCell& cell);
@@ -121,8 +150,10 @@ class LoopTrial {
  private:
   void write(jit::LoopCell& cell, const StripSetting& setting);
 
+  TrialGate& gate_;
   mutable std::mutex mutex_;  // protects what follows; guest threads only try it
   TrialLogic logic_;
+  bool holding_ = false;  // the gate, when it was last looked at
   uint64_t last_tick_ = 0;
   uint64_t strips_ = 0;
   uint64_t thread_ = 0;  // whose strips are measured

@@ -42,6 +42,11 @@ class MonitorTest : public ::testing::Test {
     body.begin = WasmOffset(10);
     body.end = WasmOffset(100);
     made->bodies.push_back(body);
+    made->bytes.assign(100, 0x01);  // nop, and the load at 20
+    made->bytes[20] = 0x28;
+    made->bytes[21] = 0x02;
+    made->bytes[22] = 0x00;
+    made->bytes[99] = 0x0b;
     module = made;
 
     const uint8_t bytes[] = {0x41, 0x8b, 0x04, 0x17,  // mov eax, [r15+rdx]   wasm 20

@@ -24,6 +24,15 @@ std::shared_ptr<const wasm::Module> module_with_loops() {
   inner.depth = 1;
   inner.parent = LoopIndex(0);
   body.loops = {outer, inner};
+  // i32.load at 40 and 44, an i32.add at 47 that a code generator may fold the second into; the rest is nop.
+  module->bytes.assign(100, 0x01);
+  for (size_t at : {40, 44}) {
+    module->bytes[at] = 0x28;
+    module->bytes[at + 1] = 0x02;
+    module->bytes[at + 2] = 0x00;
+  }
+  module->bytes[47] = 0x6a;
+  module->bytes[99] = 0x0b;
   module->bodies.push_back(body);
   return module;
 }
@@ -62,6 +71,15 @@ TEST(Profile, LoadsComeByStallWithTheirAddresses) {
   EXPECT_EQ(e.loads[0].addresses, 2u);
   EXPECT_EQ(e.loads[0].address_span_bytes, 0x8008u);
   EXPECT_EQ(e.loads[0].distinct_pages, 2u);
+}
+
+TEST(Profile, AStallBehindAFoldedLoadIsChargedToTheLoad) {
+  Profile profile(module_with_loops());
+  EXPECT_TRUE(profile.add_stall(kFunction, WasmOffset(47), true, nullptr));
+  EXPECT_FALSE(profile.add_stall(kFunction, WasmOffset(20), true, nullptr)) << "no load in front";
+  FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.loads.size(), 1u);
+  EXPECT_EQ(e.loads[0].load, WasmOffset(44));
 }
 
 TEST(Profile, CountsFade) {
