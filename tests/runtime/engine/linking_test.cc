@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -104,6 +106,39 @@ TEST(Loading, RefusesWhatIsNoModule) {
   auto missing = engine->load_file("/nonexistent/x.wasm");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, ErrorKind::kUsage);
+  auto folder = engine->load_file("/");  // can be opened, but not read
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(folder.error().message, StartsWith("cannot be read: "));
+  auto device = engine->load_file("/dev/null");
+  ASSERT_FALSE(device);
+  EXPECT_EQ(device.error().kind, ErrorKind::kBadModule);
+}
+
+TEST(Loading, ReadsFilesOfEverySize) {
+  auto engine = make_engine();
+  // Around the sizes in which a file is read.
+  for (const size_t comment : {0, 65000, 65536, 200000}) {
+    const std::string path = testing::TempDir() + "hindsight_loading_test.wat";
+    std::ofstream(path) << "(module (func (export \"f\")) ;;" << std::string(comment, 'x') << "\n)";
+    auto module = engine->load_file(path);
+    ASSERT_TRUE(module) << module.error().describe();
+    EXPECT_EQ((*module)->name(), path);
+    EXPECT_EQ((*module)->exports().size(), 1u);
+  }
+}
+
+TEST(Modules, NameTheKindsOfTheirImportsAndExportsAsTheTextFormatDoes) {
+  auto engine = make_engine();
+  auto module = load(*engine, R"((module
+    (import "m" "f" (func (param i32))) (import "m" "t" (table 1 funcref))
+    (import "m" "m" (memory 1)) (import "m" "g" (global i32))
+    (export "f" (func 0)) (export "t" (table 0)) (export "m" (memory 0)) (export "g" (global 0))))");
+  std::vector<std::string> imports, exports;
+  for (const ImportType& import : module->imports()) imports.push_back(import.kind);
+  for (const ExportType& e : module->exports()) exports.push_back(e.kind);
+  EXPECT_THAT(imports, testing::ElementsAre("func", "table", "memory", "global"));
+  EXPECT_EQ(exports, imports);
 }
 
 }  // namespace
