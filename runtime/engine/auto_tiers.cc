@@ -147,8 +147,9 @@ std::shared_ptr<LwpSink> AutoTiers::on_first_entry(Store&) {
 }
 
 void AutoTiers::strip_ended(Store&, jit::VmContext*, jit::LoopCell* cell) {
-  if (cell->trial) {
-    static_cast<LoopTrial*>(cell->trial)->strip_ended(*cell);
+  // Acquire pairs with LoopTrial::arm: the trial is complete, whatever way the code that calls here came.
+  if (void* trial = std::atomic_ref(cell->trial).load(std::memory_order_acquire)) {
+    static_cast<LoopTrial*>(trial)->strip_ended(*cell);
   } else {
     std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);  // nobody asks
   }

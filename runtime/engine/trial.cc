@@ -252,8 +252,9 @@ void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
 
 void LoopTrial::arm(jit::LoopCell& cell) {
   std::lock_guard lock(mutex_);
-  cell.trial = this;
   write(cell, logic_.setting());
+  // Release: a thread that ends a strip finds a complete trial.
+  std::atomic_ref(cell.trial).store(this, std::memory_order_release);
 }
 
 void LoopTrial::strip_ended(jit::LoopCell& cell) {
