@@ -12,9 +12,11 @@ struct ThreadAttachments::Attachment {
   std::shared_ptr<LwpSink> sink;
 
   void detach() {
-    std::shared_ptr<LwpSink> gone;  // destroyed outside the lock: a unit's end may take time
+    // Destroyed under the lock: if the thread is ending its unit right now, the engine's shut_down() waits
+    // here until it has, because units end with the engine's monitor. Nobody who holds a lock of the monitor
+    // takes this one.
     const std::lock_guard lock(mutex);
-    gone.swap(sink);
+    sink.reset();
   }
 };
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "runtime/instance/store.h"
@@ -58,6 +60,42 @@ TEST(ThreadAttachments, EndTheUnitsOfLivingThreadsWithTheEngine) {
   ThreadAttachments next;
   EXPECT_NE(next.enter(hooks, *store), nullptr);
   EXPECT_EQ(hooks.entries, 2);
+}
+
+// A unit whose end takes as long as the test wants.
+struct SlowSink final : LwpSink {
+  explicit SlowSink(std::promise<void>& ending, std::atomic<bool>& ended) : ending(ending), ended(ended) {}
+  ~SlowSink() override {
+    ending.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // room for a shut_down() that does not wait
+    ended = true;
+  }
+  void arm(jit::ThreadState&) override {}
+  void instructions(jit::ThreadState&, const void*) override {}
+  void branch(jit::ThreadState&, const void*, bool, const void*) override {}
+  void value(jit::ThreadState&, const void*, uint32_t, uint64_t, uint32_t) override {}
+  std::promise<void>& ending;
+  std::atomic<bool>& ended;
+};
+
+struct SlowHooks final : ThreadHooks {
+  std::shared_ptr<LwpSink> on_first_entry(Store&) override {
+    return std::make_shared<SlowSink>(ending, ended);
+  }
+  void strip_ended(Store&, jit::VmContext*, jit::LoopCell*) override {}
+  std::promise<void> ending;
+  std::atomic<bool> ended{false};
+};
+
+TEST(ThreadAttachments, LetTheEngineEndOnlyWhenAnEndingThreadIsDoneWithItsUnit) {
+  SlowHooks hooks;
+  ThreadAttachments attachments;
+  auto store = Store::create({});
+  std::thread thread([&] { attachments.enter(hooks, *store); });
+  hooks.ending.get_future().wait();
+  attachments.shut_down();
+  EXPECT_TRUE(hooks.ended);
+  thread.join();
 }
 
 TEST(ThreadAttachments, AttachNothingAfterTheEngineShutDown) {
