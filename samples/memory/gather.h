@@ -1,7 +1,9 @@
 // A column read through a list of row numbers, with a given amount of work on each value: the shape of a
 // database's late materialization, of feature look-ups and of sparse codes. Included by the gather_w*
 // programs, which name themselves and their WORK: how many dependent integer operations stand behind each
-// missing load.
+// missing load. With work, what comes out goes into a digest in which order counts, as fingerprints, joins and
+// encoders have it: such a loop stays scalar whatever the machine's vectors. Without work it is a plain sum.
+// (gather_hash is the sibling whose work can be vectorized.)
 //
 // Arguments: log2 of the column's length, log2 of the list's length, repetitions.
 #include "../common/sample.h"
@@ -16,7 +18,10 @@ static inline uint32_t work_on(uint32_t value) {
 }
 
 KERNEL static uint64_t gather(const uint32_t* column, const uint32_t* rows, uint32_t count, uint64_t sum) {
-  for (uint32_t i = 0; i < count; ++i) sum += work_on(column[rows[i]]);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t value = work_on(column[rows[i]]);
+    sum = WORK != 0 ? mix(sum, value) : sum + value;
+  }
   return sum;
 }
 
