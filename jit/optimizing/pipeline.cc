@@ -5,6 +5,9 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <time.h>
 
@@ -32,10 +35,13 @@ void run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   options.LoopInterleaving = tuning.vectorize;
   llvm::PassBuilder builder(&machine, options);
   if (!prefetches.empty()) {
-    // Just before the vectorizers: loops are simplified and rotated, and not yet unrolled or widened.
+    // Just before the vectorizers: loops are simplified, and not yet unrolled or widened. Rotated, they are
+    // counted by their latches; dead counters that a strip carries to the next only ADCE sees as dead.
     builder.registerVectorizerStartEPCallback(
         [&prefetches](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
+          passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
           passes.addPass(PrefetchPass(prefetches));
+          passes.addPass(llvm::ADCEPass());
         });
   }
   // The managers refer to each other: declared in the order that lets them be destroyed.

@@ -4,12 +4,14 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <algorithm>
 
 #include "jit/abi/builtins.h"
 #include "jit/optimizing/prefetch_slice.h"
 #include "jit/optimizing/protect.h"
+#include "jit/optimizing/strips.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -18,6 +20,8 @@ using llvm::Instruction;
 using llvm::Value;
 
 constexpr uint32_t kMaxDistance = 4096;
+// In iterations. Entering a vectorized loop (its checks, a remainder) should not be seen in its time.
+constexpr uint32_t kShortestStrip = 4096;
 
 // The wasm loops around an instruction, innermost first, through the calls it was inlined by.
 std::vector<WasmOffset> wasm_loops_around(const wasm::Module& module, const llvm::DILocation* at) {
@@ -52,36 +56,58 @@ class Emitter {
     location_ = llvm::DILocation::get(ir_.context, work.wasm_loop.value, 0, function.getSubprogram());
   }
 
-  void emit() {
+  // Once an iteration: a look at the cell, and the end of a strip.
+  void emit_in_loop() {
     llvm::BasicBlock* const header = work_.loop->getHeader();
     Instruction* const rest = &*header->getFirstInsertionPt();
+    llvm::BasicBlock* const before = work_.loop->getLoopPreheader();
+    at(before ? before->getTerminator() : rest);
+    load_length();
     at(rest);
-    Value* const vmctx = function_.getArg(0);
-    Value* const memory = runtime_load(ir_.ptr, vmctx, kVmMemory, true);
-    length_ = runtime_load(ir_.i64, memory, offsetof(MemoryRecord, byte_length), false);
+    Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
     // Clamped loads read address 0, which must exist.
-    Value* const go = b_.CreateAnd(b_.CreateIsNotNull(cell_load(kCellEnabled)), b_.CreateIsNotNull(length_));
+    Value* const go = has_a_page() ? enabled : b_.CreateAnd(enabled, b_.CreateIsNotNull(length_));
     Instruction* const slice_end = llvm::SplitBlockAndInsertIfThen(go, rest, false, ir_.likely);
     slice_end->setDebugLoc(location_);
     at(slice_end);
     distance_ = cell_load(kCellDistance);
     for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    emit_countdown(llvm::ConstantInt::get(ir_.i32, 1), rest);
+  }
 
-    at(rest);
-    Value* const left = b_.CreateSub(cell_load(kCellCountdown), llvm::ConstantInt::get(ir_.i32, 1));
-    ir_.mark(b_.CreateAlignedStore(left, cell_field(kCellCountdown), llvm::Align(4)),
-             IrModule::World::kCells);
-    Value* const ended = b_.CreateICmpSLT(left, llvm::ConstantInt::get(ir_.i32, 0));
-    Instruction* const strip_end = llvm::SplitBlockAndInsertIfThen(ended, rest, false, ir_.unlikely);
-    strip_end->setDebugLoc(location_);
-    at(strip_end);
-    Value* const builtins = runtime_load(ir_.ptr, vmctx, kVmBuiltins, true);
-    Value* const code = runtime_load(ir_.ptr, builtins, offsetof(Builtins, strip_ended), true);
-    llvm::CallInst* const call = b_.CreateCall(
-        llvm::FunctionType::get(ir_.void_type, {ir_.ptr, ir_.ptr}, false), code, {vmctx, cell_});
-    call->setDoesNotThrow();
-    call->addFnAttr(llvm::Attribute::NoMerge);
-    call->addFnAttr(llvm::Attribute::Cold);
+  // Once a strip.
+  void emit_in_strips(Value* backedges) {
+    const Strips strips =
+        make_strips(*work_.loop, backedges, location_, [&](llvm::IRBuilder<>& head) -> StripChoice {
+          b_.SetInsertPoint(head.GetInsertBlock());
+          b_.SetCurrentDebugLocation(location_);
+          // Negative if another thread of this cell has just ended its strip.
+          Value* const countdown = cell_load(kCellCountdown);
+          Value* const most =
+              b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, countdown, int32(kShortestStrip - 1));
+          Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
+          return {.most_backedges = b_.CreateZExt(most, ir_.i64), .with = enabled};
+        });
+    at(strips.with_entry->getTerminator());
+    load_length();
+    if (!has_a_page()) {
+      // Clamped loads read address 0, which must exist.
+      Instruction* const rest = strips.with_entry->getTerminator();
+      llvm::BasicBlock* const check = strips.with_entry;
+      llvm::BasicBlock* const entry = check->splitBasicBlock(rest, "with.entry");
+      check->getTerminator()->eraseFromParent();
+      b_.SetInsertPoint(check);
+      b_.SetCurrentDebugLocation(location_);
+      b_.CreateCondBr(b_.CreateIsNotNull(length_), entry, strips.without_entry);
+      at(rest);
+    }
+    distance_ = cell_load(kCellDistance);
+    at(&*work_.loop->getHeader()->getFirstInsertionPt());
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    // Behind the strip, so that what the countdown says has happened when its time is taken.
+    Instruction* const end = strips.tail->getTerminator();
+    at(end);
+    emit_countdown(b_.CreateTrunc(strips.count, ir_.i32), end);
   }
 
  private:
@@ -102,6 +128,33 @@ class Emitter {
     if (invariant)
       load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir_.context, {}));
     return ir_.mark(load, IrModule::World::kRuntime);
+  }
+
+  // Memory only grows: a length stays good.
+  void load_length() {
+    Value* const memory = runtime_load(ir_.ptr, function_.getArg(0), kVmMemory, true);
+    length_ = runtime_load(ir_.i64, memory, offsetof(MemoryRecord, byte_length), false);
+  }
+  bool has_a_page() const { return !ir_.wasm.memories.empty() && ir_.wasm.memories[0].limits.min > 0; }
+
+  // countdown -= iterations; below zero the trial has its turn. Before `rest`.
+  void emit_countdown(Value* iterations, Instruction* rest) {
+    at(rest);
+    Value* const left = b_.CreateSub(cell_load(kCellCountdown), iterations);
+    ir_.mark(b_.CreateAlignedStore(left, cell_field(kCellCountdown), llvm::Align(4)),
+             IrModule::World::kCells);
+    Value* const ended = b_.CreateICmpSLT(left, llvm::ConstantInt::get(ir_.i32, 0));
+    Instruction* const strip_end = llvm::SplitBlockAndInsertIfThen(ended, rest, false, ir_.unlikely);
+    strip_end->setDebugLoc(location_);
+    at(strip_end);
+    Value* const vmctx = function_.getArg(0);
+    Value* const builtins = runtime_load(ir_.ptr, vmctx, kVmBuiltins, true);
+    Value* const code = runtime_load(ir_.ptr, builtins, offsetof(Builtins, strip_ended), true);
+    llvm::CallInst* const call = b_.CreateCall(
+        llvm::FunctionType::get(ir_.void_type, {ir_.ptr, ir_.ptr}, false), code, {vmctx, cell_});
+    call->setDoesNotThrow();
+    call->addFnAttr(llvm::Attribute::NoMerge);
+    call->addFnAttr(llvm::Attribute::Cold);
   }
 
   // One copy of the slice's computation a level of missing loads: the last runs one distance ahead and finds
@@ -301,14 +354,35 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
     }
   }
   if (works.empty()) return users.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
-  // Outer and inner loops may both have work: the analyses are used up to here only.
-  for (LoopWork& work : works) {
-    LoopCell* cell = nullptr;
-    for (size_t site : work.sites) {
-      LoopCell& its = plan.cell_of(work.wasm_loop, site);
-      if (!cell) cell = &its;
+  // Trip counts first, while the analyses are true; strips next, which need them no more but for the loops'
+  // own blocks; then the rest: outer and inner loops may both have work.
+  auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
+  std::vector<Value*> backedges;
+  for (const LoopWork& work : works) {
+    Value* count = nullptr;
+    if (const llvm::SCEV* found = strip_backedges(*work.loop, dominators, evolution)) {
+      llvm::SCEVExpander expander(evolution, function.getParent()->getDataLayout(), "strip");
+      Instruction* const place = work.loop->getLoopPreheader()->getTerminator();
+      count = expander.expandCodeFor(evolution.getNoopOrZeroExtend(found, plan.ir.i64), plan.ir.i64, place);
     }
-    Emitter(plan, function, work, *cell).emit();
+    backedges.push_back(count);
+  }
+  for (const bool in_strips : {true, false}) {
+    for (size_t i = 0; i < works.size(); ++i) {
+      LoopWork& work = works[i];
+      if ((backedges[i] != nullptr) != in_strips) continue;
+      LoopCell* cell = nullptr;
+      for (size_t site : work.sites) {
+        LoopCell& its = plan.cell_of(work.wasm_loop, site);
+        if (!cell) cell = &its;
+      }
+      Emitter emitter(plan, function, work, *cell);
+      if (in_strips) {
+        emitter.emit_in_strips(backedges[i]);
+      } else {
+        emitter.emit_in_loop();
+      }
+    }
   }
   return llvm::PreservedAnalyses::none();
 }

@@ -2,14 +2,29 @@
 // prefetch it. After S. Ainsworth and T. Jones, "Software Prefetching for Indirect Memory Accesses", CGO
 // 2017, with hints in place of static guesses, run-time distances, and clamps in place of proofs.
 //
-// In every loop that got at least one slice:
+// A counted innermost loop that got a slice is versioned in strips (strips.h), so that it costs nothing an
+// iteration to have the choice, and the copy without prefetch is the loop as LLVM would have made it:
+//
+//   for each strip of `count` iterations:
+//     if (cell->enabled) {
+//       distance = cell->distance
+//       loop `count` times:
+//         i' = i + step * distance
+//         t  = load b[clamp(i')]                   // intermediate loads, clamped to the memory's length
+//         prefetch a[clamp(t)]
+//         ...
+//     } else {
+//       loop `count` times: ...
+//     }
+//     if ((cell->countdown -= count) < 0) strip_ended(vmctx, cell)
+//
+// A strip is as long as the countdown says, but never shorter than kShortestStrip iterations unless the loop
+// ends: the countdown falls below -1 by the iterations that the strip had too many.
+//
+// Outer loops, and loops whose trip count is not known at entry, look at the cell every iteration:
 //
 //   loop:
-//     if (cell->enabled) {                       // one guard for all slices of the loop
-//       i' = i + step * cell->distance
-//       t  = load b[clamp(i')]                   // intermediate loads, clamped to the memory's length
-//       prefetch a[clamp(t)]
-//     }
+//     if (cell->enabled) { ... slices ... }        // one guard for all slices of the loop
 //     if (--cell->countdown < 0) strip_ended(vmctx, cell)
 //
 // See prefetch_slice.h for how the slice is found. Loops without slices are left as they were.

@@ -1,0 +1,239 @@
+#include "jit/optimizing/strips.h"
+
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+#include <llvm/Transforms/Utils/ValueMapper.h>
+
+#include <map>
+#include <vector>
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::PHINode;
+using llvm::Value;
+
+// A new identity for a loop (two loops must not share one), with what the old one said and more.
+llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
+                            llvm::ArrayRef<llvm::Metadata*> more) {
+  llvm::SmallVector<llvm::Metadata*, 8> operands{nullptr};
+  if (old)
+    for (unsigned i = 1; i < old->getNumOperands(); ++i) operands.push_back(old->getOperand(i).get());
+  operands.append(more.begin(), more.end());
+  llvm::MDNode* const made = llvm::MDNode::getDistinct(context, operands);
+  made->replaceOperandWith(0, made);
+  return made;
+}
+
+// One of the two copies.
+struct Copy {
+  BasicBlock* entry;
+  BasicBlock* header;
+  BasicBlock* latch;
+  BasicBlock* exit;  // its own, to the tail
+};
+
+class StripMaker {
+ public:
+  StripMaker(llvm::Loop& loop, llvm::DebugLoc location)
+      : loop_(loop),
+        context_(loop.getHeader()->getContext()),
+        function_(*loop.getHeader()->getParent()),
+        location_(std::move(location)),
+        before_(loop.getLoopPreheader()),
+        with_{new_block("with"), loop.getHeader(), loop.getLoopLatch(), new_block("with.exit")} {
+    auto* const branch = llvm::cast<llvm::BranchInst>(with_.latch->getTerminator());
+    after_ = branch->getSuccessor(branch->getSuccessor(0) == with_.header ? 1 : 0);
+  }
+
+  Strips make(Value* backedges, const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
+    Strips strips;
+    head_ = strips.head = new_block("strip.head");
+    tail_ = strips.tail = new_block("strip.tail");
+    clone_loop();
+    strips.with_entry = with_.entry;
+    strips.without_entry = without_.entry;
+
+    // Head: what the loop carried is carried from strip to strip.
+    llvm::IRBuilder<> b(head_);
+    b.SetCurrentDebugLocation(location_);
+    llvm::Type* const i64 = b.getInt64Ty();
+    PHINode* const remaining = b.CreatePHI(i64, 2, "remaining");
+    remaining->addIncoming(backedges, before_);
+    struct Carried {
+      PHINode *in_head, *in_with, *in_without;
+    };
+    std::vector<Carried> carried;
+    for (PHINode& phi : with_.header->phis()) {
+      PHINode* const in_head = b.CreatePHI(phi.getType(), 2);
+      auto* const in_without = llvm::cast<PHINode>(map_[&phi]);
+      in_head->addIncoming(phi.getIncomingValueForBlock(with_.entry), before_);
+      phi.setIncomingValueForBlock(with_.entry, in_head);
+      in_without->setIncomingValueForBlock(without_.entry, in_head);
+      carried.push_back({in_head, &phi, in_without});
+    }
+    const StripChoice choice = choose(b);
+    // In backedges, so that a loop of 2^64 iterations has a length, too.
+    Value* const here = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, remaining, choice.most_backedges);
+    strips.count = b.CreateAdd(here, b.getInt64(1), "count", /*NUW=*/true, /*NSW=*/true);
+    b.CreateCondBr(choice.with, with_.entry, without_.entry);
+    for (const Copy& copy : {with_, without_}) {
+      branch(copy.entry, copy.header);
+      branch(copy.exit, tail_);
+    }
+
+    // Tail. Values that live on are read from the original's places before its latch is turned.
+    b.SetInsertPoint(tail_);
+    b.SetCurrentDebugLocation(location_);
+    for (const Carried& c : carried)
+      c.in_head->addIncoming(merged(c.in_with->getIncomingValueForBlock(with_.latch)), tail_);
+    for (PHINode& phi : after_->phis()) {
+      const int index = phi.getBasicBlockIndex(with_.latch);
+      phi.setIncomingValue(static_cast<unsigned>(index),
+                           merged(phi.getIncomingValue(static_cast<unsigned>(index))));
+      phi.setIncomingBlock(static_cast<unsigned>(index), tail_);
+    }
+    Value* const rest = b.CreateSub(remaining, strips.count);
+    remaining->addIncoming(rest, tail_);
+    b.CreateCondBr(b.CreateICmpEQ(remaining, here), after_, head_);
+
+    for (const Copy& copy : {with_, without_}) count_iterations(copy, strips.count);
+    name_loops();
+    before_->getTerminator()->replaceSuccessorWith(with_.header, head_);
+    return strips;
+  }
+
+ private:
+  BasicBlock* new_block(const char* name) {
+    return BasicBlock::Create(context_, name, &function_, loop_.getHeader());
+  }
+  void branch(BasicBlock* from, BasicBlock* to) {
+    llvm::BranchInst::Create(to, from)->setDebugLoc(location_);
+  }
+
+  void clone_loop() {
+    without_ = {new_block("without"), nullptr, nullptr, new_block("without.exit")};
+    std::vector<BasicBlock*> copies;
+    for (BasicBlock* block : loop_.blocks()) {
+      BasicBlock* const copy = llvm::CloneBasicBlock(block, map_, ".without", &function_);
+      map_[block] = copy;
+      copies.push_back(copy);
+    }
+    map_[before_] = without_.entry;
+    llvm::remapInstructionsInBlocks(copies, map_);
+    without_.header = llvm::cast<BasicBlock>(map_[with_.header]);
+    without_.latch = llvm::cast<BasicBlock>(map_[with_.latch]);
+    for (PHINode& phi : with_.header->phis()) phi.replaceIncomingBlockWith(before_, with_.entry);
+    // Traps have one more way in.
+    for (BasicBlock* block : loop_.blocks()) {
+      if (block == with_.latch) continue;
+      for (BasicBlock* trap : llvm::successors(block)) {
+        if (loop_.contains(trap)) continue;
+        for (PHINode& phi : trap->phis())
+          phi.addIncoming(copy_of(phi.getIncomingValueForBlock(block)), llvm::cast<BasicBlock>(map_[block]));
+      }
+    }
+  }
+
+  Value* copy_of(Value* value) const {
+    const auto found = map_.find(value);
+    return found == map_.end() ? value : static_cast<Value*>(found->second);
+  }
+
+  // A value of the loop, behind it: whichever copy ran. Through phis of the copies' own exits (LCSSA).
+  Value* merged(Value* value) {
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !loop_.contains(instruction)) return value;
+    PHINode*& phi = merged_[value];
+    if (phi) return phi;
+    phi = phi_in(tail_, value->getType(), 2);
+    for (const auto& [copy, its] : {std::pair{&with_, value}, std::pair{&without_, copy_of(value)}}) {
+      PHINode* const leaving = phi_in(copy->exit, value->getType(), 1);
+      leaving->addIncoming(its, copy->latch);
+      phi->addIncoming(leaving, copy->exit);
+    }
+    return phi;
+  }
+  PHINode* phi_in(BasicBlock* block, llvm::Type* type, unsigned values) {
+    PHINode* const phi = PHINode::Create(type, values, "", block->begin());
+    phi->setDebugLoc(location_);
+    return phi;
+  }
+
+  // The latch goes round `count` times instead of asking its old condition.
+  void count_iterations(const Copy& copy, Value* count) {
+    llvm::Type* const type = count->getType();
+    auto* const branch = llvm::cast<llvm::BranchInst>(copy.latch->getTerminator());
+    PHINode* const done = phi_in(copy.header, type, 2);
+    llvm::IRBuilder<> b(branch);
+    Value* const next = b.CreateAdd(done, llvm::ConstantInt::get(type, 1), "", /*NUW=*/true, /*NSW=*/true);
+    done->addIncoming(llvm::ConstantInt::get(type, 0), copy.entry);
+    done->addIncoming(next, copy.latch);
+    const unsigned leaves = branch->getSuccessor(0) == copy.header ? 1 : 0;
+    branch->setCondition(leaves == 1 ? b.CreateICmpNE(next, count) : b.CreateICmpEQ(next, count));
+    branch->setSuccessor(leaves, copy.exit);
+  }
+
+  void name_loops() {
+    const llvm::MDNode* const old = loop_.getLoopID();
+    const auto flag = [&](const char* name) -> llvm::Metadata* {
+      return llvm::MDNode::get(context_, {llvm::MDString::get(context_, name)});
+    };
+    llvm::Metadata* const scalar =
+        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.vectorize.enable"),
+                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context_))});
+    if (old) identify(without_, loop_identity(context_, old, {}));
+    identify(with_, loop_identity(context_, old, {scalar, flag("llvm.loop.unroll.runtime.disable")}));
+  }
+  static void identify(const Copy& copy, llvm::MDNode* identity) {
+    copy.latch->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, identity);
+  }
+
+  llvm::Loop& loop_;
+  llvm::LLVMContext& context_;
+  llvm::Function& function_;
+  const llvm::DebugLoc location_;
+  BasicBlock* const before_;
+  BasicBlock* after_ = nullptr;
+  BasicBlock* head_ = nullptr;
+  BasicBlock* tail_ = nullptr;
+  Copy with_;
+  Copy without_{};
+  llvm::ValueToValueMapTy map_;  // of the loop to its copy
+  std::map<Value*, PHINode*> merged_;
+};
+
+bool only_traps(const BasicBlock& block) {
+  return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
+}
+
+}  // namespace
+
+const llvm::SCEV* strip_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
+                                  llvm::ScalarEvolution& evolution) {
+  if (!loop.isInnermost() || !loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators)) return nullptr;
+  BasicBlock* const latch = loop.getLoopLatch();
+  const auto* branch = llvm::dyn_cast<llvm::BranchInst>(latch->getTerminator());
+  if (!branch || !branch->isConditional() || !loop.isLoopExiting(latch)) return nullptr;
+  for (const BasicBlock* block : loop.blocks())
+    for (const BasicBlock* next : llvm::successors(block))
+      if (block != latch && !loop.contains(next) && !only_traps(*next)) return nullptr;
+  const llvm::SCEV* const backedges = evolution.getExitCount(&loop, latch);
+  if (llvm::isa<llvm::SCEVCouldNotCompute>(backedges) ||
+      evolution.getTypeSizeInBits(backedges->getType()) > 64)
+    return nullptr;
+  Instruction* const place = loop.getLoopPreheader()->getTerminator();
+  llvm::SCEVExpander expander(evolution, place->getModule()->getDataLayout(), "strip");
+  return expander.isSafeToExpandAt(backedges, place) ? backedges : nullptr;
+}
+
+Strips make_strips(llvm::Loop& loop, Value* backedges, llvm::DebugLoc location,
+                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
+  return StripMaker(loop, std::move(location)).make(backedges, choose);
+}
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,47 @@
+// Strips: a counted innermost loop in two copies, between which it chooses once a strip of iterations.
+//
+//     before:   backedges = how often the loop will go round, known here
+//     head:     most = the strip's longest length; count = 1 + umin(remaining, most - 1)
+//               if (with) goto with_entry, else goto without_entry
+//     with:     the loop as it was, for `count` iterations      without: its copy, the same
+//     tail:     values of the two copies meet; remaining backedges? then head, else what came after the loop
+//
+// The copies know their trip counts at entry and contain nothing of the choice: so each is optimized
+// (vectors, unrolling) like a loop of its own, and the copy without is what the loop would be if nothing were
+// tried in it.
+#pragma once
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <functional>
+
+namespace hindsight::jit::optimizing {
+
+// How often the backedge of `loop` is taken, or null if the loop does not qualify: it must be innermost,
+// simplified, in LCSSA form and counted by its latch alone. Exits that only trap may be anywhere.
+const llvm::SCEV* strip_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
+                                  llvm::ScalarEvolution& evolution);
+
+struct Strips {
+  llvm::BasicBlock* head = nullptr;           // ends in a branch on the choice
+  llvm::BasicBlock* with_entry = nullptr;     // preheader of the loop as it was
+  llvm::BasicBlock* without_entry = nullptr;  // preheader of the copy
+  llvm::BasicBlock* tail = nullptr;           // dominated by head; ends the strip
+  llvm::Value* count = nullptr;               // i64: iterations of this strip, at least 1
+};
+
+struct StripChoice {
+  llvm::Value* most_backedges = nullptr;  // i64: the strip's longest length - 1
+  llvm::Value* with = nullptr;            // i1
+};
+
+// Precondition: strip_backedges() found a count, of which `backedges` (i64) is the value in the loop's
+// preheader. `choose` emits into the head. Analyses know nothing of the change, but the loop's own set of
+// blocks stays what it was. The loop as it was is marked to be neither vectorized nor unrolled.
+Strips make_strips(llvm::Loop& loop, llvm::Value* backedges, llvm::DebugLoc location,
+                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose);
+
+}  // namespace hindsight::jit::optimizing

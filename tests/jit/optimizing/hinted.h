@@ -1,0 +1,50 @@
+// A function compiled with prefetch hints for some of its loads.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jit/wasm/instr_reader.h"
+#include "tests/jit/optimizing/optimized.h"
+
+namespace hindsight::jit::testing {
+
+// The offset of the n-th load of an exported function.
+inline WasmOffset load_of(const wasm::Module& module, std::string_view name, uint32_t n) {
+  const FuncIndex function(module.find_export(name)->index);
+  wasm::InstrReader reader(module, module.body(function));
+  wasm::Instr instr;
+  while (!reader.at_end()) {
+    reader.next(instr);
+    const auto code = static_cast<uint32_t>(instr.opcode);
+    if (code >= 0x28 && code <= 0x35 && n-- == 0) return instr.offset;
+  }
+  ADD_FAILURE() << "no such load";
+  return {};
+}
+
+struct Hinted {
+  Hinted(std::string_view wat, std::string_view name, std::vector<uint32_t> loads, bool osr = false)
+      : optimized(wat) {
+    for (uint32_t load : loads)
+      optimized.request.hints.prefetches.push_back(
+          {.load = load_of(*optimized.module, name, load), .stall_share = 0.5});
+    optimized.request.dump_ir = true;
+    if (osr) optimized.request.osr_loops = {LoopIndex(0)};
+    version = optimized.compile(name);
+    if (version)
+      func_refs(optimized.instance->context())[optimized.module->find_export(name)->index].code =
+          version->entry;
+  }
+  std::string sites() const {
+    std::string text;
+    for (const PrefetchSite& site : version->prefetch_sites)
+      text += std::string(site.applied ? "applied: " : "refused: ") + site.reason + "\n";
+    return text;
+  }
+  Optimized optimized;
+  const CodeVersion* version = nullptr;
+};
+
+}  // namespace hindsight::jit::testing
