@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <ostream>
 
 #include "tests/spec/script.h"
 
@@ -20,6 +21,11 @@ struct Case {
 const char* name_of(const Case& c) {
   if (!c.guard_pages) return "baseline_explicit_bounds";
   return c.tier == TierMode::kBaseline ? "baseline" : c.tier == TierMode::kOptimized ? "optimized" : "auto";
+}
+
+// What the test's listing shows of its parameter.
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.wast.filename().string() << ' ' << name_of(c);
 }
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {
