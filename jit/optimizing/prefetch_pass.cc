@@ -4,7 +4,6 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
-#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <algorithm>
 
@@ -45,6 +44,11 @@ struct LoopWork {
   std::vector<size_t> sites;  // of the plan, one a slice
 };
 
+// A location of its own: samples of the slice are the loop's, never the hinted load's.
+llvm::DebugLoc location_of(const IrModule& ir, llvm::Function& function, const LoopWork& work) {
+  return llvm::DILocation::get(ir.context, work.wasm_loop.value, 0, function.getSubprogram());
+}
+
 // Emits the instrumentation of one loop.
 class Emitter {
  public:
@@ -52,8 +56,7 @@ class Emitter {
       : ir_(plan.ir), function_(function), work_(work), b_(ir_.context) {
     cell_ = llvm::ConstantExpr::getIntToPtr(
         llvm::ConstantInt::get(ir_.i64, reinterpret_cast<uint64_t>(&cell)), ir_.ptr);
-    // A location of its own: samples of the slice are the loop's, never the hinted load's.
-    location_ = llvm::DILocation::get(ir_.context, work.wasm_loop.value, 0, function.getSubprogram());
+    location_ = location_of(ir_, function, work);
   }
 
   // Once an iteration: a look at the cell, and the end of a strip.
@@ -76,7 +79,7 @@ class Emitter {
   }
 
   // Once a strip.
-  void emit_in_strips(Value* backedges) {
+  void emit_in_strips(Backedges backedges) {
     const Strips strips =
         make_strips(*work_.loop, backedges, location_, [&](llvm::IRBuilder<>& head) -> StripChoice {
           b_.SetInsertPoint(head.GetInsertBlock());
@@ -357,20 +360,14 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
   // Trip counts first, while the analyses are true; strips next, which need them no more but for the loops'
   // own blocks; then the rest: outer and inner loops may both have work.
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
-  std::vector<Value*> backedges;
-  for (const LoopWork& work : works) {
-    Value* count = nullptr;
-    if (const llvm::SCEV* found = strip_backedges(*work.loop, dominators, evolution)) {
-      llvm::SCEVExpander expander(evolution, function.getParent()->getDataLayout(), "strip");
-      Instruction* const place = work.loop->getLoopPreheader()->getTerminator();
-      count = expander.expandCodeFor(evolution.getNoopOrZeroExtend(found, plan.ir.i64), plan.ir.i64, place);
-    }
-    backedges.push_back(count);
-  }
+  std::vector<Backedges> backedges;
+  for (const LoopWork& work : works)
+    backedges.push_back(
+        emit_backedges(*work.loop, dominators, evolution, location_of(plan.ir, function, work)));
   for (const bool in_strips : {true, false}) {
     for (size_t i = 0; i < works.size(); ++i) {
       LoopWork& work = works[i];
-      if ((backedges[i] != nullptr) != in_strips) continue;
+      if ((backedges[i].count != nullptr) != in_strips) continue;
       LoopCell* cell = nullptr;
       for (size_t site : work.sites) {
         LoopCell& its = plan.cell_of(work.wasm_loop, site);

@@ -7,6 +7,7 @@
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace hindsight::jit::optimizing {
@@ -50,7 +51,7 @@ class StripMaker {
     after_ = branch->getSuccessor(branch->getSuccessor(0) == with_.header ? 1 : 0);
   }
 
-  Strips make(Value* backedges, const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
+  Strips make(Backedges backedges, const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
     Strips strips;
     head_ = strips.head = new_block("strip.head");
     tail_ = strips.tail = new_block("strip.tail");
@@ -63,7 +64,7 @@ class StripMaker {
     b.SetCurrentDebugLocation(location_);
     llvm::Type* const i64 = b.getInt64Ty();
     PHINode* const remaining = b.CreatePHI(i64, 2, "remaining");
-    remaining->addIncoming(backedges, before_);
+    remaining->addIncoming(backedges.count, before_);
     struct Carried {
       PHINode *in_head, *in_with, *in_without;
     };
@@ -102,7 +103,7 @@ class StripMaker {
     b.CreateCondBr(b.CreateICmpEQ(remaining, here), after_, head_);
 
     for (const Copy& copy : {with_, without_}) count_iterations(copy, strips.count);
-    name_loops();
+    name_loops(backedges.known_to_llvm);
     before_->getTerminator()->replaceSuccessorWith(with_.header, head_);
     return strips;
   }
@@ -178,16 +179,18 @@ class StripMaker {
     branch->setSuccessor(leaves, copy.exit);
   }
 
-  void name_loops() {
+  void name_loops(bool known_to_llvm) {
     const llvm::MDNode* const old = loop_.getLoopID();
-    const auto flag = [&](const char* name) -> llvm::Metadata* {
-      return llvm::MDNode::get(context_, {llvm::MDString::get(context_, name)});
-    };
-    llvm::Metadata* const scalar =
+    llvm::Metadata* const as_it_is[] = {
         llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.vectorize.enable"),
-                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context_))});
-    if (old) identify(without_, loop_identity(context_, old, {}));
-    identify(with_, loop_identity(context_, old, {scalar, flag("llvm.loop.unroll.runtime.disable")}));
+                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context_))}),
+        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.runtime.disable")})};
+    identify(with_, loop_identity(context_, old, as_it_is));
+    if (!known_to_llvm) {
+      identify(without_, loop_identity(context_, old, as_it_is));
+    } else if (old) {
+      identify(without_, loop_identity(context_, old, {}));
+    }
   }
   static void identify(const Copy& copy, llvm::MDNode* identity) {
     copy.latch->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, identity);
@@ -211,27 +214,95 @@ bool only_traps(const BasicBlock& block) {
   return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
 }
 
-}  // namespace
-
-const llvm::SCEV* strip_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
-                                  llvm::ScalarEvolution& evolution) {
-  if (!loop.isInnermost() || !loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators)) return nullptr;
+bool qualifies(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
+  if (!loop.isInnermost() || !loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators)) return false;
   BasicBlock* const latch = loop.getLoopLatch();
   const auto* branch = llvm::dyn_cast<llvm::BranchInst>(latch->getTerminator());
-  if (!branch || !branch->isConditional() || !loop.isLoopExiting(latch)) return nullptr;
+  if (!branch || !branch->isConditional() || !loop.isLoopExiting(latch)) return false;
   for (const BasicBlock* block : loop.blocks())
     for (const BasicBlock* next : llvm::successors(block))
-      if (block != latch && !loop.contains(next) && !only_traps(*next)) return nullptr;
-  const llvm::SCEV* const backedges = evolution.getExitCount(&loop, latch);
-  if (llvm::isa<llvm::SCEVCouldNotCompute>(backedges) ||
-      evolution.getTypeSizeInBits(backedges->getType()) > 64)
-    return nullptr;
-  Instruction* const place = loop.getLoopPreheader()->getTerminator();
-  llvm::SCEVExpander expander(evolution, place->getModule()->getDataLayout(), "strip");
-  return expander.isSafeToExpandAt(backedges, place) ? backedges : nullptr;
+      if (block != latch && !loop.contains(next) && !only_traps(*next)) return false;
+  return true;
 }
 
-Strips make_strips(llvm::Loop& loop, Value* backedges, llvm::DebugLoc location,
+// `start + k * step == 0` ends the loop behind its k-th iteration, in arithmetic modulo 2^bits.
+struct ZeroCrossing {
+  const llvm::SCEV* start = nullptr;
+  llvm::APInt step;
+};
+
+// What compilers make of a loop that they unroll by two or more: `while ((n -= 2) != 0)`. Whether the step
+// divides the start is something that they knew and no longer say, so LLVM finds no count.
+std::optional<ZeroCrossing> find_zero_crossing(const llvm::Loop& loop, llvm::ScalarEvolution& evolution) {
+  const auto* branch = llvm::cast<llvm::BranchInst>(loop.getLoopLatch()->getTerminator());
+  const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(branch->getCondition());
+  if (!compare || !compare->isEquality() || !compare->getOperand(0)->getType()->isIntegerTy()) return {};
+  const bool leaves_if_equal =
+      (compare->getPredicate() == llvm::ICmpInst::ICMP_EQ) == (branch->getSuccessor(1) == loop.getHeader());
+  if (!leaves_if_equal) return {};
+  const auto* difference = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution.getMinusSCEV(
+      evolution.getSCEV(compare->getOperand(0)), evolution.getSCEV(compare->getOperand(1))));
+  if (!difference || difference->getLoop() != &loop || !difference->isAffine()) return {};
+  const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(difference->getStepRecurrence(evolution));
+  if (!step || step->getAPInt().isZero() || step->getAPInt().getBitWidth() > 64) return {};
+  return ZeroCrossing{difference->getStart(), step->getAPInt()};
+}
+
+// 1 / odd modulo 2^bits, by Newton's iteration: each round doubles the bits that are right, from three.
+llvm::APInt inverse_of_odd(const llvm::APInt& odd) {
+  llvm::APInt inverse = odd;
+  for (unsigned right = 3; right < odd.getBitWidth(); right *= 2)
+    inverse *= llvm::APInt(odd.getBitWidth(), 2) - odd * inverse;
+  return inverse;
+}
+
+// The least solution k of start + k * step == 0: with step = sign * odd * 2^shift and -sign * start divisible
+// by 2^shift, k = (-sign * start / 2^shift) / odd modulo 2^(bits - shift). Otherwise there is none, and no
+// end of the loop.
+Value* emit_zero_crossing(llvm::IRBuilder<>& b, Value* start, const llvm::APInt& step) {
+  llvm::Type* const type = start->getType();
+  const unsigned bits = step.getBitWidth();
+  const llvm::APInt size = step.abs();
+  const unsigned shift = size.countr_zero();
+  Value* const way = step.isNegative() ? start : b.CreateNeg(start);
+  Value* count = b.CreateLShr(way, shift);
+  const llvm::APInt odd = size.lshr(shift);
+  if (!odd.isOne()) {
+    count = b.CreateMul(count, llvm::ConstantInt::get(type, inverse_of_odd(odd)));
+    count = b.CreateAnd(count, llvm::ConstantInt::get(type, llvm::APInt::getLowBitsSet(bits, bits - shift)));
+  }
+  count = b.CreateZExt(count, b.getInt64Ty());
+  if (shift == 0) return count;
+  Value* const rest =
+      b.CreateAnd(start, llvm::ConstantInt::get(type, llvm::APInt::getLowBitsSet(bits, shift)));
+  return b.CreateSelect(b.CreateIsNull(rest), count, b.getInt64(~uint64_t{0}));
+}
+
+}  // namespace
+
+Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
+                         llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location) {
+  if (!qualifies(loop, dominators)) return {};
+  Instruction* const place = loop.getLoopPreheader()->getTerminator();
+  llvm::SCEVExpander expander(evolution, place->getModule()->getDataLayout(), "strip");
+  llvm::IRBuilder<> b(place);
+  b.SetCurrentDebugLocation(location);
+  const llvm::SCEV* const backedges = evolution.getExitCount(&loop, loop.getLoopLatch());
+  if (!llvm::isa<llvm::SCEVCouldNotCompute>(backedges)) {
+    if (evolution.getTypeSizeInBits(backedges->getType()) > 64 ||
+        !expander.isSafeToExpandAt(backedges, place))
+      return {};
+    return {expander.expandCodeFor(evolution.getNoopOrZeroExtend(backedges, b.getInt64Ty()), b.getInt64Ty(),
+                                   place),
+            true};
+  }
+  const std::optional<ZeroCrossing> crossing = find_zero_crossing(loop, evolution);
+  if (!crossing || !expander.isSafeToExpandAt(crossing->start, place)) return {};
+  Value* const start = expander.expandCodeFor(crossing->start, crossing->start->getType(), place);
+  return {emit_zero_crossing(b, start, crossing->step), false};
+}
+
+Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
                    const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
   return StripMaker(loop, std::move(location)).make(backedges, choose);
 }

@@ -20,10 +20,11 @@
 
 namespace hindsight::jit::optimizing {
 
-// How often the backedge of `loop` is taken, or null if the loop does not qualify: it must be innermost,
-// simplified, in LCSSA form and counted by its latch alone. Exits that only trap may be anywhere.
-const llvm::SCEV* strip_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
-                                  llvm::ScalarEvolution& evolution);
+// How often the backedge of `loop` is taken, as an i64 at the end of its preheader; null if the loop does not
+// qualify: it must be innermost, simplified, in LCSSA form and counted by its latch alone. Exits that only
+// trap may be anywhere. A loop that never comes to its end has 2^64 - 1.
+llvm::Value* emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
+                            llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location);
 
 struct Strips {
   llvm::BasicBlock* head = nullptr;           // ends in a branch on the choice
@@ -38,10 +39,10 @@ struct StripChoice {
   llvm::Value* with = nullptr;            // i1
 };
 
-// Precondition: strip_backedges() found a count, of which `backedges` (i64) is the value in the loop's
-// preheader. `choose` emits into the head. Analyses know nothing of the change, but the loop's own set of
-// blocks stays what it was. The loop as it was is marked to be neither vectorized nor unrolled.
-Strips make_strips(llvm::Loop& loop, llvm::Value* backedges, llvm::DebugLoc location,
+// Precondition: `backedges` is what emit_backedges() said, with a count. `choose` emits into the head.
+// Analyses know nothing of the change, but the loop's own set of blocks stays what it was. The loop as it was
+// is marked to be neither vectorized nor unrolled.
+Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
                    const std::function<StripChoice(llvm::IRBuilder<>&)>& choose);
 
 }  // namespace hindsight::jit::optimizing

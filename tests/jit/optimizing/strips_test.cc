@@ -197,8 +197,64 @@ TEST(Strips, TheCopyWithoutPrefetchIsVectorizedLikeTheLoop) {
     }
 }
 
+TEST(Strips, CountersThatGoByMoreThanOneAreCounted) {
+  // `while ((m += step) != end)`, with steps that divide the way, after a turn around 2^32 or without.
+  struct Way {
+    int32_t step;
+    uint32_t start, end;
+  };
+  const uint32_t odd_way = 12345 * 3 * 4;
+  for (const auto [step, start, end] :
+       {Way{2, 10, 20010}, Way{-2, 20010, 10}, Way{-8, 80000, 0}, Way{12, 0, odd_way}, Way{-12, odd_way, 0},
+        Way{24, 0xfffffff8, 23976 - 8}}) {
+    uint64_t trips = 0;
+    uint32_t at = start;
+    do {
+      ++trips;
+      at += static_cast<uint32_t>(step);
+    } while (at != end);
+    Hinted h = with_turns(
+        R"((module (memory 4) (func (export "f") (param $m i32) (param $end i32) (result i32) (local $i i32) (local $sum i32)
+      (loop $l
+        (local.set $sum (i32.add (local.get $sum) (i32.load offset=65536 (i32.and (i32.const 65532)
+           (i32.load (i32.and (local.tee $i (i32.add (local.get $i) (i32.const 4))) (i32.const 16380)))))))
+        (br_if $l (i32.ne (local.get $end) (local.tee $m (i32.add (local.get $m) (i32.const )" +
+            std::to_string(step) + R"())))))
+      (i32.add (local.get $sum) (local.get $m)))))",
+        1);
+    ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+    uint32_t sum = end;
+    for (uint64_t i = 0; i < trips; ++i) {
+      const uint32_t b = b_of(static_cast<uint32_t>((i + 1) & 4095));
+      sum += ((b & 65532) / 4) * 2654435761u;
+    }
+    EXPECT_NE(h.optimized.dump.find("strip.head"), std::string::npos) << step;
+    for (uint32_t round = 0; round < 3; ++round)
+      EXPECT_EQ(h.optimized.call("f", {i32(start), i32(end)}), returns({i32(sum)})) << step;
+  }
+}
+
+TEST(Strips, ALoopThatMissesItsEndRunsOnUntilItTraps) {
+  // The counter steps over zero; the address leaves memory some time later.
+  Hinted h = with_turns(
+      R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32)
+      (loop $l
+        (local.set $sum (i32.add (local.get $sum) (i32.load offset=65536 (i32.shl (i32.load (local.get $i)) (i32.const 2)))))
+        (local.set $i (i32.add (local.get $i) (i32.const 4)))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 2)))))
+      (local.get $sum))))",
+      1);
+  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  EXPECT_NE(h.optimized.dump.find("strip.head"), std::string::npos);
+  std::memset(h.optimized.instance->memory() + 65536, 0, 3 * 65536);
+  for (uint32_t round = 0; round < 3; ++round) {
+    EXPECT_EQ(h.optimized.call("f", {i32(13)}), traps(TrapCode::kMemoryOutOfBounds));
+    EXPECT_NE(h.optimized.call("f", {i32(12)}), traps(TrapCode::kMemoryOutOfBounds));
+  }
+}
+
 TEST(Strips, InnerLoopsOfARowEachAreStripsToo) {
-  // rows of 8: sum over rows of a product chain.
+  // Rows of 8, which the code does not know: n / 4096 * 0 + 8.
   Hinted h = with_turns(R"((module (memory 4) (func (export "f") (param $n i32) (result i32)
       (local $i i32) (local $end i32) (local $row i32) (local $sum i32)
     (block $out (br_if $out (i32.lt_u (local.get $n) (i32.const 8)))
