@@ -20,11 +20,16 @@
 
 namespace hindsight::jit::optimizing {
 
-// How often the backedge of `loop` is taken, as an i64 at the end of its preheader; null if the loop does not
-// qualify: it must be innermost, simplified, in LCSSA form and counted by its latch alone. Exits that only
-// trap may be anywhere. A loop that never comes to its end has 2^64 - 1.
-llvm::Value* emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
-                            llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location);
+struct Backedges {
+  llvm::Value* count = nullptr;  // i64, at the end of the loop's preheader; null: the loop does not qualify
+  bool known_to_llvm = false;    // without knowing it LLVM would neither vectorize the loop nor unroll it
+};
+
+// How often the backedge of `loop` is taken. The loop must be innermost, simplified, in LCSSA form and
+// counted by its latch alone. Exits that only trap may be anywhere. A loop that never comes to its end has
+// 2^64 - 1.
+Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
+                         llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location);
 
 struct Strips {
   llvm::BasicBlock* head = nullptr;           // ends in a branch on the choice
