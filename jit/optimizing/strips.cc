@@ -81,6 +81,8 @@ class StripMaker {
     // In backedges, so that a loop of 2^64 iterations has a length, too.
     Value* const here = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, remaining, choice.most_backedges);
     strips.count = b.CreateAdd(here, b.getInt64(1), "count", /*NUW=*/true, /*NSW=*/true);
+    // The copies count in 32 bits: a counter wider than what they compute with makes for shorter vectors.
+    Value* const count = b.CreateTrunc(strips.count, b.getInt32Ty());
     b.CreateCondBr(choice.with, with_.entry, without_.entry);
     for (const Copy& copy : {with_, without_}) {
       branch(copy.entry, copy.header);
@@ -102,7 +104,7 @@ class StripMaker {
     remaining->addIncoming(rest, tail_);
     b.CreateCondBr(b.CreateICmpEQ(remaining, here), after_, head_);
 
-    for (const Copy& copy : {with_, without_}) count_iterations(copy, strips.count);
+    for (const Copy& copy : {with_, without_}) count_iterations(copy, count);
     name_loops(backedges.known_to_llvm);
     before_->getTerminator()->replaceSuccessorWith(with_.header, head_);
     return strips;
@@ -171,7 +173,7 @@ class StripMaker {
     auto* const branch = llvm::cast<llvm::BranchInst>(copy.latch->getTerminator());
     PHINode* const done = phi_in(copy.header, type, 2);
     llvm::IRBuilder<> b(branch);
-    Value* const next = b.CreateAdd(done, llvm::ConstantInt::get(type, 1), "", /*NUW=*/true, /*NSW=*/true);
+    Value* const next = b.CreateAdd(done, llvm::ConstantInt::get(type, 1), "", /*NUW=*/true);
     done->addIncoming(llvm::ConstantInt::get(type, 0), copy.entry);
     done->addIncoming(next, copy.latch);
     const unsigned leaves = branch->getSuccessor(0) == copy.header ? 1 : 0;

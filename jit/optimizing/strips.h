@@ -40,7 +40,7 @@ struct Strips {
 };
 
 struct StripChoice {
-  llvm::Value* most_backedges = nullptr;  // i64: the strip's longest length - 1
+  llvm::Value* most_backedges = nullptr;  // i64, below 2^31: the strip's longest length - 1
   llvm::Value* with = nullptr;            // i1
 };
 
