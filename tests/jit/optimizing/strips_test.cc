@@ -254,13 +254,13 @@ TEST(Strips, ALoopThatMissesItsEndRunsOnUntilItTraps) {
 }
 
 TEST(Strips, InnerLoopsOfARowEachAreStripsToo) {
-  // Rows of 8, which the code does not know: n / 4096 * 0 + 8.
+  // Rows of 8, a length that only memory knows.
   Hinted h = with_turns(R"((module (memory 4) (func (export "f") (param $n i32) (result i32)
       (local $i i32) (local $end i32) (local $row i32) (local $sum i32)
     (block $out (br_if $out (i32.lt_u (local.get $n) (i32.const 8)))
     (loop $rows
       (local.set $row (i32.const 0))
-      (local.set $end (i32.add (local.get $i) (i32.const 8)))
+      (local.set $end (i32.add (local.get $i) (i32.load (i32.const 262140))))
       (loop $l
         (local.set $row (i32.add (i32.mul (local.get $row) (i32.const 31))
           (i32.load offset=65536 (i32.shl (i32.load (i32.shl (local.get $i) (i32.const 2))) (i32.const 2)))))
@@ -268,8 +268,10 @@ TEST(Strips, InnerLoopsOfARowEachAreStripsToo) {
       (local.set $sum (i32.xor (i32.rotl (local.get $sum) (i32.const 1)) (local.get $row)))
       (br_if $rows (i32.le_u (i32.add (local.get $i) (i32.const 8)) (local.get $n)))))
     (local.get $sum))))",
-                        1);
+                        2);
   ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  EXPECT_NE(h.optimized.dump.find("strip.head"), std::string::npos);
+  reinterpret_cast<uint32_t*>(h.optimized.instance->memory())[65535] = 8;
   for (uint32_t n : kTrips) {
     uint32_t sum = 0;
     for (uint32_t i = 0; i + 8 <= n; i += 8) {
