@@ -94,12 +94,12 @@ Result<TierMode> parse_tier(std::string_view text) {
 }
 
 Status check_unit(std::string_view text) {
-  constexpr std::array<std::string_view, 6> kUnits = {"auto",  "native",      "hardware",
-                                                      "clock", "clock-timer", "model"};
+  constexpr std::array<std::string_view, 7> kUnits = {"auto",        "native", "hardware", "clock",
+                                                      "clock-timer", "model",  "none"};
   if (std::find(kUnits.begin(), kUnits.end(), text) != kUnits.end()) return {};
   return make_error(
       ErrorKind::kUsage,
-      fmt::format("'{}' is no LWP unit; one of auto, native, hardware, clock, clock-timer, model "
+      fmt::format("'{}' is no LWP unit; one of auto, native, hardware, clock, clock-timer, model, or none with a fixed tier "
                   "(`hindsight lwp info` says which this machine offers)",
                   text));
 }
@@ -150,6 +150,10 @@ Result<RunPlan> plan_run(const RunOptions& options) {
   if (const Status unit = check_unit(options.unit); !unit)
     return std::unexpected(with_option(unit.error(), "--unit").error());
   plan.engine.unit = options.unit;
+  if (options.unit == "none") {
+    plan.engine.unit = "auto";
+    plan.engine.profiling = false;
+  }
   if (!options.timeout.empty())
     HINDSIGHT_TRY(take(parse_duration(options.timeout), "--timeout", plan.timeout));
   if (!options.max_memory.empty()) {
