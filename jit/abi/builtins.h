@@ -16,6 +16,11 @@ namespace hindsight::jit {
 
 struct LoopCell;
 
+// What the value of a value record is: its 16 flag bits. 0 is left to records that no generated code made.
+inline constexpr uint32_t kValueSiteCallIndirect = 1;  // call_indirect: the table index, within bounds
+inline constexpr uint32_t kValueSiteDivisor = 2;       // integer div and rem: the divisor, never 0
+inline constexpr uint32_t kValueSiteByteCount = 3;     // memory.copy, .fill and .init: the bytes asked for
+
 struct Builtins {
   [[noreturn]] void (*trap)(VmContext*, uint32_t trap_code);
   // The check at function entry failed: stack exhausted, or an interruption was requested (then traps), or
@@ -40,6 +45,8 @@ struct Builtins {
   // LWP events of counting baseline code. pc is the return address. Each reloads its counter.
   void (*lwp_instructions_retired)(VmContext*);
   void (*lwp_branch_retired)(VmContext*, uint32_t taken, const void* target);
+  // wasm_offset is the sampled instruction's; value is zero-extended; site_flags is one of the constants
+  // below.
   void (*lwp_value_sampled)(VmContext*, uint32_t wasm_offset, uint64_t value, uint32_t site_flags);
   // A strip of a trial loop ended (LoopCell::countdown became negative): measures, re-arms the cell.
   void (*strip_ended)(VmContext*, LoopCell*);

@@ -134,6 +134,7 @@ void FunctionCompiler::call_indirect(const Instr& instr) {
   trap_if(x86::CondCode::kZ, TrapCode::kUninitializedElement);
   a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(type));
   trap_if(x86::CondCode::kNE, TrapCode::kIndirectCallTypeMismatch);
+  sample_value(selector, kValueSiteCallIndirect);
 
   const CallLayout layout(type);
   std::vector<Argument> arguments(type.params.size());

@@ -204,6 +204,9 @@ class FunctionCompiler {
   void count_branch(const Condition& condition, const Label& taken, const Label& not_taken);
   void count_jump(const Label& target);
   void count_computed_jump();  // target in r11
+  // `value` is popped or about to be consumed, and nobody has changed its register or slot since. No flags
+  // may be alive.
+  void sample_value(const Entry& value, uint32_t site_flags);
   uint32_t save_live(uint32_t registers);
   void restore_live(uint32_t registers, uint32_t bytes);
   uint32_t live() const { return kAllocatable & ~free_; }

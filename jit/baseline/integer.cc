@@ -164,6 +164,7 @@ void FunctionCompiler::int_divide(bool wide, bool is_signed, bool remainder) {
     a_.test(gp(divisor, wide), gp(divisor, wide));
     trap_if(CondCode::kZ, TrapCode::kIntegerDivideByZero);
   }
+  if (!b.is_const()) sample_value(b, kValueSiteDivisor);
   const Label done = a_.newLabel();
   if (is_signed && (!b.is_const() || b.bits == all_ones)) {
     a_.cmp(gp(divisor, wide), -1);

@@ -1,4 +1,4 @@
-// Counting of LWP events: instructions and branches retired, for the thread's LWP unit.
+// Counting of LWP events: instructions and branches retired and values sampled, for the thread's LWP unit.
 //
 // Instructions are counted when control leaves a straight run of code (jump, label, call, return), so the
 // counter is exact whenever code of another block, function or the runtime looks at it. Every executed
@@ -7,6 +7,12 @@
 //
 // Branches are br_if, if, br_table and the back edges of loops by br. "Taken" is WebAssembly's: the condition
 // of a br_if or if was not zero. The target is where execution goes on, taken or not.
+//
+// Values are those that a later compilation may specialize on: the table index of a call_indirect, the
+// divisor of an integer division whose divisor is no constant, the byte count of memory.copy, memory.fill and
+// memory.init. Indices and divisors are sampled behind the instruction's checks of them, so only one that was
+// used is recorded (an INT_MIN / -1 still traps); the checks of a byte count are the builtin's, so one that
+// traps is recorded too.
 //
 // A counter is decremented before the comparison, so no flags are alive; the out-of-line path that writes the
 // record evaluates the comparison a second time, from the same operands.
@@ -120,6 +126,42 @@ void FunctionCompiler::count_computed_jump() {
     a_.mov(x86::rdi, x86::rbx);
     a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
     a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, lwp_branch_retired)));
+    restore_live(registers, bytes);
+    a_.jmp(resume);
+  });
+}
+
+void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
+  if (!options_.lwp_counting) return;
+  const Label record = a_.newLabel();
+  const Label resume = a_.newLabel();
+  a_.sub(x86::dword_ptr(x86::r14, kThreadLwpValues), 1);
+  a_.js(record);
+  a_.bind(resume);
+  out_of_line(record, [this, value, site_flags, resume, registers = live()] {
+    const uint32_t bytes = save_live(registers);
+    // First, while its register, which may be that of another argument, still has it. A 32-bit move extends
+    // an i32. A local comes from its slot, which always holds it (I2): which register caches it by now is
+    // another instruction's business.
+    const bool wide = is_wide(value.type);
+    const x86::Gp to = gp(2, wide);
+    switch (value.kind) {
+      case Entry::Kind::kReg:
+        a_.mov(to, gp(value.reg, wide));
+        break;
+      case Entry::Kind::kConst:
+        load_const(2, value.type, value.bits);
+        break;
+      case Entry::Kind::kLocal:
+      case Entry::Kind::kSlot:
+        a_.mov(to, place(value, wide ? 8 : 4));
+        break;
+    }
+    a_.mov(x86::esi, offset_.value);
+    a_.mov(x86::ecx, site_flags);
+    a_.mov(x86::rdi, x86::rbx);
+    a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
+    a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, lwp_value_sampled)));
     restore_live(registers, bytes);
     a_.jmp(resume);
   });

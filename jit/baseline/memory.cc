@@ -151,6 +151,7 @@ void FunctionCompiler::memory(const Instr& instr) {
       const Entry n = pop(), src = pop(), dst = pop();
       const Argument arguments[] = {immediate_argument(instr.index), entry_argument(dst), entry_argument(src),
                                     entry_argument(n)};
+      sample_value(n, kValueSiteByteCount);
       return call_builtin(offsetof(Builtins, memory_init), arguments);
     }
     case Opcode::kDataDrop: {
@@ -160,11 +161,13 @@ void FunctionCompiler::memory(const Instr& instr) {
     case Opcode::kMemoryCopy: {
       const Entry n = pop(), src = pop(), dst = pop();
       const Argument arguments[] = {entry_argument(dst), entry_argument(src), entry_argument(n)};
+      sample_value(n, kValueSiteByteCount);
       return call_builtin(offsetof(Builtins, memory_copy), arguments);
     }
     case Opcode::kMemoryFill: {
       const Entry n = pop(), value = pop(), dst = pop();
       const Argument arguments[] = {entry_argument(dst), entry_argument(value), entry_argument(n)};
+      sample_value(n, kValueSiteByteCount);
       return call_builtin(offsetof(Builtins, memory_fill), arguments);
     }
     default:

@@ -1,8 +1,36 @@
 // LWP counting: exact in total, right about branches, invisible to the program.
+#include <algorithm>
+#include <array>
+
 #include "tests/jit/baseline/baseline_support.h"
 
 namespace hindsight::jit::testing {
 namespace {
+
+struct ValueRecord {
+  uint32_t wasm_offset;
+  uint64_t value;
+  uint32_t site_flags;
+  const void* pc;
+};
+std::vector<ValueRecord> value_records;  // of the running test; builtins have no room for its address
+
+// Records, re-arms the counter so that the next value fires too, and leaves no caller-saved register as it
+// was.
+void record_value_and_clobber(VmContext* context, uint32_t wasm_offset, uint64_t value, uint32_t site_flags) {
+  value_records.push_back({wasm_offset, value, site_flags, __builtin_return_address(0)});
+  context->thread->lwp_values = 0;
+  asm volatile(
+      "movq $-0x5a5a5a5b, %%rax\n movq %%rax, %%rcx\n movq %%rax, %%rdx\n movq %%rax, %%rsi\n"
+      "movq %%rax, %%rdi\n movq %%rax, %%r8\n movq %%rax, %%r9\n movq %%rax, %%r10\n movq %%rax, %%r11\n"
+      "movq %%rax, %%xmm0\n movq %%rax, %%xmm1\n movq %%rax, %%xmm2\n movq %%rax, %%xmm3\n"
+      "movq %%rax, %%xmm4\n movq %%rax, %%xmm5\n movq %%rax, %%xmm6\n movq %%rax, %%xmm7\n"
+      "movq %%rax, %%xmm8\n movq %%rax, %%xmm9\n movq %%rax, %%xmm10\n movq %%rax, %%xmm11\n"
+      "movq %%rax, %%xmm12\n movq %%rax, %%xmm13\n movq %%rax, %%xmm14\n movq %%rax, %%xmm15" ::
+          : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3",
+            "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+            "xmm15", "memory");
+}
 
 class LwpTest : public BaselineTest {
  protected:
@@ -28,6 +56,80 @@ class LwpTest : public BaselineTest {
         local.get 0 f64.const 0.5 f64.add local.tee 0
         f64.const 8 f64.lt br_if 0)
       local.get 2 local.get 1 f64.convert_i32_s f64.add)))";
+
+  static constexpr const char* kValues = R"((module
+    (memory 1)
+    (data $bytes "0123456789")
+    (type $unary (func (param i32) (result i32)))
+    (table 3 funcref)
+    (elem (i32.const 0) $double $square)
+    (func $double (type $unary) local.get 0 i32.const 2 i32.mul)
+    (func $square (type $unary) local.get 0 local.get 0 i32.mul)
+    (func (export "indirect") (param i32 i32) (result i32)
+      local.get 0 local.get 1 call_indirect (type $unary))
+    (func (export "div_s") (param i32 i32) (result i32) local.get 0 local.get 1 i32.div_s)
+    (func (export "div_u") (param i32 i32) (result i32) local.get 0 local.get 1 i32.div_u)
+    (func (export "rem_s") (param i32 i32) (result i32) local.get 0 local.get 1 i32.rem_s)
+    (func (export "rem_u") (param i32 i32) (result i32) local.get 0 local.get 1 i32.rem_u)
+    (func (export "div_s64") (param i64 i64) (result i64) local.get 0 local.get 1 i64.div_s)
+    (func (export "rem_u64") (param i64 i64) (result i64) local.get 0 local.get 1 i64.rem_u)
+    (func (export "by_constant") (param i32) (result i32) local.get 0 i32.const 7 i32.div_u)
+    (func (export "copy") (param i32 i32 i32) local.get 0 local.get 1 local.get 2 memory.copy)
+    (func (export "fill") (param i32 i32 i32) local.get 0 local.get 1 local.get 2 memory.fill)
+    (func (export "fill_8") (param i32 i32) local.get 0 local.get 1 i32.const 8 memory.fill)
+    (func (export "init") (param i32 i32 i32) local.get 0 local.get 1 local.get 2 memory.init $bytes)
+    (func (export "load") (param i32) (result i32) local.get 0 i32.load8_u)
+    ;; Operands of every kind below, above and beside the samples, in more registers than there are.
+    (func (export "crowded") (param i32 i32 f64) (result f64) (local i32)
+      local.get 0 i32.const 3 i32.add            ;; stays an operand to the end
+      local.get 2 f64.const 0.5 f64.mul          ;; so does this
+      local.get 0 i32.const 5 i32.mul
+      local.get 0 i32.const 6 i32.mul
+      local.get 0 i32.const 7 i32.mul
+      local.get 0 i32.const 8 i32.mul
+      local.get 0 i32.const 9 i32.mul
+      local.get 0 i32.const 10 i32.mul
+      local.get 0 i32.const 11 i32.mul
+      local.get 1 i32.const 1 i32.add i32.div_s  ;; divisor in a register
+      i32.add
+      local.get 1 i32.rem_u                      ;; divisor a local
+      i32.add
+      local.get 0 i32.const 1 i32.and            ;; index in a register
+      call_indirect (type $unary)
+      local.get 1 i32.div_u
+      i32.add
+      local.set 3
+      i32.add i32.add
+      local.get 3 i32.xor
+      i32.const 64 local.get 3 local.get 1 i32.const 2 i32.mul memory.fill
+      i32.const 64 i32.load8_u i32.add
+      f64.convert_i32_s f64.add
+      local.set 2
+      f64.convert_i32_s local.get 2 f64.add)))";
+
+  std::unique_ptr<TestInstance> instantiate_sampling(const char* wat) {
+    auto instance = instantiate(wat);
+    value_records.clear();
+    instance->builtins().lwp_value_sampled = record_value_and_clobber;
+    instance->thread().lwp_values = 0;
+    return instance;
+  }
+  // Calls, and expects one record of the only value site of the function: `opcode` lies at its offset.
+  void expect_record(TestInstance& instance, std::string_view name, std::vector<Value> args, uint8_t opcode,
+                     uint64_t value, uint32_t site_flags) {
+    SCOPED_TRACE(name);
+    value_records.clear();
+    instance.call(name, std::move(args));
+    ASSERT_EQ(value_records.size(), 1u);
+    const ValueRecord& record = value_records[0];
+    EXPECT_EQ(record.value, value);
+    EXPECT_EQ(record.site_flags, site_flags);
+    EXPECT_EQ(instance.module().bytes[record.wasm_offset], opcode);
+    bool mapped = false;  // by the version that made the record, to the same instruction
+    for (const auto& [function, version] : versions_)
+      if (const auto at = wasm_offset(function, record.pc, true)) mapped = at->value == record.wasm_offset;
+    EXPECT_TRUE(mapped);
+  }
 
   struct Counts {
     int64_t instructions, branches;
@@ -105,6 +207,126 @@ TEST_F(LwpTest, CodeWithoutCountingTouchesNoCounter) {
   compile_options_.lwp_counting = false;
   auto instance = instantiate(kLoop);
   EXPECT_EQ(count(*instance, "sum", {i32(10)}), (Counts{0, 0}));
+}
+
+TEST_F(LwpTest, AValueRecordSaysWhichTableIndexWasCalled) {
+  auto instance = instantiate_sampling(kValues);
+  expect_record(*instance, "indirect", {i32(5), i32(0)}, 0x11, 0, kValueSiteCallIndirect);
+  expect_record(*instance, "indirect", {i32(5), i32(1)}, 0x11, 1, kValueSiteCallIndirect);
+}
+
+TEST_F(LwpTest, AValueRecordSaysByWhatWasDivided) {
+  auto instance = instantiate_sampling(kValues);
+  expect_record(*instance, "div_s", {i32(100), i32(7)}, 0x6d, 7, kValueSiteDivisor);
+  expect_record(*instance, "div_u", {i32(100), i32(9)}, 0x6e, 9, kValueSiteDivisor);
+  expect_record(*instance, "rem_s", {i32(100), i32(11)}, 0x6f, 11, kValueSiteDivisor);
+  expect_record(*instance, "rem_u", {i32(100), i32(13)}, 0x70, 13, kValueSiteDivisor);
+  // An i32 is zero-extended, an i64 is whole.
+  expect_record(*instance, "rem_s", {i32(100), i32(0xffffffff)}, 0x6f, 0xffffffff, kValueSiteDivisor);
+  expect_record(*instance, "div_s64", {i64(100), i64(0x123456789a)}, 0x7f, 0x123456789a, kValueSiteDivisor);
+  expect_record(*instance, "rem_u64", {i64(100), i64(~uint64_t{0})}, 0x82, ~uint64_t{0}, kValueSiteDivisor);
+}
+
+TEST_F(LwpTest, AValueRecordSaysHowManyBytesWereMoved) {
+  auto instance = instantiate_sampling(kValues);
+  expect_record(*instance, "fill", {i32(16), i32(0x61), i32(40)}, 0xfc, 40, kValueSiteByteCount);
+  expect_record(*instance, "copy", {i32(100), i32(16), i32(24)}, 0xfc, 24, kValueSiteByteCount);
+  expect_record(*instance, "init", {i32(200), i32(2), i32(6)}, 0xfc, 6, kValueSiteByteCount);
+  expect_record(*instance, "fill_8", {i32(300), i32(0x62)}, 0xfc, 8, kValueSiteByteCount);
+  // The bytes were moved, to the last and no further.
+  for (const auto& [address, byte] : {std::pair{16u, 0x61u},
+                                      {55u, 0x61u},
+                                      {56u, 0u},
+                                      {123u, 0x61u},
+                                      {124u, 0u},
+                                      {200u, 0x32u},
+                                      {205u, 0x37u},
+                                      {206u, 0u},
+                                      {307u, 0x62u},
+                                      {308u, 0u}})
+    EXPECT_EQ(instance->call("load", {i32(address)}), returns({i32(byte)})) << address;
+}
+
+TEST_F(LwpTest, OnlyIndicesAndDivisorsThatPassedTheirChecksAreRecorded) {
+  auto instance = instantiate_sampling(kValues);
+  EXPECT_EQ(instance->call("div_s", {i32(1), i32(0)}), traps(TrapCode::kIntegerDivideByZero));
+  EXPECT_EQ(instance->call("indirect", {i32(1), i32(3)}), traps(TrapCode::kUndefinedElement));
+  EXPECT_EQ(instance->call("indirect", {i32(1), i32(2)}), traps(TrapCode::kUninitializedElement));
+  EXPECT_EQ(instance->call("by_constant", {i32(21)}), returns({i32(3)}));  // no site at all
+  EXPECT_TRUE(value_records.empty());
+  EXPECT_EQ(instance->thread().lwp_values, 0);
+}
+
+TEST_F(LwpTest, ValuesAreRecordedWhenTheCounterBecomesNegative) {
+  auto instance = instantiate_sampling(kValues);
+  instance->thread().lwp_values = 2;
+  instance->call("div_u", {i32(100), i32(3)});
+  instance->call("fill", {i32(0), i32(0), i32(4)});
+  EXPECT_TRUE(value_records.empty());
+  EXPECT_EQ(instance->thread().lwp_values, 0);
+  instance->call("div_u", {i32(100), i32(5)});
+  ASSERT_EQ(value_records.size(), 1u);
+  EXPECT_EQ(value_records[0].value, 5u);
+}
+
+TEST_F(LwpTest, RecordingEveryValueLeavesTheProgramAlone) {
+  const auto outcomes = [this](TestInstance& instance) {
+    std::vector<Outcome> all;
+    for (const uint32_t a : {0u, 1u, 17u, 0x80000000u, 0xffffffffu})
+      for (const uint32_t b : {0u, 1u, 2u, 3u, 1000u, 0xffffffffu}) {
+        for (const char* name : {"indirect", "div_s", "div_u", "rem_s", "rem_u"})
+          all.push_back(instance.call(name, {i32(a), i32(b)}));
+        all.push_back(instance.call("crowded", {i32(a), i32(b), f64(1.25)}));
+        all.push_back(instance.call("div_s64", {i64(a), i64(b)}));
+        all.push_back(instance.call("copy", {i32(a), i32(64), i32(b)}));
+        all.push_back(instance.call("load", {i32(17)}));
+      }
+    return all;
+  };
+  // Functions are compiled at their first call, so each instance is through before the next begins.
+  compile_options_.lwp_counting = false;
+  auto quiet = instantiate_sampling(kValues);
+  const std::vector<Outcome> expected = outcomes(*quiet);
+  EXPECT_TRUE(value_records.empty());
+  compile_options_.lwp_counting = true;
+  auto loud = instantiate_sampling(kValues);
+  EXPECT_EQ(outcomes(*loud), expected);
+  EXPECT_GT(value_records.size(), 200u);
+
+  value_records.clear();
+  EXPECT_EQ(loud->call("crowded", {i32(9), i32(4), f64(1)}).trap, TrapCode::kNone);
+  std::vector<std::pair<uint32_t, uint64_t>> sites;
+  for (const ValueRecord& r : value_records) sites.emplace_back(r.site_flags, r.value);
+  EXPECT_EQ(sites, (std::vector<std::pair<uint32_t, uint64_t>>{{kValueSiteDivisor, 5},
+                                                               {kValueSiteDivisor, 4},
+                                                               {kValueSiteCallIndirect, 1},
+                                                               {kValueSiteDivisor, 4},
+                                                               {kValueSiteByteCount, 8}}));
+}
+
+TEST_F(LwpTest, CodeWithoutCountingHasNoValueSites) {
+  // sub dword [r14 + kThreadLwpValues], 1
+  constexpr std::array kSite = {std::byte{0x41}, std::byte{0x83}, std::byte{0x6e},
+                                std::byte{kThreadLwpValues}, std::byte{1}};
+  const auto sites = [this, &kSite](bool counting) {
+    compile_options_.lwp_counting = counting;
+    all_versions_.clear();
+    versions_.clear();
+    auto instance = instantiate_sampling(kValues);
+    instance->call("crowded", {i32(9), i32(4), f64(1)});
+    instance->call("copy", {i32(0), i32(0), i32(1)});
+    instance->call("init", {i32(0), i32(0), i32(1)});
+    size_t count = 0;
+    for (const auto& version : all_versions_)
+      for (const auto* p = version->begin(); p != version->end(); ++p) {
+        p = std::search(p, version->end(), kSite.begin(), kSite.end());
+        if (p == version->end()) break;
+        ++count;
+      }
+    return count;
+  };
+  EXPECT_EQ(sites(true), 5u + 1 + 1);
+  EXPECT_EQ(sites(false), 0u);
 }
 
 }  // namespace
