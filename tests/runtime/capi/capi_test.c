@@ -161,8 +161,10 @@ static void test_calls(hindsight_engine* engine) {
   EXPECT(refused != NULL && strstr(hindsight_error_text(refused), "the host says no") != NULL);
   EXPECT(failed_as(refused, HINDSIGHT_TRAP));
 
+#ifndef __SANITIZE_THREAD__ /* it delays signals: nothing would end the loop (tests/README.md) */
   hindsight_instance_set_timeout_ms(instance, 20);
   EXPECT(failed_as(hindsight_instance_call(instance, "forever", NULL, 0, NULL, 0), HINDSIGHT_TRAP));
+#endif
   hindsight_instance_set_timeout_ms(instance, 0);
 
   /* Any order of deletion will do. */

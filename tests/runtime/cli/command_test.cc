@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/sanitizers.h"
+
 extern char** environ;
 
 namespace {
@@ -184,6 +186,7 @@ TEST_F(Command, ATrapEndsWith134AndABacktraceOnEveryTier) {
 }
 
 TEST_F(Command, ATimeoutIsATrap) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const std::string module = file("f.wat", kFunctions);
   for (const char* tier : {"auto", "baseline", "optimized"}) {
     const auto start = std::chrono::steady_clock::now();
