@@ -1,16 +1,20 @@
 #include "jit/optimizing/link_code.h"
 
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
+#include <llvm/ExecutionEngine/Orc/ObjectFileInterface.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <cstring>
-#include <optional>
 #include <vector>
 
 namespace hindsight::jit::optimizing {
 namespace {
 
 namespace jitlink = llvm::jitlink;
+namespace orc = llvm::orc;
 using llvm::orc::ExecutorAddr;
 using llvm::orc::MemLifetime;
 using llvm::orc::MemProt;
@@ -81,41 +85,13 @@ class ArenaMemory : public jitlink::JITLinkMemoryManager {
   LinkedCode& code_;
 };
 
-class LinkContext : public jitlink::JITLinkContext {
+// Keeps debug sections out of the arena and notes where things were placed.
+class Observer : public orc::ObjectLinkingLayer::Plugin {
  public:
-  LinkContext(ArenaMemory& memory, LinkedCode& code, std::optional<std::string>& error)
-      : JITLinkContext(nullptr), memory_(memory), code_(code), error_(error) {}
+  explicit Observer(LinkedCode& code) : code_(code) {}
 
-  jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory_; }
-  void notifyFailed(llvm::Error error) override { error_ = llvm::toString(std::move(error)); }
-  void lookup(const LookupMap& names,
-              std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> go_on) override {
-    jitlink::AsyncLookupResult found;
-    for (const auto& [name, flags] : names) {
-      const void* address = outside_function(name);
-      if (!address) return go_on->run(failure("generated code needs unknown function " + name.str()));
-      found[name] = {ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
-    }
-    go_on->run(std::move(found));
-  }
-  llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
-    for (jitlink::Symbol* symbol : graph.defined_symbols()) {
-      if (!symbol->hasName() || !symbol->isCallable()) continue;
-      const auto* address = symbol->getAddress().toPtr<const std::byte*>();
-      code_.symbols.emplace(symbol->getName().str(), address);
-    }
-    if (jitlink::Section* text = graph.findSectionByName(".text"); text && !text->empty()) {
-      const jitlink::SectionRange range(*text);
-      code_.text_offset =
-          static_cast<uint32_t>(range.getStart().toPtr<const std::byte*>() - code_.memory.executable());
-      code_.text_bytes = static_cast<uint32_t>(range.getSize());
-    }
-    return llvm::Error::success();
-  }
-  void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override {
-    allocation.release();  // LinkedCode::memory owns it
-  }
-  llvm::Error modifyPassConfig(jitlink::LinkGraph&, jitlink::PassConfiguration& passes) override {
+  void modifyPassConfig(orc::MaterializationResponsibility&, jitlink::LinkGraph&,
+                        jitlink::PassConfiguration& passes) override {
     passes.PrePrunePasses.insert(passes.PrePrunePasses.begin(), [](jitlink::LinkGraph& graph) {
       std::vector<jitlink::Section*> unloaded;
       for (jitlink::Section& section : graph.sections())
@@ -123,26 +99,76 @@ class LinkContext : public jitlink::JITLinkContext {
       for (jitlink::Section* section : unloaded) graph.removeSection(*section);
       return llvm::Error::success();
     });
+    passes.PostAllocationPasses.push_back([this](jitlink::LinkGraph& graph) {
+      note_places(graph);
+      return llvm::Error::success();
+    });
+  }
+  llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
+  llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override {
     return llvm::Error::success();
   }
+  void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
 
  private:
-  ArenaMemory& memory_;
+  void note_places(jitlink::LinkGraph& graph) {
+    for (jitlink::Symbol* symbol : graph.defined_symbols()) {
+      if (!symbol->hasName() || !symbol->isCallable()) continue;
+      const auto* address = symbol->getAddress().toPtr<const std::byte*>();
+      code_.symbols.emplace(symbol->getName().str(), address);
+    }
+    jitlink::Section* text = graph.findSectionByName(".text");
+    if (!text || text->empty()) return;
+    const jitlink::SectionRange range(*text);
+    code_.text_offset =
+        static_cast<uint32_t>(range.getStart().toPtr<const std::byte*>() - code_.memory.executable());
+    code_.text_bytes = static_cast<uint32_t>(range.getSize());
+  }
+
   LinkedCode& code_;
-  std::optional<std::string>& error_;
 };
+
+// Adds the object to a dylib of its own and materializes everything in it.
+llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer,
+                    std::span<const char> object) {
+  orc::JITDylib& dylib = session.createBareJITDylib("hindsight");
+  orc::SymbolMap outside;
+  for (const char* name : {"memcpy", "memmove", "memset", "memcmp", "bcmp"}) {
+    outside[session.intern(name)] = {ExecutorAddr::fromPtr(outside_function(name)),
+                                     llvm::JITSymbolFlags::Exported};
+  }
+  if (llvm::Error error = dylib.define(orc::absoluteSymbols(std::move(outside)))) return error;
+  auto buffer = llvm::MemoryBuffer::getMemBuffer(llvm::StringRef(object.data(), object.size()), "hindsight",
+                                                 /*RequiresNullTerminator=*/false);
+  auto interface = orc::getObjectFileInterface(session, buffer->getMemBufferRef());
+  if (!interface) return interface.takeError();
+  orc::SymbolLookupSet wanted;
+  for (const auto& [name, flags] : interface->SymbolFlags) wanted.add(name);
+  if (llvm::Error error = layer.add(dylib, std::move(buffer), std::move(*interface))) return error;
+  return session
+      .lookup(orc::makeJITDylibSearchOrder(&dylib, orc::JITDylibLookupFlags::MatchAllSymbols),
+              std::move(wanted))
+      .takeError();
+}
 
 }  // namespace
 
 Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena) {
-  auto graph = jitlink::createLinkGraphFromObject(
-      llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "hindsight"));
-  if (!graph) return make_error(ErrorKind::kInternal, "linking: " + llvm::toString(graph.takeError()));
   LinkedCode code;
-  std::optional<std::string> error;
+  std::string reported;
   ArenaMemory memory(arena, code);
-  jitlink::link(std::move(*graph), std::make_unique<LinkContext>(memory, code, error));
-  if (error) return make_error(ErrorKind::kResource, "linking: " + *error);
+  orc::ExecutionSession session(std::make_unique<orc::UnsupportedExecutorProcessControl>());
+  session.setErrorReporter([&](llvm::Error error) { reported += llvm::toString(std::move(error)) + "; "; });
+  llvm::Error error = llvm::Error::success();
+  {
+    orc::ObjectLinkingLayer layer(session, memory);
+    layer.addPlugin(std::make_unique<Observer>(code));
+    error = llvm::joinErrors(std::move(error), link_in(session, layer, object));
+    // Drops the dylib's claim on the memory, which LinkedCode owns.
+    error = llvm::joinErrors(std::move(error), session.endSession());
+  }
+  if (error)
+    return make_error(ErrorKind::kResource, "linking: " + reported + llvm::toString(std::move(error)));
   return code;
 }
 

@@ -1,10 +1,11 @@
-// Places an object into the code arena, by JITLink with a memory manager of our own.
+// Places an object into the code arena, by ORC's object linking layer (JITLink) with a memory manager of our own.
 //
 // JITLink writes through the arena's writable view and relocates for the executable one, so no page is ever
 // both. One allocation holds the whole object, code first. Debug sections stay in the object.
 //
-// JITLink is used without ORC's sessions and dylibs: there is one object, nothing in it is looked up by name
-// from elsewhere, and everything it needs from outside is a short list of C library functions.
+// Each object has an ORC session and a dylib of its own, for the time of linking: nothing in it is looked up by name later, and compiles
+// on different threads share nothing. Everything it needs from outside is a short list of C library functions, defined as
+// absolute symbols.
 #pragma once
 
 #include <map>
