@@ -1,5 +1,6 @@
 // LoopCell: the data that a loop with a speculative change (a prefetch slice) shares with the trial that
-// judges it. Generated code decrements `countdown` once an iteration, calls builtins->strip_ended when it
+// judges it. Generated code takes the iterations it did from `countdown` (one by one, or a
+// whole strip at once where the loop is counted), calls builtins->strip_ended when it
 // becomes negative, and reads `enabled` and `distance` in the loop. So a trial can alternate between with and
 // without, and tune the distance, in running code, with no recompile and no second version.
 //
