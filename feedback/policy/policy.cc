@@ -12,6 +12,12 @@ double function_samples(const FunctionEvidence& e) {
   return e.samples_baseline + e.samples_optimized;
 }
 
+// All its known addresses lie within what a near cache holds.
+bool cached(const LoadEvidence& load, const PolicyConfig& config) {
+  return static_cast<double>(load.addresses) >= config.min_addresses_for_span &&
+         static_cast<double>(load.address_span_bytes) < config.min_span_bytes;
+}
+
 bool untried(const LoadEvidence& load) {
   return load.outcome == PrefetchOutcome::kNone;
 }
@@ -22,12 +28,16 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
   std::vector<PrefetchPlan> plans;
   double samples = function_samples(e);
   if (!config.prefetch || samples <= 0) return plans;
+  double stalls = 0;
+  for (const LoadEvidence& load : e.loads) stalls += cached(load, config) ? 0 : load.stall_samples;
+  bool stalling = stalls >= config.min_total_stall_share * samples;
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
     bool kept = load.outcome == PrefetchOutcome::kKept || load.outcome == PrefetchOutcome::kInTrial;
     double share = load.stall_samples / samples;
     if (!kept) {
-      if (!untried(load) || load.stall_samples < config.min_stall_samples || share < config.min_stall_share)
+      if (!stalling || cached(load, config) || !untried(load) ||
+          load.stall_samples < config.min_stall_samples || share < config.min_stall_share)
         continue;
     }
     PrefetchPlan plan;
@@ -148,7 +158,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   }
   double untried_share = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (untried(load)) untried_share += load.stall_samples_optimized / e.samples_optimized;
+    if (untried(load) && !cached(load, config))
+      untried_share += load.stall_samples_optimized / e.samples_optimized;
   }
   double gain = untried_share * e.seconds_optimized;
   plan.alternatives.push_back({"recompile with prefetches", compile_cost, gain});
@@ -194,6 +205,9 @@ void visit_parameters(Config& c, Visit visit) {
   visit("stall_share_to_wait", c.stall_share_to_wait);
   visit("min_stall_share", c.min_stall_share);
   visit("min_stall_samples", c.min_stall_samples);
+  visit("min_total_stall_share", c.min_total_stall_share);
+  visit("min_span_bytes", c.min_span_bytes);
+  visit("min_addresses_for_span", c.min_addresses_for_span);
   visit("min_reoptimize_samples", c.min_reoptimize_samples);
   visit("min_reoptimize_share", c.min_reoptimize_share);
   visit("max_compiles", c.max_compiles);

@@ -29,8 +29,13 @@ struct PolicyConfig {
   double stall_share_to_wait = 0.10;    // top load's share from which it is worth waiting for that many
   double min_stall_share = 0.03;        // of the function's samples, for a prefetch hint
   double min_stall_samples = 3;
+  // Loads that all hit spread a loop's samples evenly: below this share in all, what stands behind loads says
+  // nothing.
+  double min_total_stall_share = 0.20;
+  double min_span_bytes = 512 * 1024;  // addresses closer together than this are in a second-level cache
+  double min_addresses_for_span = 8;
   double min_reoptimize_samples = 60;  // optimized code in which an untried load stalls
-  double min_reoptimize_share = 0.10;
+  double min_reoptimize_share = 0.20;
   uint32_t max_compiles = 4;    // of one function
   uint32_t max_prefetches = 8;  // loads a function
   uint32_t max_osr_loops = 4;

@@ -66,6 +66,19 @@ TEST(Policy, PrefetchesTheLoadsThatHoldTheStalls) {
   EXPECT_DOUBLE_EQ(plan.prefetches[0].estimated_gain, 250.0 / 400);
 }
 
+TEST(Policy, DoesNotTakeTheEvenSpreadOfAHittingLoopForStalls) {
+  FunctionEvidence e = hot_function(100);
+  for (uint32_t offset : {130, 140}) e.loads.push_back(stalling_load(offset, 28));  // 7 % each, 14 % in all
+  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+}
+
+TEST(Policy, DoesNotPrefetchWhatLiesCloseTogether) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 250));
+  e.loads[0].address_span_bytes = 64 << 10;
+  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+}
+
 TEST(Policy, PlansNoPrefetchWhenThatDecisionIsSwitchedOff) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
