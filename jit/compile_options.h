@@ -13,7 +13,7 @@ enum class BoundsChecks : uint8_t {
 
 struct CompileOptions {
   BoundsChecks bounds = BoundsChecks::kGuardPages;
-  bool lwp_counting = true;  // baseline: count instructions and branches for the thread's LWP unit
+  bool lwp_counting = true;  // baseline: count instructions, branches and values for the thread's LWP unit
   bool osr_polls = true;     // baseline: poll osr_slots at loop headers
 };
 
