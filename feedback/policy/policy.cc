@@ -28,15 +28,21 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
   std::vector<PrefetchPlan> plans;
   double samples = function_samples(e);
   if (!config.prefetch || samples <= 0) return plans;
-  double stalls = 0;
-  for (const LoadEvidence& load : e.loads) stalls += cached(load, config) ? 0 : load.stall_samples;
-  bool stalling = stalls >= config.min_total_stall_share * samples;
+  double stalls = 0, top = 0;
+  for (const LoadEvidence& load : e.loads) {
+    if (cached(load, config)) continue;
+    stalls += load.stall_samples;
+    top = std::max(top, load.stall_samples);
+  }
+  bool stalling =
+      stalls >= config.min_total_stall_share * samples && top >= config.min_top_stall_share * samples;
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
     bool kept = load.outcome == PrefetchOutcome::kKept || load.outcome == PrefetchOutcome::kInTrial;
     double share = load.stall_samples / samples;
     if (!kept) {
-      if (!stalling || cached(load, config) || !untried(load) ||
+      bool blind = load.addresses == 0 && share < config.min_blind_share;
+      if (!stalling || blind || cached(load, config) || !untried(load) ||
           load.stall_samples < config.min_stall_samples || share < config.min_stall_share)
         continue;
     }
@@ -206,6 +212,8 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_stall_share", c.min_stall_share);
   visit("min_stall_samples", c.min_stall_samples);
   visit("min_total_stall_share", c.min_total_stall_share);
+  visit("min_top_stall_share", c.min_top_stall_share);
+  visit("min_blind_share", c.min_blind_share);
   visit("min_span_bytes", c.min_span_bytes);
   visit("min_addresses_for_span", c.min_addresses_for_span);
   visit("min_reoptimize_samples", c.min_reoptimize_samples);
