@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kLearningHz = 4000;
 constexpr uint32_t kSteadyHz = 250;
 constexpr auto kLearningPeriod = 2000us;
-constexpr auto kSteadyPeriod = 25000us;
+constexpr auto kSteadyPeriod = 50000us;
 constexpr auto kLearningAfterActivity = 120ms;
 constexpr double kLearningBudgetSeconds = 0.4;
 constexpr double kLearningBudgetShare = 0.02;  // of the run so far, on top
