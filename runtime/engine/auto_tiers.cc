@@ -358,7 +358,7 @@ void AutoTiers::read_trials() {
     std::lock_guard lock(mutex_);
     for (ModuleState& state : modules_) {
       for (auto& [function, watch] : state.watches) {
-        bool news = false, pending = false, lost = false;
+        bool news = false, pending = false;
         for (size_t i = 0; i < watch.trials.size(); ++i) {
           LoopTrial::Status status = watch.trials[i]->status();
           pending |= status.state == TrialState::kComparing || status.state == TrialState::kTuning;
@@ -367,7 +367,6 @@ void AutoTiers::read_trials() {
           bool kept = status.state == TrialState::kKept, rejected = status.state == TrialState::kRejected;
           if (!kept && !rejected) continue;
           news = true;
-          lost |= rejected;
           for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
             if (!site.applied || site.cell != i) continue;
             feedback::PrefetchOutcome outcome =
@@ -407,7 +406,6 @@ void AutoTiers::read_trials() {
         job.episode = watch.episode;
         job.priority = 1e3;  // undoing comes first
         cleanups.push_back(std::move(job));
-        (void)lost;
       }
     }
   }
