@@ -78,7 +78,7 @@ void FunctionGenerator::finish_entry() {
       llvm::DILocation::get(ir_.context, ir_.wasm.body(index_).begin.value, 0, function_->getSubprogram()));
   const wasm::FunctionBody& body = ir_.wasm.body(index_);
   frame_estimate_ = 256 + 8 * (static_cast<uint32_t>(body.locals.size()) + body.max_stack);
-  frame_estimate_ = std::max(frame_estimate_, least_frame_bytes_);
+  has_loops_ = !body.loops.empty();
   emit_stack_check();
   b_.CreateBr(start_);
 }
@@ -157,8 +157,8 @@ void FunctionGenerator::emit_parametric(const wasm::Instr& instr) {
   Value* const second = pop();
   Value* const first = pop();
   Value* const chosen = b_.CreateSelect(choose_first, first, second);
-  // The producer chose a select over a branch; the backend would turn it back into one in loops, where it guesses that
-  // branches predict well (x86-cmov-conversion). Marked so, it stays a conditional move.
+  // The producer chose a select over a branch; the backend would turn it back into one in loops, where it
+  // guesses that branches predict well (x86-cmov-conversion). Marked so, it stays a conditional move.
   if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen)) {
     select->setMetadata(llvm::LLVMContext::MD_unpredictable, llvm::MDNode::get(b_.getContext(), {}));
   }

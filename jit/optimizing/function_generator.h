@@ -66,9 +66,11 @@ class FunctionGenerator {
   // For protect.h.
   const std::vector<llvm::AllocaInst*>& slots() const { return slots_; }
   const std::vector<llvm::LoadInst*>& wasm_loads() const { return wasm_loads_; }
-  uint32_t frame_bytes_estimate() const { return frame_estimate_; }
-  // Frames found to be larger than estimated after code generation are generated again with this bound.
-  void set_least_frame_bytes(uint32_t bytes) { least_frame_bytes_ = bytes; }
+  // Frames up to this size need no check in functions that call nothing.
+  static constexpr uint32_t kUncheckedLeafBytes = 1024;
+  // For a function whose frame turned out larger than that. Before generating.
+  void set_always_check_stack(bool always) { always_check_stack_ = always; }
+  bool checks_stack() const { return checks_stack_; }
 
  private:
   struct Activation {
@@ -188,8 +190,10 @@ class FunctionGenerator {
   std::vector<OsrPoint> osr_points_;
   bool calls_ = false;
   uint32_t inlined_bytes_ = 0;
+  bool has_loops_ = false;
+  bool always_check_stack_ = false;
+  bool checks_stack_ = false;
   uint32_t frame_estimate_ = 0;
-  uint32_t least_frame_bytes_ = 0;
 };
 
 }  // namespace hindsight::jit::optimizing

@@ -103,13 +103,14 @@ void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site) {
   control_.push_back(std::move(frame));
 }
 
-// Leaves with small frames live in the reserve that every caller's check leaves below the limit.
+// Small leaves live in the reserve that every caller's check leaves below the limit. What has a loop may be
+// widened and spill any number of vectors; beside a loop the check costs nothing.
 void FunctionGenerator::emit_stack_check() {
-  constexpr uint32_t kUncheckedLeafBytes = 1024;
-  if (!calls_ && frame_estimate_ <= kUncheckedLeafBytes) return;
+  checks_stack_ = calls_ || has_loops_ || always_check_stack_ || frame_estimate_ > kUncheckedLeafBytes;
+  if (!checks_stack_) return;
   entry_field(kVmBuiltins);  // must be there before the entry block gets its terminator
   Value* const frame = b_.CreateIntrinsic(llvm::Intrinsic::frameaddress, {ir_.ptr}, {int32(0)});
-  Value* const lowest = b_.CreateSub(b_.CreatePtrToInt(frame, ir_.i64), int64(frame_estimate_));
+  Value* const lowest = b_.CreateSub(b_.CreatePtrToInt(frame, ir_.i64), ir_.frame_bytes());
   llvm::LoadInst* const limit = load_runtime(ir_.i64, thread_, kThreadStackLimit, false);
   // Another thread sets the limit to interrupt this one.
   limit->setVolatile(true);

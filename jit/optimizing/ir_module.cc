@@ -3,6 +3,8 @@
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include "jit/optimizing/link_code.h"
+
 namespace hindsight::jit::optimizing {
 
 IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optimize_request,
@@ -111,6 +113,22 @@ llvm::DISubprogram* IrModule::scope_of(FuncIndex function) {
   llvm::DISubprogram*& scope = scopes_[function.value];
   if (!scope) scope = make_scope(function);
   return scope;
+}
+
+llvm::Constant* IrModule::frame_bytes() {
+  llvm::GlobalVariable* symbol = module.getNamedGlobal(kFrameBytesSymbol);
+  if (!symbol) {
+    symbol = new llvm::GlobalVariable(module, i8, /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
+                                      nullptr, kFrameBytesSymbol);
+    symbol->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    symbol->setDSOLocal(true);
+    // An address in this range fits an immediate operand.
+    llvm::Metadata* const range[] = {
+        llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i64, 0)),
+        llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i64, uint64_t{1} << 31))};
+    symbol->setMetadata(llvm::LLVMContext::MD_absolute_symbol, llvm::MDNode::get(context, range));
+  }
+  return llvm::ConstantExpr::getPtrToInt(symbol, i64);
 }
 
 uint32_t IrModule::add_inline_site(InlineSite site) {

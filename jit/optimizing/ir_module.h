@@ -43,6 +43,9 @@ class IrModule {
   // Registers one more inlined body. Precondition: room_for_inline_site().
   uint32_t add_inline_site(InlineSite site);
   bool room_for_inline_site() const { return inline_sites.size() < kMaxInlineSites; }
+  // The size of the largest frame, which only code generation knows: a symbol whose address is the number,
+  // defined when the code is linked.
+  llvm::Constant* frame_bytes();
   void finish_debug_info() { debug_.finalize(); }
 
   const OptimizeRequest& request;

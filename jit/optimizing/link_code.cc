@@ -130,13 +130,14 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
 
 // Adds the object to a dylib of its own and materializes everything in it.
 llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer,
-                    std::span<const char> object) {
+                    std::span<const char> object, uint32_t frame_bytes) {
   orc::JITDylib& dylib = session.createBareJITDylib("hindsight");
   orc::SymbolMap outside;
   for (const char* name : {"memcpy", "memmove", "memset", "memcmp", "bcmp"}) {
     outside[session.intern(name)] = {ExecutorAddr::fromPtr(outside_function(name)),
                                      llvm::JITSymbolFlags::Exported};
   }
+  outside[session.intern(kFrameBytesSymbol)] = {ExecutorAddr(frame_bytes), llvm::JITSymbolFlags::Exported};
   if (llvm::Error error = dylib.define(orc::absoluteSymbols(std::move(outside)))) return error;
   auto buffer = llvm::MemoryBuffer::getMemBuffer(llvm::StringRef(object.data(), object.size()), "hindsight",
                                                  /*RequiresNullTerminator=*/false);
@@ -153,7 +154,7 @@ llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& lay
 
 }  // namespace
 
-Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena) {
+Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes) {
   LinkedCode code;
   std::string reported;
   ArenaMemory memory(arena, code);
@@ -163,7 +164,7 @@ Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena) {
   {
     orc::ObjectLinkingLayer layer(session, memory);
     layer.addPlugin(std::make_unique<Observer>(code));
-    error = llvm::joinErrors(std::move(error), link_in(session, layer, object));
+    error = llvm::joinErrors(std::move(error), link_in(session, layer, object, frame_bytes));
     // Drops the dylib's claim on the memory, which LinkedCode owns.
     error = llvm::joinErrors(std::move(error), session.endSession());
   }

@@ -1,11 +1,12 @@
-// Places an object into the code arena, by ORC's object linking layer (JITLink) with a memory manager of our own.
+// Places an object into the code arena, by ORC's object linking layer (JITLink) with a memory manager of our
+// own.
 //
 // JITLink writes through the arena's writable view and relocates for the executable one, so no page is ever
 // both. One allocation holds the whole object, code first. Debug sections stay in the object.
 //
-// Each object has an ORC session and a dylib of its own, for the time of linking: nothing in it is looked up by name later, and compiles
-// on different threads share nothing. Everything it needs from outside is a short list of C library functions, defined as
-// absolute symbols.
+// Each object has an ORC session and a dylib of its own, for the time of linking: nothing in it is looked up
+// by name later, and compiles on different threads share nothing. Everything it needs from outside is a short
+// list of C library functions, defined as absolute symbols.
 #pragma once
 
 #include <map>
@@ -25,6 +26,8 @@ struct LinkedCode {
   std::map<std::string, const std::byte*> symbols;  // defined functions, in the executable view
 };
 
-Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena);
+// `frame_bytes`: the value of kFrameBytesSymbol, see IrModule::frame_bytes.
+inline constexpr const char* kFrameBytesSymbol = "hindsight_frame_bytes";
+Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes);
 
 }  // namespace hindsight::jit::optimizing

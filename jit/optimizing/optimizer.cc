@@ -29,7 +29,7 @@ std::string osr_name(LoopIndex loop) {
 // What LLVM has to say instead of printing it.
 struct Diagnostics {
   std::string error;
-  uint64_t largest_frame = 0;  // of frames larger than their function's stack check assumed
+  uint64_t largest_frame = 0;
 };
 
 void on_diagnostic(const llvm::DiagnosticInfo* info, void* context) {
@@ -58,92 +58,134 @@ Status verify(llvm::Function& function) {
   return {};
 }
 
-// Generates the function and its OSR entries.
-Status generate(IrModule& ir, uint32_t least_frame_bytes) {
+// Generates the function and its OSR entries. Returns whether all of them check the stack.
+Result<bool> generate(IrModule& ir, bool always_check_stack) {
   const OptimizeRequest& request = ir.request;
   const wasm::FuncType& type = ir.wasm.type_of(request.function);
-  const auto finish = [&](llvm::Function& function, const FunctionGenerator& generator) -> Status {
-    function.addFnAttr("warn-stack-size", std::to_string(generator.frame_bytes_estimate()));
+  bool all_check = true;
+  const auto finish = [&](llvm::Function& function, const FunctionGenerator& generator) {
+    function.addFnAttr("warn-stack-size", "0");  // reports every frame's size, see on_diagnostic
     protect_semantics(ir, function, generator);
-    return {};
+    all_check = all_check && generator.checks_stack();
   };
   llvm::Function* const whole = ir.make_function(ir.native_type(type), kEntryName, request.function);
   FunctionGenerator generator(ir, request.function, whole, whole);
-  generator.set_least_frame_bytes(least_frame_bytes);
+  generator.set_always_check_stack(always_check_stack);
   generator.generate();
-  HINDSIGHT_TRY(finish(*whole, generator));
+  finish(*whole, generator);
   llvm::FunctionType* const osr_type =
       llvm::FunctionType::get(ir.native_result(type), {ir.ptr, ir.ptr}, false);
   for (const OsrPoint& point : generator.osr_points()) {
     llvm::Function* const osr = ir.make_function(osr_type, osr_name(point.loop), request.function);
     FunctionGenerator remainder(ir, request.function, osr, whole);
-    remainder.set_least_frame_bytes(least_frame_bytes);
+    remainder.set_always_check_stack(always_check_stack);
     remainder.generate_from(point);
-    HINDSIGHT_TRY(finish(*osr, remainder));
+    finish(*osr, remainder);
   }
   ir.finish_debug_info();
   for (llvm::Function& function : ir.module)
     if (!function.isDeclaration()) HINDSIGHT_TRY(verify(function));
-  return {};
+  return all_check;
 }
 
-struct Attempt {
-  OptimizeResult result;
-  uint64_t largest_frame = 0;
+// One compilation, which may have to begin anew with what it learned.
+class Compilation {
+ public:
+  Compilation(const OptimizeRequest& request, CodeArena& arena)
+      : request_(request), arena_(arena), host_(host_target(request.tuning)) {}
+
+  Result<OptimizeResult> run() {
+    const double begin = thread_seconds();
+    // Each new beginning has fewer hints, or checks the stack at last.
+    while (!result_.version) HINDSIGHT_TRY(guarded_by_llvm_wall([&] { return attempt(); }));
+    CodeVersion& version = *result_.version;
+    for (PrefetchSite& site : refused_) version.prefetch_sites.push_back(std::move(site));
+    version.pass_times = std::move(times_);
+    version.compile_seconds = thread_seconds() - begin;
+    return std::move(result_);
+  }
+
+ private:
+  // Leaves result_.version empty to begin anew.
+  Status attempt() {
+    double mark = thread_seconds();
+    const auto lap = [&](const char* name) {
+      const double now = thread_seconds();
+      times_.push_back({name, now - mark});
+      mark = now;
+    };
+    HINDSIGHT_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
+                     make_target_machine(host_, request_.tuning));
+    llvm::LLVMContext context;
+    Diagnostics diagnostics;
+    context.setDiagnosticHandlerCallBack(on_diagnostic, &diagnostics);
+    IrModule ir(context, request_, host_);
+    ir.module.setDataLayout(machine->createDataLayout());
+    ir.module.setTargetTriple(host_.triple);
+    lap("set up");
+    HINDSIGHT_ASSIGN(const bool all_check_stack, generate(ir, always_check_stack_));
+    lap("generate IR");
+    PrefetchPlan prefetches(ir);
+    if (!optimize(ir, *machine, prefetches, times_)) {
+      drop_refused_hints(prefetches);
+      return {};
+    }
+    HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_));
+    if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
+    if (!all_check_stack && diagnostics.largest_frame > FunctionGenerator::kUncheckedLeafBytes) {
+      always_check_stack_ = true;
+      return {};
+    }
+    mark = thread_seconds();
+    constexpr uint64_t kLargestFrame = uint64_t{1} << 30;
+    constexpr uint64_t kCallBytes = 256;  // return addresses and arguments of a call out of the frame
+    if (diagnostics.largest_frame > kLargestFrame)
+      return make_error(ErrorKind::kResource, "a frame of more than 1 GiB");
+    HINDSIGHT_ASSIGN(
+        LinkedCode code,
+        link_code(object.bytes, arena_, static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes)));
+    lap("link");
+
+    auto version = std::make_unique<CodeVersion>();
+    HINDSIGHT_TRY(add_pc_rows(object.bytes, code, version->pc_map));
+    lap("pc map");
+    version->function = request_.function;
+    version->tier = Tier::kOptimized;
+    version->code_size = CodeOffset(code.code_bytes);
+    const auto symbol = [&](const std::string& name) -> const void* {
+      const auto found = code.symbols.find(name);
+      return found == code.symbols.end() ? nullptr : found->second;
+    };
+    version->entry = symbol(kEntryName);
+    if (!version->entry) return make_error(ErrorKind::kInternal, "linked code has no entry");
+    for (LoopIndex loop : request_.osr_loops)
+      if (const void* entry = symbol(osr_name(loop))) version->osr_entries.push_back({loop, entry});
+    for (const InlineSite& site : ir.inline_sites) version->pc_map.add_inline_site(site);
+    for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
+    version->loop_cells = std::move(prefetches.cells);
+    version->prefetch_sites = std::move(prefetches.sites);
+    version->memory = std::move(code.memory);
+    result_.version = std::move(version);
+    result_.dump = std::move(object.dump);
+    return {};
+  }
+
+  void drop_refused_hints(PrefetchPlan& prefetches) {
+    for (PrefetchSite& site : prefetches.sites) {
+      if (site.applied) continue;
+      std::erase_if(request_.hints.prefetches, [&](const PrefetchHint& h) { return h.load == site.load; });
+      refused_.push_back(std::move(site));
+    }
+  }
+
+  OptimizeRequest request_;
+  CodeArena& arena_;
+  const HostTarget host_;
+  bool always_check_stack_ = false;
+  std::vector<PrefetchSite> refused_;
+  std::vector<PassTime> times_;
+  OptimizeResult result_;
 };
-
-Status attempt(const OptimizeRequest& request, CodeArena& arena, const HostTarget& host,
-               uint32_t least_frame_bytes, Attempt& out) {
-  double mark = thread_seconds();
-  std::vector<PassTime> times;
-  const auto lap = [&](const char* name) {
-    const double now = thread_seconds();
-    times.push_back({name, now - mark});
-    mark = now;
-  };
-  HINDSIGHT_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine, make_target_machine(host, request.tuning));
-  llvm::LLVMContext context;
-  Diagnostics diagnostics;
-  context.setDiagnosticHandlerCallBack(on_diagnostic, &diagnostics);
-  IrModule ir(context, request, host);
-  ir.module.setDataLayout(machine->createDataLayout());
-  ir.module.setTargetTriple(host.triple);
-  lap("set up");
-  HINDSIGHT_TRY(generate(ir, least_frame_bytes));
-  lap("generate IR");
-  PrefetchPlan prefetches(ir);
-  HINDSIGHT_ASSIGN(EmittedObject object, optimize_and_emit(ir, *machine, prefetches, times));
-  if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
-  out.largest_frame = diagnostics.largest_frame;
-  if (diagnostics.largest_frame > least_frame_bytes && diagnostics.largest_frame > 0) return {};
-  mark = thread_seconds();
-  HINDSIGHT_ASSIGN(LinkedCode code, link_code(object.bytes, arena));
-  lap("link");
-
-  auto version = std::make_unique<CodeVersion>();
-  HINDSIGHT_TRY(add_pc_rows(object.bytes, code, version->pc_map));
-  lap("pc map");
-  version->function = request.function;
-  version->tier = Tier::kOptimized;
-  version->code_size = CodeOffset(code.code_bytes);
-  const auto symbol = [&](const std::string& name) -> const void* {
-    const auto found = code.symbols.find(name);
-    return found == code.symbols.end() ? nullptr : found->second;
-  };
-  version->entry = symbol(kEntryName);
-  if (!version->entry) return make_error(ErrorKind::kInternal, "linked code has no entry");
-  for (LoopIndex loop : request.osr_loops)
-    if (const void* entry = symbol(osr_name(loop))) version->osr_entries.push_back({loop, entry});
-  for (const InlineSite& site : ir.inline_sites) version->pc_map.add_inline_site(site);
-  for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
-  version->loop_cells = std::move(prefetches.cells);
-  version->prefetch_sites = std::move(prefetches.sites);
-  version->memory = std::move(code.memory);
-  version->pass_times = std::move(times);
-  out.result.version = std::move(version);
-  out.result.dump = std::move(object.dump);
-  return {};
-}
 
 class LlvmOptimizer : public Optimizer {
  public:
@@ -152,23 +194,7 @@ class LlvmOptimizer : public Optimizer {
         request.module->is_imported(request.function))
       return make_error(ErrorKind::kUsage, "only functions defined in the module can be compiled",
                         "function " + std::to_string(request.function.value));
-    const double begin = thread_seconds();
-    const HostTarget host = host_target(request.tuning);
-    Attempt last;
-    // The stack check at entry assumes a frame size that only code generation knows. The first estimate is
-    // nearly always enough; else the second attempt has the exact number (and a margin: a larger constant in
-    // the check does not change the frame).
-    uint32_t frame_bytes = 0;
-    for (int round = 0; round < 3 && !last.result.version; ++round) {
-      const Status status =
-          guarded_by_llvm_wall([&] { return attempt(request, arena, host, frame_bytes, last); });
-      if (!status) return std::unexpected(status.error());
-      frame_bytes = static_cast<uint32_t>(std::min<uint64_t>(last.largest_frame + 256, 1u << 30));
-    }
-    if (!last.result.version)
-      return make_error(ErrorKind::kInternal, "the frame size of the generated code does not settle");
-    last.result.version->compile_seconds = thread_seconds() - begin;
-    return std::move(last.result);
+    return Compilation(request, arena).run();
   }
 
   std::string description() const override {

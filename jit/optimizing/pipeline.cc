@@ -27,23 +27,15 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
   }
 }
 
-void run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches) {
+// The default pipeline in its two halves, with the prefetch pass between them: before it, loops are
+// simplified; after it, they are unrolled and widened.
+bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches) {
   const Tuning& tuning = ir.request.tuning;
   llvm::PipelineTuningOptions options;
   options.LoopVectorization = tuning.vectorize;
   options.SLPVectorization = tuning.vectorize;
   options.LoopInterleaving = tuning.vectorize;
   llvm::PassBuilder builder(&machine, options);
-  if (!prefetches.empty()) {
-    // Just before the vectorizers: loops are simplified, and not yet unrolled or widened. Rotated, they are
-    // counted by their latches; dead counters that a strip carries to the next only ADCE sees as dead.
-    builder.registerVectorizerStartEPCallback(
-        [&prefetches](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) {
-          passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
-          passes.addPass(PrefetchPass(prefetches));
-          passes.addPass(llvm::ADCEPass());
-        });
-  }
   // The managers refer to each other: declared in the order that lets them be destroyed.
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -55,15 +47,29 @@ void run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   const llvm::OptimizationLevel level = level_of(tuning);
-  llvm::ModulePassManager passes = level == llvm::OptimizationLevel::O0
-                                       ? builder.buildO0DefaultPipeline(level)
-                                       : builder.buildPerModuleDefaultPipeline(level);
-  passes.run(ir.module, modules);
-  ir.restore_positions();
+  if (level == llvm::OptimizationLevel::O0) {
+    builder.buildO0DefaultPipeline(level).run(ir.module, modules);
+    return true;
+  }
+  builder.buildModuleSimplificationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
+  if (!prefetches.empty()) {
+    // Rotated, loops are counted by their latches; dead counters that a strip carries to the next only ADCE
+    // sees as dead.
+    llvm::FunctionPassManager passes;
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
+    passes.addPass(PrefetchPass(prefetches));
+    passes.addPass(llvm::ADCEPass());
+    llvm::ModulePassManager of_module;
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+    of_module.run(ir.module, modules);
+    if (!prefetches.all_applied()) return false;
+  }
+  builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
+  return true;
 }
 
-Status emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
-            llvm::CodeGenFileType type) {
+Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
+                 llvm::CodeGenFileType type) {
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
     return make_error(ErrorKind::kInternal, "LLVM cannot emit code for this target");
@@ -79,19 +85,23 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-Result<EmittedObject> optimize_and_emit(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-                                        std::vector<PassTime>& times) {
+bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
+              std::vector<PassTime>& times) {
   const double begin = thread_seconds();
-  run_passes(ir, machine, prefetches);
+  const bool complete = run_passes(ir, machine, prefetches);
+  if (complete) ir.restore_positions();
+  times.push_back({"optimize", thread_seconds() - begin});
+  return complete;
+}
+
+Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times) {
 #ifndef NDEBUG
   std::string broken;
   llvm::raw_string_ostream broken_out(broken);
   if (llvm::verifyModule(ir.module, &broken_out))
     return make_error(ErrorKind::kInternal, "optimized IR is broken: " + broken);
 #endif
-  const double optimized = thread_seconds();
-  times.push_back({"optimize", optimized - begin});
-
+  const double begin = thread_seconds();
   EmittedObject object;
   if (ir.request.dump_ir) {
     llvm::raw_string_ostream text(object.dump);
@@ -99,12 +109,12 @@ Result<EmittedObject> optimize_and_emit(IrModule& ir, llvm::TargetMachine& machi
     const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(ir.module);
     llvm::SmallVector<char, 0> assembly;
     llvm::raw_svector_ostream assembly_out(assembly);
-    HINDSIGHT_TRY(emit(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile));
+    HINDSIGHT_TRY(emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile));
     object.dump.append(assembly.begin(), assembly.end());
   }
   llvm::raw_svector_ostream out(object.bytes);
-  HINDSIGHT_TRY(emit(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile));
-  times.push_back({"codegen", thread_seconds() - optimized});
+  HINDSIGHT_TRY(emit_file(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile));
+  times.push_back({"codegen", thread_seconds() - begin});
   return object;
 }
 

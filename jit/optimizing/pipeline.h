@@ -18,9 +18,14 @@ struct EmittedObject {
   std::string dump;                  // final IR and assembly, if the request asked for them
 };
 
-// Optimizes and emits `ir.module`. Appends "optimize" and "codegen" to `times`.
-Result<EmittedObject> optimize_and_emit(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-                                        std::vector<PassTime>& times);
+// LLVM's passes. They end early, with false, if a hinted load gets no prefetch (the plan's sites say why):
+// finding it kept it apart from other loads, which the rest of the passes would suffer from. The module is of
+// no use then. Appends "optimize" to `times`.
+bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
+              std::vector<PassTime>& times);
+
+// Code generation. Appends "codegen" to `times`.
+Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times);
 
 // CPU seconds of the calling thread.
 double thread_seconds();

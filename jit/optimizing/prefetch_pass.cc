@@ -325,6 +325,10 @@ PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module
   }
 }
 
+bool PrefetchPlan::all_applied() const {
+  return std::all_of(sites.begin(), sites.end(), [](const PrefetchSite& site) { return site.applied; });
+}
+
 LoopCell& PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
   const auto [found, is_new] = cell_of_loop_.emplace(loop.value, static_cast<uint32_t>(cells.size()));
   if (is_new) {

@@ -46,6 +46,7 @@ class PrefetchPlan {
  public:
   explicit PrefetchPlan(IrModule& ir);
   bool empty() const { return sites.empty(); }
+  bool all_applied() const;
   // The cell of a wasm loop, shared by its copies (OSR entries); made at first use, for `site`.
   LoopCell& cell_of(WasmOffset loop, size_t site);
 

@@ -123,8 +123,9 @@ void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) 
 }  // namespace
 
 void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGenerator& generator) {
-  // Loads in blocks that nothing reaches go with their blocks. Removing folds terminators on constants, so more blocks go than a
-  // dominator tree of now would say: the generator's pointers are compared with what is left, and not followed before.
+  // Loads in blocks that nothing reaches go with their blocks. Removing folds terminators on constants, so
+  // more blocks go than a dominator tree of now would say: the generator's pointers are compared with what is
+  // left, and not followed before.
   llvm::removeUnreachableBlocks(function);
   llvm::SmallPtrSet<const Instruction*, 32> left;
   for (Instruction& instruction : llvm::instructions(function))

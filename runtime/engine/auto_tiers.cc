@@ -528,21 +528,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
         fmt::format("prefetch at 0x{:x} in {}: {}{}", site.load.value, name,
                     site.applied ? "" : "not possible: ", site.reason));
   }
-  bool hinted = !job.plan.prefetches.empty();
-  bool applied = std::any_of(version.prefetch_sites.begin(), version.prefetch_sites.end(),
-                             [](const jit::PrefetchSite& site) { return site.applied; });
   install(job, code, std::move(result->version));
-  if (hinted && !applied) {
-    // Hinted loads are kept apart from others for the prefetch pass, which costs code quality: for nothing,
-    // here.
-    Job again = job;
-    again.plan.prefetches.clear();
-    again.settled.clear();
-    again.priority = 0;
-    say(LogLevel::kInfo, "policy",
-        fmt::format("{}: no hint led to a prefetch; compiling without hints", name));
-    queue(std::move(again));
-  }
 }
 
 void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVersion> finished) {
