@@ -22,6 +22,13 @@ FeatureSet decode_features(uint32_t reg) {
           .interrupt = bit(reg, 31)};
 }
 
+uint32_t encode_features(const FeatureSet& f) {
+  const auto at = [](bool on, unsigned position) { return on ? 1u << position : 0u; };
+  return at(f.available, 0) | at(f.value, 1) | at(f.instructions, 2) | at(f.branches, 3) |
+         at(f.dcache_misses, 4) | at(f.core_clocks, 5) | at(f.reference_clocks, 6) | at(f.continuous, 29) |
+         at(f.timestamps, 30) | at(f.interrupt, 31);
+}
+
 Capabilities decode_capabilities(uint32_t ecx_80000001, const pmu::CpuidRegisters& leaf) {
   Capabilities c;
   c.present = bit(ecx_80000001, 15);
@@ -42,6 +49,26 @@ Capabilities decode_capabilities(uint32_t ecx_80000001, const pmu::CpuidRegister
   c.cache_level_filtering = bit(leaf.ecx, 30);
   c.latency_filtering = bit(leaf.ecx, 31);
   return c;
+}
+
+EncodedCapabilities encode_capabilities(const Capabilities& c) {
+  if (!c.present) return {};
+  // `value` in the bits [high:low].
+  const auto field = [](uint32_t value, unsigned high, unsigned low) {
+    return bits(value, high - low, 0) << low;
+  };
+  EncodedCapabilities e;
+  e.ecx_80000001 = 1u << 15;
+  e.leaf_8000001c.eax = encode_features(c.usable);
+  e.leaf_8000001c.edx = encode_features(c.hardware);
+  e.leaf_8000001c.ebx = field(c.control_block_bytes / 8, 7, 0) | field(c.record_bytes, 15, 8) |
+                        field(c.max_event_id, 23, 16) | field(c.event_offset, 31, 24);
+  e.leaf_8000001c.ecx = field(c.latency_bits, 4, 0) | field(c.data_address, 5, 5) |
+                        field(c.latency_rounded_bits, 8, 6) | field(c.version, 15, 9) |
+                        field(c.min_buffer_records / 32, 23, 16) | field(c.branch_prediction, 28, 28) |
+                        field(c.ip_filtering, 29, 29) | field(c.cache_level_filtering, 30, 30) |
+                        field(c.latency_filtering, 31, 31);
+  return e;
 }
 
 Capabilities detect_capabilities() {

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "feedback/lwp/record.h"
+#include "feedback/lwp/unconfirmed.h"
 
 namespace hindsight::lwp {
 
@@ -30,22 +31,10 @@ inline constexpr uint32_t kFlagInterrupt = 1u << 31;   // reaching the threshold
 inline constexpr uint32_t kBufferSizeMask = (1u << 28) - 1;
 inline constexpr unsigned kRandomShift = 28;
 
-// Filters. MinLatency counts in units of this many cycles; no text of the final specification confirms the
-// unit, nor the places marked "unconfirmed". Nothing in the library depends on an unconfirmed one.
-inline constexpr uint32_t kFilterMinLatencyMask = 0xFF;
-inline constexpr uint32_t kFilterLatencyUnitCycles = 16;     // unconfirmed
-inline constexpr uint32_t kFilterCacheLevel = 1u << 8;       // CLF, unconfirmed
-inline constexpr uint32_t kFilterNorthbridge = 1u << 9;      // NBC, unconfirmed
-inline constexpr uint32_t kFilterRemoteCache = 1u << 10;     // RDC, unconfirmed
-inline constexpr uint32_t kFilterRam = 1u << 11;             // RAM, unconfirmed
-inline constexpr uint32_t kFilterOther = 1u << 12;           // OTH, unconfirmed
-inline constexpr uint32_t kFilterNoMispredicted = 1u << 25;  // NMB, unconfirmed
-inline constexpr uint32_t kFilterNoPredicted = 1u << 26;     // NPB, unconfirmed
-inline constexpr uint32_t kFilterNoAbsolute = 1u << 27;      // NAB
-inline constexpr uint32_t kFilterNoConditional = 1u << 28;   // NCB, unconfirmed
-inline constexpr uint32_t kFilterNoRelative = 1u << 29;      // NRB
-inline constexpr uint32_t kFilterInvertIpRange = 1u << 30;   // IPI, unconfirmed
-inline constexpr uint32_t kFilterIpRange = 1u << 31;         // IPF, unconfirmed
+// Filters; those that no text confirms are in unconfirmed.h.
+inline constexpr uint32_t kFilterNoAbsolute = 1u
+                                              << 27;  // NAB: branches to an address that is not in the code
+inline constexpr uint32_t kFilterNoRelative = 1u << 29;  // NRB: unconditional branches relative to the code
 
 // Intervals and counters are 26-bit signed numbers in the low bits of their words.
 inline constexpr unsigned kCounterBits = 26;
@@ -56,9 +45,6 @@ constexpr int32_t decode_counter(uint32_t word) {
 constexpr uint32_t encode_counter(int32_t value) {
   return static_cast<uint32_t>(value) & ((1u << kCounterBits) - 1);
 }
-
-// Whether a threshold of 0 means "never", as the 2007 proposal says; the final text could not be confirmed.
-inline constexpr bool kZeroThresholdMeansNever = true;
 
 struct EventSlot {
   uint32_t interval = 0;  // encode_counter(); k - 1 records every k-th event
@@ -108,7 +94,14 @@ static_assert(offsetof(ControlBlock, reserved2) == 56);
 static_assert(offsetof(ControlBlock, tail) == 64);
 static_assert(offsetof(ControlBlock, reserved3) == 68);
 static_assert(offsetof(ControlBlock, software) == 72);
+static_assert(offsetof(ControlBlock, reserved4) == 88);
 static_assert(offsetof(ControlBlock, events) == kEventOffset);
-static_assert(sizeof(EventSlot) == 8 && offsetof(EventSlot, counter) == 4);
+static_assert(sizeof(EventSlot) == 8);
+static_assert(offsetof(EventSlot, interval) == 0);
+static_assert(offsetof(EventSlot, counter) == 4);
+
+// Size of a block that ends after its last event, as CPUID states it.
+inline constexpr uint32_t kControlBlockBytes = kEventOffset + kMaxEvents * sizeof(EventSlot);
+static_assert(sizeof(ControlBlock) >= kControlBlockBytes);
 
 }  // namespace hindsight::lwp

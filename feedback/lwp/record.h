@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "feedback/lwp/unconfirmed.h"  // flags of event 4
+
 namespace hindsight::lwp {
 
 // EventIds. Bit n of a control block's Flags and slot n of its counters belong to EventId n.
@@ -65,11 +67,6 @@ constexpr EventRecord from_words(const RecordWords& words) {
 inline constexpr uint16_t kBranchTaken = 1u << 15;
 inline constexpr uint16_t kBranchPredicted = 1u << 14;
 inline constexpr uint16_t kBranchPredictionValid = 1u << 13;  // kBranchPredicted means something
-
-// Flags of event 4. The places are those of the 2007 proposal; the final text could not be confirmed.
-inline constexpr unsigned kMissSourceShift = 13;
-inline constexpr uint16_t kMissSourceMask = 7u << kMissSourceShift;
-inline constexpr uint16_t kMissAddressValid = 1u << 12;
 
 // Where a missing load's data came from.
 enum class MissSource : uint8_t {

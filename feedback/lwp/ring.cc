@@ -33,17 +33,21 @@ Status check(const ControlBlock& block) {
 
 }  // namespace
 
+RingGeometry RingGeometry::of(uint32_t flags, uint32_t size_and_random, uint32_t threshold) {
+  return {.size = (size_and_random & kBufferSizeMask) / kRecordSize * kRecordSize,
+          .threshold = threshold,
+          .interrupt = (flags & kFlagInterrupt) && !(kZeroThresholdMeansNever && threshold == 0),
+          .continuous = (flags & kFlagContinuous) != 0};
+}
+
 Result<RingWriter> RingWriter::create(ControlBlock& block, ContinuousPositions* positions) {
   HINDSIGHT_TRY(check(block));
   RingWriter writer;
   writer.block_ = &block;
-  writer.continuous_ = block.flags & kFlagContinuous;
-  writer.positions_ = writer.continuous_ ? positions : nullptr;
+  writer.ring_ = RingGeometry::of(block.flags, block.size_and_random, block.threshold);
+  writer.positions_ = writer.ring_.continuous ? positions : nullptr;
   writer.base_ = reinterpret_cast<std::byte*>(block.buffer_base);
-  writer.size_ = block.buffer_size();
   writer.head_ = block.head;
-  writer.threshold_ = block.threshold;
-  writer.interrupt_ = (block.flags & kFlagInterrupt) && !(kZeroThresholdMeansNever && block.threshold == 0);
   return writer;
 }
 

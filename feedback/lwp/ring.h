@@ -50,6 +50,29 @@ struct StoreResult {
   bool threshold_reached = false;  // this record made the used space reach the threshold
 };
 
+// The arithmetic of the protocol, for whoever stores into a ring.
+struct RingGeometry {
+  uint32_t size = 0;       // bytes, whole records
+  uint32_t threshold = 0;  // bytes
+  bool interrupt = false;  // the threshold means something
+  bool continuous = false;
+
+  // As the block's words ask; nothing is checked.
+  static RingGeometry of(uint32_t flags, uint32_t size_and_random, uint32_t threshold);
+
+  bool is_offset(uint32_t offset) const { return offset < size && offset % kRecordSize == 0; }
+  uint32_t following(uint32_t offset) const {
+    const uint32_t next = offset + kRecordSize;
+    return next == size ? 0 : next;
+  }
+  // Whether the record that moved the head to `head` made the used space pass from below the threshold to it
+  // or beyond: exactly one does.
+  bool crosses_threshold(uint32_t head, uint32_t tail) const {
+    const uint32_t used = head >= tail ? head - tail : head + size - tail;
+    return interrupt && used >= threshold && used - kRecordSize < threshold;
+  }
+};
+
 // The unit's end. One thread at a time.
 class RingWriter {
  public:
@@ -64,8 +87,8 @@ class RingWriter {
   // Stores one record as the protocol above says. Wait-free; no system call.
   StoreResult store(const EventRecord& record) {
     write_slot(head_, record);
-    if (continuous_) return advance_continuous();
-    const uint32_t next = following(head_);
+    if (ring_.continuous) return advance_continuous();
+    const uint32_t next = ring_.following(head_);
     const uint32_t tail = std::atomic_ref(block_->tail).load(std::memory_order_acquire);
     if (next == tail) {
       // Only this thread writes the counter; atomic because the reader may look at any time. It orders
@@ -76,7 +99,7 @@ class RingWriter {
     }
     head_ = next;
     std::atomic_ref(block_->head).store(next, std::memory_order_release);
-    return {false, crosses_threshold(next, tail)};
+    return {false, ring_.crosses_threshold(next, tail)};
   }
 
  private:
@@ -91,30 +114,18 @@ class RingWriter {
     }
   }
   StoreResult advance_continuous() {
-    head_ = following(head_);
+    head_ = ring_.following(head_);
     if (positions_) positions_->stored.store(position_, std::memory_order_release);
     std::atomic_ref(block_->head).store(head_, std::memory_order_release);
     return {};
-  }
-  uint32_t following(uint32_t offset) const {
-    const uint32_t next = offset + kRecordSize;
-    return next == size_ ? 0 : next;
-  }
-  bool crosses_threshold(uint32_t head, uint32_t tail) const {
-    const uint32_t used = head >= tail ? head - tail : head + size_ - tail;
-    // Exactly one record makes the used space pass from below to at least the threshold.
-    return interrupt_ && used >= threshold_ && used - kRecordSize < threshold_;
   }
 
   ControlBlock* block_ = nullptr;
   ContinuousPositions* positions_ = nullptr;
   std::byte* base_ = nullptr;
-  uint32_t size_ = 0;
+  RingGeometry ring_;
   uint32_t head_ = 0;  // the unit trusts its own copy: software has no business writing the block's
-  uint32_t threshold_ = 0;
   uint64_t position_ = 0;
-  bool continuous_ = false;
-  bool interrupt_ = false;
 };
 
 // The software end. One thread at a time, which need not be the writer's.
