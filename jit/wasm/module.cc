@@ -13,6 +13,16 @@ const Export* Module::find_export(std::string_view export_name) const {
   return &exports[*it];
 }
 
+std::string Module::content_hash_hex() const {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (uint8_t byte : content_hash) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
 std::string Module::function_name(FuncIndex f) const {
   const auto named =
       std::ranges::lower_bound(function_names, f.value, {}, &std::pair<uint32_t, std::string>::first);

@@ -129,6 +129,8 @@ class Module {
 
   // From the name section, else the export name, else "func[12]". Never empty.
   std::string function_name(FuncIndex f) const;
+  // content_hash in lower-case hexadecimal digits.
+  std::string content_hash_hex() const;
   // The function whose body holds `offset`, if any. O(log n).
   std::optional<FuncIndex> function_at(WasmOffset offset) const;
 

@@ -46,10 +46,16 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   return policy;
 }
 
-std::string hash_hex(const wasm::Module& module) {
-  std::string hex;
-  for (uint8_t byte : module.content_hash) hex += fmt::format("{:02x}", byte);
-  return hex;
+// Why nothing watches, if "auto" was left with the unit that only counts; empty otherwise.
+std::string refusals_of(const lwp::Selection& selection) {
+  std::string reasons;
+  for (const lwp::UnitProbe& probe : selection.probes) {
+    if (probe.selected && probe.name != "null") return {};
+    // Units that no machine has any more, or that this version does not drive, are no news.
+    if (!probe.available && probe.name.starts_with("clock/"))
+      reasons += (reasons.empty() ? "" : "; ") + probe.name + ": " + probe.reason;
+  }
+  return reasons;
 }
 
 // What a saved profile says to do, checked against the module: a file is hostile until proven otherwise.
@@ -63,17 +69,18 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
 
 }  // namespace
 
-Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& config, CodeServices& services) {
+Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& config, CodeServices& services,
+                                                       RecordFeed& feed) {
   HINDSIGHT_ASSIGN(lwp::Selection selection, lwp::select_unit(config.profiling ? config.unit : "null"));
   feedback::ProfileFile known;
   if (!config.profile_in.empty()) {
     HINDSIGHT_ASSIGN(known, feedback::load_profile(config.profile_in));
   }
-  return std::make_unique<AutoTiers>(config, services, std::move(selection), std::move(known));
+  return std::make_unique<AutoTiers>(config, services, std::move(selection), std::move(known), feed);
 }
 
 AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Selection selection,
-                     feedback::ProfileFile known)
+                     feedback::ProfileFile known, RecordFeed& feed)
     : config_(config),
       services_(services),
       selection_(std::move(selection)),
@@ -91,11 +98,17 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
   monitor.log = services.log;
   monitor.is_guest_memory = [](uint64_t address) { return memory_reservations().contains(address); };
   monitor.on_round = [this] { on_round(); };
+  monitor.on_record = [&feed](const feedback::LocatedRecord& record) { feed.on_record(record); };
+  monitor.only_guest_records = !feed.wants_all();
   monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
   activity();
   tsc_ticks_per_second();  // measured before a guest waits for it
   if (config_.profiling) monitor_->start();
   say(LogLevel::kInfo, "lwp", fmt::format("unit {}", selection_.factory->name()));
+  if (const std::string refusals = refusals_of(selection_); config_.profiling && !refusals.empty()) {
+    say(LogLevel::kWarning, "lwp",
+        "no unit can watch here: " + refusals + "; the guest runs on without feedback");
+  }
 }
 
 AutoTiers::~AutoTiers() {
@@ -139,11 +152,15 @@ std::shared_ptr<LwpSink> AutoTiers::on_first_entry(Store&) {
   unit_config.frequency_hz = monitor_->frequency();
   unit_config.guest_code = {reinterpret_cast<uint64_t>(services_.arena().executable_begin()),
                             reinterpret_cast<uint64_t>(services_.arena().executable_end())};
-  auto unit = selection_.factory->create(unit_config);
-  if (!unit) return give_up(unit.error());
-  if (Status attached = (*unit)->attach(); !attached) return give_up(attached.error());
-  say(LogLevel::kDebug, "lwp", fmt::format("thread attached to unit {}", (*unit)->name()));
-  return std::make_shared<GuestUnit>(std::shared_ptr<lwp::Unit>(std::move(*unit)), *monitor_);
+  try {
+    auto unit = selection_.factory->create(unit_config);
+    if (!unit) return give_up(unit.error());
+    if (Status attached = (*unit)->attach(); !attached) return give_up(attached.error());
+    say(LogLevel::kDebug, "lwp", fmt::format("thread attached to unit {}", (*unit)->name()));
+    return std::make_shared<GuestUnit>(std::shared_ptr<lwp::Unit>(std::move(*unit)), *monitor_);
+  } catch (const std::bad_alloc&) {
+    return give_up(Error{ErrorKind::kResource, "no memory for the thread's unit", {}, {}});
+  }
 }
 
 void AutoTiers::strip_ended(Store&, jit::VmContext*, jit::LoopCell* cell) {
@@ -176,7 +193,7 @@ void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
     state.module = code->module();
     modules_.push_back(std::move(state));
   }
-  if (const feedback::ModuleProfile* known = known_.find(hash_hex(*code->module())))
+  if (const feedback::ModuleProfile* known = known_.find(code->module()->content_hash_hex()))
     queue_known(code, *known);
 }
 
@@ -549,15 +566,18 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVer
       // A loop starts settled if everything prefetched in it is known to pay.
       bool settled = true;
       uint32_t distance = 16;
+      double stall_share = 0;
       for (const jit::PrefetchSite& site : version->prefetch_sites) {
         if (!site.applied || site.cell != i) continue;
+        for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
+          if (plan.hint.load == site.load) stall_share += plan.hint.stall_share;
         auto known = job.settled.find(site.load.value);
         if (known == job.settled.end())
           settled = false;
         else
           distance = known->second;
       }
-      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled, gate_);
+      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_);
       trial.arm(*version->loop_cells[i]);
       watch.trials.push_back(&trial);
       watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
@@ -598,7 +618,7 @@ feedback::ProfileFile AutoTiers::profile_file() const {
   std::lock_guard lock(mutex_);
   for (const ModuleState& state : modules_) {
     feedback::ModuleProfile module;
-    module.hash_hex = hash_hex(*state.module);
+    module.hash_hex = state.module->content_hash_hex();
     module.name = state.module->name;
     for (size_t index : state.episodes) module.episodes.push_back(episodes_[index].episode);
     file.modules.push_back(std::move(module));
@@ -613,6 +633,7 @@ Status AutoTiers::save_profile(const std::string& path) const {
 FeedbackReport AutoTiers::feedback_report() const {
   FeedbackReport report;
   report.unit = std::string(selection_.factory->name());
+  if (config_.profiling) monitor_->round();  // what the threads wrote up to now
   feedback::MonitorCounts counts = monitor_->counts();
   lwp::UnitCounters unit = monitor_->unit_counters();
   report.counts.samples = counts.clock_records + unit.non_guest;
@@ -624,6 +645,11 @@ FeedbackReport AutoTiers::feedback_report() const {
   report.counts.branch_records = counts.branch_records;
   report.counts.instruction_records = counts.instruction_records;
   report.counts.value_records = counts.value_records;
+  report.counts.guest_records = counts.guest_events + counts.guest_values;
+  report.counts.records_unattributed = counts.stall_no_offset + counts.branch_unattributed +
+                                       counts.instruction_unattributed + counts.value_unattributed +
+                                       counts.guest_unattributed;
+  report.counts.emitted = monitor_->emitted();
   report.counts.missed = unit.missed;
   report.counts.lost = unit.lost;
   for (const feedback::PmuReading& reading : monitor_->pmu()) {

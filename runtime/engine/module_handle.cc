@@ -33,13 +33,7 @@ std::vector<ExportType> ModuleHandle::exports() const {
 }
 
 std::string ModuleHandle::content_hash_hex() const {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (uint8_t byte : wasm().content_hash) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
+  return wasm().content_hash_hex();
 }
 
 }  // namespace hindsight::rt

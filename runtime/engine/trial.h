@@ -2,8 +2,9 @@
 // told, on the guest's own thread, each time the loop has done another strip of iterations. Time per
 // iteration is the only evidence: no PMU needed.
 //
-//   compare   chunks of strips alternate between off and on (off on on off ...), so that drift hits both
-//   alike; each change of arm is
+//   estimate  the first chunk runs without prefetch; its time per iteration and the stall share of the loop's
+//   loads give the first distance (estimated_distance) compare   chunks of strips alternate between off and
+//   on (off on on off ...), so that drift hits both alike; each change of arm is
 //             followed by one strip that is not counted. After kPairs pairs the medians decide: at least 5 %
 //             faster, in at least 3 of 4 pairs. Otherwise another distance is tried, and if none wins the
 //             prefetch is rejected.
@@ -41,8 +42,9 @@ struct StripSetting {
 class TrialLogic {
  public:
   // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance
-  // (known from before).
-  TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled);
+  // (known from before). stall_share: of the loop's time in baseline code, spent behind the loads that are
+  // prefetched; 0 if not known, then first_distance is tried first.
+  TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0);
 
   // A strip of `iterations` under the current setting took `ticks`. Returns the next setting.
   StripSetting strip(uint64_t iterations, uint64_t ticks);
@@ -74,9 +76,11 @@ class TrialLogic {
   void keep();
   void reject();
   void start_distance_trial();
+  void estimate_distance();
   bool climb();  // begins the next comparison of the climb; false: at the top
 
   const double ticks_per_second_;
+  double stall_share_ = 0;  // 0: nothing to estimate from, or done
   TrialState state_ = TrialState::kComparing;
   StripSetting setting_;
   uint32_t strip_length_ = 1024;
@@ -105,6 +109,14 @@ class TrialLogic {
   std::string words_;
 };
 
+// The distance at which a prefetch is complete when its data is wanted: the latency of a load from memory
+// over the time that an iteration takes once its stalls are gone.
+//
+// With share s of the baseline code's time stalled, optimized code, whose other work is about half, spends
+// s' = s / (s + (1 - s) / 2) of its time so. Gone they never are altogether: a loop that does nothing else is
+// bound by how many lines are fetched at once, so an iteration keeps at least a third of its time.
+uint32_t estimated_distance(double seconds_an_iteration, double stall_share);
+
 class LoopTrial;
 
 // One trial measures at a time: the time per iteration of one loop includes what other loops do between its
@@ -129,7 +141,8 @@ class TrialGate {
 
 class LoopTrial {
  public:
-  LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, TrialGate& gate);
+  LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
+            TrialGate& gate);
 
   // Writes the first setting into the cell. Before the code is published.
   void arm(jit::LoopCell& cell);

@@ -109,6 +109,29 @@ TEST(Trial, TriesOtherDistancesBeforeItRejects) {
   EXPECT_GE(trial.distance(), 40u);
 }
 
+TEST(Trial, EstimatesTheFirstDistanceFromStallAndIterationTime) {
+  // Little work and much stall: far ahead. Much work an iteration: close by.
+  EXPECT_GT(estimated_distance(2e-9, 0.9), 64u);
+  EXPECT_EQ(estimated_distance(100e-9, 0.5), 5u);  // 150 ns over a third of 100, 4.5 iterations
+  EXPECT_EQ(estimated_distance(1e-6, 0.9), 2u);
+  // Less of the time stalled leaves more of it to hide the miss behind.
+  EXPECT_LT(estimated_distance(20e-9, 0.1), estimated_distance(20e-9, 0.5));
+  EXPECT_EQ(estimated_distance(0, 0.5), 128u);
+}
+
+TEST(Trial, BeginsAtTheEstimateOfTheFirstChunk) {
+  TrialLogic trial(kTicksPerSecond, 16, false, 0.5);
+  const double ticks = 100e-9 * kTicksPerSecond;
+  uint32_t first = 0;
+  Simulation loop{[&](bool on, uint32_t d) {
+    if (on && first == 0) first = d;
+    return on ? 0.6 * ticks : ticks;
+  }};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  EXPECT_EQ(first, 5u);
+  EXPECT_NE(trial.words().find("distance 5 to begin with"), std::string::npos) << trial.words();
+}
+
 TEST(Trial, IsNotFooledByInterruptions) {
   TrialLogic trial(kTicksPerSecond, 16, false);
   Simulation loop{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }, 0.02, 13};
