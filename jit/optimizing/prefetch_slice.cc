@@ -266,6 +266,9 @@ class Slicer {
   std::string reason_;
 };
 
+// Of up to 8 bytes each: a few cache lines.
+constexpr uint32_t kMaxTripsOfShortStream = 64;
+
 }  // namespace
 
 std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, llvm::LoadInst& load,
@@ -282,8 +285,11 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
     if (!reason.empty()) {
       // The innermost loop's reason is the one that says what the load is.
       if (first_reason.empty()) first_reason = std::move(reason);
-      // A stream in the inner loop is the hardware's, wherever the stream starts.
-      if (first_reason.find("left to the hardware") != std::string::npos) break;
+      // A stream in the inner loop is the hardware's, wherever the stream starts, unless it is over before a
+      // hardware prefetcher has seen it.
+      const uint32_t trips = evolution.getSmallConstantMaxTripCount(loop);
+      const bool is_short = trips != 0 && trips <= kMaxTripsOfShortStream;
+      if (first_reason.find("left to the hardware") != std::string::npos && !is_short) break;
       continue;
     }
     PrefetchSlice slice = slicer.take();

@@ -48,6 +48,22 @@ TEST(Prefetch, StreamsAreLeftToTheHardware) {
   EXPECT_EQ(h.optimized.dump.find("prefetcht0"), std::string::npos);
 }
 
+TEST(Prefetch, ShortStreamsAtLookedUpPlacesAreFetchedFromTheLoopAround) {
+  // for i: for k in 0..16: sum += blocks[number[i] * 64 + 4 * k]
+  Hinted h(R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $k i32) (local $at i32) (local $sum i32)
+    (loop $blocks
+      (local.set $at (i32.shl (i32.load (i32.shl (local.get $i) (i32.const 2))) (i32.const 6)))
+      (local.set $k (i32.const 0))
+      (loop $words
+        (local.set $sum (i32.xor (i32.rotl (local.get $sum) (i32.const 5))
+          (i32.load offset=65536 (i32.add (local.get $at) (i32.shl (local.get $k) (i32.const 2))))))
+        (br_if $words (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 16))))
+      (br_if $blocks (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+    (local.get $sum))))",
+           "f", {1});
+  EXPECT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+}
+
 TEST(Prefetch, SlicesReadNothingBehindTheEndOfMemory) {
   // b ends where memory ends: running ahead reads beyond it.
   Hinted h(R"((module (memory 2) (func (export "f") (param $p i32) (result i32) (local $sum i32)
