@@ -56,6 +56,23 @@ uint8_t decode_amd_core_counters(uint32_t ecx_80000001, const CpuidRegisters& le
   return bit(ecx_80000001, 23) ? 6 : 4;
 }
 
+AmdPmu decode_amd_pmu(uint32_t ecx_80000001, uint32_t ebx_80000008, uint32_t eax_8000001b,
+                      const CpuidRegisters& leaf_80000022) {
+  AmdPmu pmu;
+  const bool v2 = bit(leaf_80000022.eax, 0);
+  pmu.version = v2 ? 2 : 1;
+  pmu.core_counters = decode_amd_core_counters(ecx_80000001, leaf_80000022);
+  if (v2) {
+    pmu.northbridge_counters = static_cast<uint8_t>(bits(leaf_80000022.ebx, 15, 10));
+    pmu.memory_counters = static_cast<uint8_t>(bits(leaf_80000022.ebx, 21, 16));
+  }
+  pmu.branch_sampling = bit(ebx_80000008, 31);
+  if (bit(leaf_80000022.eax, 1)) pmu.branch_stack = static_cast<uint8_t>(bits(leaf_80000022.ebx, 9, 4));
+  pmu.ibs = bit(ecx_80000001, 10);
+  if (pmu.ibs) pmu.ibs_features = eax_8000001b;
+  return pmu;
+}
+
 uint64_t encode_perfevtsel(const EventSelect& s) {
   return (s.event & 0xFFu) | uint64_t{s.unit_mask} << 8 | flag(s.user, 16) | flag(s.kernel, 17) |
          flag(s.edge, 18) | flag(s.pin_control, 19) | flag(s.interrupt, 20) | flag(s.any_thread, 21) |
@@ -84,6 +101,39 @@ EventSelect architectural_event(ArchitecturalEvent event) {
   select.event = code.event;
   select.unit_mask = code.unit_mask;
   return select;
+}
+
+std::optional<EventSelect> amd_event(ArchitecturalEvent event) {
+  EventSelect select;
+  switch (event) {
+    case ArchitecturalEvent::kCoreCycles:
+      select.event = 0x76;
+      return select;
+    case ArchitecturalEvent::kInstructionsRetired:
+      select.event = 0xC0;
+      return select;
+    case ArchitecturalEvent::kReferenceCycles:
+      select.event = 0x120;
+      select.unit_mask = 0x01;
+      return select;
+    case ArchitecturalEvent::kBranchesRetired:
+      select.event = 0xC2;
+      return select;
+    case ArchitecturalEvent::kBranchMissesRetired:
+      select.event = 0xC3;
+      return select;
+    case ArchitecturalEvent::kLlcReferences:
+    case ArchitecturalEvent::kLlcMisses:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string_view fixed_counter_name(unsigned counter) {
+  constexpr std::string_view kNames[] = {
+      "instructions retired",     "unhalted core cycles",    "unhalted reference cycles", "top-down slots",
+      "top-down bad speculation", "top-down frontend bound", "top-down retiring"};
+  return counter < std::size(kNames) ? kNames[counter] : std::string_view();
 }
 
 uint64_t encode_fixed_control(unsigned counter, bool kernel, bool user, bool any_thread, bool interrupt) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "feedback/pmu/cpuid.h"
@@ -52,6 +53,21 @@ ArchitecturalPmu decode_architectural_pmu(const CpuidRegisters& leaf0a);
 // is what the instruction says; a hypervisor may still refuse the MSRs.
 uint8_t decode_amd_core_counters(uint32_t ecx_80000001, const CpuidRegisters& leaf_80000022);
 
+// What AMD processors say of their monitoring, from the leaves that replace 0AH there.
+struct AmdPmu {
+  uint8_t version = 0;               // 1: MSRs one by one; 2: global control and status (PerfMonV2)
+  uint8_t core_counters = 0;         // a logical processor
+  uint8_t northbridge_counters = 0;  // data fabric, shared by a die; version 2 only
+  uint8_t memory_counters = 0;       // unified memory controllers; version 2 only
+  bool branch_sampling = false;      // BRS: Zen 3's saturating buffer of 16 taken branches, no prediction
+  uint8_t branch_stack = 0;          // entries of LBRv2, Zen 4 and later; 0: none
+  bool ibs = false;
+  uint32_t ibs_features = 0;  // CPUID Fn8000_001B EAX
+};
+// `ecx_80000001`, `ebx_80000008`, `eax_8000001b`: those registers, 0 where the leaf does not exist.
+AmdPmu decode_amd_pmu(uint32_t ecx_80000001, uint32_t ebx_80000008, uint32_t eax_8000001b,
+                      const CpuidRegisters& leaf_80000022);
+
 // Fields of IA32_PERFEVTSELx, as one PERF_TYPE_RAW config on Intel.
 struct EventSelect {
   uint16_t event = 0;  // AMD uses 12 bits, Intel 8
@@ -78,6 +94,15 @@ uint64_t encode_amd_raw(const EventSelect& select);
 
 // The architectural event's event/umask pair, counting in ring 3.
 EventSelect architectural_event(ArchitecturalEvent event);
+
+// The same count on AMD, whose core counters see no last-level cache (the L3 has counters of its own): empty
+// for that. Reference cycles are event 120H, with its high bits away from the low ones; family 19h model 10h
+// and later.
+std::optional<EventSelect> amd_event(ArchitecturalEvent event);
+
+// What IA32_FIXED_CTRi counts: instructions, core cycles, reference cycles, then top-down slots (Ice Lake)
+// and, on efficiency cores, the top-down categories; empty beyond what is architectural.
+std::string_view fixed_counter_name(unsigned counter);
 
 // IA32_FIXED_CTR_CTRL, four bits a counter: ring 0, ring 3, AnyThread (version 3), interrupt on overflow.
 uint64_t encode_fixed_control(unsigned counter, bool kernel, bool user, bool any_thread, bool interrupt);

@@ -25,10 +25,12 @@ perf_event_attr make_perf_attr(uint32_t type, uint64_t config) {
   return attr;
 }
 
-Result<FileDescriptor> open_perf_event(const perf_event_attr& attr, std::string_view what, pid_t tid,
-                                       int group_fd, int* error_out) {
+namespace {
+
+Result<FileDescriptor> open_event(const perf_event_attr& attr, std::string_view what, pid_t tid, int cpu,
+                                  int group_fd, int* error_out) {
   perf_event_attr copy = attr;  // the kernel writes its own size back on E2BIG
-  const long fd = syscall(SYS_perf_event_open, &copy, tid, -1, group_fd, PERF_FLAG_FD_CLOEXEC);
+  const long fd = syscall(SYS_perf_event_open, &copy, tid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
   if (fd >= 0) return FileDescriptor(static_cast<int>(fd));
   const int error = errno;
   if (error_out) *error_out = error;
@@ -36,6 +38,18 @@ Result<FileDescriptor> open_perf_event(const perf_event_attr& attr, std::string_
       error == ENOENT || error == ENODEV || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
   return make_error(absent ? ErrorKind::kUnsupported : ErrorKind::kResource,
                     fmt::format("{}: {}", what, explain_perf_errno(error)));
+}
+
+}  // namespace
+
+Result<FileDescriptor> open_perf_event(const perf_event_attr& attr, std::string_view what, pid_t tid,
+                                       int group_fd, int* error_out) {
+  return open_event(attr, what, tid, -1, group_fd, error_out);
+}
+
+Result<FileDescriptor> open_perf_event_on_cpu(const perf_event_attr& attr, std::string_view what, int cpu,
+                                              int* error_out) {
+  return open_event(attr, what, -1, cpu, -1, error_out);
 }
 
 std::string explain_perf_errno(int error) {
@@ -48,6 +62,12 @@ std::string explain_perf_errno(int error) {
       if (paranoid && *paranoid > 2) {
         return fmt::format("{}: kernel.perf_event_paranoid is {}, this needs 2 or CAP_PERFMON", code,
                            *paranoid);
+      }
+      if (error == EACCES && paranoid && *paranoid > 0) {
+        return fmt::format(
+            "{}: kernel.perf_event_paranoid is {}; events of the kernel need 1, of whole processors 0, or "
+            "CAP_PERFMON; or a security module forbids it",
+            code, *paranoid);
       }
       return code +
              ": forbidden here, by a seccomp filter (as containers have), a security module or a missing "
@@ -68,6 +88,8 @@ std::string explain_perf_errno(int error) {
       return code + ": somebody else holds the counters exclusively";
     case EINVAL:
       return code + ": this kernel does not know one of the requested attributes";
+    case ENODATA:
+      return code + ": this load event needs its auxiliary event in front of it in the same group";
     case ENOMEM:
       return code + ": out of kernel memory";
     case ENOSPC:

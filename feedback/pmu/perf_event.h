@@ -43,6 +43,11 @@ perf_event_attr make_perf_attr(uint32_t type, uint64_t config);
 Result<FileDescriptor> open_perf_event(const perf_event_attr& attr, std::string_view what, pid_t tid = 0,
                                        int group_fd = -1, int* error = nullptr);
 
+// The same for everything that runs on processor `cpu`: the only way that uncore sources can be counted.
+// Needs kernel.perf_event_paranoid at most 0, or CAP_PERFMON.
+Result<FileDescriptor> open_perf_event_on_cpu(const perf_event_attr& attr, std::string_view what, int cpu,
+                                              int* error = nullptr);
+
 // What an errno of perf_event_open means, e.g. "EACCES: kernel.perf_event_paranoid is 3, ...".
 std::string explain_perf_errno(int error);
 

@@ -45,6 +45,7 @@ constexpr ModelRange kIntelModels[] = {
     {0x06, 0x47, 0x47, 0, "Broadwell"},
     {0x06, 0x4F, 0x4F, 0, "Broadwell"},
     {0x06, 0x56, 0x56, 0, "Broadwell"},
+    {0x06, 0x8A, 0x8A, 0, "Lakefield"},
     {0x06, 0x4E, 0x4E, 0, "Skylake"},
     {0x06, 0x5E, 0x5E, 0, "Skylake"},
     {0x06, 0x55, 0x55, 10, "Cooper Lake"},
@@ -76,6 +77,7 @@ constexpr ModelRange kIntelModels[] = {
     {0x06, 0xC5, 0xC6, 0, "Arrow Lake"},
     {0x06, 0xBD, 0xBD, 0, "Lunar Lake"},
     {0x06, 0xCC, 0xCC, 0, "Panther Lake"},
+    {0x06, 0xD5, 0xD5, 0, "Wildcat Lake"},
     {0x12, 0x01, 0x03, 0, "Nova Lake"},
     {0x13, 0x01, 0x01, 0, "Diamond Rapids"},
     // Atom, and the servers built from it
@@ -119,10 +121,28 @@ constexpr ModelRange kAmdModels[] = {
     {0x19, 0x20, 0x5F, 0, "Zen 3"},        {0x19, 0xA0, 0xAF, 0, "Zen 4c"},
     {0x19, 0x10, 0x1F, 0, "Zen 4"},        {0x19, 0x60, 0x7F, 0, "Zen 4"},
     {0x1A, 0x00, 0x2F, 0, "Zen 5"},        {0x1A, 0x40, 0x4F, 0, "Zen 5"},
-    {0x1A, 0x60, 0x7F, 0, "Zen 5"},
+    {0x1A, 0x60, 0x7F, 0, "Zen 5"},        {0x1A, 0x50, 0x5F, 0, "Zen 6"},
+    {0x1A, 0x80, 0xAF, 0, "Zen 6"},        {0x1A, 0xC0, 0xCF, 0, "Zen 6"},
 };
 
 constexpr ModelRange kHygonModels[] = {{0x18, 0x00, 0xFF, 0, "Dhyana (Zen)"}};
+
+constexpr ModelRange kZhaoxinModels[] = {
+    {0x06, 0x0F, 0x0F, 0, "Isaiah"},   {0x06, 0x19, 0x19, 0, "ZhangJiang"}, {0x07, 0x1B, 0x1B, 0, "WuDaoKou"},
+    {0x07, 0x3B, 0x3B, 0, "LuJiaZui"}, {0x07, 0x5B, 0x5B, 0, "YongFeng"},
+};
+
+// What hybrid products are made of.
+struct HybridCores {
+  std::string_view product, performance, efficiency;
+};
+constexpr HybridCores kHybrids[] = {
+    {"Lakefield", "Sunny Cove", "Tremont"},      {"Alder Lake", "Golden Cove", "Gracemont"},
+    {"Raptor Lake", "Raptor Cove", "Gracemont"}, {"Meteor Lake", "Redwood Cove", "Crestmont"},
+    {"Arrow Lake", "Lion Cove", "Skymont"},      {"Lunar Lake", "Lion Cove", "Skymont"},
+    {"Panther Lake", "Cougar Cove", "Darkmont"}, {"Wildcat Lake", "Cougar Cove", "Darkmont"},
+    {"Nova Lake", "Coyote Cove", "Arctic Wolf"},
+};
 
 std::string_view find(std::span<const ModelRange> table, const ProcessorSignature& s) {
   for (const ModelRange& row : table) {
@@ -164,6 +184,8 @@ std::string_view to_string(Vendor vendor) {
       return "AMD";
     case Vendor::kHygon:
       return "Hygon";
+    case Vendor::kZhaoxin:
+      return "Zhaoxin";
     case Vendor::kUnknown:
       break;
   }
@@ -185,6 +207,7 @@ Vendor decode_vendor(const CpuidRegisters& leaf0) {
   if (name == "GenuineIntel") return Vendor::kIntel;
   if (name == "AuthenticAMD") return Vendor::kAmd;
   if (name == "HygonGenuine") return Vendor::kHygon;
+  if (name == "CentaurHauls" || name == "  Shanghai  ") return Vendor::kZhaoxin;
   return Vendor::kUnknown;
 }
 
@@ -196,8 +219,46 @@ std::string_view microarchitecture(Vendor vendor, const ProcessorSignature& sign
       return find(kAmdModels, signature);
     case Vendor::kHygon:
       return find(kHygonModels, signature);
+    case Vendor::kZhaoxin:
+      return find(kZhaoxinModels, signature);
     case Vendor::kUnknown:
       break;
+  }
+  return {};
+}
+
+std::string_view to_string(CoreType type) {
+  switch (type) {
+    case CoreType::kUniform:
+      return "uniform";
+    case CoreType::kPerformance:
+      return "performance";
+    case CoreType::kEfficiency:
+      return "efficiency";
+    case CoreType::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+CoreType decode_core_type(uint32_t leaf7_edx, uint32_t leaf1a_eax) {
+  if (!bit(leaf7_edx, 15)) return CoreType::kUniform;
+  switch (bits(leaf1a_eax, 31, 24)) {
+    case 0x20:
+      return CoreType::kEfficiency;
+    case 0x40:
+      return CoreType::kPerformance;
+    default:
+      return CoreType::kUnknown;
+  }
+}
+
+std::string_view core_microarchitecture(std::string_view product, CoreType type) {
+  if (type == CoreType::kUniform) return product;
+  for (const HybridCores& row : kHybrids) {
+    if (row.product != product) continue;
+    if (type == CoreType::kPerformance) return row.performance;
+    if (type == CoreType::kEfficiency) return row.efficiency;
   }
   return {};
 }
@@ -208,6 +269,8 @@ ProcessorInfo identify_processor() {
   const CpuidRegisters leaf1 = cpuid(1);
   info.signature = decode_signature(leaf1.eax);
   info.microarchitecture = microarchitecture(info.vendor, info.signature);
+  if (info.vendor == Vendor::kIntel) info.core_type = decode_core_type(cpuid(7).edx, cpuid(0x1A).eax);
+  info.core = core_microarchitecture(info.microarchitecture, info.core_type);
   info.brand = brand_string();
   info.virtualized = bit(leaf1.ecx, 31);
   if (info.virtualized) {

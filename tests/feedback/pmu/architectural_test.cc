@@ -89,5 +89,46 @@ TEST(EventEncoding, GivesEachFixedCounterFourBits) {
   EXPECT_EQ(encode_fixed_control(2, true, true, true, true), 0xF00u);
 }
 
+TEST(AmdPmu, DecodesEveryGenerationsLeaves) {
+  // K10: four counters, IBS of its first form, nothing else.
+  const AmdPmu k10 = decode_amd_pmu(1u << 10, 0, 0x1F, {});
+  EXPECT_EQ(k10.version, 1);
+  EXPECT_EQ(k10.core_counters, 4);
+  EXPECT_TRUE(k10.ibs);
+  EXPECT_EQ(k10.ibs_features, 0x1Fu);
+  EXPECT_EQ(k10.branch_stack, 0);
+  // Zen 3: six counters and branch sampling.
+  const AmdPmu zen3 = decode_amd_pmu(1u << 23 | 1u << 10, 1u << 31, 0x3FF, {});
+  EXPECT_EQ(zen3.core_counters, 6);
+  EXPECT_TRUE(zen3.branch_sampling);
+  EXPECT_EQ(zen3.branch_stack, 0);
+  // Zen 4: PerfMonV2 and LBRv2; 6 core, 16 LBR entries, 12 data fabric, 8 memory counters.
+  const AmdPmu zen4 =
+      decode_amd_pmu(1u << 23 | 1u << 10, 0, 0xBFF, {7, 6 | 16 << 4 | 12 << 10 | 8 << 16, 0, 0});
+  EXPECT_EQ(zen4.version, 2);
+  EXPECT_EQ(zen4.core_counters, 6);
+  EXPECT_EQ(zen4.branch_stack, 16);
+  EXPECT_EQ(zen4.northbridge_counters, 12);
+  EXPECT_EQ(zen4.memory_counters, 8);
+  // A hypervisor that hides it all.
+  const AmdPmu hidden = decode_amd_pmu(0, 0, 0xBFF, {});
+  EXPECT_FALSE(hidden.ibs);
+  EXPECT_EQ(hidden.ibs_features, 0u);
+}
+
+TEST(AmdPmu, HasOwnEventsWithTheirHighBitsApart) {
+  EXPECT_EQ(encode_amd_raw(*amd_event(ArchitecturalEvent::kInstructionsRetired)), 0xC0u);
+  EXPECT_EQ(encode_amd_raw(*amd_event(ArchitecturalEvent::kCoreCycles)), 0x76u);
+  EXPECT_EQ(encode_amd_raw(*amd_event(ArchitecturalEvent::kBranchMissesRetired)), 0xC3u);
+  EXPECT_EQ(encode_amd_raw(*amd_event(ArchitecturalEvent::kReferenceCycles)), 0x1'0000'0120u);
+  EXPECT_FALSE(amd_event(ArchitecturalEvent::kLlcMisses));
+}
+
+TEST(ArchitecturalPmu, NamesItsFixedCounters) {
+  EXPECT_EQ(fixed_counter_name(0), "instructions retired");
+  EXPECT_EQ(fixed_counter_name(3), "top-down slots");
+  EXPECT_EQ(fixed_counter_name(31), "");
+}
+
 }  // namespace
 }  // namespace hindsight::pmu
