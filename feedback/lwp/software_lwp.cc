@@ -81,9 +81,12 @@ Outcome<ControlBlock> SoftwareLwp::read_fixed(uint64_t address) const {
   };
   if (!is_canonical(address)) return refuse("the control block's address is not canonical");
   ControlBlock block;
-  // Up to the tail: the rest of the fixed part is reserved, or software's.
-  const auto fixed = std::span(reinterpret_cast<std::byte*>(&block), offsetof(ControlBlock, reserved3));
-  if (!memory_->read(address, fixed)) return page_fault(address, "the control block cannot be read");
+  // Up to the tail, which a reader may be moving; what follows is reserved, or software's.
+  const auto fixed = std::span(reinterpret_cast<std::byte*>(&block), offsetof(ControlBlock, tail));
+  if (!memory_->read(address, fixed) ||
+      !memory_->load_acquire(address + offsetof(ControlBlock, tail), block.tail)) {
+    return page_fault(address, "the control block cannot be read");
+  }
 
   const auto ring = RingGeometry::of(block.flags, block.size_and_random, block.threshold);
   if (block.buffer_base == 0 || !is_canonical(block.buffer_base) ||
@@ -354,7 +357,7 @@ uint32_t SoftwareLwp::captured_latency(uint32_t latency) const {
 
 bool SoftwareLwp::miss_passes(const RetiredMiss& miss) const {
   if (options_.capabilities.latency_filtering) {
-    const uint32_t minimum = (filters_ & kFilterMinLatencyMask) * kFilterLatencyUnitCycles;
+    const uint32_t minimum = min_latency_cycles(filters_);
     // A minimum beyond what the latency counter can hold asks for that.
     if (captured_latency(miss.latency) < captured_latency(minimum)) return false;
   }

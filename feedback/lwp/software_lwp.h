@@ -49,21 +49,21 @@ enum class BranchKind : uint8_t {
 struct RetiredBranch {
   uint64_t next = 0;  // the address executed next: target or fall-through
   bool taken = true;
-  std::optional<bool> predicted_right;  // empty where nobody knows
+  std::optional<bool> predicted_right{};  // empty where nobody knows
   BranchKind kind = BranchKind::kConditional;
 };
 
 struct RetiredMiss {
-  std::optional<uint64_t> address;  // of the data, where known
-  uint32_t latency = 0;             // core cycles
+  std::optional<uint64_t> address{};  // of the data, where known
+  uint32_t latency = 0;               // core cycles
   MissSource source = MissSource::kNone;
 };
 
 // One user-mode instruction and the events it caused. Itself is event 2.
 struct RetiredInstruction {
   uint64_t pc = 0;
-  std::optional<RetiredBranch> branch;
-  std::optional<RetiredMiss> miss;
+  std::optional<RetiredBranch> branch{};
+  std::optional<RetiredMiss> miss{};
   uint32_t core_clocks = 0;  // since the instruction before
   uint32_t reference_clocks = 0;
 };

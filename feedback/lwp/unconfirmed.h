@@ -1,9 +1,11 @@
-// Everything of the final layout that no public text or program confirms, each behind one constant: the
-// places of most filters, two flags of the DCache record, and what a zero threshold means. The values are the
-// 2007 proposal's, or follow from the confirmed neighbours. Whoever finds the publication (43724) corrects
-// them here and nowhere else: nothing in the library or its tests knows them except by name.
+// Every place and meaning that no public text or program confirms, each behind one constant. Of the final
+// layout: most filters, two flags of the DCache record, what a zero threshold means; the values are the 2007
+// proposal's, or follow from the confirmed neighbours. Of the proposal: what only its lost figure showed.
+// Whoever finds the publication (43724) or the figure corrects them here and nowhere else: nothing in the
+// library or its tests knows them except by name.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace hindsight::lwp {
@@ -11,6 +13,13 @@ namespace hindsight::lwp {
 // Filters word of the control block. Latency: the low byte, in units of this many cycles.
 inline constexpr uint32_t kFilterMinLatencyMask = 0xFF;
 inline constexpr uint32_t kFilterLatencyUnitCycles = 16;
+constexpr uint32_t filter_min_latency(uint32_t units) {
+  return units << std::countr_zero(kFilterMinLatencyMask) & kFilterMinLatencyMask;
+}
+constexpr uint32_t min_latency_cycles(uint32_t filters) {
+  return ((filters & kFilterMinLatencyMask) >> std::countr_zero(kFilterMinLatencyMask)) *
+         kFilterLatencyUnitCycles;
+}
 // CLF: count only DCache misses served from the levels chosen by the four bits after it.
 inline constexpr uint32_t kFilterCacheLevel = 1u << 8;
 inline constexpr uint32_t kFilterNorthbridge = 1u << 9;   // NBC: the cache beside the northbridge (local L3)
@@ -33,5 +42,17 @@ inline constexpr uint16_t kMissAddressValid = 1u << 12;
 
 // Whether a threshold of 0 means "never".
 inline constexpr bool kZeroThresholdMeansNever = true;
+
+// The 2007 proposal's control block. Its text gives the fields in order and 40 bytes, which leaves no choice
+// for whole words, but for the bits inside two of them it does: the filters, and a slot's event selector
+// above its 26-bit interval.
+inline constexpr uint32_t k2007MinLatencyMask = 0xFF;
+inline constexpr uint32_t k2007FilterCacheLevel = 1u << 8;
+inline constexpr uint32_t k2007FilterNorthbridge = 1u << 9;
+inline constexpr uint32_t k2007FilterRemoteCache = 1u << 10;
+inline constexpr uint32_t k2007FilterRam = 1u << 11;
+inline constexpr uint32_t k2007FilterOther = 1u << 12;
+inline constexpr uint32_t k2007FilterNoDirectBranches = 1u << 13;
+inline constexpr unsigned k2007SelectorShift = 26;  // of the slot's first word
 
 }  // namespace hindsight::lwp

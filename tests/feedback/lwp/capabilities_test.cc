@@ -59,5 +59,33 @@ TEST(Capabilities, DecodeEveryFeatureBit) {
   EXPECT_EQ(decode_features(0x1FFFFF80), FeatureSet{});
 }
 
+TEST(Capabilities, EncodeToTheRegistersOfTheFx8150) {
+  const EncodedCapabilities e = encode_capabilities(decode_capabilities(kLwpBit, kFx8150));
+  EXPECT_EQ(e.ecx_80000001, kLwpBit);
+  EXPECT_EQ(e.leaf_8000001c, kFx8150);
+}
+
+TEST(Capabilities, SurviveTheTripThroughRegistersInEveryField) {
+  // Every bit that has a meaning, alone.
+  const pmu::CpuidRegisters meaningful{0xE000007F, 0xFFFFFFFF, 0xF0FFFFFF, 0xE000007F};
+  for (uint32_t pmu::CpuidRegisters::*reg : {&pmu::CpuidRegisters::eax, &pmu::CpuidRegisters::ebx,
+                                             &pmu::CpuidRegisters::ecx, &pmu::CpuidRegisters::edx}) {
+    for (unsigned i = 0; i < 32; ++i) {
+      pmu::CpuidRegisters leaf;
+      leaf.*reg = 1u << i;
+      pmu::CpuidRegisters kept;
+      kept.*reg = leaf.*reg & meaningful.*reg;
+      const EncodedCapabilities e = encode_capabilities(decode_capabilities(kLwpBit, leaf));
+      EXPECT_EQ(e.leaf_8000001c, kept) << "bit " << i;
+    }
+  }
+}
+
+TEST(Capabilities, EncodeToZerosWithoutThePresenceBit) {
+  Capabilities c = decode_capabilities(kLwpBit, kFx8150);
+  c.present = false;
+  EXPECT_EQ(encode_capabilities(c), EncodedCapabilities{});
+}
+
 }  // namespace
 }  // namespace hindsight::lwp
