@@ -85,8 +85,7 @@ std::string why_not_native(const Capabilities& c) {
         "the processor's records of {} bytes or its event offset of {} are not the known layout",
         c.record_bytes, c.event_offset);
   }
-  return "the processor has Lightweight Profiling; this version does not drive it and samples with the clock "
-         "unit";
+  return {};
 }
 
 }  // namespace hindsight::lwp

@@ -66,7 +66,7 @@ EncodedCapabilities encode_capabilities(const Capabilities& capabilities);
 // The calling thread's processor.
 Capabilities detect_capabilities();
 
-// Why native LWP is not used, one sentence. This version drives it nowhere, so there is always a reason.
+// Why native LWP cannot be used, one sentence; empty: it can.
 std::string why_not_native(const Capabilities& capabilities);
 
 }  // namespace hindsight::lwp
