@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 #include "feedback/lwp/record.h"
 
@@ -63,8 +64,10 @@ class SampleQueue {
  public:
   static constexpr uint32_t kCapacity = 512;  // 128 ms at 4 kHz
 
-  // Default-initialized: pages that no sample reaches are never touched.
-  SampleQueue() : slots_(std::make_unique_for_overwrite<RawSample[]>(kCapacity)) {}
+  // Default-initialized: pages that no sample reaches are never touched. Without memory for its slots the
+  // queue is not usable(), and must not be used.
+  SampleQueue() : slots_(new (std::nothrow) RawSample[kCapacity]) {}
+  bool usable() const { return slots_ != nullptr; }
 
   // Producer: a slot to fill, or null (counted as dropped) if the queue is full. Then publish().
   RawSample* claim() {

@@ -12,6 +12,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <new>
 
 #include "base/result.h"
 #include "feedback/lwp/sample.h"
@@ -23,6 +25,13 @@ inline constexpr int kSamplingSignal = SIGPROF;
 
 // What the handler fills for one thread.
 struct SignalTarget {
+  // Null where there is no memory for one.
+  static std::unique_ptr<SignalTarget> create() {
+    std::unique_ptr<SignalTarget> target(new (std::nothrow) SignalTarget);
+    if (target && !target->queue.usable()) target.reset();
+    return target;
+  }
+
   SampleQueue queue;
   CodeRange guest_code;
   // Set by the monitor, read by the handler as the weight of a sample. Relaxed: around a change of rate a

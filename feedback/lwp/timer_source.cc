@@ -96,7 +96,11 @@ Result<std::unique_ptr<SampleSource>> TimerSource::open(uint64_t period_ns, Code
     return make_error(ErrorKind::kUsage, "this thread is being sampled by a timer already");
   }
   HINDSIGHT_ASSIGN(timer_t timer, create_timer());
-  auto target = std::make_unique<SignalTarget>();
+  std::unique_ptr<SignalTarget> target = SignalTarget::create();
+  if (!target) {
+    timer_delete(timer);
+    return make_error(ErrorKind::kResource, "no memory for this thread's samples");
+  }
   target->guest_code = guest_code;
   set_signal_target(target.get());
   std::unique_ptr<SampleSource> source = std::make_unique<Source>(timer, std::move(target));

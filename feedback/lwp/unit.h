@@ -1,10 +1,11 @@
 // A Lightweight Profiling unit: the thing that watches one guest thread. One interface, one record format,
 // one ring protocol; a reader cannot tell units apart except by name and stated accuracy.
 //
-// Two kinds of evidence come out:
+// Three kinds of evidence come out:
 //   - finished 32-byte records, which the thread writes into its own ring (instrumented code calls
 //     hindsight_lwp_record_event or record_event with events 1, 2 and 3);
-//   - raw clock samples, which only somebody who knows the code can turn into records 5 and 4.
+//   - raw clock samples, which only somebody who knows the code can turn into records 5 and 4;
+//   - where the processor samples for itself, finished records 2, 3 and 4 that it made.
 //
 // Life: created by a factory on any thread; attach() on the guest thread before it runs guest code; detach()
 // on that same thread; destroyed by anybody, after a last drain(). drain(), set_frequency() and counters()
@@ -21,8 +22,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "feedback/lwp/branch_burst.h"
 #include "feedback/lwp/ring.h"
 #include "feedback/lwp/sample.h"
+
+namespace hindsight {
+class TraceDirectory;
+}
 
 namespace hindsight::lwp {
 
@@ -33,6 +39,8 @@ struct EventInfo {
   EventId id;
   Accuracy accuracy;
   std::string_view how;  // what the accuracy rests on, for a person
+  std::string_view by{};      // who delivers it where several could: "clock", "hardware: PEBS loads"
+  std::string_view why{};     // why nobody better does, beginning with who was asked; empty if there is nothing better
 };
 
 // Addresses [begin, end) that hold guest code; samples elsewhere are counted and dropped.
@@ -51,6 +59,11 @@ struct UnitConfig {
       kDefaultFrequency;  // samples per second of the thread's time; 0: attached but paused
   CodeRange guest_code{};
   Ring::Options ring{};
+  // The model unit's: what instrumented code writes (null: none does), its configuration (model_config.cc; empty: the
+  // default), and whether it keeps the addresses of every load.
+  const TraceDirectory* trace = nullptr;
+  std::string model{};
+  bool remember_addresses = false;
 };
 
 // Sums since creation. Everything that was seen and not handed out is in one of them.
@@ -64,16 +77,25 @@ struct UnitCounters {
   uint64_t non_guest = 0;  // samples outside the guest's code
   uint64_t malformed = 0;  // kernel records that made no sense; what followed them was skipped
   uint64_t discarded = 0;  // records taken by a unit that only counts
+  uint64_t inexact = 0;    // hardware samples of which the processor could not say the instruction
+  uint64_t no_event = 0;   // hardware samples that are no LWP event: first-level hits, stores, aborted branches
 };
 
 // What one drain hands out. The monitor owns it, clears it and passes it again, so that steady state
 // allocates nothing.
 struct Batch {
-  std::vector<EventRecord> records;
+  std::vector<EventRecord> records;  // the thread's own ring
   std::vector<RawSample> samples;
+  // Events 2, 3 and 4 as the processor saw them; their addresses are those of the instructions themselves.
+  std::vector<EventRecord> hardware;
+  // Event 3 from branch stacks, likewise: taken branches only, so nothing follows from them about how often a
+  // branch is taken.
+  std::vector<EventRecord> taken_branches;
   void clear() {
     records.clear();
     samples.clear();
+    hardware.clear();
+    taken_branches.clear();
   }
 };
 
@@ -106,12 +128,16 @@ class Unit {
   // The thread's own ring. Lives as long as the unit.
   Ring& ring() { return *ring_; }
 
+  // Runs of consecutive branches, which instrumented code records when the monitor asks for them.
+  BranchBursts& branch_bursts() { return branch_bursts_; }
+
  protected:
   explicit Unit(std::unique_ptr<Ring> ring) : ring_(std::move(ring)) {}
   // Appends everything in the ring; returns how many records.
   size_t drain_ring(std::vector<EventRecord>& out);
 
   std::unique_ptr<Ring> ring_;
+  BranchBursts branch_bursts_;
 };
 
 // Records one event of the calling thread into its ring.

@@ -197,7 +197,7 @@ ProcessorSignature decode_signature(uint32_t eax) {
   ProcessorSignature s;
   s.family = base_family == 0xF ? base_family + bits(eax, 27, 20) : base_family;
   s.model = bits(eax, 7, 4);
-  if (base_family == 0x6 || base_family == 0xF) s.model |= bits(eax, 19, 16) << 4;
+  if (base_family == 0x6 || base_family == 0x7 || base_family == 0xF) s.model |= bits(eax, 19, 16) << 4;
   s.stepping = bits(eax, 3, 0);
   return s;
 }

@@ -24,7 +24,7 @@ struct ProcessorSignature {
 };
 
 // Decodes EAX of CPUID leaf 1. The extended family counts only where the base family is 0FH, the extended
-// model only where it is 06H or 0FH (both manufacturers' CPUID manuals).
+// model only where it is 06H or 0FH (Intel's and AMD's CPUID manuals) or 07H (Zhaoxin).
 ProcessorSignature decode_signature(uint32_t leaf1_eax);
 
 // The vendor behind the twelve characters of CPUID leaf 0 (EBX, EDX, ECX).
