@@ -23,8 +23,8 @@ void train(int8_t& counter, bool up) {
   if (!up && counter > -kLimit - 1) --counter;
 }
 
-// Targets of indirect branches: the last one after the same path, else the last one at all. Two tables are enough
-// to tell a switch that follows a pattern from one that does not.
+// Targets of indirect branches: the last one after the same path, else the last one at all. Two tables are
+// enough to tell a switch that follows a pattern from one that does not.
 class TargetTable {
  public:
   TargetTable() { reset(); }
@@ -151,9 +151,9 @@ class Gshare final : public BranchPredictor {
   TargetTable targets_;
 };
 
-// Outcomes of the last kLongest branches, and hashes of its prefixes that are kept up to date incrementally: a
-// cyclic shift register of `width` bits in which the newest outcome enters and the one that leaves the prefix is
-// taken out (Michaud, "A PPM-like, tag-based branch predictor", 2005).
+// Outcomes of the last kLongest branches, and hashes of its prefixes that are kept up to date incrementally:
+// a cyclic shift register of `width` bits in which the newest outcome enters and the one that leaves the
+// prefix is taken out (Michaud, "A PPM-like, tag-based branch predictor", 2005).
 class Tage final : public BranchPredictor {
  public:
   Tage() { reset(); }
@@ -170,7 +170,8 @@ class Tage final : public BranchPredictor {
       const auto st = static_cast<size_t>(t);
       index[st] = static_cast<uint32_t>((hashed ^ (hashed >> (kIndexBits + st)) ^ f.index) & kIndexMask);
       tag[st] = static_cast<uint16_t>(((hashed >> 20) ^ f.tag ^ (uint32_t{f.tag2} << 1)) & kTagMask);
-      if (alternate >= 0) continue;  // still needed: index and tag of the shorter ones are only for allocation
+      if (alternate >= 0)
+        continue;  // still needed: index and tag of the shorter ones are only for allocation
       if (tables_[st][index[st]].tag == tag[st] && tables_[st][index[st]].valid) {
         (provider < 0 ? provider : alternate) = t;
       }
@@ -286,8 +287,8 @@ class Tage final : public BranchPredictor {
     ++at_;
   }
 
-  // After a wrong prediction: an entry with a longer history, in the first or, at times, a later table, so that
-  // not every pattern fights for the same one.
+  // After a wrong prediction: an entry with a longer history, in the first or, at times, a later table, so
+  // that not every pattern fights for the same one.
   void allocate(int from, const std::array<uint32_t, kTables>& index,
                 const std::array<uint16_t, kTables>& tag, bool taken) {
     random_ ^= random_ << 13;

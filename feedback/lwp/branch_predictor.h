@@ -5,8 +5,8 @@
 // A predictor is a pure function of the calls made so far: same stream, same answers, whatever the machine.
 // That holds only if `pc` does: give it something that does not depend on where code was loaded.
 //
-// Not thread-safe; one object a stream. All branches of one thread belong into one object, in the order in which
-// they retired, because history is shared between them.
+// Not thread-safe; one object a stream. All branches of one thread belong into one object, in the order in
+// which they retired, because history is shared between them.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +41,14 @@ class BranchPredictor {
 // Two-bit counters by pc. Knows biases and nothing else: half wrong on a strict alternation.
 std::unique_ptr<BranchPredictor> make_bimodal(unsigned table_bits = 14);
 
-// Two-bit counters by pc and the last `history_bits` outcomes (McFarling, "Combining Branch Predictors", 1993,
-// with that paper's chooser against a bimodal table, without which a biased random branch is charged for every
-// history it meets for the first time). Cheap: nanoseconds an outcome. 1 <= history_bits <= 32.
+// Two-bit counters by pc and the last `history_bits` outcomes (McFarling, "Combining Branch Predictors",
+// 1993, with that paper's chooser against a bimodal table, without which a biased random branch is charged
+// for every history it meets for the first time). Cheap: nanoseconds an outcome. 1 <= history_bits <= 32.
 std::unique_ptr<BranchPredictor> make_gshare(unsigned table_bits = 16, unsigned history_bits = 16);
 
 // Tagged tables with geometrically growing histories (Seznec and Michaud, "A case for (partially) TAgged
-// GEometric history length branch prediction", 2006): what processors since about 2015 resemble. Histories up to
-// 1,000 outcomes, so periodic patterns of several hundred are learned.
+// GEometric history length branch prediction", 2006): what processors since about 2015 resemble. Histories up
+// to 1,000 outcomes, so periodic patterns of several hundred are learned.
 std::unique_ptr<BranchPredictor> make_tage();
 
 // "bimodal", "gshare", "tage" with their defaults; null for any other name.
