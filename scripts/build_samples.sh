@@ -3,7 +3,7 @@
 #
 #   scripts/build_samples.sh [--check] [--quick-only] [NAME...]
 #
-# NAME       only these workloads (default: all that samples/manifest.json lists)
+# NAME       only these workloads or programs of samples/profiling (default: all that samples/manifest.json lists, and those)
 # --check    write nothing: build elsewhere, compare the .wasm byte for byte with the committed ones, and compare
 #            what the committed ones print with the manifest
 # --quick-only  run the programs with their quick arguments alone
@@ -36,8 +36,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/native" "$work/wasm"
 
+# Programs that import more than WASI have no native build and do not run in node: their .wasm alone is made.
+profiling=(phases)
+workloads=()
+programs=()
+for name in "${names[@]}"; do
+  if [[ " ${profiling[*]} " == *" $name "* ]]; then programs+=("$name"); else workloads+=("$name"); fi
+done
+if [[ ${#names[@]} == 0 ]]; then programs=("${profiling[@]}"); fi
+
 # One line a workload: name, source, wasm.
-"$node" --input-type=module - "${names[@]}" > "$work/list" << 'SCRIPT'
+list_workloads() {
+  "$node" --input-type=module - "$@" << 'SCRIPT'
 import { chooseWorkloads, readManifest } from './scripts/samples_manifest.mjs';
 try {
   for (const w of chooseWorkloads(readManifest(), { names: process.argv.slice(2) })) {
@@ -48,14 +58,20 @@ try {
   process.exit(2);
 }
 SCRIPT
-total=$(wc -l < "$work/list")
+}
+if [[ ${#names[@]} == 0 || ${#workloads[@]} != 0 ]]; then
+  list_workloads "${workloads[@]}" > "$work/list"
+else
+  : > "$work/list"
+fi
+total=$(($(wc -l < "$work/list") + ${#programs[@]}))
 
 # Contraction is off on both sides: WebAssembly has no fused multiply-add, but clang would still fold constants with
 # one, and the answers would differ in the last bit.
 flags=(-Wall -Wextra -Werror -ffp-contract=off)
 
-# build NAME SOURCE WASM: both programs of one workload.
-build() {
+# build_wasm NAME SOURCE WASM
+build_wasm() {
   local compiler=clang-19 standard=(-std=c23) wasm_only=()
   if [[ $2 == *.cc ]]; then
     compiler=clang++-19
@@ -66,7 +82,26 @@ build() {
   # drops the name section. --strip-debug drops libc's debug information and keeps the names.
   "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" -O2 -c "samples/$2" -o "$work/$1.o"
   "$compiler" --target=wasm32-wasi -Wl,--strip-debug "$work/$1.o" -o "$work/wasm/$(basename "$3")"
+}
+
+# build_native NAME SOURCE
+build_native() {
+  local compiler=clang-19 standard=(-std=c23)
+  if [[ $2 == *.cc ]]; then
+    compiler=clang++-19
+    standard=(-std=c++20)
+  fi
   "$compiler" "${standard[@]}" "${flags[@]}" -O3 "samples/$2" -o "$work/native/$1" -lm
+}
+
+# keep WASM: the new one becomes the committed one, or is compared with it.
+keep() {
+  if [[ $check == no ]]; then
+    install -m 644 "$work/wasm/$(basename "$1")" "samples/$1"
+  elif ! cmp -s "$work/wasm/$(basename "$1")" "samples/$1"; then
+    echo "        samples/$1 is not what its source gives with this compiler"
+    different=$((different + 1))
+  fi
 }
 
 count=0
@@ -74,17 +109,21 @@ different=0
 while IFS=$'\t' read -r name source wasm; do
   count=$((count + 1))
   echo "  [$count/$total] building $name"
-  build "$name" "$source" "$wasm"
-  if [[ $check == no ]]; then
-    install -m 644 "$work/wasm/$(basename "$wasm")" "samples/$wasm"
-  elif ! cmp -s "$work/wasm/$(basename "$wasm")" "samples/$wasm"; then
-    echo "        samples/$wasm is not what its source gives with this compiler"
-    different=$((different + 1))
-  fi
+  build_wasm "$name" "$source" "$wasm"
+  build_native "$name" "$source"
+  keep "$wasm"
 done < "$work/list"
+for name in "${programs[@]}"; do
+  count=$((count + 1))
+  echo "  [$count/$total] building $name"
+  build_wasm "$name" "profiling/$name/$name.c" "profiling/$name/$name.wasm"
+  keep "profiling/$name/$name.wasm"
+done
 
-echo "  running each in node and natively"
-"$node" scripts/expect_samples.mjs --native "$work/native" "${passed_on[@]}" "${names[@]}"
+if [[ -s $work/list ]]; then
+  echo "  running each in node and natively"
+  "$node" scripts/expect_samples.mjs --native "$work/native" "${passed_on[@]}" "${workloads[@]}"
+fi
 
 if [[ $different != 0 ]]; then
   echo "build_samples.sh: FAILED: $different of $total .wasm files differ from their sources" >&2

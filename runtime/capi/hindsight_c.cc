@@ -240,6 +240,9 @@ void hindsight_config_set_profiling(hindsight_config* config, bool on) {
 void hindsight_config_set_unit(hindsight_config* config, const char* unit) {
   config->config.unit = unit;
 }
+void hindsight_config_set_guest_lwp(hindsight_config* config, bool on) {
+  config->config.guest_lwp = on;
+}
 void hindsight_config_set_guard_pages(hindsight_config* config, bool on) {
   config->config.guard_pages = on;
 }

@@ -89,6 +89,8 @@ HINDSIGHT_C_API void hindsight_config_set_tier(hindsight_config* config, hindsig
 HINDSIGHT_C_API void hindsight_config_set_feedback(hindsight_config* config, bool on);
 HINDSIGHT_C_API void hindsight_config_set_profiling(hindsight_config* config, bool on);
 HINDSIGHT_C_API void hindsight_config_set_unit(hindsight_config* config, const char* unit);
+/* Guests that import module hindsight_lwp get its functions (samples/include/hindsight_lwp.h). */
+HINDSIGHT_C_API void hindsight_config_set_guest_lwp(hindsight_config* config, bool on);
 HINDSIGHT_C_API void hindsight_config_set_guard_pages(hindsight_config* config, bool on);
 HINDSIGHT_C_API void hindsight_config_set_compile_threads(hindsight_config* config, uint32_t threads);
 HINDSIGHT_C_API void hindsight_config_set_max_stack_bytes(hindsight_config* config, size_t bytes);

@@ -48,4 +48,11 @@ LogSink stderr_sink() {
   };
 }
 
+LogSink warning_sink() {
+  return [](LogLevel level, std::string_view topic, std::string_view line) {
+    if (level == LogLevel::kWarning)
+      write_all(STDERR_FILENO, fmt::format("hindsight: warning: {}: {}\n", report::printable(topic), report::printable(line)));
+  };
+}
+
 }  // namespace hindsight::cli

@@ -22,4 +22,7 @@ int fail(const Error& error);
 // One line an event: "hindsight [0.123] topic: line". Thread-safe.
 LogSink stderr_sink();
 
+// What a user who did not ask for a log must hear all the same: "hindsight: warning: topic: line".
+LogSink warning_sink();
+
 }  // namespace hindsight::cli

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/report/trace_writer.h"
+
 namespace hindsight::cli {
 namespace {
 
@@ -164,6 +166,15 @@ Result<RunPlan> plan_run(const RunOptions& options) {
   plan.engine.log_level = options.verbosity > 1 ? LogLevel::kDebug : LogLevel::kInfo;
   plan.profile_out = options.profile_out;
   plan.report = options.report;
+  plan.trace = options.trace;
+  plan.trace_limit = options.trace_limit;
+  if (!plan.trace.empty()) {
+    if (const auto format = report::trace_format_of(plan.trace); !format)
+      return std::unexpected(with_option(format.error(), "--trace").error());
+    if (!plan.engine.profiling)
+      return make_error(ErrorKind::kUsage, "without a unit there are no records to trace", "--trace");
+  }
+  plan.engine.guest_lwp = true;
   plan.invoke = options.invoke;
 
   plan.wasi.args = plan.guest_args;

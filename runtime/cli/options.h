@@ -36,7 +36,8 @@ struct RunOptions {
   std::string invoke;
   std::vector<std::string> directories, environment;
   std::string timeout, max_memory, feedback = "on", unit = "auto", tier = "auto";
-  std::string profile_in, profile_out, report;
+  std::string profile_in, profile_out, report, trace;
+  uint64_t trace_limit = 1'000'000;  // records
   bool no_guard_pages = false;
   int verbosity = 0;                 // number of -v
   std::vector<std::string> program;  // module's path, then the guest's arguments
@@ -46,7 +47,8 @@ struct RunOptions {
 struct RunPlan {
   EngineConfig engine;
   WasiConfig wasi;
-  std::string module_path, invoke, profile_out, report;
+  std::string module_path, invoke, profile_out, report, trace;
+  uint64_t trace_limit = 0;
   std::vector<std::string> guest_args;   // without the program's name
   std::chrono::milliseconds timeout{0};  // zero: none
 };

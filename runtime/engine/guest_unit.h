@@ -8,6 +8,7 @@
 
 #include "feedback/lwp/unit.h"
 #include "feedback/monitor/monitor.h"
+#include "runtime/engine/owner_process.h"
 #include "runtime/exec/lwp_sink.h"
 
 namespace hindsight::rt {
@@ -30,6 +31,9 @@ class GuestUnit final : public LwpSink {
   void branch(jit::ThreadState& thread, const void* pc, bool taken, const void* target) override;
   void value(jit::ThreadState& thread, const void* pc, uint32_t wasm_offset, uint64_t value,
              uint32_t site_flags) override;
+  bool listens() const override { return listens_; }
+  bool insert_event(const void* pc, uint64_t data2, uint32_t data1, uint16_t flags) override;
+  bool insert_value(const void* pc, uint64_t data2, uint32_t data1, uint16_t flags) override;
 
  private:
   // The counter's next start: the interval with its low bits random, as the control block's Random field
@@ -38,7 +42,9 @@ class GuestUnit final : public LwpSink {
 
   std::shared_ptr<lwp::Unit> unit_;
   feedback::Monitor& monitor_;
-  pid_t thread_;  // kernel id of the attached thread
+  pid_t thread_;         // kernel id of the attached thread
+  const bool listens_;   // the unit hands records out
+  const OwnerProcess owner_;
   uint64_t random_;
 };
 

@@ -1,7 +1,9 @@
 #include <map>
+#include <utility>
 #include <variant>
 
 #include "runtime/engine/handles.h"
+#include "runtime/engine/lwp_binding.h"
 #include "runtime/engine/values.h"
 #include "runtime/engine/wasi_binding.h"
 #include "runtime/exec/enter.h"
@@ -39,6 +41,7 @@ struct Linker::Impl {
   // An Extern of the store, or why the definition cannot be used.
   std::map<Name, Result<rt::Extern>> definitions;
   bool store_used = false;
+  bool lwp_defined = false;
 
   void define(std::string_view module, std::string_view name, Result<rt::Extern> value) {
     definitions.insert_or_assign(Name(module, name), std::move(value));
@@ -52,6 +55,13 @@ struct Linker::Impl {
       define(module, name, rt::Extern(rt::Func{&(*made)->ref, *made}));
     else
       define(module, name, std::unexpected(made.error()));
+  }
+  // hindsight_lwp, for the first module that asks; what the embedder defined under its names stays.
+  void define_lwp() {
+    if (std::exchange(lwp_defined, true)) return;
+    for (rt::BoundLwpFunction& f : rt::bind_lwp(*state->store, engine->feed()))
+      if (!definitions.contains(Name(rt::kLwpModule, f.name)))
+        define_raw(rt::kLwpModule, f.name, std::move(f.type), std::move(f.body));
   }
 };
 
@@ -122,6 +132,7 @@ Result<std::shared_ptr<Instance>> Linker::instantiate(std::shared_ptr<const Modu
   impl_->store_used = true;
   std::vector<rt::Extern> imports;
   for (const wasm::Import& import : handle.wasm().imports) {
+    if (import.module == rt::kLwpModule && impl_->engine->config().guest_lwp) impl_->define_lwp();
     const auto it = impl_->definitions.find({import.module, import.name});
     if (it == impl_->definitions.end())
       return make_error(ErrorKind::kLink, "unknown import: \"" + import.module + "\" \"" + import.name + "\"",

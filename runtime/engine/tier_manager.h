@@ -11,11 +11,14 @@
 
 #include <memory>
 
+#include "runtime/engine/record_feed.h"
 #include "runtime/engine/tiers.h"
 
 namespace hindsight::rt {
 
-// Errors: kUsage (unknown unit, unusable profile), kUnsupported (the unit is not available here), kResource.
-Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& config, CodeServices& services);
+// `feed` gets the records that the monitor drains; it outlives the manager. Errors: kUsage (unknown unit,
+// unusable profile), kUnsupported (the unit is not available here), kResource.
+Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& config, CodeServices& services,
+                                                       RecordFeed& feed);
 
 }  // namespace hindsight::rt

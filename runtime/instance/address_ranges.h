@@ -41,14 +41,17 @@ class AddressRanges {
   }
 
   // Async-signal-safe.
-  bool contains(uintptr_t address) const noexcept {
+  bool contains(uintptr_t address) const noexcept { return begin_of(address) != 0; }
+
+  // The begin of the range that holds `address`; 0: none does. Async-signal-safe.
+  uintptr_t begin_of(uintptr_t address) const noexcept {
     const size_t used = used_.load(std::memory_order_acquire);
     for (size_t i = 0; i < used; i++) {
       const uintptr_t begin = slots_[i].begin.load(std::memory_order_acquire);
       if (begin <= kClaimed || address < begin) continue;
-      if (address < slots_[i].end.load(std::memory_order_relaxed)) return true;
+      if (address < slots_[i].end.load(std::memory_order_relaxed)) return begin;
     }
-    return false;
+    return 0;
   }
 
   size_t count() const noexcept {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/report/guest_section.h"
 #include "runtime/report/page.h"
 #include "runtime/report/text.h"
 
@@ -49,7 +50,11 @@ std::string records_section(const FeedbackReport& report) {
       "the load's data address was recovered");
   row("branch records", std::to_string(c.branch_records), "LWP event 3");
   row("instruction records", std::to_string(c.instruction_records), "LWP event 2");
-  row("value records", std::to_string(c.value_records), "LWP event 1");
+  row("value records", std::to_string(c.value_records), "LWP event 1, sampled by generated code");
+  row("guest's records", std::to_string(c.guest_records), "LWP events 1 and 255 that the guest asked for");
+  row("unattributed records", std::to_string(c.records_unattributed),
+      "of all these: in code that is gone, or at no instruction of the guest");
+  row("written", std::to_string(c.emitted), "by the threads into their rings, the missed ones included");
   row("missed", std::to_string(c.missed), "the ring was full");
   row("lost", std::to_string(c.lost), "by the kernel");
   return out + "</table></div>\n";
@@ -146,8 +151,8 @@ std::string run_page(const RunSummary& run, const FeedbackReport& report) {
        "code versions retired / waiting"},
   });
   if (!run.trap.empty()) body += "<h2>Trap</h2>\n<pre>" + escape_html(run.trap) + "</pre>\n";
-  body +=
-      decisions_section(report) + functions_section(report) + records_section(report) + pmu_section(report);
+  body += decisions_section(report) + functions_section(report) + guest_section(report.guest, run.seconds) +
+          records_section(report) + pmu_section(report);
   body += fmt::format("<footer>LWP unit: {}. {}</footer>",
                       escape_html(report.unit.empty() ? "none" : report.unit), escape_html(run.mode));
   std::string command = run.program;
