@@ -16,10 +16,11 @@ constexpr EventInfo kEvents[] = {
     {EventId::kInstructions, Accuracy::kExact,
      "counted by instrumented baseline code; optimized code counts none"},
     {EventId::kBranches, Accuracy::kExact,
-     "counted by instrumented baseline code, without the predictor's view; optimized code counts none"},
+     "counted by instrumented baseline code; optimized code counts none. Whether one was predicted is an "
+     "estimate: bursts of consecutive branches, run through a predictor model"},
     {EventId::kDcacheMiss, Accuracy::kEstimated,
-     "a time sample right behind a load: stall-weighted, address from the registers, latency and source "
-     "estimated"},
+     "a time sample right behind a load: stall-weighted, address from the registers; latency and source only "
+     "of loads that were timed at the ends of strips, by the level that their mean is nearest to"},
     {EventId::kCoreClocks, Accuracy::kEstimated, "samples of the thread's time; core frequency is not seen"},
 };
 

@@ -1,20 +1,36 @@
 #include "feedback/monitor/monitor.h"
 
 #include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "feedback/lwp/record.h"
+#include "feedback/monitor/branch_bursts.h"
 #include "feedback/monitor/load_decoder.h"
+#include "jit/abi/builtins.h"
 
 namespace hindsight::feedback {
 
 namespace {
 
-// A clock sample says that a load stalled, not for how long: the latency field of estimated records stays
-// zero.
-constexpr uint32_t kUnknownLatency = 0;
+uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Generated code names its own place in the value records that it makes (jit/abi/builtins.h): flags are the
+// kind of site and data1 is its wasm offset. Anything else is a value of the guest's own. A guest that
+// imitates a site spoils what is known of that site of its own, and nothing else. Where the code is gone, only
+// the guest's own records have a time.
+bool made_by_generated_code(const lwp::EventRecord& record, const jit::PcRow* row) {
+  if (!row) return record.timestamp == 0;
+  return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kValueSiteByteCount &&
+         row->wasm.value == record.data1;
+}
 
 void add(lwp::UnitCounters& sum, const lwp::UnitCounters& part) {
   sum.samples += part.samples;
@@ -86,6 +102,8 @@ void Monitor::attach(std::shared_ptr<lwp::Unit> unit, std::optional<pmu::PmuCoun
   auto watched = std::make_unique<Watched>();
   watched->unit = std::move(unit);
   watched->counters = std::move(counters);
+  watched->thread = ::gettid();
+  if (config_.branch_bursts) watched->branches = std::make_unique<ThreadBranches>(watched->unit.get());
   std::lock_guard lock(mutex_);
   (void)watched->unit->set_frequency(frequency_hz_);
   watched_.push_back(std::move(watched));
@@ -99,6 +117,9 @@ void Monitor::detach(const lwp::Unit* unit) {
   drain(**found);  // what was sampled before the end counts
   if ((*found)->counters) add(pmu_ended_, *(*found)->counters);
   add(ended_, (*found)->unit->counters());
+  ended_bursts_ += (*found)->unit->branch_bursts().begun();
+  ended_refused_ += (*found)->unit->branch_bursts().refused();
+  ended_emitted_ += (*found)->unit->ring().emitted();
   watched_.erase(found);
 }
 
@@ -126,13 +147,27 @@ void Monitor::with_profiles(const std::function<void(Profiles&)>& look) {
 
 MonitorCounts Monitor::counts() const {
   std::lock_guard lock(mutex_);
-  return counts_;
+  MonitorCounts counts = counts_;
+  counts.branch_bursts = ended_bursts_;
+  counts.bursts_refused = ended_refused_;
+  for (const auto& watched : watched_) {
+    counts.branch_bursts += watched->unit->branch_bursts().begun();
+    counts.bursts_refused += watched->unit->branch_bursts().refused();
+  }
+  return counts;
 }
 
 lwp::UnitCounters Monitor::unit_counters() const {
   std::lock_guard lock(mutex_);
   lwp::UnitCounters sum = ended_;
   for (const auto& watched : watched_) add(sum, watched->unit->counters());
+  return sum;
+}
+
+uint64_t Monitor::emitted() const {
+  std::lock_guard lock(mutex_);
+  uint64_t sum = ended_emitted_;
+  for (const auto& watched : watched_) sum += watched->unit->ring().emitted();
   return sum;
 }
 
@@ -151,6 +186,7 @@ void Monitor::round() {
   std::lock_guard lock(mutex_);
   counts_.rounds += 1;
   for (auto& watched : watched_) drain(*watched);
+  ask_for_bursts();
   auto now = std::chrono::steady_clock::now();
   double elapsed = std::chrono::duration<double>(now - last_decay_).count();
   if (elapsed >= config_.half_life_seconds / 4) {
@@ -163,7 +199,11 @@ void Monitor::round() {
 void Monitor::drain(Watched& watched) {
   watched.batch.clear();
   watched.unit->drain(watched.batch);
-  for (const lwp::EventRecord& record : watched.batch.records) attribute(record, 0);
+  attribute_bursts(watched);
+  if (watched.batch.records.empty() && watched.batch.samples.empty()) return;
+  draining_ = watched.thread;
+  drain_time_ = monotonic_ns();
+  for (const lwp::EventRecord& record : watched.batch.records) attribute(record, nullptr);
   for (const lwp::RawSample& sample : watched.batch.samples) attribute_sample(sample);
 }
 
@@ -176,10 +216,34 @@ Profile& Monitor::profile_of(const std::shared_ptr<const wasm::Module>& module) 
   return *profile;
 }
 
+// A clock sample says that a load stalled, not for how long. Where the load was timed, its level's latency is
+// the estimate; elsewhere the fields stay zero.
+std::pair<uint32_t, lwp::MissSource> Monitor::estimate(const jit::RegisteredCode& code,
+                                                       CodeOffset instruction) {
+  const auto profile = profiles_.find(code.module.get());
+  const jit::PcRow* row = code.version->pc_map.find(instruction);
+  if (profile == profiles_.end() || !row || row->wasm == jit::kNoWasmOffset)
+    return {0, lwp::MissSource::kNone};
+  const LoadLatency* latency = profile->second->latency(code.version->function, row->wasm);
+  if (!latency) return {0, lwp::MissSource::kNone};
+  switch (latency->level) {
+    case MemoryLevel::kMemory:
+      return {latency->cycles, lwp::MissSource::kDram};
+    case MemoryLevel::kL3:
+      return {latency->cycles, lwp::MissSource::kLocalL3};
+    case MemoryLevel::kL2:  // the field has no value for it
+    case MemoryLevel::kL1:
+      return {latency->cycles, lwp::MissSource::kNone};
+    case MemoryLevel::kUnknown:
+      break;
+  }
+  return {0, lwp::MissSource::kNone};
+}
+
 // A raw sample becomes the records that a unit with hardware support would have written: event 5 where it
 // stood, and event 4 for the load in front of it.
 void Monitor::attribute_sample(const lwp::RawSample& sample) {
-  attribute(lwp::make_clock_record(sample, /*with_time=*/true), static_cast<double>(sample.period_ns) * 1e-9);
+  attribute(lwp::make_clock_record(sample, /*with_time=*/true), &sample);
   auto code = registry_.find(reinterpret_cast<const void*>(sample.pc));
   if (!code) return;
   CodeOffset pc(
@@ -191,16 +255,46 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
     return;
   }
   uint64_t load_pc = reinterpret_cast<uint64_t>(code->version->begin()) + load->instruction.value;
-  attribute(lwp::make_dcache_miss_record(sample, load_pc, load->address, kUnknownLatency,
-                                         lwp::MissSource::kNone, true),
-            0);
+  const auto [latency, source] = estimate(*code, load->instruction);
+  attribute(lwp::make_dcache_miss_record(sample, load_pc, load->address, latency, source, true),
+            &sample);
 }
 
-void Monitor::attribute(const lwp::EventRecord& record, double seconds) {
+void Monitor::tell(const lwp::EventRecord& record, const lwp::RawSample* sample,
+                   const jit::RegisteredCode* code, const jit::PcRow* row, bool from_guest) {
+  if (!config_.on_record || (config_.only_guest_records && !from_guest)) return;
+  LocatedRecord located{.record = record,
+                        .time_ns = sample ? sample->time_ns : record.timestamp,
+                        .exact_time = true,
+                        .cpu_ns = 0,
+                        .thread = draining_,
+                        .from_guest = from_guest,
+                        .optimized = false,
+                        .module = nullptr,
+                        .function = FuncIndex(0),
+                        .offset = std::nullopt};
+  if (located.time_ns == 0) {
+    located.time_ns = drain_time_;
+    located.exact_time = false;
+  }
+  if (sample && record.id() == lwp::EventId::kCoreClocks) located.cpu_ns = sample->period_ns;
+  if (code) {
+    located.module = code->module.get();
+    located.function = code->version->function;
+    located.optimized = code->version->tier == jit::Tier::kOptimized;
+    if (row && row->wasm != jit::kNoWasmOffset) {
+      located.offset = row->wasm;
+      located.function = code->module->function_at(row->wasm).value_or(located.function);
+    }
+  }
+  config_.on_record(located);
+}
+
+void Monitor::attribute(const lwp::EventRecord& record, const lwp::RawSample* sample) {
   auto id = record.id();
   // Records made by a call out of generated code carry its return address: the instruction is the one before.
-  bool return_address =
-      id == lwp::EventId::kInstructions || id == lwp::EventId::kBranches || id == lwp::EventId::kValue;
+  bool return_address = id == lwp::EventId::kInstructions || id == lwp::EventId::kBranches ||
+                        id == lwp::EventId::kValue || id == lwp::EventId::kProgrammed;
   uint64_t address = return_address ? record.address - 1 : record.address;
   auto code = registry_.find(reinterpret_cast<const void*>(address));
   const jit::PcRow* row = nullptr;
@@ -215,6 +309,14 @@ void Monitor::attribute(const lwp::EventRecord& record, double seconds) {
   }
   bool located = row && row->wasm != jit::kNoWasmOffset;
   bool optimized = code && code->version->tier == jit::Tier::kOptimized;
+  bool from_guest = id == lwp::EventId::kProgrammed ||
+                    (id == lwp::EventId::kValue && !made_by_generated_code(record, row));
+  tell(record, sample, code ? &*code : nullptr, row, from_guest);
+  if (from_guest) {
+    ++(id == lwp::EventId::kProgrammed ? counts_.guest_events : counts_.guest_values);
+    if (!located) counts_.guest_unattributed += 1;
+    return;
+  }
   switch (id) {
     case lwp::EventId::kCoreClocks:
       counts_.clock_records += 1;
@@ -224,7 +326,8 @@ void Monitor::attribute(const lwp::EventRecord& record, double seconds) {
       }
       ++(located ? counts_.clock_attributed : counts_.clock_no_offset);
       profile_of(code->module)
-          .add_sample(function, located ? row->wasm : jit::kNoWasmOffset, optimized, seconds);
+          .add_sample(function, located ? row->wasm : jit::kNoWasmOffset, optimized,
+                      sample ? static_cast<double>(sample->period_ns) * 1e-9 : 0);
       return;
     case lwp::EventId::kDcacheMiss: {
       counts_.stall_records += 1;
@@ -258,6 +361,11 @@ void Monitor::attribute(const lwp::EventRecord& record, double seconds) {
       return;
     case lwp::EventId::kValue:
       counts_.value_records += 1;
+      if (!located) {
+        counts_.value_unattributed += 1;
+        return;
+      }
+      profile_of(code->module).add_value(function, row->wasm, record.data2);
       return;
     default:
       counts_.other_records += 1;

@@ -7,6 +7,7 @@
 // attach/detach.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -19,11 +20,14 @@
 #include <thread>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "base/log.h"
 #include "feedback/lwp/unit.h"
 #include "feedback/pmu/counters.h"
 #include "feedback/profile/profile.h"
 #include "jit/code/code_registry.h"
+#include "jit/code/pc_map.h"
 
 namespace hindsight::feedback {
 
@@ -41,9 +45,33 @@ struct MonitorCounts {
   uint64_t branch_unattributed = 0;
   uint64_t instruction_records = 0;
   uint64_t instruction_unattributed = 0;
-  uint64_t value_records = 0;
-  uint64_t other_records = 0;  // ids that this monitor has no use for
+  uint64_t value_records = 0;  // event 1 of values that generated code sampled by itself
+  uint64_t value_unattributed = 0;
+  uint64_t guest_values = 0;         // event 1 that the guest asked for
+  uint64_t guest_events = 0;         // event 255
+  uint64_t guest_unattributed = 0;   // of these two: their call is in no version that is known
+  uint64_t other_records = 0;        // ids that this monitor has no use for
+  uint64_t branch_bursts = 0;        // runs of consecutive branches that threads began
+  uint64_t bursts_refused = 0;       // asked for, but what came before was not drained yet
+  uint64_t burst_outcomes = 0;       // branches in them: event 3, with the predictor model's view where it has one
+  uint64_t burst_judged = 0;         // of these, not in a warm-up
+  uint64_t burst_mispredicted = 0;   // of those judged
+  uint64_t burst_unattributed = 0;   // of the outcomes: in no version that is known, or at no instruction
   uint64_t rounds = 0;
+};
+
+// One record with what the monitor found out about it. Everything it refers to lives during the call.
+struct LocatedRecord {
+  const lwp::EventRecord& record;
+  uint64_t time_ns;        // CLOCK_MONOTONIC
+  bool exact_time;         // of the event; else of the round that drained it
+  uint64_t cpu_ns;         // CPU time that a clock record stands for; else 0
+  pid_t thread;            // kernel id
+  bool from_guest;         // the guest asked for it: event 255, or event 1 of a value of its own
+  bool optimized;          // the code's tier, if `module` is set
+  const wasm::Module* module;        // null: in no code version that is known
+  FuncIndex function;                // whose body holds the instruction; the compiled one if unknown
+  std::optional<WasmOffset> offset;  // of the WebAssembly instruction
 };
 
 struct PmuReading {
@@ -53,6 +81,8 @@ struct PmuReading {
   double value = 0;  // summed over threads, scaled for multiplexing
   double scale = 1;  // 1 = counted all the time
 };
+
+struct ThreadBranches;  // branch_bursts.h
 
 class Monitor {
  public:
@@ -65,6 +95,14 @@ class Monitor {
     // of the guest's data. Unset: every address is.
     std::function<bool(uint64_t address)> is_guest_memory;
     std::function<void()> on_round;  // on the monitor thread, no lock held
+    // Sees every record that was drained or made of a sample, in the order of draining; one call at a time,
+    // under the monitor's lock: it must be short and must not call the monitor. With `only_guest_records` it
+    // sees those alone that the guest asked for, and the others cost nothing more.
+    std::function<void(const LocatedRecord&)> on_record;
+    bool only_guest_records = false;
+    // Asks threads for bursts of consecutive branches and runs them through a predictor model. For units whose
+    // branch records come from instrumented code.
+    bool branch_bursts = false;
   };
 
   Monitor(const jit::CodeRegistry& registry, Config config);
@@ -81,12 +119,18 @@ class Monitor {
   void set_period(std::chrono::microseconds period);
   uint32_t frequency() const;
 
+  // New code runs: a series of branch bursts is wanted from every thread that is not in the middle of one.
+  // Effective from the next round on; bounded whatever is asked for (burst_schedule.h). Any thread.
+  void begin_branch_series() { branch_series_wanted_.store(true, std::memory_order_relaxed); }
+
   // Runs `look` with the profiles, excluding rounds. The map's key is the module.
   using Profiles = std::map<const wasm::Module*, std::unique_ptr<Profile>>;
   void with_profiles(const std::function<void(Profiles&)>& look);
 
   MonitorCounts counts() const;
   lwp::UnitCounters unit_counters() const;  // summed over all units, ended ones included
+  // Records that threads wrote into their rings: drained + missed + still in a ring.
+  uint64_t emitted() const;
   std::vector<PmuReading> pmu() const;
 
   // One round now, on the calling thread (which must not be a guest thread inside the guest). Used by tests
@@ -98,11 +142,21 @@ class Monitor {
     std::shared_ptr<lwp::Unit> unit;
     std::optional<pmu::PmuCounters> counters;
     lwp::Batch batch;
+    pid_t thread = 0;
+    std::unique_ptr<ThreadBranches> branches;  // null: no bursts
   };
   void run();
   void drain(Watched& watched);
+  void ask_for_bursts();
+  void attribute_bursts(Watched& watched);
+  uint32_t number_of(const std::shared_ptr<const wasm::Module>& module);
+  // Latency and source of a miss at this instruction, as timed loads of it said; {0, none} if none did.
+  std::pair<uint32_t, lwp::MissSource> estimate(const jit::RegisteredCode& code, CodeOffset instruction);
   void attribute_sample(const lwp::RawSample& sample);
-  void attribute(const lwp::EventRecord& record, double seconds);
+  // `sample`: the raw sample that the record was made of, if any.
+  void attribute(const lwp::EventRecord& record, const lwp::RawSample* sample);
+  void tell(const lwp::EventRecord& record, const lwp::RawSample* sample, const jit::RegisteredCode* code,
+            const jit::PcRow* row, bool from_guest);
   Profile& profile_of(const std::shared_ptr<const wasm::Module>& module);
 
   const jit::CodeRegistry& registry_;
@@ -114,8 +168,14 @@ class Monitor {
   std::vector<std::shared_ptr<const wasm::Module>> keep_modules_;
   MonitorCounts counts_;
   lwp::UnitCounters ended_;
+  uint64_t ended_emitted_ = 0;
+  pid_t draining_ = 0;      // whose records are being attributed
+  uint64_t drain_time_ = 0;  // ns, CLOCK_MONOTONIC; when this round began
   std::map<std::string, PmuReading> pmu_ended_;
   uint32_t frequency_hz_;
+  uint64_t ended_bursts_ = 0, ended_refused_ = 0;
+  // Relaxed: a wish, nothing is published by it.
+  std::atomic<bool> branch_series_wanted_{false};
   std::chrono::steady_clock::time_point last_decay_;
 
   std::mutex control_mutex_;  // protects stop_ and period_

@@ -15,6 +15,22 @@ namespace hindsight::feedback {
 enum class PrefetchOutcome : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNoSlice };
 const char* to_string(PrefetchOutcome outcome);
 
+// Where a load's data was found, by timing single executions of it.
+enum class MemoryLevel : uint8_t { kUnknown, kL1, kL2, kL3, kMemory };
+const char* to_string(MemoryLevel level);
+
+// Timed loads of one site: an estimate, of isolated latency, not of what the load costs in its loop (that is
+// its share of the samples).
+struct LoadLatency {
+  MemoryLevel level = MemoryLevel::kUnknown;
+  uint64_t timed = 0;       // loads timed: the denominator
+  double mean_ticks = 0;    // of the time-stamp counter, clipped
+  double memory_share = 0;  // of them, those that came from memory
+  double latency_ns = 0;    // of a load from that level, as calibrated
+  uint32_t cycles = 0;      // the same in core cycles
+  friend bool operator==(const LoadLatency&, const LoadLatency&) = default;
+};
+
 struct LoadEvidence {
   WasmOffset load;                     // of the wasm load (or store) instruction
   double stall_samples = 0;            // clock samples that stood right behind it
@@ -23,7 +39,28 @@ struct LoadEvidence {
   uint64_t address_span_bytes = 0;     // highest - lowest address seen
   uint64_t distinct_pages = 0;         // 4 KiB pages among the addresses seen (exact up to kMaxPagesSeen)
   PrefetchOutcome outcome = PrefetchOutcome::kNone;
+  LoadLatency latency = {};
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
+};
+
+// One branch as instrumented code saw it. `sampled` counts one execution in some 65,000; `outcomes` are
+// consecutive ones, from bursts, of which `judged` went through a predictor model.
+struct BranchEvidence {
+  WasmOffset branch;           // of the br_if, if, br_table or br
+  uint64_t sampled = 0;        // branch records
+  uint64_t sampled_taken = 0;  // of these
+  uint64_t outcomes = 0;       // branches seen in bursts
+  uint64_t taken = 0;          // of these
+  uint64_t judged = 0;         // of the outcomes: behind the predictor's warm-up
+  uint64_t mispredicted = 0;   // of those judged; an estimate
+  double taken_share() const {
+    const uint64_t seen = outcomes + sampled;
+    return seen ? static_cast<double>(taken + sampled_taken) / static_cast<double>(seen) : 0;
+  }
+  double mispredict_rate() const {
+    return judged ? static_cast<double>(mispredicted) / static_cast<double>(judged) : 0;
+  }
+  friend bool operator==(const BranchEvidence&, const BranchEvidence&) = default;
 };
 
 struct LoopEvidence {
@@ -48,10 +85,13 @@ struct FunctionEvidence {
   uint32_t optimize_count = 0;      // compiles so far
   std::vector<LoadEvidence> loads;  // by descending stall_samples, at most kMaxLoads
   std::vector<LoopEvidence> loops;  // in LoopIndex order
+  std::vector<BranchEvidence>
+      branches;  // by descending mispredictions seen, then outcomes; at most kMaxBranches
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 
 inline constexpr size_t kMaxLoads = 32;
+inline constexpr size_t kMaxBranches = 32;
 inline constexpr size_t kMaxPagesSeen = 512;
 
 }  // namespace hindsight::feedback

@@ -1,6 +1,7 @@
 #include "feedback/profile/profile.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "jit/wasm/instr_reader.h"
 
@@ -18,6 +19,22 @@ const char* to_string(PrefetchOutcome outcome) {
       return "rolled back";
     case PrefetchOutcome::kNoSlice:
       return "no slice";
+  }
+  return "unknown";
+}
+
+const char* to_string(MemoryLevel level) {
+  switch (level) {
+    case MemoryLevel::kUnknown:
+      return "unknown";
+    case MemoryLevel::kL1:
+      return "L1";
+    case MemoryLevel::kL2:
+      return "L2";
+    case MemoryLevel::kL3:
+      return "L3";
+    case MemoryLevel::kMemory:
+      return "memory";
   }
   return "unknown";
 }
@@ -73,6 +90,47 @@ void Profile::add_branch(FuncIndex function, WasmOffset at, bool taken) {
   counts.taken += taken ? 1 : 0;
 }
 
+void ValueCounts::add(uint64_t value) {
+  total += 1;
+  for (Candidate& candidate : candidates) {
+    if (candidate.value != value) continue;
+    candidate.count += 1;
+    return;
+  }
+  if (candidates.size() < kCandidates) {
+    candidates.push_back({value, 1});
+    return;
+  }
+  for (Candidate& candidate : candidates) candidate.count -= 1;
+  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.count == 0; });
+}
+
+void Profile::add_value(FuncIndex function, WasmOffset at, uint64_t value) {
+  functions_[function.value].values[at.value].add(value);
+}
+
+void Profile::add_outcomes(FuncIndex function, WasmOffset at, const BranchOutcomeCounts& counts) {
+  BranchOutcomeCounts& sum = functions_[function.value].branches[at.value].bursts;
+  sum.outcomes += counts.outcomes;
+  sum.taken += counts.taken;
+  sum.judged += counts.judged;
+  sum.mispredicted += counts.mispredicted;
+}
+
+void Profile::set_latency(FuncIndex function, WasmOffset load, const LoadLatency& latency) {
+  functions_[function.value].loads[load.value].latency = latency;
+}
+
+const LoadLatency* Profile::latency(FuncIndex function, WasmOffset at) {
+  const auto counts = functions_.find(function.value);
+  if (counts == functions_.end() || counts->second.loads.empty()) return nullptr;
+  const std::optional<WasmOffset> charged = load_at_or_before(at);
+  if (!charged) return nullptr;
+  const auto load = counts->second.loads.find(charged->value);
+  if (load == counts->second.loads.end() || load->second.latency.timed == 0) return nullptr;
+  return &load->second.latency;
+}
+
 void Profile::add_instructions(FuncIndex function) {
   functions_[function.value].instruction_records += 1;
 }
@@ -117,12 +175,29 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     e.address_span_bytes = load.addresses ? load.highest - load.lowest : 0;
     e.distinct_pages = load.pages.size();
     e.outcome = load.outcome;
+    e.latency = load.latency;
     evidence.loads.push_back(e);
   }
   std::stable_sort(
       evidence.loads.begin(), evidence.loads.end(),
       [](const LoadEvidence& a, const LoadEvidence& b) { return a.stall_samples > b.stall_samples; });
   if (evidence.loads.size() > kMaxLoads) evidence.loads.resize(kMaxLoads);
+
+  for (const auto& [offset, branch] : counts.branches) {
+    evidence.branches.push_back({.branch = WasmOffset(offset),
+                                 .sampled = branch.total,
+                                 .sampled_taken = branch.taken,
+                                 .outcomes = branch.bursts.outcomes,
+                                 .taken = branch.bursts.taken,
+                                 .judged = branch.bursts.judged,
+                                 .mispredicted = branch.bursts.mispredicted});
+  }
+  std::stable_sort(evidence.branches.begin(), evidence.branches.end(),
+                   [](const BranchEvidence& a, const BranchEvidence& b) {
+                     return std::tie(a.mispredicted, a.outcomes, a.sampled) >
+                            std::tie(b.mispredicted, b.outcomes, b.sampled);
+                   });
+  if (evidence.branches.size() > kMaxBranches) evidence.branches.resize(kMaxBranches);
 
   // A loop's samples are those between its opcode and its end, inner loops included.
   for (size_t i = 0; i < body.loops.size(); ++i) {

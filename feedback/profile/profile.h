@@ -22,11 +22,35 @@ struct LoadCounts {
   uint64_t highest = 0;
   std::set<uint64_t> pages;  // bounded by kMaxPagesSeen
   PrefetchOutcome outcome = PrefetchOutcome::kNone;
+  LoadLatency latency;
+};
+
+// Of consecutive executions, seen in bursts; see BranchEvidence.
+struct BranchOutcomeCounts {
+  uint64_t outcomes = 0;
+  uint64_t taken = 0;
+  uint64_t judged = 0;
+  uint64_t mispredicted = 0;
 };
 
 struct BranchCounts {
   uint64_t taken = 0;
   uint64_t total = 0;  // records, not executions
+  BranchOutcomeCounts bursts;
+};
+
+// The values that one place was seen to have: the most frequent ones, by Misra and Gries (1982): with k
+// candidates, every value with more than 1/(k+1) of the records is among them, its count at most
+// total/(k+1) too low.
+struct ValueCounts {
+  static constexpr size_t kCandidates = 8;
+  struct Candidate {
+    uint64_t value = 0;
+    uint64_t count = 0;
+  };
+  std::vector<Candidate> candidates;  // at most kCandidates, in no order
+  uint64_t total = 0;                 // records, not executions
+  void add(uint64_t value);
 };
 
 struct FunctionCounts {
@@ -40,6 +64,7 @@ struct FunctionCounts {
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
+  std::map<uint32_t, ValueCounts> values;     // wasm offset
 };
 
 class Profile {
@@ -55,6 +80,14 @@ class Profile {
   // is none it is not counted and the result is false.
   bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
   void add_branch(FuncIndex function, WasmOffset at, bool taken);
+  // What a burst of consecutive branches showed about one of them.
+  void add_outcomes(FuncIndex function, WasmOffset at, const BranchOutcomeCounts& counts);
+  // What timing single executions of a load showed, replacing what was known. Only of loads that stalled.
+  void set_latency(FuncIndex function, WasmOffset load, const LoadLatency& latency);
+  // The same for reading, by any instruction that add_stall() would charge to the load; null: not timed.
+  const LoadLatency* latency(FuncIndex function, WasmOffset at);
+  // A value that the instruction at `at` had: a table index, a divisor, a byte count.
+  void add_value(FuncIndex function, WasmOffset at, uint64_t value);
   void add_instructions(FuncIndex function);
 
   // Everything fades: halves the decaying counts. Called by the monitor about once a half-life.

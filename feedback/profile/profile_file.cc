@@ -106,6 +106,19 @@ class Reader {
     });
     return values;
   }
+  // Fields that later versions of the program added: a file without them says nothing about them.
+  static bool has(const json& object, const char* name) {
+    return object.is_object() && object.contains(name);
+  }
+  MemoryLevel level(const json& object, const std::string& place, const char* name) {
+    std::string word = text(object, place, name);
+    for (MemoryLevel l : {MemoryLevel::kUnknown, MemoryLevel::kL1, MemoryLevel::kL2, MemoryLevel::kL3,
+                          MemoryLevel::kMemory}) {
+      if (word == to_string(l)) return l;
+    }
+    fail(place + "." + name, fmt::format("'{}' is not a level of memory", word));
+    return MemoryLevel::kUnknown;
+  }
   PrefetchOutcome outcome(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
     for (PrefetchOutcome o : {PrefetchOutcome::kNone, PrefetchOutcome::kInTrial, PrefetchOutcome::kKept,
@@ -120,6 +133,41 @@ class Reader {
   std::string defect_;
 };
 
+json to_json(const LoadLatency& l) {
+  return {{"level", to_string(l.level)},    {"timed", l.timed},           {"mean_ticks", l.mean_ticks},
+          {"memory_share", l.memory_share}, {"latency_ns", l.latency_ns}, {"cycles", l.cycles}};
+}
+
+LoadLatency read_latency(Reader& r, const json& j, const std::string& place) {
+  LoadLatency l;
+  l.level = r.level(j, place, "level");
+  l.timed = r.integer(j, place, "timed", ~uint64_t{0});
+  l.mean_ticks = r.number(j, place, "mean_ticks");
+  l.memory_share = r.number(j, place, "memory_share");
+  l.latency_ns = r.number(j, place, "latency_ns");
+  l.cycles = r.u32(j, place, "cycles");
+  return l;
+}
+
+json to_json(const BranchEvidence& b) {
+  return {{"branch", b.branch.value},      {"sampled", b.sampled}, {"sampled_taken", b.sampled_taken},
+          {"outcomes", b.outcomes},        {"taken", b.taken},     {"judged", b.judged},
+          {"mispredicted", b.mispredicted}};
+}
+
+BranchEvidence read_branch(Reader& r, const json& j, const std::string& place) {
+  constexpr uint64_t kMost = uint64_t{1} << 62;  // so that sums of two of them are numbers still
+  BranchEvidence b;
+  b.branch = WasmOffset(r.u32(j, place, "branch"));
+  b.sampled = r.integer(j, place, "sampled", kMost);
+  b.sampled_taken = r.integer(j, place, "sampled_taken", b.sampled);
+  b.outcomes = r.integer(j, place, "outcomes", kMost);
+  b.taken = r.integer(j, place, "taken", b.outcomes);
+  b.judged = r.integer(j, place, "judged", b.outcomes);
+  b.mispredicted = r.integer(j, place, "mispredicted", b.judged);
+  return b;
+}
+
 json to_json(const FunctionEvidence& e) {
   json loads = json::array();
   for (const LoadEvidence& l : e.loads) {
@@ -130,7 +178,10 @@ json to_json(const FunctionEvidence& e) {
                      {"address_span_bytes", l.address_span_bytes},
                      {"distinct_pages", l.distinct_pages},
                      {"outcome", to_string(l.outcome)}});
+    if (l.latency.timed != 0) loads.back()["latency"] = to_json(l.latency);
   }
+  json branches = json::array();
+  for (const BranchEvidence& b : e.branches) branches.push_back(to_json(b));
   json loops = json::array();
   for (const LoopEvidence& l : e.loops) {
     loops.push_back(
@@ -147,6 +198,7 @@ json to_json(const FunctionEvidence& e) {
           {"optimized", e.optimized},
           {"optimize_count", e.optimize_count},
           {"loads", loads},
+          {"branches", branches},
           {"loops", loops}};
 }
 
@@ -171,8 +223,14 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
     l.address_span_bytes = r.integer(element, where, "address_span_bytes", ~uint64_t{0});
     l.distinct_pages = r.integer(element, where, "distinct_pages", ~uint64_t{0});
     l.outcome = r.outcome(element, where, "outcome");
+    if (Reader::has(element, "latency")) l.latency = read_latency(r, element["latency"], where + ".latency");
     e.loads.push_back(l);
   });
+  if (Reader::has(j, "branches")) {
+    r.list(j, place, "branches", [&](const json& element, const std::string& where) {
+      e.branches.push_back(read_branch(r, element, where));
+    });
+  }
   r.list(j, place, "loops", [&](const json& element, const std::string& where) {
     LoopEvidence l;
     l.loop = LoopIndex(static_cast<uint32_t>(e.loops.size()));
@@ -255,7 +313,10 @@ std::string format_profile(const ProfileFile& file) {
   for (const ModuleProfile& m : file.modules) {
     json episodes = json::array();
     for (const Episode& e : m.episodes) episodes.push_back(to_json(e));
-    modules.push_back({{"hash", m.hash_hex}, {"name", m.name}, {"episodes", episodes}});
+    json functions = json::array();
+    for (const FunctionEvidence& e : m.functions) functions.push_back(to_json(e));
+    modules.push_back(
+        {{"hash", m.hash_hex}, {"name", m.name}, {"episodes", episodes}, {"functions", functions}});
   }
   json root = {
       {"format", kFormatName}, {"version", kFormatVersion}, {"policy", file.policy}, {"modules", modules}};
@@ -305,6 +366,11 @@ Result<ProfileFile> parse_profile(const std::string& text, const std::string& na
     r.list(element, place, "episodes", [&](const json& episode, const std::string& where) {
       module.episodes.push_back(read_episode(r, episode, where));
     });
+    if (Reader::has(element, "functions")) {
+      r.list(element, place, "functions", [&](const json& evidence, const std::string& where) {
+        module.functions.push_back(read_evidence(r, evidence, where));
+      });
+    }
     file.modules.push_back(std::move(module));
   });
   if (r.failed()) return bad(r.defect());

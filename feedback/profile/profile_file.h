@@ -45,6 +45,7 @@ struct ModuleProfile {
   std::string hash_hex;
   std::string name;
   std::vector<Episode> episodes;
+  std::vector<FunctionEvidence> functions;  // what was known of the hottest ones at the end
   friend bool operator==(const ModuleProfile&, const ModuleProfile&) = default;
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "feedback/lwp/record.h"
+#include "jit/abi/builtins.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -144,6 +145,109 @@ TEST_F(MonitorTest, BranchRecordsOfTheRingReachTheProfile) {
     EXPECT_EQ(branches.at(24).total, 2u);
     EXPECT_EQ(branches.at(24).taken, 1u);
   });
+}
+
+TEST_F(MonitorTest, ValuesOfGeneratedCodeReachTheProfileAndTheGuestsOwnDoNot) {
+  // Generated code names its own place: the kind of site and its wasm offset.
+  lwp::record_event(unit->ring(), lwp::make_value_record(pc(6), 17, 24, jit::kValueSiteDivisor));
+  lwp::record_event(unit->ring(), lwp::make_value_record(pc(6), 17, 24, jit::kValueSiteDivisor));
+  lwp::record_event(unit->ring(), lwp::make_value_record(0x99, 17, 24, jit::kValueSiteDivisor));
+  lwp::record_event(unit->ring(), lwp::make_value_record(pc(6), 17, 99, jit::kValueSiteDivisor, 1234));
+  lwp::record_event(unit->ring(), lwp::make_value_record(pc(6), 17, 24, 9, 1234));
+  lwp::record_event(unit->ring(), lwp::make_programmed_record(pc(6), 1, 2, 3, 1234));
+  lwp::record_event(unit->ring(), lwp::make_programmed_record(0x99, 1, 2, 3, 1234));
+  monitor->round();
+  const MonitorCounts c = monitor->counts();
+  EXPECT_EQ(c.value_records, 3u);
+  EXPECT_EQ(c.value_unattributed, 1u);
+  EXPECT_EQ(c.guest_values, 2u);
+  EXPECT_EQ(c.guest_events, 2u);
+  EXPECT_EQ(c.guest_unattributed, 1u);
+  EXPECT_EQ(c.other_records, 0u);
+  EXPECT_EQ(monitor->emitted(), 7u);
+  monitor->with_profiles([&](Monitor::Profiles& profiles) {
+    const auto& values = profiles[module.get()]->counts(FuncIndex(0)).values;
+    ASSERT_EQ(values.size(), 1u);
+    EXPECT_EQ(values.at(24).total, 2u);
+    ASSERT_EQ(values.at(24).candidates.size(), 1u);
+    EXPECT_EQ(values.at(24).candidates[0].value, 17u);
+    EXPECT_EQ(values.at(24).candidates[0].count, 2u);
+  });
+}
+
+TEST_F(MonitorTest, ShowsEveryRecordWithItsPlaceToWhoAsks) {
+  struct Seen {
+    uint8_t id;
+    std::optional<WasmOffset> offset;
+    uint64_t time_ns, cpu_ns;
+    bool exact_time, from_guest, has_module;
+  };
+  std::vector<Seen> seen;
+  for (const bool only_guest : {false, true}) {
+    seen.clear();
+    Monitor::Config config;
+    config.only_guest_records = only_guest;
+    config.on_record = [&](const LocatedRecord& r) {
+      EXPECT_NE(r.thread, 0);
+      seen.push_back({r.record.event_id, r.offset, r.time_ns, r.cpu_ns, r.exact_time, r.from_guest,
+                      r.module != nullptr});
+    };
+    unit = std::make_shared<ScriptedUnit>();
+    monitor = std::make_unique<Monitor>(registry, config);
+    monitor->attach(unit, std::nullopt);
+    lwp::record_event(unit->ring(), lwp::make_branch_record(pc(6), pc(0), true));
+    lwp::record_event(unit->ring(), lwp::make_programmed_record(pc(6), 1, 2, 3, 5555));
+    unit->samples.push_back(sample(pc(4)));
+    unit->samples.back().time_ns = 7777;
+    monitor->round();
+    if (only_guest) {
+      ASSERT_EQ(seen.size(), 1u);
+      EXPECT_EQ(seen[0].id, 255);
+      continue;
+    }
+    ASSERT_EQ(seen.size(), 4u);
+    EXPECT_EQ(seen[0].id, 3);
+    EXPECT_FALSE(seen[0].exact_time);
+    EXPECT_EQ(seen[0].offset, WasmOffset(24));
+    EXPECT_EQ(seen[1].id, 255);
+    EXPECT_TRUE(seen[1].exact_time && seen[1].from_guest && seen[1].has_module);
+    EXPECT_EQ(seen[1].time_ns, 5555u);
+    EXPECT_EQ(seen[2].id, 5);
+    EXPECT_EQ(seen[2].time_ns, 7777u);
+    EXPECT_EQ(seen[2].cpu_ns, 1'000'000u);
+    EXPECT_EQ(seen[3].id, 4);
+    EXPECT_EQ(seen[3].cpu_ns, 0u) << "the sample's time is counted once";
+    EXPECT_EQ(seen[3].offset, WasmOffset(20));
+  }
+}
+
+TEST_F(MonitorTest, AMissAtALoadThatWasTimedSaysLatencyAndSource) {
+  std::vector<lwp::EventRecord> misses;
+  Monitor::Config config;
+  config.on_record = [&](const LocatedRecord& r) {
+    if (r.record.id() == lwp::EventId::kDcacheMiss) misses.push_back(r.record);
+  };
+  monitor = std::make_unique<Monitor>(registry, config);
+  monitor->attach(unit, std::nullopt);
+  const auto miss_when = [&](MemoryLevel level) {
+    monitor->with_profiles([&](Monitor::Profiles& profiles) {
+      auto& profile = profiles[module.get()];
+      if (!profile) profile = std::make_unique<Profile>(module);
+      if (level != MemoryLevel::kUnknown)
+        profile->set_latency(FuncIndex(0), WasmOffset(20), {level, 64, 420, 0.9, 110, 396});
+    });
+    unit->samples.push_back(sample(pc(4)));
+    monitor->round();
+    return misses.back();
+  };
+  EXPECT_EQ(miss_when(MemoryLevel::kUnknown).data1, 0u) << "nobody timed it yet";
+  EXPECT_EQ(lwp::miss_source(misses.back()), lwp::MissSource::kNone);
+  EXPECT_EQ(miss_when(MemoryLevel::kMemory).data1, 396u);
+  EXPECT_EQ(lwp::miss_source(misses.back()), lwp::MissSource::kDram);
+  EXPECT_EQ(lwp::miss_source(miss_when(MemoryLevel::kL3)), lwp::MissSource::kLocalL3);
+  EXPECT_EQ(lwp::miss_source(miss_when(MemoryLevel::kL2)), lwp::MissSource::kNone)
+      << "the field has no word for it";
+  EXPECT_EQ(misses.back().data1, 396u);
 }
 
 TEST_F(MonitorTest, WhatAThreadSampledBeforeItEndedIsNotLost) {

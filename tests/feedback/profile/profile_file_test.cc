@@ -18,6 +18,15 @@ ProfileFile example() {
   e.evidence.code_bytes = 321;
   e.evidence.samples_baseline = 40.5;
   e.evidence.loads.push_back({WasmOffset(77), 20, 3, 18, 1 << 20, 200, PrefetchOutcome::kKept});
+  e.evidence.loads.push_back({WasmOffset(80),
+                              10,
+                              3,
+                              18,
+                              1 << 20,
+                              200,
+                              PrefetchOutcome::kNone,
+                              {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
+  e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
   e.evidence.loops.push_back({LoopIndex(1), WasmOffset(60), 1, 30, 0});
   e.action = "optimize";
@@ -29,7 +38,7 @@ ProfileFile example() {
   e.prefetches.push_back({77, PrefetchOutcome::kKept, 32, 0.5, "words"});
   ProfileFile file;
   file.policy = {{"min_samples", 6}, {"prefetch", 1}};
-  file.modules.push_back({"abcd", "app.wasm", {e}});
+  file.modules.push_back({"abcd", "app.wasm", {e}, {e.evidence}});
   return file;
 }
 
@@ -48,6 +57,31 @@ TEST(ProfileFile, SurvivesTheTripThroughText) {
   auto back = parse_profile(format_profile(example()), "test");
   ASSERT_TRUE(back) << back.error().describe();
   EXPECT_EQ(*back, example());
+}
+
+TEST(ProfileFile, OfAnEarlierVersionKnowsNothingOfTimedLoadsAndBranches) {
+  ProfileFile file = example();
+  file.modules[0].functions.clear();
+  FunctionEvidence& e = file.modules[0].episodes[0].evidence;
+  e.branches.clear();
+  e.loads.pop_back();
+  std::string text = format_profile(file);
+  for (const std::string field : {"\"branches\": [],", "\"functions\": [],"}) {
+    const size_t at = text.find(field);
+    ASSERT_NE(at, std::string::npos) << field;
+    text.erase(at, field.size());
+  }
+  auto back = parse_profile(text, "test");
+  ASSERT_TRUE(back) << back.error().describe();
+  EXPECT_EQ(*back, file);
+}
+
+TEST(ProfileFile, RefusesCountsThatAreMoreThanWhatTheyAreCountedOf) {
+  std::string text = format_profile(example());
+  const std::string sound = "\"mispredicted\": 1000";
+  ASSERT_NE(text.find(sound), std::string::npos);
+  text.replace(text.find(sound), sound.size(), "\"mispredicted\": 2001");
+  EXPECT_FALSE(parse_profile(text, "test"));
 }
 
 TEST(ProfileFile, EveryPrefixIsAnErrorAndNeverACrash) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "feedback/profile/profile_file.h"
 
 namespace hindsight::feedback {
@@ -108,6 +110,62 @@ TEST(Profile, PagesSeenAreBounded) {
     profile.add_stall(kFunction, WasmOffset(40), false, &address);
   }
   EXPECT_EQ(profile.evidence(kFunction).loads[0].distinct_pages, kMaxPagesSeen);
+}
+
+TEST(ValueCounts, KeepWhatIsFrequentAndBoundTheRest) {
+  ValueCounts counts;
+  for (uint64_t i = 0; i < 10'000; ++i) counts.add(i % 3 == 0 ? 42 : i);
+  EXPECT_EQ(counts.total, 10'000u);
+  EXPECT_LE(counts.candidates.size(), ValueCounts::kCandidates);
+  const auto found = std::find_if(counts.candidates.begin(), counts.candidates.end(),
+                                  [](const auto& c) { return c.value == 42; });
+  ASSERT_NE(found, counts.candidates.end()) << "a third of the records is more than one in nine";
+  EXPECT_LE(found->count, 3'334u);
+  EXPECT_GE(found->count + 10'000 / (ValueCounts::kCandidates + 1), 3'334u);
+}
+
+TEST(Profile, BranchesAddUpFromRecordsAndBurstsEachWithItsDenominator) {
+  Profile profile(module_with_loops());
+  for (int i = 0; i < 4; ++i) profile.add_branch(kFunction, WasmOffset(50), i == 0);
+  profile.add_outcomes(kFunction, WasmOffset(50),
+                       {.outcomes = 100, .taken = 40, .judged = 60, .mispredicted = 6});
+  profile.add_outcomes(kFunction, WasmOffset(50),
+                       {.outcomes = 100, .taken = 60, .judged = 90, .mispredicted = 24});
+  profile.add_outcomes(kFunction, WasmOffset(20),
+                       {.outcomes = 10, .taken = 10, .judged = 0, .mispredicted = 0});
+  const FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.branches.size(), 2u);
+  const BranchEvidence& b = e.branches[0];
+  EXPECT_EQ(b.branch, WasmOffset(50));
+  EXPECT_EQ(b.sampled, 4u);
+  EXPECT_EQ(b.sampled_taken, 1u);
+  EXPECT_EQ(b.outcomes, 200u);
+  EXPECT_DOUBLE_EQ(b.mispredict_rate(), 0.2);
+  EXPECT_DOUBLE_EQ(b.taken_share(), 101.0 / 204);
+  EXPECT_EQ(e.branches[1].mispredict_rate(), 0) << "nothing was judged";
+}
+
+TEST(Profile, OfManyBranchesTheWorstAreKept) {
+  Profile profile(module_with_loops());
+  for (uint32_t i = 0; i < 2 * kMaxBranches; ++i)
+    profile.add_outcomes(kFunction, WasmOffset(i),
+                         {.outcomes = 100, .taken = 1, .judged = 100, .mispredicted = i});
+  const FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.branches.size(), kMaxBranches);
+  EXPECT_EQ(e.branches[0].mispredicted, 2 * kMaxBranches - 1);
+  EXPECT_EQ(e.branches.back().mispredicted, kMaxBranches);
+}
+
+TEST(Profile, ATimedLoadIsFoundFromTheInstructionThatItWasFoldedInto) {
+  Profile profile(module_with_loops());
+  EXPECT_EQ(profile.latency(kFunction, WasmOffset(44)), nullptr);
+  profile.set_latency(kFunction, WasmOffset(44), {.level = MemoryLevel::kL3, .timed = 64, .cycles = 47});
+  ASSERT_NE(profile.latency(kFunction, WasmOffset(47)), nullptr);
+  EXPECT_EQ(profile.latency(kFunction, WasmOffset(47))->cycles, 47u);
+  EXPECT_EQ(profile.latency(kFunction, WasmOffset(43)), nullptr) << "another load";
+  const FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.loads.size(), 1u);
+  EXPECT_EQ(e.loads[0].latency.level, MemoryLevel::kL3);
 }
 
 }  // namespace

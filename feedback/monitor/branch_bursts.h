@@ -1,0 +1,25 @@
+// What the monitor keeps about one thread's branch-outcome bursts: when the next is due, and the predictor
+// model that its outcomes run through, in one history for all branches of the thread.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "feedback/lwp/branch_replay.h"
+#include "feedback/lwp/unit.h"
+#include "feedback/monitor/burst_schedule.h"
+
+namespace hindsight::feedback {
+
+// A predictor's tables are some hundred kilobytes: they are made with the first outcome.
+struct ThreadBranches {
+  explicit ThreadBranches(const lwp::Unit* unit)
+      : schedule(reinterpret_cast<uintptr_t>(unit)), begin(std::chrono::steady_clock::now()) {}
+
+  BurstSchedule schedule;
+  std::chrono::steady_clock::time_point begin;
+  std::unique_ptr<lwp::BranchReplay> replay;
+  std::vector<lwp::BranchOutcome> outcomes;  // of the round; kept so that steady state allocates nothing
+};
+
+}  // namespace hindsight::feedback

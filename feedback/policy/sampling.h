@@ -1,0 +1,45 @@
+// How often to sample: steadily at 250 Hz, in bursts of 1 or 4 kHz while a decision needs evidence. Pure,
+// like every decision: state in, rate and reason out.
+//
+// A sample costs about 13 us of the guest's time where it was measured (most of it the virtual timer
+// interrupt), so 250 Hz is 0.3 % and 4 kHz is 5 %. Bursts are paid from a budget of CPU time: a fixed part,
+// because programs are learned at their start, and a share of the run so far. When it is spent the rate is
+// steady, whoever asks.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace hindsight::feedback {
+
+struct SamplingConfig {
+  uint32_t steady_hz = 250;
+  uint32_t follow_hz = 1000;  // new optimized code: does anything stall in it?
+  uint32_t learn_hz = 4000;   // code that nothing is known of, or a decision that waits for samples
+  double follow_seconds = 0.25;
+  double learn_seconds = 0.12;
+  double seconds_a_sample = 13e-6;
+  double budget_seconds = 0.020;  // CPU time that bursts may cost beyond the steady rate
+  double budget_share = 0.001;    // of the run so far, on top
+};
+
+struct SamplingState {
+  double now = 0;                                                 // seconds since the start
+  double new_code = -std::numeric_limits<double>::infinity();     // when code nobody knows last began to run
+  double new_version = -std::numeric_limits<double>::infinity();  // when a compile was last asked for or done
+  bool waiting = false;      // the policy answered "wait" about some function
+  double spent_seconds = 0;  // CPU time that bursts have cost, burst_cost() summed up
+};
+
+struct SamplingPlan {
+  uint32_t hz = 0;
+  std::string_view reason;
+};
+
+SamplingPlan plan_sampling(const SamplingState& state, const SamplingConfig& config);
+
+// What `seconds` at `hz` cost beyond the steady rate.
+double burst_cost(uint32_t hz, double seconds, const SamplingConfig& config);
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,189 @@
+#include "feedback/monitor/branch_bursts.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "feedback/lwp/record.h"
+#include "feedback/monitor/monitor.h"
+
+namespace hindsight::feedback {
+namespace {
+
+TEST(BurstSchedule, ASeriesIsSpreadOverMoreThanATenthOfASecond) {
+  for (uint64_t seed : {1u, 2u, 3u, 99u}) {
+    BurstSchedule schedule(seed);
+    std::vector<double> at;
+    for (double now = 0; at.size() < BurstSchedule::kSeries; now += 0.001) {
+      ASSERT_LT(now, 1);
+      if (schedule.due(now)) at.push_back(now);
+    }
+    EXPECT_EQ(at.front(), 0);
+    EXPECT_GT(at.back(), 0.1);
+    EXPECT_LT(at.back(), 0.25);
+  }
+}
+
+TEST(BurstSchedule, BehindASeriesBurstsAreRareUntilTheNextIsWanted) {
+  BurstSchedule schedule(5);
+  double now = 0;
+  const auto in_seconds = [&](double seconds) {
+    const uint64_t before = schedule.bursts();
+    for (const double until = now + seconds; now < until; now += 0.001) schedule.due(now);
+    return schedule.bursts() - before;
+  };
+  EXPECT_EQ(in_seconds(0.5), BurstSchedule::kSeries);
+  const uint64_t steady = in_seconds(10);
+  EXPECT_GE(steady, 7u);
+  EXPECT_LE(steady, 14u);
+  schedule.begin_series();
+  EXPECT_GE(in_seconds(0.5), BurstSchedule::kSeries);
+}
+
+TEST(BurstSchedule, IsBoundedWhateverIsAskedFor) {
+  BurstSchedule schedule(5);
+  for (double now = 0; now < 20; now += 0.001) {
+    schedule.begin_series();
+    schedule.due(now);
+    ASSERT_LE(static_cast<double>(schedule.bursts()),
+              BurstSchedule::kAhead + BurstSchedule::kMostASecond * now + 1);
+  }
+}
+
+class SilentUnit final : public lwp::Unit {
+ public:
+  SilentUnit() : Unit(std::move(*lwp::Ring::create({}))) {}
+  std::string_view name() const override { return "silent"; }
+  std::span<const lwp::EventInfo> events() const override { return {}; }
+  Status attach() override { return {}; }
+  void detach() override {}
+  Status set_frequency(uint32_t) override { return {}; }
+  void drain(lwp::Batch& batch) override { drain_ring(batch.records); }
+  lwp::UnitCounters counters() const override { return {}; }
+};
+
+class BurstsInMonitor : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = std::make_shared<wasm::Module>();
+    made->name = "test";
+    made->types.push_back({});
+    made->functions.push_back(TypeIndex(0));
+    wasm::FunctionBody body;
+    body.begin = WasmOffset(10);
+    body.end = WasmOffset(100);
+    made->bodies.push_back(body);
+    made->bytes.assign(100, 0x01);
+    module = made;
+    arena = std::move(*jit::CodeArena::create(1 << 20));
+    version = std::make_shared<jit::CodeVersion>();
+    version->function = FuncIndex(0);
+    version->memory = std::move(*arena->allocate(64));
+    version->code_size = CodeOffset(64);
+    version->pc_map.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
+    version->pc_map.add_row({CodeOffset(32), WasmOffset(24), jit::kNoInlineSite});
+    version->pc_map.finish();
+    registry.add(module, version);
+    unit = std::make_shared<SilentUnit>();
+    make_monitor({});
+  }
+  void make_monitor(Monitor::Config config) {
+    config.branch_bursts = true;
+    monitor = std::make_unique<Monitor>(registry, std::move(config));
+    monitor->attach(unit, std::nullopt);
+  }
+  uint64_t pc(uint32_t offset) const { return reinterpret_cast<uint64_t>(version->begin()) + offset; }
+
+  // As counting code would: a coin at wasm offset 20 and the loop's branch at 24.
+  void run_burst() {
+    ASSERT_TRUE(unit->branch_bursts().begin());
+    for (bool more = true, coin = true; more; coin = !coin) {
+      const bool taken = coin ? random() % 2 == 0 : true;
+      more = unit->branch_bursts().add(pc(coin ? 5 : 40), taken, pc(taken ? 0 : 60));
+    }
+  }
+
+  std::shared_ptr<const wasm::Module> module;
+  std::unique_ptr<jit::CodeArena> arena;
+  std::shared_ptr<jit::CodeVersion> version;
+  jit::CodeRegistry registry;
+  std::shared_ptr<SilentUnit> unit;
+  std::unique_ptr<Monitor> monitor;
+  std::mt19937_64 random{1};
+};
+
+TEST_F(BurstsInMonitor, OutcomesBecomeCountsOfEachBranchWithDenominators) {
+  EXPECT_FALSE(unit->branch_bursts().requested());
+  monitor->round();
+  ASSERT_TRUE(unit->branch_bursts().requested()) << "the first burst is asked for at once";
+  run_burst();
+  monitor->round();
+  const MonitorCounts counts = monitor->counts();
+  EXPECT_EQ(counts.branch_bursts, 1u);
+  EXPECT_EQ(counts.burst_outcomes, lwp::BranchBursts::kMostOutcomes);
+  EXPECT_EQ(counts.burst_unattributed, 0u);
+  EXPECT_GT(counts.burst_judged, 1000u);
+  EXPECT_LT(counts.burst_judged, counts.burst_outcomes) << "a warm-up is not judged";
+  monitor->with_profiles([&](Monitor::Profiles& profiles) {
+    const FunctionEvidence e = profiles[module.get()]->evidence(FuncIndex(0));
+    ASSERT_EQ(e.branches.size(), 2u);
+    EXPECT_EQ(e.branches[0].branch, WasmOffset(20)) << "the coin has the mispredictions";
+    EXPECT_EQ(e.branches[0].outcomes + e.branches[1].outcomes, counts.burst_outcomes);
+    EXPECT_EQ(e.branches[0].judged + e.branches[1].judged, counts.burst_judged);
+    EXPECT_EQ(e.branches[0].mispredicted + e.branches[1].mispredicted, counts.burst_mispredicted);
+    EXPECT_NEAR(e.branches[0].mispredict_rate(), 0.5, 0.08);
+    EXPECT_NEAR(e.branches[0].taken_share(), 0.5, 0.05);
+    EXPECT_EQ(e.branches[1].taken_share(), 1);
+    EXPECT_LT(e.branches[1].mispredict_rate(), 0.02);
+  });
+}
+
+TEST_F(BurstsInMonitor, RecordsCarryThePredictionWhereThereIsOne) {
+  uint64_t valid = 0, wrong = 0, records = 0;
+  Monitor::Config config;
+  config.on_record = [&](const LocatedRecord& r) {
+    ASSERT_EQ(r.record.id(), lwp::EventId::kBranches);
+    records += 1;
+    if (const auto right = lwp::branch_predicted_right(r.record)) {
+      valid += 1;
+      wrong += *right ? 0 : 1;
+    }
+    EXPECT_TRUE(r.offset == WasmOffset(20) || r.offset == WasmOffset(24));
+  };
+  make_monitor(config);
+  monitor->round();
+  run_burst();
+  monitor->round();
+  const MonitorCounts counts = monitor->counts();
+  EXPECT_EQ(records, counts.burst_outcomes);
+  EXPECT_EQ(valid, counts.burst_judged);
+  EXPECT_EQ(wrong, counts.burst_mispredicted);
+}
+
+TEST_F(BurstsInMonitor, OutcomesOfCodeThatIsGoneAreCounted) {
+  monitor->round();
+  ASSERT_TRUE(unit->branch_bursts().begin());
+  while (unit->branch_bursts().add(0x1234, true, 0x5678)) {
+  }
+  monitor->round();
+  EXPECT_EQ(monitor->counts().burst_unattributed, monitor->counts().burst_outcomes);
+}
+
+TEST_F(BurstsInMonitor, WhatAThreadRecordedBeforeItEndedIsNotLost) {
+  monitor->round();
+  run_burst();
+  monitor->detach(unit.get());
+  EXPECT_EQ(monitor->counts().branch_bursts, 1u);
+  EXPECT_EQ(monitor->counts().burst_outcomes, lwp::BranchBursts::kMostOutcomes);
+}
+
+TEST_F(BurstsInMonitor, NobodyIsAskedWithoutTheOption) {
+  auto other = std::make_shared<SilentUnit>();
+  Monitor quiet(registry, Monitor::Config{});
+  quiet.attach(other, std::nullopt);
+  quiet.round();
+  EXPECT_FALSE(other->branch_bursts().requested());
+}
+
+}  // namespace
+}  // namespace hindsight::feedback
