@@ -9,12 +9,19 @@
 // That is a benign, bounded error of a measurement, never of a result, since prefetches do not change
 // results. The runtime reads and writes the fields with relaxed atomic_ref operations; generated code with
 // plain 32-bit moves, which x86-64 makes untorn.
+//
+// A strip's end is also where single loads are timed (runtime/engine/timed_loads.h): generated code leaves in
+// `upcoming[i]` where the cell's i-th hinted load will look some iterations from now, far enough that neither
+// the prefetch nor the core's own running ahead has touched it. Written only in the cold block that calls
+// strip_ended, so it costs nothing in between.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace hindsight::jit {
+
+inline constexpr uint32_t kMostTimedLoads = 3;  // of one cell
 
 struct alignas(64) LoopCell {
   int32_t countdown = 0;   // iterations left in this strip
@@ -25,12 +32,16 @@ struct alignas(64) LoopCell {
   uint32_t site = 0;  // index into CodeVersion::prefetch_sites
   uint32_t reserved = 0;
   void* trial = nullptr;  // runtime/engine's trial state of this loop
+  // Host addresses, 0 where the loop ends before; not checked against the memory. Written by generated code.
+  uint64_t upcoming[kMostTimedLoads] = {};
+  void* timed_loads = nullptr;  // runtime/engine's statistics of these loads
 };
 inline constexpr int32_t kCellCountdown = 0;
 inline constexpr int32_t kCellEnabled = 4;
 inline constexpr int32_t kCellDistance = 8;
+inline constexpr int32_t kCellUpcoming = 32;
 static_assert(offsetof(LoopCell, countdown) == kCellCountdown &&
               offsetof(LoopCell, enabled) == kCellEnabled && offsetof(LoopCell, distance) == kCellDistance &&
-              sizeof(LoopCell) == 64);
+              offsetof(LoopCell, upcoming) == kCellUpcoming && sizeof(LoopCell) == 64);
 
 }  // namespace hindsight::jit

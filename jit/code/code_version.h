@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ struct PrefetchSite {
   std::string reason;        // why not; or the slice in words ("a[b[i]]: 1 load, 4 operations, clamped")
   uint32_t slice_loads = 0;  // loads that the slice itself executes
   uint32_t slice_operations = 0;
-  uint32_t cell = 0;  // index into CodeVersion::loop_cells (several sites of one loop share it)
+  uint32_t cell = 0;              // index into CodeVersion::loop_cells (several sites of one loop share it)
+  std::optional<uint32_t> timed;  // index into the cell's upcoming[]; empty: this load is not timed
 };
 
 struct PassTime {

@@ -21,6 +21,12 @@ using llvm::Value;
 constexpr uint32_t kMaxDistance = 4096;
 // In iterations. Entering a vectorized loop (its checks, a remainder) should not be seen in its time.
 constexpr uint32_t kShortestStrip = 4096;
+// How many iterations ahead a load is timed: beyond what the core has in flight at the end of a strip, and
+// beyond most prefetch distances. A loop with fewer iterations left than the least is not timed; one whose
+// rest is not known is, at the risk of a place behind its end, now and then.
+constexpr uint32_t kTimedAhead = 512;
+constexpr uint32_t kLeastTimedAhead = 128;
+constexpr uint32_t kTimedAheadBlindly = 256;
 
 // The wasm loops around an instruction, innermost first, through the calls it was inlined by.
 std::vector<WasmOffset> wasm_loops_around(const wasm::Module& module, const llvm::DILocation* at) {
@@ -53,7 +59,7 @@ llvm::DebugLoc location_of(const IrModule& ir, llvm::Function& function, const L
 class Emitter {
  public:
   Emitter(PrefetchPlan& plan, llvm::Function& function, LoopWork& work, LoopCell& cell)
-      : ir_(plan.ir), function_(function), work_(work), b_(ir_.context) {
+      : plan_(plan), ir_(plan.ir), function_(function), work_(work), b_(ir_.context) {
     cell_ = llvm::ConstantExpr::getIntToPtr(
         llvm::ConstantInt::get(ir_.i64, reinterpret_cast<uint64_t>(&cell)), ir_.ptr);
     location_ = location_of(ir_, function, work);
@@ -75,7 +81,7 @@ class Emitter {
     at(slice_end);
     distance_ = cell_load(kCellDistance);
     for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
-    emit_countdown(llvm::ConstantInt::get(ir_.i32, 1), rest);
+    emit_countdown(llvm::ConstantInt::get(ir_.i32, 1), rest, nullptr);
   }
 
   // Once a strip.
@@ -110,7 +116,7 @@ class Emitter {
     // Behind the strip, so that what the countdown says has happened when its time is taken.
     Instruction* const end = strips.tail->getTerminator();
     at(end);
-    emit_countdown(b_.CreateTrunc(strips.count, ir_.i32), end);
+    emit_countdown(b_.CreateTrunc(strips.count, ir_.i32), end, &strips);
   }
 
  private:
@@ -140,8 +146,39 @@ class Emitter {
   }
   bool has_a_page() const { return !ir_.wasm.memories.empty() && ir_.wasm.memories[0].limits.min > 0; }
 
+  // Where the hinted loads will look, into the cell. In the block that ends strips; `strips`: those of a
+  // counted loop, else the place is the loop's header.
+  void emit_upcoming(const Strips* strips) {
+    if (!has_a_page()) return;  // clamped loads need one, and a check costs more than it is worth
+    Value* go = nullptr;
+    if (strips) {
+      load_length();
+      next_ = &strips->next;
+      go = b_.CreateICmpUGE(strips->left, llvm::ConstantInt::get(ir_.i64, kLeastTimedAhead));
+      Value* const last = b_.CreateSub(strips->left, llvm::ConstantInt::get(ir_.i64, 1));
+      distance_ = b_.CreateTrunc(
+          b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, last, llvm::ConstantInt::get(ir_.i64, kTimedAhead)),
+          ir_.i32);
+    } else {
+      distance_ = int32(kTimedAheadBlindly);
+    }
+    for (size_t i = 0; i < work_.slices.size(); ++i) {
+      const PrefetchSlice& slice = work_.slices[i];
+      const std::optional<uint32_t> slot = plan_.timed_slot(work_.sites[i]);
+      if (!slot) continue;
+      std::map<Value*, Value*> clones;
+      Value* place = b_.CreatePtrToInt(clone(slice.target->getPointerOperand(), slice, 1, clones), ir_.i64);
+      if (go) place = b_.CreateSelect(go, place, llvm::ConstantInt::get(ir_.i64, 0));
+      ir_.mark(b_.CreateAlignedStore(
+                   place, cell_field(kCellUpcoming + static_cast<int32_t>(sizeof(uint64_t) * *slot)),
+                   llvm::Align(8)),
+               IrModule::World::kCells);
+    }
+    next_ = nullptr;
+  }
+
   // countdown -= iterations; below zero the trial has its turn. Before `rest`.
-  void emit_countdown(Value* iterations, Instruction* rest) {
+  void emit_countdown(Value* iterations, Instruction* rest, const Strips* strips) {
     at(rest);
     Value* const left = b_.CreateSub(cell_load(kCellCountdown), iterations);
     ir_.mark(b_.CreateAlignedStore(left, cell_field(kCellCountdown), llvm::Align(4)),
@@ -150,6 +187,7 @@ class Emitter {
     Instruction* const strip_end = llvm::SplitBlockAndInsertIfThen(ended, rest, false, ir_.unlikely);
     strip_end->setDebugLoc(location_);
     at(strip_end);
+    emit_upcoming(strips);
     Value* const vmctx = function_.getArg(0);
     Value* const builtins = runtime_load(ir_.ptr, vmctx, kVmBuiltins, true);
     Value* const code = runtime_load(ir_.ptr, builtins, offsetof(Builtins, strip_ended), true);
@@ -224,7 +262,8 @@ class Emitter {
     Value* amount = b_.CreateZExtOrTrunc(distance_, type);
     amount = b_.CreateMul(amount, step);
     if (multiplier != 1) amount = b_.CreateMul(amount, llvm::ConstantInt::get(type, multiplier));
-    return phi.getType()->isPointerTy() ? b_.CreateGEP(ir_.i8, &phi, amount) : b_.CreateAdd(&phi, amount);
+    Value* const from = next_ ? next_->at(&phi) : &phi;
+    return phi.getType()->isPointerTy() ? b_.CreateGEP(ir_.i8, from, amount) : b_.CreateAdd(from, amount);
   }
 
   // Invariant: the result is readable for the load's bytes, whatever `place` is, because memory has at least
@@ -239,6 +278,7 @@ class Emitter {
 
   llvm::ConstantInt* int32(uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); }
 
+  PrefetchPlan& plan_;
   IrModule& ir_;
   llvm::Function& function_;
   LoopWork& work_;
@@ -247,6 +287,7 @@ class Emitter {
   llvm::DebugLoc location_;
   Value* length_ = nullptr;
   Value* distance_ = nullptr;
+  const std::map<llvm::PHINode*, Value*>* next_ = nullptr;  // in place of the header's phis
   std::set<std::pair<const llvm::LoadInst*, uint32_t>> done_;
 };
 
@@ -344,6 +385,16 @@ LoopCell& PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
   return *cells[found->second];
 }
 
+std::optional<uint32_t> PrefetchPlan::timed_slot(size_t site) {
+  PrefetchSite& its = sites[site];
+  if (its.timed) return its.timed;
+  const auto taken = std::count_if(sites.begin(), sites.end(), [&](const PrefetchSite& other) {
+    return other.timed && other.cell == its.cell;
+  });
+  if (taken < static_cast<ptrdiff_t>(kMostTimedLoads)) its.timed = static_cast<uint32_t>(taken);
+  return its.timed;
+}
+
 llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   PrefetchPlan& plan = *plan_;
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
@@ -365,17 +416,22 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
       auto slice = find_prefetch_slice(plan.ir, *load, loops, evolution, hint.initial_distance);
       if (slice && !has_one_base(plan.ir, *slice))
         slice = std::unexpected("address is not based on the memory");
-      if (slice && length_is_looked_up(*slice->loop))
-        slice = std::unexpected(
-            "the loop's length is looked up for each iteration of the loop around it: too short to pay");
+      WasmOffset wasm_loop = hint.load;
+      if (slice) {
+        const std::vector<WasmOffset> around = wasm_loops_around(plan.ir.wasm, position);
+        const size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
+        if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
+        // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole
+        // function, which came first, has.
+        if (length_is_looked_up(*slice->loop)) plan.short_loops.insert(wasm_loop.value);
+        if (plan.short_loops.contains(wasm_loop.value))
+          slice = std::unexpected(
+              "the loop's length is looked up for each iteration of the loop around it: too short to pay");
+      }
       if (!slice) {
         if (!site.applied) site.reason = slice.error();
         continue;
       }
-      const std::vector<WasmOffset> around = wasm_loops_around(plan.ir.wasm, position);
-      size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
-      const WasmOffset wasm_loop =
-          around.empty() ? hint.load : around[std::min(levels_up, around.size() - 1)];
       if (!site.applied) {
         site.applied = true;
         site.loop = wasm_loop;

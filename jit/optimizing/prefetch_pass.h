@@ -27,6 +27,10 @@
 //     if (cell->enabled) { ... slices ... }        // one guard for all slices of the loop
 //     if (--cell->countdown < 0) strip_ended(vmctx, cell)
 //
+// Where strip_ended is called, the code has computed before where up to kMostTimedLoads of the hinted loads
+// will look a few hundred iterations later, for the runtime to time a load there: the address computation
+// once more, with clamps, in the cold block alone.
+//
 // See prefetch_slice.h for how the slice is found. Loops without slices are left as they were.
 #pragma once
 
@@ -34,6 +38,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "jit/code/code_version.h"
@@ -49,11 +55,14 @@ class PrefetchPlan {
   bool all_applied() const;
   // The cell of a wasm loop, shared by its copies (OSR entries); made at first use, for `site`.
   LoopCell& cell_of(WasmOffset loop, size_t site);
+  // The place of the site's address in its cell's upcoming[]; made at first use, empty if all are taken.
+  std::optional<uint32_t> timed_slot(size_t site);
 
   IrModule& ir;
   std::vector<PrefetchHint> hints;               // by falling stall share; one a load
   std::vector<PrefetchSite> sites;               // one a hint
   std::vector<std::unique_ptr<LoopCell>> cells;  // their addresses are in the code
+  std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
 
  private:
   std::map<uint32_t, uint32_t> cell_of_loop_;  // wasm offset of the loop -> index of its cell

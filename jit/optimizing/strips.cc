@@ -92,8 +92,11 @@ class StripMaker {
     // Tail. Values that live on are read from the original's places before its latch is turned.
     b.SetInsertPoint(tail_);
     b.SetCurrentDebugLocation(location_);
-    for (const Carried& c : carried)
-      c.in_head->addIncoming(merged(c.in_with->getIncomingValueForBlock(with_.latch)), tail_);
+    for (const Carried& c : carried) {
+      Value* const next = merged(c.in_with->getIncomingValueForBlock(with_.latch));
+      c.in_head->addIncoming(next, tail_);
+      strips.next[c.in_with] = next;
+    }
     for (PHINode& phi : after_->phis()) {
       const int index = phi.getBasicBlockIndex(with_.latch);
       phi.setIncomingValue(static_cast<unsigned>(index),
@@ -102,6 +105,7 @@ class StripMaker {
     }
     Value* const rest = b.CreateSub(remaining, strips.count);
     remaining->addIncoming(rest, tail_);
+    strips.left = b.CreateSub(remaining, here);
     b.CreateCondBr(b.CreateICmpEQ(remaining, here), after_, head_);
 
     for (const Copy& copy : {with_, without_}) count_iterations(copy, count);

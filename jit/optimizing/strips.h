@@ -17,6 +17,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <functional>
+#include <map>
 
 namespace hindsight::jit::optimizing {
 
@@ -37,6 +38,9 @@ struct Strips {
   llvm::BasicBlock* without_entry = nullptr;  // preheader of the copy
   llvm::BasicBlock* tail = nullptr;           // dominated by head; ends the strip
   llvm::Value* count = nullptr;               // i64: iterations of this strip, at least 1
+  llvm::Value* left = nullptr;  // i64, in the tail: iterations after this strip; 0: it was the last
+  // In the tail: what the loop's header phis become in the iteration after this strip, were there one.
+  std::map<llvm::PHINode*, llvm::Value*> next;
 };
 
 struct StripChoice {

@@ -15,16 +15,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Sampling: quick while something is to be learned, as cheap as useful afterwards. 4 kHz costs about 5 % of
-// the guest's time and 250 Hz 0.3 %, so learning is rationed.
-constexpr uint32_t kLearningHz = 4000;
-constexpr uint32_t kSteadyHz = 250;
-constexpr auto kLearningPeriod = 2000us;
+// Between the monitor's rounds. The rates themselves are the policy's (feedback/policy/sampling.h).
+constexpr auto kBurstPeriod = 2000us;
 constexpr auto kSteadyPeriod = 50000us;
-constexpr auto kLearningAfterActivity = 120ms;
-constexpr double kLearningBudgetSeconds = 0.4;
-constexpr double kLearningBudgetShare = 0.02;  // of the run so far, on top
-constexpr auto kSlowLook = 200ms;              // between looks at functions that are optimized already
+constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
+constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already
 constexpr auto kCollectPeriod = 500ms;
 constexpr auto kGatePatience = 40ms;   // for a trial whose loop does not run
 constexpr double kPreopenSamples = 8;  // clock samples after which the optimizer is worth opening
@@ -93,15 +88,19 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       arena_(std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(compile_threads(config)),
                                                        /*reserved_for_masters=*/0)) {
   feedback::Monitor::Config monitor;
-  monitor.frequency_hz = policy_.optimize ? kLearningHz : kSteadyHz;
-  monitor.period = policy_.optimize ? kLearningPeriod : kSteadyPeriod;
+  monitor.frequency_hz = config.sampling_hz ? config.sampling_hz : policy_.optimize ? sampling_.learn_hz : sampling_.steady_hz;
+  monitor.period = policy_.optimize ? kBurstPeriod : kSteadyPeriod;
+  // Of units whose branch records come from counting code; the others have the processor's own view.
+  monitor.branch_bursts = selection_.factory->name().starts_with("clock");
   monitor.log = services.log;
   monitor.is_guest_memory = [](uint64_t address) { return memory_reservations().contains(address); };
   monitor.on_round = [this] { on_round(); };
   monitor.on_record = [&feed](const feedback::LocatedRecord& record) { feed.on_record(record); };
   monitor.only_guest_records = !feed.wants_all();
   monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
-  activity();
+  new_code();
+  calibration_ = std::make_unique<BackgroundCalibration>(
+      [this](const std::string& line) { say(LogLevel::kInfo, "calibration", line); });
   tsc_ticks_per_second();  // measured before a guest waits for it
   if (config_.profiling) monitor_->start();
   say(LogLevel::kInfo, "lwp", fmt::format("unit {}", selection_.factory->name()));
@@ -121,6 +120,7 @@ jit::Tier AutoTiers::first_tier() const {
 
 void AutoTiers::shutdown() {
   monitor_->stop();
+  calibration_->stop();
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
@@ -163,7 +163,14 @@ std::shared_ptr<LwpSink> AutoTiers::on_first_entry(Store&) {
   }
 }
 
-void AutoTiers::strip_ended(Store&, jit::VmContext*, jit::LoopCell* cell) {
+void AutoTiers::strip_ended(Store&, jit::VmContext* context, jit::LoopCell* cell) {
+  // First, so that the next strip is measured from behind it. Acquire pairs with TimedLoads::arm.
+  void* timed = std::atomic_ref(cell->timed_loads).load(std::memory_order_acquire);
+  if (timed && context->memory) {
+    // Relaxed: memory only grows, and a length of the past is as good.
+    static_cast<TimedLoads*>(timed)->strip_ended(
+        *cell, context->memory->base, context->memory->byte_length.load(std::memory_order_relaxed));
+  }
   // Acquire pairs with LoopTrial::arm: the trial is complete, whatever way the code that calls here came.
   if (void* trial = std::atomic_ref(cell->trial).load(std::memory_order_acquire)) {
     static_cast<LoopTrial*>(trial)->strip_ended(*cell);
@@ -198,7 +205,7 @@ void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
 }
 
 void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>& version) {
-  if (version->tier == jit::Tier::kBaseline) activity();
+  if (version->tier == jit::Tier::kBaseline) new_code();
 }
 
 void AutoTiers::on_destroyed(ModuleCode& code) {
@@ -277,14 +284,21 @@ void AutoTiers::on_round() {
   read_trials();
   ask_policy(now);
   adapt_rate(now);
+  calibrate(now);
   collect(now);
   last_round_ = now;
 }
 
 void AutoTiers::ask_policy(Clock::time_point now) {
-  if (!policy_.optimize) return;
+  sampling_state_.waiting = false;
   bool slow_look = now - last_slow_look_ >= kSlowLook;
-  if (slow_look) last_slow_look_ = now;
+  if (slow_look) {
+    last_slow_look_ = now;
+    std::vector<std::string> news;
+    read_timed_loads(&news);
+    for (const std::string& line : news) say(LogLevel::kInfo, "trial", line);
+  }
+  if (!policy_.optimize) return;
   std::vector<std::pair<feedback::FunctionEvidence, feedback::FunctionPlan>> plans;
   std::vector<const wasm::Module*> plan_modules;
   double samples = 0;
@@ -297,6 +311,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         if (!look) continue;
         feedback::FunctionEvidence evidence = profile->evidence(FuncIndex(index));
         feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
+        sampling_state_.waiting |= plan.action == feedback::Action::kWait;
         if (plan.action != feedback::Action::kOptimize && plan.action != feedback::Action::kReoptimize)
           continue;
         feedback::FunctionCounts& mutable_counts = profile->counts(FuncIndex(index));
@@ -439,14 +454,41 @@ void AutoTiers::read_trials() {
 }
 
 void AutoTiers::adapt_rate(Clock::time_point now) {
+  // Code that nobody knows is looked at in its branches as well, whoever decides.
+  if (const Clock::rep at = new_code_.load(std::memory_order_relaxed); at != burst_series_at_) {
+    burst_series_at_ = at;
+    monitor_->begin_branch_series();
+  }
   if (!policy_.optimize) return;
-  Clock::time_point active{Clock::duration(last_activity_.load(std::memory_order_relaxed))};
-  double elapsed = std::chrono::duration<double>(now - start_).count();
-  bool learning = now - active < kLearningAfterActivity &&
-                  learning_seconds_ < kLearningBudgetSeconds + kLearningBudgetShare * elapsed;
-  if (learning) learning_seconds_ += std::chrono::duration<double>(now - last_round_).count();
-  monitor_->set_frequency(learning ? kLearningHz : kSteadyHz);
-  monitor_->set_period(learning ? kLearningPeriod : kSteadyPeriod);
+  const double seconds = std::chrono::duration<double>(now - last_round_).count();
+  const double cost = feedback::burst_cost(monitor_->frequency(), seconds, sampling_);
+  if (cost > 0) {
+    sampling_state_.spent_seconds += cost;
+    rate_burst_seconds_.store(rate_burst_seconds_.load(std::memory_order_relaxed) + seconds,
+                              std::memory_order_relaxed);
+    rate_burst_cost_.store(sampling_state_.spent_seconds, std::memory_order_relaxed);
+  }
+  sampling_state_.now = std::chrono::duration<double>(now - start_).count();
+  sampling_state_.new_code = seconds_at(new_code_);
+  sampling_state_.new_version = seconds_at(new_version_);
+  const feedback::SamplingPlan plan = feedback::plan_sampling(sampling_state_, sampling_);
+  if (plan.hz != rate_hz_) {
+    const bool burst = plan.hz > sampling_.steady_hz;
+    if (burst) rate_bursts_.fetch_add(1, std::memory_order_relaxed);
+    say(LogLevel::kDebug, "lwp", fmt::format("{} samples a second: {}", plan.hz, plan.reason));
+    rate_hz_ = plan.hz;
+    monitor_->set_frequency(plan.hz);
+    monitor_->set_period(burst ? kBurstPeriod : kSteadyPeriod);
+  }
+}
+
+void AutoTiers::calibrate(Clock::time_point now) {
+  if (!calibration_loaded_) {
+    calibration_loaded_ = true;
+    calibration_->load();
+  } else if (now - start_ >= std::chrono::duration<double>(kCalibrateAfterSeconds) && !calibration_->get()) {
+    calibration_->measure();
+  }
 }
 
 void AutoTiers::collect(Clock::time_point now) {
@@ -479,7 +521,7 @@ size_t AutoTiers::add_episode(const wasm::Module* module, feedback::Episode epis
 // ---------------------------------------------------------------- compile arena
 
 void AutoTiers::queue(Job job) {
-  activity();
+  new_version();
   std::lock_guard lock(mutex_);
   if (stopping_) return;
   jobs_.push_back(std::move(job));
@@ -506,7 +548,7 @@ void AutoTiers::run_one_job() {
     std::lock_guard lock(mutex_);
     episodes_[job.episode].episode.state = "abandoned: the module is gone";
   }
-  activity();
+  new_version();
 }
 
 void AutoTiers::task_ended() {
@@ -580,6 +622,9 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVer
       LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_);
       trial.arm(*version->loop_cells[i]);
       watch.trials.push_back(&trial);
+      TimedLoads& timed = timed_loads_.emplace_back(tsc_ticks_per_second());
+      timed.arm(*version->loop_cells[i]);
+      watch.timed.push_back(&timed);
       watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
     }
     for (const jit::PrefetchSite& site : version->prefetch_sites) {
@@ -615,12 +660,18 @@ void AutoTiers::wait_for_compiles() {
 feedback::ProfileFile AutoTiers::profile_file() const {
   feedback::ProfileFile file;
   file.policy = feedback::to_parameters(policy_);
+  read_timed_loads(nullptr);
+  std::map<const wasm::Module*, std::vector<feedback::FunctionEvidence>> functions;
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    for (const auto& [module, profile] : profiles) functions[module] = hottest_of(*profile);
+  });
   std::lock_guard lock(mutex_);
   for (const ModuleState& state : modules_) {
     feedback::ModuleProfile module;
     module.hash_hex = state.module->content_hash_hex();
     module.name = state.module->name;
     for (size_t index : state.episodes) module.episodes.push_back(episodes_[index].episode);
+    module.functions = std::move(functions[state.module.get()]);
     file.modules.push_back(std::move(module));
   }
   return file;
@@ -652,6 +703,8 @@ FeedbackReport AutoTiers::feedback_report() const {
   report.counts.emitted = monitor_->emitted();
   report.counts.missed = unit.missed;
   report.counts.lost = unit.lost;
+  read_timed_loads(nullptr);
+  report_evidence(report);
   for (const feedback::PmuReading& reading : monitor_->pmu()) {
     report.pmu.push_back({reading.name, reading.available, reading.why_not, reading.value, reading.scale});
   }

@@ -16,8 +16,11 @@
 #include "feedback/lwp/unit.h"
 #include "feedback/monitor/monitor.h"
 #include "feedback/policy/policy.h"
+#include "feedback/policy/sampling.h"
 #include "feedback/profile/profile_file.h"
+#include "runtime/engine/background_calibration.h"
 #include "runtime/engine/tier_manager.h"
+#include "runtime/engine/timed_loads.h"
 #include "runtime/engine/trial.h"
 
 namespace hindsight::rt {
@@ -25,7 +28,7 @@ namespace hindsight::rt {
 class AutoTiers final : public TierManager {
  public:
   AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Selection selection,
-            feedback::ProfileFile known);
+            feedback::ProfileFile known, RecordFeed& feed);
   ~AutoTiers() override;
 
   // TierManager
@@ -62,6 +65,7 @@ class AutoTiers final : public TierManager {
   struct Watch {
     std::shared_ptr<jit::CodeVersion> version;
     std::vector<LoopTrial*> trials;    // one a LoopCell
+    std::vector<TimedLoads*> timed;    // the same
     std::vector<TrialState> reported;  // the state that was last acted upon
     size_t episode = 0;
     std::vector<LoopIndex> osr_loops;
@@ -86,6 +90,7 @@ class AutoTiers final : public TierManager {
   void ask_policy(Clock::time_point now);
   void read_trials();
   void adapt_rate(Clock::time_point now);
+  void calibrate(Clock::time_point now);
   void collect(Clock::time_point now);
 
   void queue(Job job);
@@ -97,8 +102,18 @@ class AutoTiers final : public TierManager {
   void set_outcome(const wasm::Module* module, FuncIndex function, uint32_t load,
                    feedback::PrefetchOutcome outcome);
   size_t add_episode(const wasm::Module* module, feedback::Episode episode);
-  void activity() {
-    last_activity_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  // auto_tiers_evidence.cc. What timed loads say by now, into the profiles. `news` (monitor thread only):
+  // lines about loads whose level became known or changed.
+  void read_timed_loads(std::vector<std::string>* news) const;
+  static std::vector<feedback::FunctionEvidence> hottest_of(const feedback::Profile& profile);
+  void report_evidence(FeedbackReport& report) const;
+  void new_code() { new_code_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
+  void new_version() {
+    new_version_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  double seconds_at(const std::atomic<Clock::rep>& time) const {
+    const Clock::time_point at{Clock::duration(time.load(std::memory_order_relaxed))};
+    return std::chrono::duration<double>(at - start_).count();
   }
   double now_seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
@@ -115,11 +130,21 @@ class AutoTiers final : public TierManager {
   feedback::PolicyConfig policy_;
   const Clock::time_point start_;
 
-  // Relaxed: a hint for the sampling rate, nothing is published by it.
-  std::atomic<Clock::rep> last_activity_{0};
-  std::atomic<bool> unit_failed_{false};  // the reason has been said
+  // Relaxed: hints for the sampling rate, nothing is published by them.
+  std::atomic<Clock::rep> new_code_{0};     // baseline code was published
+  std::atomic<Clock::rep> new_version_{0};  // a compile was asked for or done
+  std::atomic<bool> unit_failed_{false};    // the reason has been said
   std::atomic<bool> preopened_{false};
-  double learning_seconds_ = 0;  // monitor thread only
+  const feedback::SamplingConfig sampling_;
+  // Monitor thread only.
+  feedback::SamplingState sampling_state_;
+  Clock::rep burst_series_at_ = 0;  // new_code_ when branch bursts were last asked for
+  uint32_t rate_hz_ = 0;
+  bool calibration_loaded_ = false;
+  mutable std::map<std::pair<const wasm::Module*, uint32_t>, feedback::MemoryLevel> said_levels_;
+  // Statistics of the monitor thread for reports; relaxed.
+  std::atomic<uint64_t> rate_bursts_{0};
+  std::atomic<double> rate_burst_seconds_{0}, rate_burst_cost_{0};
   Clock::time_point last_round_, last_collect_, last_slow_look_;
 
   mutable std::mutex mutex_;  // protects what follows
@@ -132,8 +157,10 @@ class AutoTiers final : public TierManager {
   // Never freed before the engine: a thread in retired code may still end a strip. At most
   // PolicyConfig::max_compiles a function.
   std::deque<LoopTrial> trials_;
+  std::deque<TimedLoads> timed_loads_;  // the same
   TrialGate gate_;
 
+  std::unique_ptr<BackgroundCalibration> calibration_;
   std::unique_ptr<oneapi::tbb::task_arena> arena_;
   std::unique_ptr<feedback::Monitor> monitor_;
 };

@@ -1,6 +1,7 @@
 // What the machine offers, and what a saved profile says when its decisions are made again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "feedback/lwp/info.h"
@@ -29,10 +30,39 @@ void explain_episode(const feedback::Episode& episode, const feedback::PolicyCon
     text += "      (the policy decides otherwise now on the same evidence)\n";
 }
 
+// What was known at the end of the run; decisions carry what was known when they were made.
+void explain_evidence(const feedback::FunctionEvidence& e, std::string& text) {
+  constexpr size_t kShown = 8;  // of each; they are sorted by importance
+  if (e.loads.empty() && e.branches.empty()) return;
+  const double samples = e.samples_baseline + e.samples_optimized;
+  text += fmt::format("  func[{}] {} at the end:\n", e.function.value, e.name);
+  for (size_t i = 0; i < std::min(kShown, e.loads.size()); ++i) {
+    const feedback::LoadEvidence& l = e.loads[i];
+    text += fmt::format("      load at 0x{:x}: {:.0f} of {:.0f} samples, prefetch: {}", l.load.value,
+                        l.stall_samples, samples, to_string(l.outcome));
+    if (l.latency.timed) {
+      text += fmt::format(
+          "; from {}, mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory (estimate)",
+          to_string(l.latency.level), l.latency.timed, l.latency.mean_ticks, 100 * l.latency.memory_share);
+    }
+    text += "\n";
+  }
+  for (size_t i = 0; i < std::min(kShown, e.branches.size()); ++i) {
+    const feedback::BranchEvidence& b = e.branches[i];
+    text += fmt::format("      branch at 0x{:x}: taken {:.0f} % of {} seen", b.branch.value,
+                        100 * b.taken_share(), b.outcomes + b.sampled);
+    if (b.judged) {
+      text += fmt::format(", mispredicted {} of {} judged ({:.1f} %, estimate)", b.mispredicted, b.judged,
+                          100 * b.mispredict_rate());
+    }
+    text += "\n";
+  }
+}
+
 }  // namespace
 
-std::string lwp_info(bool json) {
-  const auto info = lwp::info();
+std::string lwp_info(bool json, bool calibrate) {
+  const auto info = lwp::info("auto", calibrate ? lwp::Calibrate::kAnew : lwp::Calibrate::kIfUnknown);
   if (!info)
     return json ? nlohmann::json{{"error", info.error().describe()}}.dump(2) : info.error().describe();
   return json ? lwp::to_json(*info).dump(2) : lwp::to_text(*info);
@@ -52,6 +82,7 @@ Result<std::string> explain_profile(const std::string& path) {
       decisions++;
       replayed += feedback::replays(episode, policy);
     }
+    for (const feedback::FunctionEvidence& evidence : module.functions) explain_evidence(evidence, text);
   }
   text += fmt::format("{} of {} decisions are reproduced by the policy from the saved evidence\n", replayed,
                       decisions);

@@ -9,9 +9,17 @@ std::string FeedbackReport::to_string() const {
   const ProfilingCounts& c = counts;
   text += fmt::format(
       "samples: {} ({} attributed, {} outside the guest, {} unattributed; {} missed, {} lost)\n"
-      "records: {} stalls ({} with address), {} branches, {} instructions, {} values\n",
+      "records: {} stalls ({} with address), {} branches, {} instructions, {} values, {} of the guest; "
+      "{} unattributed\n",
       c.samples, c.attributed, c.outside_guest, c.unattributed, c.missed, c.lost, c.stall_records,
-      c.stall_addresses, c.branch_records, c.instruction_records, c.value_records);
+      c.stall_addresses, c.branch_records, c.instruction_records, c.value_records, c.guest_records,
+      c.records_unattributed);
+  if (const GuestEventReport& g = guest; g.inserted + g.values_seen + g.calls_off != 0) {
+    text += fmt::format(
+        "guest: {} events inserted ({} missed), {} values seen ({} recorded, {} missed), {} calls while no "
+        "unit listened\n",
+        g.inserted, g.inserted_full, g.values_seen, g.values_stored, g.values_full, g.calls_off);
+  }
   text += fmt::format(
       "code: {} functions baseline ({:.1f} ms), {} optimized ({:.1f} ms), {} OSR entries, {} versions "
       "retired, "
@@ -23,6 +31,33 @@ std::string FeedbackReport::to_string() const {
       text += fmt::format("pmu {}: {:.0f} (scale {:.3f})\n", count.name, count.value, count.scale);
     else
       text += fmt::format("pmu {}: not available, {}\n", count.name, count.why_not);
+  }
+  const BurstReport& b = bursts;
+  text += fmt::format(
+      "bursts: {} of samples ({:.1f} s, about {:.1f} ms of the guest's time), {} of branches ({} outcomes, "
+      "{} "
+      "judged, {} mispredicted; {} bursts refused)\n",
+      b.rate_bursts, b.rate_seconds, b.rate_cost_seconds * 1e3, b.branch_bursts, b.branch_outcomes,
+      b.branch_judged, b.branch_mispredicted, b.branch_bursts_refused);
+  if (!loads.empty()) text += "loads by stall samples:\n";
+  for (const LoadReport& l : loads) {
+    text += fmt::format("  {} at 0x{:x}: {:.0f} of {:.0f} samples", l.function, l.wasm_offset,
+                        l.stall_samples, l.function_samples);
+    if (l.timed)
+      text += fmt::format(
+          "; from {}{}, mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory (estimate)",
+          l.level, l.latency_ns > 0 ? fmt::format(" ({:.1f} ns)", l.latency_ns) : "", l.timed, l.mean_ticks,
+          l.memory_share * 100);
+    text += "\n";
+  }
+  if (!branches.empty()) text += "branches by mispredictions seen:\n";
+  for (const BranchReport& r : branches) {
+    text += fmt::format("  {} at 0x{:x}: taken {} of {} seen", r.function, r.wasm_offset,
+                        r.taken + r.sampled_taken, r.outcomes + r.sampled);
+    if (r.judged)
+      text += fmt::format(", mispredicted {} of {} judged ({:.1f} %, estimate)", r.mispredicted, r.judged,
+                          100 * static_cast<double>(r.mispredicted) / static_cast<double>(r.judged));
+    text += "\n";
   }
   text += fmt::format("decisions: {}\n", decisions.size());
   for (const DecisionReport& d : decisions) {

@@ -22,6 +22,32 @@ std::string to_json(const FeedbackReport& report) {
     if (d.wasm_offset) entry["wasm_offset"] = *d.wasm_offset;
     decisions.push_back(std::move(entry));
   }
+  const BurstReport& b = report.bursts;
+  Json loads = Json::array();
+  for (const LoadReport& l : report.loads) {
+    loads.push_back({{"function", l.function},
+                     {"wasm_offset", l.wasm_offset},
+                     {"stall_samples", l.stall_samples},
+                     {"function_samples", l.function_samples}});
+    if (l.timed == 0) continue;
+    loads.back()["timed"] = {{"accuracy", "estimated"},
+                             {"level", l.level},
+                             {"count", l.timed},
+                             {"mean_ticks", l.mean_ticks},
+                             {"memory_share", l.memory_share},
+                             {"latency_ns", l.latency_ns}};
+  }
+  Json branches = Json::array();
+  for (const BranchReport& r : report.branches) {
+    branches.push_back({{"function", r.function},
+                        {"wasm_offset", r.wasm_offset},
+                        {"sampled", r.sampled},
+                        {"sampled_taken", r.sampled_taken},
+                        {"outcomes", r.outcomes},
+                        {"taken", r.taken},
+                        {"judged", r.judged},
+                        {"mispredicted", r.mispredicted}});
+  }
   Json pmu = Json::array();
   for (const auto& count : report.pmu) {
     Json entry{{"name", count.name}, {"available", count.available}};
@@ -33,6 +59,31 @@ std::string to_json(const FeedbackReport& report) {
     }
     pmu.push_back(std::move(entry));
   }
+  const GuestEventReport& g = report.guest;
+  Json kinds = Json::array();
+  for (const auto& kind : g.kinds) {
+    Json data1 = Json::array();
+    for (const auto& d : kind.data1) data1.push_back(Json{{"value", d.value}, {"count", d.count}});
+    Json entry{{"event", kind.value ? "value" : "programmed"},
+               {"flags", kind.flags},
+               {"name", kind.name},
+               {"count", kind.count},
+               {"first_seconds", kind.first_seconds},
+               {"last_seconds", kind.last_seconds},
+               {"function", kind.function},
+               {"more_sites", kind.more_sites},
+               {"least", kind.least},
+               {"greatest", kind.greatest},
+               {"mean", kind.mean},
+               {"data1", std::move(data1)},
+               {"data1_others", kind.data1_others}};
+    if (kind.wasm_offset) entry["wasm_offset"] = *kind.wasm_offset;
+    kinds.push_back(std::move(entry));
+  }
+  const Json guest{{"inserted", g.inserted},       {"inserted_full", g.inserted_full},
+                   {"values_seen", g.values_seen}, {"values_stored", g.values_stored},
+                   {"values_full", g.values_full}, {"calls_off", g.calls_off},
+                   {"kinds", std::move(kinds)},    {"left_out", g.left_out}};
   const Json all{{"unit", report.unit},
                  {"counts", Json{{"samples", c.samples},
                                  {"attributed", c.attributed},
@@ -43,8 +94,12 @@ std::string to_json(const FeedbackReport& report) {
                                  {"branch_records", c.branch_records},
                                  {"instruction_records", c.instruction_records},
                                  {"value_records", c.value_records},
+                                 {"guest_records", c.guest_records},
+                                 {"records_unattributed", c.records_unattributed},
+                                 {"emitted", c.emitted},
                                  {"missed", c.missed},
                                  {"lost", c.lost}}},
+                 {"guest", guest},
                  {"functions_baseline", report.functions_baseline},
                  {"functions_optimized", report.functions_optimized},
                  {"baseline_compile_seconds", report.baseline_compile_seconds},
@@ -52,6 +107,16 @@ std::string to_json(const FeedbackReport& report) {
                  {"osr_entries", report.osr_entries},
                  {"versions_retired", report.versions_retired},
                  {"versions_waiting", report.versions_waiting},
+                 {"bursts", Json{{"rate_bursts", b.rate_bursts},
+                                 {"rate_seconds", b.rate_seconds},
+                                 {"rate_cost_seconds", b.rate_cost_seconds},
+                                 {"branch_bursts", b.branch_bursts},
+                                 {"branch_bursts_refused", b.branch_bursts_refused},
+                                 {"branch_outcomes", b.branch_outcomes},
+                                 {"branch_judged", b.branch_judged},
+                                 {"branch_mispredicted", b.branch_mispredicted}}},
+                 {"loads", std::move(loads)},
+                 {"branches", std::move(branches)},
                  {"decisions", std::move(decisions)},
                  {"pmu", std::move(pmu)}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace);
