@@ -91,8 +91,8 @@ int explain_command(const std::string& profile_path) {
   return kOk;
 }
 
-int lwp_info_command(bool json) {
-  std::string text = lwp_info(json);
+int lwp_info_command(bool json, bool calibrate) {
+  std::string text = lwp_info(json, calibrate);
   while (text.ends_with('\n')) text.pop_back();
   fmt::print("{}\n", text);
   return kOk;

@@ -15,6 +15,7 @@
 // Errors: values. A trap is an Error of kind kTrap whose message is the trap's name; Instance::last_trap() has the details.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,41 @@ class Module;
 class Instance;
 class Linker;
 
+// ---------------------------------------------------------------- LWP records
+
+// One 32-byte record of Lightweight Profiling, with what is known about it. Views live as long as whoever hands the record out says.
+struct LwpRecord {
+  // The record's own fields.
+  uint8_t event_id = 0;      // 1 value, 2 instructions, 3 branch, 4 DCache miss, 5 core clocks, 255 programmed (inserted by the guest)
+  uint8_t core_id = 0;
+  uint16_t flags = 0;
+  uint32_t data1 = 0;
+  uint64_t address = 0;      // native, of the instruction, or the return address of the call that wrote the record
+  uint64_t data2 = 0;
+  uint64_t timestamp = 0;    // ns of CLOCK_MONOTONIC; 0: the record carries none
+  // Where it came from; all empty for records out of a file.
+  uint64_t time_ns = 0;      // CLOCK_MONOTONIC
+  bool exact_time = false;   // time_ns is the event's; else that of the monitor's round
+  uint64_t cpu_ns = 0;       // the CPU time that a clock record stands for
+  int32_t thread = 0;        // kernel id
+  bool from_guest = false;   // asked for by the guest, through module hindsight_lwp
+  bool optimized = false;    // in optimized code
+  std::string_view function; // whose body holds the instruction; empty: in no code that is known
+  std::optional<uint32_t> wasm_offset;    // of the WebAssembly instruction, from the start of the module file
+  std::optional<uint64_t> guest_address;  // data2 of a DCache miss as an address of the guest's linear memory
+  std::string_view label;    // the name that the guest gave to these flags; may be empty
+};
+
+enum class LwpLayout : uint8_t { kFinal, kProposal2007 };
+// "programmed event", ...; "unknown" for an id without a meaning.
+HINDSIGHT_API std::string_view lwp_event_name(uint8_t event_id);
+// Reads a record as it lies in a ring or a dump, in the final numbering of events. Empty: an EventId that the layout does not define.
+HINDSIGHT_API std::optional<LwpRecord> decode_lwp_record(std::span<const std::byte, 32> bytes, LwpLayout layout);
+// The 32 bytes of the final layout.
+HINDSIGHT_API std::array<std::byte, 32> encode_lwp_record(const LwpRecord& record);
+// One line for people, without newline: what the record's own fields say.
+HINDSIGHT_API std::string describe_lwp_record(const LwpRecord& record);
+
 // ---------------------------------------------------------------- configuration
 
 enum class TierMode : uint8_t {
@@ -65,6 +101,16 @@ struct EngineConfig {
   std::string profile_in;              // file with a saved profile; empty: none
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   std::vector<std::string> disabled_decisions;   // by name: "prefetch", "optimize"
+  // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
+  uint32_t sampling_hz = 0;
+  // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/core_model.h), and whether
+  // ModelReport::loaded knows the addresses of every load (about an eighth of the guest's memory, a bit each 4 bytes and load).
+  std::string model;
+  bool model_addresses = false;
+  bool guest_lwp = false;              // guests that import module hindsight_lwp get its functions (samples/include/hindsight_lwp.h)
+  // Sees every LWP record after it was attributed; one call at a time, on the monitor's thread or on one that asks for a report. It holds
+  // the monitor up, and what a ring cannot hold meanwhile is missed and counted: be quick. Must not call the engine.
+  std::function<void(const LwpRecord& record)> on_record;
   LogSink log;                         // null: silent
   LogLevel log_level = LogLevel::kInfo;
 };
@@ -250,13 +296,80 @@ struct ProfilingCounts {
   uint64_t stall_records = 0;       // LWP event 4 (estimated by the clock unit)
   uint64_t stall_addresses = 0;     // of these, with a data address
   uint64_t branch_records = 0, instruction_records = 0, value_records = 0;
+  uint64_t guest_records = 0;       // asked for by guests: events (LWPINS) and values (LWPVAL)
+  uint64_t records_unattributed = 0;  // of the five above: in no code version that is known, or at none of its instructions
+  uint64_t emitted = 0;             // records that threads wrote into their rings: those drained, missed and not yet drained
   uint64_t missed = 0;              // ring full
   uint64_t lost = 0;                // by the kernel
+};
+
+// What guests told through module hindsight_lwp. Bounded: what does not fit is counted.
+struct GuestEventReport {
+  struct Data1 { uint32_t value = 0; uint64_t count = 0; };
+  // One kind of event or value: all records with the same flags.
+  struct Kind {
+    bool value = false;              // a value sample (LWPVAL); else an inserted event (LWPINS)
+    uint16_t flags = 0;
+    std::string name;                // that the guest gave to the flags; may be empty
+    uint64_t count = 0;              // records
+    double first_seconds = 0, last_seconds = 0;  // since the engine's start
+    std::string function;            // of the first one's call; empty: not attributed
+    std::optional<uint32_t> wasm_offset;
+    bool more_sites = false;         // others were called elsewhere
+    uint64_t least = 0, greatest = 0;  // of data2
+    double mean = 0;
+    std::array<uint64_t, 65> widths{};  // records whose data2 needs this many bits
+    std::vector<Data1> data1;        // the first distinct ones, by descending count
+    uint64_t data1_others = 0;       // records with yet others
+    std::vector<uint64_t> timeline;  // records in each bucket from the engine's start on
+  };
+  std::vector<Kind> kinds;           // events before values, by flags
+  uint64_t left_out = 0;             // records of yet other kinds
+  double bucket_seconds = 0;
+  // Calls, counted where they are made.
+  uint64_t inserted = 0, inserted_full = 0;  // insert_event: into the ring; of these into a full one, so missed
+  uint64_t values_seen = 0;          // value_sample
+  uint64_t values_stored = 0, values_full = 0;  // of these every (interval + 1)th into the ring; of these into a full one
+  uint64_t calls_off = 0;            // of both while no unit listened: did nothing
+};
+
+// A branch as instrumented code saw it. Prediction is a model's view of consecutive outcomes, an estimate.
+struct BranchReport {
+  std::string function;
+  uint32_t wasm_offset = 0;
+  uint64_t sampled = 0, sampled_taken = 0;  // one execution in some 65,000, by the branch records
+  uint64_t outcomes = 0, taken = 0;         // consecutive executions, in bursts
+  uint64_t judged = 0, mispredicted = 0;    // of the outcomes: run through the model behind its warm-up
+};
+
+// A load behind which samples stood, and from where its data came where single executions were timed (an estimate).
+struct LoadReport {
+  std::string function;
+  uint32_t wasm_offset = 0;
+  double stall_samples = 0, function_samples = 0;
+  std::string level;                 // "L1", "L2", "L3", "memory"; "unknown": too few timed, or no calibration yet
+  uint64_t timed = 0;                // loads timed; 0: none, all below means nothing
+  double mean_ticks = 0;             // of the time-stamp counter, with the fences around it
+  double memory_share = 0;           // of the timed ones, beyond what caches give
+  double latency_ns = 0;             // of the level, as calibrated
+};
+
+// Bursts of sampling and of branch outcomes: how many, and what they cost beyond the steady state.
+struct BurstReport {
+  uint64_t rate_bursts = 0;          // times that the sampling rate was raised
+  double rate_seconds = 0;
+  double rate_cost_seconds = 0;      // estimated CPU time of the guest, at 13 us a sample
+  uint64_t branch_bursts = 0, branch_bursts_refused = 0;
+  uint64_t branch_outcomes = 0, branch_judged = 0, branch_mispredicted = 0;
 };
 
 struct FeedbackReport {
   std::string unit;                 // which LWP unit
   ProfilingCounts counts;
+  GuestEventReport guest;
+  BurstReport bursts;
+  std::vector<LoadReport> loads;         // by descending stall samples, at most 16
+  std::vector<BranchReport> branches;    // by descending mispredictions seen, at most 16
   std::vector<DecisionReport> decisions;
   uint64_t functions_baseline = 0, functions_optimized = 0;
   double baseline_compile_seconds = 0, optimized_compile_seconds = 0;
@@ -264,6 +377,37 @@ struct FeedbackReport {
   struct PmuCount { std::string name; bool available = false; std::string why_not; double value = 0; double scale = 1; };
   std::vector<PmuCount> pmu;
   HINDSIGHT_API std::string to_string() const;  // for people
+};
+
+// What the model unit counted: every execution of every instruction, by its place in the code.
+struct ModelReport {
+  struct Access {                     // a load, store or bulk operation
+    std::string function;
+    uint32_t wasm_offset = 0;
+    bool store = false;               // or bulk
+    uint64_t executions = 0;
+    std::array<uint64_t, 5> from_level{};  // by where the data came from: L1, L2, ..., the last that is used: memory
+    uint64_t tlb_misses = 0;
+    uint64_t latency_cycles = 0;      // summed over all executions
+    uint64_t stall_cycles = 0;        // in which it was the oldest instruction and waited for its data
+    uint64_t miss_stall_cycles = 0;   // of these, of executions that missed the first level
+  };
+  struct Branch {
+    std::string function;
+    uint32_t wasm_offset = 0;
+    bool computed = false;            // br_table or call_indirect
+    bool call = false;                // call_indirect
+    uint64_t executions = 0, taken = 0, mispredicted = 0;
+  };
+  struct Function { std::string function; uint64_t instructions = 0, cycles = 0; };
+  std::vector<Access> accesses;
+  std::vector<Branch> branches;
+  std::vector<Function> functions;
+  uint64_t instructions = 0, cycles = 0;
+  uint64_t unfinished = 0;            // reports of instructions in front of one that trapped: not counted above
+  uint64_t unknown = 0;               // reports that made no sense: our bug
+  // Did this load ever read this address of the guest's memory (in granules of 4 bytes)? With EngineConfig::model_addresses.
+  std::function<bool(std::string_view function, uint32_t wasm_offset, uint64_t guest_address)> loaded;
 };
 
 // ---------------------------------------------------------------- engine
@@ -279,17 +423,41 @@ class HINDSIGHT_API Engine : public std::enable_shared_from_this<Engine> {
   virtual Result<std::shared_ptr<const Module>> load_file(const std::string& path) = 0;
 
   virtual FeedbackReport feedback_report() const = 0;
+  // Empty unless the unit is "model".
+  virtual std::optional<ModelReport> model_report() const = 0;
   virtual Status save_profile(const std::string& path) const = 0;
   // Waits until the optimizer has nothing queued or running. For tests and reports.
   virtual void wait_for_compiles() = 0;
   virtual const EngineConfig& config() const = 0;
 };
 
-// A multi-line text about this machine: LWP, PMU, units and which one is used, and why not the others. `json`: the same as JSON.
-HINDSIGHT_API std::string lwp_info(bool json);
+// A multi-line text about this machine: LWP, PMU, units and which one is used, and why not the others, latencies. `json`: the same as
+// JSON. The first call measures the latencies (50 ms) and keeps them in the user's cache; `calibrate`: measure them again.
+HINDSIGHT_API std::string lwp_info(bool json, bool calibrate = false);
 // Explains a saved profile: decisions by replaying the policy on it. Errors: kUsage with the file's defect.
 HINDSIGHT_API Result<std::string> explain_profile(const std::string& path);
 HINDSIGHT_API const char* version();
+
+// ---------------------------------------------------------------- LWP instructions of native programs
+
+struct LwpEmulation {
+  std::vector<std::string> command;       // a program (looked for in PATH if it has no slash) and its arguments
+  std::function<void(int pid)> started;   // called once, on another thread, before the program's first instruction; may be empty
+};
+struct LwpEmulationReport {
+  int exit_status = 0, signal = 0;        // of the program; a signal other than 0 ended it
+  uint64_t llwpcb = 0, slwpcb = 0, lwpins = 0, lwpval = 0;  // executed for it
+  uint64_t faults = 0;                    // of these instructions
+  uint64_t programs = 0, processes = 0, threads = 0;        // followed, the first ones included
+  bool cpuid_shown = false;               // the programs saw LWP in CPUID
+  std::string cpuid_reason;               // if not, why
+};
+// Runs an unmodified native program under ptrace and executes LLWPCB, SLWPCB, LWPINS and LWPVAL for it where the processor does not. Returns
+// when it and all it started have ended. Errors: kUsage: no such program; kUnsupported: not executable; kResource: tracing is forbidden here.
+HINDSIGHT_API Result<LwpEmulationReport> emulate_lwp(const LwpEmulation& emulation);
+// The same for this process's own native code, by a handler of SIGILL, which hands on what is no LWP instruction. kUsage, and nothing
+// changes, if SIGILL is handled by somebody else already, unless `even_if_handled`.
+HINDSIGHT_API Status emulate_lwp_here(bool even_if_handled = false);
 
 }  // namespace hindsight
 
