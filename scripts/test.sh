@@ -2,6 +2,8 @@
 # Installs what is missing, builds, and passes the tests. Arguments go to ctest.
 #   HINDSIGHT_SPEC_TESTSUITE  folder with the official WebAssembly core tests (*.wast); unset: ../shared/spec-testsuite
 #                             beside the checkout, if it is there; else those tests are skipped, and say so
+#   HINDSIGHT_LWP_DOCUMENTS   folder with published LWP documents, for the test of the example in one of them; unset:
+#                             ../shared/seeds, in the same way
 #   HINDSIGHT_PRESET          release (default), debug, asan or tsan
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,13 +14,16 @@ echo "test 1/3: packages"
 scripts/setup.sh
 suite=${HINDSIGHT_SPEC_TESTSUITE-}
 if [[ -z "$suite" && -d ../shared/spec-testsuite ]]; then suite=$(cd ../shared/spec-testsuite && pwd); fi
+documents=${HINDSIGHT_LWP_DOCUMENTS-}
+if [[ -z "$documents" && -d ../shared/seeds ]]; then documents=$(cd ../shared/seeds && pwd); fi
 if [[ -n "$suite" ]]; then
   echo "test 2/3: build (build/$preset), official tests from $suite"
 else
   echo "test 2/3: build (build/$preset), without the official tests (set HINDSIGHT_SPEC_TESTSUITE)"
 fi
 mkdir -p build
-cmake --preset "$preset" -DHINDSIGHT_TESTS=ON -DHINDSIGHT_SPEC_TESTSUITE="$suite" >build/configure.log 2>&1 ||
+cmake --preset "$preset" -DHINDSIGHT_TESTS=ON -DHINDSIGHT_SPEC_TESTSUITE="$suite" \
+  -DHINDSIGHT_LWP_DOCUMENTS="$documents" >build/configure.log 2>&1 ||
   { cat build/configure.log >&2; exit 1; }
 cmake --build --preset "$preset"
 echo "test 3/3: tests"
