@@ -11,17 +11,20 @@ namespace hindsight::lwp {
 namespace {
 
 constexpr EventInfo kEvents[] = {
-    {EventId::kValue, Accuracy::kExact,
-     "recorded by instrumented baseline code; optimized code records none"},
+    {EventId::kValue, Accuracy::kExact, "recorded by instrumented baseline code; optimized code records none",
+     "baseline code"},
     {EventId::kInstructions, Accuracy::kExact,
-     "counted by instrumented baseline code; optimized code counts none"},
+     "counted by instrumented baseline code; optimized code counts none", "baseline code"},
     {EventId::kBranches, Accuracy::kExact,
      "counted by instrumented baseline code; optimized code counts none. Whether one was predicted is an "
-     "estimate: bursts of consecutive branches, run through a predictor model"},
+     "estimate: bursts of consecutive branches, run through a predictor model",
+     "baseline code"},
     {EventId::kDcacheMiss, Accuracy::kEstimated,
      "a time sample right behind a load: stall-weighted, address from the registers; latency and source only "
-     "of loads that were timed at the ends of strips, by the level that their mean is nearest to"},
-    {EventId::kCoreClocks, Accuracy::kEstimated, "samples of the thread's time; core frequency is not seen"},
+     "of loads that were timed at the ends of strips, by the level that their mean is nearest to",
+     "clock"},
+    {EventId::kCoreClocks, Accuracy::kEstimated, "samples of the thread's time; core frequency is not seen",
+     "clock"},
 };
 
 // A new period needs the old one to be given up half-way: with 32 samples between two changes that costs 1.6

@@ -170,11 +170,11 @@ std::string to_text(const Info& i) {
 json to_json(const Info& i) {
   json j;
   j["processor"] = {
-      {"vendor", to_string(i.processor.vendor)},    {"brand", i.processor.brand},
-      {"family", i.processor.signature.family},     {"model", i.processor.signature.model},
-      {"stepping", i.processor.signature.stepping}, {"microarchitecture", i.processor.microarchitecture},
+      {"vendor", to_string(i.processor.vendor)},       {"brand", i.processor.brand},
+      {"family", i.processor.signature.family},        {"model", i.processor.signature.model},
+      {"stepping", i.processor.signature.stepping},    {"microarchitecture", i.processor.microarchitecture},
       {"core_type", to_string(i.processor.core_type)}, {"core", i.processor.core},
-      {"virtualized", i.processor.virtualized},     {"hypervisor", i.processor.hypervisor}};
+      {"virtualized", i.processor.virtualized},        {"hypervisor", i.processor.hypervisor}};
   j["lwp"] = {{"present", i.lwp.present},
               {"usable", features_json(i.lwp.usable)},
               {"hardware", features_json(i.lwp.hardware)},

@@ -23,8 +23,8 @@ struct Info {
   Capabilities lwp;
   PmuInfo pmu;
   std::vector<UnitProbe> units;
-  std::string selected;           // the probe's name
-  std::vector<EventInfo> events;  // of the selected unit
+  std::string selected;                        // the probe's name
+  std::vector<EventInfo> events;               // of the selected unit
   std::shared_ptr<const UnitFactory> factory;  // owns the texts of `events`
   std::optional<MachineCalibration> calibration;
   std::string why_not_calibrated;  // if there is none

