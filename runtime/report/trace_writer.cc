@@ -14,7 +14,7 @@ constexpr uint8_t kValue = 1, kMiss = 4, kCoreClocks = 5;
 constexpr size_t kMaxSlices = 1024;
 
 // A JSON string with its quotes. Names are whatever a module says they are.
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   return nlohmann::json(std::string(text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
@@ -40,12 +40,12 @@ Result<TraceFormat> trace_format_of(std::string_view path) {
 TraceWriter::TraceWriter(std::ostream& out, TraceFormat format, TraceHead head, uint64_t limit)
     : out_(out), format_(format), head_(std::move(head)), limit_(limit) {
   if (format_ == TraceFormat::kLines) {
-    out_ << fmt::format("{{\"hindsight_trace\":1,\"program\":{},\"start_ns\":{}}}\n", quoted(head_.program),
-                        head_.start_ns);
+    out_ << fmt::format("{{\"hindsight_trace\":1,\"program\":{},\"start_ns\":{}}}\n",
+                        json_string(head_.program), head_.start_ns);
   } else if (format_ == TraceFormat::kChrome) {
     out_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
     put(fmt::format("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{{\"name\":{}}}}}",
-                    quoted(head_.program)));
+                    json_string(head_.program)));
   }
 }
 
@@ -84,11 +84,11 @@ void TraceWriter::add_line(const LwpRecord& r) {
   if (!r.exact_time) line += ",\"drained\":true";
   if (r.core_id != 0) fmt::format_to(out, ",\"core\":{}", r.core_id);
   if (!r.function.empty())
-    fmt::format_to(out, ",\"function\":{},\"tier\":\"{}\"", quoted(r.function),
+    fmt::format_to(out, ",\"function\":{},\"tier\":\"{}\"", json_string(r.function),
                    r.optimized ? "optimized" : "baseline");
   if (r.wasm_offset) fmt::format_to(out, ",\"wasm\":\"{:#x}\"", *r.wasm_offset);
   if (r.from_guest) line += ",\"guest\":true";
-  if (!r.label.empty()) fmt::format_to(out, ",\"name\":{}", quoted(r.label));
+  if (!r.label.empty()) fmt::format_to(out, ",\"name\":{}", json_string(r.label));
   if (r.guest_address) fmt::format_to(out, ",\"guest_address\":\"{:#x}\"", *r.guest_address);
   if (r.cpu_ns != 0) fmt::format_to(out, ",\"cpu_ns\":{}", r.cpu_ns);
   line += "}\n";
@@ -99,7 +99,7 @@ void TraceWriter::put_slice(int32_t thread, const Slice& slice) {
   put(
       fmt::format("{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":{},\"pid\":1,\"tid\":{},\"ts\":{},\"dur\":{},"
                   "\"args\":{{\"samples\":{}}}}}",
-                  slice.optimized ? "optimized" : "baseline", quoted(slice.function), thread,
+                  slice.optimized ? "optimized" : "baseline", json_string(slice.function), thread,
                   microseconds(slice.begin), microseconds(slice.end - slice.begin), slice.samples));
 }
 
@@ -133,8 +133,8 @@ void TraceWriter::add_chrome(const LwpRecord& r) {
   std::string place;
   if (!r.function.empty()) {
     place = r.wasm_offset
-                ? fmt::format(",\"at\":{}", quoted(fmt::format("{} +{:#x}", r.function, *r.wasm_offset)))
-                : fmt::format(",\"at\":{}", quoted(r.function));
+                ? fmt::format(",\"at\":{}", json_string(fmt::format("{} +{:#x}", r.function, *r.wasm_offset)))
+                : fmt::format(",\"at\":{}", json_string(r.function));
   }
   if (r.from_guest) {
     const std::string name = !r.label.empty()       ? std::string(r.label)
@@ -144,13 +144,13 @@ void TraceWriter::add_chrome(const LwpRecord& r) {
       put(
           fmt::format("{{\"ph\":\"C\",\"cat\":\"guest\",\"name\":{},\"pid\":1,\"tid\":{},\"ts\":{},\"args\":{"
                       "{\"value\":{}}}}}",
-                      quoted(name), r.thread, microseconds(at), r.data2));
+                      json_string(name), r.thread, microseconds(at), r.data2));
     } else {
       put(
           fmt::format("{{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"guest\",\"name\":{},\"pid\":1,\"tid\":{},\"ts\":{"
                       "},\"args\":{{\"flags\":{},"
                       "\"data1\":{},\"data2\":{}{}}}}}",
-                      quoted(name), r.thread, microseconds(at), r.flags, r.data1, r.data2, place));
+                      json_string(name), r.thread, microseconds(at), r.flags, r.data1, r.data2, place));
     }
     return;
   }
@@ -160,13 +160,13 @@ void TraceWriter::add_chrome(const LwpRecord& r) {
   put(
       fmt::format("{{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"lwp\",\"name\":{},\"pid\":1,\"tid\":{},\"ts\":{},"
                   "\"args\":{{{}{}}}}}",
-                  quoted(lwp_event_name(r.event_id)), r.thread, microseconds(at), arguments, place));
+                  json_string(lwp_event_name(r.event_id)), r.thread, microseconds(at), arguments, place));
 }
 
 Status TraceWriter::finish(const TraceEnd& end) {
   const std::string counts =
       fmt::format("\"unit\":{},\"records\":{},\"left_out\":{},\"emitted\":{},\"missed\":{},\"lost\":{}",
-                  quoted(end.unit), written_, left_out_, end.emitted, end.missed, end.lost);
+                  json_string(end.unit), written_, left_out_, end.emitted, end.missed, end.lost);
   if (format_ == TraceFormat::kLines) {
     out_ << fmt::format("{{\"end\":true,{}}}\n", counts);
   } else if (format_ == TraceFormat::kChrome) {
