@@ -18,6 +18,11 @@ bool cached(const LoadEvidence& load, const PolicyConfig& config) {
          static_cast<double>(load.address_span_bytes) < config.min_span_bytes;
 }
 
+// Nothing to gain by a prefetch, wherever the samples stand.
+bool hopeless(const LoadEvidence& load, const PolicyConfig& config) {
+  return !load.in_loop || cached(load, config);
+}
+
 bool untried(const LoadEvidence& load) {
   return load.outcome == PrefetchOutcome::kNone;
 }
@@ -30,7 +35,7 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
   if (!config.prefetch || samples <= 0) return plans;
   double stalls = 0, top = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (cached(load, config)) continue;
+    if (hopeless(load, config)) continue;
     stalls += load.stall_samples;
     top = std::max(top, load.stall_samples);
   }
@@ -42,7 +47,7 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
     double share = load.stall_samples / samples;
     if (!kept) {
       bool blind = load.addresses == 0 && share < config.min_blind_share;
-      if (!stalling || blind || cached(load, config) || !untried(load) ||
+      if (!stalling || blind || hopeless(load, config) || !untried(load) ||
           load.stall_samples < config.min_stall_samples || share < config.min_stall_share)
         continue;
     }
@@ -134,9 +139,13 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
                                 1e3 * e.seconds_baseline, 1e3 * gain, 1e3 * compile_cost);
       return plan;
     }
-    double top_share = e.loads.empty() || samples <= 0 ? 0 : e.loads.front().stall_samples / samples;
+    double top_share = 0;
+    for (const LoadEvidence& load : e.loads) {
+      if (samples > 0 && !hopeless(load, config))
+        top_share = std::max(top_share, load.stall_samples / samples);
+    }
     if (config.prefetch && top_share >= config.stall_share_to_wait &&
-        samples < config.min_samples_with_stalls) {
+        samples < config.min_samples_with_stalls && e.seconds_baseline < config.max_seconds_to_wait) {
       plan.action = Action::kWait;
       plan.reason = fmt::format(
           "hot, and a load holds {:.0f} % of {:.0f} samples: waiting for {:.0f} samples to name the stalls",
@@ -164,7 +173,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   }
   double untried_share = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (untried(load) && !cached(load, config))
+    if (untried(load) && !hopeless(load, config))
       untried_share += load.stall_samples_optimized / e.samples_optimized;
   }
   double gain = untried_share * e.seconds_optimized;
@@ -209,6 +218,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_samples", c.min_samples);
   visit("min_samples_with_stalls", c.min_samples_with_stalls);
   visit("stall_share_to_wait", c.stall_share_to_wait);
+  visit("max_seconds_to_wait", c.max_seconds_to_wait);
   visit("min_stall_share", c.min_stall_share);
   visit("min_stall_samples", c.min_stall_samples);
   visit("min_total_stall_share", c.min_total_stall_share);

@@ -27,6 +27,7 @@ struct PolicyConfig {
   double min_samples = 6;               // below, evidence is noise
   double min_samples_with_stalls = 24;  // before optimizing a function whose stalls are not clear yet
   double stall_share_to_wait = 0.10;    // top load's share from which it is worth waiting for that many
+  double max_seconds_to_wait = 0.06;    // of baseline time: slow code is dearer than a second compile
   double min_stall_share = 0.03;        // of the function's samples, for a prefetch hint
   double min_stall_samples = 3;
   // Loads that all hit spread a loop's samples evenly: below this share in all, what stands behind loads says

@@ -38,6 +38,8 @@ struct LoadEvidence {
   uint64_t addresses = 0;              // of these, with a known data address
   uint64_t address_span_bytes = 0;     // highest - lowest address seen
   uint64_t distinct_pages = 0;         // 4 KiB pages among the addresses seen (exact up to kMaxPagesSeen)
+  // Inside a loop of the function (or in a body inlined into it): else no address can run ahead of it.
+  bool in_loop = true;
   PrefetchOutcome outcome = PrefetchOutcome::kNone;
   LoadLatency latency = {};
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;

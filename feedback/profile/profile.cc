@@ -71,16 +71,33 @@ std::optional<WasmOffset> Profile::load_at_or_before(WasmOffset at) {
   return WasmOffset(*(behind - 1));
 }
 
+namespace {
+
+void note_address(LoadCounts& counts, uint64_t address) {
+  counts.addresses += 1;
+  counts.lowest = std::min(counts.lowest, address);
+  counts.highest = std::max(counts.highest, address);
+  if (counts.pages.size() < kMaxPagesSeen) counts.pages.insert(address >> 12);
+}
+
+}  // namespace
+
 bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address) {
   std::optional<WasmOffset> charged = load_at_or_before(load);
   if (!charged) return false;
   LoadCounts& counts = functions_[function.value].loads[charged->value];
   (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
-  if (!address) return true;
-  counts.addresses += 1;
-  counts.lowest = std::min(counts.lowest, *address);
-  counts.highest = std::max(counts.highest, *address);
-  if (counts.pages.size() < kMaxPagesSeen) counts.pages.insert(*address >> 12);
+  if (address) note_address(counts, *address);
+  return true;
+}
+
+bool Profile::add_address(FuncIndex function, WasmOffset load, uint64_t address) {
+  std::optional<WasmOffset> charged = load_at_or_before(load);
+  auto known = functions_.find(function.value);
+  if (!charged || known == functions_.end()) return false;
+  auto counts = known->second.loads.find(charged->value);
+  if (counts == known->second.loads.end()) return false;
+  note_address(counts->second, address);
   return true;
 }
 
@@ -174,6 +191,10 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     e.addresses = load.addresses;
     e.address_span_bytes = load.addresses ? load.highest - load.lowest : 0;
     e.distinct_pages = load.pages.size();
+    e.in_loop = e.load < body.begin || e.load >= body.end ||
+                std::any_of(body.loops.begin(), body.loops.end(), [&](const wasm::LoopInfo& loop) {
+                  return loop.offset <= e.load && e.load < loop.end;
+                });
     e.outcome = load.outcome;
     e.latency = load.latency;
     evidence.loads.push_back(e);

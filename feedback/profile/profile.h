@@ -79,6 +79,9 @@ class Profile {
   // code then has. The stall is charged to the nearest load at or in front of it in the same body; if there
   // is none it is not counted and the result is false.
   bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
+  // An address that the load was seen to miss at, by a unit that counts misses and not time. Only of loads that
+  // stalled; false for others.
+  bool add_address(FuncIndex function, WasmOffset load, uint64_t address);
   void add_branch(FuncIndex function, WasmOffset at, bool taken);
   // What a burst of consecutive branches showed about one of them.
   void add_outcomes(FuncIndex function, WasmOffset at, const BranchOutcomeCounts& counts);

@@ -177,6 +177,7 @@ json to_json(const FunctionEvidence& e) {
                      {"addresses", l.addresses},
                      {"address_span_bytes", l.address_span_bytes},
                      {"distinct_pages", l.distinct_pages},
+                     {"in_loop", l.in_loop},
                      {"outcome", to_string(l.outcome)}});
     if (l.latency.timed != 0) loads.back()["latency"] = to_json(l.latency);
   }
@@ -222,6 +223,7 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
     l.addresses = r.integer(element, where, "addresses", ~uint64_t{0});
     l.address_span_bytes = r.integer(element, where, "address_span_bytes", ~uint64_t{0});
     l.distinct_pages = r.integer(element, where, "distinct_pages", ~uint64_t{0});
+    if (Reader::has(element, "in_loop")) l.in_loop = r.boolean(element, where, "in_loop");
     l.outcome = r.outcome(element, where, "outcome");
     if (Reader::has(element, "latency")) l.latency = read_latency(r, element["latency"], where + ".latency");
     e.loads.push_back(l);

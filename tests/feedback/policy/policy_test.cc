@@ -54,6 +54,23 @@ TEST(Policy, WaitsForTheStallsToBeNamedWhenALoadSeemsToHoldTheTime) {
   EXPECT_EQ(decide(e, {}).action, Action::kWait);
 }
 
+TEST(Policy, DoesNotWaitForEverWhereSamplesAreRare) {
+  FunctionEvidence e = hot_function(5);
+  e.seconds_baseline = 0.08;
+  e.loads.push_back(stalling_load(130, 12));
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+}
+
+TEST(Policy, NeitherWaitsNorAsksForAPrefetchOfALoadOutsideOfLoops) {
+  FunctionEvidence e = hot_function(5);
+  e.seconds_baseline = 0.05;
+  e.loads.push_back(stalling_load(90, 12));
+  e.loads.back().in_loop = false;
+  FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize);
+  EXPECT_TRUE(plan.prefetches.empty());
+}
+
 TEST(Policy, PrefetchesTheLoadsThatHoldTheStalls) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
