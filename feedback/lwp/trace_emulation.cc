@@ -83,7 +83,7 @@ class Tracer {
 
  private:
   Result<Launch> start() {
-    traps_cpuid_ = can_trap_cpuid();
+    traps_cpuid_ = can_trap_cpuid() || options_.insist_on_cpuid;
     report_.cpuid_shown = traps_cpuid_;
     if (!traps_cpuid_) {
       report_.cpuid_reason =

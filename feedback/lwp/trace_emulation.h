@@ -33,6 +33,8 @@ struct TraceOptions {
   // Called once with the program's process, before its first instruction; to forward signals for instance.
   // From another thread than the caller's.
   std::function<void(pid_t)> started;
+  // Tries to have CPUID trapped even where the machine says that it cannot be. For tests.
+  bool insist_on_cpuid = false;
 };
 
 struct TraceReport {

@@ -36,7 +36,7 @@ const Program kClang{"Clang", HINDSIGHT_LWP_PROGRAM_CLANG,
 const Program kStatic{"Static", HINDSIGHT_LWP_PROGRAM_STATIC, "this build links no static programs"};
 
 Result<TraceReport> emulate(std::vector<std::string> command) {
-  return run_emulated({std::move(command), {}});
+  return run_emulated({.command = std::move(command), .started = {}});
 }
 
 class TracedProgram : public testing::TestWithParam<Program> {
@@ -182,6 +182,29 @@ TEST_F(Traced, ShellPipelinesOfProgramsWork) {
   ASSERT_TRUE(report);
   EXPECT_ENDED(*report, 3);
   EXPECT_EQ(report->counts.of(Operation::kLwpins), 9u + 4 * 50);
+}
+
+// Where CPUID cannot be trapped, the system call that asks for it fails in the program, which must not
+// notice, and a program plays the trap itself.
+TEST_F(Traced, AProgramWhoseCpuidIsTrappedSeesLwp) {
+  TraceOptions options;
+  options.insist_on_cpuid = true;
+  for (const Program& program : {kGcc, kClang, kStatic}) {
+    if (program.path.empty()) continue;
+    options.command = {program.path, "cpuid"};
+    const auto report = run_emulated(options);
+    ASSERT_TRUE(report);
+    EXPECT_ENDED(*report, 0);
+  }
+  options.command = {"sh", "-c", "\"$0\" intrinsics && \"$0\" threads 4 && \"$0\" vfork", kGcc.path};
+  const auto report = run_emulated(options);
+  ASSERT_TRUE(report);
+  EXPECT_ENDED(*report, 5);
+  if (!std::string(HINDSIGHT_LWP_PROGRAM_32).empty()) {
+    options.command = {HINDSIGHT_LWP_PROGRAM_32};
+    const auto narrow = run_emulated(options);
+    if (narrow) EXPECT_ENDED(*narrow, 0);
+  }
 }
 
 TEST_F(Traced, LeavesTheCallersOtherChildrenAlone) {

@@ -1,6 +1,7 @@
 // A native program that uses Lightweight Profiling as the compilers' <x86intrin.h> offers it, and knows
 // nothing of this project. Its first argument says what to do; it checks what it finds and ends with 0, or
 // says what is wrong and ends with 1.
+#include <cpuid.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
@@ -340,11 +342,72 @@ int stops() {
   return g_failures;
 }
 
+// What CPUID says where the kernel traps it: a SIGSEGV of the kernel's at the instruction. Where no kernel
+// does, the program sends that signal to itself, so that it is delivered there: blocked, until a handler
+// returns to the instruction with it unblocked.
+uint64_t g_cpuid_instruction;
+uint32_t g_cpuid_leaf;
+
+void go_to_cpuid(int, siginfo_t*, void* raw) {
+  auto* const context = static_cast<ucontext_t*>(raw);
+  context->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(g_cpuid_instruction);
+  context->uc_mcontext.gregs[REG_RAX] = g_cpuid_leaf;
+  context->uc_mcontext.gregs[REG_RCX] = 0;
+  sigdelset(&context->uc_sigmask, SIGSEGV);
+}
+
+struct Cpuid {
+  uint32_t a, b, c, d;
+};
+Cpuid trapped_cpuid(uint32_t leaf) {
+  struct sigaction action = {};
+  action.sa_sigaction = go_to_cpuid;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR1, &action, nullptr);
+  sigset_t segv;
+  sigemptyset(&segv);
+  sigaddset(&segv, SIGSEGV);
+  sigprocmask(SIG_BLOCK, &segv, nullptr);
+  siginfo_t info = {};
+  info.si_signo = SIGSEGV;
+  info.si_code = SI_KERNEL;
+  const long self = getpid();
+  syscall(SYS_rt_tgsigqueueinfo, self, self, SIGSEGV, &info);
+  g_cpuid_leaf = leaf;
+  uint64_t a = SYS_tgkill, b, c, d = SIGUSR1;
+  asm volatile(
+      "lea 1f(%%rip), %%rcx\n mov %%rcx, %4\n"
+      "syscall\n jmp 2f\n"
+      "1: cpuid\n"
+      "2:\n"
+      : "+a"(a), "=b"(b), "=&c"(c), "+d"(d), "=m"(g_cpuid_instruction)
+      : "D"(self), "S"(self)
+      : "r11", "memory");
+  return {static_cast<uint32_t>(a), static_cast<uint32_t>(b), static_cast<uint32_t>(c),
+          static_cast<uint32_t>(d)};
+}
+
+int sees_lwp_in_cpuid() {
+  CHECK(trapped_cpuid(0x80000001).c & (1u << 15));
+  const Cpuid lwp = trapped_cpuid(0x8000001C);
+  CHECK((lwp.a & 3) == 3 && lwp.a == lwp.d);
+  CHECK((lwp.b >> 8 & 0xFF) == 32 && lwp.b >> 24 == 128);
+  // The rest is the processor's own.
+  const Cpuid vendor = trapped_cpuid(0);
+  uint32_t a, b, c, d;
+  __cpuid(0, a, b, c, d);
+  CHECK(vendor.a == a && vendor.b == b && vendor.c == c && vendor.d == d);
+  return g_failures;
+}
+
 int cost(int count) {
   g_lwp.arm(kRecords);
   timespec begin, end;
   clock_gettime(CLOCK_MONOTONIC, &begin);
-  for (int i = 0; i < count; ++i) __lwpins32(1, 1, 1);
+  for (int i = 0; i < count; ++i) {
+    __lwpins32(1, 1, 1);
+    g_lwp.block.tail = g_lwp.block.head;
+  }
   clock_gettime(CLOCK_MONOTONIC, &end);
   const double ns =
       1e9 * static_cast<double>(end.tv_sec - begin.tv_sec) + static_cast<double>(end.tv_nsec - begin.tv_nsec);
@@ -374,6 +437,7 @@ int main(int argc, char** argv) {
   if (asked("exit")) return number;
   if (asked("kill")) return raise(number);
   if (asked("cost")) return cost(number);
+  if (asked("cpuid")) return sees_lwp_in_cpuid();
   if (asked("wait")) {
     __slwpcb();
     puts("ready");
