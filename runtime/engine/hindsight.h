@@ -111,6 +111,9 @@ struct EngineConfig {
   // Sees every LWP record after it was attributed; one call at a time, on the monitor's thread or on one that asks for a report. It holds
   // the monitor up, and what a ring cannot hold meanwhile is missed and counted: be quick. Must not call the engine.
   std::function<void(const LwpRecord& record)> on_record;
+  // The host's own native code may execute the LWP instructions (see emulate_lwp_here). Where something else handles SIGILL already they
+  // stay undefined, which is said once, as a warning; guests run all the same.
+  bool lwp_instructions = false;
   LogSink log;                         // null: silent
   LogLevel log_level = LogLevel::kInfo;
 };
