@@ -141,17 +141,19 @@ TEST_F(Faults, OfABufferThatCannotBeWritten) {
 }
 
 TEST_F(Faults, OfACountedInstructionLeaveTheCountAlone) {
-  block_->flags = flag_of(EventId::kInstructions);
+  block_->flags = flag_of(EventId::kInstructions) | flag_of(EventId::kBranches);
   block_->slot(EventId::kInstructions) = {5, 0};
+  block_->slot(EventId::kBranches) = {9, 9};
   ASSERT_TRUE(lwp_.llwpcb(block_page_.address()));
   buffer_page_.allow(PROT_NONE);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(lwp_.retire(plain(1)).error(), page_fault(buffer_page_.address()));
+    EXPECT_EQ(lwp_.retire(branch(1)).error(), page_fault(buffer_page_.address()));
   }
   buffer_page_.allow(PROT_READ | PROT_WRITE);
-  EXPECT_EQ(lwp_.retire(plain(1)), true);
+  EXPECT_EQ(lwp_.retire(branch(1)), true);
   lwp_.slwpcb();
   EXPECT_EQ(block_->slot(EventId::kInstructions).counter, 5u);
+  EXPECT_EQ(block_->slot(EventId::kBranches).counter, 8u);
 }
 
 TEST_F(Faults, OfABlockThatWentAwayWhileInUse) {
@@ -166,6 +168,19 @@ TEST_F(Faults, OfABlockThatWentAwayWhileInUse) {
   EXPECT_EQ(block_->head, 0u);
   EXPECT_EQ(block_->missed_events, 0u);
   EXPECT_TRUE(lwp_.llwpcb(0));
+}
+
+TEST_F(Faults, OfAPendingRecordLeaveTheThreadThatRan) {
+  Area running(16);
+  ASSERT_TRUE(lwp_.llwpcb(block_page_.address()));
+  XsaveArea saved = lwp_.save();
+  saved.pending = make_instructions_record(1);
+  ASSERT_TRUE(lwp_.llwpcb(running.address()));
+  buffer_page_.allow(PROT_READ);
+  EXPECT_EQ(lwp_.restore(saved).error(), page_fault(buffer_page_.address()));
+  EXPECT_EQ(lwp_.block_address(), running.address());
+  EXPECT_EQ(lwp_.lwpins(1, 2, 3, 4), false);
+  EXPECT_EQ(running.records().size(), 1u);
 }
 
 TEST_F(Faults, OfAMissedRecordLeaveItUncounted) {

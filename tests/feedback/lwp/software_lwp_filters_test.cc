@@ -74,6 +74,20 @@ TEST(AddressFilter, LeavesProgrammedEventsAlone) {
   EXPECT_EQ(area.count_by_event(), (std::map<uint8_t, int>{{1, 1}, {255, 1}}));
 }
 
+TEST(AddressFilter, CountsAnInsertingInstructionByItsAddress) {
+  Area area(8);
+  area.ask(EventId::kInstructions, 10);
+  area.block.filters = kFilterIpRange;
+  area.block.base_ip = 0x100;
+  area.block.limit_ip = 0x200;
+  SoftwareLwp lwp(own_memory());
+  ASSERT_TRUE(lwp.llwpcb(area.address()));
+  lwp.lwpins(0x50, 1, 2, 3);
+  lwp.lwpins(0x150, 1, 2, 3);
+  lwp.slwpcb();
+  EXPECT_EQ(area.block.slot(EventId::kInstructions).counter, 9u);
+}
+
 TEST(AddressFilter, KeepsFilteredEventsOutOfTheCount) {
   Area area(8);
   area.ask(EventId::kInstructions, 1);

@@ -74,6 +74,8 @@ TEST(SoftwareLwp, StartsFromTheCounterAndTakesANegativeOneAsZero) {
   area.block.slot(EventId::kInstructions) = {100, encode_counter(-5)};
   SoftwareLwp lwp(own_memory());
   ASSERT_TRUE(lwp.llwpcb(area.address()));
+  ASSERT_EQ(lwp.slwpcb(), area.address());
+  EXPECT_EQ(area.block.slot(EventId::kInstructions).counter, 0u);
   EXPECT_EQ(lwp.retire(plain(0x10)), true);
   EXPECT_EQ(lwp.retire(plain(0x10)), false);
   lwp.slwpcb();
@@ -163,6 +165,16 @@ TEST(SoftwareLwp, WritesBackOnlyTheFlagsThatItCanServe) {
   EXPECT_EQ(area.block.flags, flag_of(EventId::kValue) | flag_of(EventId::kInstructions) |
                                   flag_of(EventId::kBranches) | kFlagInterrupt);
   EXPECT_EQ(lwp.flags(), area.block.flags);
+}
+
+TEST(SoftwareLwp, GrantsNoEventBeyondTheHighestIdOfItsCpuid) {
+  Area area(64);
+  area.block.flags = 0xFFFFFFFF;
+  Capabilities two = software_capabilities();
+  two.max_event_id = 2;
+  SoftwareLwp lwp(own_memory(), {.capabilities = two});
+  ASSERT_TRUE(lwp.llwpcb(area.address()));
+  EXPECT_EQ(area.block.flags & 0x7F, flag_of(EventId::kValue) | flag_of(EventId::kInstructions));
 }
 
 TEST(SoftwareLwp, RecordsNothingForEventsThatAreNotAskedFor) {
