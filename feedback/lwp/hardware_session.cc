@@ -188,7 +188,7 @@ void HardwareSession::drain(Batch& batch, UnitCounters& counters) {
 
   const HardwareCounts now = recorder_.counts();
   counters.records += now.records - seen_.records;
-  counters.non_guest += now.non_guest - seen_.non_guest;
+  counters.hardware_non_guest += now.non_guest - seen_.non_guest;
   counters.inexact += now.inexact - seen_.inexact;
   counters.no_event += now.no_event - seen_.no_event;
   seen_ = now;

@@ -59,7 +59,9 @@ std::optional<IbsSample> decode_ibs_raw(std::span<const std::byte> raw,
   s.latency = static_cast<uint32_t>((op_data3 >> 32) & 0xFFFF);
   const bool line_on_its_way = bit(op_data3, 16);
   if (line_on_its_way && has_erratum_1293(processor)) return s;
-  s.source = decode_ibs_data_source(op_data2, caps & kIbsZen4, processor.family >= 0x17);
+  const bool zen = processor.family >= 0x17;
+  const bool l2_miss = bit(op_data3, 20);  // older families do not have the bit
+  s.source = zen && !l2_miss ? MissSource::kOther : decode_ibs_data_source(op_data2, caps & kIbsZen4, zen);
   return s;
 }
 

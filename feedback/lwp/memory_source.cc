@@ -10,7 +10,6 @@ LoadOrigin from_level_number(unsigned number, bool remote) {
   switch (number) {
     case PERF_MEM_LVLNUM_L1:
       return {.missed_l1 = false};
-    case PERF_MEM_LVLNUM_L2:
     case PERF_MEM_LVLNUM_LFB:
       return {};
     case PERF_MEM_LVLNUM_L3:
@@ -19,7 +18,7 @@ LoadOrigin from_level_number(unsigned number, bool remote) {
       return {.source = remote ? MissSource::kRemote : MissSource::kNone};
     case PERF_MEM_LVLNUM_RAM:
       return {.source = MissSource::kDram};
-    default:  // L4, CXL, I/O, persistent memory, and numbers given out after this was written
+    default:  // L2, L4, CXL, I/O, persistent memory, and numbers given out after this was written
       return {.source = MissSource::kOther};
   }
 }
@@ -35,7 +34,8 @@ LoadOrigin from_level_mask(unsigned mask) {
   }
   if (mask & (PERF_MEM_LVL_REM_CCE1 | PERF_MEM_LVL_REM_CCE2)) return {.source = MissSource::kRemote};
   if (mask & PERF_MEM_LVL_L3) return {.source = MissSource::kLocalL3};
-  if (mask & (PERF_MEM_LVL_L2 | PERF_MEM_LVL_LFB)) return {};
+  if (mask & PERF_MEM_LVL_L2) return {.source = MissSource::kOther};
+  if (mask & PERF_MEM_LVL_LFB) return {};
   if (mask & PERF_MEM_LVL_L1) return {.missed_l1 = false};
   return {};
 }

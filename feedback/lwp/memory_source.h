@@ -1,10 +1,9 @@
 // Where a sampled load found its data, in the words of event 4: from Linux's perf_mem_data_src (Intel's PEBS,
 // translated by the kernel per microarchitecture) and from AMD's IBS registers.
 //
-// The record knows local L3, remote cache, DRAM and other. What the core's own L2 or a fill buffer delivered
-// has no number there and reads "not known", as on the processors that had LWP, whose source field was
-// valid only for requests that left the core. Persistent and CXL-attached memory, I/O and uncached accesses
-// are "other".
+// The record knows local L3, remote cache, DRAM and other. The core's own L2 is "other", as with all units;
+// so are persistent and CXL-attached memory, I/O and uncached accesses. A line that was already on its way
+// (in a fill buffer) came from nobody knows where.
 #pragma once
 
 #include <cstdint>

@@ -5,19 +5,19 @@
 
 #include "feedback/lwp/capabilities.h"
 #include "feedback/lwp/clock_unit.h"
+#include "feedback/lwp/hardware_unit.h"
+#include "feedback/lwp/model_unit.h"
+#include "feedback/lwp/native_unit.h"
 #include "feedback/lwp/perf_source.h"
 #include "feedback/lwp/timer_source.h"
 #include "feedback/lwp/unit.h"
-#include "feedback/pmu/perf_event.h"
 
 namespace hindsight::lwp {
 namespace {
 
 std::string why_not_hardware() {
-  const auto fd = pmu::open_perf_event(pmu::make_perf_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS),
-                                       "hardware instruction counter");
-  if (!fd) return "not available: no PMU can be reached (" + fd.error().message + ")";
-  return "a PMU is reachable, but this version does not sample with it and uses the clock unit";
+  const std::string refusal = hardware_refusal(linux_perf_kernel(), detect_hardware_machine());
+  return refusal.empty() ? refusal : "no event can be sampled: " + refusal;
 }
 
 UnitProbe probe(std::string name, std::string refusal) {
@@ -31,16 +31,22 @@ std::vector<UnitProbe> probe_all() {
   probes.push_back(probe("hardware", why_not_hardware()));
   probes.push_back(probe("clock/perf", PerfSource::refusal()));
   probes.push_back(probe("clock/timer", TimerSource::refusal()));
-  probes.push_back(probe("model", "the deterministic model is not part of this version"));
+  probes.push_back(probe("model", {}));
   probes.push_back(probe("null", {}));
   return probes;
 }
 
 std::unique_ptr<UnitFactory> make_factory(std::string_view probe_name, bool may_fall_back) {
+  if (probe_name == "native") return make_native_factory(detect_capabilities());
+  if (probe_name == "hardware") {
+    return make_hardware_factory(linux_perf_kernel(), detect_hardware_machine(),
+                                 make_clock_factory(ClockSource::kBest));
+  }
   if (probe_name == "clock/perf") {
     return make_clock_factory(may_fall_back ? ClockSource::kBest : ClockSource::kPerf);
   }
   if (probe_name == "clock/timer") return make_clock_factory(ClockSource::kTimer);
+  if (probe_name == "model") return std::move(make_model_factory({}).value());
   return make_null_factory();
 }
 
@@ -54,7 +60,10 @@ Result<Selection> select_unit(std::string_view name) {
   bool known = automatic;
   std::string refusals;
   for (UnitProbe& p : selection.probes) {
-    const bool wanted = automatic || p.name == name || (any_clock && p.name.starts_with("clock/"));
+    // The model is for those who ask for it: it makes a program a hundred times slower.
+    // So is native LWP without DCache misses, which decisions rest on most: the clock sees their stalls.
+    const bool left_out = p.name == "model" || (p.name == "native" && !detect_capabilities().usable.dcache_misses);
+    const bool wanted = (automatic && !left_out) || p.name == name || (any_clock && p.name.starts_with("clock/"));
     if (!wanted) continue;
     known = true;
     if (!p.available) {

@@ -77,6 +77,7 @@ struct UnitCounters {
   uint64_t non_guest = 0;  // samples outside the guest's code
   uint64_t malformed = 0;  // kernel records that made no sense; what followed them was skipped
   uint64_t discarded = 0;  // records taken by a unit that only counts
+  uint64_t hardware_non_guest = 0;  // hardware samples outside the guest's code
   uint64_t inexact = 0;    // hardware samples of which the processor could not say the instruction
   uint64_t no_event = 0;   // hardware samples that are no LWP event: first-level hits, stores, aborted branches
 };

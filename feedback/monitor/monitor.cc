@@ -42,6 +42,9 @@ void add(lwp::UnitCounters& sum, const lwp::UnitCounters& part) {
   sum.non_guest += part.non_guest;
   sum.malformed += part.malformed;
   sum.discarded += part.discarded;
+  sum.inexact += part.inexact;
+  sum.no_event += part.no_event;
+  sum.hardware_non_guest += part.hardware_non_guest;
 }
 
 void add(std::map<std::string, PmuReading>& sums, const pmu::PmuCounters& counters) {
@@ -200,11 +203,16 @@ void Monitor::drain(Watched& watched) {
   watched.batch.clear();
   watched.unit->drain(watched.batch);
   attribute_bursts(watched);
-  if (watched.batch.records.empty() && watched.batch.samples.empty()) return;
+  const lwp::Batch& batch = watched.batch;
+  if (batch.records.empty() && batch.samples.empty() && batch.hardware.empty() && batch.taken_branches.empty()) {
+    return;
+  }
   draining_ = watched.thread;
   drain_time_ = monotonic_ns();
   for (const lwp::EventRecord& record : watched.batch.records) attribute(record, nullptr);
   for (const lwp::RawSample& sample : watched.batch.samples) attribute_sample(sample);
+  for (const lwp::EventRecord& record : batch.hardware) attribute_hardware(record);
+  for (const lwp::EventRecord& record : batch.taken_branches) attribute_hardware(record);
 }
 
 Profile& Monitor::profile_of(const std::shared_ptr<const wasm::Module>& module) {
@@ -231,7 +239,8 @@ std::pair<uint32_t, lwp::MissSource> Monitor::estimate(const jit::RegisteredCode
       return {latency->cycles, lwp::MissSource::kDram};
     case MemoryLevel::kL3:
       return {latency->cycles, lwp::MissSource::kLocalL3};
-    case MemoryLevel::kL2:  // the field has no value for it
+    case MemoryLevel::kL2:  // the field has no value of its own for it
+      return {latency->cycles, lwp::MissSource::kOther};
     case MemoryLevel::kL1:
       return {latency->cycles, lwp::MissSource::kNone};
     case MemoryLevel::kUnknown:
@@ -258,6 +267,31 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
   const auto [latency, source] = estimate(*code, load->instruction);
   attribute(lwp::make_dcache_miss_record(sample, load_pc, load->address, latency, source, true),
             &sample);
+}
+
+// What the processor sampled by itself is shown, and adds data addresses to loads whose stalls the clock found.
+// More does not follow from it: samples of loads say how often one missed, not what that cost, because
+// latencies overlap; and the direction of a machine's branch is not that of the guest's, which generated code
+// may have turned round.
+void Monitor::attribute_hardware(const lwp::EventRecord& record) {
+  counts_.hardware_records += 1;
+  auto code = registry_.find(reinterpret_cast<const void*>(record.address));
+  const jit::PcRow* row = nullptr;
+  if (code) {
+    CodeOffset at(static_cast<uint32_t>(reinterpret_cast<const std::byte*>(record.address) -
+                                        code->version->begin()));
+    row = code->version->pc_map.find(at);
+  }
+  tell(record, nullptr, code ? &*code : nullptr, row, /*from_guest=*/false);
+  if (!row || row->wasm == jit::kNoWasmOffset) {
+    counts_.hardware_unattributed += 1;
+    return;
+  }
+  const auto address = record.id() == lwp::EventId::kDcacheMiss ? lwp::miss_address(record) : std::nullopt;
+  if (!address || (config_.is_guest_memory && !config_.is_guest_memory(*address))) return;
+  if (profile_of(code->module).add_address(code->version->function, row->wasm, *address)) {
+    counts_.hardware_addresses += 1;
+  }
 }
 
 void Monitor::tell(const lwp::EventRecord& record, const lwp::RawSample* sample,

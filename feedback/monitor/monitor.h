@@ -50,6 +50,9 @@ struct MonitorCounts {
   uint64_t guest_values = 0;         // event 1 that the guest asked for
   uint64_t guest_events = 0;         // event 255
   uint64_t guest_unattributed = 0;   // of these two: their call is in no version that is known
+  uint64_t hardware_records = 0;     // events 2, 3 and 4 that the processor sampled by itself
+  uint64_t hardware_unattributed = 0;  // of these: in no version that is known, or at no instruction
+  uint64_t hardware_addresses = 0;   // of these: data addresses of loads that also stalled
   uint64_t other_records = 0;        // ids that this monitor has no use for
   uint64_t branch_bursts = 0;        // runs of consecutive branches that threads began
   uint64_t bursts_refused = 0;       // asked for, but what came before was not drained yet
@@ -155,6 +158,7 @@ class Monitor {
   void attribute_sample(const lwp::RawSample& sample);
   // `sample`: the raw sample that the record was made of, if any.
   void attribute(const lwp::EventRecord& record, const lwp::RawSample* sample);
+  void attribute_hardware(const lwp::EventRecord& record);
   void tell(const lwp::EventRecord& record, const lwp::RawSample* sample, const jit::RegisteredCode* code,
             const jit::PcRow* row, bool from_guest);
   Profile& profile_of(const std::shared_ptr<const wasm::Module>& module);

@@ -35,7 +35,7 @@ struct LoadEvidence {
   WasmOffset load;                     // of the wasm load (or store) instruction
   double stall_samples = 0;            // clock samples that stood right behind it
   double stall_samples_optimized = 0;  // of these, in optimized code
-  uint64_t addresses = 0;              // of these, with a known data address
+  uint64_t addresses = 0;              // known data addresses: of these, and of misses that hardware sampled
   uint64_t address_span_bytes = 0;     // highest - lowest address seen
   uint64_t distinct_pages = 0;         // 4 KiB pages among the addresses seen (exact up to kMaxPagesSeen)
   // Inside a loop of the function (or in a body inlined into it): else no address can run ahead of it.

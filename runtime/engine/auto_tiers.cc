@@ -99,10 +99,14 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       arena_(std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(compile_threads(config)),
                                                        /*reserved_for_masters=*/0)) {
   feedback::Monitor::Config monitor;
-  monitor.frequency_hz = config.sampling_hz ? config.sampling_hz : policy_.optimize ? sampling_.learn_hz : sampling_.steady_hz;
+  monitor.frequency_hz = config.sampling_hz ? config.sampling_hz
+                         : policy_.optimize ? sampling_.learn_hz
+                                            : sampling_.steady_hz;
   monitor.period = policy_.optimize ? kBurstPeriod : kSteadyPeriod;
-  // Of units whose branch records come from counting code; the others have the processor's own view.
-  monitor.branch_bursts = selection_.factory->name().starts_with("clock");
+  // Of units whose branch records come from counting code. The hardware's own view of a machine branch does
+  // not say how the guest's went.
+  monitor.branch_bursts =
+      selection_.factory->name().starts_with("clock") || selection_.factory->name() == "hardware";
   monitor.log = services.log;
   monitor.is_guest_memory = [](uint64_t address) { return memory_reservations().contains(address); };
   monitor.on_round = [this] { on_round(); };
@@ -110,8 +114,9 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
   monitor.only_guest_records = !feed.wants_all();
   monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
   new_code();
-  calibration_ = std::make_unique<BackgroundCalibration>(
-      [this](const std::string& line) { say(LogLevel::kInfo, "calibration", line); });
+  calibration_ = std::make_unique<BackgroundCalibration>([this](bool warning, const std::string& line) {
+    say(warning ? LogLevel::kWarning : LogLevel::kInfo, "calibration", line);
+  });
   tsc_ticks_per_second();  // measured before a guest waits for it
   if (config_.profiling) monitor_->start();
   say(LogLevel::kInfo, "lwp", fmt::format("unit {}{}", selection_.factory->name(), lesser_clock(selection_)));

@@ -101,7 +101,7 @@ TEST(PebsLoads, OfEveryGenerationHaveTheirSource) {
       {"Nehalem, unknown L3 miss", PERF_MEM_S(LVL, MISS) | PERF_MEM_S(LVL, L3), unknown},
       {"Nehalem, L1", HS_LEVEL(L1), l1},
       {"Nehalem, fill buffer", HS_LEVEL(LFB), unknown},
-      {"Nehalem, L2", HS_LEVEL(L2), unknown},
+      {"Nehalem, L2", HS_LEVEL(L2), other},
       {"Nehalem, L3", HS_LEVEL(L3) | PERF_MEM_S(SNOOP, HITM), l3},
       {"Nehalem, remote cache", HS_LEVEL(REM_CCE1) | PERF_MEM_S(SNOOP, HIT), remote},
       {"Nehalem, local DRAM", HS_LEVEL(LOC_RAM), dram},
@@ -122,7 +122,7 @@ TEST(PebsLoads, OfEveryGenerationHaveTheirSource) {
       {"Alder Lake P core, peer core", HS_LEVEL(L3) | PERF_MEM_S(LVLNUM, L3) | PERF_MEM_S(SNOOPX, FWD), l3},
       {"Sapphire Rapids, remote L3", HS_LEVEL(REM_CCE1) | PERF_MEM_S(LVLNUM, L3) | rem, remote},
       {"Sapphire Rapids, CXL", PERF_MEM_S(LVL, HIT) | PERF_MEM_S(LVLNUM, CXL), other},
-      {"Gracemont, L2", HS_LEVEL(L2) | PERF_MEM_S(LVLNUM, L2), unknown},
+      {"Gracemont, L2", HS_LEVEL(L2) | PERF_MEM_S(LVLNUM, L2), other},
       {"Gracemont, DRAM", HS_LEVEL(LOC_RAM) | PERF_MEM_S(LVLNUM, RAM) | PERF_MEM_S(SNOOP, MISS), dram},
   };
   for (const SourceCase& c : cases) {
@@ -243,8 +243,8 @@ TEST(BranchStack, OutsideTheGuestsCodeIsCountedOnly) {
 // ---------------------------------------------------------------- AMD: IBS
 
 constexpr uint64_t kBranchRetired = 1ull << 37, kMispredicted = 1ull << 36, kTaken = 1ull << 35;
-constexpr uint64_t kLoadOp = 1, kStoreOp = 2, kDcMiss = 1u << 7, kUncached = 1u << 14, kNoMab = 1u << 16,
-                   kAddressValid = 1u << 17, kPrefetch = 1u << 21;
+constexpr uint64_t kLoadOp = 1, kStoreOp = 2, kDcMiss = 1u << 7, kUncached = 1u << 14, kL2Miss = 1u << 20,
+                   kNoMab = 1u << 16, kAddressValid = 1u << 17, kPrefetch = 1u << 21;
 constexpr uint64_t latency(uint64_t cycles) {
   return cycles << 32;
 }
@@ -277,7 +277,7 @@ TEST(Ibs, LoadsThatMissBecomeEvent4OnEveryFamily) {
     const EventRecord r = m.ibs({.caps = f.caps,
                                  .rip = 0x401000,
                                  .op_data2 = 3,
-                                 .op_data3 = kLoadOp | kDcMiss | kAddressValid | latency(412),
+                                 .op_data3 = kLoadOp | kDcMiss | kL2Miss | kAddressValid | latency(412),
                                  .linear_address = 0x7f0010});
     EventRecord expected = make_dcache_miss_record(0x401000, 0x7f0010, 412, MissSource::kDram, 6);
     expected.core_id = 2;
@@ -318,7 +318,7 @@ TEST(Ibs, AnythingElseBecomesEvent2) {
 TEST(Ibs, SaysWhereDataCameFromInTheWordsOfEachGeneration) {
   const auto source = [](pmu::ProcessorSignature s, uint32_t caps, uint64_t op_data2) {
     Machine m(s);
-    return miss_source(m.ibs({.caps = caps, .op_data2 = op_data2, .op_data3 = kLoadOp | kDcMiss}));
+    return miss_source(m.ibs({.caps = caps, .op_data2 = op_data2, .op_data3 = kLoadOp | kDcMiss | kL2Miss}));
   };
   // Three bits. 2 was another core's cache before Zen, and is the core complex's since.
   const MissSource k10[8] = {MissSource::kNone, MissSource::kLocalL3, MissSource::kRemote,
@@ -346,6 +346,13 @@ TEST(Ibs, SaysWhereDataCameFromInTheWordsOfEachGeneration) {
   }
 }
 
+TEST(Ibs, CallsTheCoresOwnSecondLevelOther) {
+  const IbsRegisters hit{.caps = kZenCaps, .op_data2 = 0, .op_data3 = kLoadOp | kDcMiss};
+  Machine zen({0x17, 0x31, 0}), bulldozer({0x15, 0x01, 2});
+  EXPECT_EQ(miss_source(zen.ibs(hit)), MissSource::kOther);
+  EXPECT_EQ(miss_source(bulldozer.ibs(hit)), MissSource::kNone);  // has no such bit
+}
+
 TEST(Ibs, HasNoAddressWhereTheProcessorHasNone) {
   Machine m({0x19, 0x11, 1});
   const EventRecord r = m.ibs({.caps = kZen4Caps, .op_data3 = kLoadOp | kDcMiss, .linear_address = 0x1234});
@@ -363,7 +370,7 @@ TEST(Ibs, OfUncachedMemoryHasNeitherLatencyNorCacheSource) {
 
 TEST(Ibs, DistrustsTheSourceWhereErratum1293Applies) {
   const IbsRegisters on_its_way{
-      .caps = kZenCaps, .op_data2 = 3, .op_data3 = kLoadOp | kDcMiss | kNoMab | latency(50)};
+      .caps = kZenCaps, .op_data2 = 3, .op_data3 = kLoadOp | kDcMiss | kL2Miss | kNoMab | latency(50)};
   Machine affected({0x19, 0x01, 1}), later({0x19, 0x21, 0});
   EXPECT_EQ(miss_source(affected.ibs(on_its_way)), MissSource::kNone);
   EXPECT_EQ(miss_source(later.ibs(on_its_way)), MissSource::kDram);

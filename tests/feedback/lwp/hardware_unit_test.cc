@@ -271,7 +271,7 @@ TEST(HardwareUnit, HandsOutTheRecordsOfTheHardwareBesideTheThreadsOwn) {
             (std::vector<EventRecord>{make_branch_record(0x2000, 0x3000, true, true, 2)}));
   EXPECT_EQ(batch.records, (std::vector<EventRecord>{make_value_record(0x5000, 1, 2, 3)}));
   EXPECT_EQ((*unit)->counters().records, 4u);
-  EXPECT_GE((*unit)->counters().non_guest, 1u);
+  EXPECT_GE((*unit)->counters().hardware_non_guest, 1u);
   EXPECT_EQ(kernel.page().data_tail, kernel.page().data_head);  // the space is the kernel's again
   (*unit)->detach();
 }

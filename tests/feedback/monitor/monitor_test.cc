@@ -26,9 +26,14 @@ class ScriptedUnit final : public lwp::Unit {
     drain_ring(batch.records);
     for (const auto& s : samples) batch.samples.push_back(s);
     samples.clear();
+    for (const auto& r : hardware) batch.hardware.push_back(r);
+    for (const auto& r : taken) batch.taken_branches.push_back(r);
+    hardware.clear();
+    taken.clear();
   }
   lwp::UnitCounters counters() const override { return {}; }
   std::vector<lwp::RawSample> samples;
+  std::vector<lwp::EventRecord> hardware, taken;
   uint32_t frequency = 0;
 };
 
@@ -129,6 +134,45 @@ TEST_F(MonitorTest, EverySampleIsAttributedOrCountedWhyNot) {
   EXPECT_EQ(c.clock_no_offset, 1u);
   EXPECT_EQ(c.clock_unknown_code, 1u);
   EXPECT_EQ(c.clock_records, c.clock_attributed + c.clock_no_offset + c.clock_unknown_code);
+}
+
+TEST_F(MonitorTest, WhatTheHardwareSampledIsShownAtItsOwnAddressAndWeighsNothing) {
+  std::vector<std::pair<lwp::EventId, uint32_t>> seen;
+  Monitor::Config config;
+  config.on_record = [&](const LocatedRecord& r) {
+    seen.emplace_back(r.record.id(), r.offset ? r.offset->value : 0);
+    EXPECT_FALSE(r.from_guest);
+  };
+  monitor = std::make_unique<Monitor>(registry, config);
+  monitor->attach(unit, std::nullopt);
+  unit->hardware = {
+      lwp::make_dcache_miss_record(pc(0), 0x20040, 300, lwp::MissSource::kDram, 5),  // no stall known yet
+      lwp::make_instructions_record(pc(4), 6), lwp::make_instructions_record(1, 7),  // nobody's code
+  };
+  unit->taken = {lwp::make_branch_record(pc(4), pc(0), true, false, 8)};
+  monitor->round();
+  EXPECT_EQ(seen, (std::vector<std::pair<lwp::EventId, uint32_t>>{{lwp::EventId::kDcacheMiss, 20},
+                                                                  {lwp::EventId::kInstructions, 24},
+                                                                  {lwp::EventId::kInstructions, 0},
+                                                                  {lwp::EventId::kBranches, 24}}));
+  MonitorCounts counts = monitor->counts();
+  EXPECT_EQ(counts.hardware_records, 4u);
+  EXPECT_EQ(counts.hardware_unattributed, 1u);
+  EXPECT_EQ(counts.hardware_addresses, 0u);
+  EXPECT_EQ(counts.stall_records + counts.branch_records + counts.instruction_records, 0u);
+  // A load that the clock found to stall gets the hardware's addresses, and no more weight.
+  unit->samples.push_back(sample(pc(4)));
+  monitor->round();
+  unit->hardware = {lwp::make_dcache_miss_record(pc(0), 0x20040, 300, lwp::MissSource::kDram, 9)};
+  monitor->round();
+  EXPECT_EQ(monitor->counts().hardware_addresses, 1u);
+  monitor->with_profiles([&](Monitor::Profiles& profiles) {
+    FunctionEvidence e = profiles[module.get()]->evidence(FuncIndex(0));
+    ASSERT_EQ(e.loads.size(), 1u);
+    EXPECT_EQ(e.loads[0].addresses, 2u);
+    EXPECT_DOUBLE_EQ(e.loads[0].stall_samples, 1);
+    EXPECT_TRUE(e.branches.empty());
+  });
 }
 
 TEST_F(MonitorTest, BranchRecordsOfTheRingReachTheProfile) {
@@ -245,8 +289,7 @@ TEST_F(MonitorTest, AMissAtALoadThatWasTimedSaysLatencyAndSource) {
   EXPECT_EQ(miss_when(MemoryLevel::kMemory).data1, 396u);
   EXPECT_EQ(lwp::miss_source(misses.back()), lwp::MissSource::kDram);
   EXPECT_EQ(lwp::miss_source(miss_when(MemoryLevel::kL3)), lwp::MissSource::kLocalL3);
-  EXPECT_EQ(lwp::miss_source(miss_when(MemoryLevel::kL2)), lwp::MissSource::kNone)
-      << "the field has no word for it";
+  EXPECT_EQ(lwp::miss_source(miss_when(MemoryLevel::kL2)), lwp::MissSource::kOther);
   EXPECT_EQ(misses.back().data1, 396u);
 }
 
