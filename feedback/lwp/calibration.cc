@@ -19,10 +19,12 @@ namespace {
 
 constexpr uint64_t kLine = 64;
 constexpr uint64_t kHugePage = 2 << 20;
-constexpr uint64_t kMostBytes = 8 << 20;  // of memory used: 4 huge pages fault in a millisecond or two
-constexpr uint64_t kMemoryLines = 4096;   // flushed before each pass
-constexpr uint64_t kMemoryStride = 512;   // from line to line: no neighbour is fetched along
-constexpr uint32_t kTimedLoads = 512;     // a level
+constexpr uint64_t kMostBytes =
+    12 << 20;  // of memory used; huge pages fault in quickly, and not all is touched
+constexpr uint64_t kMemoryLines = 4096;     // flushed before each pass
+constexpr uint64_t kMemoryStride = 512;     // from line to line: no neighbour is fetched along
+constexpr uint32_t kTimedLoads = 512;       // a level
+constexpr uint64_t kVictimBytes = 1 << 19;  // over which the lines lie that are pushed into the third level
 
 double seconds_of(clockid_t clock) {
   timespec now{};
@@ -81,27 +83,53 @@ void* make_cycle(std::byte* data, uint64_t lines, uint64_t stride, Random& rando
   return data + order[0] * stride;
 }
 
-// Nanoseconds a step.
-double walk(void*& at, uint64_t steps) {
-  void* p = at;
-  const double begin = seconds_of(CLOCK_MONOTONIC);
-  for (uint64_t i = 0; i < steps; ++i) p = *static_cast<void* volatile*>(p);
-  const double seconds = seconds_of(CLOCK_MONOTONIC) - begin;
-  at = p;
-  return seconds * 1e9 / static_cast<double>(steps);
-}
+// Figures of many short stretches. One that was interrupted, or came behind an interruption that left the
+// caches to others, is longer and never shorter: the quicker quarter is the machine's.
+class Stretches {
+ public:
+  void add(double figure) { figures_.push_back(figure); }
+  double quick() {
+    if (figures_.empty()) return 0;
+    const auto quarter = figures_.begin() + static_cast<ptrdiff_t>(figures_.size() / 4);
+    std::nth_element(figures_.begin(), quarter, figures_.end());
+    return *quarter;
+  }
 
-// Mean ticks of timed loads along the cycle. Each place is loaded once a round, so each comes from where the
-// walks before have left it.
-double walk_timed(void*& at, uint32_t loads) {
-  uint64_t sum = 0;
+ private:
+  std::vector<double> figures_;
+};
+
+constexpr uint64_t kStretch =
+    1024;  // steps: long against the reading of the clock, short against a time slice
+constexpr uint32_t kTimedStretch = 64;
+
+// Goes on along the cycle for at least `steps`; ticks a step.
+void walk(void*& at, uint64_t steps, Stretches& ticks) {
   void* p = at;
-  for (uint32_t i = 0; i < loads; ++i) {
-    sum += time_load(p);
-    p = *static_cast<void* volatile*>(p);
+  for (uint64_t done = 0; done < steps; done += kStretch) {
+    const uint64_t begin = __rdtsc();
+    for (uint64_t i = 0; i < kStretch; ++i) p = *static_cast<void* volatile*>(p);
+    // The last load is done before the clock is read: its value is the next one's address.
+    asm volatile("" : "+r"(p));
+    _mm_lfence();
+    ticks.add(static_cast<double>(__rdtsc() - begin) / kStretch);
   }
   at = p;
-  return static_cast<double>(sum) / loads;
+}
+
+// Timed loads along the cycle. Each place is loaded once a round, so each comes from where the walks before
+// have left it.
+void walk_timed(void*& at, uint32_t loads, Stretches& ticks) {
+  void* p = at;
+  for (uint32_t done = 0; done < loads; done += kTimedStretch) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < kTimedStretch; ++i) {
+      sum += time_load(p);
+      p = *static_cast<void* volatile*>(p);
+    }
+    ticks.add(static_cast<double>(sum) / kTimedStretch);
+  }
+  at = p;
 }
 
 void flush(const std::byte* data, uint64_t lines, uint64_t stride) {
@@ -124,22 +152,24 @@ class Calibrator {
     c.l1.bytes = sizes.l1_data;
     c.l2.bytes = sizes.l2;
     c.l3.bytes = sizes.l3;
-    // Half of a first-level cache; comfortably inside the second and the third, and comfortably outside the
-    // level below.
+    // Half of a first-level cache; comfortably inside the second and comfortably outside the first.
     const uint64_t in_l1 = std::max<uint64_t>(sizes.l1_data / 2, 8 << 10);
     const uint64_t in_l2 = std::max(sizes.l2 / 4, 4 * sizes.l1_data);
-    const uint64_t in_l3 = std::min({4 * sizes.l2, sizes.l3 / 2, kMostBytes});
 
     core_clock(c);
     level(c.l1, memory.data(), in_l1);
     if (sizes.l2 != 0 && in_l2 <= sizes.l2 / 2) level(c.l2, memory.data(), in_l2);
     branches(c);
-    if (sizes.l3 != 0 && in_l3 >= 2 * sizes.l2) level(c.l3, memory.data(), in_l3);
+    if (sizes.l3 >= 2 * sizes.l2 && sizes.l2 != 0 && 3 * sizes.l2 + kVictimBytes <= kMostBytes)
+      third(c.l3, memory.data(), 3 * sizes.l2);
     beyond(c.memory, memory.data());
     if (stopped_) return make_error(ErrorKind::kResource, "calibration was abandoned");
 
     const double wall = seconds_of(CLOCK_MONOTONIC) - first_second;
     c.tsc_ghz = static_cast<double>(__rdtsc() - first_tick) / wall * 1e-9;
+    for (LevelTiming* level : {&c.l1, &c.l2, &c.l3, &c.memory}) level->latency_ns /= c.tsc_ghz;
+    c.mispredict_ns /= c.tsc_ghz;
+    c.core_ghz *= c.tsc_ghz;
     c.seconds = spent();
     if (!plausible(c)) {
       return make_error(
@@ -161,11 +191,12 @@ class Calibrator {
 
   // Exclusive ors that depend on each other take a cycle each on every processor, and none removes them.
   void core_clock(Calibration& c) {
-    for (int pass = 0; pass < 5; ++pass) {
-      constexpr uint64_t kRounds = 8000, kPerRound = 32;
+    Stretches ticks;
+    for (int pass = 0; pass < 20; ++pass) {
+      constexpr uint64_t kRounds = 2000, kPerRound = 32;
       uint64_t value = 1, rounds = kRounds;
       const uint64_t other = 5;
-      const double begin = seconds_of(CLOCK_MONOTONIC);
+      const uint64_t begin = __rdtsc();
       asm volatile(
           "1:\n"
           ".rept 32\n"
@@ -176,46 +207,73 @@ class Calibrator {
           : [value] "+r"(value), [rounds] "+r"(rounds)
           : [other] "r"(other)
           : "cc");
-      const double seconds = seconds_of(CLOCK_MONOTONIC) - begin;
-      c.core_ghz = std::max(c.core_ghz, static_cast<double>(kRounds * kPerRound) / seconds * 1e-9);
+      _mm_lfence();
+      ticks.add(static_cast<double>(__rdtsc() - begin) / (kRounds * kPerRound));
     }
+    c.core_ghz = 1 / ticks.quick();  // cycles a tick, until ticks are known
   }
 
+  // In ticks, until these are known.
   void level(LevelTiming& timing, std::byte* data, uint64_t bytes) {
     if (stopped_) return;
     const uint64_t lines = bytes / kLine;
     void* at = make_cycle(data, lines, kLine, random_);
-    walk(at, lines);  // brings it in
-    const uint64_t steps = std::clamp<uint64_t>(lines, 8192, 65536);
-    for (int pass = 0; pass < 5 && !(pass > 0 && enough()); ++pass) {
-      const double ns = walk(at, steps);
-      timing.latency_ns = pass == 0 ? ns : std::min(timing.latency_ns, ns);
+    Stretches ignored, steps, timed;
+    walk(at, lines, ignored);  // brings it in
+    for (int pass = 0; pass < 4 && !(pass > 0 && enough()); ++pass)
+      walk(at, std::clamp<uint64_t>(lines, 8192, 65536), steps);
+    for (int pass = 0; pass < 3; ++pass) walk_timed(at, kTimedLoads, timed);
+    timing.latency_ns = steps.quick();
+    timing.timed_load_ticks = timed.quick();
+  }
+
+  // The third level: a small cycle, pushed out of the nearer levels by a sweep over `sweep` bytes before each
+  // round. Short, so that it is still there whoever else runs on the machine; a cycle larger than the second
+  // level would take as long as a time slice to come in.
+  void third(LevelTiming& timing, std::byte* data, uint64_t sweep) {
+    if (stopped_) return;
+    constexpr uint64_t kLines = kVictimBytes / kMemoryStride;
+    void* at = make_cycle(data, kLines, kMemoryStride, random_);
+    const auto push_out = [&] {
+      for (uint64_t i = 0; i < sweep; i += kLine) {
+        const auto value = *reinterpret_cast<const volatile uint8_t*>(data + kVictimBytes + i);
+        (void)value;
+      }
+    };
+    Stretches ignored, steps, timed;
+    walk(at, kLines, ignored);
+    for (int pass = 0; pass < 16 && !(pass > 0 && enough()); ++pass) {
+      push_out();
+      walk(at, kLines, steps);
+      push_out();
+      walk_timed(at, kTimedStretch, timed);
     }
-    for (int pass = 0; pass < 3; ++pass) {
-      const double ticks = walk_timed(at, kTimedLoads);
-      timing.timed_load_ticks = pass == 0 ? ticks : std::min(timing.timed_load_ticks, ticks);
-    }
+    timing.latency_ns = steps.quick();
+    timing.timed_load_ticks = timed.quick();
   }
 
   // Memory: every line is flushed out of all caches first, so no buffer larger than them is needed.
   void beyond(LevelTiming& timing, std::byte* data) {
     if (stopped_) return;
     void* at = make_cycle(data, kMemoryLines, kMemoryStride, random_);
+    Stretches steps, timed;
     for (int pass = 0; pass < 4 && !(pass > 0 && enough()); ++pass) {
       flush(data, kMemoryLines, kMemoryStride);
-      const double ns = walk(at, kMemoryLines);
-      timing.latency_ns = pass == 0 ? ns : std::min(timing.latency_ns, ns);
+      walk(at, kMemoryLines, steps);
     }
     flush(data, kMemoryLines, kMemoryStride);
-    timing.timed_load_ticks = walk_timed(at, kTimedLoads);
+    walk_timed(at, kTimedLoads, timed);
+    timing.latency_ns = steps.quick();
+    timing.timed_load_ticks = timed.quick();
   }
 
   // The same code on a coin and on a constant: half of the coin's branches are predicted wrong.
   void branches(Calibration& c) {
-    constexpr uint64_t kBranches = 40'000;
+    constexpr uint64_t kBranches = 4'000;
     const auto pass = [&](uint64_t mask) {
-      uint64_t x = random_.next() | 1, left = kBranches, bit = 0, shifted = 0;
-      const double begin = seconds_of(CLOCK_MONOTONIC);
+      // Far from where other passes are in the same sequence: predictors remember thousands of outcomes.
+      uint64_t x = random_.next() * 0xD1342543DE82EF95 | 1, left = kBranches, bit = 0, shifted = 0;
+      const uint64_t begin = __rdtsc();
       asm volatile(
           "1:\n"
           "movq %[x], %[shifted]\n shlq $13, %[shifted]\n xorq %[shifted], %[x]\n"
@@ -231,16 +289,16 @@ class Calibrator {
           : [x] "+r"(x), [left] "+r"(left), [bit] "+r"(bit), [shifted] "+r"(shifted)
           : [mask] "r"(mask)
           : "cc");
-      return (seconds_of(CLOCK_MONOTONIC) - begin) * 1e9 / kBranches;
+      _mm_lfence();
+      return static_cast<double>(__rdtsc() - begin) / kBranches;
     };
     if (stopped_) return;
-    double coin = 0, constant = 0;
-    for (int i = 0; i < 4 && !(i > 0 && enough()); ++i) {
-      const double with = pass(1), without = pass(0);
-      coin = i == 0 ? with : std::min(coin, with);
-      constant = i == 0 ? without : std::min(constant, without);
+    Stretches coin, constant;
+    for (int i = 0; i < 24; ++i) {
+      coin.add(pass(1));
+      constant.add(pass(0));
     }
-    c.mispredict_ns = std::max(0.0, (coin - constant) / 0.5);
+    c.mispredict_ns = std::max(0.0, (coin.quick() - constant.quick()) / 0.5);
   }
 
   const std::function<bool()>& stop_;

@@ -4,8 +4,8 @@
 // came.
 //
 // Measured within 50 ms (kCalibrationBudgetSeconds of CPU time) on whatever thread calls; nobody else waits.
-// Other programs on the machine make single results worse and never better, so minima over several passes
-// count. Memory bandwidth that others use makes the latency of memory look longer than it is.
+// Other programs on the machine make results worse and never better, so the quicker quarter of many short
+// stretches counts. Memory bandwidth that others use makes the latency of memory look longer than it is.
 #pragma once
 
 #include <cstdint>

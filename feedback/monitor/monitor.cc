@@ -53,7 +53,7 @@ void add(std::map<std::string, PmuReading>& sums, const pmu::PmuCounters& counte
     PmuReading& sum = sums[std::string(pmu::to_string(row.counter))];
     sum.name = pmu::to_string(row.counter);
     const pmu::CounterValue& value = reading[row.counter];
-    if (!row.available || !value.present) {
+    if (!row.available || !value.present || value.coverage == 0) {
       if (sum.why_not.empty()) sum.why_not = row.available ? "never scheduled" : row.reason;
       continue;
     }

@@ -82,7 +82,7 @@ struct PmuReading {
   bool available = false;
   std::string why_not;
   double value = 0;  // summed over threads, scaled for multiplexing
-  double scale = 1;  // 1 = counted all the time
+  double scale = 1;  // share of its time in which the least counted thread was counted; 1: all of it
 };
 
 struct ThreadBranches;  // branch_bursts.h

@@ -54,9 +54,9 @@ void BackgroundCalibration::load() {
   const auto known = lwp::known_calibration(note);
   if (known) {
     keep(known->values);
-    say_(describe(*known));
+    say_(false, describe(*known));
   } else if (!note.empty()) {
-    say_(note);
+    say_(true, note);
   }
 }
 
@@ -83,7 +83,8 @@ void BackgroundCalibration::measure() {
       const std::lock_guard lock(process_mutex);
       process_measures = false;
     }
-    if (!stop_.load(std::memory_order_relaxed)) say_(found ? describe(*found) : found.error().describe());
+    if (!stop_.load(std::memory_order_relaxed))
+      say_(false, found ? describe(*found) : found.error().describe());
   });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

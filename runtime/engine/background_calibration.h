@@ -15,9 +15,10 @@ namespace hindsight::rt {
 
 class BackgroundCalibration {
  public:
-  using Say = std::function<void(const std::string& line)>;
+  using Say = std::function<void(bool warning, const std::string& line)>;
 
-  // `say` gets one line when figures are there, or why not; on the caller's thread or the measuring one. It
+  // `say` gets one line when figures are there, or why not (a cache that cannot be used is a warning); on the
+  // caller's thread or the measuring one. It
   // must stay callable until stop().
   explicit BackgroundCalibration(Say say) : say_(std::move(say)) {}
   ~BackgroundCalibration() { stop(); }

@@ -112,6 +112,45 @@ std::string functions_section(const FeedbackReport& report) {
   return out + "</table></div>\n";
 }
 
+std::string loads_section(const FeedbackReport& report) {
+  if (report.loads.empty()) return {};
+  std::string out =
+      "<h2>Loads by stall samples</h2>\n<div class=\"scroll\"><table><tr><th>place</th><th "
+      "class=\"n\">samples behind it</th><th class=\"n\">of the function's</th><th>data from "
+      "(estimate)</th><th class=\"n\">loads timed</th><th class=\"n\">mean, ticks</th><th "
+      "class=\"n\">from memory</th></tr>\n";
+  for (const LoadReport& l : report.loads) {
+    out += fmt::format(
+        "<tr><td class=\"name\">{} at 0x{:x}</td><td class=\"n\">{:.0f}</td><td class=\"n\">{:.0f}</td>",
+        escape_html(l.function), l.wasm_offset, l.stall_samples, l.function_samples);
+    out += l.timed ? fmt::format(
+                         "<td>{}</td><td class=\"n\">{}</td><td class=\"n\">{:.0f}</td><td "
+                         "class=\"n\">{:.0f} %</td></tr>\n",
+                         escape_html(l.level), l.timed, l.mean_ticks, l.memory_share * 100)
+                   : std::string("<td>not timed</td><td></td><td></td><td></td></tr>\n");
+  }
+  return out + "</table></div>\n";
+}
+
+std::string branches_section(const FeedbackReport& report) {
+  if (report.branches.empty()) return {};
+  std::string out =
+      "<h2>Branches by mispredictions seen</h2>\n<div class=\"scroll\"><table><tr><th>place</th><th "
+      "class=\"n\">taken</th><th class=\"n\">of seen</th><th class=\"n\">mispredicted "
+      "(estimate)</th><th class=\"n\">of judged</th><th class=\"n\">rate</th></tr>\n";
+  for (const BranchReport& r : report.branches) {
+    out += fmt::format(
+        "<tr><td class=\"name\">{} at 0x{:x}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+        escape_html(r.function), r.wasm_offset, r.taken + r.sampled_taken, r.outcomes + r.sampled,
+        r.mispredicted, r.judged,
+        r.judged ? fmt::format("{:.1f} %",
+                               100 * static_cast<double>(r.mispredicted) / static_cast<double>(r.judged))
+                 : std::string("-"));
+  }
+  return out + "</table></div>\n";
+}
+
 std::string pmu_section(const FeedbackReport& report) {
   if (report.pmu.empty()) return {};
   std::string out =
@@ -119,8 +158,9 @@ std::string pmu_section(const FeedbackReport& report) {
       "class=\"n\">count</th><th>remark</th></tr>\n";
   for (const auto& count : report.pmu) {
     const std::string remark = !count.available ? count.why_not
-                               : count.scale > 1
-                                   ? fmt::format("scaled by {:.2f}: the counter was shared", count.scale)
+                               : count.scale < 1
+                                   ? fmt::format("scaled up: counted {:.0f} % of the time, the counter was shared",
+                                                 100 * count.scale)
                                    : "";
     out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"plain\">{}</td></tr>\n",
                        escape_html(count.name), count.available ? fmt::format("{:.0f}", count.value) : "-",
@@ -151,8 +191,9 @@ std::string run_page(const RunSummary& run, const FeedbackReport& report) {
        "code versions retired / waiting"},
   });
   if (!run.trap.empty()) body += "<h2>Trap</h2>\n<pre>" + escape_html(run.trap) + "</pre>\n";
-  body += decisions_section(report) + functions_section(report) + guest_section(report.guest, run.seconds) +
-          records_section(report) + pmu_section(report);
+  body += decisions_section(report) + functions_section(report) + loads_section(report) +
+          branches_section(report) + guest_section(report.guest, run.seconds) + records_section(report) +
+          pmu_section(report);
   body += fmt::format("<footer>LWP unit: {}. {}</footer>",
                       escape_html(report.unit.empty() ? "none" : report.unit), escape_html(run.mode));
   std::string command = run.program;
