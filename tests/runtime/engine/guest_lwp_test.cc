@@ -280,7 +280,7 @@ TEST(GuestLwpModule, NamesAreShownAndABadPointerTraps) {
   EXPECT_EQ(guest.listener->of(255, true).at(0).label, "a phase");
   for (const auto& [text, length] : {std::pair{65530, 7}, std::pair{-1, 1}, std::pair{0, -1}}) {
     EXPECT_THAT(trap_of(*guest.instance, "name", {Value::i32(5), Value::i32(text), Value::i32(length)}),
-                HasSubstr("host"));
+                HasSubstr("outside of memory"));
   }
 }
 

@@ -46,7 +46,7 @@ constexpr const char* kGuest = R"((module
     (loop $again
       (drop (call $insert (i64.const 1) (i32.const 2) (i32.const 3)))
       (local.set $n (i32.sub (local.get $n) (i32.const 1)))
-      (br_if $again (local.get $n)))))) )";
+      (br_if $again (local.get $n))))))";
 
 double seconds(clockid_t clock) {
   timespec now{};
@@ -88,7 +88,9 @@ void attach_and_detach(const std::string& unit) {
     return;
   }
   const jit::CodeRegistry registry;
-  feedback::Monitor monitor(registry, {.frequency_hz = kHertz});
+  feedback::Monitor::Config config;
+  config.frequency_hz = kHertz;
+  feedback::Monitor monitor(registry, std::move(config));
   monitor.start();
   std::vector<double> attach, detach;
   for (int i = 0; i < 2000; ++i) {
