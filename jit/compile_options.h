@@ -4,6 +4,10 @@
 
 #include <cstdint>
 
+namespace hindsight {
+class TraceDirectory;
+}
+
 namespace hindsight::jit {
 
 enum class BoundsChecks : uint8_t {
@@ -15,6 +19,9 @@ struct CompileOptions {
   BoundsChecks bounds = BoundsChecks::kGuardPages;
   bool lwp_counting = true;  // baseline: count instructions, branches and values for the thread's LWP unit
   bool osr_polls = true;     // baseline: poll osr_slots at loop headers
+  // Baseline: report every access, branch and instruction (base/trace.h) to ThreadState::trace_at, and describe the
+  // runs here; null: do not. Must outlive the code. Much slower; for units that model a processor.
+  TraceDirectory* trace = nullptr;
 };
 
 struct Tuning {

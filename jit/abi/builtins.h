@@ -48,6 +48,8 @@ struct Builtins {
   // wasm_offset is the sampled instruction's; value is zero-extended; site_flags is one of the constants
   // below.
   void (*lwp_value_sampled)(VmContext*, uint32_t wasm_offset, uint64_t value, uint32_t site_flags);
+  // The trace buffer of instrumented code has no more than its slack left: takes the words out, resets trace_at.
+  void (*trace_full)(VmContext*);
   // A strip of a trial loop ended (LoopCell::countdown became negative): measures, re-arms the cell.
   void (*strip_ended)(VmContext*, LoopCell*);
 };

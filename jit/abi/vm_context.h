@@ -85,6 +85,10 @@ struct ThreadState {
   TrapCode pending_trap;        // set before unwinding
   uint32_t pending_exit_code;
   uint64_t results[kMaxResults];
+  // Code compiled with CompileOptions::trace appends words here (base/trace.h) and calls the builtin trace_full at
+  // the end of a run that finds trace_at >= trace_end.
+  uint64_t* trace_at;
+  uint64_t* trace_end;
 };
 inline constexpr int32_t kThreadStackLimit = 0;
 inline constexpr int32_t kThreadLwpInstructions = 8;
@@ -93,6 +97,8 @@ inline constexpr int32_t kThreadLwpValues = 16;
 inline constexpr int32_t kThreadInterrupt = 20;
 inline constexpr int32_t kThreadEntrySp = 24;
 inline constexpr int32_t kThreadResults = 64;
+inline constexpr int32_t kThreadTraceAt = kThreadResults + 8 * static_cast<int32_t>(kMaxResults);
+inline constexpr int32_t kThreadTraceEnd = kThreadTraceAt + 8;
 static_assert(offsetof(ThreadState, stack_limit) == kThreadStackLimit);
 static_assert(offsetof(ThreadState, lwp_instructions) == kThreadLwpInstructions);
 static_assert(offsetof(ThreadState, lwp_branches) == kThreadLwpBranches);
@@ -100,6 +106,8 @@ static_assert(offsetof(ThreadState, lwp_values) == kThreadLwpValues);
 static_assert(offsetof(ThreadState, interrupt_requested) == kThreadInterrupt);
 static_assert(offsetof(ThreadState, entry_sp) == kThreadEntrySp);
 static_assert(offsetof(ThreadState, results) == kThreadResults);
+static_assert(offsetof(ThreadState, trace_at) == kThreadTraceAt);
+static_assert(offsetof(ThreadState, trace_end) == kThreadTraceEnd);
 
 struct VmContext {
   ThreadState* thread;            // constant while the instance lives

@@ -1,5 +1,6 @@
-// asmjit's debugging hooks, defined here so that the archive's own are not linked: those print to stderr, which a library of ours never
-// does, and they are not position independent in Debian's build, which a shared library must be.
+// asmjit's debugging hooks, defined here so that the archive's own are not linked: those print to stderr,
+// which a library of ours never does, and they are not position independent in Debian's build, which a shared
+// library must be.
 #include <asmjit/core.h>
 
 #include <cstdlib>
@@ -10,22 +11,33 @@ namespace DebugUtils {
 
 const char* errorAsString(Error error) noexcept {
   switch (error) {
-    case kErrorOk: return "ok";
-    case kErrorOutOfMemory: return "out of memory";
-    case kErrorInvalidArgument: return "invalid argument";
-    case kErrorInvalidState: return "invalid state";
-    case kErrorInvalidInstruction: return "invalid instruction";
-    case kErrorInvalidDisplacement: return "invalid displacement";
-    case kErrorRelocOffsetOutOfRange: return "relocation out of range";
-    case kErrorTooLarge: return "too large";
-    default: return "asmjit error";
+    case kErrorOk:
+      return "ok";
+    case kErrorOutOfMemory:
+      return "out of memory";
+    case kErrorInvalidArgument:
+      return "invalid argument";
+    case kErrorInvalidState:
+      return "invalid state";
+    case kErrorInvalidInstruction:
+      return "invalid instruction";
+    case kErrorInvalidDisplacement:
+      return "invalid displacement";
+    case kErrorRelocOffsetOutOfRange:
+      return "relocation out of range";
+    case kErrorTooLarge:
+      return "too large";
+    default:
+      return "asmjit error";
   }
 }
 
 void debugOutput(const char*) noexcept {}
 
 // Only for asmjit's own bugs: its release build has no assertions left that call this.
-void assertionFailed(const char*, int, const char*) noexcept { std::abort(); }
+void assertionFailed(const char*, int, const char*) noexcept {
+  std::abort();
+}
 
 }  // namespace DebugUtils
 

@@ -101,7 +101,7 @@ void FunctionCompiler::finish_call(const wasm::FuncType& type, uint32_t stack_by
 void FunctionCompiler::call(const Instr& instr) {
   const FuncIndex callee(instr.index);
   const wasm::FuncType& type = module_.type_of(callee);
-  count_instructions();
+  count_instructions(TraceEnd::kCall);
   const CallLayout layout(type);
   std::vector<Argument> arguments(type.params.size());
   for (size_t i = arguments.size(); i-- > 0;) arguments[i] = entry_argument(pop());
@@ -119,7 +119,7 @@ void FunctionCompiler::call(const Instr& instr) {
 void FunctionCompiler::call_indirect(const Instr& instr) {
   constexpr RegId kRef = 0;  // rax is nobody's argument
   const wasm::FuncType& type = module_.types[instr.index];
-  count_instructions();
+  count_instructions(TraceEnd::kIndirectCall);
   claim(kRef);
   const Entry selector = pop();
   const RegId index = use(selector);
@@ -135,6 +135,12 @@ void FunctionCompiler::call_indirect(const Instr& instr) {
   a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(type));
   trap_if(x86::CondCode::kNE, TrapCode::kIndirectCallTypeMismatch);
   sample_value(selector, kValueSiteCallIndirect);
+  if (recorder_) {
+    const RegId word = alloc(false);
+    a_.mov(gp(word, false), x86::dword_ptr(ref, offsetof(FuncRef, func_index)));
+    trace_word(gp(word, true));
+    release(word);
+  }
 
   const CallLayout layout(type);
   std::vector<Argument> arguments(type.params.size());

@@ -153,6 +153,7 @@ void FunctionCompiler::restore_cache(const LocalCache& cache) {
 
 void FunctionCompiler::mark_unreachable() {
   reachable_ = false;
+  if (recorder_) recorder_->drop_run();
   dead_depth_ = 0;
   pending_instructions_ = 0;
   pop_to(controls_.back().base);
@@ -240,7 +241,7 @@ void FunctionCompiler::osr_poll(uint32_t loop) {
 }
 
 void FunctionCompiler::enter_if(const Instr& instr, const Condition& condition) {
-  count_instructions();
+  count_instructions(TraceEnd::kBranch);
   // Flushing uses moves and scratch registers only, so the condition's operands stay as they are.
   enter_block(instr, Control::Kind::kIf);
   Control& control = controls_.back();
@@ -273,7 +274,7 @@ void FunctionCompiler::do_end() {
   switch (control.kind) {
     case Control::Kind::kFunction:
       if (reachable_) {
-        count_instructions();
+        count_instructions(TraceEnd::kReturn);
         load_return_values();
       }
       epilogue();
@@ -360,7 +361,7 @@ void FunctionCompiler::load_return_values() {
 }
 
 void FunctionCompiler::do_return() {
-  count_instructions();
+  count_instructions(TraceEnd::kReturn);
   load_return_values();
   a_.jmp(epilogue_);
   mark_unreachable();
@@ -369,7 +370,8 @@ void FunctionCompiler::do_return() {
 void FunctionCompiler::branch(uint32_t depth) {
   Control& to = control_at(depth);
   if (to.kind == Control::Kind::kFunction) return do_return();
-  count_instructions();
+  count_instructions(to.kind == Control::Kind::kLoop ? TraceEnd::kJump : TraceEnd::kFallThrough,
+                     {branch_arity(to), to.base});
   move_results(branch_arity(to), to.base);
   if (to.kind == Control::Kind::kLoop)
     count_jump(to.label);
@@ -381,13 +383,14 @@ void FunctionCompiler::branch(uint32_t depth) {
 
 void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
   Control& to = control_at(depth);
-  count_instructions();
+  count_instructions(TraceEnd::kBranch);
   const bool returns = to.kind == Control::Kind::kFunction;
   const uint32_t arity = branch_arity(to);
   // Operands that a jump delivers in place are flushed for good: then the jump needs no code of its own.
   const bool in_place = !returns && stack_.size() - arity == to.base;
   if (in_place && arity) flush_all();
-  const bool direct = returns ? arity == 0 : arity == 0 || in_place;
+  // A trace is told of the return on a way of its own.
+  const bool direct = returns ? arity == 0 && !recorder_ : arity == 0 || in_place;
   const Label go_on = a_.newLabel();
   if (direct) {
     count_branch(condition, to.label, go_on);
@@ -403,6 +406,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
   jump_if(condition.inverted(), go_on);
   a_.bind(taken);
   if (returns) {
+    trace_run(TraceEnd::kReturn, 0, {});
     load_return_values();
     a_.jmp(epilogue_);
   } else {
@@ -416,7 +420,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
 void FunctionCompiler::branch_table(const Instr& instr) {
   const Entry selector = pop();
   const RegId index = own(selector);
-  count_instructions();
+  count_instructions(TraceEnd::kTable);
   flush_all();
   const uint32_t stamp = ++br_tables_;
   std::vector<uint32_t> with_moves;
@@ -442,15 +446,22 @@ void FunctionCompiler::branch_table(const Instr& instr) {
   a_.mov(x86::r11d, last);
   a_.cmp(gp(index, false), x86::r11d);
   a_.cmova(gp(index, false), x86::r11d);
+  if (recorder_) trace_word(gp(index, true));
   a_.lea(x86::r11, x86::ptr(table.label));
   a_.movsxd(gp(index, true), x86::dword_ptr(x86::r11, gp(index, true), 2));
   a_.add(x86::r11, gp(index, true));
+  if (recorder_) {
+    a_.mov(gp(index, true), x86::r11);
+    trace_word(gp(index, true));
+    a_.mov(x86::r11, gp(index, true));
+  }
   count_computed_jump();
   a_.jmp(x86::r11);
   for (const uint32_t depth : with_moves) {
     Control& to = control_at(depth);
     a_.bind(to.stamped);
     if (to.kind == Control::Kind::kFunction) {
+      trace_run(TraceEnd::kReturn, 0, {});
       load_return_values();
       a_.jmp(epilogue_);
     } else {

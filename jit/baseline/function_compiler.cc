@@ -45,6 +45,7 @@ FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex functio
   stack_owner_.fill(kNoIndex);
   local_owner_.fill(kNoIndex);
   stack_.reserve(body_.max_stack);
+  if (options_.trace) recorder_ = std::make_unique<RunRecorder>(module, function, *options_.trace);
   for (const wasm::LoopInfo& loop : body_.loops)
     if (loop.parent) innermost_[loop.parent->value] = false;
 }
@@ -98,6 +99,8 @@ Status FunctionCompiler::prologue() {
   a_.sub(x86::rsp, below_saved);
   a_.mov(x86::rbx, x86::rdi);
   if (body_.has_memory_access) a_.mov(x86::r15, x86::qword_ptr(x86::rdi, kVmMemoryBase));
+
+  trace_enter();
 
   // Parameters go home, and those that came in registers stay cached there.
   const CallLayout layout(type_);
@@ -163,6 +166,7 @@ void FunctionCompiler::begin_instruction(const Instr& instr) {
     default:
       ++pending_instructions_;
   }
+  if (recorder_) recorder_->instruction(instr);
 }
 
 void FunctionCompiler::finish_instruction() {
@@ -213,6 +217,10 @@ void FunctionCompiler::compile_body() {
     if (!reachable_) {
       skip_dead(instr);
       continue;
+    }
+    if (recorder_) {
+      recorder_->sync(stack_.size());
+      if (recorder_->full()) count_instructions();
     }
     begin_instruction(instr);
     compile_instruction(instr);
@@ -319,6 +327,7 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
     version->osr_slots = slots;
     version->osr_slot_count = static_cast<uint32_t>(body_.loops.size());
   }
+  publish_trace(*version);
   version->compile_seconds = thread_cpu_seconds() - start;
   return version;
 }

@@ -36,6 +36,7 @@
 #include "jit/abi/call_layout.h"
 #include "jit/abi/vm_context.h"
 #include "jit/baseline/place_code.h"
+#include "jit/baseline/run_recorder.h"
 #include "jit/baseline/target_features.h"
 #include "jit/code/code_version.h"
 #include "jit/compile_options.h"
@@ -200,7 +201,8 @@ class FunctionCompiler {
   void osr_poll(uint32_t loop);
 
   // --- lwp (lwp.cc)
-  void count_instructions();
+  // Ends a straight run of code. `end` and `moved` matter to a trace only.
+  void count_instructions(TraceEnd end = TraceEnd::kFallThrough, RunRecorder::Moved moved = {});
   void count_branch(const Condition& condition, const Label& taken, const Label& not_taken);
   void count_jump(const Label& target);
   void count_computed_jump();  // target in r11
@@ -210,6 +212,19 @@ class FunctionCompiler {
   uint32_t save_live(uint32_t registers);
   void restore_live(uint32_t registers, uint32_t bytes);
   uint32_t live() const { return kAllocatable & ~free_; }
+  bool samples_values() const { return options_.lwp_counting || recorder_; }
+
+  // --- trace (trace.cc); each does nothing unless CompileOptions::trace is set. No flags may be alive.
+  void trace_enter();
+  void trace_run(TraceEnd end, uint32_t instructions, RunRecorder::Moved moved);
+  void trace_outcome(const Condition& condition, const Label& taken, const Label& fall);
+  void trace_jump(const Label& target);
+  // The access that the next instruction makes through `at`, which may use r11.
+  void trace_access(const x86::Mem& at);
+  // The first `addresses` of the words are addresses of the guest's memory.
+  void trace_bulk(std::initializer_list<Entry> words, uint32_t addresses);
+  void trace_word(const x86::Gp& word);  // clobbers r11
+  void publish_trace(const CodeVersion& version);
 
   // --- families
   void integer(const Instr& instr);
@@ -294,6 +309,12 @@ class FunctionCompiler {
   uint32_t br_tables_ = 0;
   std::vector<bool> innermost_;
   uint32_t pending_instructions_ = 0;
+  std::unique_ptr<RunRecorder> recorder_;  // null: nothing is traced
+  struct TracedBranch {
+    TraceRun* run;
+    Label taken, fall;
+  };
+  std::vector<TracedBranch> traced_branches_;
   Label epilogue_;
   Label osr_slots_;
   Label masks_;

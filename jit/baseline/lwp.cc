@@ -49,8 +49,9 @@ void FunctionCompiler::restore_live(uint32_t registers, uint32_t bytes) {
   if (bytes) a_.add(x86::rsp, bytes);
 }
 
-void FunctionCompiler::count_instructions() {
+void FunctionCompiler::count_instructions(TraceEnd end, RunRecorder::Moved moved) {
   const uint32_t n = std::exchange(pending_instructions_, 0);
+  trace_run(end, n, moved);
   if (!options_.lwp_counting || n == 0) return;
   const Label record = a_.newLabel();
   const Label resume = a_.newLabel();
@@ -68,6 +69,7 @@ void FunctionCompiler::count_instructions() {
 }
 
 void FunctionCompiler::count_branch(const Condition& condition, const Label& taken, const Label& not_taken) {
+  trace_outcome(condition, taken, not_taken);
   if (!options_.lwp_counting) return;
   const Label record = a_.newLabel();
   const Label resume = a_.newLabel();
@@ -97,6 +99,7 @@ void FunctionCompiler::count_branch(const Condition& condition, const Label& tak
 }
 
 void FunctionCompiler::count_jump(const Label& target) {
+  trace_jump(target);
   if (!options_.lwp_counting) return;
   const Label record = a_.newLabel();
   a_.sub(x86::dword_ptr(x86::r14, kThreadLwpBranches), 1);
@@ -132,7 +135,7 @@ void FunctionCompiler::count_computed_jump() {
 }
 
 void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
-  if (!options_.lwp_counting) return;
+  if (!samples_values()) return;
   const Label record = a_.newLabel();
   const Label resume = a_.newLabel();
   a_.sub(x86::dword_ptr(x86::r14, kThreadLwpValues), 1);

@@ -51,6 +51,7 @@ void FunctionCompiler::memory(const Instr& instr) {
     const Entry index = pop();
     const x86::Mem from = address(index, instr, size);
     const bool floating = wasm::is_float(type);
+    trace_access(from);
     const RegId result = result_like(index, floating);
     if (floating)
       a_.emit(inst, xmm(result), from);
@@ -64,12 +65,14 @@ void FunctionCompiler::memory(const Instr& instr) {
     if (wasm::is_float(value.type)) {
       const RegId reg = use(value);
       const x86::Mem to = address(index, instr, size);
+      trace_access(to);
       a_.emit(size == 8 ? Inst::kIdMovsd : Inst::kIdMovss, to, xmm(reg));
       return;
     }
     if (value.is_const() &&
         (size < 8 || static_cast<int64_t>(value.bits) == static_cast<int32_t>(value.bits))) {
       const x86::Mem to = address(index, instr, size);
+      trace_access(to);
       const auto bits = static_cast<int32_t>(value.bits);
       a_.emit(Inst::kIdMov, to,
               size == 1   ? asmjit::imm(static_cast<int8_t>(bits))
@@ -79,6 +82,7 @@ void FunctionCompiler::memory(const Instr& instr) {
     }
     const RegId reg = use(value);
     const x86::Mem to = address(index, instr, size);
+    trace_access(to);
     switch (size) {
       case 1:
         return (void)a_.mov(to, x86::gpb(reg));
@@ -152,6 +156,7 @@ void FunctionCompiler::memory(const Instr& instr) {
       const Argument arguments[] = {immediate_argument(instr.index), entry_argument(dst), entry_argument(src),
                                     entry_argument(n)};
       sample_value(n, kValueSiteByteCount);
+      trace_bulk({dst, n}, 1);
       return call_builtin(offsetof(Builtins, memory_init), arguments);
     }
     case Opcode::kDataDrop: {
@@ -162,12 +167,14 @@ void FunctionCompiler::memory(const Instr& instr) {
       const Entry n = pop(), src = pop(), dst = pop();
       const Argument arguments[] = {entry_argument(dst), entry_argument(src), entry_argument(n)};
       sample_value(n, kValueSiteByteCount);
+      trace_bulk({dst, src, n}, 2);
       return call_builtin(offsetof(Builtins, memory_copy), arguments);
     }
     case Opcode::kMemoryFill: {
       const Entry n = pop(), value = pop(), dst = pop();
       const Argument arguments[] = {entry_argument(dst), entry_argument(value), entry_argument(n)};
       sample_value(n, kValueSiteByteCount);
+      trace_bulk({dst, n}, 1);
       return call_builtin(offsetof(Builtins, memory_fill), arguments);
     }
     default:
