@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/engine/handles.h"
+#include "runtime/engine/model_tiers.h"
 #include "runtime/engine/tier_manager.h"
 #include "runtime/exec/enter.h"
 
@@ -54,15 +55,32 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   options.lwp_counting = config.profiling;
   options.osr_polls = config.tier == TierMode::kAuto;
 
+  std::unique_ptr<TraceDirectory> trace;
+  if (config.profiling && config.unit == "model") {
+    HINDSIGHT_TRY(check_model(config));
+    trace = std::make_unique<TraceDirectory>();
+    options.trace = trace.get();
+    options.lwp_counting = false;  // the model counts
+    options.osr_polls = false;
+  }
+
   std::shared_ptr<EngineHandle> engine(new EngineHandle(std::move(config)));
+  engine->trace_ = std::move(trace);
+  engine->feed_ = std::make_shared<RecordFeed>(engine->config_.on_record);
   HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options));
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;
   if (options.bounds == jit::BoundsChecks::kExplicit && engine->config_.guard_pages)
     engine->code_->say(LogLevel::kInfo, "memory",
                        "8 GiB of address space cannot be reserved: bounds are checked in code");
-  if (engine->config_.profiling) {
-    HINDSIGHT_ASSIGN(engine->tiers_, make_tier_manager(engine->config_, *engine->code_));
+  if (engine->config_.lwp_instructions) {
+    if (const Status emulated = emulate_lwp_here(); !emulated)
+      engine->code_->say(LogLevel::kWarning, "lwp", emulated.error().message);
+  }
+  if (engine->trace_ != nullptr) {
+    engine->tiers_ = make_model_tiers(engine->config_, *engine->code_, *engine->feed_);
+  } else if (engine->config_.profiling) {
+    HINDSIGHT_ASSIGN(engine->tiers_, make_tier_manager(engine->config_, *engine->code_, *engine->feed_));
   } else {
     engine->tiers_ = make_fixed_tiers(engine->config_.tier, *engine->code_);
   }
@@ -70,9 +88,42 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
 }
 
 EngineHandle::~EngineHandle() {
+  if (!owner_.here()) {
+    leak(std::move(attachments_));
+    leak(std::move(tiers_));
+    leak(std::move(code_));
+    leak(std::move(trace_));
+    leak(std::move(feed_));
+    return;
+  }
   // Units first stop producing, then go; nobody is inside a guest of this engine, since stores hold it.
   if (tiers_ != nullptr) tiers_->shutdown();
-  attachments_.shut_down();
+  attachments_->shut_down();
+}
+
+FeedbackReport EngineHandle::feedback_report() const {
+  FeedbackReport report;
+  if (!owner_.here()) {
+    report.unit = "none (a fork of the process that is watched)";
+    return report;
+  }
+  report = tiers_->feedback_report();
+  feed_->fill(report.guest);
+  return report;
+}
+
+std::optional<ModelReport> EngineHandle::model_report() const {
+  return owner_.here() ? tiers_->model_report() : std::nullopt;
+}
+
+Status EngineHandle::save_profile(const std::string& path) const {
+  if (!owner_.here())
+    return make_error(ErrorKind::kUsage, "the profile belongs to the process that was forked", path);
+  return tiers_->save_profile(path);
+}
+
+void EngineHandle::wait_for_compiles() {
+  if (owner_.here()) tiers_->wait_for_compiles();
 }
 
 StoreServices EngineHandle::store_services() {
@@ -85,7 +136,7 @@ StoreServices EngineHandle::store_services() {
   services.max_memory_bytes = config_.max_memory_bytes;
   services.max_stack_bytes = config_.max_stack_bytes;
   services.hooks = tiers_.get();
-  services.attachments = &attachments_;
+  services.attachments = attachments_.get();
   services.keep_alive = shared_from_this();
   return services;
 }

@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "base/trace.h"
 #include "runtime/engine/code_services.h"
 #include "runtime/engine/hindsight.h"
 #include "runtime/engine/module_code.h"
+#include "runtime/engine/owner_process.h"
+#include "runtime/engine/record_feed.h"
 #include "runtime/engine/tiers.h"
 #include "runtime/exec/thread_hooks.h"
 #include "runtime/instance/instance.h"
@@ -37,27 +40,36 @@ class EngineHandle final : public Engine {
   Result<std::shared_ptr<const hindsight::Module>> load(std::span<const std::byte> bytes,
                                                         std::string name) override;
   Result<std::shared_ptr<const hindsight::Module>> load_file(const std::string& path) override;
-  FeedbackReport feedback_report() const override { return tiers_->feedback_report(); }
-  Status save_profile(const std::string& path) const override { return tiers_->save_profile(path); }
-  void wait_for_compiles() override { tiers_->wait_for_compiles(); }
+  FeedbackReport feedback_report() const override;
+  std::optional<ModelReport> model_report() const override;
+  Status save_profile(const std::string& path) const override;
+  void wait_for_compiles() override;
   const EngineConfig& config() const override { return config_; }
 
   CodeServices& code() { return *code_; }
   TierManager& tiers() { return *tiers_; }
+  RecordFeed& feed() { return *feed_; }
   StoreServices store_services();
+  const OwnerProcess& owner() const { return owner_; }
 
  private:
   explicit EngineHandle(EngineConfig config) : config_(std::move(config)) {}
   EngineConfig config_;
+  const OwnerProcess owner_;
+  std::shared_ptr<RecordFeed> feed_;
+  std::unique_ptr<TraceDirectory> trace_;  // outlives all code; null: code is not instrumented
   std::unique_ptr<CodeServices> code_;
   std::unique_ptr<TierManager> tiers_;
-  ThreadAttachments attachments_;
+  std::unique_ptr<ThreadAttachments> attachments_ = std::make_unique<ThreadAttachments>();
 };
 
 class ModuleHandle final : public hindsight::Module {
  public:
   ModuleHandle(std::shared_ptr<EngineHandle> engine, std::shared_ptr<ModuleCode> code)
       : engine_(std::move(engine)), code_(std::move(code)) {}
+  ~ModuleHandle() override {
+    if (!engine_->owner().here()) leak(std::move(code_));
+  }
 
   std::string name() const override { return wasm().name; }
   std::vector<ImportType> imports() const override;
@@ -75,6 +87,12 @@ class ModuleHandle final : public hindsight::Module {
 
 // What the handles of one store share.
 struct StoreState {
+  StoreState() = default;
+  StoreState(const StoreState&) = delete;
+  StoreState& operator=(const StoreState&) = delete;
+  ~StoreState() {
+    if (!engine->owner().here()) leak(std::move(store));
+  }
   std::shared_ptr<EngineHandle> engine;  // outlives the store
   std::shared_ptr<Store> store;
   std::optional<Trap> last_trap;

@@ -27,8 +27,11 @@ std::string FeedbackReport::to_string() const {
       functions_baseline, baseline_compile_seconds * 1e3, functions_optimized,
       optimized_compile_seconds * 1e3, osr_entries, versions_retired, versions_waiting);
   for (const PmuCount& count : pmu) {
-    if (count.available)
-      text += fmt::format("pmu {}: {:.0f} (scale {:.3f})\n", count.name, count.value, count.scale);
+    if (count.available && count.scale < 1)
+      text += fmt::format("pmu {}: {:.0f} (scaled up: counted {:.0f} % of the time)\n", count.name, count.value,
+                          100 * count.scale);
+    else if (count.available)
+      text += fmt::format("pmu {}: {:.0f}\n", count.name, count.value);
     else
       text += fmt::format("pmu {}: not available, {}\n", count.name, count.why_not);
   }

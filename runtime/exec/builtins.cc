@@ -173,6 +173,11 @@ void lwp_value_sampled(VmContext* context, uint32_t wasm_offset, uint64_t value,
     context->thread->lwp_values = INT32_MAX;
 }
 
+void trace_full(VmContext* context) {
+  // Invariant: a thread without a sink never runs instrumented code (see the tier manager).
+  if (LwpSink* sink = sink_of(context)) sink->trace(*context->thread);
+}
+
 void strip_ended(VmContext* context, jit::LoopCell* cell) {
   Store& store = store_of(context);
   if (store.services().hooks != nullptr) {
@@ -205,6 +210,7 @@ const jit::Builtins& builtins() {
       .lwp_instructions_retired = lwp_instructions_retired,
       .lwp_branch_retired = lwp_branch_retired,
       .lwp_value_sampled = lwp_value_sampled,
+      .trace_full = trace_full,
       .strip_ended = strip_ended,
   };
   return kTable;

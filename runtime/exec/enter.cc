@@ -121,6 +121,10 @@ Status enter(Store& store, jit::InvokeFn invoke, const jit::FuncRef& function, u
     unwound = invoke(store.thread(), function.code.load(std::memory_order_acquire), function.callee_context,
                      slots) != 0;
   }
+  // What instrumented code wrote since the buffer was last full.
+  if (store.thread()->trace_at != nullptr) [[unlikely]] {
+    if (auto* sink = static_cast<LwpSink*>(store.thread()->lwp_unit)) sink->trace(*store.thread());
+  }
   if (!unwound) [[likely]]
     return {};
   return std::unexpected(to_error(*store.trap));

@@ -22,6 +22,18 @@ class LwpSink {
   virtual void branch(jit::ThreadState& thread, const void* pc, bool taken, const void* target) = 0;
   virtual void value(jit::ThreadState& thread, const void* pc, uint32_t wasm_offset, uint64_t value,
                      uint32_t site_flags) = 0;
+
+  // Instrumented code (base/trace.h) has no room left in the buffer that arm() gave to `thread`, or leaves
+  // the guest: takes the words out and resets trace_at.
+  virtual void trace(jit::ThreadState& thread) {}
+
+  // Events of the guest's own, which it asks for by calling a host function; pc: that call's return address.
+  // Does anybody read what is inserted? If not, the guest is told what a processor with LWP switched off
+  // says.
+  virtual bool listens() const { return false; }
+  // One record of event 255, or of event 1. True: the ring was full, and the next record overwrites this one.
+  virtual bool insert_event(const void* pc, uint64_t data2, uint32_t data1, uint16_t flags) { return false; }
+  virtual bool insert_value(const void* pc, uint64_t data2, uint32_t data1, uint16_t flags) { return false; }
 };
 
 }  // namespace hindsight::rt

@@ -1,0 +1,23 @@
+// ModelTiers: the tier manager of `unit = "model"`. All code is instrumented baseline code, every thread has
+// a model unit, nothing is decided and nothing is compiled twice, so that the same program gives the same
+// records again.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "feedback/lwp/core_model.h"
+#include "feedback/monitor/monitor.h"
+#include "runtime/engine/record_feed.h"
+#include "runtime/engine/tiers.h"
+
+namespace hindsight::rt {
+
+// Checks the configuration's words for the model. Errors: kUsage.
+Status check_model(const EngineConfig& config);
+
+// `feed` and `services` outlive the manager; code must be compiled with a trace (CompileOptions::trace).
+std::unique_ptr<TierManager> make_model_tiers(const EngineConfig& config, CodeServices& services,
+                                              RecordFeed& feed);
+
+}  // namespace hindsight::rt
