@@ -18,6 +18,7 @@ constexpr const char* kExitStatuses =
 class Formatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "emulate") return fmt::format("Usage: {} [OPTIONS] PROGRAM [ARGUMENTS...]\n", name);
     if (app->get_name() != "run" && app->get_name() != "top") return CLI::Formatter::make_usage(app, name);
     return fmt::format("Usage: {} [OPTIONS] MODULE [ARGUMENTS...]\n", name);
   }
@@ -86,6 +87,12 @@ int command_line(int argc, char** argv) {
   add_run_options(run_app, run);
   run_app->add_option("--report", run.report, "Write a page about the run: records, decisions, outcomes")
       ->type_name("FILE.html");
+  run_app
+      ->add_option("--trace", run.trace,
+                   "Write every LWP record: .json for Perfetto, .jsonl for `hindsight lwp records`, .lwp for the bare records")
+      ->type_name("FILE");
+  run_app->add_option("--trace-limit", run.trace_limit, "Records written at most; the rest is counted (default 1000000)")
+      ->type_name("N");
   run_app->add_flag("-v,--verbose", run.verbosity, "One line an event on stderr; -vv with details");
 
   CLI::App* top_app = app.add_subcommand("top", "Run a program and watch what feedback sees and decides");
@@ -150,6 +157,48 @@ int command_line(int argc, char** argv) {
   CLI::App* lwp_info_app =
       lwp_app->add_subcommand("info", "What this machine offers, which unit is used, and why not the others");
   lwp_info_app->add_flag("--json", lwp_json, "As JSON");
+  bool calibrate = false;
+  lwp_info_app->add_flag("--calibrate", calibrate,
+                         "Measure cache and branch latencies again instead of reading them from the cache");
+
+  RecordsOptions records;
+  CLI::App* lwp_records_app =
+      lwp_app->add_subcommand("records", "Show the LWP records of a trace or of a dump of 32-byte records");
+  lwp_records_app->add_option("file", records.path, "A file of `hindsight run --trace`, or bare records; - for stdin")
+      ->required()
+      ->type_name("FILE");
+  lwp_records_app
+      ->add_option("--layout", records.layout, "Of bare records: the final specification's, or the 2007 proposal's (default final)")
+      ->type_name("final|2007");
+  lwp_records_app->add_option("--limit", records.limit, "Lines printed at most; the summary counts all")->type_name("N");
+  lwp_records_app->add_flag("--summary", records.summary, "Only how many records there are of which kind");
+
+  EmulateOptions emulate;
+  CLI::App* lwp_emulate_app = lwp_app->add_subcommand(
+      "emulate", "Run a native program with the LWP instructions that this processor lacks");
+  lwp_emulate_app->add_flag("-v,--summary", emulate.summary, "Say on stderr what was emulated");
+  lwp_emulate_app->prefix_command();
+  lwp_emulate_app->footer(
+      "Options after the program belong to it. Threads and child processes are followed.\n"
+      "Exit status: the program's, 128+N after signal N; 127 if it is not found, 126 if it cannot be executed, 125 if "
+      "tracing is forbidden here.");
+
+  AccuracyOptions accuracy;
+  CLI::App* lwp_accuracy_app = lwp_app->add_subcommand(
+      "accuracy", "Compare the clock unit with the model unit: loads that stall, addresses, branches, hot functions");
+  lwp_accuracy_app
+      ->add_option("what", accuracy.selection, "Suites, workloads or .wasm files; nothing: all bundled workloads")
+      ->type_name("SUITE|NAME|FILE");
+  lwp_accuracy_app->add_flag("--quick", accuracy.quick, "Short inputs");
+  lwp_accuracy_app->add_option("--hz", accuracy.hz, "Samples of the clock unit a second (default 1000)")
+      ->type_name("N")
+      ->check(CLI::Range(10, 10'000));
+  lwp_accuracy_app->add_option("--model", accuracy.model, "Changes to the modelled processor, such as l3=8M/16/50,memory=300")
+      ->type_name("WORDS");
+  lwp_accuracy_app->add_option("--json", accuracy.json, "Write all figures, with both sides' share of every load")
+      ->type_name("FILE");
+  lwp_accuracy_app->add_option("--manifest", accuracy.manifest, "List of workloads, if not the bundled one")
+      ->type_name("FILE");
 
   BenchChildOptions child;
   CLI::App* child_app = app.add_subcommand("bench-child", "")->group("");  // hidden: `bench` starts it
@@ -182,7 +231,11 @@ int command_line(int argc, char** argv) {
   if (*explain_app) return explain_command(profile);
   if (*inspect_app) return inspect_command(inspected, inspect_json);
   if (*child_app) return bench_child_command(child);
-  return lwp_info_command(lwp_json);
+  if (*lwp_records_app) return lwp_records_command(records);
+  if (*lwp_accuracy_app) return lwp_accuracy_command(accuracy);
+  emulate.program = lwp_emulate_app->remaining();
+  if (*lwp_emulate_app) return lwp_emulate_command(emulate);
+  return lwp_info_command(lwp_json, calibrate);
 }
 
 }  // namespace hindsight::cli

@@ -1,6 +1,7 @@
 // The sub-commands. Each takes what the user wrote and returns the process's exit status.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,28 @@ int run_command(const RunOptions& options);
 int top_command(const RunOptions& options);
 int inspect_command(const std::string& path, bool json);
 int explain_command(const std::string& profile_path);
-int lwp_info_command(bool json);
+int lwp_info_command(bool json, bool calibrate);
+
+struct EmulateOptions {
+  bool summary = false;
+  std::vector<std::string> program;  // and its arguments
+};
+int lwp_emulate_command(const EmulateOptions& options);
+
+struct RecordsOptions {
+  std::string path, layout = "final";
+  uint64_t limit = UINT64_MAX;
+  bool summary = false;
+};
+int lwp_records_command(const RecordsOptions& options);
+
+struct AccuracyOptions {
+  std::vector<std::string> selection;  // as of BenchOptions
+  bool quick = false;
+  uint32_t hz = 1000;
+  std::string json, manifest, model;
+};
+int lwp_accuracy_command(const AccuracyOptions& options);
 
 struct BenchOptions {
   std::vector<std::string> selection;  // suites, names or module files; empty: all of the manifest

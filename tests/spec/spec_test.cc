@@ -16,9 +16,11 @@ struct Case {
   std::filesystem::path wast;
   TierMode tier;
   bool guard_pages;
+  bool model = false;  // instrumented baseline code, watched by the model unit
 };
 
 const char* name_of(const Case& c) {
+  if (c.model) return c.guard_pages ? "model" : "model_explicit_bounds";
   if (!c.guard_pages) return "baseline_explicit_bounds";
   return c.tier == TierMode::kBaseline ? "baseline" : c.tier == TierMode::kOptimized ? "optimized" : "auto";
 }
@@ -52,9 +54,23 @@ std::vector<Case> cases() {
         cases.push_back({entry.path(), TierMode::kBaseline, false});
         break;
       }
+    // The files that have accesses, branches, calls and traps in every shape, with code that reports them
+    // all.
+    for (const char* subject :
+         {"address", "block",        "br",         "bulk",  "call",        "data",          "endianness",
+          "fac",     "float_memory", "func",       "if",    "labels",      "left-to-right", "load",
+          "local",   "loop",         "memory",     "nop",   "return",      "select",        "stack",
+          "store",   "switch",       "table_init", "traps", "unreachable", "unwind"})
+      if (file.starts_with(subject)) {
+        cases.push_back({entry.path(), TierMode::kBaseline, true, true});
+        if (file.starts_with("memory") || file.starts_with("address"))
+          cases.push_back({entry.path(), TierMode::kBaseline, false, true});
+        break;
+      }
   }
   std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
-    return std::tuple(a.wast, a.tier, a.guard_pages) < std::tuple(b.wast, b.tier, b.guard_pages);
+    return std::tuple(a.wast, a.model, a.tier, a.guard_pages) <
+           std::tuple(b.wast, b.model, b.tier, b.guard_pages);
   });
   return cases;
 }
@@ -89,7 +105,8 @@ TEST_P(Spec, EveryAssertionOfTheFileHolds) {
 
   EngineConfig config;
   config.tier = GetParam().tier;
-  config.profiling = GetParam().tier == TierMode::kAuto;
+  config.profiling = GetParam().tier == TierMode::kAuto || GetParam().model;
+  if (GetParam().model) config.unit = "model";
   config.guard_pages = GetParam().guard_pages;
   auto engine = Engine::create(config);
   ASSERT_TRUE(engine) << engine.error().describe();
@@ -98,6 +115,9 @@ TEST_P(Spec, EveryAssertionOfTheFileHolds) {
   for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;
   RecordProperty("assertions", static_cast<int>(outcome.passed));
   EXPECT_GT(outcome.passed, 0u);
+  if (GetParam().model) {
+    EXPECT_EQ((*engine)->model_report()->unknown, 0u);  // every word that the code wrote was understood
+  }
   // A function that the optimizer refuses would silently be tested as baseline code.
   if (GetParam().tier == TierMode::kOptimized) {
     EXPECT_EQ((*engine)->feedback_report().functions_baseline, 0u);
