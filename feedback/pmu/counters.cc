@@ -99,23 +99,71 @@ PmuCounters PmuCounters::open() {
   return counters;
 }
 
+namespace {
+
+void fill(CounterValue& value, uint64_t raw, uint64_t enabled, uint64_t running) {
+  value.present = true;
+  value.raw = raw;
+  value.value = scale_count(raw, enabled, running).value_or(0);
+  value.coverage = 1.0;
+  if (running < enabled) value.coverage = static_cast<double>(running) / static_cast<double>(enabled);
+}
+
+}  // namespace
+
+void PmuCounters::read_group(const Group& group, Reading& reading) {
+  struct {
+    uint64_t count, enabled, running;
+    uint64_t values[kCounterCount];
+  } data{};
+  const ssize_t n = ::read(group.fds.front().get(), &data, sizeof data);
+  if (n < static_cast<ssize_t>(3 * sizeof(uint64_t))) return;
+  for (size_t i = 0; i < group.counters.size() && i < data.count; ++i) {
+    fill(reading.values[static_cast<unsigned>(group.counters[i])], data.values[i], data.enabled,
+         data.running);
+  }
+}
+
+bool PmuCounters::read_group_by_rdpmc(const Group& group, Reading& reading) {
+  if (group.pages.size() != group.counters.size()) return false;
+  std::array<UserCount, kCounterCount> counts;
+  for (size_t i = 0; i < group.pages.size(); ++i) {
+    const auto count = group.pages[i].read();
+    if (!count) return false;
+    counts[i] = *count;
+  }
+  for (size_t i = 0; i < group.pages.size(); ++i) {
+    fill(reading.values[static_cast<unsigned>(group.counters[i])], counts[i].count, counts[i].enabled_ns,
+         counts[i].running_ns);
+  }
+  return true;
+}
+
 Reading PmuCounters::read() const {
   Reading reading;
-  for (const Group& group : groups_) {
-    struct {
-      uint64_t count, enabled, running;
-      uint64_t values[kCounterCount];
-    } data{};
-    const ssize_t n = ::read(group.fds.front().get(), &data, sizeof data);
-    if (n < static_cast<ssize_t>(3 * sizeof(uint64_t))) continue;
-    for (size_t i = 0; i < group.counters.size() && i < data.count; ++i) {
-      CounterValue& value = reading.values[static_cast<unsigned>(group.counters[i])];
-      value.present = true;
-      value.raw = data.values[i];
-      value.value = scale_count(data.values[i], data.enabled, data.running).value_or(0);
-      if (data.running < data.enabled) {
-        value.coverage = static_cast<double>(data.running) / static_cast<double>(data.enabled);
+  for (const Group& group : groups_) read_group(group, reading);
+  return reading;
+}
+
+Reading PmuCounters::read_own() {
+  if (!mapped_) {
+    mapped_ = true;
+    for (Group& group : groups_) {
+      if (!is_hardware(group.counters.front())) continue;
+      for (const FileDescriptor& fd : group.fds) {
+        auto page = UserCounter::map(fd);
+        if (!page) break;
+        group.pages.push_back(std::move(*page));
       }
+    }
+  }
+  Reading reading;
+  by_rdpmc_ = 0;
+  for (const Group& group : groups_) {
+    if (read_group_by_rdpmc(group, reading)) {
+      ++by_rdpmc_;
+    } else {
+      read_group(group, reading);
     }
   }
   return reading;

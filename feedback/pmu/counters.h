@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "feedback/pmu/perf_event.h"
+#include "feedback/pmu/user_counter.h"
 
 namespace hindsight::pmu {
 
@@ -72,18 +73,30 @@ class PmuCounters {
   // Counts since open(). A counter whose descriptor can no longer be read is not present.
   Reading read() const;
 
+  // The counted thread only: the same without a system call, by RDPMC, where the kernel permits it and the
+  // whole group is on the PMU just now; through the kernel elsewhere. The first call maps a page a hardware
+  // counter; where that fails nothing but speed is lost.
+  Reading read_own();
+  // Groups that the last read_own() read without the kernel.
+  unsigned groups_read_by_rdpmc() const { return by_rdpmc_; }
+
  private:
   // Events of one group are on the PMU together or not at all, so their ratios hold under multiplexing.
   struct Group {
     std::vector<FileDescriptor> fds;  // the first leads
     std::vector<Counter> counters;
+    std::vector<UserCounter> pages;  // one a descriptor, or none
   };
 
   PmuCounters() = default;
   void open_into(Group& group, Counter counter);
+  static void read_group(const Group& group, Reading& reading);
+  static bool read_group_by_rdpmc(const Group& group, Reading& reading);
 
   std::vector<Group> groups_;
   std::vector<CounterAvailability> availability_;
+  bool mapped_ = false;
+  unsigned by_rdpmc_ = 0;
 };
 
 // The scaling of a multiplexed count, apart for tests: value * enabled / running without overflow; nothing if

@@ -63,6 +63,24 @@ TEST(PmuCounters, CountsTheOpeningThreadAndCanBeReadByAnother) {
   EXPECT_EQ(counters->read()[Counter::kTaskClock].value, after);
 }
 
+TEST(PmuCounters, ReadsItsOwnThreadWithoutTheKernelWhereThatIsPermittedAndWithItElsewhere) {
+  PmuCounters counters = PmuCounters::open();
+  const Reading before = counters.read_own();
+  burn(1'000'000);
+  const Reading own = counters.read_own();
+  const Reading kernels = counters.read();
+  for (unsigned i = 0; i < kCounterCount; ++i) {
+    EXPECT_EQ(own.values[i].present, counters.has(static_cast<Counter>(i)));
+    EXPECT_LE(before.values[i].raw, own.values[i].raw);
+    EXPECT_LE(own.values[i].raw, kernels.values[i].raw);
+  }
+  if (!counters.has(Counter::kInstructions)) {
+    EXPECT_EQ(counters.groups_read_by_rdpmc(), 0u);
+  } else if (rdpmc_state() == "permitted") {
+    EXPECT_GT(counters.groups_read_by_rdpmc(), 0u);
+  }
+}
+
 TEST(PmuCounters, ScalesMultiplexedCountsAndSaysWhenNothingWasCounted) {
   EXPECT_EQ(scale_count(100, 10, 10), 100u);
   EXPECT_EQ(scale_count(100, 30, 10), 300u);
