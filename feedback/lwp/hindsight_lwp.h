@@ -87,10 +87,15 @@ typedef struct hindsight_lwp_control_block {
 } hindsight_lwp_control_block;
 
 HINDSIGHT_LWP_ASSERT(sizeof(hindsight_lwp_record) == HINDSIGHT_LWP_RECORD_SIZE);
+HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_record, event_id) == 0);
+HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_record, core_id) == 1);
+HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_record, flags) == 2);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_record, data1) == 4);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_record, address) == 8);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_record, data2) == 16);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_record, timestamp) == 24);
+HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, flags) == 0);
+HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, size_and_random) == 4);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, buffer_base) == 8);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, head) == 16);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, missed_events) == 24);
@@ -102,6 +107,8 @@ HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, tail) == 64);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, software) == 72);
 HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_control_block, events) == 128);
 HINDSIGHT_LWP_ASSERT(sizeof(hindsight_lwp_control_block) == 176);
+HINDSIGHT_LWP_ASSERT(sizeof(hindsight_lwp_event) == 8);
+HINDSIGHT_LWP_ASSERT(offsetof(hindsight_lwp_event, counter) == 4);
 
 /* Makes `block` describe an empty ring of `records` slots (at least 2; one stays free) at `buffer`, with no
  * event asked for. Not while LWP uses it. */
