@@ -96,6 +96,7 @@ void Monitor::run() {
     stopping = stop_;  // then this is the last round
     lock.unlock();
     round();
+    if (!stopping) open_counters();
     if (!stopping && config_.on_round) config_.on_round();
     lock.lock();
   }
@@ -118,7 +119,13 @@ void Monitor::detach(const lwp::Unit* unit) {
       std::find_if(watched_.begin(), watched_.end(), [&](const auto& w) { return w->unit.get() == unit; });
   if (found == watched_.end()) return;
   drain(**found);  // what was sampled before the end counts
-  if ((*found)->counters) add(pmu_ended_, *(*found)->counters);
+  if ((*found)->counters) {
+    add(pmu_ended_, *(*found)->counters);
+    // Closing takes long as well. More than a few threads a round end only where they are short, and then
+    // each closes its own, so that descriptors do not run out.
+    constexpr size_t kMostClosing = 16;
+    if (closing_.size() < kMostClosing) closing_.push_back(std::move(*(*found)->counters));
+  }
   add(ended_, (*found)->unit->counters());
   ended_bursts_ += (*found)->unit->branch_bursts().begun();
   ended_refused_ += (*found)->unit->branch_bursts().refused();
@@ -185,8 +192,30 @@ std::vector<PmuReading> Monitor::pmu() const {
   return readings;
 }
 
+// The slow calls are made without the lock, which attaching threads wait for.
+void Monitor::open_counters() {
+  if (!config_.count_events) return;
+  std::vector<std::pair<const lwp::Unit*, pid_t>> without;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& watched : watched_)
+      if (!watched->counters) without.emplace_back(watched->unit.get(), watched->thread);
+  }
+  for (const auto& [unit, thread] : without) {
+    pmu::PmuCounters counters = pmu::PmuCounters::open(thread);
+    std::lock_guard lock(mutex_);
+    // Still watched: so it was alive, and the number its own, while its counters were opened.
+    auto found = std::find_if(watched_.begin(), watched_.end(), [&](const auto& w) {
+      return w->unit.get() == unit && w->thread == thread && !w->counters;
+    });
+    if (found != watched_.end()) (*found)->counters = std::move(counters);
+  }
+}
+
 void Monitor::round() {
+  std::vector<pmu::PmuCounters> closing;  // destroyed without the lock
   std::lock_guard lock(mutex_);
+  closing.swap(closing_);
   counts_.rounds += 1;
   for (auto& watched : watched_) drain(*watched);
   ask_for_bursts();

@@ -103,6 +103,9 @@ class Monitor {
     // sees those alone that the guest asked for, and the others cost nothing more.
     std::function<void(const LocatedRecord&)> on_record;
     bool only_guest_records = false;
+    // Counts the processor's events of every thread that is watched when a round of the monitor's own ends and
+    // was attached without counters: opening them takes longer than attaching may, so threads do not do it.
+    bool count_events = false;
     // Asks threads for bursts of consecutive branches and runs them through a predictor model. For units whose
     // branch records come from instrumented code.
     bool branch_bursts = false;
@@ -149,6 +152,7 @@ class Monitor {
     std::unique_ptr<ThreadBranches> branches;  // null: no bursts
   };
   void run();
+  void open_counters();
   void drain(Watched& watched);
   void ask_for_bursts();
   void attribute_bursts(Watched& watched);
@@ -176,6 +180,7 @@ class Monitor {
   pid_t draining_ = 0;      // whose records are being attributed
   uint64_t drain_time_ = 0;  // ns, CLOCK_MONOTONIC; when this round began
   std::map<std::string, PmuReading> pmu_ended_;
+  std::vector<pmu::PmuCounters> closing_;  // of ended threads, in the sum; the next round closes them
   uint32_t frequency_hz_;
   uint64_t ended_bursts_ = 0, ended_refused_ = 0;
   // Relaxed: a wish, nothing is published by it.

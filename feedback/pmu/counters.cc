@@ -65,20 +65,20 @@ std::optional<uint64_t> scale_count(uint64_t raw, uint64_t enabled, uint64_t run
   return static_cast<uint64_t>(static_cast<unsigned __int128>(raw) * enabled / running);
 }
 
-void PmuCounters::open_into(Group& group, Counter counter) {
+void PmuCounters::open_into(Group& group, Counter counter, pid_t thread) {
   perf_event_attr attr = attr_of(counter);
   attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   attr.disabled = group.fds.empty();  // members follow their leader
   const int leader = group.fds.empty() ? -1 : group.fds.front().get();
   int error = 0;
-  Result<FileDescriptor> fd = open_perf_event(attr, to_string(counter), 0, leader, &error);
+  Result<FileDescriptor> fd = open_perf_event(attr, to_string(counter), thread, leader, &error);
   availability_.push_back({counter, fd.has_value(), fd ? std::string() : explain_perf_errno(error)});
   if (!fd) return;
   group.fds.push_back(std::move(*fd));
   group.counters.push_back(counter);
 }
 
-PmuCounters PmuCounters::open() {
+PmuCounters PmuCounters::open(pid_t thread) {
   PmuCounters counters;
   // Two hardware groups, not one: a group that needs more counters than the PMU has would never be scheduled.
   // Four events (two of them fixed counters on Intel) and two fit everything made since 2008.
@@ -90,7 +90,7 @@ PmuCounters PmuCounters::open() {
   for (const auto& [first, last] : kGroups) {
     Group group;
     for (auto i = static_cast<unsigned>(first); i <= static_cast<unsigned>(last); ++i) {
-      counters.open_into(group, static_cast<Counter>(i));
+      counters.open_into(group, static_cast<Counter>(i), thread);
     }
     if (group.fds.empty()) continue;
     ioctl(group.fds.front().get(), PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);

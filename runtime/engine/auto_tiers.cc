@@ -112,6 +112,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
   monitor.on_round = [this] { on_round(); };
   monitor.on_record = [&feed](const feedback::LocatedRecord& record) { feed.on_record(record); };
   monitor.only_guest_records = !feed.wants_all();
+  monitor.count_events = true;
   monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
   new_code();
   calibration_ = std::make_unique<BackgroundCalibration>([this](bool warning, const std::string& line) {

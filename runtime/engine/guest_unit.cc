@@ -23,7 +23,7 @@ GuestUnit::GuestUnit(std::shared_ptr<lwp::Unit> unit, feedback::Monitor& monitor
       thread_(::gettid()),
       listens_(!unit_->events().empty()),
       random_(reinterpret_cast<uintptr_t>(this) | 1) {
-  monitor_.attach(unit_, pmu::PmuCounters::open());
+  monitor_.attach(unit_, std::nullopt);  // the monitor opens the counters
 }
 
 GuestUnit::~GuestUnit() {
