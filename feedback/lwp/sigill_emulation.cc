@@ -170,7 +170,8 @@ bool emulate(const siginfo_t& info, ucontext_t& context) {
   if (info.si_code <= 0) return false;
   Registers registers;
   if (!read_registers(context, registers)) return false;
-  const std::optional<Instruction> instruction = fetch_lwp(*g_memory, registers.ip, registers.width);
+  // Directly: the processor has just read these bytes.
+  const std::optional<Instruction> instruction = fetch_lwp(own_memory(), registers.ip, registers.width);
   if (!instruction) return false;
   if (instruction->memory && instruction->memory->segment == Segment::kFs) {
     registers.fs_base = segment_base(ARCH_GET_FS);
