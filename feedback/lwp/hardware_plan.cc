@@ -22,7 +22,7 @@ constexpr uint64_t kBrsPeriod = 1'000'003;
 
 // AMD core events.
 constexpr uint64_t kAmdTakenBranches = 0xC4;
-constexpr uint64_t kInstructionsRetired = 0xC0;  // the same number on Intel, AMD and Zhaoxin
+constexpr uint64_t kInstructionsRetired = 0xC0;
 constexpr uint64_t kIntelBranches = 0xC4;
 
 // IBS_OP_CTL in attr.config, and the kernel's user-mode filter in config2.
@@ -158,17 +158,10 @@ void plan_intel_core(const CorePmu& core, uint32_t hz, const BranchKinds& kinds,
   HardwareRequest instructions{.kind = HardwareEventKind::kInstructions,
                                .name = "PEBS instructions" + suffix,
                                .events = {EventId::kInstructions}};
-  for (const unsigned precise : {2u, 0u}) {
-    HardwareAttempt attempt{.attr = sampling_attr(core.type, kInstructionsRetired, hz)};
-    attempt.attr.precise_ip = precise;
-    if (precise > 0) {
-      attempt.how = "PEBS samples of retired instructions: the instruction itself";
-    } else {
-      attempt.accuracy = Accuracy::kEstimated;
-      attempt.how = "samples of retired instructions by interrupt: some instructions late";
-    }
-    instructions.attempts.push_back(std::move(attempt));
-  }
+  HardwareAttempt precise{.attr = sampling_attr(core.type, kInstructionsRetired, hz)};
+  precise.attr.precise_ip = 2;
+  precise.how = "PEBS samples of retired instructions: the instruction itself";
+  instructions.attempts.push_back(std::move(precise));
   plan.requests.push_back(std::move(instructions));
 }
 
@@ -204,18 +197,6 @@ HardwareRequest ibs_request(const pmu::EventSource& source, uint32_t hz) {
   everything.how = how;
   ibs.attempts.push_back(std::move(everything));
   return ibs;
-}
-
-HardwareRequest skidding_instructions(uint32_t hz) {
-  HardwareRequest request{.kind = HardwareEventKind::kInstructions,
-                          .name = "instructions",
-                          .events = {EventId::kInstructions},
-                          .only_if_missing = true};
-  HardwareAttempt attempt{.attr = sampling_attr(PERF_TYPE_RAW, kInstructionsRetired, hz)};
-  attempt.accuracy = Accuracy::kEstimated;
-  attempt.how = "samples of retired instructions by interrupt: some instructions late";
-  request.attempts.push_back(std::move(attempt));
-  return request;
 }
 
 void plan_amd(const HardwareMachine& m, uint32_t hz, const BranchKinds& kinds, HardwarePlan& plan) {
@@ -255,7 +236,6 @@ void plan_amd(const HardwareMachine& m, uint32_t hz, const BranchKinds& kinds, H
   } else {
     plan.gaps.push_back({EventId::kBranches, "branch stack: this processor has none (Zen 3 and later do)"});
   }
-  plan.requests.push_back(skidding_instructions(hz));
 }
 
 }  // namespace
@@ -294,10 +274,9 @@ HardwarePlan plan_hardware(const HardwareMachine& m, uint32_t hz, const BranchKi
       break;
     case pmu::Vendor::kZhaoxin:
     case pmu::Vendor::kUnknown:
-      for (const EventId event : {EventId::kBranches, EventId::kDcacheMiss}) {
-        plan.gaps.push_back({event, "no way to sample it is known for this vendor's processors"});
+      for (const EventId event : {EventId::kInstructions, EventId::kBranches, EventId::kDcacheMiss}) {
+        plan.gaps.push_back({event, "no way to sample it precisely is known for this vendor's processors"});
       }
-      plan.requests.push_back(skidding_instructions(hz));
       break;
   }
   return plan;

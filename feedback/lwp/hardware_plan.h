@@ -1,6 +1,7 @@
 // Which events the hardware unit asks the kernel for on which processor: a pure function, so that every
 // processor family can be tested on any machine. It asks for much and expects refusals; each request lists
-// its attempts from the most exact to the least, and the kernel's answer decides.
+// its attempts, the newest form first, and the kernel's answer decides. Only what names the very instruction
+// is asked for: a late interrupt would be worse than what baseline code counts.
 //
 // Intel. Loads: the load-latency event with PEBS (address, latency, data source): 0BH/10H on Nehalem and
 // Westmere, CDH/01H from Sandy Bridge on, together with the auxiliary event 03H/82H in front of it in one
@@ -58,7 +59,6 @@ struct HardwareAttempt {
   perf_event_attr attr{};
   std::optional<perf_event_attr> leader{};  // opened first, as the head of the group; it only counts
   bool weight_struct = false;
-  Accuracy accuracy = Accuracy::kExact;
   std::string how{};  // what the accuracy rests on
 };
 
@@ -66,7 +66,6 @@ struct HardwareRequest {
   HardwareEventKind kind = HardwareEventKind::kLoads;
   std::string name{};             // "PEBS loads on cpu_core"
   std::vector<EventId> events{};  // what its samples become
-  bool only_if_missing = false;   // not asked for where an earlier request delivers all its events
   bool fixed_period = false;      // set_frequency only switches it on and off
   std::vector<HardwareAttempt> attempts{};
 };

@@ -1,5 +1,7 @@
 #include "feedback/lwp/hardware_session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -40,17 +42,13 @@ HardwareOutcome open_plan(
   HardwareOutcome outcome;
   for (const HardwareGap& gap : plan.gaps) outcome.refused.push_back({gap.event, gap.reason});
   for (const HardwareRequest& request : plan.requests) {
-    if (request.only_if_missing &&
-        std::ranges::all_of(request.events, [&](EventId e) { return outcome.delivers(e); })) {
-      continue;
-    }
     std::string refusal;
     for (const HardwareAttempt& attempt : request.attempts) {
       auto opened = open_attempt(kernel, attempt, request.name);
       Status taken = opened ? take(request, attempt, std::move(*opened)) : Status();
       if (opened && taken) {
         for (const EventId e : request.events) {
-          outcome.delivered.push_back({e, attempt.accuracy, request.name, attempt.how});
+          outcome.delivered.push_back({e, request.name, attempt.how});
         }
         refusal.clear();
         break;
@@ -96,13 +94,13 @@ EventTable::EventTable(const HardwareOutcome& outcome, std::span<const EventInfo
     std::string by, how;
     for (const HardwareOutcome::Delivered& d : outcome.delivered) {
       if (d.event != of_clock.id) continue;
-      if (by.empty()) row.accuracy = Accuracy::kExact;
-      if (d.accuracy == Accuracy::kEstimated) row.accuracy = Accuracy::kEstimated;  // the weakest link
       append_unless_there(by, d.by);
       append_unless_there(how, d.how);
     }
     if (!by.empty()) {
+      row.accuracy = Accuracy::kExact;
       row.by = keep("hardware: " + by);
+      if (of_clock.by != "clock") how += fmt::format("; beside it, {}: {}", of_clock.by, of_clock.how);
       row.how = keep(std::move(how));
     } else if (row.by.empty()) {
       row.by = keep(std::string(clock_name));
@@ -110,6 +108,12 @@ EventTable::EventTable(const HardwareOutcome& outcome, std::span<const EventInfo
     row.why = keep(outcome.why_not(of_clock.id));
     rows_.push_back(row);
   }
+}
+
+bool EventTable::says_the_same_as(const EventTable& other) const {
+  return std::ranges::equal(rows_, other.rows_, [](const EventInfo& a, const EventInfo& b) {
+    return a.id == b.id && a.accuracy == b.accuracy && a.how == b.how && a.by == b.by && a.why == b.why;
+  });
 }
 
 std::string_view EventTable::keep(std::string text) {

@@ -18,7 +18,6 @@ namespace hindsight::lwp {
 struct HardwareOutcome {
   struct Delivered {
     EventId event;
-    Accuracy accuracy;
     std::string by;  // the request's name
     std::string how;
   };
@@ -37,11 +36,13 @@ struct HardwareOutcome {
 };
 
 // The rows of a unit that has these hardware events and a clock behind them: each event once, by the
-// hardware where it delivers it, else as `clock` does, with the reason. Owns its texts; immutable.
+// hardware where it delivers it, else as `clock` does, with the reason. What baseline code counts goes on
+// beside the hardware, and the row says so. Owns its texts; immutable.
 class EventTable {
  public:
   EventTable(const HardwareOutcome& outcome, std::span<const EventInfo> clock, std::string_view clock_name);
   std::span<const EventInfo> rows() const { return rows_; }
+  bool says_the_same_as(const EventTable& other) const;
 
   EventTable(const EventTable&) = delete;
   EventTable& operator=(const EventTable&) = delete;

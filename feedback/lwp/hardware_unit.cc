@@ -57,7 +57,8 @@ class HardwareUnit final : public Unit {
     }
     if (!clock) outcome.refused.push_back({EventId::kCoreClocks, "clock: " + clock.error().message});
     // Tables are never taken away: a span that somebody holds stays valid.
-    tables_.push_back(std::make_shared<EventTable>(outcome, *clock_rows_, clock_->name()));
+    auto table = std::make_shared<EventTable>(outcome, *clock_rows_, clock_->name());
+    if (!table->says_the_same_as(*tables_.back())) tables_.push_back(std::move(table));
     return {};
   }
 

@@ -120,10 +120,7 @@ uint64_t register_of(const PmuInfo& i, const Encoding& e) {
 json outcome_json(const HardwareOutcome& o) {
   json delivered = json::array(), refused = json::array();
   for (const auto& d : o.delivered) {
-    delivered.push_back({{"id", static_cast<unsigned>(d.event)},
-                         {"by", d.by},
-                         {"accuracy", to_string(d.accuracy)},
-                         {"how", d.how}});
+    delivered.push_back({{"id", static_cast<unsigned>(d.event)}, {"by", d.by}, {"how", d.how}});
   }
   for (const auto& r : o.refused)
     refused.push_back({{"id", static_cast<unsigned>(r.event)}, {"reason", r.why}});
@@ -182,8 +179,8 @@ std::string to_text(const PmuInfo& i) {
   if (!uncore) out += "  no uncore source: the kernel offers none on this machine\n";
   out += "events by the hardware's own sampling:\n";
   for (const auto& d : i.hardware.delivered) {
-    out += fmt::format("  {} {:<20} {:<9} {}: {}\n", static_cast<unsigned>(d.event), to_string(d.event),
-                       to_string(d.accuracy), d.by, d.how);
+    out +=
+        fmt::format("  {} {:<20} {}: {}\n", static_cast<unsigned>(d.event), to_string(d.event), d.by, d.how);
   }
   for (const auto& r : i.hardware.refused) {
     out +=

@@ -154,6 +154,8 @@ TEST(HardwareUnit, DeliversWhatTheHardwareHasAndTheRestByTheClock) {
     EXPECT_TRUE(info->why.empty()) << info->why;
   }
   EXPECT_NE(row(f->events(), EventId::kDcacheMiss)->how.find("PEBS"), std::string_view::npos);
+  EXPECT_NE(row(f->events(), EventId::kBranches)->how.find("beside it, baseline code"),
+            std::string_view::npos);
   const EventInfo* clocks = row(f->events(), EventId::kCoreClocks);
   ASSERT_TRUE(clocks);
   EXPECT_EQ(clocks->by, "clock");
@@ -192,14 +194,15 @@ TEST(HardwareUnit, DegradesEventByEventAndSaysWhy) {
   }
 }
 
-TEST(HardwareUnit, TakesTheNextBestAttemptAndLowersItsPromise) {
+TEST(HardwareUnit, LeavesInstructionsToBaselineCodeWhereTheyWouldComeLate) {
   PlayedKernel kernel;  // a PMU without PEBS: precise_ip is refused
   kernel.answer = [](const perf_event_attr& a) { return a.precise_ip > 0 ? EOPNOTSUPP : 0; };
   const auto f = factory(kernel);
   const EventInfo* instructions = row(f->events(), EventId::kInstructions);
-  EXPECT_TRUE(instructions->by.starts_with("hardware: "));
-  EXPECT_EQ(instructions->accuracy, Accuracy::kEstimated);
+  EXPECT_EQ(instructions->by, "baseline code");
+  EXPECT_NE(instructions->why.find("EOPNOTSUPP"), std::string_view::npos);
   EXPECT_EQ(row(f->events(), EventId::kDcacheMiss)->by, "clock");
+  EXPECT_TRUE(row(f->events(), EventId::kBranches)->by.starts_with("hardware: LBR"));
 }
 
 TEST(HardwareUnit, FallsBackToTheOlderWeight) {
