@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "base/order.h"
 #include "runtime/engine/guest_unit.h"
 #include "runtime/instance/address_ranges.h"
 
@@ -347,13 +348,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   if (samples >= kPreopenSamples && !preopened_.exchange(true, std::memory_order_relaxed)) {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
-      ++tasks_;
-      arena_->enqueue([this] {
-        if (auto optimizer = services_.optimizer(); !optimizer) {
-          say(LogLevel::kWarning, "compile", "no optimizing tier: " + optimizer.error().describe());
-        }
-        task_ended();
-      });
+      enqueue(&AutoTiers::open_optimizer);
     }
   }
   for (size_t i = 0; i < plans.size(); ++i) {
@@ -542,11 +537,29 @@ void AutoTiers::queue(Job job) {
   std::lock_guard lock(mutex_);
   if (stopping_) return;
   jobs_.push_back(std::move(job));
+  enqueue(&AutoTiers::run_one_job);
+}
+
+// The arena's queue orders what came before with the task.
+void AutoTiers::enqueue(void (AutoTiers::*task)()) {
+  struct Task {
+    AutoTiers* tiers;
+    void (AutoTiers::*run)();
+    // Its own two words are read before the order can be said.
+    __attribute__((no_sanitize("thread"))) void operator()() const {
+      order_after(tiers);
+      (tiers->*run)();
+      tiers->task_ended();
+    }
+  };
   ++tasks_;
-  arena_->enqueue([this] {
-    run_one_job();
-    task_ended();
-  });
+  order_before(this);
+  arena_->enqueue(Task{this, task});
+}
+
+void AutoTiers::open_optimizer() {
+  if (auto optimizer = services_.optimizer(); !optimizer)
+    say(LogLevel::kWarning, "compile", "no optimizing tier: " + optimizer.error().describe());
 }
 
 void AutoTiers::run_one_job() {

@@ -94,6 +94,8 @@ class AutoTiers final : public TierManager {
   void collect(Clock::time_point now);
 
   void queue(Job job);
+  void enqueue(void (AutoTiers::*task)());  // on the arena; mutex_ is held
+  void open_optimizer();
   void run_one_job();
   void task_ended();
   void compile(Job& job, ModuleCode& code);
