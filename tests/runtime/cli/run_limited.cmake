@@ -1,6 +1,7 @@
-# cmake -DLIMITED=<launcher> -DLIMITS=<a;b> -DHINDSIGHT=<command> -DFOLDER=<here> -DREASON=<regular expression>
+# cmake -DLIMITED=<launcher> -DLIMITS=<a,b> -DHINDSIGHT=<command> -DFOLDER=<here> -DREASON=<regular expression>
 #       -DWARNINGS=<n> -P run_limited.cmake
 # The guest's answer is right, the reason is there exactly once, and warnings only where nothing watches.
+string(REPLACE "," ";" LIMITS "${LIMITS}")
 execute_process(
   COMMAND ${LIMITED} ${LIMITS} -- ${HINDSIGHT} run -v --invoke sum ${FOLDER}/sum.wat 200000000
   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
