@@ -66,6 +66,8 @@ TEST(Calibration, ImplausibleFiguresAreRecognized) {
   EXPECT_FALSE(with([](Calibration& c) { std::swap(c.l2.latency_ns, c.l3.latency_ns); })) << "slower inwards";
   EXPECT_FALSE(with([](Calibration& c) { c.memory.timed_load_ticks = 10; }));
   EXPECT_FALSE(with([](Calibration& c) { c.mispredict_ns = -1; }));
+  EXPECT_FALSE(with([](Calibration& c) { c.l3.timed_load_ticks = 410; }))
+      << "a third level as slow as memory";
   EXPECT_FALSE(with([](Calibration& c) { c.l3.bytes = ~uint64_t{0}; }));
 }
 
