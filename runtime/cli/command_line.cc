@@ -18,7 +18,8 @@ constexpr const char* kExitStatuses =
 class Formatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    if (app->get_name() == "emulate") return fmt::format("Usage: {} [OPTIONS] PROGRAM [ARGUMENTS...]\n", name);
+    if (app->get_name() == "emulate")
+      return fmt::format("Usage: {} [OPTIONS] PROGRAM [ARGUMENTS...]\n", name);
     if (app->get_name() != "run" && app->get_name() != "top") return CLI::Formatter::make_usage(app, name);
     return fmt::format("Usage: {} [OPTIONS] MODULE [ARGUMENTS...]\n", name);
   }
@@ -89,9 +90,12 @@ int command_line(int argc, char** argv) {
       ->type_name("FILE.html");
   run_app
       ->add_option("--trace", run.trace,
-                   "Write every LWP record: .json for Perfetto, .jsonl for `hindsight lwp records`, .lwp for the bare records")
+                   "Write every LWP record: .json for Perfetto, .jsonl for `hindsight lwp records`, .lwp for "
+                   "the bare records")
       ->type_name("FILE");
-  run_app->add_option("--trace-limit", run.trace_limit, "Records written at most; the rest is counted (default 1000000)")
+  run_app
+      ->add_option("--trace-limit", run.trace_limit,
+                   "Records written at most; the rest is counted (default 1000000)")
       ->type_name("N");
   run_app->add_flag("-v,--verbose", run.verbosity, "One line an event on stderr; -vv with details");
 
@@ -164,13 +168,16 @@ int command_line(int argc, char** argv) {
   RecordsOptions records;
   CLI::App* lwp_records_app =
       lwp_app->add_subcommand("records", "Show the LWP records of a trace or of a dump of 32-byte records");
-  lwp_records_app->add_option("file", records.path, "A file of `hindsight run --trace`, or bare records; - for stdin")
+  lwp_records_app
+      ->add_option("file", records.path, "A file of `hindsight run --trace`, or bare records; - for stdin")
       ->required()
       ->type_name("FILE");
   lwp_records_app
-      ->add_option("--layout", records.layout, "Of bare records: the final specification's, or the 2007 proposal's (default final)")
+      ->add_option("--layout", records.layout,
+                   "Of bare records: the final specification's, or the 2007 proposal's (default final)")
       ->type_name("final|2007");
-  lwp_records_app->add_option("--limit", records.limit, "Lines printed at most; the summary counts all")->type_name("N");
+  lwp_records_app->add_option("--limit", records.limit, "Lines printed at most; the summary counts all")
+      ->type_name("N");
   lwp_records_app->add_flag("--summary", records.summary, "Only how many records there are of which kind");
 
   EmulateOptions emulate;
@@ -180,22 +187,28 @@ int command_line(int argc, char** argv) {
   lwp_emulate_app->prefix_command();
   lwp_emulate_app->footer(
       "Options after the program belong to it. Threads and child processes are followed.\n"
-      "Exit status: the program's, 128+N after signal N; 127 if it is not found, 126 if it cannot be executed, 125 if "
+      "Exit status: the program's, 128+N after signal N; 127 if it is not found, 126 if it cannot be "
+      "executed, 125 if "
       "tracing is forbidden here.");
 
   AccuracyOptions accuracy;
   CLI::App* lwp_accuracy_app = lwp_app->add_subcommand(
-      "accuracy", "Compare the clock unit with the model unit: loads that stall, addresses, branches, hot functions");
+      "accuracy",
+      "Compare the clock unit with the model unit: loads that stall, addresses, branches, hot functions");
   lwp_accuracy_app
-      ->add_option("what", accuracy.selection, "Suites, workloads or .wasm files; nothing: all bundled workloads")
+      ->add_option("what", accuracy.selection,
+                   "Suites, workloads or .wasm files; nothing: all bundled workloads")
       ->type_name("SUITE|NAME|FILE");
   lwp_accuracy_app->add_flag("--quick", accuracy.quick, "Short inputs");
   lwp_accuracy_app->add_option("--hz", accuracy.hz, "Samples of the clock unit a second (default 1000)")
       ->type_name("N")
       ->check(CLI::Range(10, 10'000));
-  lwp_accuracy_app->add_option("--model", accuracy.model, "Changes to the modelled processor, such as l3=8M/16/50,memory=300")
+  lwp_accuracy_app
+      ->add_option("--model", accuracy.model,
+                   "Changes to the modelled processor, such as l3=8M/16/50,memory=300")
       ->type_name("WORDS");
-  lwp_accuracy_app->add_option("--json", accuracy.json, "Write all figures, with both sides' share of every load")
+  lwp_accuracy_app
+      ->add_option("--json", accuracy.json, "Write all figures, with both sides' share of every load")
       ->type_name("FILE");
   lwp_accuracy_app->add_option("--manifest", accuracy.manifest, "List of workloads, if not the bundled one")
       ->type_name("FILE");

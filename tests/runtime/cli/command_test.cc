@@ -266,6 +266,133 @@ TEST_F(Command, LwpInfoSpeaksToPeopleAndPrograms) {
   EXPECT_TRUE(nlohmann::json::parse(hindsight({"lwp", "info", "--json"}).out, nullptr, false).is_object());
 }
 
+// Marks three phases and samples five values.
+constexpr const char* kMarker = R"((module $marker
+  (import "hindsight_lwp" "insert_event" (func $insert (param i64 i32 i32) (result i32)))
+  (import "hindsight_lwp" "value_sample" (func $value (param i64 i32 i32)))
+  (import "hindsight_lwp" "name_flags" (func $name (param i32 i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "build")
+  (func $phases
+    (drop (call $insert (i64.const 100) (i32.const 1) (i32.const 11)))
+    (drop (call $insert (i64.const 200) (i32.const 2) (i32.const 11)))
+    (drop (call $insert (i64.const 300) (i32.const 3) (i32.const 12))))
+  (func (export "_start") (local $i i32)
+    (call $name (i32.const 11) (i32.const 0) (i32.const 5))
+    (call $phases)
+    (loop $again
+      (call $value (i64.const 4096) (i32.const 0) (i32.const 20))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $again (i32.lt_u (local.get $i) (i32.const 5))))))";
+
+TEST_F(Command, RunsGuestsThatMarkWhatTheyDoAndReportsIt) {
+  const std::string marker = file("marker.wat", kMarker);
+  for (const char* tier : {"auto", "baseline", "optimized"}) {
+    for (const char* feedback : {"on", "off"}) {
+      const Outcome run = hindsight({"run", "--tier", tier, "--feedback", feedback, "--report", path("r.html"), marker});
+      EXPECT_EQ(run.status, 0) << run.err;
+      const std::string page = contents(path("r.html"));
+      EXPECT_THAT(page, HasSubstr("The guest's own events"));
+      EXPECT_THAT(page, HasSubstr("3 events inserted"));
+      EXPECT_THAT(page, HasSubstr("build"));
+      EXPECT_THAT(page, HasSubstr("phases +0x"));
+    }
+  }
+  EXPECT_EQ(hindsight({"run", "--tier", "baseline", "--unit", "none", marker}).status, 0);
+}
+
+TEST_F(Command, TracesRecordsAndShowsThem) {
+  const std::string marker = file("marker.wat", kMarker);
+  ASSERT_EQ(hindsight({"run", "--trace", path("t.jsonl"), marker}).status, 0);
+  const Outcome shown = hindsight({"lwp", "records", path("t.jsonl")});
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("phases +0x"));
+  EXPECT_THAT(shown.out, HasSubstr("value 0x64, data 0x1, flags 0xb"));
+  EXPECT_THAT(shown.out, HasSubstr("\"build\""));
+  EXPECT_THAT(shown.out, HasSubstr("3 programmed event"));
+  EXPECT_THAT(shown.out, HasSubstr("5 value sample of the guest"));
+  EXPECT_THAT(shown.out, HasSubstr(" 0 missed"));
+  const Outcome summary = hindsight({"lwp", "records", "--summary", path("t.jsonl")});
+  EXPECT_THAT(summary.out, Not(HasSubstr("phases")));
+  EXPECT_THAT(hindsight({"lwp", "records", "--limit", "2", path("t.jsonl")}).out, HasSubstr("... "));
+
+  ASSERT_EQ(hindsight({"run", "--trace", path("t.json"), marker}).status, 0);
+  const auto chrome = nlohmann::json::parse(contents(path("t.json")), nullptr, false);
+  ASSERT_FALSE(chrome.is_discarded());
+  size_t marks = 0, counters = 0;
+  for (const auto& event : chrome["traceEvents"]) {
+    marks += event["ph"] == "i" && event["cat"] == "guest" ? 1 : 0;
+    counters += event["ph"] == "C" ? 1 : 0;
+  }
+  EXPECT_EQ(marks, 3u);
+  EXPECT_EQ(counters, 5u);
+
+  ASSERT_EQ(hindsight({"run", "--trace", path("t.lwp"), marker}).status, 0);
+  const Outcome bare = hindsight({"lwp", "records", path("t.lwp")});
+  EXPECT_EQ(bare.status, 0) << bare.err;
+  EXPECT_THAT(bare.out, HasSubstr("3 programmed event"));
+}
+
+TEST_F(Command, ATraceIsBoundedAndSaysWhatItLeftOut) {
+  const std::string marker = file("marker.wat", kMarker);
+  const Outcome run = hindsight({"run", "--trace", path("t.jsonl"), "--trace-limit", "4", marker});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.err, HasSubstr("the trace holds 4 records; "));
+  const Outcome shown = hindsight({"lwp", "records", path("t.jsonl")});
+  EXPECT_THAT(shown.out, HasSubstr("4 records: "));
+  EXPECT_THAT(shown.out, Not(HasSubstr(" 0 left out")));
+}
+
+TEST_F(Command, RefusesTracesThatCannotBe) {
+  const std::string marker = file("marker.wat", kMarker);
+  EXPECT_EQ(hindsight({"run", "--trace", path("t.txt"), marker}).status, 2);
+  EXPECT_EQ(hindsight({"run", "--trace", path("none/t.json"), marker}).status, 2);
+  const Outcome unwatched =
+      hindsight({"run", "--tier", "baseline", "--unit", "none", "--trace", path("t.json"), marker});
+  EXPECT_EQ(unwatched.status, 2);
+  EXPECT_THAT(unwatched.err, HasSubstr("without a unit"));
+}
+
+TEST_F(Command, LwpRecordsReadsDumpsAndSaysWhatIsWrongWithOthers) {
+  // One record of event 4 in the final numbering: flags 0x6000 | 0x1000, latency 250, address, data address.
+  std::string record(32, '\0');
+  record[0] = 4;
+  record[3] = 0x70;
+  record[4] = static_cast<char>(250);
+  record[8] = 0x10;
+  record[16] = 0x40;
+  EXPECT_THAT(hindsight({"lwp", "records", file("one", record + record)}).out, HasSubstr("2 records: 2 DCache miss"));
+  // The same miss was event 3 in 2007.
+  record[0] = 3;
+  EXPECT_THAT(hindsight({"lwp", "records", "--layout", "2007", file("old", record)}).out, HasSubstr("1 DCache miss"));
+  const auto refused = [&](const std::string& name, const std::string& bytes, const std::string& words) {
+    const Outcome outcome = hindsight({"lwp", "records", file(name, bytes)});
+    EXPECT_EQ(outcome.status, 1) << name;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << name;
+  };
+  refused("empty", "", "empty");
+  refused("short", record.substr(0, 20), "cut off: 20 of 32");
+  refused("tail", record + record.substr(0, 7), "cut off: 7 of 32");
+  refused("garbage", std::string(100, 'x'), "EventId 120");
+  refused("later", record + std::string(32, 'y'), "record 1 has EventId 121");
+  refused("json", "{\"a\":1}\n", "no trace of");
+  refused("notjson", "{oops\n", "no JSON object");
+  refused("chrome", "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", "Perfetto");
+  const std::string head = "{\"hindsight_trace\":1,\"program\":\"p\",\"start_ns\":1}\n";
+  refused("cut", head + "{\"ns\":1,\"id\":255}\n{\"ns\":2,\"i", "line 3");
+  refused("noend", head + "{\"ns\":1,\"id\":255}\n", "its last line");
+  refused("noid", head + "{\"ns\":1}\n", "no record");
+  refused("longline", head + std::string(200'000, '{'), "longer than");
+  refused("types", head + "[1]\n", "no JSON object");
+  const Outcome hostile = hindsight(
+      {"lwp", "records",
+       file("hostile", head + "{\"ns\":-5,\"id\":\"0xzz\",\"function\":\"\\u001b[31m\",\"flags\":1e99,\"thread\":null}\n{\"end\":true}\n")});
+  EXPECT_EQ(hostile.status, 0) << hostile.err;
+  EXPECT_THAT(hostile.out, Not(HasSubstr("\x1b")));
+  EXPECT_EQ(hindsight({"lwp", "records", path("nowhere")}).status, 1);
+  EXPECT_EQ(hindsight({"lwp", "records", "--layout", "1999", path("one")}).status, 2);
+}
+
 TEST_F(Command, TopWritesPlainTextWhereThereIsNoTerminal) {
   const Outcome outcome = hindsight({"top", file("echo.wat", kEcho)});
   EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -86,8 +86,12 @@ TEST(TraceWriter, CountsWhatIsBeyondTheLimit) {
     EXPECT_EQ(writer.written(), 3u);
     EXPECT_EQ(writer.left_out(), 7u);
     ASSERT_TRUE(writer.finish({}));
-    if (format == TraceFormat::kLines) EXPECT_EQ(lines_of(out.str()).back()["left_out"], 7);
-    if (format == TraceFormat::kRaw) EXPECT_EQ(out.str().size(), 3u * 32);
+    if (format == TraceFormat::kLines) {
+      EXPECT_EQ(lines_of(out.str()).back()["left_out"], 7);
+    }
+    if (format == TraceFormat::kRaw) {
+      EXPECT_EQ(out.str().size(), 3u * 32);
+    }
   }
 }
 
