@@ -52,7 +52,9 @@ void FunctionCompiler::memory(const Instr& instr) {
     const x86::Mem from = address(index, instr, size);
     const bool floating = wasm::is_float(type);
     trace_access(from);
-    const RegId result = result_like(index, floating);
+    // Where the code is watched, a load leaves its index alone: a time sample behind it takes the address
+    // from the registers.
+    const RegId result = options_.lwp_counting ? alloc(floating) : result_like(index, floating);
     if (floating)
       a_.emit(inst, xmm(result), from);
     else
