@@ -283,7 +283,7 @@ constexpr const char* kMarker = R"((module $marker
     (loop $again
       (call $value (i64.const 4096) (i32.const 0) (i32.const 20))
       (local.set $i (i32.add (local.get $i) (i32.const 1)))
-      (br_if $again (i32.lt_u (local.get $i) (i32.const 5))))))";
+      (br_if $again (i32.lt_u (local.get $i) (i32.const 5)))))))";
 
 TEST_F(Command, RunsGuestsThatMarkWhatTheyDoAndReportsIt) {
   const std::string marker = file("marker.wat", kMarker);
