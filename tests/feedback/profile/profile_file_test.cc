@@ -17,15 +17,21 @@ ProfileFile example() {
   e.evidence.name = "main \"quoted\" \n";
   e.evidence.code_bytes = 321;
   e.evidence.samples_baseline = 40.5;
-  e.evidence.loads.push_back({WasmOffset(77), 20, 3, 18, 1 << 20, 200, PrefetchOutcome::kKept});
-  e.evidence.loads.push_back({WasmOffset(80),
-                              10,
-                              3,
-                              18,
-                              1 << 20,
-                              200,
-                              PrefetchOutcome::kNone,
-                              {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
+  e.evidence.loads.push_back({.load = WasmOffset(77),
+                              .stall_samples = 20,
+                              .stall_samples_optimized = 3,
+                              .addresses = 18,
+                              .address_span_bytes = 1 << 20,
+                              .distinct_pages = 200,
+                              .in_loop = false,
+                              .outcome = PrefetchOutcome::kKept});
+  e.evidence.loads.push_back({.load = WasmOffset(80),
+                              .stall_samples = 10,
+                              .stall_samples_optimized = 3,
+                              .addresses = 18,
+                              .address_span_bytes = 1 << 20,
+                              .distinct_pages = 200,
+                              .latency = {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
   e.evidence.loops.push_back({LoopIndex(1), WasmOffset(60), 1, 30, 0});
