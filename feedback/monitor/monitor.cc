@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "feedback/lwp/record.h"
 #include "feedback/monitor/branch_bursts.h"
@@ -95,9 +96,15 @@ void Monitor::run() {
     control_.wait_for(lock, period_, [this] { return stop_; });
     stopping = stop_;  // then this is the last round
     lock.unlock();
-    round();
-    if (!stopping) open_counters();
-    if (!stopping && config_.on_round) config_.on_round();
+    // Where memory runs out, what this round had in hand is lost, and the guest runs on.
+    try {
+      round();
+      if (!stopping) open_counters();
+      if (!stopping && config_.on_round) config_.on_round();
+    } catch (const std::bad_alloc&) {
+      const std::lock_guard counts_lock(mutex_);
+      counts_.rounds_without_memory += 1;
+    }
     lock.lock();
   }
 }

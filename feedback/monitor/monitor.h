@@ -61,6 +61,7 @@ struct MonitorCounts {
   uint64_t burst_mispredicted = 0;   // of those judged
   uint64_t burst_unattributed = 0;   // of the outcomes: in no version that is known, or at no instruction
   uint64_t rounds = 0;
+  uint64_t rounds_without_memory = 0;  // broken off
 };
 
 // One record with what the monitor found out about it. Everything it refers to lives during the call.
