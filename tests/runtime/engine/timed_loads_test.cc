@@ -117,14 +117,14 @@ TEST_F(TimedLoadsTest, ThreadsInTheSameLoopDoNotDisturbEachOther) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
-      for (int k = 0; k < 2000; ++k) timed.strip_ended(cell, memory.data(), memory.size());
+      for (int k = 0; k < 1000; ++k) timed.strip_ended(cell, memory.data(), memory.size());
     });
   }
   uint64_t seen = 0;
   while (seen == 0) seen = timed.sums(0).count();
   for (auto& thread : threads) thread.join();
   EXPECT_GE(timed.sums(0).count(), seen);
-  EXPECT_LE(timed.sums(0).count(), 6000u);
+  EXPECT_LE(timed.sums(0).count(), 3000u);  // fewer than are halved
 }
 
 }  // namespace
