@@ -190,7 +190,8 @@ void CoreModel::dispatch(uint32_t operations) {
     window_floor_ = window_[window_begin_ & mask].time;
     ++window_begin_;
   }
-  dispatched_ = std::max(dispatched_, window_floor_);
+  shadow_ = std::max(shadow_ + operations * operation_, window_floor_);
+  dispatched_ = std::max({dispatched_, window_floor_, shadow_});
 }
 
 void CoreModel::retired() {
@@ -216,14 +217,20 @@ void CoreModel::load(RunState& state, const TraceRun& run, size_t index, uint64_
   AccessState& totals = state.accesses[index];
   dispatch(access.operations);
   const uint64_t key = key_of(host);
-  const Ticks start = std::max(dispatched_, ready(run, access.address));
-  const CacheAccess found = cache_.access(key, access.bytes, start / kCycle,
+  const Ticks known = ready(run, access.address);
+  const Ticks start = std::max(dispatched_, known);
+  // The wrong path behind a mispredicted branch comes back to the right one long before a branch that waits
+  // for memory is resolved: what does not depend on the branch was asked for then, and is on its way.
+  const Ticks asked = config_.wrong_path ? std::max(std::min(shadow_, dispatched_), known) : start;
+  const CacheAccess found = cache_.access(key, access.bytes, asked / kCycle,
                                           static_cast<uint32_t>(state.key) + static_cast<uint32_t>(index));
-  Ticks done = std::max(found.done * kCycle, start);
+  const Ticks hit = config_.cache.levels[0].latency * kCycle;
+  Ticks done = std::max(found.done * kCycle, start + hit);
+  Ticks value = std::max(found.done * kCycle, asked + hit);  // on the wrong path too
   const Store& forwarded = forwarding_[(key >> 3) % kForwardingEntries];
   if (forwarded.granule == key >> 3 && forwarded.drained > start)
-    done = std::max(start, forwarded.ready) + config_.forward * kCycle;
-  done_[index] = done;
+    done = value = std::max(start, forwarded.ready) + config_.forward * kCycle;
+  done_[index] = value;
 
   const Ticks in_order = retired_ + access.operations * operation_;
   const Ticks oldest = std::max(in_order, start);
@@ -334,6 +341,7 @@ void CoreModel::end(RunState& state, uint64_t outcome, uint64_t target) {
   if (!right) {
     ++state.mispredicted;
     const Ticks known = std::max(dispatched_, ready(run, run.condition)) + kCycle;
+    shadow_ = dispatched_;
     dispatched_ = std::max(dispatched_, known + config_.penalty * kCycle);
   }
   if (run.end != TraceEnd::kIndirectCall && branches_.count(1)) {

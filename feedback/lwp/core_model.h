@@ -35,7 +35,9 @@ struct ModelConfig {
   uint32_t window = 256;  // operations between the oldest not retired and the newest dispatched
   uint32_t penalty = 14;  // cycles from a mispredicted branch's end to the next dispatch
   uint32_t store_buffer = 64;
-  uint32_t forward = 4;             // cycles from a value stored, in a frame or in memory, to its load
+  uint32_t forward = 4;  // cycles from a value stored, in a frame or in memory, to its load
+  // Loads behind a mispredicted branch that do not depend on it begin before it is resolved.
+  bool wrong_path = true;
   bool remember_addresses = false;  // AddressSet for every load
 };
 
@@ -46,6 +48,7 @@ ModelConfig default_model();
 //   l1=32K/8/4  l2=1M/8/14  l3=off  l3=32M/16/50/lru|fifo|random    size/ways/latency
 //   memory=350/8 (latency/interval)  line=64  page=4K  tlb1=72/72/0  tlb2=3072/12/7  walk=40  prefetch=16
 //   (lines; 0 off) predictor=bimodal|gshare|tage  width=4  window=256  penalty=14  store_buffer=64  forward=4
+//   wrong_path=1 (0 off)
 // Errors: kUsage, naming the word.
 Result<ModelConfig> parse_model(std::string_view text);
 
@@ -202,6 +205,7 @@ class CoreModel {
 
   uint64_t operation_count_ = 0;
   Ticks dispatched_ = 0, retired_ = 0, window_floor_ = 0;
+  Ticks shadow_ = 0;             // when it would have been dispatched but for the last mispredicted branch
   std::vector<Retired> window_;  // ring of the newest; begin and end count on
   uint64_t window_begin_ = 0, window_end_ = 0;
   std::vector<Store> forwarding_;    // direct-mapped by address

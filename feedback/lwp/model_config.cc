@@ -120,6 +120,10 @@ bool apply(ModelConfig& c, const Word& word) {
   if (key == "window") return within(1, 4096, c.window);
   if (key == "penalty") return within(0, 1000, c.penalty);
   if (key == "store_buffer") return within(1, 4096, c.store_buffer);
+  if (key == "wrong_path") {
+    c.wrong_path = value != 0;
+    return value <= 1;
+  }
   if (key == "forward") return within(0, 100, c.forward);
   return false;
 }
@@ -130,11 +134,11 @@ ModelConfig default_model() {
   ModelConfig c;
   c.cache.levels = {{32 << 10, 8, 4, Replacement::kLru},
                     {1 << 20, 8, 14, Replacement::kLru},
-                    {32 << 20, 16, 50, Replacement::kLru}};
-  c.cache.memory_latency = 350;
+                    {32 << 20, 16, 60, Replacement::kLru}};
+  c.cache.memory_latency = 500;
   c.cache.memory_interval = 10;
   c.cache.tlbs = {{64, 64, 0}, {2048, 8, 8}};
-  c.cache.walk_latency = 50;
+  c.cache.walk_latency = 60;
   c.cache.prefetch_distance = 16;
   return c;
 }
