@@ -35,6 +35,7 @@ struct Row {
   uint64_t delinquent_records = 0, delinquent_right = 0;  // of the loads that are truly delinquent
   std::set<Site> true_loads, found_loads;
   SiteWeights true_stall, found_stall;
+  std::map<Site, ModelReport::Access> accesses;
   double cycles = 0;
   Match loads, functions;
   uint64_t branches = 0, mispredicted = 0;       // model: executions
@@ -72,6 +73,8 @@ Row measure(const Workload& workload, const SideOptions& options) {
   row.unattributed = clock->unattributed;
   row.cycles = static_cast<double>(model->report.cycles);
 
+  for (const ModelReport::Access& access : model->report.accesses)
+    if (!access.store) row.accesses[{access.function, access.wasm_offset}] = access;
   row.true_stall = stall_cycles(model->report);
   row.found_stall = stall_samples(*clock);
   row.true_loads = delinquent(row.true_stall, row.cycles, kLoads);
@@ -219,6 +222,14 @@ Json json_of(const Row& row) {
                      {"clock_share", share(row.found_stall, site, static_cast<double>(row.samples))},
                      {"model", row.true_loads.contains(site)},
                      {"clock", row.found_loads.contains(site)}});
+    const auto access = row.accesses.find(site);
+    if (access == row.accesses.end()) continue;
+    const ModelReport::Access& a = access->second;
+    loads.back()["model_executions"] = a.executions;
+    loads.back()["model_from_level"] = a.from_level;
+    loads.back()["model_tlb_misses"] = a.tlb_misses;
+    loads.back()["model_mean_latency"] =
+        a.executions ? static_cast<double>(a.latency_cycles) / static_cast<double>(a.executions) : 0.0;
   }
   json["model_seconds"] = row.model_seconds;
   json["clock_seconds"] = row.clock_seconds;
