@@ -182,12 +182,13 @@ void CacheModel::prefetch(uint64_t address, uint64_t now, uint32_t site) {
   const auto line_bytes = static_cast<int64_t>(config_.line_bytes);
   const int64_t step = std::abs(stride) >= line_bytes ? stride : stride > 0 ? line_bytes : -line_bytes;
   const uint64_t here = address >> line_shift_;
-  // Restart where the stream is if it ran away from what was prefetched.
+  // What lies between here and the last prefetched line was asked for; a stream that jumped begins anew.
+  const uint64_t reach =
+      static_cast<uint64_t>(std::abs(step)) * config_.prefetch_distance / config_.line_bytes + 1;
+  if (s.ahead != kNoLine && (stride > 0 ? s.ahead - here : here - s.ahead) > reach) s.ahead = kNoLine;
   for (uint32_t k = 1; k <= config_.prefetch_distance; ++k) {
     const uint64_t line = (address + static_cast<uint64_t>(step * k)) >> line_shift_;
-    if (s.ahead != kNoLine &&
-        (stride > 0 ? line <= s.ahead && s.ahead >= here : line >= s.ahead && s.ahead <= here))
-      continue;
+    if (s.ahead != kNoLine && (stride > 0 ? line <= s.ahead : line >= s.ahead)) continue;
     s.ahead = line;
     if (levels_[0].holds(line)) continue;
     access_line(line, now);

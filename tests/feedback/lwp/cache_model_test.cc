@@ -119,6 +119,14 @@ TEST(CacheModels, TheStridePrefetcherHidesAStreamAndNotAShuffle) {
   }
   EXPECT_EQ(late, 0u);
   EXPECT_GT(cache.prefetched(), 900u);
+  // A stream that begins again is followed again.
+  for (uint64_t i = 0; i < 40'000; ++i) cache.access(0x10000000 + i * 64, 8, now += 50, 42);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const uint64_t done = cache.access(0x10000000 + i * 64, 8, now, 42).done;
+    if (i > 20 && done > now + 4) ++late;
+    now += 50;
+  }
+  EXPECT_EQ(late, 0u);
   const uint64_t before = cache.prefetched();
   uint64_t random = 1;
   for (int i = 0; i < 1000; ++i) {
