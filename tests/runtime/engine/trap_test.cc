@@ -171,7 +171,9 @@ TEST_P(Traps, TenThousandTimesLeakNothing) {
   for (int i = 0; i < 2500; i++) cycle();
   engine_->wait_for_compiles();
   const Usage after = usage();
-  EXPECT_LE(after.descriptors, before.descriptors);
+  // The monitor opens the event counters of this thread when it gets to it, which may be only now.
+  constexpr size_t kCounters = 16;
+  EXPECT_LE(after.descriptors, before.descriptors + (GetParam().tier == TierMode::kAuto ? kCounters : 0));
 #ifndef HINDSIGHT_SANITIZED
   // A few for what malloc and a late background compile may map.
   EXPECT_LE(after.mappings, before.mappings + (GetParam().tier == TierMode::kAuto ? 64 : 4));
