@@ -309,22 +309,6 @@ class Calibrator {
 
 }  // namespace
 
-std::string_view to_string(MemoryLevel level) {
-  switch (level) {
-    case MemoryLevel::kUnknown:
-      return "unknown";
-    case MemoryLevel::kL1:
-      return "L1";
-    case MemoryLevel::kL2:
-      return "L2";
-    case MemoryLevel::kL3:
-      return "L3";
-    case MemoryLevel::kMemory:
-      return "memory";
-  }
-  return "unknown";
-}
-
 const LevelTiming& Calibration::operator[](MemoryLevel level) const {
   static constexpr LevelTiming kNone;
   switch (level) {

@@ -12,15 +12,12 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include "base/memory_level.h"
 #include "base/result.h"
 #include "feedback/lwp/cache_sizes.h"
 
 namespace hindsight::lwp {
-
-enum class MemoryLevel : uint8_t { kUnknown, kL1, kL2, kL3, kMemory };
-std::string_view to_string(MemoryLevel level);  // "L1", "L2", "L3", "memory", "unknown"
 
 struct LevelTiming {
   uint64_t bytes = 0;           // the cache's size; 0 for memory

@@ -61,10 +61,7 @@ class ClockUnit final : public Unit {
   }
 
   Status set_frequency(uint32_t hz) override {
-    if (hz > kMaxFrequency) {
-      return make_error(ErrorKind::kUsage,
-                        fmt::format("{} samples a second are more than {}", hz, kMaxFrequency));
-    }
+    HINDSIGHT_TRY(check_frequency(hz));
     const std::lock_guard lock(mutex_);
     frequency_ = hz;
     samples_since_jitter_ = 0;
@@ -149,10 +146,7 @@ class ClockFactory final : public UnitFactory {
   }
   std::span<const EventInfo> events() const override { return kEvents; }
   Result<std::unique_ptr<Unit>> create(const UnitConfig& config) const override {
-    if (config.frequency_hz > kMaxFrequency) {
-      return make_error(ErrorKind::kUsage, fmt::format("{} samples a second are more than {}",
-                                                       config.frequency_hz, kMaxFrequency));
-    }
+    HINDSIGHT_TRY(check_frequency(config.frequency_hz));
     HINDSIGHT_ASSIGN(std::unique_ptr<Ring> ring, Ring::create(config.ring));
     return std::make_unique<ClockUnit>(std::move(ring), source_, config);
   }

@@ -134,4 +134,16 @@ pmu::CpuidRegisters with_emulated_lwp(uint32_t leaf, pmu::CpuidRegisters real) {
   return real;
 }
 
+siginfo_t segmentation_fault(const Fault& fault) {
+  siginfo_t info{};
+  info.si_signo = SIGSEGV;
+  if (fault.kind == FaultKind::kPageFault) {
+    info.si_code = SEGV_MAPERR;
+    info.si_addr = reinterpret_cast<void*>(fault.address);
+  } else {
+    info.si_code = SI_KERNEL;
+  }
+  return info;
+}
+
 }  // namespace hindsight::lwp

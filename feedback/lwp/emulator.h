@@ -9,6 +9,8 @@
 // Everything here is async-signal-safe (as the Memory is) and allocates nothing.
 #pragma once
 
+#include <signal.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -55,5 +57,8 @@ Capabilities emulated_capabilities();
 
 // What CPUID answers for `leaf` on that processor, given the answer of the real one.
 pmu::CpuidRegisters with_emulated_lwp(uint32_t leaf, pmu::CpuidRegisters real);
+
+// What the kernel says of a SIGSEGV for a fault that is one. Async-signal-safe.
+siginfo_t segmentation_fault(const Fault& fault);
 
 }  // namespace hindsight::lwp

@@ -89,10 +89,7 @@ class NativeUnit final : public Unit {
   }
 
   Status set_frequency(uint32_t hz) override {
-    if (hz > kMaxFrequency) {
-      return make_error(ErrorKind::kUsage,
-                        fmt::format("{} samples a second are more than {}", hz, kMaxFrequency));
-    }
+    HINDSIGHT_TRY(check_frequency(hz));
     const std::lock_guard lock(mutex_);
     frequency_ = hz;
     if (!attached_) return {};
@@ -153,10 +150,7 @@ class NativeFactory final : public UnitFactory {
   std::span<const EventInfo> events() const override { return events_; }
 
   Result<std::unique_ptr<Unit>> create(const UnitConfig& config) const override {
-    if (config.frequency_hz > kMaxFrequency) {
-      return make_error(ErrorKind::kUsage, fmt::format("{} samples a second are more than {}",
-                                                       config.frequency_hz, kMaxFrequency));
-    }
+    HINDSIGHT_TRY(check_frequency(config.frequency_hz));
     HINDSIGHT_ASSIGN(std::unique_ptr<Ring> own, Ring::create(config.ring));
     // Always synchronised: how far a processor has run ahead in continuous mode nobody could tell. Without a
     // threshold, since no system delivers its interrupt: the monitor looks from time to time.

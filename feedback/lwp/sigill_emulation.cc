@@ -126,14 +126,7 @@ void raise_fault(const Fault& fault, ucontext_t& context) {
     set_default_action(SIGSEGV);
     sigdelset(&context.uc_sigmask, SIGSEGV);
   }
-  siginfo_t info{};
-  info.si_signo = SIGSEGV;
-  if (fault.kind == FaultKind::kPageFault) {
-    info.si_code = SEGV_MAPERR;
-    info.si_addr = reinterpret_cast<void*>(fault.address);
-  } else {
-    info.si_code = SI_KERNEL;
-  }
+  siginfo_t info = segmentation_fault(fault);
   // A thread may send itself any si_code.
   syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGSEGV, &info);
 }

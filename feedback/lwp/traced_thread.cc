@@ -100,14 +100,7 @@ std::optional<siginfo_t> read_signal(pid_t tid) {
 }
 
 int turn_into_fault(pid_t tid, const Fault& fault) {
-  siginfo_t info{};
-  info.si_signo = SIGSEGV;
-  if (fault.kind == FaultKind::kPageFault) {
-    info.si_code = SEGV_MAPERR;
-    info.si_addr = reinterpret_cast<void*>(fault.address);
-  } else {
-    info.si_code = SI_KERNEL;
-  }
+  siginfo_t info = segmentation_fault(fault);
   (void)ptrace(PTRACE_SETSIGINFO, tid, nullptr, &info);
   // A signal that is blocked would wait, and the instruction be repeated for ever. (The kernel would also
   // take away its handler; no program can tell before it has one.)

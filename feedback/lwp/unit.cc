@@ -1,9 +1,19 @@
 #include "feedback/lwp/unit.h"
 
+#include <fmt/format.h>
+
 namespace hindsight::lwp {
 
 std::string_view to_string(Accuracy accuracy) {
   return accuracy == Accuracy::kExact ? "exact" : "estimated";
+}
+
+Status check_frequency(uint32_t hz) {
+  if (hz > kMaxFrequency) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("{} samples a second are more than {}", hz, kMaxFrequency));
+  }
+  return {};
 }
 
 size_t Unit::drain_ring(std::vector<EventRecord>& out) {

@@ -38,9 +38,10 @@ std::string_view to_string(Accuracy accuracy);
 struct EventInfo {
   EventId id;
   Accuracy accuracy;
-  std::string_view how;  // what the accuracy rests on, for a person
-  std::string_view by{};      // who delivers it where several could: "clock", "hardware: PEBS loads"
-  std::string_view why{};     // why nobody better does, beginning with who was asked; empty if there is nothing better
+  std::string_view how;   // what the accuracy rests on, for a person
+  std::string_view by{};  // who delivers it where several could: "clock", "hardware: PEBS loads"
+  std::string_view
+      why{};  // why nobody better does, beginning with who was asked; empty if there is nothing better
 };
 
 // Addresses [begin, end) that hold guest code; samples elsewhere are counted and dropped.
@@ -53,14 +54,16 @@ struct CodeRange {
 inline constexpr uint32_t kMinFrequency = 1;
 inline constexpr uint32_t kMaxFrequency = 10'000;  // a sample costs about 13 us where it was measured
 inline constexpr uint32_t kDefaultFrequency = 250;
+// kUsage beyond kMaxFrequency.
+Status check_frequency(uint32_t hz);
 
 struct UnitConfig {
   uint32_t frequency_hz =
       kDefaultFrequency;  // samples per second of the thread's time; 0: attached but paused
   CodeRange guest_code{};
   Ring::Options ring{};
-  // The model unit's: what instrumented code writes (null: none does), its configuration (model_config.cc; empty: the
-  // default), and whether it keeps the addresses of every load.
+  // The model unit's: what instrumented code writes (null: none does), its configuration (model_config.cc;
+  // empty: the default), and whether it keeps the addresses of every load.
   const TraceDirectory* trace = nullptr;
   std::string model{};
   bool remember_addresses = false;
@@ -68,18 +71,19 @@ struct UnitConfig {
 
 // Sums since creation. Everything that was seen and not handed out is in one of them.
 struct UnitCounters {
-  uint64_t samples = 0;    // raw samples handed out
-  uint64_t records = 0;    // records handed out
-  uint64_t missed = 0;     // records that found the ring full
-  uint64_t lost = 0;       // samples dropped because the monitor came too late
-  uint64_t throttled = 0;  // times the kernel stopped sampling because of its own limit
-  uint64_t overruns = 0;   // timer expirations that were merged into a later one
-  uint64_t non_guest = 0;  // samples outside the guest's code
-  uint64_t malformed = 0;  // kernel records that made no sense; what followed them was skipped
-  uint64_t discarded = 0;  // records taken by a unit that only counts
+  uint64_t samples = 0;             // raw samples handed out
+  uint64_t records = 0;             // records handed out
+  uint64_t missed = 0;              // records that found the ring full
+  uint64_t lost = 0;                // samples dropped because the monitor came too late
+  uint64_t throttled = 0;           // times the kernel stopped sampling because of its own limit
+  uint64_t overruns = 0;            // timer expirations that were merged into a later one
+  uint64_t non_guest = 0;           // samples outside the guest's code
+  uint64_t malformed = 0;           // kernel records that made no sense; what followed them was skipped
+  uint64_t discarded = 0;           // records taken by a unit that only counts
   uint64_t hardware_non_guest = 0;  // hardware samples outside the guest's code
-  uint64_t inexact = 0;    // hardware samples of which the processor could not say the instruction
-  uint64_t no_event = 0;   // hardware samples that are no LWP event: first-level hits, stores, aborted branches
+  uint64_t inexact = 0;             // hardware samples of which the processor could not say the instruction
+  uint64_t no_event =
+      0;  // hardware samples that are no LWP event: first-level hits, stores, aborted branches
 };
 
 // What one drain hands out. The monitor owns it, clears it and passes it again, so that steady state

@@ -8,16 +8,13 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/memory_level.h"
 
 namespace hindsight::feedback {
 
 // What became of a prefetch that was tried on a load.
 enum class PrefetchOutcome : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNoSlice };
 const char* to_string(PrefetchOutcome outcome);
-
-// Where a load's data was found, by timing single executions of it.
-enum class MemoryLevel : uint8_t { kUnknown, kL1, kL2, kL3, kMemory };
-const char* to_string(MemoryLevel level);
 
 // Timed loads of one site: an estimate, of isolated latency, not of what the load costs in its loop (that is
 // its share of the samples).

@@ -23,22 +23,6 @@ const char* to_string(PrefetchOutcome outcome) {
   return "unknown";
 }
 
-const char* to_string(MemoryLevel level) {
-  switch (level) {
-    case MemoryLevel::kUnknown:
-      return "unknown";
-    case MemoryLevel::kL1:
-      return "L1";
-    case MemoryLevel::kL2:
-      return "L2";
-    case MemoryLevel::kL3:
-      return "L3";
-    case MemoryLevel::kMemory:
-      return "memory";
-  }
-  return "unknown";
-}
-
 void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds) {
   FunctionCounts& counts = functions_[function.value];
   if (optimized_code) {

@@ -156,16 +156,7 @@ void FunctionCompiler::epilogue() {
 void FunctionCompiler::begin_instruction(const Instr& instr) {
   offset_ = instr.offset;
   row(offset_);
-  switch (instr.opcode) {
-    case Opcode::kNop:
-    case Opcode::kBlock:
-    case Opcode::kLoop:
-    case Opcode::kElse:
-    case Opcode::kEnd:
-      break;  // structure, not work: not counted
-    default:
-      ++pending_instructions_;
-  }
+  if (!wasm::is_structure(instr.opcode)) ++pending_instructions_;
   if (recorder_) recorder_->instruction(instr);
 }
 

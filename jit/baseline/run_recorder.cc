@@ -163,13 +163,8 @@ void RunRecorder::sync(size_t height) {
 
 void RunRecorder::instruction(const Instr& instr) {
   const auto code = static_cast<uint16_t>(instr.opcode);
+  if (wasm::is_structure(instr.opcode)) return;
   switch (instr.opcode) {
-    case Opcode::kNop:
-    case Opcode::kBlock:
-    case Opcode::kLoop:
-    case Opcode::kElse:
-    case Opcode::kEnd:
-      return;
     case Opcode::kUnreachable:
     case Opcode::kBr:
     case Opcode::kReturn:

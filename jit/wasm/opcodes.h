@@ -257,6 +257,12 @@ struct OpcodeInfo {
 // Null for an opcode that is not in the table. O(1).
 const OpcodeInfo* find_opcode(uint16_t code);
 
+// Structure, not work: what is never counted as an instruction executed.
+constexpr bool is_structure(Opcode opcode) {
+  return opcode == Opcode::kNop || opcode == Opcode::kBlock || opcode == Opcode::kLoop ||
+         opcode == Opcode::kElse || opcode == Opcode::kEnd;
+}
+
 // log2 of the bytes that a load or store (ImmKind::kMemArg) touches, which is also its natural alignment.
 constexpr uint32_t access_log2(Opcode opcode) {
   constexpr uint8_t kLog2[] = {2, 3, 2, 3, 0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 2, 3, 2, 3, 0, 1, 0, 1, 2};

@@ -8,6 +8,7 @@
 
 #include "base/order.h"
 #include "runtime/engine/guest_unit.h"
+#include "runtime/engine/profiling_counts.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
@@ -715,24 +716,7 @@ FeedbackReport AutoTiers::feedback_report() const {
   FeedbackReport report;
   report.unit = std::string(selection_.factory->name());
   if (config_.profiling) monitor_->round();  // what the threads wrote up to now
-  feedback::MonitorCounts counts = monitor_->counts();
-  lwp::UnitCounters unit = monitor_->unit_counters();
-  report.counts.samples = counts.clock_records + unit.non_guest;
-  report.counts.attributed = counts.clock_attributed;
-  report.counts.outside_guest = unit.non_guest;
-  report.counts.unattributed = counts.clock_records - counts.clock_attributed;
-  report.counts.stall_records = counts.stall_records;
-  report.counts.stall_addresses = counts.stall_addresses;
-  report.counts.branch_records = counts.branch_records;
-  report.counts.instruction_records = counts.instruction_records;
-  report.counts.value_records = counts.value_records;
-  report.counts.guest_records = counts.guest_events + counts.guest_values;
-  report.counts.records_unattributed = counts.stall_no_offset + counts.branch_unattributed +
-                                       counts.instruction_unattributed + counts.value_unattributed +
-                                       counts.guest_unattributed;
-  report.counts.emitted = monitor_->emitted();
-  report.counts.missed = unit.missed;
-  report.counts.lost = unit.lost;
+  report.counts = profiling_counts(*monitor_);
   read_timed_loads(nullptr);
   report_evidence(report);
   for (const feedback::PmuReading& reading : monitor_->pmu()) {

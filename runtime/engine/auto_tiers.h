@@ -143,7 +143,7 @@ class AutoTiers final : public TierManager {
   Clock::rep burst_series_at_ = 0;  // new_code_ when branch bursts were last asked for
   uint32_t rate_hz_ = 0;
   bool calibration_loaded_ = false;
-  mutable std::map<std::pair<const wasm::Module*, uint32_t>, feedback::MemoryLevel> said_levels_;
+  mutable std::map<std::pair<const wasm::Module*, uint32_t>, MemoryLevel> said_levels_;
   // Statistics of the monitor thread for reports; relaxed.
   std::atomic<uint64_t> rate_bursts_{0};
   std::atomic<double> rate_burst_seconds_{0}, rate_burst_cost_{0};

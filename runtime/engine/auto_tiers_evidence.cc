@@ -49,7 +49,7 @@ void AutoTiers::read_timed_loads(std::vector<std::string>* news) const {
   });
   if (!news) return;
   for (const Timed& timed : all) {
-    feedback::MemoryLevel& said = said_levels_[{timed.module.get(), timed.load.value}];
+    MemoryLevel& said = said_levels_[{timed.module.get(), timed.load.value}];
     if (timed.latency.level == said) continue;
     said = timed.latency.level;
     news->push_back(fmt::format(
@@ -93,7 +93,7 @@ void AutoTiers::report_evidence(FeedbackReport& report) const {
                                   .wasm_offset = offset,
                                   .stall_samples = load.stall_baseline + load.stall_optimized,
                                   .function_samples = samples_of(function),
-                                  .level = to_string(load.latency.level),
+                                  .level = std::string(to_string(load.latency.level)),
                                   .timed = load.latency.timed,
                                   .mean_ticks = load.latency.mean_ticks,
                                   .memory_share = load.latency.memory_share,

@@ -23,7 +23,7 @@ class FixedTiers final : public TierManager {
   void on_destroyed(ModuleCode& code) override {
     const std::lock_guard lock(mutex_);
     live_.erase(&code);
-    add(gone_, code.counts());
+    gone_.add_compilations(code.counts());
   }
   void on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>&) override {}
 
@@ -35,7 +35,7 @@ class FixedTiers final : public TierManager {
   FeedbackReport feedback_report() const override {
     const std::lock_guard lock(mutex_);
     ModuleCodeCounts sum = gone_;
-    for (ModuleCode* code : live_) add(sum, code->counts());
+    for (ModuleCode* code : live_) sum.add_compilations(code->counts());
     FeedbackReport report;
     report.unit = "none (profiling is off)";
     report.functions_baseline = sum.baseline_functions;
@@ -53,13 +53,6 @@ class FixedTiers final : public TierManager {
   void shutdown() override {}
 
  private:
-  static void add(ModuleCodeCounts& sum, const ModuleCodeCounts& more) {
-    sum.baseline_functions += more.baseline_functions;
-    sum.optimized_functions += more.optimized_functions;
-    sum.baseline_seconds += more.baseline_seconds;
-    sum.optimized_seconds += more.optimized_seconds;
-  }
-
   const jit::Tier first_;
   CodeServices& services_;
   mutable std::mutex mutex_;  // protects what follows

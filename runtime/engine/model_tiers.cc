@@ -8,6 +8,7 @@
 
 #include "feedback/lwp/model_unit.h"
 #include "runtime/engine/model_sink.h"
+#include "runtime/engine/profiling_counts.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
@@ -50,7 +51,7 @@ class ModelTiers final : public TierManager {
   void on_destroyed(ModuleCode& code) override {
     const std::lock_guard lock(mutex_);
     live_.erase(&code);
-    add(gone_, code.counts());
+    gone_.add_compilations(code.counts());
   }
   void on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>&) override {}
 
@@ -75,25 +76,10 @@ class ModelTiers final : public TierManager {
     FeedbackReport report;
     report.unit = "model";
     monitor_->round();
-    const feedback::MonitorCounts counts = monitor_->counts();
-    const lwp::UnitCounters unit = monitor_->unit_counters();
-    report.counts.samples = counts.clock_records;
-    report.counts.attributed = counts.clock_attributed;
-    report.counts.unattributed = counts.clock_records - counts.clock_attributed;
-    report.counts.stall_records = counts.stall_records;
-    report.counts.stall_addresses = counts.stall_addresses;
-    report.counts.branch_records = counts.branch_records;
-    report.counts.instruction_records = counts.instruction_records;
-    report.counts.value_records = counts.value_records;
-    report.counts.guest_records = counts.guest_events + counts.guest_values;
-    report.counts.records_unattributed = counts.stall_no_offset + counts.branch_unattributed +
-                                         counts.instruction_unattributed + counts.value_unattributed +
-                                         counts.guest_unattributed;
-    report.counts.emitted = monitor_->emitted();
-    report.counts.missed = unit.missed;
+    report.counts = profiling_counts(*monitor_);
     const std::lock_guard lock(mutex_);
     ModuleCodeCounts sum = gone_;
-    for (ModuleCode* code : live_) add(sum, code->counts());
+    for (ModuleCode* code : live_) sum.add_compilations(code->counts());
     report.functions_baseline = sum.baseline_functions;
     report.baseline_compile_seconds = sum.baseline_seconds;
     report.versions_retired = services_.retired().freed();
@@ -119,11 +105,6 @@ class ModelTiers final : public TierManager {
     HINDSIGHT_TRY(unit->attach());
     return unit;
   }
-  static void add(ModuleCodeCounts& sum, const ModuleCodeCounts& more) {
-    sum.baseline_functions += more.baseline_functions;
-    sum.baseline_seconds += more.baseline_seconds;
-  }
-
   const EngineConfig config_;
   CodeServices& services_;
   std::unique_ptr<feedback::Monitor> monitor_;

@@ -44,6 +44,13 @@ struct ModuleCodeCounts {
   double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
   uint64_t optimizer_failures = 0;  // functions that stay in baseline code because the optimizer refused them
   uint64_t published = 0, retired = 0;
+  // The compilations and their time.
+  void add_compilations(const ModuleCodeCounts& more) {
+    baseline_functions += more.baseline_functions;
+    optimized_functions += more.optimized_functions;
+    baseline_seconds += more.baseline_seconds;
+    optimized_seconds += more.optimized_seconds;
+  }
 };
 
 class ModuleCode final : public CodeSource, public std::enable_shared_from_this<ModuleCode> {

@@ -33,26 +33,11 @@ feedback::LoadLatency latency_of(const TimedSums& sums, const lwp::Calibration* 
   latency.timed = sums.count();
   latency.mean_ticks = sums.mean_ticks();
   if (!calibration) return latency;
-  const lwp::MemoryLevel level = lwp::classify(*calibration, latency.mean_ticks, latency.timed);
+  const MemoryLevel level = lwp::classify(*calibration, latency.mean_ticks, latency.timed);
   latency.memory_share = sums.share_from(calibration->memory_threshold_ticks());
   latency.latency_ns = (*calibration)[level].latency_ns;
   latency.cycles = static_cast<uint32_t>(latency.latency_ns * calibration->core_ghz);
-  switch (level) {
-    case lwp::MemoryLevel::kL1:
-      latency.level = feedback::MemoryLevel::kL1;
-      break;
-    case lwp::MemoryLevel::kL2:
-      latency.level = feedback::MemoryLevel::kL2;
-      break;
-    case lwp::MemoryLevel::kL3:
-      latency.level = feedback::MemoryLevel::kL3;
-      break;
-    case lwp::MemoryLevel::kMemory:
-      latency.level = feedback::MemoryLevel::kMemory;
-      break;
-    case lwp::MemoryLevel::kUnknown:
-      break;
-  }
+  latency.level = level;
   return latency;
 }
 

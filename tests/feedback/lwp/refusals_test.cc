@@ -21,28 +21,11 @@
 #include "feedback/pmu/counters.h"
 #include "feedback/pmu/perf_event.h"
 #include "tests/feedback/lwp/busy_loop.h"
+#include "tests/forbidding.h"
 #include "tests/sanitizers.h"
 
 namespace hindsight::lwp {
 namespace {
-
-// perf_event_open answers with `error` from now on, as in a container.
-bool forbid_perf(unsigned error) {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error & SECCOMP_RET_DATA)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{.len = std::size(filter), .filter = filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-bool forbid_timers() {
-  const rlimit none{0, 0};
-  return setrlimit(RLIMIT_SIGPENDING, &none) == 0;
-}
 
 // Runs `body` in a forked process; it returns what went wrong, empty for nothing. "skip: ..." skips.
 std::string in_child(const std::function<std::string()>& body) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/runtime/cli/scratch_folder.h"
 #include "tests/sanitizers.h"
 
 extern char** environ;
@@ -23,27 +24,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Outcome {
-  int status = -1;  // exit status; 1000 + signal for a death by signal
-  std::string out, err;
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class Command : public testing::Test {
+class Command : public ScratchFolder {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "hindsight-command-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return (folder_ / name).string();
@@ -69,8 +51,6 @@ class Command : public testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contents(path(".out")),
             contents(path(".err"))};
   }
-
-  fs::path folder_;
 };
 
 constexpr const char* kFunctions = R"((module $functions
@@ -289,7 +269,8 @@ TEST_F(Command, RunsGuestsThatMarkWhatTheyDoAndReportsIt) {
   const std::string marker = file("marker.wat", kMarker);
   for (const char* tier : {"auto", "baseline", "optimized"}) {
     for (const char* feedback : {"on", "off"}) {
-      const Outcome run = hindsight({"run", "--tier", tier, "--feedback", feedback, "--report", path("r.html"), marker});
+      const Outcome run =
+          hindsight({"run", "--tier", tier, "--feedback", feedback, "--report", path("r.html"), marker});
       EXPECT_EQ(run.status, 0) << run.err;
       const std::string page = contents(path("r.html"));
       EXPECT_THAT(page, HasSubstr("The guest's own events"));
@@ -361,10 +342,12 @@ TEST_F(Command, LwpRecordsReadsDumpsAndSaysWhatIsWrongWithOthers) {
   record[4] = static_cast<char>(250);
   record[8] = 0x10;
   record[16] = 0x40;
-  EXPECT_THAT(hindsight({"lwp", "records", file("one", record + record)}).out, HasSubstr("2 records: 2 DCache miss"));
+  EXPECT_THAT(hindsight({"lwp", "records", file("one", record + record)}).out,
+              HasSubstr("2 records: 2 DCache miss"));
   // The same miss was event 3 in 2007.
   record[0] = 3;
-  EXPECT_THAT(hindsight({"lwp", "records", "--layout", "2007", file("old", record)}).out, HasSubstr("1 DCache miss"));
+  EXPECT_THAT(hindsight({"lwp", "records", "--layout", "2007", file("old", record)}).out,
+              HasSubstr("1 DCache miss"));
   const auto refused = [&](const std::string& name, const std::string& bytes, const std::string& words) {
     const Outcome outcome = hindsight({"lwp", "records", file(name, bytes)});
     EXPECT_EQ(outcome.status, 1) << name;
@@ -384,9 +367,10 @@ TEST_F(Command, LwpRecordsReadsDumpsAndSaysWhatIsWrongWithOthers) {
   refused("noid", head + "{\"ns\":1}\n", "no record");
   refused("longline", head + std::string(200'000, '{'), "longer than");
   refused("types", head + "[1]\n", "no JSON object");
-  const Outcome hostile = hindsight(
-      {"lwp", "records",
-       file("hostile", head + "{\"ns\":-5,\"id\":\"0xzz\",\"function\":\"\\u001b[31m\",\"flags\":1e99,\"thread\":null}\n{\"end\":true}\n")});
+  const Outcome hostile =
+      hindsight({"lwp", "records",
+                 file("hostile", head + "{\"ns\":-5,\"id\":\"0xzz\",\"function\":\"\\u001b[31m\",\"flags\":"
+                                        "1e99,\"thread\":null}\n{\"end\":true}\n")});
   EXPECT_EQ(hostile.status, 0) << hostile.err;
   EXPECT_THAT(hostile.out, Not(HasSubstr("\x1b")));
   EXPECT_EQ(hindsight({"lwp", "records", path("nowhere")}).status, 1);

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "feedback/lwp/emulator.h"
+#include "tests/runtime/cli/scratch_folder.h"
 #include "tests/sanitizers.h"
 
 namespace {
@@ -27,27 +28,8 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Outcome {
-  int status = -1;  // exit status; 1000 + signal for a death by signal
-  std::string out, err;
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class LwpEmulate : public testing::Test {
+class LwpEmulate : public ScratchFolder {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "hindsight-emulate-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& text,
                    fs::perms permissions = fs::perms::owner_all) {
     const fs::path path = folder_ / name;
@@ -84,8 +66,6 @@ class LwpEmulate : public testing::Test {
     words.insert(words.begin(), {HINDSIGHT_COMMAND, "lwp", "emulate"});
     return run(std::move(words), before);
   }
-
-  fs::path folder_;
 };
 
 // ---- the example of the intrinsics' documentation

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/forbidding.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
 
@@ -33,25 +34,6 @@ constexpr const char* kGuest = R"((module
   (import "hindsight_lwp" "enabled" (func $enabled (result i32)))
   (func (export "twice") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
   (func (export "watched") (result i32) (call $enabled))))";
-
-// perf_event_open says EPERM from now on, as in a container.
-bool forbid_perf() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{.len = std::size(filter), .filter = filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-// timer_create says EAGAIN from now on.
-bool forbid_timers() {
-  const rlimit none{0, 0};
-  return setrlimit(RLIMIT_SIGPENDING, &none) == 0;
-}
 
 class Warnings {
  public:
@@ -140,7 +122,7 @@ std::string told_once(const Warnings& warnings, const std::string& reason) {
 TEST(Refusals, WithNeitherPerfNorTimersTheGuestRunsOnAndTheReasonIsToldOnce) {
   SKIP_UNDER_THREAD_SANITIZER();
   EXPECT_EQ(in_child([]() -> std::string {
-              if (!forbid_perf() || !forbid_timers()) return "cannot forbid";
+              if (!forbid_perf(EPERM) || !forbid_timers()) return "cannot forbid";
               Refused refused;
               if (!refused.engine) return "no engine";
               if (!refused.runs_unwatched()) return "the guest did not run, or is watched";
@@ -152,7 +134,7 @@ TEST(Refusals, WithNeitherPerfNorTimersTheGuestRunsOnAndTheReasonIsToldOnce) {
 TEST(Refusals, WhenTimersRunOutLaterTheThreadsRunOnAndTheReasonIsToldOnce) {
   SKIP_UNDER_THREAD_SANITIZER();
   EXPECT_EQ(in_child([]() -> std::string {
-              if (!forbid_perf()) return "cannot forbid";
+              if (!forbid_perf(EPERM)) return "cannot forbid";
               Refused refused;  // chose the timer
               if (!refused.engine) return "no engine";
               if (!forbid_timers()) return "cannot forbid";
@@ -165,7 +147,7 @@ TEST(Refusals, WhenTimersRunOutLaterTheThreadsRunOnAndTheReasonIsToldOnce) {
 TEST(Refusals, WhenSomebodyElseHandlesTheSignalTheReasonIsToldOnce) {
   SKIP_UNDER_THREAD_SANITIZER();
   EXPECT_EQ(in_child([]() -> std::string {
-              if (!forbid_perf()) return "cannot forbid";
+              if (!forbid_perf(EPERM)) return "cannot forbid";
               signal(SIGPROF, [](int) {});
               Refused refused;
               if (!refused.engine) return "no engine";
@@ -212,7 +194,7 @@ TEST(Refusals, WithoutMemoryForTheRingTheGuestRunsOnAndTheReasonIsToldOnce) {
 TEST(Refusals, AUnitThatWasAskedForByNameAndIsNotHereIsAnError) {
   SKIP_UNDER_THREAD_SANITIZER();
   EXPECT_EQ(in_child([]() -> std::string {
-              if (!forbid_perf() || !forbid_timers()) return "cannot forbid";
+              if (!forbid_perf(EPERM) || !forbid_timers()) return "cannot forbid";
               EngineConfig config;
               config.unit = "clock";
               auto engine = Engine::create(config);

@@ -50,13 +50,13 @@ TEST(TimedSums, BecomeALevelWithItsLatencyOnceTheMachineIsKnown) {
   for (int i = 0; i < 40; ++i) sums.add(i % 2 ? 104 : 130);
   const lwp::Calibration c = machine();
   const feedback::LoadLatency latency = latency_of(sums, &c);
-  EXPECT_EQ(latency.level, feedback::MemoryLevel::kL3);
+  EXPECT_EQ(latency.level, MemoryLevel::kL3);
   EXPECT_EQ(latency.timed, 40u);
   EXPECT_DOUBLE_EQ(latency.latency_ns, 13);
   EXPECT_EQ(latency.cycles, 46u);
   EXPECT_EQ(latency.memory_share, 0);
   const feedback::LoadLatency blind = latency_of(sums, nullptr);
-  EXPECT_EQ(blind.level, feedback::MemoryLevel::kUnknown);
+  EXPECT_EQ(blind.level, MemoryLevel::kUnknown);
   EXPECT_DOUBLE_EQ(blind.mean_ticks, 117);
   EXPECT_EQ(blind.cycles, 0u);
 }
@@ -65,7 +65,7 @@ TEST(TimedSums, OfAFewLoadsHaveNoLevel) {
   TimedSums sums;
   for (int i = 0; i < 31; ++i) sums.add(420);
   const lwp::Calibration c = machine();
-  EXPECT_EQ(latency_of(sums, &c).level, feedback::MemoryLevel::kUnknown);
+  EXPECT_EQ(latency_of(sums, &c).level, MemoryLevel::kUnknown);
 }
 
 class TimedLoadsTest : public ::testing::Test {
