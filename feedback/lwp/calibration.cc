@@ -1,24 +1,23 @@
 #include "feedback/lwp/calibration.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "feedback/lwp/pointer_chase.h"
 #include "feedback/lwp/timed_load.h"
 
 namespace hindsight::lwp {
 namespace {
 
-constexpr uint64_t kLine = 64;
-constexpr uint64_t kHugePage = 2 << 20;
+using chase::kLine, chase::kStretch, chase::make_cycle, chase::Stretches, chase::walk;
+
 constexpr uint64_t kMostBytes =
     12 << 20;  // of memory used; huge pages fault in quickly, and not all is touched
 constexpr uint64_t kMemoryLines = 4096;     // flushed before each pass
@@ -32,90 +31,7 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Random but always the same.
-class Random {
- public:
-  uint64_t next() {
-    state_ ^= state_ << 13;  // xorshift64
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return state_;
-  }
-  uint64_t below(uint64_t n) { return next() % n; }
-
- private:
-  uint64_t state_ = 0x9E3779B97F4A7C15;
-};
-
-class Mapping {
- public:
-  explicit Mapping(uint64_t bytes) : bytes_(bytes + kHugePage) {
-    void* const p = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return;
-    mapped_ = p;
-    // Without huge pages the figures include misses of the TLB, as a program without them has too.
-    const auto begin = (reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1);
-    data_ = reinterpret_cast<std::byte*>(begin);
-    (void)::madvise(data_, bytes, MADV_HUGEPAGE);
-  }
-  ~Mapping() {
-    if (mapped_) ::munmap(mapped_, bytes_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  std::byte* data() const { return data_; }
-
- private:
-  uint64_t bytes_;
-  void* mapped_ = nullptr;
-  std::byte* data_ = nullptr;
-};
-
-// A cycle through `lines` places, `stride` bytes apart, in random order (Sattolo): each holds the address of
-// the next, so that no load can start before the one before it is done, and no prefetcher guesses.
-void* make_cycle(std::byte* data, uint64_t lines, uint64_t stride, Random& random) {
-  std::vector<uint32_t> order(lines);
-  std::iota(order.begin(), order.end(), 0u);
-  for (uint64_t i = lines - 1; i > 0; --i) std::swap(order[i], order[random.below(i)]);
-  for (uint64_t i = 0; i < lines; ++i) {
-    *reinterpret_cast<void**>(data + order[i] * stride) = data + order[(i + 1) % lines] * stride;
-  }
-  return data + order[0] * stride;
-}
-
-// Figures of many short stretches. One that was interrupted, or came behind an interruption that left the
-// caches to others, is longer and never shorter: the quicker quarter is the machine's.
-class Stretches {
- public:
-  void add(double figure) { figures_.push_back(figure); }
-  double quick() {
-    if (figures_.empty()) return 0;
-    const auto quarter = figures_.begin() + static_cast<ptrdiff_t>(figures_.size() / 4);
-    std::nth_element(figures_.begin(), quarter, figures_.end());
-    return *quarter;
-  }
-
- private:
-  std::vector<double> figures_;
-};
-
-constexpr uint64_t kStretch =
-    1024;  // steps: long against the reading of the clock, short against a time slice
 constexpr uint32_t kTimedStretch = 64;
-
-// Goes on along the cycle for at least `steps`; ticks a step.
-void walk(void*& at, uint64_t steps, Stretches& ticks) {
-  void* p = at;
-  for (uint64_t done = 0; done < steps; done += kStretch) {
-    const uint64_t begin = __rdtsc();
-    for (uint64_t i = 0; i < kStretch; ++i) p = *static_cast<void* volatile*>(p);
-    // The last load is done before the clock is read: its value is the next one's address.
-    asm volatile("" : "+r"(p));
-    _mm_lfence();
-    ticks.add(static_cast<double>(__rdtsc() - begin) / kStretch);
-  }
-  at = p;
-}
 
 // Timed loads along the cycle. Each place is loaded once a round, so each comes from where the walks before
 // have left it.
@@ -143,7 +59,7 @@ class Calibrator {
       : stop_(stop), begin_(seconds_of(CLOCK_THREAD_CPUTIME_ID)) {}
 
   Result<Calibration> run() {
-    const Mapping memory(kMostBytes);
+    const chase::Mapping memory(kMostBytes, chase::Pages::kHuge);
     if (!memory.data()) return make_error(ErrorKind::kResource, "no memory to calibrate with");
     Calibration c;
     const uint64_t first_tick = __rdtsc();
@@ -304,7 +220,7 @@ class Calibrator {
   const std::function<bool()>& stop_;
   const double begin_;
   bool stopped_ = false;
-  Random random_;
+  chase::Random random_;
 };
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "feedback/lwp/branch_kinds.h"
 #include "feedback/lwp/hardware_records.h"
 #include "feedback/lwp/record.h"
 #include "feedback/lwp/unit.h"
@@ -42,15 +43,6 @@ HardwareMachine detect_hardware_machine();
 
 // Loads faster than this many cycles are not sampled on Intel: above every first- and second-level hit.
 inline constexpr uint32_t kLoadLatencyThreshold = 30;
-
-// The kinds of branches that a branch stack should hold. All: what LWP's event 3 counts.
-struct BranchKinds {
-  bool conditional = true;
-  bool calls = true;
-  bool returns = true;
-  bool indirect_jumps = true;
-  bool others = true;  // direct jumps; the kernel has no name for them alone, so others implies all
-};
 
 // branch_sample_type for these kinds in user mode. Nothing asked for: all.
 uint64_t branch_sample_type(const BranchKinds& kinds);

@@ -127,10 +127,11 @@ HardwareOutcome probe_hardware(PerfKernel& kernel, const HardwarePlan& plan) {
 
 Result<std::unique_ptr<HardwareSession>> HardwareSession::open(PerfKernel& kernel,
                                                                const HardwareMachine& machine,
-                                                               uint32_t frequency_hz, CodeRange guest_code) {
+                                                               uint32_t frequency_hz, CodeRange guest_code,
+                                                               const BranchKinds& branches) {
   std::unique_ptr<HardwareSession> session(new HardwareSession(kernel, machine, guest_code));
   session->rate_ = frequency_hz != 0 ? frequency_hz : kIdleFrequency;
-  const HardwarePlan plan = plan_hardware(machine, session->rate_);
+  const HardwarePlan plan = plan_hardware(machine, session->rate_, branches);
   session->outcome_ =
       open_plan(kernel, plan,
                 [&](const HardwareRequest& request, const HardwareAttempt& attempt, Opened opened) -> Status {

@@ -61,7 +61,8 @@ class HardwareSession {
   // Opens and starts the plan's events for the calling thread; frequency 0 leaves them stopped. Fails only if
   // not one of them can be had, or their ring cannot.
   static Result<std::unique_ptr<HardwareSession>> open(PerfKernel& kernel, const HardwareMachine& machine,
-                                                       uint32_t frequency_hz, CodeRange guest_code);
+                                                       uint32_t frequency_hz, CodeRange guest_code,
+                                                       const BranchKinds& branches = {});
 
   const HardwareOutcome& outcome() const { return outcome_; }
 

@@ -21,6 +21,7 @@ class HardwareUnit final : public Unit {
         kernel_(kernel),
         machine_(std::move(machine)),
         guest_code_(config.guest_code),
+        branches_(config.branches),
         clock_rows_(std::move(clock_rows)),
         frequency_(config.frequency_hz),
         clock_(std::move(clock)) {
@@ -40,7 +41,7 @@ class HardwareUnit final : public Unit {
     const std::lock_guard lock(mutex_);
     if (session_ || clock_attached_) return make_error(ErrorKind::kUsage, "this unit is attached already");
     const Status clock = clock_->attach();
-    auto session = HardwareSession::open(kernel_, *machine_, frequency_, guest_code_);
+    auto session = HardwareSession::open(kernel_, *machine_, frequency_, guest_code_, branches_);
     if (!clock && !session) {
       return make_error(ErrorKind::kResource,
                         fmt::format("{}; {}", session.error().message, clock.error().message));
@@ -110,6 +111,7 @@ class HardwareUnit final : public Unit {
   PerfKernel& kernel_;
   const std::shared_ptr<const HardwareMachine> machine_;
   const CodeRange guest_code_;
+  const BranchKinds branches_;
   const std::shared_ptr<const std::vector<EventInfo>> clock_rows_;
 
   // Protects all below, as in the clock unit: attach and detach come from the guest thread, the rest from the

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "feedback/lwp/branch_kinds.h"
 #include "feedback/lwp/branch_burst.h"
 #include "feedback/lwp/ring.h"
 #include "feedback/lwp/sample.h"
@@ -62,6 +63,7 @@ struct UnitConfig {
       kDefaultFrequency;  // samples per second of the thread's time; 0: attached but paused
   CodeRange guest_code{};
   Ring::Options ring{};
+  BranchKinds branches{};  // of the hardware unit's branch stacks; other units take what code records
   // The model unit's: what instrumented code writes (null: none does), its configuration (model_config.cc;
   // empty: the default), and whether it keeps the addresses of every load.
   const TraceDirectory* trace = nullptr;

@@ -49,6 +49,8 @@ void Monitor::ask_for_bursts() {
 void Monitor::attribute_bursts(Watched& watched) {
   if (!watched.branches) return;
   ThreadBranches& branches = *watched.branches;
+  branches.rates.records(static_cast<uint64_t>(
+      std::ranges::count(watched.batch.records, lwp::EventId::kBranches, &lwp::EventRecord::id)));
   branches.outcomes.clear();
   if (watched.unit->branch_bursts().take(branches.outcomes) == 0) {
     if (branches.replay) branches.replay->gap();
@@ -75,6 +77,7 @@ void Monitor::attribute_bursts(Watched& watched) {
       site.key =
           site.located ? site.row->wasm.value | uint64_t{number_of(site.code->module)} << 32 : outcome.pc;
     }
+    if (outcome.first()) counts_.burst_rates += branches.rates.begin();
     const std::optional<bool> right = branches.replay->predicted_right(site.key, outcome);
     counts_.burst_outcomes += 1;
     site.counts.outcomes += 1;
@@ -84,6 +87,7 @@ void Monitor::attribute_bursts(Watched& watched) {
       site.counts.judged += 1;
       site.counts.mispredicted += *right ? 0 : 1;
       counts_.burst_mispredicted += *right ? 0 : 1;
+      branches.rates.judged(*right);
     }
     if (!site.located) counts_.burst_unattributed += 1;
     if (config_.on_record) {

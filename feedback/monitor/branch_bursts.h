@@ -8,6 +8,7 @@
 #include "feedback/lwp/branch_replay.h"
 #include "feedback/lwp/unit.h"
 #include "feedback/monitor/burst_schedule.h"
+#include "feedback/monitor/misprediction_rate.h"
 
 namespace hindsight::feedback {
 
@@ -19,6 +20,7 @@ struct ThreadBranches {
   BurstSchedule schedule;
   std::chrono::steady_clock::time_point begin;
   std::unique_ptr<lwp::BranchReplay> replay;
+  BurstRates rates;
   std::vector<lwp::BranchOutcome> outcomes;  // of the round; kept so that steady state allocates nothing
 };
 

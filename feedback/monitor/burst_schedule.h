@@ -1,9 +1,10 @@
 // When a thread's next branch-outcome burst is due. Pure: time comes as an argument.
 //
 // A single burst can fall into a phase that is not the program's, so evidence comes in series: eight bursts
-// some 20 ms apart, with jitter, so that they spread over more than 100 ms. Behind a series one burst now and
-// then follows what changes. All of it is bounded: kMostASecond bursts a second of run, and kAhead on top,
-// whatever is asked for. At 4,096 outcomes of about 15 ns that is below 0.1 % of a thread's time.
+// some 20 ms apart, with jitter, so that they spread over more than 100 ms. Behind a series one burst every
+// tenth of a second follows what changes, while baseline code runs at all. All of it is bounded: kMostASecond
+// bursts a second of run, and kAhead on top, whatever is asked for. At 4,096 outcomes of about 15 ns that is
+// below 0.1 % of a thread's time.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ class BurstSchedule {
  public:
   static constexpr uint32_t kSeries = 8;
   static constexpr double kGapSeconds = 0.020;   // in a series; a quarter more or less
-  static constexpr double kSteadySeconds = 1.0;  // behind it; the same
-  static constexpr double kMostASecond = 4;
+  static constexpr double kSteadySeconds = 0.1;  // behind it; the same
+  static constexpr double kMostASecond = 12;
   static constexpr double kAhead = 2 * kSeries;
 
   explicit BurstSchedule(uint64_t seed) : random_(seed | 1) {}

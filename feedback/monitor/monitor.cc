@@ -12,6 +12,7 @@
 #include "feedback/monitor/branch_bursts.h"
 #include "feedback/monitor/load_decoder.h"
 #include "jit/abi/builtins.h"
+#include "jit/wasm/opcodes.h"
 
 namespace hindsight::feedback {
 
@@ -134,6 +135,7 @@ void Monitor::detach(const lwp::Unit* unit) {
     if (closing_.size() < kMostClosing) closing_.push_back(std::move(*(*found)->counters));
   }
   add(ended_, (*found)->unit->counters());
+  if ((*found)->branches) counts_.burst_rates += (*found)->branches->rates.rest();
   ended_bursts_ += (*found)->unit->branch_bursts().begun();
   ended_refused_ += (*found)->unit->branch_bursts().refused();
   ended_emitted_ += (*found)->unit->ring().emitted();
@@ -170,6 +172,7 @@ MonitorCounts Monitor::counts() const {
   for (const auto& watched : watched_) {
     counts.branch_bursts += watched->unit->branch_bursts().begun();
     counts.bursts_refused += watched->unit->branch_bursts().refused();
+    if (watched->branches) counts.burst_rates += watched->branches->rates.rest();
   }
   return counts;
 }
@@ -295,7 +298,15 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
       static_cast<uint32_t>(reinterpret_cast<const std::byte*>(sample.pc) - code->version->begin()));
   auto load = load_before(*code->version, pc, sample.registers);
   if (!load) return;
-  if (load->address && config_.is_guest_memory && !config_.is_guest_memory(*load->address)) {
+  // A load whose address is lost because it overwrote it may be the runtime's own as well: of a jump table, a
+  // callee's address, a global.
+  const jit::PcRow* row = code->version->pc_map.find(load->instruction);
+  const bool of_runtime =
+      load->address ? config_.is_guest_memory && !config_.is_guest_memory(*load->address)
+                    : row && row->wasm != jit::kNoWasmOffset &&
+                          row->wasm.value < code->module->bytes.size() &&
+                          code->module->bytes[row->wasm.value] < wasm::kFirstMemoryOpcode;
+  if (of_runtime) {
     counts_.runtime_loads += 1;
     return;
   }

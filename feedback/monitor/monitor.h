@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "feedback/lwp/unit.h"
+#include "feedback/monitor/misprediction_rate.h"
 #include "feedback/pmu/counters.h"
 #include "feedback/profile/profile.h"
 #include "jit/code/code_registry.h"
@@ -60,6 +61,7 @@ struct MonitorCounts {
   uint64_t burst_judged = 0;         // of these, not in a warm-up
   uint64_t burst_mispredicted = 0;   // of those judged
   uint64_t burst_unattributed = 0;   // of the outcomes: in no version that is known, or at no instruction
+  MispredictionSums burst_rates;     // the run's misprediction rate, each burst for the branches around it
   uint64_t rounds = 0;
   uint64_t rounds_without_memory = 0;  // broken off
 };

@@ -257,6 +257,9 @@ struct OpcodeInfo {
 // Null for an opcode that is not in the table. O(1).
 const OpcodeInfo* find_opcode(uint16_t code);
 
+// One-byte codes below it are control, parametric, variable and table instructions: none reads a memory.
+inline constexpr uint8_t kFirstMemoryOpcode = 0x28;
+
 // Structure, not work: what is never counted as an instruction executed.
 constexpr bool is_structure(Opcode opcode) {
   return opcode == Opcode::kNop || opcode == Opcode::kBlock || opcode == Opcode::kLoop ||

@@ -52,6 +52,11 @@ void add_run_options(CLI::App* command, RunOptions& options) {
   command->add_option("--unit", options.unit, "LWP unit (default auto)")
       ->type_name("auto|native|hardware|clock|clock-timer|model");
   command
+      ->add_option("--model", options.model,
+                   "With --unit model: changes to the modelled processor, such as l3=8M/16/50,memory=300; "
+                   "first of them may be machine, the caches of this machine as measured")
+      ->type_name("WORDS");
+  command
       ->add_option(
           "--tier", options.tier,
           "Baseline code first and the optimizer for what is hot, or one of them alone (default auto)")
@@ -204,8 +209,12 @@ int command_line(int argc, char** argv) {
       ->type_name("N")
       ->check(CLI::Range(10, 10'000));
   lwp_accuracy_app
+      ->add_option("--runs", accuracy.runs, "Runs under the clock unit, put together (default 3)")
+      ->check(CLI::Range(uint32_t{1}, uint32_t{100}));
+  lwp_accuracy_app
       ->add_option("--model", accuracy.model,
-                   "Changes to the modelled processor, such as l3=8M/16/50,memory=300")
+                   "The modelled processor: machine, its caches as measured here (default); generic; changes "
+                   "to either, such as machine,window=320 or l3=8M/16/50,memory=300")
       ->type_name("WORDS");
   lwp_accuracy_app
       ->add_option("--json", accuracy.json, "Write all figures, with both sides' share of every load")

@@ -32,7 +32,8 @@ struct AccuracyOptions {
   std::vector<std::string> selection;  // as of BenchOptions
   bool quick = false;
   uint32_t hz = 1000;
-  std::string json, manifest, model;
+  uint32_t runs = 3;  // of the clock unit, put together; the model repeats itself exactly
+  std::string json, manifest, model = "machine";
 };
 int lwp_accuracy_command(const AccuracyOptions& options);
 

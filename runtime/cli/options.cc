@@ -156,6 +156,13 @@ Result<RunPlan> plan_run(const RunOptions& options) {
     plan.engine.unit = "auto";
     plan.engine.profiling = false;
   }
+  if (!options.model.empty() && options.unit != "model") {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("changes the processor of the model unit, and the unit is {}; add --unit model",
+                                  options.unit),
+                      "--model");
+  }
+  plan.engine.model = options.model;
   if (!options.timeout.empty())
     HINDSIGHT_TRY(take(parse_duration(options.timeout), "--timeout", plan.timeout));
   if (!options.max_memory.empty()) {

@@ -35,7 +35,7 @@ Result<std::pair<std::string, std::string>> parse_environment(std::string_view t
 struct RunOptions {
   std::string invoke;
   std::vector<std::string> directories, environment;
-  std::string timeout, max_memory, feedback = "on", unit = "auto", tier = "auto";
+  std::string timeout, max_memory, feedback = "on", unit = "auto", model, tier = "auto";
   std::string profile_in, profile_out, report, trace;
   uint64_t trace_limit = 1'000'000;  // records
   bool no_guard_pages = false;

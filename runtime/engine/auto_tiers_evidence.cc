@@ -83,7 +83,8 @@ void AutoTiers::report_evidence(FeedbackReport& report) const {
                    .branch_bursts_refused = counts.bursts_refused,
                    .branch_outcomes = counts.burst_outcomes,
                    .branch_judged = counts.burst_judged,
-                   .branch_mispredicted = counts.burst_mispredicted};
+                   .branch_mispredicted = counts.burst_mispredicted,
+                   .mispredicted_share = counts.burst_rates.rate()};
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (const auto& [module, profile] : profiles) {
       for (const auto& [index, function] : profile->functions()) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "feedback/lwp/machine_model.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/model_tiers.h"
 #include "runtime/engine/tier_manager.h"
@@ -57,6 +58,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
 
   std::unique_ptr<TraceDirectory> trace;
   if (config.profiling && config.unit == "model") {
+    HINDSIGHT_ASSIGN(config.model, lwp::resolve_model(config.model));
     HINDSIGHT_TRY(check_model(config));
     trace = std::make_unique<TraceDirectory>();
     options.trace = trace.get();

@@ -103,7 +103,8 @@ struct EngineConfig {
   std::vector<std::string> disabled_decisions;   // by name: "prefetch", "optimize"
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
-  // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/core_model.h), and whether
+  // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/core_model.h), first of
+  // them perhaps "machine", the caches of this machine as measured (feedback/lwp/machine_model.h: up to a second), and whether
   // ModelReport::loaded knows the addresses of every load (about an eighth of the guest's memory, a bit each 4 bytes and load).
   std::string model;
   bool model_addresses = false;
@@ -364,6 +365,9 @@ struct BurstReport {
   double rate_cost_seconds = 0;      // estimated CPU time of the guest, at 13 us a sample
   uint64_t branch_bursts = 0, branch_bursts_refused = 0;
   uint64_t branch_outcomes = 0, branch_judged = 0, branch_mispredicted = 0;
+  // Of the run's branches, an estimate: each burst's rate counts for the branches around it, which come faster
+  // in some phases than in others. 0 if none were judged.
+  double mispredicted_share = 0;
 };
 
 struct FeedbackReport {
@@ -403,6 +407,7 @@ struct ModelReport {
     uint64_t executions = 0, taken = 0, mispredicted = 0;
   };
   struct Function { std::string function; uint64_t instructions = 0, cycles = 0; };
+  std::string model;                  // EngineConfig::model, with what "machine" stood for
   std::vector<Access> accesses;
   std::vector<Branch> branches;
   std::vector<Function> functions;

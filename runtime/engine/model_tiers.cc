@@ -117,6 +117,7 @@ class ModelTiers final : public TierManager {
 
 std::optional<ModelReport> ModelTiers::model_report() const {
   ModelReport report;
+  report.model = config_.model;
   const std::lock_guard lock(mutex_);
   const auto name = [&](uint64_t module, FuncIndex function) {
     const auto found = modules_.find(module);

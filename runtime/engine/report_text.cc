@@ -38,10 +38,9 @@ std::string FeedbackReport::to_string() const {
   const BurstReport& b = bursts;
   text += fmt::format(
       "bursts: {} of samples ({:.1f} s, about {:.1f} ms of the guest's time), {} of branches ({} outcomes, "
-      "{} "
-      "judged, {} mispredicted; {} bursts refused)\n",
+      "{} judged, {} mispredicted, {:.1f} % of the run's branches; {} bursts refused)\n",
       b.rate_bursts, b.rate_seconds, b.rate_cost_seconds * 1e3, b.branch_bursts, b.branch_outcomes,
-      b.branch_judged, b.branch_mispredicted, b.branch_bursts_refused);
+      b.branch_judged, b.branch_mispredicted, 100 * b.mispredicted_share, b.branch_bursts_refused);
   if (!loads.empty()) text += "loads by stall samples:\n";
   for (const LoadReport& l : loads) {
     text += fmt::format("  {} at 0x{:x}: {:.0f} of {:.0f} samples", l.function, l.wasm_offset,

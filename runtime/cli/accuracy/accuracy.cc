@@ -30,6 +30,7 @@ constexpr double kStandsOut = 3;
 struct Row {
   Workload workload;
   std::string failed;
+  std::string model;  // words
   double model_seconds = 0, clock_seconds = 0;
   uint64_t samples = 0, stall_records = 0, with_address = 0, right_address = 0, unattributed = 0;
   uint64_t delinquent_records = 0, delinquent_right = 0;  // of the loads that are truly delinquent
@@ -40,12 +41,13 @@ struct Row {
   Match loads, functions;
   uint64_t branches = 0, mispredicted = 0;       // model: executions
   uint64_t judged = 0, judged_mispredicted = 0;  // clock: outcomes in bursts
+  // Of single runs under the clock unit; the rate is their mean.
+  double rates = 0, lowest_rate = 1, highest_rate = 0;
+  uint32_t runs_judged = 0;
   double model_rate() const {
     return branches ? static_cast<double>(mispredicted) / static_cast<double>(branches) : 0;
   }
-  double clock_rate() const {
-    return judged ? static_cast<double>(judged_mispredicted) / static_cast<double>(judged) : 0;
-  }
+  double clock_rate() const { return runs_judged ? rates / runs_judged : 0; }
 };
 
 std::string percent(uint64_t part, uint64_t whole) {
@@ -53,7 +55,52 @@ std::string percent(uint64_t part, uint64_t whole) {
                : "-";
 }
 
-Row measure(const Workload& workload, const SideOptions& options) {
+void add_model(Row& row, const ModelSide& model) {
+  row.model = model.report.model;
+  row.model_seconds = model.seconds;
+  row.cycles = static_cast<double>(model.report.cycles);
+  for (const ModelReport::Access& access : model.report.accesses)
+    if (!access.store) row.accesses[{access.function, access.wasm_offset}] = access;
+  row.true_stall = stall_cycles(model.report);
+  row.true_loads = delinquent(row.true_stall, row.cycles, kLoads);
+  for (const ModelReport::Branch& b : model.report.branches) {
+    if (b.call) continue;  // no branch records are made of calls
+    row.branches += b.executions;
+    row.mispredicted += b.mispredicted;
+  }
+}
+
+// One run's samples, added to those of the runs before. Code lies elsewhere in every run, so what stands out
+// among its neighbours is worked out run by run.
+void add_clock(Row& row, const ClockSide& clock, const ModelReport& model,
+               std::map<std::string, double>& functions) {
+  row.clock_seconds += clock.seconds;
+  row.samples += clock.samples;
+  row.stall_records += clock.records.size();
+  row.unattributed += clock.unattributed;
+  for (const auto& [site, weight] : stall_samples(clock)) row.found_stall[site] += weight;
+  for (const auto& [name, weight] : clock.functions) functions[name] += weight;
+  for (const ClockSide::Stall& stall : clock.records) {
+    const bool right =
+        stall.guest_address && model.loaded(stall.site.function, stall.site.offset, *stall.guest_address);
+    row.with_address += stall.guest_address ? 1 : 0;
+    row.right_address += right ? 1 : 0;
+    if (!row.true_loads.contains(stall.site)) continue;
+    ++row.delinquent_records;
+    row.delinquent_right += right ? 1 : 0;
+  }
+  row.judged += clock.bursts.branch_judged;
+  row.judged_mispredicted += clock.bursts.branch_mispredicted;
+  if (clock.bursts.branch_judged > 0) {
+    const double rate = clock.bursts.mispredicted_share;
+    row.rates += rate;
+    ++row.runs_judged;
+    row.lowest_rate = std::min(row.lowest_rate, rate);
+    row.highest_rate = std::max(row.highest_rate, rate);
+  }
+}
+
+Row measure(const Workload& workload, const SideOptions& options, uint32_t runs) {
   Row row;
   row.workload = workload;
   const auto model = run_model(workload, options);
@@ -61,48 +108,22 @@ Row measure(const Workload& workload, const SideOptions& options) {
     row.failed = model.error().describe();
     return row;
   }
-  const auto clock = run_clock(workload, options);
-  if (!clock) {
-    row.failed = clock.error().describe();
-    return row;
+  add_model(row, *model);
+  std::map<std::string, double> sampled;
+  for (uint32_t i = 0; i < runs; ++i) {
+    const auto clock = run_clock(workload, options);
+    if (!clock) {
+      row.failed = clock.error().describe();
+      return row;
+    }
+    add_clock(row, *clock, model->report, sampled);
   }
-  row.model_seconds = model->seconds;
-  row.clock_seconds = clock->seconds;
-  row.samples = clock->samples;
-  row.stall_records = clock->records.size();
-  row.unattributed = clock->unattributed;
-  row.cycles = static_cast<double>(model->report.cycles);
-
-  for (const ModelReport::Access& access : model->report.accesses)
-    if (!access.store) row.accesses[{access.function, access.wasm_offset}] = access;
-  row.true_stall = stall_cycles(model->report);
-  row.found_stall = stall_samples(*clock);
-  row.true_loads = delinquent(row.true_stall, row.cycles, kLoads);
-  row.found_loads = delinquent(row.found_stall, static_cast<double>(clock->samples), kLoads);
+  row.found_loads = delinquent(row.found_stall, static_cast<double>(row.samples), kLoads);
   row.loads = compare(row.found_loads, row.true_loads);
-
-  for (const ClockSide::Stall& stall : clock->records) {
-    const bool right = stall.guest_address &&
-                       model->report.loaded(stall.site.function, stall.site.offset, *stall.guest_address);
-    row.with_address += stall.guest_address ? 1 : 0;
-    row.right_address += right ? 1 : 0;
-    if (!row.true_loads.contains(stall.site)) continue;
-    ++row.delinquent_records;
-    row.delinquent_right += right ? 1 : 0;
-  }
-
   std::map<std::string, double> cycles;
   for (const ModelReport::Function& f : model->report.functions)
     cycles[f.function] += static_cast<double>(f.cycles);
-  row.functions = compare(hottest(clock->functions, kHotCovered), hottest(cycles, kHotCovered));
-
-  for (const ModelReport::Branch& b : model->report.branches) {
-    if (b.call) continue;  // no branch records are made of calls
-    row.branches += b.executions;
-    row.mispredicted += b.mispredicted;
-  }
-  row.judged = clock->bursts.branch_judged;
-  row.judged_mispredicted = clock->bursts.branch_mispredicted;
+  row.functions = compare(hottest(sampled, kHotCovered), hottest(cycles, kHotCovered));
   return row;
 }
 
@@ -135,6 +156,22 @@ struct Sum {
   double mean(double sum) const { return with_loads ? sum / static_cast<double>(with_loads) : 1; }
 };
 
+// By the clock unit.
+std::string rate_of(const Row& row) {
+  return row.judged ? fmt::format("{:.1f} %", 100 * row.clock_rate()) : "-";
+}
+
+// What a person who waits for the table reads meanwhile.
+std::string line_of(const Row& row) {
+  if (!row.failed.empty()) return fmt::format("{}: {}", row.workload.name, printable(row.failed));
+  return fmt::format(
+      "{}: {} samples in {:.1f} s (model: {:.1f} s); loads {} true, {} found, {} both; addresses {}; "
+      "mispredicted {} in the model, {} by {} sampled branches",
+      row.workload.name, row.samples, row.clock_seconds, row.model_seconds, row.loads.truth(),
+      row.loads.found(), row.loads.both, percent(row.right_address, row.stall_records),
+      percent(row.mispredicted, row.branches), rate_of(row), row.judged);
+}
+
 std::string table_of(const std::vector<Row>& rows) {
   report::TextTable table("llrrrrrrrrr");
   table.add({"suite", "workload", "samples", "loads true", "found", "both", "stall records", "address right",
@@ -151,7 +188,7 @@ std::string table_of(const std::vector<Row>& rows) {
                std::to_string(row.loads.truth()), std::to_string(row.loads.found()),
                std::to_string(row.loads.both), std::to_string(row.stall_records),
                percent(row.right_address, row.stall_records), percent(row.mispredicted, row.branches),
-               percent(row.judged_mispredicted, row.judged),
+               rate_of(row),
                fmt::format("{}/{}", row.functions.both, row.functions.truth())});
   }
   return table.text();
@@ -246,6 +283,12 @@ Json json_of(const Row& row) {
   json["model_branches"] = row.branches;
   json["model_mispredicted"] = row.mispredicted;
   json["clock_judged"] = row.judged;
+  if (row.judged > 0) {
+    json["model_rate"] = row.model_rate();
+    json["clock_rate"] = row.clock_rate();
+    json["clock_rate_lowest_run"] = row.lowest_rate;
+    json["clock_rate_highest_run"] = row.highest_rate;
+  }
   json["clock_mispredicted"] = row.judged_mispredicted;
   return json;
 }
@@ -299,15 +342,17 @@ int lwp_accuracy_command(const AccuracyOptions& options) {
   SideOptions side;
   side.quick = options.quick;
   side.hz = options.hz;
-  side.model = options.model;
+  side.model = options.model == "generic" ? "" : options.model;
   std::vector<Row> rows;
   for (const Workload& workload : *chosen) {
-    say(fmt::format("{}: model, then clock", workload.name));
-    rows.push_back(measure(workload, side));
-    if (!rows.back().failed.empty()) say(fmt::format("{}: {}", workload.name, printable(rows.back().failed)));
+    rows.push_back(measure(workload, side, options.runs));
+    // Measured once, so that all workloads are compared with the same machine.
+    if (!rows.back().model.empty()) side.model = rows.back().model;
+    say(line_of(rows.back()));
   }
   const std::vector<Sum> sums = sums_of(rows);
-  fmt::print("{}\n{}", table_of(rows), summary_of(sums));
+  fmt::print("model: {}\n\n{}\n{}", side.model.empty() ? "generic" : side.model, table_of(rows),
+             summary_of(sums));
   const bool failed =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.failed.empty(); });
   if (json.is_open()) {
@@ -315,7 +360,8 @@ int lwp_accuracy_command(const AccuracyOptions& options) {
     for (const Row& row : rows) workloads.push_back(json_of(row));
     json << Json{{"quick", options.quick},
                  {"sampling_hz", options.hz},
-                 {"model", options.model},
+                 {"clock_runs", options.runs},
+                 {"model", side.model},
                  {"workloads", workloads}}
                 .dump(2, ' ', false, Json::error_handler_t::replace)
          << "\n"

@@ -88,7 +88,6 @@ Result<ClockSide> run_clock(const Workload& workload, const SideOptions& options
   const FeedbackReport report = ran.engine->feedback_report();
   side.unit = report.unit;
   side.bursts = report.bursts;
-  side.branches = report.branches;
   side.seconds = ran.seconds;
   return side;
 }

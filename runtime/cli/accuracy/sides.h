@@ -35,7 +35,6 @@ struct ClockSide {
   };
   std::vector<Stall> records;
   BurstReport bursts;
-  std::vector<BranchReport> branches;
   uint64_t unattributed = 0;  // stall records at no known load
 };
 

@@ -32,10 +32,12 @@ TEST(BurstSchedule, BehindASeriesBurstsAreRareUntilTheNextIsWanted) {
     for (const double until = now + seconds; now < until; now += 0.001) schedule.due(now);
     return schedule.bursts() - before;
   };
-  EXPECT_EQ(in_seconds(0.5), BurstSchedule::kSeries);
+  const uint64_t first = in_seconds(0.25);
+  EXPECT_GE(first, BurstSchedule::kSeries);
+  EXPECT_LE(first, BurstSchedule::kSeries + 2);
   const uint64_t steady = in_seconds(10);
-  EXPECT_GE(steady, 7u);
-  EXPECT_LE(steady, 14u);
+  EXPECT_GE(steady, 75u);
+  EXPECT_LE(steady, 120u);
   schedule.begin_series();
   EXPECT_GE(in_seconds(0.5), BurstSchedule::kSeries);
 }

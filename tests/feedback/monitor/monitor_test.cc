@@ -122,6 +122,26 @@ TEST_F(MonitorTest, ALoadOfTheRuntimesOwnDataIsNoStall) {
   EXPECT_EQ(monitor->counts().runtime_loads, 1u);
 }
 
+TEST_F(MonitorTest, ALoadThatOverwroteItsAddressIsTheRuntimesWhereTheGuestLoadsNothing) {
+  auto branching = std::make_shared<wasm::Module>(*module);
+  branching->bytes[20] = 0x0e;                          // br_table
+  const uint8_t bytes[] = {0x48, 0x63, 0x04, 0x82,      // movsxd rax, [rdx+4*rax]: the jump table
+                           0x48, 0x01, 0xd0};           // add rax, rdx
+  auto jump = std::make_shared<jit::CodeVersion>();
+  jump->function = FuncIndex(0);
+  jump->memory = std::move(*arena->allocate(sizeof bytes));
+  std::memcpy(jump->memory.writable().data(), bytes, sizeof bytes);
+  jump->code_size = CodeOffset(sizeof bytes);
+  jump->pc_map.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
+  jump->pc_map.finish();
+  registry.add(branching, jump);
+  unit->samples.push_back(sample(reinterpret_cast<uint64_t>(jump->begin()) + 4));
+  monitor->round();
+  EXPECT_EQ(monitor->counts().clock_attributed, 1u);
+  EXPECT_EQ(monitor->counts().stall_records, 0u);
+  EXPECT_EQ(monitor->counts().runtime_loads, 1u);
+}
+
 TEST_F(MonitorTest, EverySampleIsAttributedOrCountedWhyNot) {
   unit->samples.push_back(sample(pc(0)));
   unit->samples.push_back(sample(pc(4)));
