@@ -42,10 +42,10 @@ uint64_t last_level_share(const Calibration& c) {
   if (!c.l3.measured() || !c.memory.measured() || c.l2.bytes == 0 || c.tsc_ghz <= 0) return 0;
   const chase::Mapping memory(c.l3.bytes, chase::Pages::kSmall);
   if (!memory.data()) return 0;
-  const double half_way = (c.l3.latency_ns + c.memory.latency_ns) / 2;
+  const double slowest = 0.75 * c.l3.latency_ns + 0.25 * c.memory.latency_ns;
   uint64_t share = 0;
   for (uint64_t bytes = power_of_two_below(2 * c.l2.bytes); bytes <= c.l3.bytes; bytes *= 2) {
-    if (latency_ns(memory.data(), bytes, c.tsc_ghz) >= half_way) break;
+    if (latency_ns(memory.data(), bytes, c.tsc_ghz) >= slowest) break;
     share = bytes;
   }
   return share;

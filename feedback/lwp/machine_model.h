@@ -12,8 +12,8 @@
 namespace hindsight::lwp {
 
 // What this machine leaves a program of its last-level cache, in bytes: the largest of the second level's
-// size times 2, 4, ... through which a chase of pointers, over pages of 4 KiB, takes less than half-way from
-// the last level's latency to memory's. Cores that share the cache, of other guests of the machine too, leave
+// size times 2, 4, ... of which it answers three of four loads, by the mean time of a random chase of pointers
+// over pages of 4 KiB, between the last level's latency and memory's. Cores that share the cache, of other guests of the machine too, leave
 // less than its size. Takes up to a second. 0: there is no third level, or not that much of it.
 uint64_t last_level_share(const Calibration& calibration);
 

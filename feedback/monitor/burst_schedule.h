@@ -2,11 +2,14 @@
 //
 // A single burst can fall into a phase that is not the program's, so evidence comes in series: eight bursts
 // some 20 ms apart, with jitter, so that they spread over more than 100 ms. Behind a series one burst every
-// tenth of a second follows what changes, while baseline code runs at all. All of it is bounded: kMostASecond
+// tenth of a second, on average, follows what changes, while baseline code runs at all; the gaps are
+// exponentially distributed, so that no period of the program's can be in step with them. All of it is bounded: kMostASecond
 // bursts a second of run, and kAhead on top, whatever is asked for. At 4,096 outcomes of about 15 ns that is
 // below 0.1 % of a thread's time.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace hindsight::feedback {
@@ -15,7 +18,7 @@ class BurstSchedule {
  public:
   static constexpr uint32_t kSeries = 8;
   static constexpr double kGapSeconds = 0.020;   // in a series; a quarter more or less
-  static constexpr double kSteadySeconds = 0.1;  // behind it; the same
+  static constexpr double kSteadySeconds = 0.1;  // behind it, on average
   static constexpr double kMostASecond = 12;
   static constexpr double kAhead = 2 * kSeries;
 
@@ -35,19 +38,22 @@ class BurstSchedule {
     if (now < next_ || static_cast<double>(bursts_) >= kAhead + kMostASecond * now) return false;
     ++bursts_;
     if (left_ > 0) --left_;
-    next_ = now + jittered(left_ > 0 ? kGapSeconds : kSteadySeconds);
+    next_ = now + (left_ > 0 ? jittered(kGapSeconds) : exponential(kSteadySeconds));
     return true;
   }
 
   uint64_t bursts() const { return bursts_; }
 
  private:
-  double jittered(double seconds) {
+  // In [0, 1).
+  double uniform() {
     random_ ^= random_ << 13;  // xorshift64
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
-    return seconds * (0.75 + 0.5 * static_cast<double>(random_ % 1024) / 1024);
+    return static_cast<double>(random_ >> 11) * 0x1p-53;
   }
+  double jittered(double seconds) { return seconds * (0.75 + 0.5 * uniform()); }
+  double exponential(double mean) { return mean * std::min(-std::log1p(-uniform()), 5.0); }
 
   uint64_t random_;
   uint32_t left_ = kSeries;

@@ -27,6 +27,12 @@ constexpr uint64_t kNeighbourhood = 128;
 // A load stands out if it has so many times the samples of the median place around it.
 constexpr double kStandsOut = 3;
 
+// Samples behind a load whose addresses keep to so little cannot be of misses: it stays in the first level, and
+// what is waited for is its latency, or what it depends on.
+constexpr double kResidentBytes = 16 << 10;
+constexpr size_t kLeastSightings = 32;
+constexpr uint64_t kLineBytes = 64;
+
 struct Row {
   Workload workload;
   std::string failed;
@@ -297,10 +303,27 @@ Json json_of(const Row& row) {
 
 // A load's samples count as stall only if they stand out. A loop in which nothing waits has its samples
 // everywhere, behind its loads too; a load that waits has many times the samples of the places around it.
-// What the median place around a load has is what the load would have without waiting, and is taken off.
+// What the median place around a load has is what the load would have without waiting, and is taken off. Nor do
+// those of a load whose addresses all lie in a few lines.
 SiteWeights stall_samples(const ClockSide& clock) {
+  struct Lines {
+    size_t sightings = 0;
+    std::set<uint64_t> distinct;
+    bool resident() const {
+      return sightings >= kLeastSightings &&
+             population(sightings, distinct.size()) * kLineBytes <= kResidentBytes;
+    }
+  };
+  std::map<Site, Lines> lines;
+  for (const ClockSide::Stall& record : clock.records) {
+    if (!record.guest_address) continue;
+    Lines& of_load = lines[record.site];
+    ++of_load.sightings;
+    of_load.distinct.insert(*record.guest_address / kLineBytes);
+  }
   SiteWeights stall;
   for (const auto& [site, pcs] : clock.pcs) {
+    if (const auto seen = lines.find(site); seen != lines.end() && seen->second.resident()) continue;
     double outstanding = 0;
     for (const auto& [load, samples] : pcs) {
       std::vector<double> around;

@@ -1,6 +1,8 @@
 #include "runtime/cli/accuracy/score.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 namespace hindsight::cli {
@@ -38,6 +40,19 @@ std::set<Site> delinquent(const SiteWeights& stall, double total, const Delinque
   for (const auto& [site, weight] : stall)
     if (weight > 0 && weight >= rule.least_share * total) candidates.emplace_back(weight, site);
   return covering(std::move(candidates), rule.covered);
+}
+
+double population(size_t sightings, size_t distinct) {
+  if (distinct >= sightings) return std::numeric_limits<double>::infinity();
+  const auto n = static_cast<double>(sightings), seen = static_cast<double>(distinct);
+  // size * (1 - (1 - 1/size)^n) grows with size: halve the interval.
+  double low = seen, high = n * n;
+  for (int i = 0; i < 100; ++i) {
+    const double size = (low + high) / 2;
+    const double expected = size > 1 ? -size * std::expm1(n * std::log1p(-1 / size)) : 1;
+    (expected < seen ? low : high) = size;
+  }
+  return high;
 }
 
 std::set<std::string> hottest(const std::map<std::string, double>& weights, double covered) {

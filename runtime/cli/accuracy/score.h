@@ -32,6 +32,10 @@ struct DelinquencyRule {
 // enough.
 std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule);
 
+// From how many things, all as likely, `sightings` were drawn if they showed `distinct` different ones: the
+// size that makes so many expected. Infinite if nothing was seen twice.
+double population(size_t sightings, size_t distinct);
+
 // The fewest keys, largest first, that hold `covered` of the sum.
 std::set<std::string> hottest(const std::map<std::string, double>& weights, double covered);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace hindsight::cli {
 namespace {
 
@@ -28,6 +30,16 @@ TEST(DelinquentLoads, OfTheSameWeightAreInOrOutTogether) {
   EXPECT_EQ(
       delinquent(loads({500, 100, 100, 100, 100, 100}), 1000, {.covered = 0.55, .least_share = 0}).size(),
       6u);
+}
+
+TEST(Population, FollowsFromHowOftenTheSameIsSeenAgain) {
+  EXPECT_NEAR(population(200, 16), 16, 0.1) << "all sixteen of them, many times";
+  EXPECT_NEAR(population(2, 1), 1, 0.01);
+  // 1,000 things, 500 drawn: 1000 * (1 - 0.999^500) are different.
+  EXPECT_NEAR(population(500, 394), 1000, 15);
+  EXPECT_TRUE(std::isinf(population(100, 100)));
+  EXPECT_TRUE(std::isinf(population(0, 0)));
+  EXPECT_GT(population(1000, 990), 40'000);
 }
 
 TEST(HottestFunctions, CoverNineTenths) {
