@@ -52,6 +52,18 @@ json features_json(const FeatureSet& f) {
           {"interrupt", f.interrupt}};
 }
 
+// "exact 1 2 3, estimated 4 5", by event number.
+std::string delivered(const UnitProbe& p) {
+  std::string text;
+  for (const Accuracy accuracy : {Accuracy::kExact, Accuracy::kEstimated}) {
+    std::string ids;
+    for (const auto& [id, is] : p.delivers)
+      if (is == accuracy) ids += fmt::format(" {}", static_cast<unsigned>(id));
+    if (!ids.empty()) text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(accuracy), ids);
+  }
+  return text.empty() ? "no event" : text;
+}
+
 void find_calibration(Info& i, Calibrate calibrate) {
   if (calibrate == Calibrate::kNever) {
     i.calibration = known_calibration(i.why_not_calibrated);
@@ -156,6 +168,7 @@ std::string to_text(const Info& i) {
   line("units:");
   for (const UnitProbe& p : i.units) {
     line(fmt::format("{} {:<12} {}", p.selected ? " *" : "  ", p.name, p.selected ? "selected" : p.reason));
+    line(fmt::format("{:16}{}: {}", "", p.available ? "delivers" : "would deliver", delivered(p)));
   }
   line(i.events.empty() ? "events of the selected unit: none" : "events of the selected unit:");
   for (const EventInfo& e : i.events) {
@@ -185,8 +198,14 @@ json to_json(const Info& i) {
   j["pmu"] = to_json(i.pmu);
   j["units"] = json::array();
   for (const UnitProbe& p : i.units) {
-    j["units"].push_back(
-        {{"name", p.name}, {"available", p.available}, {"selected", p.selected}, {"reason", p.reason}});
+    json delivers = json::array();
+    for (const auto& [id, accuracy] : p.delivers)
+      delivers.push_back({{"id", static_cast<unsigned>(id)}, {"accuracy", to_string(accuracy)}});
+    j["units"].push_back({{"name", p.name},
+                          {"available", p.available},
+                          {"selected", p.selected},
+                          {"reason", p.reason},
+                          {"delivers", std::move(delivers)}});
   }
   j["selected"] = i.selected;
   j["events"] = json::array();

@@ -25,6 +25,32 @@ UnitProbe probe(std::string name, std::string refusal) {
   return {std::move(name), available, false, std::move(refusal)};
 }
 
+std::unique_ptr<UnitFactory> make_factory(std::string_view probe_name, bool may_fall_back);
+
+// Where a unit is not available, what it delivers on a processor that has all of it.
+std::vector<std::pair<EventId, Accuracy>> delivered_by(const UnitProbe& p) {
+  std::vector<std::pair<EventId, Accuracy>> events;
+  const auto take = [&](const UnitFactory& factory) {
+    for (const EventInfo& e : factory.events()) events.emplace_back(e.id, e.accuracy);
+  };
+  if (p.available) {
+    take(*make_factory(p.name, /*may_fall_back=*/false));
+  } else if (p.name == "native") {
+    Capabilities all;
+    all.max_event_id = kMaxEvents;
+    all.usable = decode_features(~0u);
+    take(*make_native_factory(all));
+  } else {  // the clock, and of the hardware unit the clock behind
+    take(*make_factory("clock", true));
+    for (auto& [id, accuracy] : events) {
+      const bool sampled =
+          id == EventId::kInstructions || id == EventId::kBranches || id == EventId::kDcacheMiss;
+      if (p.name == "hardware" && sampled) accuracy = Accuracy::kExact;
+    }
+  }
+  return events;
+}
+
 std::vector<UnitProbe> probe_all() {
   std::vector<UnitProbe> probes;
   probes.push_back(probe("native", why_not_native(detect_capabilities())));
@@ -33,6 +59,7 @@ std::vector<UnitProbe> probe_all() {
   probes.push_back(probe("clock/timer", TimerSource::refusal()));
   probes.push_back(probe("model", {}));
   probes.push_back(probe("null", {}));
+  for (UnitProbe& p : probes) p.delivers = delivered_by(p);
   return probes;
 }
 
@@ -42,7 +69,7 @@ std::unique_ptr<UnitFactory> make_factory(std::string_view probe_name, bool may_
     return make_hardware_factory(linux_perf_kernel(), detect_hardware_machine(),
                                  make_clock_factory(ClockSource::kBest));
   }
-  if (probe_name == "clock/perf") {
+  if (probe_name == "clock" || probe_name == "clock/perf") {
     return make_clock_factory(may_fall_back ? ClockSource::kBest : ClockSource::kPerf);
   }
   if (probe_name == "clock/timer") return make_clock_factory(ClockSource::kTimer);

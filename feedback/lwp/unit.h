@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -167,6 +168,8 @@ struct UnitProbe {
   bool available = false;
   bool selected = false;
   std::string reason;  // why it is not available, or available and not selected; empty for the selected one
+  // What it delivers on this machine; of one that is not available, what it delivers where it is.
+  std::vector<std::pair<EventId, Accuracy>> delivers{};
 };
 
 struct Selection {

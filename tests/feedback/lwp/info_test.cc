@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 namespace hindsight::lwp {
@@ -21,6 +22,23 @@ TEST(SelectUnit, ListsEveryUnitWithTheReasonWhyItWasNotTaken) {
   EXPECT_EQ(names,
             (std::vector<std::string>{"native", "hardware", "clock/perf", "clock/timer", "model", "null"}));
   EXPECT_EQ(std::ranges::count_if(selection->probes, &UnitProbe::selected), 1);
+}
+
+TEST(SelectUnit, SaysOfEveryUnitWhatItDeliversAndHowExactly) {
+  const auto selection = select_unit("auto");
+  ASSERT_TRUE(selection);
+  const auto accuracy = [&](std::string_view unit, EventId id) -> std::optional<Accuracy> {
+    const auto probe = std::ranges::find(selection->probes, unit, &UnitProbe::name);
+    const auto row = std::ranges::find(probe->delivers, id, &std::pair<EventId, Accuracy>::first);
+    return row == probe->delivers.end() ? std::nullopt : std::optional(row->second);
+  };
+  for (const char* unit : {"clock/perf", "clock/timer", "model"}) {
+    EXPECT_EQ(accuracy(unit, EventId::kInstructions), Accuracy::kExact) << unit;
+    EXPECT_EQ(accuracy(unit, EventId::kDcacheMiss), Accuracy::kEstimated) << unit;
+  }
+  EXPECT_EQ(accuracy("native", EventId::kValue), Accuracy::kExact);
+  EXPECT_EQ(accuracy("hardware", EventId::kCoreClocks), Accuracy::kEstimated) << "always the clock behind it";
+  EXPECT_EQ(accuracy("null", EventId::kValue), std::nullopt);
 }
 
 TEST(SelectUnit, TakesTheFirstAvailableOne) {
