@@ -39,7 +39,7 @@ void Monitor::ask_for_bursts() {
     if (series) branches.schedule.begin_series();
     // A burst that was asked for and not begun: no baseline code runs, and none needs to be looked at.
     if (bursts.requested()) continue;
-    if (branches.schedule.due(std::chrono::duration<double>(now - branches.begin).count()))
+    if (branches.schedule.due(std::chrono::duration<double>(now - branches.begin).count(), watched_.size()))
       bursts.request(lwp::BranchBursts::kMostOutcomes);
   }
 }

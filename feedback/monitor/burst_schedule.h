@@ -5,11 +5,13 @@
 // tenth of a second, on average, follows what changes, while baseline code runs at all; the gaps are
 // exponentially distributed, so that no period of the program's can be in step with them. All of it is bounded: kMostASecond
 // bursts a second of run, and kAhead on top, whatever is asked for. At 4,096 outcomes of about 15 ns that is
-// below 0.1 % of a thread's time.
+// below 0.1 % of a thread's time. The monitor, which runs every outcome through a predictor, is shared: behind
+// their series, many threads together have as many bursts as one.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 namespace hindsight::feedback {
@@ -32,13 +34,13 @@ class BurstSchedule {
     }
   }
 
-  // Time `now`, in seconds since the thread was attached: is a burst due? True is taken for one that was
-  // asked for.
-  bool due(double now) {
+  // Time `now`, in seconds since the thread was attached, which is one of so many: is a burst due? True is
+  // taken for one that was asked for.
+  bool due(double now, size_t threads = 1) {
     if (now < next_ || static_cast<double>(bursts_) >= kAhead + kMostASecond * now) return false;
     ++bursts_;
     if (left_ > 0) --left_;
-    next_ = now + (left_ > 0 ? jittered(kGapSeconds) : exponential(kSteadySeconds));
+    next_ = now + (left_ > 0 ? jittered(kGapSeconds) : exponential(kSteadySeconds * static_cast<double>(threads)));
     return true;
   }
 

@@ -42,6 +42,17 @@ TEST(BurstSchedule, BehindASeriesBurstsAreRareUntilTheNextIsWanted) {
   EXPECT_GE(in_seconds(0.5), BurstSchedule::kSeries);
 }
 
+TEST(BurstSchedule, ManyThreadsTogetherHaveAsManyBurstsAsOne) {
+  uint64_t bursts = 0;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    BurstSchedule schedule(seed * 7919);
+    for (double now = 0; now < 40; now += 0.001) schedule.due(now, 16);
+    bursts += schedule.bursts() - BurstSchedule::kSeries;
+  }
+  EXPECT_GE(bursts, 300u);  // 10 a second
+  EXPECT_LE(bursts, 500u);
+}
+
 TEST(BurstSchedule, IsBoundedWhateverIsAskedFor) {
   BurstSchedule schedule(5);
   for (double now = 0; now < 20; now += 0.001) {
