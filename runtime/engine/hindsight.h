@@ -110,7 +110,8 @@ struct EngineConfig {
   bool model_addresses = false;
   bool guest_lwp = false;              // guests that import module hindsight_lwp get its functions (samples/include/hindsight_lwp.h)
   // Sees every LWP record after it was attributed; one call at a time, on the monitor's thread or on one that asks for a report. It holds
-  // the monitor up, and what a ring cannot hold meanwhile is missed and counted: be quick. Must not call the engine.
+  // the monitor up, and what a ring cannot hold meanwhile is missed and counted: be quick. Must not call the engine, nor wait for a thread
+  // that calls it or begins or ends guest code.
   std::function<void(const LwpRecord& record)> on_record;
   // The host's own native code may execute the LWP instructions (see emulate_lwp_here). Where something else handles SIGILL already they
   // stay undefined, which is said once, as a warning; guests run all the same.

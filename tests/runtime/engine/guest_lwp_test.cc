@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -192,16 +193,16 @@ TEST_P(GuestLwp, ValuesAreCountedAndEveryKthIsRecorded) {
 
 TEST_P(GuestLwp, AFullRingIsSaidToTheGuestAndCounted) {
   // Nobody drains while the guest runs: the first record that is handed out waits for it.
-  std::mutex ran;
-  ran.lock();
+  std::atomic<bool> ran = false;
   EngineConfig config = this->config();
   config.guest_lwp = true;
-  config.on_record = [&](const LwpRecord&) { const std::lock_guard wait(ran); };
+  config.on_record = [&](const LwpRecord&) { ran.wait(false); };
   auto engine = Engine::create(std::move(config)).value();
   Linker linker(*engine);
   auto instance = instantiate(linker, *engine, kGuest);
   const int32_t full = instance->call("mark_many", std::array{Value::i32(100'000)}).value()[0].as_i32();
-  ran.unlock();
+  ran = true;
+  ran.notify_all();
   EXPECT_GT(full, 0);
   const FeedbackReport report = engine->feedback_report();
   EXPECT_EQ(report.guest.inserted, 100'000u);
