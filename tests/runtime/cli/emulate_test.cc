@@ -208,7 +208,8 @@ void forbid_ptrace() {
 }
 
 TEST_F(LwpEmulate, SaysSoWhereTracingIsForbidden) {
-  if (kAddressSanitizer) GTEST_SKIP() << "LeakSanitizer traces the command when it ends, and fails as well";
+  if (hindsight::kAddressSanitizer)
+    GTEST_SKIP() << "LeakSanitizer traces the command when it ends, and fails as well";
   const Outcome outcome = emulate({"true"}, forbid_ptrace);
   if (outcome.status == 99) GTEST_SKIP() << "seccomp filters cannot be installed here";
   EXPECT_EQ(outcome.status, 125);
