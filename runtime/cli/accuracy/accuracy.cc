@@ -124,7 +124,7 @@ Row measure(const Workload& workload, const SideOptions& options, uint32_t runs)
     }
     add_clock(row, *clock, model->report, sampled);
   }
-  row.found_loads = delinquent(row.found_stall, static_cast<double>(row.samples), kLoads);
+  row.found_loads = delinquent(row.found_stall, static_cast<double>(row.samples), kLoads, /*sampled=*/true);
   row.loads = compare(row.found_loads, row.true_loads);
   std::map<std::string, double> cycles;
   for (const ModelReport::Function& f : model->report.functions)

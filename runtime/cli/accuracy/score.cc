@@ -8,9 +8,9 @@
 namespace hindsight::cli {
 namespace {
 
-// The fewest entries, largest first, whose sum reaches `covered` of all.
+// The fewest entries, largest first, whose sum reaches `covered` of all; surely, if they are samples.
 template <typename Key>
-std::set<Key> covering(std::vector<std::pair<double, Key>> entries, double covered) {
+std::set<Key> covering(std::vector<std::pair<double, Key>> entries, double covered, bool sampled) {
   double sum = 0;
   for (const auto& [weight, key] : entries) sum += weight;
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
@@ -20,8 +20,10 @@ std::set<Key> covering(std::vector<std::pair<double, Key>> entries, double cover
   double held = 0, last = 0;
   for (const auto& [weight, key] : entries) {
     if (weight <= 0) break;
+    const double share = held / sum;
+    const double doubt = sampled ? 2 * std::sqrt(std::max(0.0, share * (1 - share)) / sum) : 0;
     // Rounding in the sums must not ask for one more.
-    if (held >= covered * sum * (1 - 1e-12) && weight != last) break;
+    if (share - doubt >= covered * (1 - 1e-12) && weight != last) break;
     held += weight;
     last = weight;
     chosen.insert(key);
@@ -35,11 +37,12 @@ double ratio(size_t part, size_t whole) {
 
 }  // namespace
 
-std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule) {
+std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule,
+                          bool sampled) {
   std::vector<std::pair<double, Site>> candidates;
   for (const auto& [site, weight] : stall)
     if (weight > 0 && weight >= rule.least_share * total) candidates.emplace_back(weight, site);
-  return covering(std::move(candidates), rule.covered);
+  return covering(std::move(candidates), rule.covered, sampled);
 }
 
 double population(size_t sightings, size_t distinct) {
@@ -58,7 +61,7 @@ double population(size_t sightings, size_t distinct) {
 std::set<std::string> hottest(const std::map<std::string, double>& weights, double covered) {
   std::vector<std::pair<double, std::string>> entries;
   for (const auto& [name, weight] : weights) entries.emplace_back(weight, name);
-  return covering(std::move(entries), covered);
+  return covering(std::move(entries), covered, /*sampled=*/false);
 }
 
 double Match::precision() const {

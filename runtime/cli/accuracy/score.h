@@ -29,8 +29,10 @@ struct DelinquencyRule {
 
 // `stall`: time each load stalled, in any unit; `total`: the program's time in the same unit. Largest first;
 // loads of exactly the same weight as the last one that is needed belong to it. Empty if nothing stalls
-// enough.
-std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule);
+// enough. `sampled`: the weights are counts of samples, so the share that a few loads hold is an estimate; loads
+// are taken until they hold `covered` with a probability of 97.5 % (two standard errors of a binomial share).
+std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule,
+                          bool sampled = false);
 
 // From how many things, all as likely, `sightings` were drawn if they showed `distinct` different ones: the
 // size that makes so many expected. Infinite if nothing was seen twice.

@@ -20,6 +20,13 @@ TEST(DelinquentLoads, AreTheFewestThatHoldNineTenthsOfTheStallTime) {
   EXPECT_EQ(delinquent(loads({950, 50}), 1000, {.covered = 0.9, .least_share = 0}).size(), 1u);
 }
 
+TEST(DelinquentLoads, OfSamplesAreTakenUntilTheyHoldNineTenthsSurely) {
+  const DelinquencyRule rule{.covered = 0.9, .least_share = 0};
+  EXPECT_EQ(delinquent(loads({605, 300, 95}), 1000, rule, /*sampled=*/false).size(), 2u);
+  EXPECT_EQ(delinquent(loads({605, 300, 95}), 1000, rule, /*sampled=*/true).size(), 3u);
+  EXPECT_EQ(delinquent(loads({605000, 300000, 95000}), 1e6, rule, /*sampled=*/true).size(), 2u);
+}
+
 TEST(DelinquentLoads, DoNotExistWhereNothingStalls) {
   EXPECT_TRUE(delinquent({}, 1000, {}).empty());
   EXPECT_TRUE(delinquent(loads({20, 20, 20}), 1000, {}).empty());
