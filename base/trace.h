@@ -7,7 +7,7 @@
 //   one word an access, in order: the host address (kFill: address, byte count; kCopy: destination, source,
 //   count) the run's own word: ~id, negative, which no access word ever is then, by how the run ends
 //   (TraceEnd): kBranch: 1 if taken, else 0;  kTable: the selector, the target's address;
-//     kIndirectCall: the callee's function index;  kEnter: frame address, address of the instance's memory 0
+//     kIndirectCall, kIndirectTailCall: the callee's function index;  kEnter: frame address, address of the instance's memory 0
 //
 // An instruction that traps leaves the words of its run without the run's own: a reader finds, in front of a
 // run's word, more access words than the run has, and drops the excess. A run whose last words are missing
@@ -16,7 +16,7 @@
 // What a run computes is told once, when it is compiled, as max-plus terms: "ready when slot 3 was ready plus
 // 4 cycles, and when access 0 had completed plus 1". Slots are those of the frame (locals, then operands);
 // the frame of a callee begins at the slot of its first argument in the caller's frame, and results are left
-// there.
+// there. A tail call writes its arguments to the slots from 0 on, where the callee's frame then is.
 #pragma once
 
 #include <atomic>
@@ -74,7 +74,16 @@ enum class TraceEnd : uint8_t {
   kCall,          // direct
   kIndirectCall,  // call_indirect
   kReturn,
+  kTailCall,          // return_call
+  kIndirectTailCall,  // return_call_indirect
 };
+
+constexpr bool is_indirect_call(TraceEnd end) {
+  return end == TraceEnd::kIndirectCall || end == TraceEnd::kIndirectTailCall;
+}
+constexpr bool is_tail_call(TraceEnd end) {
+  return end == TraceEnd::kTailCall || end == TraceEnd::kIndirectTailCall;
+}
 
 struct TraceFunction;
 
@@ -87,7 +96,7 @@ struct TraceRun {
   CodeOffset code;            // an address inside that instruction's machine code
   CodeOffset taken, fall;     // kBranch, kJump: where execution goes on
   uint32_t call_slot = 0;     // kCall, kIndirectCall: the slot of the first argument
-  TraceSpan condition;        // kBranch, kTable, kIndirectCall: when its operand is known
+  TraceSpan condition;        // kBranch, kTable, indirect calls: when its operand is known
   std::vector<TraceAccess> accesses;
   std::vector<TraceWrite> writes;  // all at once, from values as of the run's beginning
   std::vector<TraceTerm> terms;

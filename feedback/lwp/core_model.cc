@@ -98,6 +98,7 @@ size_t CoreModel::consume(std::span<const uint64_t> words) {
         break;
       case TraceEnd::kBranch:
       case TraceEnd::kIndirectCall:
+      case TraceEnd::kIndirectTailCall:
         behind = 1;
         break;
       default:
@@ -332,8 +333,7 @@ void CoreModel::end(RunState& state, uint64_t outcome, uint64_t target) {
       records_.record(make_branch_record(pc_of(run, run.code) + 1, pc_of(run, run.taken), true, true));
     return;
   }
-  if (run.end != TraceEnd::kBranch && run.end != TraceEnd::kTable && run.end != TraceEnd::kIndirectCall)
-    return;
+  if (run.end != TraceEnd::kBranch && run.end != TraceEnd::kTable && !is_indirect_call(run.end)) return;
   const bool right = run.end == TraceEnd::kBranch ? predictor_->predicted_right(state.key, outcome != 0)
                                                   : predictor_->target_predicted_right(state.key, outcome);
   const bool taken = run.end != TraceEnd::kBranch || outcome != 0;
@@ -344,7 +344,7 @@ void CoreModel::end(RunState& state, uint64_t outcome, uint64_t target) {
     shadow_ = dispatched_;
     dispatched_ = std::max(dispatched_, known + config_.penalty * kCycle);
   }
-  if (run.end != TraceEnd::kIndirectCall && branches_.count(1)) {
+  if (!is_indirect_call(run.end) && branches_.count(1)) {
     const uint64_t to = run.end == TraceEnd::kTable ? target : pc_of(run, taken ? run.taken : run.fall);
     records_.record(make_branch_record(pc_of(run, run.code) + 1, to, taken, right));
   }
@@ -388,8 +388,9 @@ void CoreModel::execute(RunState& state, const uint64_t* words, uint64_t outcome
   end(state, outcome, target);
   Frame& frame = frames_.back();
   Ticks* slots = ready_.data() + frame.base;
+  const bool leaves = run.end == TraceEnd::kReturn || is_tail_call(run.end);  // results and arguments may be many
   for (size_t i = 0; i < new_.size(); ++i)
-    if (run.writes[i].slot < frame.slots || run.end == TraceEnd::kReturn) slots[run.writes[i].slot] = new_[i];
+    if (run.writes[i].slot < frame.slots || leaves) slots[run.writes[i].slot] = new_[i];
   retired_ = std::max(retired_ + run.operations * operation_, last);
   retired();
   clock(run, run.code);
@@ -402,6 +403,10 @@ void CoreModel::execute(RunState& state, const uint64_t* words, uint64_t outcome
   if (run.end == TraceEnd::kCall || run.end == TraceEnd::kIndirectCall) {
     called_ = true;
     call_base_ = frame.base + run.call_slot;
+  } else if (is_tail_call(run.end)) {
+    called_ = true;
+    call_base_ = frame.base;
+    frames_.pop_back();
   } else {
     called_ = false;
     if (run.end == TraceEnd::kReturn) frames_.pop_back();
@@ -443,7 +448,7 @@ ModelTotals CoreModel::totals() const {
       if (from.addresses) a.addresses = from.addresses.get();
     }
     if (run.end == TraceEnd::kBranch || run.end == TraceEnd::kJump || run.end == TraceEnd::kTable ||
-        run.end == TraceEnd::kIndirectCall) {
+        is_indirect_call(run.end)) {
       ModelBranch& b = branches[{module, function.value, run.offset.value}];
       b.module = module;
       b.function = function;

@@ -1,5 +1,4 @@
-// Where the System V AMD64 convention puts the arguments of a wasm function (see vm_context.h for the
-// convention).
+// Where the arguments of a wasm function are passed (see vm_context.h for the convention).
 #pragma once
 
 #include <cstdint>
@@ -9,18 +8,22 @@
 
 namespace hindsight::jit {
 
+// Argument registers besides that of the context.
+inline constexpr uint32_t kIntArgRegisters = 5;
+inline constexpr uint32_t kFloatArgRegisters = 8;
+
 struct ArgPlace {
-  enum class Kind : uint8_t { kInt, kFloat, kStack };
+  enum class Kind : uint8_t { kInt, kFloat, kThread };
   Kind kind = Kind::kInt;
   // kInt: 1..5 = rsi, rdx, rcx, r8, r9 (0 = rdi is the context); kFloat: xmm number;
-  // kStack: byte offset from rsp at the call instruction (before the return address is pushed), 8 bytes each.
+  // kThread: byte offset in ThreadState::arguments, 8 bytes each.
   uint32_t index = 0;
 };
 
 struct CallLayout {
   explicit CallLayout(const wasm::FuncType& type);
   std::vector<ArgPlace> params;
-  uint32_t stack_bytes = 0;        // outgoing argument area, a multiple of 16
+  uint32_t thread_bytes = 0;       // of ThreadState::arguments
   bool results_in_thread = false;  // two or more results
 };
 

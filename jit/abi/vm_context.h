@@ -4,9 +4,12 @@
 //   ThreadState   one per store: what belongs to the thread that is inside the guest
 //   FuncRef       what a funcref value points to; also the entry slot of a function of this instance
 //
-// Native calling convention of every wasm function, both tiers: System V AMD64 with the callee's VmContext*
-// (or, for a host function, its HostCallee*) as first integer argument, then the wasm parameters in order
-// (i32/i64/ references as integers, f32/f64 as floating point). i32 arguments, results and slots have
+// Native calling convention of every wasm function, both tiers: the registers of System V AMD64, with the
+// callee's VmContext* (or, for a host function, its HostCallee*) as first integer argument, then the wasm
+// parameters in order (i32/i64/ references as integers, f32/f64 as floating point). Parameters beyond the
+// registers are in ThreadState::arguments, to be read by the callee before anything else runs; nothing is ever
+// passed on the stack. So every function leaves its caller's frame as it found it, whatever it was called with,
+// and a tail call of any function from any other is a jump. i32 arguments, results and slots have
 // UNDEFINED upper halves: the user of an i32 as an address zero-extends it, always. One result: rax or xmm0.
 // Two or more: the function returns nothing and result i is in ThreadState::results[i] (8 bytes each, small
 // ones in the low bytes), to be read by the caller before anything else runs. Both tiers keep rbp frames
@@ -65,6 +68,7 @@ struct alignas(16) GlobalCell {
 };
 
 inline constexpr uint32_t kMaxResults = 1000;  // the decoder refuses more
+inline constexpr uint32_t kMaxArguments = 1000;
 
 struct ThreadState {
   // Stack check at every function entry: if (rsp - frame < stack_limit) call builtins->stack_check_failed.
@@ -89,6 +93,7 @@ struct ThreadState {
   // the end of a run that finds trace_at >= trace_end.
   uint64_t* trace_at;
   uint64_t* trace_end;
+  uint64_t arguments[kMaxArguments];  // those that have no register (see call_layout.h)
 };
 inline constexpr int32_t kThreadStackLimit = 0;
 inline constexpr int32_t kThreadLwpInstructions = 8;
@@ -99,6 +104,7 @@ inline constexpr int32_t kThreadEntrySp = 24;
 inline constexpr int32_t kThreadResults = 64;
 inline constexpr int32_t kThreadTraceAt = kThreadResults + 8 * static_cast<int32_t>(kMaxResults);
 inline constexpr int32_t kThreadTraceEnd = kThreadTraceAt + 8;
+inline constexpr int32_t kThreadArguments = kThreadTraceEnd + 8;
 static_assert(offsetof(ThreadState, stack_limit) == kThreadStackLimit);
 static_assert(offsetof(ThreadState, lwp_instructions) == kThreadLwpInstructions);
 static_assert(offsetof(ThreadState, lwp_branches) == kThreadLwpBranches);
@@ -108,6 +114,7 @@ static_assert(offsetof(ThreadState, entry_sp) == kThreadEntrySp);
 static_assert(offsetof(ThreadState, results) == kThreadResults);
 static_assert(offsetof(ThreadState, trace_at) == kThreadTraceAt);
 static_assert(offsetof(ThreadState, trace_end) == kThreadTraceEnd);
+static_assert(offsetof(ThreadState, arguments) == kThreadArguments);
 
 struct VmContext {
   ThreadState* thread;            // constant while the instance lives

@@ -37,8 +37,9 @@ void FunctionCompiler::move_arguments(std::span<const Argument> arguments, std::
   };
   for (size_t i = 0; i < arguments.size(); ++i) {
     ++steps_;
-    if (places[i].kind == ArgPlace::Kind::kStack) {
-      store_entry(x86::Mem(x86::rsp, static_cast<int32_t>(places[i].index), 8), arguments[i].entry);
+    if (places[i].kind == ArgPlace::Kind::kThread) {
+      store_entry(x86::Mem(x86::r14, kThreadArguments + static_cast<int32_t>(places[i].index), 8),
+                  arguments[i].entry);
     } else if (const RegId from = source(arguments[i]); from != kNoReg && from != target(i)) {
       moves[pending++] = {target(i), from, arguments[i].entry.type};
     }
@@ -72,7 +73,7 @@ void FunctionCompiler::move_arguments(std::span<const Argument> arguments, std::
     moves[ready] = moves[--pending];
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (places[i].kind == ArgPlace::Kind::kStack) continue;
+    if (places[i].kind == ArgPlace::Kind::kThread) continue;
     if (arguments[i].immediate)
       load_const(target(i), ValType::kI64, arguments[i].value);
     else if (source(arguments[i]) == kNoReg)
@@ -80,8 +81,7 @@ void FunctionCompiler::move_arguments(std::span<const Argument> arguments, std::
   }
 }
 
-void FunctionCompiler::finish_call(const wasm::FuncType& type, uint32_t stack_bytes) {
-  if (stack_bytes) a_.add(x86::rsp, stack_bytes);
+void FunctionCompiler::finish_call(const wasm::FuncType& type) {
   finish_instruction();
   forget_locals();  // the callee clobbered every register
   if (type.results.size() == 1) {
@@ -98,28 +98,36 @@ void FunctionCompiler::finish_call(const wasm::FuncType& type, uint32_t stack_by
   }
 }
 
-void FunctionCompiler::call(const Instr& instr) {
-  const FuncIndex callee(instr.index);
-  const wasm::FuncType& type = module_.type_of(callee);
-  count_instructions(TraceEnd::kCall);
+// Pops a call's arguments and puts them where the callee wants them. Keeps rax. Behind a tail call nothing else
+// that is on the stack is wanted.
+void FunctionCompiler::pass_arguments(const wasm::FuncType& type, bool tail) {
   const CallLayout layout(type);
   std::vector<Argument> arguments(type.params.size());
   for (size_t i = arguments.size(); i-- > 0;) arguments[i] = entry_argument(pop());
-  spill_all();
-  if (layout.stack_bytes) a_.sub(x86::rsp, layout.stack_bytes);
+  if (!tail) spill_all();
   move_arguments(arguments, layout.params);
+}
+
+void FunctionCompiler::load_callee(FuncIndex callee) {
   if (module_.is_imported(callee))
     a_.mov(x86::rdi, x86::qword_ptr(x86::rbx, vm_layout_.func_context(callee.value)));
   else
     a_.mov(x86::rdi, x86::rbx);
-  a_.call(x86::qword_ptr(x86::rbx, vm_layout_.func_code(callee.value)));
-  finish_call(type, layout.stack_bytes);
 }
 
-void FunctionCompiler::call_indirect(const Instr& instr) {
+void FunctionCompiler::call(const Instr& instr) {
+  const FuncIndex callee(instr.index);
+  const wasm::FuncType& type = module_.type_of(callee);
+  count_instructions(TraceEnd::kCall);
+  pass_arguments(type);
+  load_callee(callee);
+  a_.call(x86::qword_ptr(x86::rbx, vm_layout_.func_code(callee.value)));
+  finish_call(type);
+}
+
+// Pops the table index of a call and leaves the FuncRef that it names, checked, in rax.
+void FunctionCompiler::check_callee(const Instr& instr) {
   constexpr RegId kRef = 0;  // rax is nobody's argument
-  const wasm::FuncType& type = module_.types[instr.index];
-  count_instructions(TraceEnd::kIndirectCall);
   claim(kRef);
   const Entry selector = pop();
   const RegId index = use(selector);
@@ -132,7 +140,7 @@ void FunctionCompiler::call_indirect(const Instr& instr) {
   a_.mov(ref, x86::qword_ptr(ref, gp(index, true), 3));
   a_.test(ref, ref);
   trap_if(x86::CondCode::kZ, TrapCode::kUninitializedElement);
-  a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(type));
+  a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(module_.types[instr.index]));
   trap_if(x86::CondCode::kNE, TrapCode::kIndirectCallTypeMismatch);
   sample_value(selector, kValueSiteCallIndirect);
   if (recorder_) {
@@ -141,16 +149,42 @@ void FunctionCompiler::call_indirect(const Instr& instr) {
     trace_word(gp(word, true));
     release(word);
   }
+}
 
-  const CallLayout layout(type);
-  std::vector<Argument> arguments(type.params.size());
-  for (size_t i = arguments.size(); i-- > 0;) arguments[i] = entry_argument(pop());
-  spill_all();
-  if (layout.stack_bytes) a_.sub(x86::rsp, layout.stack_bytes);
-  move_arguments(arguments, layout.params);
-  a_.mov(x86::rdi, x86::qword_ptr(ref, offsetof(FuncRef, callee_context)));
-  a_.call(x86::qword_ptr(ref, offsetof(FuncRef, code)));
-  finish_call(type, layout.stack_bytes);
+void FunctionCompiler::call_indirect(const Instr& instr) {
+  const wasm::FuncType& type = module_.types[instr.index];
+  count_instructions(TraceEnd::kIndirectCall);
+  check_callee(instr);
+  pass_arguments(type);
+  a_.mov(x86::rdi, x86::qword_ptr(x86::rax, offsetof(FuncRef, callee_context)));
+  a_.call(x86::qword_ptr(x86::rax, offsetof(FuncRef, code)));
+  finish_call(type);
+}
+
+// Tail calls. Arguments are in registers and in the ThreadState, never in a frame, so that the frame can go
+// before the jump, whatever the two functions take.
+void FunctionCompiler::return_call(const Instr& instr) {
+  const FuncIndex callee(instr.index);
+  count_instructions(TraceEnd::kTailCall);
+  pass_arguments(module_.type_of(callee), true);
+  load_callee(callee);
+  a_.mov(x86::rax, x86::qword_ptr(x86::rbx, vm_layout_.func_code(callee.value)));
+  tail_jump();
+}
+
+void FunctionCompiler::return_call_indirect(const Instr& instr) {
+  count_instructions(TraceEnd::kIndirectTailCall);
+  check_callee(instr);
+  pass_arguments(module_.types[instr.index], true);
+  a_.mov(x86::rdi, x86::qword_ptr(x86::rax, offsetof(FuncRef, callee_context)));
+  a_.mov(x86::rax, x86::qword_ptr(x86::rax, offsetof(FuncRef, code)));
+  tail_jump();
+}
+
+void FunctionCompiler::tail_jump() {
+  leave_frame();
+  a_.jmp(x86::rax);
+  mark_unreachable();
 }
 
 // The result, if any, is in rax afterwards.

@@ -107,8 +107,8 @@ Status FunctionCompiler::prologue() {
   for (uint32_t i = 0; i < type_.params.size(); ++i) {
     const ValType type = type_.params[i];
     const ArgPlace place = layout.params[i];
-    if (place.kind == ArgPlace::Kind::kStack) {
-      a_.mov(x86::r11, x86::qword_ptr(x86::rbp, static_cast<int32_t>(16 + place.index)));
+    if (place.kind == ArgPlace::Kind::kThread) {
+      a_.mov(x86::r11, x86::qword_ptr(x86::r14, kThreadArguments + static_cast<int32_t>(place.index)));
       a_.mov(slot(i), x86::r11);
       continue;
     }
@@ -143,13 +143,17 @@ void FunctionCompiler::zero_locals() {
   a_.jnz(again);
 }
 
-void FunctionCompiler::epilogue() {
-  a_.bind(epilogue_);
+void FunctionCompiler::leave_frame() {
   a_.lea(x86::rsp, x86::ptr(x86::rbp, -kSavedBytes));
   a_.pop(x86::r15);
   a_.pop(x86::r14);
   a_.pop(x86::rbx);
   a_.pop(x86::rbp);
+}
+
+void FunctionCompiler::epilogue() {
+  a_.bind(epilogue_);
+  leave_frame();
   a_.ret();
 }
 
@@ -224,6 +228,8 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
   if (code <= 0x0f) return control(instr);
   if (instr.opcode == Opcode::kCall) return call(instr);
   if (instr.opcode == Opcode::kCallIndirect) return call_indirect(instr);
+  if (instr.opcode == Opcode::kReturnCall) return return_call(instr);
+  if (instr.opcode == Opcode::kReturnCallIndirect) return return_call_indirect(instr);
   if (code >= 0x1a && code <= 0x24) return variable(instr);
   if (code >= 0x25 && code <= 0x26) return table(instr);
   if (code >= 0x28 && code <= 0x40) return memory(instr);

@@ -114,6 +114,7 @@ class FunctionCompiler {
   // --- driver (function_compiler.cc)
   Status prologue();
   void zero_locals();
+  void leave_frame();  // all but the return; keeps rax and every argument register
   void epilogue();
   void compile_body();
   void compile_instruction(const Instr& instr);
@@ -234,6 +235,8 @@ class FunctionCompiler {
   void variable(const Instr& instr);
   void call(const Instr& instr);
   void call_indirect(const Instr& instr);
+  void return_call(const Instr& instr);
+  void return_call_indirect(const Instr& instr);
   void table(const Instr& instr);
 
   void int_alu(asmjit::InstId inst, bool wide, bool commutative);
@@ -263,7 +266,11 @@ class FunctionCompiler {
   Argument immediate_argument(uint64_t value) { return {true, value, {}}; }
   Argument entry_argument(const Entry& entry) { return {false, 0, entry}; }
   void move_arguments(std::span<const Argument> arguments, std::span<const ArgPlace> places);
-  void finish_call(const wasm::FuncType& type, uint32_t stack_bytes);
+  void pass_arguments(const wasm::FuncType& type, bool tail = false);
+  void load_callee(FuncIndex callee);  // its context, to rdi
+  void check_callee(const Instr& instr);
+  void finish_call(const wasm::FuncType& type);
+  void tail_jump();  // to rax
   void call_builtin(size_t offset, std::span<const Argument> arguments);
   void trap_if(x86::CondCode cc, TrapCode code);
   void trap_here(TrapCode code);

@@ -71,10 +71,10 @@ void emit_invoke(Assembler& a, const wasm::FuncType& type) {
   a.push(rdi);
   a.push(rcx);
   a.mov(qword_ptr(rdi, kThreadEntrySp), rsp);
-  if (layout.stack_bytes) a.sub(rsp, layout.stack_bytes);
   // The callee saves what it uses of rbx and r12-r15; guest code pins its own.
   a.mov(rax, rsi);
   a.mov(r10, rcx);
+  if (layout.thread_bytes) a.mov(rbx, rdi);  // the thread; rbx is saved above
   a.mov(rdi, rdx);
   for (size_t i = 0; i < type.params.size(); ++i) {
     const auto slot = static_cast<int32_t>(8 * i);
@@ -86,9 +86,9 @@ void emit_invoke(Assembler& a, const wasm::FuncType& type) {
       case ArgPlace::Kind::kFloat:
         a.movsd(xmm(place.index), qword_ptr(r10, slot));
         break;
-      case ArgPlace::Kind::kStack:
+      case ArgPlace::Kind::kThread:
         a.mov(r11, qword_ptr(r10, slot));
-        a.mov(qword_ptr(rsp, static_cast<int32_t>(place.index)), r11);
+        a.mov(qword_ptr(rbx, kThreadArguments + static_cast<int32_t>(place.index)), r11);
         break;
     }
   }
@@ -133,6 +133,7 @@ void emit_host_call(Assembler& a, const wasm::FuncType& type, const void* unwind
   a.mov(rbp, rsp);
   a.sub(rsp, frame);
   a.mov(qword_ptr(rbp, -8), rdi);
+  if (layout.thread_bytes) a.mov(r10, qword_ptr(rdi, offsetof(HostCallee, thread)));
   for (size_t i = 0; i < type.params.size(); ++i) {
     const Mem slot = qword_ptr(rsp, static_cast<int32_t>(8 * i));
     const ArgPlace place = layout.params[i];
@@ -150,13 +151,14 @@ void emit_host_call(Assembler& a, const wasm::FuncType& type, const void* unwind
         else
           a.movq(rax, xmm(place.index));
         break;
-      case ArgPlace::Kind::kStack:
-        // Behind the saved rbp and the return address.
+      case ArgPlace::Kind::kThread: {
+        const int32_t at = kThreadArguments + static_cast<int32_t>(place.index);
         if (small)
-          a.mov(eax, dword_ptr(rbp, static_cast<int32_t>(16 + place.index)));
+          a.mov(eax, dword_ptr(r10, at));
         else
-          a.mov(rax, qword_ptr(rbp, static_cast<int32_t>(16 + place.index)));
+          a.mov(rax, qword_ptr(r10, at));
         break;
+      }
     }
     a.mov(slot, rax);
   }

@@ -19,6 +19,7 @@ struct InlineSite {
   FuncIndex callee;
   WasmOffset call_site;
   uint32_t caller_site = kNoInlineSite;
+  bool tail = false;  // by a tail call: the callee took its caller's place, which is in no backtrace
 };
 
 struct PcRow {

@@ -18,12 +18,14 @@ void FunctionGenerator::generate() {
   begin_entry();
   const wasm::FuncType& type = ir_.wasm.type_of(index_);
   Activation& activation = top();
-  for (size_t i = 0; i < activation.body.locals.size(); ++i) {
-    llvm::Type* local = ir_.type_of(activation.body.locals[i]);
-    Value* initial = i < type.params.size()
-                         ? static_cast<Value*>(function_->getArg(static_cast<unsigned>(i) + 1))
-                         : llvm::Constant::getNullValue(local);
-    b_.CreateStore(initial, activation.locals[i]);
+  store_parameters();
+  for (size_t i = type.params.size(); i < activation.body.locals.size(); ++i)
+    b_.CreateStore(llvm::Constant::getNullValue(ir_.type_of(activation.body.locals[i])),
+                   activation.locals[i]);
+  if (is_erased()) {
+    again_ = make_block("again");
+    b_.CreateBr(again_);
+    b_.SetInsertPoint(again_);
   }
   ControlFrame frame{.kind = ControlFrame::Kind::kFunction};
   frame.type.func_type = &type;
@@ -37,7 +39,7 @@ void FunctionGenerator::generate() {
 void FunctionGenerator::generate_from(const OsrPoint& point) {
   begin_entry();
   Activation& activation = top();
-  Value* const frame_slots = function_->getArg(1);
+  Value* const frame_slots = restore(function_->getArg(1), ir_.ptr);
   uint32_t slot = 0;
   const auto load_slot = [&](llvm::Type* type) -> Value* {
     return load_runtime(type, frame_slots, int64_t{8} * slot++, /*invariant=*/false);
@@ -78,7 +80,7 @@ void FunctionGenerator::finish_entry() {
       llvm::DILocation::get(ir_.context, ir_.wasm.body(index_).begin.value, 0, function_->getSubprogram()));
   const wasm::FunctionBody& body = ir_.wasm.body(index_);
   frame_estimate_ = 256 + 8 * (static_cast<uint32_t>(body.locals.size()) + body.max_stack);
-  has_loops_ = !body.loops.empty();
+  has_loops_ = !body.loops.empty() || calls_itself_again_;
   emit_stack_check();
   b_.CreateBr(start_);
 }
@@ -103,7 +105,7 @@ void FunctionGenerator::emit(const wasm::Instr& instr) {
     return code >= static_cast<uint32_t>(first) && code <= static_cast<uint32_t>(last);
   };
   const auto from = [code](Opcode first) { return code - static_cast<uint32_t>(first); };
-  if (code <= static_cast<uint32_t>(Opcode::kCallIndirect)) return emit_control(instr);
+  if (code <= static_cast<uint32_t>(Opcode::kReturnCallIndirect)) return emit_control(instr);
   if (code <= static_cast<uint32_t>(Opcode::kSelectT)) return emit_parametric(instr);
   if (between(Opcode::kLocalGet, Opcode::kGlobalSet)) return emit_variable(instr);
   if (between(Opcode::kTableGet, Opcode::kTableSet)) return emit_reference(instr);

@@ -54,7 +54,8 @@ struct OsrPoint {
 class FunctionGenerator {
  public:
   // `function` must come from IrModule::make_function; `whole` is the one that holds the whole body (itself,
-  // or for an OSR entry its sibling), for direct recursion.
+  // or for an OSR entry its sibling), for direct recursion. Both have their native types, or, if the wasm
+  // function has tail calls, the erased one.
   FunctionGenerator(IrModule& ir, FuncIndex index, llvm::Function* function, llvm::Function* whole);
 
   // The whole function. Records an OsrPoint for every loop of request.osr_loops (in byte order).
@@ -84,6 +85,8 @@ class FunctionGenerator {
     llvm::DISubprogram* scope = nullptr;
     llvm::DILocation* inlined_at = nullptr;
     uint32_t site = kNoInlineSite;
+    bool tail = true;             // its results are the native function's: its tail calls are jumps
+    bool returns_caller = false;  // inlined in place of a tail call: its end is the end of its caller
   };
 
   // function_generator.cc
@@ -139,10 +142,23 @@ class FunctionGenerator {
   // generate_calls.cc
   void emit_call(const wasm::Instr& instr);
   void emit_call_indirect(const wasm::Instr& instr);
-  void enter_inlined(FuncIndex callee, WasmOffset call_site);
+  llvm::Value* check_callee(const wasm::Instr& instr);
+  void enter_inlined(FuncIndex callee, WasmOffset call_site, bool tail);
   bool should_inline(FuncIndex callee) const;
   void call_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context);
   void emit_stack_check();
+
+  // generate_tail_calls.cc
+  bool is_erased() const { return ir_.wasm.body(index_).has_tail_calls; }
+  void store_parameters();
+  llvm::Value* erase(llvm::Value* value);
+  llvm::Value* restore(llvm::Value* erased, llvm::Type* type);
+  std::vector<llvm::Value*> pop_arguments(const wasm::FuncType& type, llvm::Value* context, bool erased);
+  void emit_return_call(const wasm::Instr& instr);
+  void emit_return_call_indirect(const wasm::Instr& instr);
+  void return_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context);
+  void begin_again();
+  void return_from_activation();
 
   // generate_memory.cc
   void emit_memory(const wasm::Instr& instr);
@@ -190,6 +206,8 @@ class FunctionGenerator {
   std::vector<OsrPoint> osr_points_;
   bool calls_ = false;
   uint32_t inlined_bytes_ = 0;
+  llvm::BasicBlock* again_ = nullptr;  // where a tail call of the function to itself goes on
+  bool calls_itself_again_ = false;
   bool has_loops_ = false;
   bool always_check_stack_ = false;
   bool checks_stack_ = false;

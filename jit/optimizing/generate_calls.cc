@@ -23,7 +23,7 @@ bool FunctionGenerator::should_inline(FuncIndex callee) const {
 
 void FunctionGenerator::emit_call(const wasm::Instr& instr) {
   const FuncIndex callee(instr.index);
-  if (should_inline(callee)) return enter_inlined(callee, instr.offset);
+  if (should_inline(callee)) return enter_inlined(callee, instr.offset, /*tail=*/false);
   const wasm::FuncType& type = ir_.wasm.type_of(callee);
   // Itself: no slot to read. A newer version takes over from outside, with the next call through the slot.
   if (callee == index_) return call_native(type, whole_, vmctx());
@@ -38,7 +38,8 @@ void FunctionGenerator::emit_call(const wasm::Instr& instr) {
   call_native(type, code, context);
 }
 
-void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
+// Pops a table index; the FuncRef that it names, checked.
+Value* FunctionGenerator::check_callee(const wasm::Instr& instr) {
   Value* const index = b_.CreateZExt(pop(), ir_.i64);
   Value* const table = table_record(instr.index2);
   Value* const size = load_runtime(ir_.i64, table, offsetof(TableRecord, size), false);
@@ -50,6 +51,11 @@ void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
   Value* const actual = load_runtime(ir_.i32, reference, offsetof(FuncRef, type_id), false);
   Value* const expected = load_runtime(ir_.i32, entry_field(kVmTypeIds), int64_t{4} * instr.index, true);
   trap_if(b_.CreateICmpNE(actual, expected), TrapCode::kIndirectCallTypeMismatch);
+  return reference;
+}
+
+void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
+  Value* const reference = check_callee(instr);
   Value* const context = load_runtime(ir_.ptr, reference, offsetof(FuncRef, callee_context), false);
   Value* const code = load_runtime(ir_.ptr, reference, offsetof(FuncRef, code), false);
   call_native(ir_.wasm.types[instr.index], code, context);
@@ -57,10 +63,10 @@ void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
 
 void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Value* context) {
   calls_ = true;
-  std::vector<Value*> args{context};
-  args.insert(args.end(), stack_.end() - static_cast<ptrdiff_t>(type.params.size()), stack_.end());
-  stack_.resize(stack_.size() - type.params.size());
-  llvm::CallInst* const call = b_.CreateCall(ir_.native_type(type), code, args);
+  const bool erased = code == whole_ && is_erased();
+  const std::vector<Value*> args = pop_arguments(type, context, erased);
+  llvm::CallInst* const call =
+      b_.CreateCall(erased ? ir_.erased_type(type) : ir_.native_type(type), code, args);
   call->setDoesNotThrow();
   // The return address is a position of the backtrace: calls of two positions must not become one.
   call->addFnAttr(llvm::Attribute::NoMerge);
@@ -73,13 +79,16 @@ void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Val
                       false));
 }
 
-void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site) {
+void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site, bool tail) {
   const wasm::FuncType& type = ir_.wasm.type_of(callee);
   llvm::DILocation* const at = b_.getCurrentDebugLocation().get();
   const uint32_t caller_site = top().site;
+  const bool caller_is_tail = top().tail;
   Activation& activation = activations_.emplace_back(ir_.wasm, callee);
-  activation.site =
-      ir_.add_inline_site({.callee = callee, .call_site = call_site, .caller_site = caller_site});
+  activation.tail = tail && caller_is_tail;
+  activation.returns_caller = tail;
+  activation.site = ir_.add_inline_site(
+      {.callee = callee, .call_site = call_site, .caller_site = caller_site, .tail = tail});
   activation.scope = ir_.scope_of(callee);
   // Distinct: two calls at one offset (of two copies of a loop) are two inlined bodies.
   activation.inlined_at = llvm::DILocation::getDistinct(ir_.context, at->getLine(), at->getColumn(),

@@ -50,6 +50,12 @@ void FunctionGenerator::emit_control(const wasm::Instr& instr) {
     case Opcode::kCall:
       emit_call(instr);
       break;
+    case Opcode::kReturnCall:
+      emit_return_call(instr);
+      break;
+    case Opcode::kReturnCallIndirect:
+      emit_return_call_indirect(instr);
+      break;
     default:
       emit_call_indirect(instr);
       break;
@@ -223,7 +229,9 @@ void FunctionGenerator::end_peeled_loop(ControlFrame frame) {
 void FunctionGenerator::leave_function(ControlFrame& frame) {
   const bool outermost = activations_.size() == 1;
   if (outermost && reachable_) emit_return_values();
+  const bool returns_caller = top().returns_caller;
   activations_.pop_back();
+  if (returns_caller && reachable_) return_from_activation();
 }
 
 void FunctionGenerator::emit_return_values() {

@@ -3,6 +3,7 @@
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include "jit/abi/call_layout.h"
 #include "jit/optimizing/link_code.h"
 
 namespace hindsight::jit::optimizing {
@@ -24,6 +25,7 @@ IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optim
       f32(llvm::Type::getFloatTy(context)),
       f64(llvm::Type::getDoubleTy(context)),
       ptr(llvm::PointerType::getUnqual(context)),
+      f32x4(llvm::FixedVectorType::get(f32, 4)),
       debug_(module) {
   module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   module.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 4);
@@ -71,8 +73,17 @@ llvm::Type* IrModule::native_result(const wasm::FuncType& type) const {
 }
 
 llvm::FunctionType* IrModule::native_type(const wasm::FuncType& type) const {
+  const CallLayout call(type);
   std::vector<llvm::Type*> params{ptr};
-  for (wasm::ValType param : type.params) params.push_back(type_of(param));
+  for (size_t i = 0; i < type.params.size(); ++i)
+    if (call.params[i].kind != ArgPlace::Kind::kThread) params.push_back(type_of(type.params[i]));
+  return llvm::FunctionType::get(native_result(type), params, false);
+}
+
+llvm::FunctionType* IrModule::erased_type(const wasm::FuncType& type) const {
+  std::vector<llvm::Type*> params{ptr};
+  params.insert(params.end(), kIntArgRegisters, i64);
+  params.insert(params.end(), kFloatArgRegisters, f32x4);
   return llvm::FunctionType::get(native_result(type), params, false);
 }
 
@@ -85,7 +96,8 @@ llvm::Function* IrModule::make_function(llvm::FunctionType* type, const std::str
   // LLVM's own inliner knows nothing of inline sites and entry slots.
   made->addFnAttr(llvm::Attribute::NoInline);
   made->addFnAttr("frame-pointer", "all");
-  // A tail call would hide its caller from backtraces and turn runaway recursion into an endless loop.
+  // A tail call that the program did not ask for would hide its caller from backtraces and turn runaway
+  // recursion into an endless loop. Those that it asked for are musttail, which this does not concern.
   made->addFnAttr("disable-tail-calls", "true");
   // Frames larger than a page touch each of their pages, so none steps over the stack's guard page.
   made->addFnAttr("probe-stack", "inline-asm");

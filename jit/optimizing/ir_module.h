@@ -32,8 +32,11 @@ class IrModule {
   IrModule(llvm::LLVMContext& context, const OptimizeRequest& request, const HostTarget& host);
 
   llvm::Type* type_of(wasm::ValType type) const;
-  // The native type of a wasm function (vmctx first).
+  // The native type of a wasm function: vmctx, then the parameters that have registers.
   llvm::FunctionType* native_type(const wasm::FuncType& type) const;
+  // The same convention with every argument register named and no parameter's type: the one type that all
+  // functions share which may call each other at their tails (see generate_tail_calls.cc).
+  llvm::FunctionType* erased_type(const wasm::FuncType& type) const;
   llvm::Type* native_result(const wasm::FuncType& type) const;
 
   // A definition with all attributes of generated code, and its own debug scope for wasm function `function`.
@@ -64,6 +67,7 @@ class IrModule {
   llvm::Type* const f32;
   llvm::Type* const f64;
   llvm::PointerType* const ptr;
+  llvm::Type* const f32x4;  // an xmm register
 
   // Marks an access as one of a world (see above).
   enum class World { kMemory, kRuntime, kCells };

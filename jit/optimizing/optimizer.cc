@@ -68,13 +68,16 @@ Result<bool> generate(IrModule& ir, bool always_check_stack) {
     protect_semantics(ir, function, generator);
     all_check = all_check && generator.checks_stack();
   };
-  llvm::Function* const whole = ir.make_function(ir.native_type(type), kEntryName, request.function);
+  const bool tail_calls = ir.wasm.body(request.function).has_tail_calls;
+  llvm::FunctionType* const whole_type = tail_calls ? ir.erased_type(type) : ir.native_type(type);
+  llvm::Function* const whole = ir.make_function(whole_type, kEntryName, request.function);
   FunctionGenerator generator(ir, request.function, whole, whole);
   generator.set_always_check_stack(always_check_stack);
   generator.generate();
   finish(*whole, generator);
   llvm::FunctionType* const osr_type =
-      llvm::FunctionType::get(ir.native_result(type), {ir.ptr, ir.ptr}, false);
+      tail_calls ? ir.erased_type(type)
+                 : llvm::FunctionType::get(ir.native_result(type), {ir.ptr, ir.ptr}, false);
   for (const OsrPoint& point : generator.osr_points()) {
     llvm::Function* const osr = ir.make_function(osr_type, osr_name(point.loop), request.function);
     FunctionGenerator remainder(ir, request.function, osr, whole);

@@ -351,7 +351,19 @@ bool FunctionValidator::call(std::span<const ValType> params, std::span<const Va
   return pop_all(params) && push_all(results);
 }
 
-bool FunctionValidator::call_indirect() {
+// The callee returns to the caller's caller, so that its results must be the function's.
+bool FunctionValidator::return_call(const FuncType& callee) {
+  has_calls_ = true;
+  has_tail_calls_ = true;
+  if (!std::ranges::equal(callee.results, frames_.front().results))
+    return fail(fmt::format("type mismatch: a tail call of a function of type {} in a function with other results",
+                            to_string(callee)));
+  if (!pop_all(callee.params)) return false;
+  set_unreachable();
+  return true;
+}
+
+bool FunctionValidator::call_indirect(bool tail) {
   uint32_t type = 0;
   uint32_t table_index = 0;
   ValType element{};
@@ -360,6 +372,7 @@ bool FunctionValidator::call_indirect() {
   if (element != ValType::kFuncRef) return mismatch("a table of funcref", to_string(element));
   if (type >= module_.types.size()) return fail(fmt::format("unknown type {}", type));
   if (!pop(ValType::kI32)) return false;
+  if (tail) return return_call(module_.types[type]);
   return call(module_.types[type].params, module_.types[type].results);
 }
 
@@ -534,14 +547,17 @@ bool FunctionValidator::step(FunctionBody& body) {
       if (!pop_all(frames_.front().results)) return false;
       set_unreachable();
       return true;
-    case Opcode::kCall: {
+    case Opcode::kCall:
+    case Opcode::kReturnCall: {
       if (!reader_.u32(index)) return false;
       if (index >= module_.functions.size()) return fail(fmt::format("unknown function {}", index));
       const FuncType& callee = module_.types[module_.functions[index].value];
+      if (opcode == Opcode::kReturnCall) return return_call(callee);
       return call(callee.params, callee.results);
     }
     case Opcode::kCallIndirect:
-      return call_indirect();
+    case Opcode::kReturnCallIndirect:
+      return call_indirect(opcode == Opcode::kReturnCallIndirect);
     case Opcode::kDrop:
       return pop_any(operand);
     case Opcode::kSelect:
@@ -605,6 +621,7 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   max_stack_ = 0;
   has_calls_ = false;
   has_memory_access_ = false;
+  has_tail_calls_ = false;
   at_ = reader_.offset();
   body.begin = WasmOffset(at_);
   if (!push_frame(Opcode::kBlock, {}, type.results)) return false;
@@ -614,6 +631,7 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   body.max_stack = max_stack_;
   body.has_calls = has_calls_;
   body.has_memory_access = has_memory_access_;
+  body.has_tail_calls = has_tail_calls_;
   return true;
 }
 

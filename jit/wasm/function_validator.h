@@ -59,7 +59,8 @@ class FunctionValidator {
   bool end(FunctionBody& body);
   bool br_table();
   bool call(std::span<const ValType> params, std::span<const ValType> results);
-  bool call_indirect();
+  bool call_indirect(bool tail);
+  bool return_call(const FuncType& callee);
   bool select();
   bool select_typed();
   bool memory_access(uint8_t code);
@@ -121,6 +122,7 @@ class FunctionValidator {
   uint32_t br_table_serial_ = 0;
   bool has_calls_ = false;
   bool has_memory_access_ = false;
+  bool has_tail_calls_ = false;
   uint64_t steps_ = 0;
   uint64_t instructions_ = 0;
 };

@@ -16,16 +16,24 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "jit/wasm/opcodes.h"
 #include "jit/wasm/types.h"
 
 namespace hindsight::wasm {
 
-// A constant initializer. `bits` holds the value's bit pattern for the four kinds of numbers.
+// A constant initializer. `bits` holds the value's bit pattern for the four kinds of numbers. What is known only
+// at instantiation and takes more than one instruction is kCode: Module::const_ops[index, index + bits).
 struct ConstExpr {
-  enum class Kind : uint8_t { kI32, kI64, kF32, kF64, kGlobalGet, kRefNull, kRefFunc };
+  enum class Kind : uint8_t { kI32, kI64, kF32, kF64, kGlobalGet, kRefNull, kRefFunc, kCode };
   Kind kind = Kind::kI32;
   uint64_t bits = 0;
   uint32_t index = 0;  // of the global or function
+};
+
+// An instruction of such an initializer, for a stack machine.
+struct ConstOp {
+  Opcode opcode = Opcode::kI32Const;
+  uint64_t bits = 0;  // the constant's bit pattern, or the index of the global or function
 };
 
 struct Import {
@@ -88,6 +96,7 @@ struct FunctionBody {
   std::vector<LoopInfo> loops;
   bool has_calls = false;  // any call, call_indirect, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
+  bool has_tail_calls = false;  // return_call, return_call_indirect
 };
 
 // What decoding did, and what it passed over.
@@ -114,6 +123,7 @@ class Module {
   uint32_t imported_memories = 0;
   std::vector<Global> globals;
   uint32_t imported_globals = 0;
+  std::vector<ConstOp> const_ops;  // see ConstExpr
   std::vector<Export> exports;
   std::optional<FuncIndex> start;
   std::vector<ElementSegment> elements;

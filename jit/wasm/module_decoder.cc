@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "jit/wasm/byte_reader.h"
+#include "jit/wasm/const_expr.h"
 #include "jit/wasm/function_validator.h"
 #include "jit/wasm/limits.h"
 #include "jit/wasm/module.h"
@@ -90,8 +91,7 @@ class ModuleDecoder {
   bool table_type(TableType& out);
   bool memory_type(MemoryType& out);
   bool global_type(GlobalType& out);
-  bool const_expr(ValType expected, ConstExpr& out);
-  bool const_expr_end();
+  bool const_expr(ValType expected, ConstExpr& out) { return const_exprs_.read(expected, out); }
   bool function_index(uint32_t& out);
   bool add_memory(uint32_t at, const MemoryType& type);
   void declare_ref(const ConstExpr& init);
@@ -99,6 +99,7 @@ class ModuleDecoder {
 
   Module& module_;
   ByteReader reader_;
+  ConstExprReader const_exprs_{module_, reader_};
   std::optional<uint32_t> data_count_;
   bool has_code_ = false;
   bool has_data_ = false;
@@ -390,130 +391,6 @@ bool ModuleDecoder::function_index(uint32_t& out) {
   if (!reader_.u32(out)) return false;
   if (out >= module_.functions.size()) return reader_.fail(at, fmt::format("unknown function {}", out));
   return true;
-}
-
-// Exactly one constant instruction and `end`: what WebAssembly 2.0 allows.
-bool ModuleDecoder::const_expr(ValType expected, ConstExpr& out) {
-  const uint32_t at = reader_.offset();
-  uint8_t code = 0;
-  step();
-  if (!reader_.u8(code)) return false;
-  ValType found{};
-  switch (static_cast<Opcode>(code)) {
-    case Opcode::kI32Const: {
-      int32_t value = 0;
-      if (!reader_.s32(value)) return false;
-      out = {.kind = ConstExpr::Kind::kI32, .bits = static_cast<uint32_t>(value), .index = 0};
-      found = ValType::kI32;
-      break;
-    }
-    case Opcode::kI64Const: {
-      int64_t value = 0;
-      if (!reader_.s64(value)) return false;
-      out = {.kind = ConstExpr::Kind::kI64, .bits = static_cast<uint64_t>(value), .index = 0};
-      found = ValType::kI64;
-      break;
-    }
-    case Opcode::kF32Const: {
-      uint32_t bits = 0;
-      if (!reader_.f32(bits)) return false;
-      out = {.kind = ConstExpr::Kind::kF32, .bits = bits, .index = 0};
-      found = ValType::kF32;
-      break;
-    }
-    case Opcode::kF64Const: {
-      uint64_t bits = 0;
-      if (!reader_.f64(bits)) return false;
-      out = {.kind = ConstExpr::Kind::kF64, .bits = bits, .index = 0};
-      found = ValType::kF64;
-      break;
-    }
-    case Opcode::kGlobalGet: {
-      uint32_t index = 0;
-      if (!reader_.u32(index)) return false;
-      if (index >= module_.globals.size()) return reader_.fail(at, fmt::format("unknown global {}", index));
-      const Global& global = module_.globals[index];
-      if (global.type.mutable_)
-        return reader_.fail(at, fmt::format("constant expression required: global {} is mutable", index));
-      if (!global.imported)
-        return reader_.unsupported(at, "constant expressions that read globals of the module itself");
-      out = {.kind = ConstExpr::Kind::kGlobalGet, .bits = 0, .index = index};
-      found = global.type.type;
-      break;
-    }
-    case Opcode::kRefNull:
-      if (!read_reference_type(reader_, found)) return false;
-      out = {.kind = ConstExpr::Kind::kRefNull, .bits = 0, .index = 0};
-      break;
-    case Opcode::kRefFunc: {
-      uint32_t index = 0;
-      if (!function_index(index)) return false;
-      out = {.kind = ConstExpr::Kind::kRefFunc, .bits = 0, .index = index};
-      found = ValType::kFuncRef;
-      break;
-    }
-    case Opcode::kEnd:
-      return reader_.fail(at, "type mismatch: the constant expression is empty");
-    default:
-      if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at, feature);
-      return reader_.fail(at, fmt::format("constant expression required, found opcode 0x{:02x}", code));
-  }
-  if (found != expected)
-    return reader_.fail(at, fmt::format("type mismatch: the constant expression has type {}, expected {}",
-                                        to_string(found), to_string(expected)));
-  return const_expr_end();
-}
-
-// What follows the one instruction must be `end`. Otherwise the rest is looked through for the name of what
-// is wrong: arithmetic belongs to a later version, a second value is a type error in every version.
-bool ModuleDecoder::const_expr_end() {
-  bool more_values = false;
-  while (true) {
-    const uint32_t at = reader_.offset();
-    uint8_t code = 0;
-    step();
-    if (!reader_.u8(code)) return false;
-    uint32_t index = 0;
-    int32_t i32 = 0;
-    int64_t i64 = 0;
-    uint32_t f32 = 0;
-    uint64_t f64 = 0;
-    bool ok = true;
-    switch (static_cast<Opcode>(code)) {
-      case Opcode::kEnd:
-        if (!more_values) return true;
-        return reader_.fail(at, "type mismatch: the constant expression has more than one value");
-      case Opcode::kI32Const:
-        ok = reader_.s32(i32);
-        break;
-      case Opcode::kI64Const:
-        ok = reader_.s64(i64);
-        break;
-      case Opcode::kF32Const:
-        ok = reader_.f32(f32);
-        break;
-      case Opcode::kF64Const:
-        ok = reader_.f64(f64);
-        break;
-      case Opcode::kGlobalGet:
-      case Opcode::kRefFunc:
-        ok = reader_.u32(index);
-        break;
-      case Opcode::kI32Add:
-      case Opcode::kI32Sub:
-      case Opcode::kI32Mul:
-      case Opcode::kI64Add:
-      case Opcode::kI64Sub:
-      case Opcode::kI64Mul:
-        if (more_values) return reader_.unsupported(at, "extended constant expressions");
-        return reader_.fail(at, "type mismatch: the constant expression lacks an operand");
-      default:
-        if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at, feature);
-        return reader_.fail(at, fmt::format("constant expression required, found opcode 0x{:02x}", code));
-    }
-    if (!ok) return false;
-    more_values = true;
-  }
 }
 
 // A reference outside of function bodies declares its function for ref.func.

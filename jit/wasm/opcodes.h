@@ -53,6 +53,8 @@ enum class ImmKind : uint8_t {
   V(Return, 0x0f, "return", kNone, "*") \
   V(Call, 0x10, "call", kFunc, "*") \
   V(CallIndirect, 0x11, "call_indirect", kIndirect, "*") \
+  V(ReturnCall, 0x12, "return_call", kFunc, "*") \
+  V(ReturnCallIndirect, 0x13, "return_call_indirect", kIndirect, "*") \
   V(Drop, 0x1a, "drop", kNone, "*") \
   V(Select, 0x1b, "select", kNone, "*") \
   V(SelectT, 0x1c, "select", kSelectTypes, "*") \

@@ -48,9 +48,6 @@ const char* feature_of_opcode(uint8_t code) {
     case 0x19:
     case 0x1f:
       return "exception handling";
-    case 0x12:
-    case 0x13:
-      return "tail calls";
     case 0x14:
     case 0x15:
     case 0xd4:

@@ -155,7 +155,7 @@ std::optional<ModelReport> ModelTiers::model_report() const {
       ModelReport::Branch& to = report.branches[at->second];
       to.function = name(from.module, from.function);
       to.wasm_offset = from.offset.value;
-      to.call = from.kind == TraceEnd::kIndirectCall;
+      to.call = is_indirect_call(from.kind);
       to.computed = from.kind == TraceEnd::kTable || to.call;
       to.executions += from.executions;
       to.taken += from.taken;

@@ -33,6 +33,11 @@ class Collector {
     const auto& sites = version.pc_map.inline_sites();
     while (site != jit::kNoInlineSite && site < sites.size()) {
       push({found->module, sites[site].callee, wasm, true});
+      // Whoever called at its tail is gone; so, if there is no other, is the compiled function itself.
+      while (sites[site].tail) {
+        site = sites[site].caller_site;
+        if (site >= sites.size()) return;
+      }
       wasm = sites[site].call_site;
       site = sites[site].caller_site;
     }

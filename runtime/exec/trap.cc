@@ -25,14 +25,21 @@ std::string describe_address(Store& store, uintptr_t address) {
   return {};
 }
 
-// At a function's first instructions and at its `ret`, rbp is still or again the caller's, and the caller's
-// return address would be skipped.
+// `jmp rax`, which baseline code does at tail calls and nowhere else.
+bool is_tail_jump(const jit::CodeVersion& version, uintptr_t pc) {
+  const auto* code = reinterpret_cast<const uint8_t*>(pc);
+  return version.tier == jit::Tier::kBaseline && code[0] == 0xff && code[1] == 0xe0;
+}
+
+// At a function's first instructions, at its `ret` and at the jump of a tail call, rbp is still or again the
+// caller's, and the caller's return address would be skipped.
 uintptr_t hidden_return_address(Store& store, const FaultRecord& fault) {
   const auto found = store.services().registry->find(reinterpret_cast<const void*>(fault.pc));
   if (!found) return 0;
   const auto entry = reinterpret_cast<uintptr_t>(found->version->entry);
   uintptr_t slot = 0;
-  if (fault.pc == entry || *reinterpret_cast<const uint8_t*>(fault.pc) == 0xc3)
+  if (fault.pc == entry || *reinterpret_cast<const uint8_t*>(fault.pc) == 0xc3 ||
+      is_tail_jump(*found->version, fault.pc))
     slot = fault.sp;
   else if (fault.pc == entry + 1)  // behind `push rbp`
     slot = fault.sp + 8;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -83,6 +84,7 @@ class Instance {
   Status allocate(const std::vector<Extern>& imports);
   void link_function(FuncIndex f, const Func& import);
   uint64_t evaluate(const wasm::ConstExpr& init) const;
+  uint64_t run_const_ops(std::span<const wasm::ConstOp> ops) const;
   Status run_segments();
   // Registers `copy` (a FuncRef in another instance's context) of function f and gives it the present entry.
   void add_alias(FuncIndex f, jit::FuncRef* copy);

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "jit/abi/type_registry.h"
+#include "jit/wasm/const_expr.h"
 #include "runtime/instance/instance.h"
 
 namespace hindsight::rt {
@@ -186,8 +187,32 @@ uint64_t Instance::evaluate(const wasm::ConstExpr& init) const {
       return 0;
     case wasm::ConstExpr::Kind::kRefFunc:
       return reinterpret_cast<uintptr_t>(func_ref(FuncIndex(init.index)));
+    case wasm::ConstExpr::Kind::kCode:
+      return run_const_ops(std::span(module_->const_ops).subspan(init.index, init.bits));
   }
   return 0;
+}
+
+// Arithmetic on constants and globals: its result is an integer.
+uint64_t Instance::run_const_ops(std::span<const wasm::ConstOp> ops) const {
+  std::vector<uint64_t> stack;
+  for (const wasm::ConstOp& op : ops) {
+    switch (op.opcode) {
+      case wasm::Opcode::kI32Const:
+      case wasm::Opcode::kI64Const:
+        stack.push_back(op.bits);
+        break;
+      case wasm::Opcode::kGlobalGet:
+        stack.push_back(globals_[op.bits]->bits());
+        break;
+      default: {
+        const uint64_t b = stack.back();
+        stack.pop_back();
+        stack.back() = wasm::const_arithmetic(op.opcode, stack.back(), b);
+      }
+    }
+  }
+  return stack.back();
 }
 
 Status Instance::run_segments() {

@@ -12,16 +12,28 @@
 namespace hindsight::spec {
 namespace {
 
+// A proposal's folder of the suite, and what wast2json must be told to read it.
+struct Proposal {
+  const char* folder;
+  const char* flags;
+};
+constexpr Proposal kProposals[] = {
+    {"extended-const", "--enable-extended-const"},
+    {"tail-call", "--enable-tail-call"},
+};
+
 struct Case {
   std::filesystem::path wast;
   TierMode tier;
   bool guard_pages;
   bool model = false;  // instrumented baseline code, watched by the model unit
+  const Proposal* proposal = nullptr;  // null: the core suite
 };
 
 const char* name_of(const Case& c) {
   if (c.model) return c.guard_pages ? "model" : "model_explicit_bounds";
-  if (!c.guard_pages) return "baseline_explicit_bounds";
+  if (!c.guard_pages)
+    return c.tier == TierMode::kOptimized ? "optimized_explicit_bounds" : "baseline_explicit_bounds";
   return c.tier == TierMode::kBaseline ? "baseline" : c.tier == TierMode::kOptimized ? "optimized" : "auto";
 }
 
@@ -32,9 +44,26 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.wast.stem().string() + "_" + name_of(info.param);
+  if (info.param.proposal != nullptr) name = std::string(info.param.proposal->folder) + "_" + name;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
+}
+
+// Files of proposals are few: each in every way.
+void add_proposals(const std::filesystem::path& suite, std::vector<Case>& cases) {
+  for (const Proposal& proposal : kProposals) {
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(suite / "proposals" / proposal.folder, ignored)) {
+      if (entry.path().extension() != ".wast") continue;
+      for (TierMode tier : {TierMode::kBaseline, TierMode::kOptimized, TierMode::kAuto})
+        cases.push_back({entry.path(), tier, true, false, &proposal});
+      cases.push_back({entry.path(), TierMode::kBaseline, false, false, &proposal});
+      cases.push_back({entry.path(), TierMode::kOptimized, false, false, &proposal});
+      cases.push_back({entry.path(), TierMode::kBaseline, true, true, &proposal});
+    }
+  }
 }
 
 std::vector<Case> cases() {
@@ -68,6 +97,7 @@ std::vector<Case> cases() {
         break;
       }
   }
+  add_proposals(suite, cases);
   std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
     return std::tuple(a.wast, a.model, a.tier, a.guard_pages) <
            std::tuple(b.wast, b.model, b.tier, b.guard_pages);
@@ -99,8 +129,9 @@ TEST_P(Spec, EveryAssertionOfTheFileHolds) {
     GTEST_SKIP() << "wast2json (package wabt) is not installed";
   const TemporaryFolder folder;
   const auto json = folder.path() / "script.json";
-  const std::string command = std::string(HINDSIGHT_WAST2JSON) + " '" + GetParam().wast.string() + "' -o '" +
-                              json.string() + "' 2>/dev/null";
+  const std::string flags = GetParam().proposal != nullptr ? GetParam().proposal->flags : "";
+  const std::string command = std::string(HINDSIGHT_WAST2JSON) + " " + flags + " '" +
+                              GetParam().wast.string() + "' -o '" + json.string() + "' 2>/dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
 
   EngineConfig config;

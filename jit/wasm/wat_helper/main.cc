@@ -99,6 +99,8 @@ int main() {
 
   wabt::Errors errors;
   wabt::Features features;  // the defaults are those of WebAssembly 2.0
+  features.enable_extended_const();
+  features.enable_tail_call();
   auto lexer = wabt::WastLexer::CreateBufferLexer("", text.data(), text.size(), &errors);
   wabt::WastParseOptions parse_options(features);
   std::unique_ptr<wabt::Module> module;

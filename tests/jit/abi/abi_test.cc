@@ -14,7 +14,7 @@ namespace {
 using wasm::FuncType;
 using wasm::ValType;
 
-TEST(CallLayout, CountsIntegersAndFloatsApartAndPutsTheRestOnTheStack) {
+TEST(CallLayout, CountsIntegersAndFloatsApartAndPutsTheRestIntoTheThread) {
   FuncType type;
   for (int i = 0; i < 7; ++i) type.params.push_back(i % 2 ? ValType::kI64 : ValType::kFuncRef);
   for (int i = 0; i < 9; ++i) type.params.push_back(i % 2 ? ValType::kF64 : ValType::kF32);
@@ -23,14 +23,14 @@ TEST(CallLayout, CountsIntegersAndFloatsApartAndPutsTheRestOnTheStack) {
     EXPECT_EQ(layout.params[i].kind, ArgPlace::Kind::kInt);
     EXPECT_EQ(layout.params[i].index, i + 1);
   }
-  EXPECT_EQ(layout.params[5].kind, ArgPlace::Kind::kStack);
+  EXPECT_EQ(layout.params[5].kind, ArgPlace::Kind::kThread);
   EXPECT_EQ(layout.params[6].index, 8u);
   for (uint32_t i = 0; i < 8; ++i) {
     EXPECT_EQ(layout.params[7 + i].kind, ArgPlace::Kind::kFloat);
     EXPECT_EQ(layout.params[7 + i].index, i);
   }
   EXPECT_EQ(layout.params[15].index, 16u);
-  EXPECT_EQ(layout.stack_bytes, 32u);
+  EXPECT_EQ(layout.thread_bytes, 32u);
   EXPECT_FALSE(layout.results_in_thread);
 }
 

@@ -122,6 +122,35 @@ TEST(Osr, SeveralResultsGoThroughTheThread) {
   EXPECT_EQ(std::bit_cast<double>(m.instance->thread().results[1]), 3.0);
 }
 
+// Of another function, with more arguments than have registers, and of itself: from the remainder of a
+// function there is no way back to its start but through its whole version.
+TEST(Osr, MayEndInATailCall) {
+  Optimized m = with_osr(R"((module
+    (func $sum (param i64 i64 i64 i64 i64 i64 i64 f64) (result i64)
+      (i64.add (i64.mul (local.get 0) (i64.const 100)) (i64.add (i64.add (local.get 5) (local.get 6))
+        (i64.trunc_f64_s (local.get 7)))))
+    (func $f (export "f") (param $n i64) (param $times i64) (result i64) (local $r i64)
+      (loop $l
+        (local.set $r (i64.add (local.get $r) (local.get $n)))
+        (br_if $l (i64.ne (local.tee $n (i64.sub (local.get $n) (i64.const 1))) (i64.const 0))))
+      (if (i64.ne (local.get $times) (i64.const 0))
+        (then (return_call $f (i64.const 3) (i64.sub (local.get $times) (i64.const 1)))))
+      (return_call $sum (local.get $r) (i64.const 1) (i64.const 2) (i64.const 3) (i64.const 4) (i64.const 5)
+        (i64.const 6) (f64.const 7)))))",
+                         1);
+  for (const bool inlined : {true, false}) {
+    m.request.tuning.inline_functions = inlined;
+    const CodeVersion* version = m.compile("f");
+    ASSERT_NE(version, nullptr);
+    ASSERT_EQ(version->osr_entries.size(), 1u);
+    const uint64_t last[] = {4, 0, 1000};  // n, times, r
+    EXPECT_EQ(entry(*version, 0)(m.instance->context(), last), 101018u);
+    const uint64_t again[] = {4, 100000, 1000};
+    EXPECT_EQ(entry(*version, 0)(m.instance->context(), again), 618u);
+    EXPECT_EQ(m.call("f", {i64(1), i64(100000)}), returns({i64(618)}));
+  }
+}
+
 TEST(Osr, UnreachableLoopsHaveNoEntry) {
   Optimized m = with_osr(R"((module (func (export "f") (result i32)
     (return (i32.const 1)) (loop $l (br $l)) i32.const 2)))",

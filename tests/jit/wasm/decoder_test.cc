@@ -233,7 +233,9 @@ TEST(Decoder, RefusesMalformedConstantExpressions) {
   expect_bad(global({0x01, 0x0b}), "constant expression required", 13);
   expect_bad(global({0x23, 0, 0x0b}), "unknown global 0", 13);
   expect_bad(global({0x41, 0}), "unexpected end", 15);
-  expect_unsupported(global({0x41, 0, 0x41, 0, 0x6a, 0x0b}), "extended constant expressions", 17);
+  expect_bad(global({0x41, 0, 0x6a, 0x0b}), "type mismatch: the constant expression lacks an operand", 15);
+  expect_bad(global({0x41, 0, 0x42, 0, 0x6a, 0x0b}), "type mismatch: expected i32, found i64", 17);
+  expect_bad(global({0x41, 0, 0x41, 0, 0x6d, 0x0b}), "constant expression required", 17);
   expect_bad(module({section(2, vec({text("m") + text("n") + Bytes{3, kI32, 1}})),
                      section(6, vec({{kI32, 0, 0x23, 0, 0x0b}}))}),
              "constant expression required", 23);

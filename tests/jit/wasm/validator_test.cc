@@ -149,8 +149,6 @@ TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
                                                  {{0x18, 0}, "exception handling"},
                                                  {{0x19}, "exception handling"},
                                                  {{0x1f, kEmpty, 0}, "exception handling"},
-                                                 {{0x12, 0}, "tail calls"},
-                                                 {{0x13, 0, 0}, "tail calls"},
                                                  {{0x14, 0}, "typed function references"},
                                                  {{0xd3}, "garbage collection"},
                                                  {{0xfb, 0, 0}, "garbage collection"},
