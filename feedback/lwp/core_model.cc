@@ -12,6 +12,8 @@ constexpr size_t kForwardingEntries = 1024;
 constexpr size_t kMostResults =
     1024;  // of a function: left where its frame begins, however small the frame is
 constexpr uint32_t kMemoryShift = 36;  // of the guest's 2^33 reachable bytes, room for neighbours
+constexpr uint64_t kMemorySpan = (uint64_t{1} << 33) + 65536;
+constexpr uint64_t kElsewhere = uint64_t{1} << 63;  // host addresses beside the memories that are numbered
 
 uint64_t mix(uint64_t x) {
   x ^= x >> 32;
@@ -161,7 +163,12 @@ void CoreModel::enter(const TraceRun& run, uint64_t frame, uint64_t memory) {
 }
 
 uint64_t CoreModel::key_of(uint64_t host) const {
-  return frames_.back().memory_key + (host - frames_.back().memory);
+  const uint64_t address = host - frames_.back().memory;
+  if (address < kMemorySpan) return frames_.back().memory_key + address;
+  // Another memory of the instance: one that some instance has as its first, or an unknown one.
+  for (size_t i = 0; i < memories_.size(); ++i)
+    if (host - memories_[i] < kMemorySpan) return (uint64_t{i} << kMemoryShift) + (host - memories_[i]);
+  return kElsewhere | host;
 }
 
 CoreModel::Ticks CoreModel::ready(const TraceRun& run, TraceSpan span) const {
@@ -388,7 +395,8 @@ void CoreModel::execute(RunState& state, const uint64_t* words, uint64_t outcome
   end(state, outcome, target);
   Frame& frame = frames_.back();
   Ticks* slots = ready_.data() + frame.base;
-  const bool leaves = run.end == TraceEnd::kReturn || is_tail_call(run.end);  // results and arguments may be many
+  const bool leaves =
+      run.end == TraceEnd::kReturn || is_tail_call(run.end);  // results and arguments may be many
   for (size_t i = 0; i < new_.size(); ++i)
     if (run.writes[i].slot < frame.slots || leaves) slots[run.writes[i].slot] = new_[i];
   retired_ = std::max(retired_ + run.operations * operation_, last);

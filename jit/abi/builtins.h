@@ -28,11 +28,14 @@ struct Builtins {
   void (*stack_check_failed)(VmContext*);
   // First call of a function: compiles and publishes it; returns its entry. Called by the lazy stub.
   const void* (*compile_lazily)(VmContext*, uint32_t func_index);
-  uint32_t (*memory_grow)(VmContext*, uint32_t memory, uint32_t delta_pages);  // old size in pages, or ~0
-  void (*memory_init)(VmContext*, uint32_t data_index, uint32_t dst, uint32_t src, uint32_t n);
+  // Addresses and sizes in memories of 32 bits are zero-extended.
+  uint64_t (*memory_grow)(VmContext*, uint32_t memory, uint64_t delta_pages);  // old size in pages, or ~0
+  void (*memory_init)(VmContext*, uint64_t data_memory /* data in the high half */, uint64_t dst, uint32_t src,
+                      uint32_t n);
   void (*data_drop)(VmContext*, uint32_t data_index);
-  void (*memory_copy)(VmContext*, uint32_t dst, uint32_t src, uint32_t n);
-  void (*memory_fill)(VmContext*, uint32_t dst, uint32_t value, uint32_t n);
+  void (*memory_copy)(VmContext*, uint64_t dst_memory_src_memory /* dst in the high half */, uint64_t dst,
+                      uint64_t src, uint64_t n);
+  void (*memory_fill)(VmContext*, uint32_t memory, uint64_t dst, uint32_t value, uint64_t n);
   void* (*table_get)(VmContext*, uint32_t table, uint32_t index);
   void (*table_set)(VmContext*, uint32_t table, uint32_t index, void* value);
   uint32_t (*table_grow)(VmContext*, uint32_t table, void* init, uint32_t delta);  // old size or ~0

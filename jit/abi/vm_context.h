@@ -1,6 +1,7 @@
 // The data that generated code reads and writes directly: one layout, used by both tiers and the runtime.
 //
-//   VmContext     one per instance: header, then FuncRef[all functions], then GlobalCell[defined globals]
+//   VmContext     one per instance: header, then FuncRef[all functions], GlobalCell[defined globals] and
+//                 MemoryCell[all memories]
 //   ThreadState   one per store: what belongs to the thread that is inside the guest
 //   FuncRef       what a funcref value points to; also the entry slot of a function of this instance
 //
@@ -51,9 +52,24 @@ struct MemoryRecord {
   uint8_t* base;                      // never moves while the memory lives
   std::atomic<uint64_t> byte_length;  // accessible bytes; only grows
   uint64_t reserved_bytes;            // address range from base, inaccessible behind byte_length
-  uint32_t max_pages;
+  uint64_t max_pages;
 };
 static_assert(offsetof(MemoryRecord, byte_length) == 8);
+
+// What code needs of a memory, without going through its record. Constant while the instance lives. Memory 0,
+// which is the only one of most modules, has its base and record in the header besides.
+struct MemoryCell {
+  uint8_t* base;
+  MemoryRecord* record;
+  // Of a memory with 64-bit addresses under guard pages: base + index + kGuardedOffset bytes lie in the
+  // reservation for every index up to here. So one comparison with a constant of the instance, and then a fault,
+  // tell what is in bounds.
+  uint64_t index_limit;
+  uint64_t reserved;
+};
+static_assert(sizeof(MemoryCell) == 32 && offsetof(MemoryCell, record) == 8 &&
+              offsetof(MemoryCell, index_limit) == 16);
+inline constexpr uint64_t kGuardedOffset = uint64_t{1} << 31;
 
 // References: funcref = FuncRef* (null = 0); externref = embedder's handle + 1 (null = 0).
 struct TableRecord {
@@ -125,7 +141,7 @@ struct VmContext {
   const uint32_t* type_ids;       // constant array: canonical id of each type of the module
   GlobalCell** imported_globals;  // constant array
   void* instance;                 // runtime's owner
-  // FuncRef funcs[module.function_count()];  GlobalCell globals[defined globals];
+  // FuncRef funcs[module.function_count()];  GlobalCell globals[defined globals];  MemoryCell memories[all];
 };
 inline constexpr int32_t kVmThread = 0;
 inline constexpr int32_t kVmMemoryBase = 8;
@@ -153,11 +169,23 @@ class VmLayout {
   int32_t global(uint32_t global_index) const {
     return globals_ + static_cast<int32_t>(sizeof(GlobalCell) * (global_index - imported_globals_));
   }
+  int32_t memory_cell(uint32_t memory) const {
+    return memories_ + static_cast<int32_t>(sizeof(MemoryCell) * memory);
+  }
+  // Where code reads a memory's base and record.
+  int32_t memory_base(uint32_t memory) const { return memory == 0 ? kVmMemoryBase : memory_cell(memory); }
+  int32_t memory_record(uint32_t memory) const {
+    return memory == 0 ? kVmMemory : memory_cell(memory) + static_cast<int32_t>(offsetof(MemoryCell, record));
+  }
+  int32_t memory_limit(uint32_t memory) const {
+    return memory_cell(memory) + static_cast<int32_t>(offsetof(MemoryCell, index_limit));
+  }
   bool global_is_imported(uint32_t global_index) const { return global_index < imported_globals_; }
   size_t total_bytes() const { return total_; }
 
  private:
   int32_t globals_ = 0;
+  int32_t memories_ = 0;
   uint32_t imported_globals_ = 0;
   size_t total_ = 0;
 };

@@ -10,7 +10,9 @@ static_assert(sizeof(VmContext) % alignof(GlobalCell) == 0 && sizeof(FuncRef) % 
 VmLayout::VmLayout(const wasm::Module& module) : imported_globals_(module.imported_globals) {
   const size_t globals = sizeof(VmContext) + sizeof(FuncRef) * module.functions.size();
   globals_ = static_cast<int32_t>(globals);
-  total_ = globals + sizeof(GlobalCell) * (module.globals.size() - module.imported_globals);
+  const size_t memories = globals + sizeof(GlobalCell) * (module.globals.size() - module.imported_globals);
+  memories_ = static_cast<int32_t>(memories);
+  total_ = memories + sizeof(MemoryCell) * module.memories.size();
 }
 
 }  // namespace hindsight::jit

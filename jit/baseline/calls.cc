@@ -98,8 +98,8 @@ void FunctionCompiler::finish_call(const wasm::FuncType& type) {
   }
 }
 
-// Pops a call's arguments and puts them where the callee wants them. Keeps rax. Behind a tail call nothing else
-// that is on the stack is wanted.
+// Pops a call's arguments and puts them where the callee wants them. Keeps rax. Behind a tail call nothing
+// else that is on the stack is wanted.
 void FunctionCompiler::pass_arguments(const wasm::FuncType& type, bool tail) {
   const CallLayout layout(type);
   std::vector<Argument> arguments(type.params.size());

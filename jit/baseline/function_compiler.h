@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -222,8 +223,11 @@ class FunctionCompiler {
   void trace_jump(const Label& target);
   // The access that the next instruction makes through `at`, which may use r11.
   void trace_access(const x86::Mem& at);
-  // The first `addresses` of the words are addresses of the guest's memory.
-  void trace_bulk(std::initializer_list<Entry> words, uint32_t addresses);
+  struct BulkWord {
+    Entry entry;
+    std::optional<uint32_t> memory;  // the entry is an address in it
+  };
+  void trace_bulk(std::initializer_list<BulkWord> words);
   void trace_word(const x86::Gp& word);  // clobbers r11
   void publish_trace(const CodeVersion& version);
 
@@ -232,6 +236,7 @@ class FunctionCompiler {
   void floating(const Instr& instr);
   void conversion(const Instr& instr);
   void memory(const Instr& instr);
+  void bulk(const Instr& instr);  // and memory.size and .grow
   void variable(const Instr& instr);
   void call(const Instr& instr);
   void call_indirect(const Instr& instr);
@@ -255,7 +260,9 @@ class FunctionCompiler {
   void float_copysign(bool wide);
   void truncate(bool from_wide, bool to_wide, bool is_signed, bool saturate);
   void convert(bool from_wide, bool to_wide, bool is_signed);
+  x86::Gp memory_base(uint32_t memory);
   x86::Mem address(const Entry& index, const Instr& instr, uint32_t size);
+  x86::Mem address64(const Entry& index, const Instr& instr, uint32_t size);
   void set_local(uint32_t local, bool tee);
 
   struct Argument {  // of a call: an entry or an immediate

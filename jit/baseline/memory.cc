@@ -1,17 +1,29 @@
 // Linear memory.
 //
-// Under guard pages an access is base + index + offset with no check: index and offset are both less than
-// 2^32, so the address lies within the reservation of 8 GiB and more, and faults if it is not accessible. I1
-// makes the index safe: its register is zero-extended.
+// Under guard pages an access with a 32-bit index is base + index + offset with no check: index and offset
+// are both less than 2^32, so the address lies within the reservation of 8 GiB and more, and faults if it is
+// not accessible. I1 makes the index safe: its register is zero-extended. An index of 64 bits is compared
+// with the instance's constant limit (see MemoryCell); small offsets are left to the guard pages behind it.
+//
+// The base of memory 0 is pinned; that of another one is loaded where it is used.
 #include "jit/baseline/function_compiler.h"
 
 namespace hindsight::jit::baseline {
 
 namespace Inst = x86::Inst;
 
+x86::Gp FunctionCompiler::memory_base(uint32_t memory) {
+  if (memory == 0) return x86::r15;
+  const RegId base = alloc(false);
+  a_.mov(gp(base, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_base(memory)));
+  return gp(base, true);
+}
+
 // The operand of an access of `size` bytes. May use r11, which then belongs to the operand.
 x86::Mem FunctionCompiler::address(const Entry& index, const Instr& instr, uint32_t size) {
   const uint64_t offset = instr.bits;
+  if (module_.memories[instr.index].is64) return address64(index, instr, size);
+  const x86::Gp base = memory_base(instr.index);
   if (options_.bounds == BoundsChecks::kExplicit) {
     const uint64_t end = offset + size;
     // r11 = index + offset + size: at most 2^33 + 8, never wraps.
@@ -27,23 +39,60 @@ x86::Mem FunctionCompiler::address(const Entry& index, const Instr& instr, uint3
       }
     }
     const RegId record = alloc(false);
-    a_.mov(gp(record, true), x86::qword_ptr(x86::rbx, kVmMemory));
+    a_.mov(gp(record, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_record(instr.index)));
     a_.cmp(x86::r11, x86::qword_ptr(gp(record, true), offsetof(MemoryRecord, byte_length)));
     release(record);
     trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
-    return x86::ptr(x86::r15, x86::r11, 0, -static_cast<int32_t>(size), size);
+    return x86::ptr(base, x86::r11, 0, -static_cast<int32_t>(size), size);
   }
   if (index.is_const()) {
     const uint64_t address = (index.bits & UINT32_MAX) + offset;
-    if (address <= INT32_MAX) return x86::ptr(x86::r15, static_cast<int32_t>(address), size);
+    if (address <= INT32_MAX) return x86::ptr(base, static_cast<int32_t>(address), size);
     a_.mov(x86::r11, asmjit::imm(address));
-    return x86::ptr(x86::r15, x86::r11, 0, 0, size);
+    return x86::ptr(base, x86::r11, 0, 0, size);
   }
   const x86::Gp reg = gp(use(index), true);
-  if (offset <= INT32_MAX) return x86::ptr(x86::r15, reg, 0, static_cast<int32_t>(offset), size);
+  if (offset <= INT32_MAX) return x86::ptr(base, reg, 0, static_cast<int32_t>(offset), size);
   a_.mov(x86::r11, asmjit::imm(offset));
   a_.add(x86::r11, reg);
-  return x86::ptr(x86::r15, x86::r11, 0, 0, size);
+  return x86::ptr(base, x86::r11, 0, 0, size);
+}
+
+// The same for an index of 64 bits: the sum with the offset must not wrap.
+x86::Mem FunctionCompiler::address64(const Entry& index, const Instr& instr, uint32_t size) {
+  const uint64_t offset = instr.bits;
+  const x86::Gp base = memory_base(instr.index);
+  const bool guarded = options_.bounds == BoundsChecks::kGuardPages;
+  // offset + size <= kGuardedOffset, without wrapping; also what a displacement can hold.
+  const bool small_offset = offset <= kGuardedOffset - 16;
+  if (guarded && small_offset && index.is_const() && index.bits <= kGuardedOffset - 16 - offset)
+    return x86::ptr(base, static_cast<int32_t>(index.bits + offset), size);
+  const x86::Gp reg = gp(use(index), true);
+  if (guarded && small_offset) {
+    a_.cmp(reg, x86::qword_ptr(x86::rbx, vm_layout_.memory_limit(instr.index)));
+    trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
+    return x86::ptr(base, reg, 0, static_cast<int32_t>(offset), size);
+  }
+  if (guarded) {
+    a_.mov(x86::r11, asmjit::imm(offset));
+    a_.add(x86::r11, reg);
+    trap_if(x86::CondCode::kC, TrapCode::kMemoryOutOfBounds);
+    a_.cmp(x86::r11, x86::qword_ptr(x86::rbx, vm_layout_.memory_limit(instr.index)));
+    trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
+    return x86::ptr(base, x86::r11, 0, 0, size);
+  }
+  // r11 = index + offset + size; of the two sums each may wrap.
+  a_.mov(x86::r11, asmjit::imm(offset));
+  a_.add(x86::r11, reg);
+  trap_if(x86::CondCode::kC, TrapCode::kMemoryOutOfBounds);
+  a_.add(x86::r11, size);
+  trap_if(x86::CondCode::kC, TrapCode::kMemoryOutOfBounds);
+  const RegId record = alloc(false);
+  a_.mov(gp(record, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_record(instr.index)));
+  a_.cmp(x86::r11, x86::qword_ptr(gp(record, true), offsetof(MemoryRecord, byte_length)));
+  release(record);
+  trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
+  return x86::ptr(base, x86::r11, 0, -static_cast<int32_t>(size), size);
 }
 
 void FunctionCompiler::memory(const Instr& instr) {
@@ -139,26 +188,35 @@ void FunctionCompiler::memory(const Instr& instr) {
     case Opcode::kI64Store:
     case Opcode::kF64Store:
       return store(8);
+    default:
+      return bulk(instr);
+  }
+}
+
+void FunctionCompiler::bulk(const Instr& instr) {
+  const auto both = [](uint32_t high, uint32_t low) { return (uint64_t{high} << 32) | low; };
+  switch (instr.opcode) {
     case Opcode::kMemorySize: {
       const RegId result = alloc(false);
-      a_.mov(gp(result, true), x86::qword_ptr(x86::rbx, kVmMemory));
+      a_.mov(gp(result, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_record(instr.index)));
       a_.mov(gp(result, true), x86::qword_ptr(gp(result, true), offsetof(MemoryRecord, byte_length)));
-      a_.shr(gp(result, true), 16);  // pages of 64 KiB, at most 65536: I1 holds
-      return push_reg(ValType::kI32, result);
+      a_.shr(gp(result, true), 16);  // pages of 64 KiB, at most 65536 if an i32: I1 holds
+      return push_reg(module_.memories[instr.index].address(), result);
     }
     case Opcode::kMemoryGrow: {
       const Entry delta = pop();
       const Argument arguments[] = {immediate_argument(instr.index), entry_argument(delta)};
       call_builtin(offsetof(Builtins, memory_grow), arguments);
-      a_.mov(x86::eax, x86::eax);
-      return push_reg(ValType::kI32, 0);
+      const ValType type = module_.memories[instr.index].address();
+      if (type == ValType::kI32) a_.mov(x86::eax, x86::eax);
+      return push_reg(type, 0);
     }
     case Opcode::kMemoryInit: {
       const Entry n = pop(), src = pop(), dst = pop();
-      const Argument arguments[] = {immediate_argument(instr.index), entry_argument(dst), entry_argument(src),
-                                    entry_argument(n)};
+      const Argument arguments[] = {immediate_argument(both(instr.index, instr.index2)), entry_argument(dst),
+                                    entry_argument(src), entry_argument(n)};
       sample_value(n, kValueSiteByteCount);
-      trace_bulk({dst, n}, 1);
+      trace_bulk({{dst, instr.index2}, {n, {}}});
       return call_builtin(offsetof(Builtins, memory_init), arguments);
     }
     case Opcode::kDataDrop: {
@@ -167,16 +225,18 @@ void FunctionCompiler::memory(const Instr& instr) {
     }
     case Opcode::kMemoryCopy: {
       const Entry n = pop(), src = pop(), dst = pop();
-      const Argument arguments[] = {entry_argument(dst), entry_argument(src), entry_argument(n)};
+      const Argument arguments[] = {immediate_argument(both(instr.index, instr.index2)), entry_argument(dst),
+                                    entry_argument(src), entry_argument(n)};
       sample_value(n, kValueSiteByteCount);
-      trace_bulk({dst, src, n}, 2);
+      trace_bulk({{dst, instr.index}, {src, instr.index2}, {n, {}}});
       return call_builtin(offsetof(Builtins, memory_copy), arguments);
     }
     case Opcode::kMemoryFill: {
       const Entry n = pop(), value = pop(), dst = pop();
-      const Argument arguments[] = {entry_argument(dst), entry_argument(value), entry_argument(n)};
+      const Argument arguments[] = {immediate_argument(instr.index), entry_argument(dst),
+                                    entry_argument(value), entry_argument(n)};
       sample_value(n, kValueSiteByteCount);
-      trace_bulk({dst, n}, 1);
+      trace_bulk({{dst, instr.index}, {n, {}}});
       return call_builtin(offsetof(Builtins, memory_fill), arguments);
     }
     default:

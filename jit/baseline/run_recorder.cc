@@ -286,9 +286,9 @@ uint32_t RunRecorder::end_run(TraceEnd end, uint32_t instructions, WasmOffset of
   run_.offset = offset;
   run_.code = code;
   run_.condition = span_of(condition_);
-  if (end == TraceEnd::kReturn || is_tail_call(end)) {  // to where the caller or callee looks; the frame is dead
-    const uint32_t arity =
-        is_tail_call(end) ? call_params_ : static_cast<uint32_t>(type_.results.size());
+  if (end == TraceEnd::kReturn ||
+      is_tail_call(end)) {  // to where the caller or callee looks; the frame is dead
+    const uint32_t arity = is_tail_call(end) ? call_params_ : static_cast<uint32_t>(type_.results.size());
     for (uint32_t i = 0; i < arity && i < stack_.size(); ++i) write(i, stack_[stack_.size() - arity + i]);
   } else {
     for (const uint32_t index : dirty_) write(index, local_state_[index].value);

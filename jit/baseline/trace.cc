@@ -83,15 +83,12 @@ void FunctionCompiler::trace_access(const x86::Mem& at) {
   recorder_->access_at(CodeOffset(static_cast<uint32_t>(a_.offset())));
 }
 
-void FunctionCompiler::trace_bulk(std::initializer_list<Entry> words, uint32_t addresses) {
+void FunctionCompiler::trace_bulk(std::initializer_list<BulkWord> words) {
   if (!recorder_) return;
   const RegId word = alloc(false);
-  for (const Entry& entry : words) {
+  for (const auto& [entry, memory] : words) {
     load_into(word, entry);
-    if (addresses > 0) {
-      --addresses;
-      a_.add(gp(word, true), x86::qword_ptr(x86::rbx, kVmMemoryBase));
-    }
+    if (memory) a_.add(gp(word, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_base(*memory)));
     trace_word(gp(word, true));
   }
   release(word);

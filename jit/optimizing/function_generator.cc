@@ -69,7 +69,7 @@ void FunctionGenerator::begin_entry() {
   b_.SetInsertPoint(entry_);
   set_position(activation.body.begin);
   thread_ = entry_field(kVmThread);
-  if (!ir_.wasm.memories.empty()) memory_base_ = entry_field(kVmMemoryBase);
+  if (!ir_.wasm.memories.empty()) entry_field(kVmMemoryBase);
   b_.SetInsertPoint(start_);
 }
 
@@ -267,14 +267,14 @@ llvm::StoreInst* FunctionGenerator::store_runtime(Value* value, Value* base, int
 }
 
 // Invariant: entry_ dominates every block, and its terminator is added last.
-Value* FunctionGenerator::entry_field(int64_t vmctx_offset) {
+Value* FunctionGenerator::entry_field(int64_t vmctx_offset, llvm::Type* type) {
   Value*& field = entry_fields_[vmctx_offset];
   if (!field) {
     llvm::IRBuilder<>::InsertPointGuard keep(b_);
     b_.SetInsertPoint(entry_);
     b_.SetCurrentDebugLocation(
         llvm::DILocation::get(ir_.context, ir_.wasm.body(index_).begin.value, 0, function_->getSubprogram()));
-    field = load_runtime(ir_.ptr, vmctx(), vmctx_offset, true);
+    field = load_runtime(type, vmctx(), vmctx_offset, true);
   }
   return field;
 }

@@ -112,7 +112,8 @@ class FunctionGenerator {
   llvm::Value* runtime_field(llvm::Value* base, int64_t offset);
   llvm::LoadInst* load_runtime(llvm::Type* type, llvm::Value* base, int64_t offset, bool invariant);
   llvm::StoreInst* store_runtime(llvm::Value* value, llvm::Value* base, int64_t offset);
-  llvm::Value* entry_field(int64_t vmctx_offset);
+  llvm::Value* entry_field(int64_t vmctx_offset) { return entry_field(vmctx_offset, ir_.ptr); }
+  llvm::Value* entry_field(int64_t vmctx_offset, llvm::Type* type);
   llvm::CallInst* call_builtin(size_t builtin_offset, llvm::Type* result,
                                std::initializer_list<llvm::Value*> args);
   void trap(TrapCode code);                             // ends the current block
@@ -163,7 +164,9 @@ class FunctionGenerator {
   // generate_memory.cc
   void emit_memory(const wasm::Instr& instr);
   void emit_bulk(const wasm::Instr& instr);
+  llvm::Value* memory_length(uint32_t memory);
   llvm::Value* address(const wasm::Instr& instr, uint32_t bytes);
+  void check_index64(const wasm::Instr& instr, llvm::Value* index, uint32_t bytes);
   void emit_load(const wasm::Instr& instr);
   void emit_store(const wasm::Instr& instr);
 
@@ -200,7 +203,6 @@ class FunctionGenerator {
 
   std::map<int64_t, llvm::Value*> entry_fields_;
   llvm::Value* thread_ = nullptr;
-  llvm::Value* memory_base_ = nullptr;
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<llvm::LoadInst*> wasm_loads_;
   std::vector<OsrPoint> osr_points_;

@@ -69,16 +69,15 @@ wasm::ValType loaded_type(Opcode opcode) {
 
 void FunctionGenerator::emit_memory(const wasm::Instr& instr) {
   switch (instr.opcode) {
-    case Opcode::kMemorySize: {
-      Value* const bytes =
-          load_runtime(ir_.i64, entry_field(kVmMemory), offsetof(MemoryRecord, byte_length), false);
-      push(b_.CreateTrunc(b_.CreateLShr(bytes, 16), ir_.i32));
+    case Opcode::kMemorySize:
+      push(b_.CreateZExtOrTrunc(b_.CreateLShr(memory_length(instr.index), 16),
+                                ir_.type_of(ir_.wasm.memories[instr.index].address())));
       break;
-    }
     case Opcode::kMemoryGrow: {
-      Value* const delta = pop();
+      Value* const delta = b_.CreateZExt(pop(), ir_.i64);
       calls_ = true;
-      push(call_builtin(offsetof(Builtins, memory_grow), ir_.i32, {int32(0), delta}));
+      Value* const old = call_builtin(offsetof(Builtins, memory_grow), ir_.i64, {int32(instr.index), delta});
+      push(b_.CreateZExtOrTrunc(old, ir_.type_of(ir_.wasm.memories[instr.index].address())));
       break;
     }
     case Opcode::kI32Store:
@@ -98,20 +97,44 @@ void FunctionGenerator::emit_memory(const wasm::Instr& instr) {
   }
 }
 
-// Invariant (the sandbox): the index is zero-extended from 32 bits here and nowhere else. Index, offset and
-// size together stay below 2^33 + 8, which the guard region covers.
+Value* FunctionGenerator::memory_length(uint32_t memory) {
+  return load_runtime(ir_.i64, entry_field(ir_.layout.memory_record(memory)),
+                      offsetof(MemoryRecord, byte_length), false);
+}
+
+// Invariant (the sandbox): a 32-bit index is zero-extended here and nowhere else. Index, offset and size
+// together then stay below 2^33 + 16, which the guard region covers. An index of 64 bits is checked.
 Value* FunctionGenerator::address(const wasm::Instr& instr, uint32_t bytes) {
+  const bool is64 = ir_.wasm.memories[instr.index].is64;
   Value* const index = b_.CreateZExt(pop(), ir_.i64);
   const bool guarded = ir_.request.options.bounds == BoundsChecks::kGuardPages;
-  if (!guarded) {
-    Value* const length =
-        load_runtime(ir_.i64, entry_field(kVmMemory), offsetof(MemoryRecord, byte_length), false);
+  if (is64) {
+    check_index64(instr, index, bytes);
+  } else if (!guarded) {
     Value* const end = b_.CreateAdd(index, int64(instr.bits + bytes), "", /*NUW=*/true, /*NSW=*/true);
-    trap_if(b_.CreateICmpUGT(end, length), TrapCode::kMemoryOutOfBounds);
+    trap_if(b_.CreateICmpUGT(end, memory_length(instr.index)), TrapCode::kMemoryOutOfBounds);
   }
   // In bounds as far as LLVM's objects go: base plus guard region is one reservation.
-  Value* const place = b_.CreateInBoundsGEP(ir_.i8, memory_base_, index);
+  Value* const base = entry_field(ir_.layout.memory_base(instr.index));
+  Value* const place = b_.CreateInBoundsGEP(ir_.i8, base, index);
   return instr.bits == 0 ? place : b_.CreateInBoundsGEP(ir_.i8, place, int64(instr.bits));
+}
+
+// Goes on only if base + index + offset lies within the memory's reservation; under explicit checks within
+// the memory. Nothing wraps: what is subtracted from a length was compared with it.
+void FunctionGenerator::check_index64(const wasm::Instr& instr, Value* index, uint32_t bytes) {
+  const bool guarded = ir_.request.options.bounds == BoundsChecks::kGuardPages;
+  const uint64_t end = instr.bits + bytes;
+  if (end < bytes) return trap_if(llvm::ConstantInt::getTrue(ir_.context), TrapCode::kMemoryOutOfBounds);
+  Value* most =
+      guarded ? entry_field(ir_.layout.memory_limit(instr.index), ir_.i64) : memory_length(instr.index);
+  if (!guarded || end > kGuardedOffset) {
+    // Behind the limit guard pages follow for any access, which need not be counted.
+    Value* const part = int64(guarded ? instr.bits : end);
+    trap_if(b_.CreateICmpULT(most, part), TrapCode::kMemoryOutOfBounds);
+    most = b_.CreateSub(most, part);
+  }
+  trap_if(b_.CreateICmpUGT(index, most), TrapCode::kMemoryOutOfBounds);
 }
 
 void FunctionGenerator::emit_load(const wasm::Instr& instr) {
@@ -147,19 +170,24 @@ void FunctionGenerator::emit_bulk(const wasm::Instr& instr) {
     call_builtin(offsetof(Builtins, data_drop), ir_.void_type, {int32(instr.index)});
     return;
   }
+  const auto both = [this](uint32_t high, uint32_t low) { return int64((uint64_t{high} << 32) | low); };
+  // Addresses and sizes of 32 bits are zero-extended.
+  const auto wide = [this](Value* value) { return b_.CreateZExt(value, ir_.i64); };
   Value* const count = pop();
   Value* const second = pop();
   Value* const first = pop();
   switch (instr.opcode) {
     case Opcode::kMemoryInit:
       call_builtin(offsetof(Builtins, memory_init), ir_.void_type,
-                   {int32(instr.index), first, second, count});
+                   {both(instr.index, instr.index2), wide(first), second, count});
       break;
     case Opcode::kMemoryCopy:
-      call_builtin(offsetof(Builtins, memory_copy), ir_.void_type, {first, second, count});
+      call_builtin(offsetof(Builtins, memory_copy), ir_.void_type,
+                   {both(instr.index, instr.index2), wide(first), wide(second), wide(count)});
       break;
     default:
-      call_builtin(offsetof(Builtins, memory_fill), ir_.void_type, {first, second, count});
+      call_builtin(offsetof(Builtins, memory_fill), ir_.void_type,
+                   {int32(instr.index), wide(first), second, wide(count)});
       break;
   }
 }

@@ -1,10 +1,10 @@
 // Tail calls: jumps that leave nothing of the caller.
 //
 // LLVM promises a jump only for a call marked musttail, and allows that, in the C convention, only between
-// functions of the same type. All functions of the guest have the same convention with nothing on the stack (see
-// jit/abi/vm_context.h), so a function with tail calls is given, and calls at its tail by, the one type that
-// names every argument register and no parameter: integers and references as i64, floating point as the xmm
-// register's vector of which it is the lowest element. Which results there are is the same by validation.
+// functions of the same type. All functions of the guest have the same convention with nothing on the stack
+// (see jit/abi/vm_context.h), so a function with tail calls is given, and calls at its tail by, the one type
+// that names every argument register and no parameter: integers and references as i64, floating point as the
+// xmm register's vector of which it is the lowest element. Which results there are is the same by validation.
 //
 // A call to itself is a branch to its start. The call of a function that is inlined is its body, at whose end
 // the caller returns: a tail call in that body is a jump again if its caller's was.
@@ -57,7 +57,8 @@ void FunctionGenerator::store_parameters() {
 }
 
 // What a call passes: in registers what it returns, the rest stored where the callee looks for it.
-std::vector<Value*> FunctionGenerator::pop_arguments(const wasm::FuncType& type, Value* context, bool erased) {
+std::vector<Value*> FunctionGenerator::pop_arguments(const wasm::FuncType& type, Value* context,
+                                                     bool erased) {
   const CallLayout layout(type);
   std::vector<Value*> args{context};
   if (erased) {

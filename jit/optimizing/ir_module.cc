@@ -149,6 +149,18 @@ uint32_t IrModule::add_inline_site(InlineSite site) {
   return static_cast<uint32_t>(inline_sites.size() - 1);
 }
 
+std::optional<uint32_t> IrModule::memory_of(const llvm::Value* base, const llvm::Value* vmctx) const {
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(base);
+  if (!load) return std::nullopt;
+  llvm::APInt offset(64, 0);
+  const llvm::Value* from = load->getPointerOperand()->stripAndAccumulateConstantOffsets(
+      module.getDataLayout(), offset, /*AllowNonInbounds=*/true);
+  if (from != vmctx) return std::nullopt;
+  for (uint32_t i = 0; i < wasm.memories.size(); ++i)
+    if (offset == static_cast<uint64_t>(layout.memory_base(i))) return i;
+  return std::nullopt;
+}
+
 void IrModule::remember_position(llvm::Instruction& access) {
   auto* const number = llvm::ConstantInt::get(i32, positions_.size());
   positions_.push_back(access.getDebugLoc().get());

@@ -15,6 +15,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -80,6 +81,9 @@ class IrModule {
   bool is_of(const llvm::Instruction& access, World world) const {
     return access.getMetadata(llvm::LLVMContext::MD_alias_scope) == scope_[static_cast<size_t>(world)];
   }
+
+  // Which memory's base `base` is, as the function with this vmctx loads it; empty: none's.
+  std::optional<uint32_t> memory_of(const llvm::Value* base, const llvm::Value* vmctx) const;
 
   // LLVM drops the debug location of an instruction that it moves. Loads and stores of linear memory carry
   // theirs a second time, because stalls and faults happen there.

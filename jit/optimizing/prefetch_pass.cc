@@ -63,6 +63,12 @@ class Emitter {
     cell_ = llvm::ConstantExpr::getIntToPtr(
         llvm::ConstantInt::get(ir_.i64, reinterpret_cast<uint64_t>(&cell)), ir_.ptr);
     location_ = location_of(ir_, function, work);
+    for (const PrefetchSlice& slice : work.slices)
+      for (const Instruction* operation : slice.operations)
+        if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
+            load && !ir_.is_of(*load, IrModule::World::kRuntime))
+          lengths_.emplace(memory_of(*load), nullptr);
+    if (lengths_.empty()) lengths_.emplace(0, nullptr);
   }
 
   // Once an iteration: a look at the cell, and the end of a strip.
@@ -71,11 +77,11 @@ class Emitter {
     Instruction* const rest = &*header->getFirstInsertionPt();
     llvm::BasicBlock* const before = work_.loop->getLoopPreheader();
     at(before ? before->getTerminator() : rest);
-    load_length();
+    load_lengths();
     at(rest);
     Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
     // Clamped loads read address 0, which must exist.
-    Value* const go = has_a_page() ? enabled : b_.CreateAnd(enabled, b_.CreateIsNotNull(length_));
+    Value* const go = has_a_page() ? enabled : b_.CreateAnd(enabled, nothing_is_empty());
     Instruction* const slice_end = llvm::SplitBlockAndInsertIfThen(go, rest, false, ir_.likely);
     slice_end->setDebugLoc(location_);
     at(slice_end);
@@ -98,7 +104,7 @@ class Emitter {
           return {.most_backedges = b_.CreateZExt(most, ir_.i64), .with = enabled};
         });
     at(strips.with_entry->getTerminator());
-    load_length();
+    load_lengths();
     if (!has_a_page()) {
       // Clamped loads read address 0, which must exist.
       Instruction* const rest = strips.with_entry->getTerminator();
@@ -107,7 +113,7 @@ class Emitter {
       check->getTerminator()->eraseFromParent();
       b_.SetInsertPoint(check);
       b_.SetCurrentDebugLocation(location_);
-      b_.CreateCondBr(b_.CreateIsNotNull(length_), entry, strips.without_entry);
+      b_.CreateCondBr(nothing_is_empty(), entry, strips.without_entry);
       at(rest);
     }
     distance_ = cell_load(kCellDistance);
@@ -140,11 +146,31 @@ class Emitter {
   }
 
   // Memory only grows: a length stays good.
-  void load_length() {
-    Value* const memory = runtime_load(ir_.ptr, function_.getArg(0), kVmMemory, true);
-    length_ = runtime_load(ir_.i64, memory, offsetof(MemoryRecord, byte_length), false);
+  void load_lengths() {
+    for (auto& [memory, length] : lengths_) {
+      Value* const record =
+          runtime_load(ir_.ptr, function_.getArg(0), ir_.layout.memory_record(memory), true);
+      length = runtime_load(ir_.i64, record, offsetof(MemoryRecord, byte_length), false);
+    }
   }
-  bool has_a_page() const { return !ir_.wasm.memories.empty() && ir_.wasm.memories[0].limits.min > 0; }
+  // Of the memories that clamped loads read.
+  bool has_a_page() const {
+    return std::all_of(lengths_.begin(), lengths_.end(), [&](const auto& entry) {
+      return entry.first < ir_.wasm.memories.size() && ir_.wasm.memories[entry.first].limits.min > 0;
+    });
+  }
+  Value* nothing_is_empty() {
+    Value* all = nullptr;
+    for (const auto& [memory, length] : lengths_) {
+      Value* const one = b_.CreateIsNotNull(length);
+      all = all ? b_.CreateAnd(all, one) : one;
+    }
+    return all;
+  }
+  uint32_t memory_of(const llvm::LoadInst& load) const {
+    const Value* base = llvm::getUnderlyingObject(load.getPointerOperand(), 0);
+    return ir_.memory_of(base, function_.getArg(0)).value_or(0);
+  }
 
   // Where the hinted loads will look, into the cell. In the block that ends strips; `strips`: those of a
   // counted loop, else the place is the loop's header.
@@ -152,7 +178,7 @@ class Emitter {
     if (!has_a_page()) return;  // clamped loads need one, and a check costs more than it is worth
     Value* go = nullptr;
     if (strips) {
-      load_length();
+      load_lengths();
       next_ = &strips->next;
       go = b_.CreateICmpUGE(strips->left, llvm::ConstantInt::get(ir_.i64, kLeastTimedAhead));
       Value* const last = b_.CreateSub(strips->left, llvm::ConstantInt::get(ir_.i64, 1));
@@ -272,7 +298,8 @@ class Emitter {
     Value* const base = llvm::getUnderlyingObject(original.getPointerOperand(), 0);
     const uint64_t bytes = function_.getParent()->getDataLayout().getTypeStoreSize(original.getType());
     Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
-    Value* const last = b_.CreateSub(length_, llvm::ConstantInt::get(ir_.i64, bytes));
+    Value* const length = lengths_.at(memory_of(original));
+    Value* const last = b_.CreateSub(length, llvm::ConstantInt::get(ir_.i64, bytes));
     return b_.CreateSelect(b_.CreateICmpULE(offset, last), place, base);
   }
 
@@ -285,7 +312,7 @@ class Emitter {
   llvm::IRBuilder<> b_;
   llvm::Constant* cell_ = nullptr;
   llvm::DebugLoc location_;
-  Value* length_ = nullptr;
+  std::map<uint32_t, Value*> lengths_;  // of the memories that clamped loads read
   Value* distance_ = nullptr;
   const std::map<llvm::PHINode*, Value*>* next_ = nullptr;  // in place of the header's phis
   std::set<std::pair<const llvm::LoadInst*, uint32_t>> done_;
@@ -316,6 +343,7 @@ bool has_one_base(const IrModule& ir, const PrefetchSlice& slice) {
     if (ir.is_of(*load, IrModule::World::kRuntime)) continue;
     const auto* instruction = llvm::dyn_cast<Instruction>(base);
     if (instruction && slice.loop->contains(instruction)) return false;
+    if (ir.wasm.memories.size() > 1 && !ir.memory_of(base, load->getFunction()->getArg(0))) return false;
   }
   return true;
 }

@@ -55,6 +55,13 @@ class ByteReader {
     out = static_cast<uint32_t>(value);
     return true;
   }
+  [[nodiscard]] bool u64(uint64_t& out) {
+    if (pos_ != end_ && *pos_ < 0x80) [[likely]] {
+      out = *pos_++;
+      return true;
+    }
+    return leb_slow(64, false, out);
+  }
   [[nodiscard]] bool s32(int32_t& out) {
     int64_t value = 0;
     if (!signed_leb(32, value)) return false;

@@ -62,9 +62,9 @@ bool ConstExprReader::push(ValType type, ConstOp op) {
 }
 
 bool ConstExprReader::arithmetic(uint32_t at, Opcode opcode) {
-  const ValType type =
-      opcode == Opcode::kI32Add || opcode == Opcode::kI32Sub || opcode == Opcode::kI32Mul ? ValType::kI32
-                                                                                          : ValType::kI64;
+  const ValType type = opcode == Opcode::kI32Add || opcode == Opcode::kI32Sub || opcode == Opcode::kI32Mul
+                           ? ValType::kI32
+                           : ValType::kI64;
   if (operands_.size() < 2)
     return reader_.fail(at, "type mismatch: the constant expression lacks an operand");
   const Operand b = operands_.back();
@@ -72,8 +72,8 @@ bool ConstExprReader::arithmetic(uint32_t at, Opcode opcode) {
   const Operand a = operands_.back();
   for (const Operand& operand : {a, b})
     if (operand.type != type)
-      return reader_.fail(at, fmt::format("type mismatch: expected {}, found {}", to_string(type),
-                                          to_string(operand.type)));
+      return reader_.fail(
+          at, fmt::format("type mismatch: expected {}, found {}", to_string(type), to_string(operand.type)));
   const bool known = b.first_op == a.first_op + 1 && ops_.size() == b.first_op + 1 &&
                      is_const(ops_[a.first_op]) && is_const(ops_[b.first_op]);
   if (known) {

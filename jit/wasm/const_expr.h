@@ -1,6 +1,6 @@
-// ConstExprReader: decodes and types the constant expressions of a module: initializers of globals, offsets of
-// segments, elements. What consists of constants alone is computed here, once; what reads an imported global is
-// left as a program for the instance (ConstExpr::Kind::kCode).
+// ConstExprReader: decodes and types the constant expressions of a module: initializers of globals, offsets
+// of segments, elements. What consists of constants alone is computed here, once; what reads an imported
+// global is left as a program for the instance (ConstExpr::Kind::kCode).
 #pragma once
 
 #include <cstdint>

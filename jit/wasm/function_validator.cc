@@ -203,12 +203,32 @@ bool FunctionValidator::block_type(std::span<const ValType>& params, std::span<c
   return true;
 }
 
-bool FunctionValidator::memory_byte() {
-  const uint32_t start = reader_.offset();
-  uint8_t byte = 0;
-  if (!reader_.u8(byte)) return false;
-  if (byte != 0) return reader_.fail(start, "zero byte expected (malformed reserved byte)");
-  if (module_.memories.empty()) return fail("unknown memory 0");
+bool FunctionValidator::memory(const MemoryType*& type) {
+  uint32_t index = 0;
+  if (!reader_.u32(index)) return false;
+  if (index >= module_.memories.size()) return fail(fmt::format("unknown memory {}", index));
+  type = &module_.memories[index];
+  has_memory_access_ = true;
+  return true;
+}
+
+// The alignment, memory and offset of an access.
+bool FunctionValidator::memory_argument(uint32_t max_align_log2, const MemoryType*& type) {
+  const uint32_t align_at = reader_.offset();
+  uint32_t align = 0;
+  uint32_t index = 0;
+  if (!reader_.u32(align)) return false;
+  if (align >= 2 * kMemArgHasMemory) return reader_.fail(align_at, "malformed memop flags");
+  if (align & kMemArgHasMemory) {
+    align &= ~kMemArgHasMemory;
+    if (!reader_.u32(index)) return false;
+  }
+  if (index >= module_.memories.size()) return fail(fmt::format("unknown memory {}", index));
+  type = &module_.memories[index];
+  uint64_t offset64 = 0;
+  uint32_t offset32 = 0;
+  if (type->is64 ? !reader_.u64(offset64) : !reader_.u32(offset32)) return false;
+  if (align > max_align_log2) return reader_.fail(align_at, "alignment must not be larger than natural");
   has_memory_access_ = true;
   return true;
 }
@@ -356,8 +376,9 @@ bool FunctionValidator::return_call(const FuncType& callee) {
   has_calls_ = true;
   has_tail_calls_ = true;
   if (!std::ranges::equal(callee.results, frames_.front().results))
-    return fail(fmt::format("type mismatch: a tail call of a function of type {} in a function with other results",
-                            to_string(callee)));
+    return fail(
+        fmt::format("type mismatch: a tail call of a function of type {} in a function with other results",
+                    to_string(callee)));
   if (!pop_all(callee.params)) return false;
   set_unreachable();
   return true;
@@ -398,21 +419,21 @@ bool FunctionValidator::select_typed() {
 }
 
 bool FunctionValidator::memory_access(uint8_t code) {
-  const uint32_t align_at = reader_.offset();
-  uint32_t align = 0;
-  uint32_t offset = 0;
-  if (!reader_.u32(align)) return false;
-  if (align >= 0x40 && align < 0x80) return reader_.unsupported(align_at, "multiple memories");
-  if (align >= 0x80) return reader_.fail(align_at, "malformed memop flags");
-  if (!reader_.u32(offset)) return false;
-  if (module_.memories.empty()) return fail("unknown memory 0");
-  if (align > access_log2(static_cast<Opcode>(code)))
-    return reader_.fail(align_at, "alignment must not be larger than natural");
-  has_memory_access_ = true;
+  const MemoryType* type = nullptr;
+  if (!memory_argument(access_log2(static_cast<Opcode>(code)), type)) return false;
   const Signature& signature = kSignatures.plain[code];
-  for (unsigned i = signature.param_count; i-- > 0;)
+  for (unsigned i = signature.param_count; i-- > 1;)
     if (!pop(static_cast<ValType>(signature.params[i]))) return false;
-  return signature.result == 0 || push(signature.result);
+  return pop(type->address()) && (signature.result == 0 || push(signature.result));
+}
+
+bool FunctionValidator::memory_copy() {
+  const MemoryType* to = nullptr;
+  const MemoryType* from = nullptr;
+  if (!memory(to) || !memory(from)) return false;
+  // A count that both memories can have.
+  const ValType count = to->is64 && from->is64 ? ValType::kI64 : ValType::kI32;
+  return pop(count) && pop(from->address()) && pop(to->address());
 }
 
 bool FunctionValidator::ref_func() {
@@ -458,19 +479,19 @@ bool FunctionValidator::prefixed() {
   if (opcode >= Opcode::kMemoryInit) has_calls_ = true;
   uint32_t index = 0;
   ValType element{};
+  const MemoryType* memory_type = nullptr;
   switch (opcode) {
     case Opcode::kMemoryInit:
-      if (!data_index() || !memory_byte()) return false;
-      break;
+      return data_index() && memory(memory_type) && pop(ValType::kI32) && pop(ValType::kI32) &&
+             pop(memory_type->address());
     case Opcode::kDataDrop:
       if (!data_index()) return false;
       break;
     case Opcode::kMemoryCopy:
-      if (!memory_byte() || !memory_byte()) return false;
-      break;
+      return memory_copy();
     case Opcode::kMemoryFill:
-      if (!memory_byte()) return false;
-      break;
+      return memory(memory_type) && pop(memory_type->address()) && pop(ValType::kI32) &&
+             pop(memory_type->address());
     case Opcode::kTableInit:
       if (!table_init()) return false;
       break;
@@ -520,6 +541,7 @@ bool FunctionValidator::step(FunctionBody& body) {
   uint64_t f64 = 0;
   const Frame* target = nullptr;
   const Global* global_ptr = nullptr;
+  const MemoryType* memory_type = nullptr;
 
   switch (opcode) {
     case Opcode::kUnreachable:
@@ -583,10 +605,10 @@ bool FunctionValidator::step(FunctionBody& body) {
       has_calls_ = true;
       return table(index, type) && pop(type) && pop(ValType::kI32);
     case Opcode::kMemorySize:
-      return memory_byte() && push(ValType::kI32);
+      return memory(memory_type) && push(memory_type->address());
     case Opcode::kMemoryGrow:
       has_calls_ = true;
-      return memory_byte() && pop(ValType::kI32) && push(ValType::kI32);
+      return memory(memory_type) && pop(memory_type->address()) && push(memory_type->address());
     case Opcode::kI32Const:
       return reader_.s32(i32) && push(ValType::kI32);
     case Opcode::kI64Const:

@@ -69,7 +69,9 @@ class FunctionValidator {
   bool table_copy();
 
   bool block_type(std::span<const ValType>& params, std::span<const ValType>& results);
-  bool memory_byte();
+  bool memory(const MemoryType*& type);
+  bool memory_argument(uint32_t max_align_log2, const MemoryType*& type);
+  bool memory_copy();
   bool label(const Frame*& frame);
   bool local(const FunctionBody& body, ValType& type);
   bool table(uint32_t& index, ValType& element);

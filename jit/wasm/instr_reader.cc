@@ -42,6 +42,18 @@ inline uint32_t read_u32(const uint8_t*& p) {
   }
 }
 
+inline uint64_t read_u64(const uint8_t*& p) {
+  uint64_t byte = *p++;
+  if (byte < 0x80) [[likely]]
+    return byte;
+  uint64_t value = byte & 0x7f;
+  for (unsigned shift = 7;; shift += 7) {
+    byte = *p++;
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
 inline int64_t read_signed(const uint8_t*& p) {
   uint64_t value = 0;
   unsigned shift = 0;
@@ -117,7 +129,12 @@ void InstrReader::next(Instr& instr) {
       break;
     case ImmKind::kMemArg:
       instr.align_log2 = read_u32(pos_);
-      instr.bits = read_u32(pos_);
+      instr.index = 0;
+      if (instr.align_log2 & kMemArgHasMemory) {
+        instr.align_log2 &= ~kMemArgHasMemory;
+        instr.index = read_u32(pos_);
+      }
+      instr.bits = read_u64(pos_);
       break;
     case ImmKind::kI32:
       instr.bits = static_cast<uint32_t>(read_signed(pos_));

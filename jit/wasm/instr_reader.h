@@ -24,11 +24,11 @@ struct BlockType {
 
 struct Instr {
   Opcode opcode = Opcode::kNop;
-  WasmOffset offset;  // of the opcode's first byte
-  BlockType block;    // kBlock
-  uint32_t index =
-      0;  // label depth, local, global, function, table, type (kIndirect), data, element; copy: destination
-  uint32_t index2 = 0;      // table of kIndirect and kTableInit; copy: source
+  WasmOffset offset;        // of the opcode's first byte
+  BlockType block;          // kBlock
+  uint32_t index = 0;       // label depth, local, global, function, table, type (kIndirect), data, element,
+                            // memory; copy: destination
+  uint32_t index2 = 0;      // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source
   uint32_t align_log2 = 0;  // kMemArg
   uint64_t bits =
       0;  // constants (i32 zero-extended bit pattern, i64, f32 bits, f64 bits); kMemArg: the offset

@@ -18,6 +18,7 @@ inline constexpr uint32_t kMaxGlobals = 1'000'000;
 inline constexpr uint32_t kMaxDataSegments = 100'000;
 inline constexpr uint32_t kMaxElementSegments = 10'000'000;
 inline constexpr uint32_t kMaxTables = 100'000;
+inline constexpr uint32_t kMaxMemories = 100;
 inline constexpr uint32_t kMaxTableElements = 10'000'000;  // initial size, and entries of one element segment
 inline constexpr uint32_t kMaxParams = 1'000;
 inline constexpr uint32_t kMaxResults = 1'000;

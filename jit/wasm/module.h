@@ -21,8 +21,8 @@
 
 namespace hindsight::wasm {
 
-// A constant initializer. `bits` holds the value's bit pattern for the four kinds of numbers. What is known only
-// at instantiation and takes more than one instruction is kCode: Module::const_ops[index, index + bits).
+// A constant initializer. `bits` holds the value's bit pattern for the four kinds of numbers. What is known
+// only at instantiation and takes more than one instruction is kCode: Module::const_ops[index, index + bits).
 struct ConstExpr {
   enum class Kind : uint8_t { kI32, kI64, kF32, kF64, kGlobalGet, kRefNull, kRefFunc, kCode };
   Kind kind = Kind::kI32;

@@ -87,7 +87,7 @@ class ModuleDecoder {
   bool function_body(uint32_t index);
   bool locals(FunctionBody& body, const FuncType& type);
   bool types_list(std::vector<ValType>& out, uint32_t limit, const char* what);
-  bool limits(Limits& out, bool memory);
+  bool limits(Limits& out, MemoryType* memory);
   bool table_type(TableType& out);
   bool memory_type(MemoryType& out);
   bool global_type(GlobalType& out);
@@ -236,21 +236,32 @@ bool ModuleDecoder::type_section() {
   return true;
 }
 
-bool ModuleDecoder::limits(Limits& out, bool memory) {
+// `memory`: null for a table's limits.
+bool ModuleDecoder::limits(Limits& out, MemoryType* memory) {
+  constexpr uint8_t kHasMax = 1;
+  constexpr uint8_t kIs64 = 4;
   const uint32_t at = reader_.offset();
   uint8_t flags = 0;
   if (!reader_.u8(flags)) return false;
-  if (flags > 1) {
-    if (flags & 0x80) return reader_.fail(at, "integer representation too long: limits flags");
-    if (flags > 0x0f) return reader_.fail(at, "integer too large: malformed limits flags");
-    if (flags & 0x08) return reader_.unsupported(at, "custom page sizes");
-    if (flags & 0x04) return reader_.unsupported(at, "memory64");
+  if (flags & 0x80) return reader_.fail(at, "integer representation too long: limits flags");
+  if (flags > 0x0f) return reader_.fail(at, "integer too large: malformed limits flags");
+  if (flags & 0x08) return reader_.unsupported(at, "custom page sizes");
+  if (flags & 0x02)
     return reader_.unsupported(at, memory ? "threads (shared memory)" : "threads (shared tables)");
-  }
-  if (!reader_.u32(out.min)) return false;
-  if (flags == 0) return true;
-  uint32_t max = 0;
-  if (!reader_.u32(max)) return false;
+  if ((flags & kIs64) && !memory) return reader_.unsupported(at, "memory64 (tables with 64-bit indices)");
+  const bool is64 = (flags & kIs64) != 0;
+  if (memory) memory->is64 = is64;
+  const auto read = [&](uint64_t& value) {
+    if (is64) return reader_.u64(value);
+    uint32_t narrow = 0;
+    if (!reader_.u32(narrow)) return false;
+    value = narrow;
+    return true;
+  };
+  if (!read(out.min)) return false;
+  if ((flags & kHasMax) == 0) return true;
+  uint64_t max = 0;
+  if (!read(max)) return false;
   out.max = max;
   if (max < out.min) return reader_.fail(at, "size minimum must not be greater than maximum");
   return true;
@@ -259,7 +270,7 @@ bool ModuleDecoder::limits(Limits& out, bool memory) {
 bool ModuleDecoder::table_type(TableType& out) {
   if (!read_reference_type(reader_, out.element)) return false;
   const uint32_t at = reader_.offset();
-  if (!limits(out.limits, false)) return false;
+  if (!limits(out.limits, nullptr)) return false;
   if (out.limits.min > kMaxTableElements)
     return reader_.too_many(at, out.limits.min, "table elements", kMaxTableElements);
   return true;
@@ -267,9 +278,10 @@ bool ModuleDecoder::table_type(TableType& out) {
 
 bool ModuleDecoder::memory_type(MemoryType& out) {
   const uint32_t at = reader_.offset();
-  if (!limits(out.limits, true)) return false;
-  if (out.limits.min > kMaxPages || out.limits.max.value_or(0) > kMaxPages)
-    return reader_.fail(at, "memory size must be at most 65536 pages (4GiB)");
+  if (!limits(out.limits, &out)) return false;
+  if (out.limits.min > out.most_pages() || out.limits.max.value_or(0) > out.most_pages())
+    return reader_.fail(at, out.is64 ? "memory size must be at most 2^48 pages"
+                                     : "memory size must be at most 65536 pages (4GiB)");
   return true;
 }
 
@@ -285,7 +297,8 @@ bool ModuleDecoder::global_type(GlobalType& out) {
 }
 
 bool ModuleDecoder::add_memory(uint32_t at, const MemoryType& type) {
-  if (!module_.memories.empty()) return reader_.unsupported(at, "multiple memories");
+  if (module_.memories.size() >= kMaxMemories)
+    return reader_.too_many(at, module_.memories.size() + 1, "memories", kMaxMemories);
   module_.memories.push_back(type);
   return true;
 }
@@ -564,7 +577,7 @@ bool ModuleDecoder::data_section() {
       if (flags == 2 && !reader_.u32(segment.memory)) return false;
       if (segment.memory >= module_.memories.size())
         return reader_.fail(memory_at, fmt::format("unknown memory {}", segment.memory));
-      if (!const_expr(ValType::kI32, segment.offset)) return false;
+      if (!const_expr(module_.memories[segment.memory].address(), segment.offset)) return false;
     }
     const uint32_t size_at = reader_.offset();
     if (!reader_.u32(segment.size)) return false;

@@ -23,8 +23,8 @@ enum class ImmKind : uint8_t {
   kLocal,        // u32
   kGlobal,       // u32
   kTable,        // u32
-  kMemArg,       // align (log2), offset
-  kMemory,       // one memory index byte (0)
+  kMemArg,       // align (log2), with kMemArgHasMemory set a memory, offset
+  kMemory,       // memory index
   kI32,
   kI64,
   kF32,
@@ -258,6 +258,9 @@ struct OpcodeInfo {
 };
 // Null for an opcode that is not in the table. O(1).
 const OpcodeInfo* find_opcode(uint16_t code);
+
+// In the alignment of a kMemArg: the index of a memory follows. Without it the memory is 0.
+inline constexpr uint32_t kMemArgHasMemory = 0x40;
 
 // One-byte codes below it are control, parametric, variable and table instructions: none reads a memory.
 inline constexpr uint8_t kFirstMemoryOpcode = 0x28;

@@ -35,16 +35,21 @@ struct FuncType {
 std::string to_string(const FuncType& type);  // "(i32, i64) -> (f32)"
 
 struct Limits {
-  uint32_t min = 0;
-  std::optional<uint32_t> max;
+  uint64_t min = 0;
+  std::optional<uint64_t> max;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 inline constexpr uint64_t kPageBytes = 65536;
-inline constexpr uint32_t kMaxPages = 65536;  // 4 GiB
+inline constexpr uint64_t kMaxPages = 65536;  // 4 GiB
+inline constexpr uint64_t kMaxPages64 = uint64_t{1}
+                                        << 48;  // of a memory with 64-bit addresses: all they reach
 
 struct MemoryType {
-  Limits limits;  // in pages
+  Limits limits;      // in pages
+  bool is64 = false;  // addresses and sizes are i64
+  uint64_t most_pages() const { return is64 ? kMaxPages64 : kMaxPages; }
+  ValType address() const { return is64 ? ValType::kI64 : ValType::kI32; }
 };
 struct TableType {
   ValType element = ValType::kFuncRef;

@@ -134,6 +134,7 @@ std::string line_of(const LwpRecord& record, const Json& object) {
       fmt::format("{:>14.9f} s{} thread {:<8} {}: {}", static_cast<double>(record.time_ns) * 1e-9,
                   record.exact_time ? " " : "~", record.thread, place, describe_lwp_record(record));
   if (record.guest_address) line += fmt::format(", guest address {:#x}", *record.guest_address);
+  if (record.guest_memory != 0) line += fmt::format(" of memory {}", record.guest_memory);
   if (const std::string name = text(object, "name"); !name.empty()) line += ", \"" + name + "\"";
   return printable(line);
 }
@@ -201,6 +202,7 @@ Status read_lines(std::istream& in, const RecordsOptions& options, std::string h
     record.from_guest = truth(object, "guest");
     if (object.contains("wasm")) record.wasm_offset = number<uint32_t>(object, "wasm");
     if (object.contains("guest_address")) record.guest_address = number<uint64_t>(object, "guest_address");
+    record.guest_memory = number<uint32_t>(object, "guest_memory");
     out.add(record, line_of(record, object));
   }
   if (!ended) return cut_off("the trace is cut off: its last line, with the counts, is missing");

@@ -68,6 +68,7 @@ struct LwpRecord {
   std::string_view function; // whose body holds the instruction; empty: in no code that is known
   std::optional<uint32_t> wasm_offset;    // of the WebAssembly instruction, from the start of the module file
   std::optional<uint64_t> guest_address;  // data2 of a DCache miss as an address of the guest's linear memory
+  uint32_t guest_memory = 0;              // which: its index in the module that defines it
   std::string_view label;    // the name that the guest gave to these flags; may be empty
 };
 
@@ -97,7 +98,7 @@ struct EngineConfig {
   bool guard_pages = true;             // false, or where 8 GiB of address space cannot be reserved: explicit bounds checks
   uint32_t compile_threads = 0;        // 0: hardware threads - 1, at least 1
   size_t max_stack_bytes = size_t{1} << 20;      // of guest frames per entry
-  uint64_t max_memory_bytes = uint64_t{4} << 30; // a cap on each linear memory
+  uint64_t max_memory_bytes = uint64_t{16} << 30; // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
   std::string profile_in;              // file with a saved profile; empty: none
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   std::vector<std::string> disabled_decisions;   // by name: "prefetch", "optimize"

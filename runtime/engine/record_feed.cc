@@ -15,11 +15,14 @@ uint64_t now_ns() {
 
 // `data2` of a miss as an address of the linear memory that holds it: its distance from the memory's base,
 // which is where the reservation begins.
-std::optional<uint64_t> guest_address(const lwp::EventRecord& record) {
-  if (record.id() != lwp::EventId::kDcacheMiss) return std::nullopt;
+void find_guest_address(const lwp::EventRecord& record, LwpRecord& out) {
+  if (record.id() != lwp::EventId::kDcacheMiss) return;
   const auto address = lwp::miss_address(record);
-  const uintptr_t base = address ? memory_reservations().begin_of(*address) : 0;
-  return base != 0 ? std::optional(*address - base) : std::nullopt;
+  if (!address) return;
+  const auto found = memory_reservations().find(*address);
+  if (found.begin == 0) return;
+  out.guest_address = *address - found.begin;
+  out.guest_memory = found.tag;
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ void RecordFeed::on_record(const feedback::LocatedRecord& located) {
     out.function = function_;
   }
   if (located.offset) out.wasm_offset = located.offset->value;
-  out.guest_address = guest_address(r);
+  find_guest_address(r, out);
   if (located.from_guest) {
     label_ = log_.name_of(r.flags);
     out.label = label_;

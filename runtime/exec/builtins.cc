@@ -57,14 +57,15 @@ HINDSIGHT_UNWOUND const void* compile_lazily(VmContext* context, uint32_t func_i
   return entry;
 }
 
-uint32_t memory_grow(VmContext* context, uint32_t memory, uint32_t delta_pages) {
+uint64_t memory_grow(VmContext* context, uint32_t memory, uint64_t delta_pages) {
   const auto old = instance_of(context).memory(memory)->grow(delta_pages);
-  return old ? *old : ~0u;
+  return old ? *old : ~uint64_t{0};
 }
 
-HINDSIGHT_UNWOUND void memory_init(VmContext* context, uint32_t data, uint32_t dst, uint32_t src,
+HINDSIGHT_UNWOUND void memory_init(VmContext* context, uint64_t data_memory, uint64_t dst, uint32_t src,
                                    uint32_t n) {
-  if (!instance_of(context).memory_init(data, dst, src, n))
+  if (!instance_of(context).memory_init(static_cast<uint32_t>(data_memory >> 32),
+                                        static_cast<uint32_t>(data_memory), dst, src, n))
     HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kMemoryOutOfBounds, "memory.init");
 }
 
@@ -72,25 +73,30 @@ void data_drop(VmContext* context, uint32_t data) {
   instance_of(context).drop_data(data);
 }
 
-bool copy_memory(const Memory& memory, uint32_t dst, uint32_t src, uint32_t n) {
-  if (!memory.in_bounds(dst, n) || !memory.in_bounds(src, n)) return false;
-  std::memmove(memory.base() + dst, memory.base() + src, n);
+// The two may be the same, also where their indices differ.
+bool copy_memory(const Memory& to, const Memory& from, uint64_t dst, uint64_t src, uint64_t n) {
+  if (!to.in_bounds(dst, n) || !from.in_bounds(src, n)) return false;
+  std::memmove(to.base() + dst, from.base() + src, n);
   return true;
 }
 
-HINDSIGHT_UNWOUND void memory_copy(VmContext* context, uint32_t dst, uint32_t src, uint32_t n) {
-  if (!copy_memory(*instance_of(context).memory(), dst, src, n))
+HINDSIGHT_UNWOUND void memory_copy(VmContext* context, uint64_t memories, uint64_t dst, uint64_t src,
+                                   uint64_t n) {
+  const Instance& instance = instance_of(context);
+  if (!copy_memory(*instance.memory(static_cast<uint32_t>(memories >> 32)),
+                   *instance.memory(static_cast<uint32_t>(memories)), dst, src, n))
     HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kMemoryOutOfBounds, "memory.copy");
 }
 
-bool fill_memory(const Memory& memory, uint32_t dst, uint32_t value, uint32_t n) {
+bool fill_memory(const Memory& memory, uint64_t dst, uint32_t value, uint64_t n) {
   if (!memory.in_bounds(dst, n)) return false;
   std::memset(memory.base() + dst, static_cast<int>(value & 0xff), n);
   return true;
 }
 
-HINDSIGHT_UNWOUND void memory_fill(VmContext* context, uint32_t dst, uint32_t value, uint32_t n) {
-  if (!fill_memory(*instance_of(context).memory(), dst, value, n))
+HINDSIGHT_UNWOUND void memory_fill(VmContext* context, uint32_t memory, uint64_t dst, uint32_t value,
+                                   uint64_t n) {
+  if (!fill_memory(*instance_of(context).memory(memory), dst, value, n))
     HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kMemoryOutOfBounds, "memory.fill");
 }
 

@@ -13,14 +13,14 @@ namespace {
 std::string describe_address(Store& store, uintptr_t address) {
   char text[96];
   for (const auto& instance : store.instances()) {
-    const Memory* memory = instance->memory();
-    if (memory == nullptr) continue;
-    const auto base = reinterpret_cast<uintptr_t>(memory->base());
-    if (address < base || address >= base + memory->record()->reserved_bytes) continue;
-    std::snprintf(text, sizeof text, "address 0x%llx of a memory of 0x%llx bytes",
-                  static_cast<unsigned long long>(address - base),
-                  static_cast<unsigned long long>(memory->bytes()));
-    return text;
+    for (uint32_t i = 0; const Memory* memory = instance->memory(i); i++) {
+      const auto base = reinterpret_cast<uintptr_t>(memory->base());
+      if (address < base || address >= base + memory->record()->reserved_bytes) continue;
+      std::snprintf(text, sizeof text, "address 0x%llx of a memory of 0x%llx bytes",
+                    static_cast<unsigned long long>(address - base),
+                    static_cast<unsigned long long>(memory->bytes()));
+      return text;
+    }
   }
   return {};
 }

@@ -75,10 +75,11 @@ void Instance::remove_alias(FuncIndex f, jit::FuncRef* copy) {
   if (it != aliases_.end()) std::erase(it->second, copy);
 }
 
-bool Instance::memory_init(uint32_t data_index, uint32_t dst, uint32_t src, uint32_t n) {
+bool Instance::memory_init(uint32_t data_index, uint32_t memory_index, uint64_t dst, uint32_t src,
+                           uint32_t n) {
   const uint32_t size = data_sizes_[data_index];
   const wasm::DataSegment& segment = module_->data[data_index];
-  Memory* memory = memories_[segment.active ? segment.memory : 0];
+  Memory* memory = memories_[memory_index];
   if (n > size || src > size - n || !memory->in_bounds(dst, n)) return false;
   if (n != 0) std::memcpy(memory->base() + dst, module_->bytes.data() + segment.begin.value + src, n);
   return true;

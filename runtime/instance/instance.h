@@ -70,7 +70,7 @@ class Instance {
   }
 
   // Bulk operations; false: out of bounds (nothing, or for segments nothing more, is written).
-  bool memory_init(uint32_t data_index, uint32_t dst, uint32_t src, uint32_t n);
+  bool memory_init(uint32_t data_index, uint32_t memory, uint64_t dst, uint32_t src, uint32_t n);
   bool table_init(uint32_t elem_index, uint32_t table_index, uint32_t dst, uint32_t src, uint32_t n);
   void drop_data(uint32_t index) { data_sizes_[index] = 0; }
   void drop_elements(uint32_t index) {

@@ -24,7 +24,7 @@ bool limits_match(uint64_t size, const wasm::Limits& actual, const wasm::Limits&
   return actual.max && *actual.max <= *wanted.max;
 }
 
-std::string limits_text(uint64_t min, const std::optional<uint32_t>& max) {
+std::string limits_text(uint64_t min, const std::optional<uint64_t>& max) {
   return std::to_string(min) + ".." + (max ? std::to_string(*max) : std::string());
 }
 
@@ -54,6 +54,10 @@ Status match(const wasm::Module& module, const wasm::Import& import, const Exter
     }
     case wasm::ExternKind::kMemory: {
       Memory* memory = std::get<Memory*>(value);
+      if (memory->type().is64 != import.memory.is64)
+        return incompatible(import, import.memory.is64
+                                        ? "wants a memory with 64-bit addresses, got one with 32"
+                                        : "wants a memory with 32-bit addresses, got one with 64");
       if (!limits_match(memory->pages(), memory->type().limits, import.memory.limits))
         return incompatible(
             import, "wants a memory of " + limits_text(import.memory.limits.min, import.memory.limits.max) +
@@ -149,13 +153,15 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
   for (Table* table : tables_) table_records_.push_back(table->record());
   context_->tables = table_records_.data();
   for (uint32_t i = module_->imported_memories; i < module_->memories.size(); i++) {
-    HINDSIGHT_ASSIGN(Memory * memory, store_.add_memory(module_->memories[i]));
+    HINDSIGHT_ASSIGN(Memory * memory, store_.add_memory(module_->memories[i], i));
     memories_.push_back(memory);
   }
   if (!memories_.empty()) {
     context_->memory = memories_[0]->record();
     context_->memory_base = memories_[0]->base();
   }
+  for (uint32_t i = 0; i < memories_.size(); i++)
+    new (context_memory_.get() + layout_.memory_cell(i)) jit::MemoryCell(memories_[i]->cell());
   for (uint32_t i = module_->imported_globals; i < module_->globals.size(); i++) {
     auto* cell = reinterpret_cast<jit::GlobalCell*>(context_memory_.get() + layout_.global(i));
     globals_.push_back(store_.add_global(module_->globals[i].type, cell));
@@ -232,8 +238,10 @@ Status Instance::run_segments() {
   for (uint32_t i = 0; i < data_sizes_.size(); i++) {
     const wasm::DataSegment& segment = module_->data[i];
     if (!segment.active) continue;
-    const auto offset = static_cast<uint32_t>(evaluate(segment.offset));
-    if (!memory_init(i, offset, 0, segment.size)) return trap(jit::TrapCode::kMemoryOutOfBounds, "data", i);
+    const uint64_t value = evaluate(segment.offset);
+    const uint64_t offset = module_->memories[segment.memory].is64 ? value : static_cast<uint32_t>(value);
+    if (!memory_init(i, segment.memory, offset, 0, segment.size))
+      return trap(jit::TrapCode::kMemoryOutOfBounds, "data", i);
     drop_data(i);
   }
   return {};

@@ -24,26 +24,28 @@ bool make_accessible(uint8_t* base, uint64_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit::BoundsChecks bounds,
-                                               uint64_t cap_bytes) {
-  const uint64_t cap_pages = std::min<uint64_t>(cap_bytes / wasm::kPageBytes, wasm::kMaxPages);
+                                               uint64_t cap_bytes, uint32_t index) {
+  const uint64_t cap_pages = std::min<uint64_t>(cap_bytes / wasm::kPageBytes, type.most_pages());
   const uint64_t min_pages = type.limits.min;
   if (min_pages > cap_pages)
     return make_error(ErrorKind::kResource, "a memory of " + std::to_string(min_pages) +
                                                 " pages is more than the allowed " +
                                                 std::to_string(cap_pages) + " pages");
-  uint64_t max_pages = std::min<uint64_t>(type.limits.max.value_or(wasm::kMaxPages), cap_pages);
+  uint64_t max_pages = std::min<uint64_t>(type.limits.max.value_or(type.most_pages()), cap_pages);
 
   std::unique_ptr<Memory> memory(new Memory);
   memory->type_ = type;
   uint64_t bytes = kGuardReservationBytes;
   void* base = nullptr;
-  if (bounds == jit::BoundsChecks::kGuardPages) {
+  if (bounds == jit::BoundsChecks::kGuardPages && !type.is64) {
     base = reserve(bytes);
   } else {
-    // One inaccessible page behind the end is not needed for safety; it keeps the base from being null for
-    // empty memories and makes a missing check a fault instead of a silent overrun.
+    const uint64_t behind =
+        bounds == jit::BoundsChecks::kGuardPages ? jit::kGuardedOffset + wasm::kPageBytes : wasm::kPageBytes;
+    // Under explicit checks the inaccessible page behind the end is not needed for safety; it keeps the base
+    // from being null for empty memories and makes a missing check a fault instead of a silent overrun.
     for (;;) {
-      bytes = (max_pages + 1) * wasm::kPageBytes;
+      bytes = max_pages * wasm::kPageBytes + behind;
       base = reserve(bytes);
       if (base != nullptr || max_pages <= min_pages) break;
       max_pages = std::max(min_pages, max_pages / 2);
@@ -55,14 +57,14 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit
   jit::MemoryRecord& record = memory->record_;
   record.base = static_cast<uint8_t*>(base);
   record.reserved_bytes = bytes;
-  record.max_pages = static_cast<uint32_t>(max_pages);
+  record.max_pages = max_pages;
   const uint64_t initial = min_pages * wasm::kPageBytes;
   if (!make_accessible(record.base, initial))
     return make_error(ErrorKind::kResource,
                       "cannot commit " + std::to_string(initial) + " bytes for a memory: " + strerror(errno));
   record.byte_length.store(initial, std::memory_order_release);
   const auto begin = reinterpret_cast<uintptr_t>(base);
-  if (!memory_reservations().add(begin, begin + bytes))
+  if (!memory_reservations().add(begin, begin + bytes, index))
     return make_error(ErrorKind::kResource, "too many linear memories in this process");
   return memory;
 }
@@ -73,17 +75,17 @@ Memory::~Memory() {
   ::munmap(record_.base, record_.reserved_bytes);
 }
 
-std::optional<uint32_t> Memory::grow(uint32_t delta_pages) {
+std::optional<uint64_t> Memory::grow(uint64_t delta_pages) {
   const uint64_t old_bytes = bytes();
   const uint64_t old_pages = old_bytes / wasm::kPageBytes;
   if (delta_pages > record_.max_pages - old_pages) return std::nullopt;
   if (delta_pages != 0) {
-    const uint64_t more = uint64_t{delta_pages} * wasm::kPageBytes;
+    const uint64_t more = delta_pages * wasm::kPageBytes;
     if (!make_accessible(record_.base + old_bytes, more)) return std::nullopt;
     // Release: whoever reads the new length may touch the new pages.
     record_.byte_length.store(old_bytes + more, std::memory_order_release);
   }
-  return static_cast<uint32_t>(old_pages);
+  return old_pages;
 }
 
 bool guard_pages_available() {

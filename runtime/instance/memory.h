@@ -4,7 +4,9 @@
 // Guard-page mode reserves 8 GiB + 64 KiB: a 32-bit index plus a 32-bit static offset plus the widest access
 // always lands inside, so a fault there is an out-of-bounds access and no code checks anything. Explicit mode
 // reserves what the memory may grow to, or as much of that as can be had (then growing beyond it fails, which
-// WebAssembly allows).
+// WebAssembly allows). No range covers all that 64-bit addresses reach: a memory that has them reserves what
+// it may grow to and kGuardedOffset more, so that code compares an index with a constant and leaves the rest
+// to the guard pages (see MemoryCell).
 //
 // Threads: owned by a store, used by one thread at a time; byte_length may be read by any thread.
 #pragma once
@@ -24,17 +26,18 @@ inline constexpr uint64_t kGuardReservationBytes = (uint64_t{8} << 30) + wasm::k
 
 class Memory {
  public:
-  // `cap_bytes` bounds the size besides the type's own maximum. Errors: kResource.
+  // `cap_bytes` bounds the size besides the type's own maximum; `index` is the memory's in the module that
+  // defines it, for records of its addresses. Errors: kResource.
   static Result<std::unique_ptr<Memory>> create(const wasm::MemoryType& type, jit::BoundsChecks bounds,
-                                                uint64_t cap_bytes);
+                                                uint64_t cap_bytes, uint32_t index = 0);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
   // Pages before growing; nothing if the memory cannot grow by `delta` pages (then it is unchanged).
-  std::optional<uint32_t> grow(uint32_t delta_pages);
+  std::optional<uint64_t> grow(uint64_t delta_pages);
 
-  uint32_t pages() const { return static_cast<uint32_t>(bytes() / wasm::kPageBytes); }
+  uint64_t pages() const { return bytes() / wasm::kPageBytes; }
   uint64_t bytes() const { return record_.byte_length.load(std::memory_order_acquire); }
   uint8_t* base() const { return record_.base; }
   std::span<std::byte> span() const { return {reinterpret_cast<std::byte*>(record_.base), bytes()}; }
@@ -43,6 +46,8 @@ class Memory {
   }
   // As declared; import matching compares with this and the present size.
   const wasm::MemoryType& type() const { return type_; }
+  // What an instance's context says of it.
+  jit::MemoryCell cell() { return {record_.base, &record_, record_.max_pages * wasm::kPageBytes, 0}; }
   jit::MemoryRecord* record() { return &record_; }
   const jit::MemoryRecord* record() const { return &record_; }
 

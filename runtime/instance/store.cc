@@ -24,8 +24,8 @@ Store::~Store() {
   while (!instances_.empty()) instances_.pop_back();
 }
 
-Result<Memory*> Store::add_memory(const wasm::MemoryType& type) {
-  HINDSIGHT_ASSIGN(auto memory, Memory::create(type, services_.bounds, services_.max_memory_bytes));
+Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint32_t index) {
+  HINDSIGHT_ASSIGN(auto memory, Memory::create(type, services_.bounds, services_.max_memory_bytes, index));
   return memories_.emplace_back(std::move(memory)).get();
 }
 

@@ -41,7 +41,7 @@ struct StoreServices {
   const jit::CodeRegistry* registry = nullptr;
   uint32_t (*dispatch)(jit::HostCallee*, uint64_t*) = nullptr;  // runtime/exec's dispatch_host_call
   jit::BoundsChecks bounds = jit::BoundsChecks::kGuardPages;
-  uint64_t max_memory_bytes = uint64_t{4} << 30;
+  uint64_t max_memory_bytes = uint64_t{16} << 30;
   size_t max_stack_bytes = size_t{1} << 20;
   ThreadHooks* hooks = nullptr;              // may be null
   ThreadAttachments* attachments = nullptr;  // may be null
@@ -92,7 +92,7 @@ class Store : public std::enable_shared_from_this<Store> {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  Result<Memory*> add_memory(const wasm::MemoryType& type);                 // kResource
+  Result<Memory*> add_memory(const wasm::MemoryType& type, uint32_t index);  // kResource; see Memory::create
   Result<Table*> add_table(const wasm::TableType& type);                    // kResource
   Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);  // cell: see Global
   // The dispatch function is StoreServices::dispatch. Errors: kResource (no trampoline).

@@ -90,6 +90,7 @@ void TraceWriter::add_line(const LwpRecord& r) {
   if (r.from_guest) line += ",\"guest\":true";
   if (!r.label.empty()) fmt::format_to(out, ",\"name\":{}", json_string(r.label));
   if (r.guest_address) fmt::format_to(out, ",\"guest_address\":\"{:#x}\"", *r.guest_address);
+  if (r.guest_memory != 0) fmt::format_to(out, ",\"guest_memory\":{}", r.guest_memory);
   if (r.cpu_ns != 0) fmt::format_to(out, ",\"cpu_ns\":{}", r.cpu_ns);
   line += "}\n";
   out_ << line;

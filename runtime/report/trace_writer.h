@@ -15,7 +15,7 @@
 //   hexadecimal, a string. Integers may need 64 bits function, wasm, tier                where it was, if
 //   that is known; wasm is the byte offset in the module, a string guest       true: the guest asked for it
 //   (module hindsight_lwp); then "name", if it named these flags guest_address    of a DCache miss: the
-//   address in linear memory, a string cpu_ns      of a clock record: the CPU time that it stands for
+//   address in linear memory, a string guest_memory the index of that memory, unless it is 0 cpu_ns      of a clock record: the CPU time that it stands for
 // Fields that say nothing are left out. Readers ignore fields that they do not know.
 #pragma once
 

@@ -248,25 +248,27 @@ class TestInstance {
     if (module_->memories.empty()) return;
     const wasm::Limits& limits = module_->memories[0].limits;
     memory_.reserved_bytes = (uint64_t{8} << 30) + wasm::kPageBytes;
-    memory_.max_pages = limits.max.value_or(wasm::kMaxPages);
+    memory_.max_pages = std::min<uint64_t>(limits.max.value_or(wasm::kMaxPages), wasm::kMaxPages);
     void* base =
         mmap(nullptr, memory_.reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT_NE(base, MAP_FAILED);
     memory_.base = static_cast<uint8_t*>(base);
     memory_.byte_length.store(0, std::memory_order_relaxed);
-    EXPECT_NE(grow_memory(limits.min), ~0u);
+    EXPECT_NE(grow_memory(limits.min), ~uint64_t{0});
     context_->memory_base = memory_.base;
     context_->memory = &memory_;
+    new (reinterpret_cast<std::byte*>(context_) + VmLayout(*module_).memory_cell(0))
+        MemoryCell{memory_.base, &memory_, memory_.max_pages * wasm::kPageBytes, 0};
   }
 
-  uint32_t grow_memory(uint32_t delta) {
+  uint64_t grow_memory(uint64_t delta) {
     const uint64_t old_bytes = memory_.byte_length.load(std::memory_order_relaxed);
     const uint64_t old_pages = old_bytes / wasm::kPageBytes;
-    if (old_pages + delta > memory_.max_pages) return ~0u;
-    const uint64_t more = uint64_t{delta} * wasm::kPageBytes;
-    if (more && mprotect(memory_.base + old_bytes, more, PROT_READ | PROT_WRITE) != 0) return ~0u;
+    if (delta > memory_.max_pages - old_pages) return ~uint64_t{0};
+    const uint64_t more = delta * wasm::kPageBytes;
+    if (more && mprotect(memory_.base + old_bytes, more, PROT_READ | PROT_WRITE) != 0) return ~uint64_t{0};
     memory_.byte_length.store(old_bytes + more, std::memory_order_relaxed);
-    return static_cast<uint32_t>(old_pages);
+    return old_pages;
   }
 
   uint64_t evaluate(const wasm::ConstExpr& expr) {
@@ -400,27 +402,27 @@ class TestInstance {
       func_refs(c)[index].code.store(code, std::memory_order_release);
       return code;
     };
-    b.memory_grow = [](VmContext* c, uint32_t, uint32_t delta) { return of(c).grow_memory(delta); };
-    b.memory_init = [](VmContext* c, uint32_t data, uint32_t dst, uint32_t src, uint32_t n) {
+    // Of the one memory that an instance has here.
+    b.memory_grow = [](VmContext* c, uint32_t, uint64_t delta) { return of(c).grow_memory(delta); };
+    b.memory_init = [](VmContext* c, uint64_t data_memory, uint64_t dst, uint32_t src, uint32_t n) {
       TestInstance& self = of(c);
+      const uint64_t data = data_memory >> 32;
       const wasm::DataSegment& segment = self.module_->data[data];
       const uint64_t size = self.dropped_data_[data] ? 0 : segment.size;
-      check(self, uint64_t{src} + n <= size && uint64_t{dst} + n <= self.memory_.byte_length,
+      check(self, uint64_t{src} + n <= size && dst + n <= self.memory_.byte_length,
             TrapCode::kMemoryOutOfBounds, HINDSIGHT_TEST_PC);
       if (n) std::memcpy(self.memory_.base + dst, &self.module_->bytes[segment.begin.value + src], n);
     };
     b.data_drop = [](VmContext* c, uint32_t data) { of(c).dropped_data_[data] = true; };
-    b.memory_copy = [](VmContext* c, uint32_t dst, uint32_t src, uint32_t n) {
+    b.memory_copy = [](VmContext* c, uint64_t, uint64_t dst, uint64_t src, uint64_t n) {
       TestInstance& self = of(c);
       const uint64_t length = self.memory_.byte_length;
-      check(self, uint64_t{src} + n <= length && uint64_t{dst} + n <= length, TrapCode::kMemoryOutOfBounds,
-            HINDSIGHT_TEST_PC);
+      check(self, src + n <= length && dst + n <= length, TrapCode::kMemoryOutOfBounds, HINDSIGHT_TEST_PC);
       std::memmove(self.memory_.base + dst, self.memory_.base + src, n);
     };
-    b.memory_fill = [](VmContext* c, uint32_t dst, uint32_t value, uint32_t n) {
+    b.memory_fill = [](VmContext* c, uint32_t, uint64_t dst, uint32_t value, uint64_t n) {
       TestInstance& self = of(c);
-      check(self, uint64_t{dst} + n <= self.memory_.byte_length, TrapCode::kMemoryOutOfBounds,
-            HINDSIGHT_TEST_PC);
+      check(self, dst + n <= self.memory_.byte_length, TrapCode::kMemoryOutOfBounds, HINDSIGHT_TEST_PC);
       std::memset(self.memory_.base + dst, static_cast<int>(value), n);
     };
     b.table_get = [](VmContext* c, uint32_t table, uint32_t index) -> void* {

@@ -20,13 +20,15 @@ struct Proposal {
 constexpr Proposal kProposals[] = {
     {"extended-const", "--enable-extended-const"},
     {"tail-call", "--enable-tail-call"},
+    {"multi-memory", "--enable-multi-memory"},
+    {"memory64", "--enable-memory64"},
 };
 
 struct Case {
   std::filesystem::path wast;
   TierMode tier;
   bool guard_pages;
-  bool model = false;  // instrumented baseline code, watched by the model unit
+  bool model = false;                  // instrumented baseline code, watched by the model unit
   const Proposal* proposal = nullptr;  // null: the core suite
 };
 

@@ -101,6 +101,8 @@ int main() {
   wabt::Features features;  // the defaults are those of WebAssembly 2.0
   features.enable_extended_const();
   features.enable_tail_call();
+  features.enable_multi_memory();
+  features.enable_memory64();
   auto lexer = wabt::WastLexer::CreateBufferLexer("", text.data(), text.size(), &errors);
   wabt::WastParseOptions parse_options(features);
   std::unique_ptr<wabt::Module> module;

@@ -292,9 +292,8 @@ TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
   expect_unsupported(module({section(4, vec({{0x40, 0, kFuncRef, 0, 1, 0xd0, kFuncRef, 0x0b}}))}),
                      "typed function references", 11);
   expect_unsupported(module({section(5, vec({{3, 1, 1}}))}), "threads (shared memory)", 11);
-  expect_unsupported(module({section(5, vec({{4, 1}}))}), "memory64", 11);
+  expect_unsupported(module({section(4, vec({{kFuncRef, 4, 1}}))}), "memory64", 12);
   expect_unsupported(module({section(5, vec({{8, 1, 0}}))}), "custom page sizes", 11);
-  expect_unsupported(module({section(5, vec({{0, 1}, {0, 1}}))}), "multiple memories", 13);
   expect_unsupported(module({section(6, vec({{kI32, 0, 0x41, 0, 0x0b}, {kI32, 0, 0x23, 0, 0x0b}}))}),
                      "constant expressions that read globals of the module itself", 18);
 }

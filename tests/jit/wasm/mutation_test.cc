@@ -123,6 +123,10 @@ enum Verdict : uint8_t { kUnknown = 0, kAccepts, kRefuses };
 Verdict wabt_verdict(const Bytes& bytes, std::string* message, bool strict_custom_sections = false) {
   wabt::Features features;
   features.disable_simd();
+  features.enable_extended_const();
+  features.enable_tail_call();
+  features.enable_multi_memory();
+  features.enable_memory64();
   wabt::Errors errors;
   wabt::Module module;
   // The name section is decoded only where a custom section may be at fault: by the specification, errors in

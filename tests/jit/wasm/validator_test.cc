@@ -154,7 +154,6 @@ TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
                                                  {{0xfb, 0, 0}, "garbage collection"},
                                                  {{0xfd, 0x0c}, "SIMD"},
                                                  {{0xfe, 0, 2, 0}, "threads"},
-                                                 {{0x41, 0, 0x28, 0x42, 1, 0, 0x1a}, "multiple memories"},
                                                  {{0x02, 0x7b, 0x00, kEnd}, "SIMD"},
                                                  {{0xfc, 0x13}, "wide arithmetic"},
                                                  {{0xd0, 0x6e}, "garbage collection"}};

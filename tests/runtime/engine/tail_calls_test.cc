@@ -54,7 +54,7 @@ constexpr std::string_view kGuest = R"((module
   (func $boom (param i32) unreachable)
   (func $gone (param i32) (return_call $boom (local.get 0)))
   (func (export "backtrace") (call $gone (i32.const 3)))
-  (func (export "spin") (param i32) (return_call 15 (i32.add (local.get 0) (i32.const 1))))
+  (func $spin (export "spin") (param i32) (return_call $spin (i32.add (local.get 0) (i32.const 1))))
   (func $ping (export "ping") (param i32) (return_call_indirect $both (param i32) (local.get 0) (i32.const 1)))
   (func $pong (param i32) (return_call_indirect $both (param i32) (local.get 0) (i32.const 0)))
   (table $both funcref (elem $ping $pong))

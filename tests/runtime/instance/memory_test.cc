@@ -90,7 +90,7 @@ int limited_outcome() {
   auto checked = Memory::create(type_of(1), jit::BoundsChecks::kExplicit, kNoCap);
   if (!checked) return outcome;
   outcome |= 4;
-  const uint32_t max = (*checked)->record()->max_pages;
+  const uint64_t max = (*checked)->record()->max_pages;
   if (max < wasm::kMaxPages && max > 64) outcome |= 8;
   if ((*checked)->grow(max) == std::nullopt && (*checked)->grow(10) == 1u) outcome |= 16;
   return outcome;
