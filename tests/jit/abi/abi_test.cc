@@ -30,7 +30,7 @@ TEST(CallLayout, CountsIntegersAndFloatsApartAndPutsTheRestIntoTheThread) {
     EXPECT_EQ(layout.params[7 + i].index, i);
   }
   EXPECT_EQ(layout.params[15].index, 16u);
-  EXPECT_EQ(layout.thread_bytes, 32u);
+  EXPECT_EQ(layout.thread_bytes, 24u);
   EXPECT_FALSE(layout.results_in_thread);
 }
 

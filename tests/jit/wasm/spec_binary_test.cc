@@ -92,8 +92,9 @@ void run_script(const fs::path& script, const fs::path& folder, Counts& counts) 
     const auto module = decode_module(bytes, where);
     if (must_fail) {
       const std::string text = step.value("text", "");
-      if (spec::overridden_because(text) == nullptr)
+      if (spec::overridden_because(text) == nullptr) {
         EXPECT_FALSE(module.has_value()) << where << ": accepted, but " << text;
+      }
       ++counts.refused;
       continue;
     }

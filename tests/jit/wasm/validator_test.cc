@@ -108,7 +108,7 @@ TEST(Validator, ChecksAlignmentAndMemoryIndices) {
   EXPECT_EQ(check({{kI32}, {kI32}}, {0x20, 0, 0x28, 2, 0}), "ok");
   EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x28, 3, 0}),
               HasSubstr("alignment must not be larger than natural"));
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x40, 1}), HasSubstr("zero byte expected"));
+  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x40, 1}), HasSubstr("unknown memory 1"));
   EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x28, 0x80, 1, 0}), HasSubstr("malformed memop flags"));
   const Bytes no_memory = module({section(1, vec({func_type({}, {kI32})})), section(3, vec({{0}})),
                                   section(10, vec({body({0x3f, 0})}))});

@@ -65,7 +65,7 @@ TEST_P(Memories, AreApart) {
   ASSERT_NE(guest, nullptr);
   int64_t expected = 0;
   for (int32_t i = 1; i < 100; ++i) {
-    ASSERT_TRUE(guest->call("store", {Value::i32(i), Value::i32(i)}));
+    ASSERT_TRUE(guest->call("store", std::vector{Value::i32(i), Value::i32(i)}));
     expected += 3 * i + 3;
   }
   EXPECT_EQ(number(*guest, "sum", {Value::i32(99)}), expected);
@@ -94,8 +94,8 @@ TEST_P(Memories, GrowApartEachToItsMaximum) {
   auto guest = make(kThree);
   ASSERT_NE(guest, nullptr);
   EXPECT_EQ(number(*guest, "sizes", {}), 121);
-  EXPECT_EQ((*guest->call("grow_b", {Value::i32(2)}))[0].as_i32(), -1);
-  EXPECT_EQ((*guest->call("grow_b", {Value::i32(1)}))[0].as_i32(), 2);
+  EXPECT_EQ((*guest->call("grow_b", std::vector{Value::i32(2)}))[0].as_i32(), -1);
+  EXPECT_EQ((*guest->call("grow_b", std::vector{Value::i32(1)}))[0].as_i32(), 2);
   EXPECT_EQ(number(*guest, "grow_c", {Value::i64(5)}), -1);
   EXPECT_EQ(number(*guest, "grow_c", {Value::i64(int64_t{1} << 48)}), -1);
   EXPECT_EQ(number(*guest, "grow_c", {Value::i64(-1)}), -1);
@@ -108,17 +108,17 @@ TEST_P(Memories, GrowApartEachToItsMaximum) {
 TEST_P(Memories, AreCopiedFilledAndInitialized) {
   auto guest = make(kThree);
   ASSERT_NE(guest, nullptr);
-  ASSERT_TRUE(guest->call("b_to_c", {Value::i64(100), Value::i32(65536), Value::i32(4)}));
+  ASSERT_TRUE(guest->call("b_to_c", std::vector{Value::i64(100), Value::i32(65536), Value::i32(4)}));
   EXPECT_EQ(0, std::memcmp(guest->memory("c").value().data() + 100, "of b", 4));
   EXPECT_EQ(trap_of(*guest, "b_to_c", {Value::i64(65533), Value::i32(0), Value::i32(4)}),
             "out of bounds memory access");
   EXPECT_EQ(trap_of(*guest, "b_to_c", {Value::i64(int64_t{1} << 32), Value::i32(0), Value::i32(0)}),
             "out of bounds memory access");
-  ASSERT_TRUE(guest->call("fill_c", {Value::i64(65530), Value::i32(0x177), Value::i64(6)}));
+  ASSERT_TRUE(guest->call("fill_c", std::vector{Value::i64(65530), Value::i32(0x177), Value::i64(6)}));
   EXPECT_EQ(static_cast<int>(guest->memory("c").value()[65535]), 0x77);
   EXPECT_EQ(trap_of(*guest, "fill_c", {Value::i64(-4), Value::i32(0), Value::i64(8)}),
             "out of bounds memory access");
-  ASSERT_TRUE(guest->call("init_b", {Value::i32(70000)}));
+  ASSERT_TRUE(guest->call("init_b", std::vector{Value::i32(70000)}));
   EXPECT_EQ(0, std::memcmp(guest->memory("b").value().data() + 70000, "assi", 4));
 }
 
@@ -136,7 +136,7 @@ TEST_P(Memories, MayBeOne) {
       (i32.load $x (local.get 0)))
     (func (export "copy") (memory.copy $x $y (i32.const 1) (i32.const 0) (i32.const 8)))))");
   ASSERT_NE(guest, nullptr);
-  EXPECT_EQ((*guest->call("f", {Value::i32(16)}))[0].as_i32(), 2);
+  EXPECT_EQ((*guest->call("f", std::vector{Value::i32(16)}))[0].as_i32(), 2);
   std::memcpy(owner->memory("m").value().data(), "abcdefgh", 8);
   ASSERT_TRUE(guest->call("copy", {}));
   EXPECT_EQ(0, std::memcmp(owner->memory("m").value().data(), "aabcdefgh", 9));
@@ -175,7 +175,7 @@ TEST_P(Memories, OfSixtyFourBitsReachBeyondFourGigabytes) {
   EXPECT_EQ(trap_of(*guest, "load_far", {Value::i64(8)}), out);
   EXPECT_EQ(trap_of(*guest, "load_2g", {Value::i64(8)}), out);
   EXPECT_EQ(number(*guest, "grow", {Value::i64(65536)}), 1);  // 64 KiB more than 4 GiB, untouched
-  ASSERT_TRUE(guest->call("store", {Value::i64(at), Value::i64(77)}));
+  ASSERT_TRUE(guest->call("store", std::vector{Value::i64(at), Value::i64(77)}));
   EXPECT_EQ(number(*guest, "load", {Value::i64(at)}), 77);
   EXPECT_EQ(number(*guest, "load_constant", {}), 77);
   EXPECT_EQ(number(*guest, "load_far", {Value::i64(8)}), 77);
@@ -199,8 +199,8 @@ TEST(MemoriesOfAModule, ObeyTheCap) {
   Linker linker(**engine);
   auto guest = instantiate(linker, **engine, kLarge);
   ASSERT_NE(guest, nullptr);
-  EXPECT_EQ((*guest->call("grow", {Value::i64(4)}))[0].as_i64(), -1);
-  EXPECT_EQ((*guest->call("grow", {Value::i64(3)}))[0].as_i64(), 1);
+  EXPECT_EQ((*guest->call("grow", std::vector{Value::i64(4)}))[0].as_i64(), -1);
+  EXPECT_EQ((*guest->call("grow", std::vector{Value::i64(3)}))[0].as_i64(), 1);
 }
 
 TEST(MemoriesOfAModule, WithOtherAddressesAreNoMatchForAnImport) {

@@ -104,7 +104,7 @@ TEST_P(TailCalls, OfItselfOthersAndThroughTablesTakeNoStack) {
 }
 
 TEST_P(TailCalls, WithMoreArgumentsThanTheCallerHasTakeNoStack) {
-  auto result = guest_->call("few", {Value::i32(1'000'000)});
+  auto result = guest_->call("few", std::vector{Value::i32(1'000'000)});
   ASSERT_TRUE(result) << result.error().describe();
   EXPECT_EQ((*result)[0].as_f64(), 0.5);
 }
