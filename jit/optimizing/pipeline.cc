@@ -9,7 +9,11 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/LCSSA.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <time.h>
+
+#include "jit/optimizing/widen_pass.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -63,6 +67,15 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
     if (!prefetches.all_applied()) return false;
+  }
+  if (tuning.vectorize) {
+    llvm::FunctionPassManager passes;
+    passes.addPass(llvm::LoopSimplifyPass());
+    passes.addPass(llvm::LCSSAPass());
+    passes.addPass(WidenPass());
+    llvm::ModulePassManager of_module;
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+    of_module.run(ir.module, modules);
   }
   builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
   return true;

@@ -1,0 +1,212 @@
+// Loops made for vectors: what is made of loops as compilers unroll them, and that whatever is made of loops
+// of all shapes computes what baseline code computes.
+#include <algorithm>
+#include <random>
+#include <sstream>
+
+#include "tests/jit/optimizing/optimized.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+bool has_vectors(const std::string& dump) {
+  return dump.find("%ymm") != std::string::npos || dump.find("%zmm") != std::string::npos;
+}
+
+// y[i] += a * x[i], unrolled by two, with addresses that wrap and a count that only the compiler knew to be
+// even.
+constexpr const char* kUnrolled = R"((module (memory 1)
+  (func (export "axpy") (param $a f32) (param $x i32) (param $y i32) (param $n i32)
+    (loop $l
+      (f32.store (local.get $y)
+        (f32.add (f32.load (local.get $y)) (f32.mul (local.get $a) (f32.load (local.get $x)))))
+      (f32.store (i32.add (local.get $y) (i32.const 4))
+        (f32.add (f32.load (i32.add (local.get $y) (i32.const 4)))
+                 (f32.mul (local.get $a) (f32.load (i32.add (local.get $x) (i32.const 4))))))
+      (local.set $x (i32.add (local.get $x) (i32.const 8)))
+      (local.set $y (i32.add (local.get $y) (i32.const 8)))
+      (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 2))))))
+  (func (export "sum") (param $p i32) (param $n i32) (result i32) (local $s i32)
+    (loop $l
+      (local.set $s (i32.add (i32.add (i32.load8_u (local.get $p)) (local.get $s))
+                             (i32.load8_u (i32.add (local.get $p) (i32.const 1)))))
+      (local.set $p (i32.add (local.get $p) (i32.const 2)))
+      (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 2)))))
+    (local.get $s))))";
+
+TEST(Widening, UndoesTheUnrollingOfLoopsForVectors) {
+  if (optimizer().description().find("avx") == std::string::npos)
+    GTEST_SKIP() << "the host has no 256-bit vectors";
+  OptimizeRequest request;
+  request.dump_ir = true;
+  for (const char* name : {"axpy", "sum"}) {
+    Optimized m(kUnrolled, request);
+    m.compile(name);
+    EXPECT_TRUE(has_vectors(m.dump)) << name;
+  }
+}
+
+TEST(Widening, LoopsWhoseArraysOverlapComputeOneElementAfterTheOther) {
+  Optimized m(kUnrolled);
+  auto* floats = reinterpret_cast<float*>(m.instance->memory());
+  for (const uint32_t distance : {1u, 2u, 3u, 7u, 8u, 31u, 64u}) {
+    std::vector<float> expected(300);
+    for (uint32_t i = 0; i < 300; ++i) floats[i] = expected[i] = static_cast<float>(i % 7);
+    for (uint32_t i = 0; i < 200; ++i) expected[i + distance] += 0.5f * expected[i];
+    m.call("axpy", {f32(0.5f), i32(0), i32(4 * distance), i32(200)});
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), floats)) << distance;
+  }
+}
+
+TEST(Widening, IndicesThatWrapTrapAsTheyDidInOneLoop) {
+  Optimized m(kUnrolled);
+  EXPECT_EQ(m.call("sum", {i32(0xffffff00), i32(512)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("sum", {i32(65000), i32(65536)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("sum", {i32(0), i32(3)}), traps(TrapCode::kMemoryOutOfBounds))
+      << "an odd count never ends";
+}
+
+// Loops of random shape: element sizes, steps, unrolled copies, sums, values carried to the next iteration,
+// every kind of count. Each is compiled by both tiers and run on the same memory.
+class LoopText {
+ public:
+  explicit LoopText(uint32_t seed) : random_(seed) {}
+
+  std::string make() {
+    copies_ = pick({1, 1, 2, 2, 3, 4, 8});
+    indexed_ = chance(2);
+    down_ = chance(5);
+    const uint32_t statements = 1 + below(3);
+    for (uint32_t i = 0; i < statements; ++i)
+      kinds_.push_back({below(6), below(4), below(4), static_cast<uint32_t>(random_())});
+    std::ostringstream body;
+    for (uint32_t copy = 0; copy < copies_; ++copy)
+      for (uint32_t i = 0; i < statements; ++i) body << statement(i, copy);
+    const int step = down_ ? -static_cast<int>(copies_) : static_cast<int>(copies_);
+    for (uint32_t array = 0; array < 4; ++array)
+      if (!indexed_)
+        body << "(local.set $p" << array << " (i32.add (local.get $p" << array << ") (i32.const "
+             << step * (1 << size_[array]) << ")))\n";
+    body << "(local.set $i (i32.add (local.get $i) (i32.const " << step << ")))\n";
+    const std::string counted =
+        "(local.tee $n (i32.sub (local.get $n) (i32.const " + std::to_string(copies_) + ")))";
+    const std::string again =
+        copies_ == 1 && chance(2) ? counted : "(i32.gt_s " + counted + " (i32.const 0))";
+    const bool even = chance(2);
+    std::ostringstream text;
+    text << "(module (memory (export \"memory\") 1)\n(func (export \"f\") (param $p0 i32) (param $p1 i32) "
+            "(param $p2 i32)"
+            " (param $p3 i32) (param $n i32) (result i64) (local $i i32) (local $s i32) (local $t i64) "
+            "(local $c i32)\n";
+    text << "(local.set $n (i32.mul (i32.add (i32.const 1) (local.get $n)) (i32.const " << copies_ << ")))\n";
+    text << "(loop $l\n"
+         << body.str() << "(br_if $l " << (even ? counted : again) << "))\n"
+         << "(i64.add (i64.mul (local.get $t) (i64.const 3)) (i64.extend_i32_u (i32.xor (local.get $s) "
+            "(i32.add (local.get $c) "
+         << (chance(2) ? "(local.get $i)" : "(i32.const 5)") << "))))))";
+    return text.str();
+  }
+
+ private:
+  struct Kind {
+    uint32_t what, to, from, seed;
+  };
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
+  bool chance(uint32_t of) { return below(of) == 0; }
+  uint32_t pick(std::initializer_list<uint32_t> values) {
+    return values.begin()[below(static_cast<uint32_t>(values.size()))];
+  }
+
+  // Elements of array a have 1 << size_[a] bytes.
+  std::string address(uint32_t array, int element) {
+    const int bytes = element * (1 << size_[array]);
+    if (indexed_)
+      return "(i32.add (local.get $p" + std::to_string(array) +
+             ") (i32.shl (i32.add (local.get $i) (i32.const " + std::to_string(element) + ")) (i32.const " +
+             std::to_string(size_[array]) + ")))";
+    return "(i32.add (local.get $p" + std::to_string(array) + ") (i32.const " + std::to_string(bytes) + "))";
+  }
+  std::string load(uint32_t array, int element) {
+    static constexpr const char* kLoads[] = {"i32.load8_u", "i32.load16_s", "i32.load"};
+    return std::string("(") + kLoads[size_[array]] + " " + address(array, element) + ")";
+  }
+  std::string statement(uint32_t index, uint32_t copy) {
+    const Kind& kind = kinds_[index];
+    const int here = (down_ ? -1 : 1) * static_cast<int>(copy);
+    std::mt19937 shape(kind.seed);
+    const int beside = static_cast<int>(shape() % 3) - 1;
+    std::string value = load(kind.from, here + (shape() % 2 ? beside : 0));
+    if (shape() % 2) value = "(i32.mul " + value + " (i32.const " + std::to_string(shape() % 1000) + "))";
+    if (shape() % 3 == 0)
+      value = "(i32.add " + value + " (i32.add (local.get $i) (i32.const " + std::to_string(here) + ")))";
+    if (shape() % 3 == 0) value = "(i32.xor " + value + " " + load((kind.from + 1) % 4, here) + ")";
+    if (shape() % 4 == 0)
+      value = "(select " + value + " (i32.const 77) (i32.lt_u " + value + " (i32.const 100)))";
+    static constexpr const char* kStores[] = {"i32.store8", "i32.store16", "i32.store"};
+    switch (kind.what) {
+      case 0:
+        return "(local.set $s (i32.add (local.get $s) " + value + "))\n";
+      case 1:
+        return "(local.set $t (i64.xor (local.get $t) (i64.mul (i64.extend_i32_u " + value +
+               ") (i64.const 0x9e3779b97f4a7c15))))\n";
+      case 2:  // the previous element's value
+        return std::string("(") + kStores[size_[kind.to]] + " " + address(kind.to, here) +
+               " (i32.add (local.get $c) " + value + "))\n(local.set $c " + load(kind.from, here) + ")\n";
+      default:
+        return std::string("(") + kStores[size_[kind.to]] + " " + address(kind.to, here) + " " + value +
+               ")\n";
+    }
+  }
+
+  std::mt19937 random_;
+  uint32_t copies_ = 1;
+  bool indexed_ = false;
+  bool down_ = false;
+  std::vector<Kind> kinds_;
+  const uint32_t size_[4] = {0, 1, 2, 2};
+};
+
+class LoopShapes : public ::testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, LoopShapes, ::testing::Range(0u, 8u));
+
+TEST_P(LoopShapes, ComputeWhatBaselineCodeComputes) {
+  size_t vectorized = 0;
+  for (uint32_t i = 0; i < 20; ++i) {
+    const uint32_t seed = 1000 * GetParam() + i;
+    const std::string text = LoopText(seed).make();
+    OptimizeRequest request;
+    request.dump_ir = true;
+    Optimized optimized(text, request);
+    const auto arena = std::move(*CodeArena::create());
+    std::vector<std::unique_ptr<CodeVersion>> versions;
+    TestInstance baseline(optimized.module, *arena,
+                          [&](const wasm::Module& module, FuncIndex function) -> const void* {
+                            auto version = compile_baseline(module, function, {}, *arena);
+                            if (!version) return nullptr;
+                            versions.push_back(std::move(*version));
+                            return versions.back()->entry;
+                          },
+                          {});
+    std::mt19937 random(seed);
+    for (const uint32_t n : {0u, 1u, 2u, 5u, 15u, 16u, 17u, 40u, 100u, 257u}) {
+      for (uint32_t byte = 0; byte < 65536; ++byte)
+        optimized.instance->memory()[byte] = baseline.memory()[byte] = static_cast<uint8_t>(random());
+      // Apart, a little apart, and the same.
+      const uint32_t spread = n % 3 == 0 ? 12000 : n % 3 == 1 ? 4 * (random() % 64) : 0;
+      std::vector<Value> arguments;
+      for (uint32_t array = 0; array < 4; ++array) arguments.push_back(i32(8400 + array * spread));
+      arguments.push_back(i32(n));
+      EXPECT_EQ(optimized.call("f", arguments), baseline.call("f", arguments))
+          << "seed " << seed << " n " << n << text;
+      EXPECT_EQ(std::memcmp(optimized.instance->memory(), baseline.memory(), 65536), 0)
+          << "seed " << seed << " n " << n << text;
+      if (::testing::Test::HasFailure()) return;
+    }
+    vectorized += has_vectors(optimized.dump) ? 1 : 0;
+  }
+  RecordProperty("vectorized", static_cast<int>(vectorized));
+  EXPECT_GT(vectorized, 0u) << "nothing was tested";
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing
