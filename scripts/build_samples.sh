@@ -45,13 +45,13 @@ for name in "${names[@]}"; do
 done
 if [[ ${#names[@]} == 0 ]]; then programs=("${profiling[@]}"); fi
 
-# One line a workload: name, source, wasm.
+# One line a workload: name, source, wasm, flags for the .wasm alone.
 list_workloads() {
   "$node" --input-type=module - "$@" << 'SCRIPT'
 import { chooseWorkloads, readManifest } from './scripts/samples_manifest.mjs';
 try {
   for (const w of chooseWorkloads(readManifest(), { names: process.argv.slice(2) })) {
-    console.log(`${w.name}\t${w.source}\t${w.wasm}`);
+    console.log(`${w.name}\t${w.source}\t${w.wasm}\t${(w.flags ?? []).join(' ')}`);
   }
 } catch (error) {
   console.error(`build_samples.sh: ${error.message}`);
@@ -70,7 +70,7 @@ total=$(($(wc -l < "$work/list") + ${#programs[@]}))
 # one, and the answers would differ in the last bit.
 flags=(-Wall -Wextra -Werror -ffp-contract=off)
 
-# build_wasm NAME SOURCE WASM
+# build_wasm NAME SOURCE WASM [FLAG...]
 build_wasm() {
   local compiler=clang-19 standard=(-std=c23) wasm_only=()
   if [[ $2 == *.cc ]]; then
@@ -80,7 +80,7 @@ build_wasm() {
   fi
   # Two steps: asked to compile and link at once with -O, clang would run wasm-opt where it is installed, and that
   # drops the name section. --strip-debug drops libc's debug information and keeps the names.
-  "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" -O2 -c "samples/$2" -o "$work/$1.o"
+  "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" "${@:4}" -O2 -c "samples/$2" -o "$work/$1.o"
   "$compiler" --target=wasm32-wasi -Wl,--strip-debug "$work/$1.o" -o "$work/wasm/$(basename "$3")"
 }
 
@@ -106,10 +106,11 @@ keep() {
 
 count=0
 different=0
-while IFS=$'\t' read -r name source wasm; do
+while IFS=$'\t' read -r name source wasm wasm_flags; do
   count=$((count + 1))
   echo "  [$count/$total] building $name"
-  build_wasm "$name" "$source" "$wasm"
+  read -ra own_flags <<< "$wasm_flags"
+  build_wasm "$name" "$source" "$wasm" "${own_flags[@]}"
   build_native "$name" "$source"
   keep "$wasm"
 done < "$work/list"
