@@ -12,17 +12,17 @@
 namespace hindsight::jit {
 
 // What a host function's FuncRef::callee_context points to. dispatch reads its arguments from
-// slots[0..params) and writes its results to slots[0..results) (8-byte slots; i32 zero-extended by the
-// trampoline; f32 in the low 4 bytes). It returns 0, or nonzero after setting thread->pending_trap: the
-// trampoline then unwinds to the innermost guest entry. dispatch never throws.
+// slots[0..params) and writes its results to slots[0..results) (8-byte slots, two for a v128; i32
+// zero-extended by the trampoline; f32 in the low 4 bytes). It returns 0, or nonzero after setting
+// thread->pending_trap: the trampoline then unwinds to the innermost guest entry. dispatch never throws.
 struct HostCallee {
   uint32_t (*dispatch)(HostCallee*, uint64_t* slots);
   ThreadState* thread;
 };
 static_assert(offsetof(HostCallee, dispatch) == 0 && offsetof(HostCallee, thread) == 8);
 
-// Calls guest `code` with `context`. slots: arguments in, results out (as above; must hold max(params,
-// results)). Returns 0, or 1 if the guest was unwound (thread->pending_trap says why). Saves and restores all
+// Calls guest `code` with `context`. slots: arguments in, results out (as above; must hold call_words(type)).
+// Returns 0, or 1 if the guest was unwound (thread->pending_trap says why). Saves and restores all
 // callee-saved registers and the previous thread->entry_sp, so entries nest.
 using InvokeFn = uint32_t (*)(ThreadState* thread, const void* code, void* context, uint64_t* slots);
 

@@ -7,14 +7,14 @@
 //
 // Native calling convention of every wasm function, both tiers: the registers of System V AMD64, with the
 // callee's VmContext* (or, for a host function, its HostCallee*) as first integer argument, then the wasm
-// parameters in order (i32/i64/ references as integers, f32/f64 as floating point). Parameters beyond the
-// registers are in ThreadState::arguments, to be read by the callee before anything else runs; nothing is ever
-// passed on the stack. So every function leaves its caller's frame as it found it, whatever it was called with,
-// and a tail call of any function from any other is a jump. i32 arguments, results and slots have
-// UNDEFINED upper halves: the user of an i32 as an address zero-extends it, always. One result: rax or xmm0.
-// Two or more: the function returns nothing and result i is in ThreadState::results[i] (8 bytes each, small
-// ones in the low bytes), to be read by the caller before anything else runs. Both tiers keep rbp frames
-// (push rbp; mov rbp, rsp).
+// parameters in order (i32/i64/ references as integers, f32/f64 as floating point, v128 as __m128).
+// Parameters beyond the registers are in ThreadState::arguments, to be read by the callee before anything
+// else runs; nothing is ever passed on the stack. So every function leaves its caller's frame as it found it,
+// whatever it was called with, and a tail call of any function from any other is a jump. i32 arguments,
+// results and slots have UNDEFINED upper halves: the user of an i32 as an address zero-extends it, always.
+// One result: rax or xmm0. Two or more: the function returns nothing and the results are in
+// ThreadState::results, one after the other (8 bytes each, small ones in the low bytes; a v128 has 16), to be
+// read by the caller before anything else runs. Both tiers keep rbp frames (push rbp; mov rbp, rsp).
 //
 // Entry slots: a call to function i of the same module is `call [vmctx + offset of funcs[i].code]`.
 // Publishing new code is one release store of FuncRef::code; on x86-64 the guest's plain load observes code
@@ -104,12 +104,12 @@ struct ThreadState {
   void* lwp_unit;               // feedback's per-thread unit; null while none is attached
   TrapCode pending_trap;        // set before unwinding
   uint32_t pending_exit_code;
-  uint64_t results[kMaxResults];
+  uint64_t results[2 * kMaxResults];
   // Code compiled with CompileOptions::trace appends words here (base/trace.h) and calls the builtin trace_full at
   // the end of a run that finds trace_at >= trace_end.
   uint64_t* trace_at;
   uint64_t* trace_end;
-  uint64_t arguments[kMaxArguments];  // those that have no register (see call_layout.h)
+  uint64_t arguments[2 * kMaxArguments];  // those that have no register (see call_layout.h)
 };
 inline constexpr int32_t kThreadStackLimit = 0;
 inline constexpr int32_t kThreadLwpInstructions = 8;
@@ -118,7 +118,7 @@ inline constexpr int32_t kThreadLwpValues = 16;
 inline constexpr int32_t kThreadInterrupt = 20;
 inline constexpr int32_t kThreadEntrySp = 24;
 inline constexpr int32_t kThreadResults = 64;
-inline constexpr int32_t kThreadTraceAt = kThreadResults + 8 * static_cast<int32_t>(kMaxResults);
+inline constexpr int32_t kThreadTraceAt = kThreadResults + 16 * static_cast<int32_t>(kMaxResults);
 inline constexpr int32_t kThreadTraceEnd = kThreadTraceAt + 8;
 inline constexpr int32_t kThreadArguments = kThreadTraceEnd + 8;
 static_assert(offsetof(ThreadState, stack_limit) == kThreadStackLimit);

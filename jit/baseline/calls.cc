@@ -86,15 +86,22 @@ void FunctionCompiler::finish_call(const wasm::FuncType& type) {
   forget_locals();  // the callee clobbered every register
   if (type.results.size() == 1) {
     const ValType result = type.results[0];
-    const RegId reg = wasm::is_float(result) ? 16 : 0;
+    const RegId reg = wasm::in_vector_register(result) ? 16 : 0;
     if (result == ValType::kI32) a_.mov(x86::eax, x86::eax);  // I1
     return push_reg(result, reg);
   }
-  for (size_t i = 0; i < type.results.size(); ++i) {
+  int32_t at = kThreadResults;
+  for (const ValType result : type.results) {
     ++steps_;
-    a_.mov(x86::r11, x86::qword_ptr(x86::r14, static_cast<int32_t>(kThreadResults + 8 * i)));
-    push_slot(type.results[i]);
-    a_.mov(home(stack_.back()), x86::r11);
+    push_slot(result);
+    if (result == ValType::kV128) {
+      a_.movups(x86::xmm15, x86::ptr(x86::r14, at));
+      store_reg(home(stack_.back()), kFloatScratch, result);
+    } else {
+      a_.mov(x86::r11, x86::qword_ptr(x86::r14, at));
+      a_.mov(home(stack_.back()), x86::r11);
+    }
+    at += static_cast<int32_t>(8 * words_of(result));
   }
 }
 

@@ -103,7 +103,7 @@ void FunctionCompiler::select(const Condition& condition) {
   const Entry b = pop();
   const Entry a = pop();
   // Operands are loaded before the comparison; only moves, so that its operands stay as they are.
-  if (wasm::is_float(a.type)) {
+  if (wasm::in_vector_register(a.type)) {
     const RegId result = own(a);
     const RegId other = use(b);
     const Label keep = a_.newLabel();
@@ -350,12 +350,13 @@ void FunctionCompiler::move_results(uint32_t arity, uint32_t to_base) {
 void FunctionCompiler::load_return_values() {
   const auto arity = static_cast<uint32_t>(type_.results.size());
   if (arity == 1) {
-    load_into(wasm::is_float(type_.results[0]) ? RegId{16} : RegId{0}, stack_.back());
+    load_into(wasm::in_vector_register(type_.results[0]) ? RegId{16} : RegId{0}, stack_.back());
   } else {
+    int32_t at = kThreadResults;
     for (uint32_t i = 0; i < arity; ++i) {
       ++steps_;
-      store_entry(x86::Mem(x86::r14, static_cast<int32_t>(kThreadResults + 8 * i), 8),
-                  stack_[stack_.size() - arity + i]);
+      store_entry(x86::Mem(x86::r14, at, 8), stack_[stack_.size() - arity + i]);
+      at += static_cast<int32_t>(8 * words_of(type_.results[i]));
     }
   }
 }

@@ -25,8 +25,9 @@ double thread_cpu_seconds() {
 TargetFeatures TargetFeatures::host() {
   using F = asmjit::CpuFeatures::X86;
   const auto& cpu = asmjit::CpuInfo::host();
-  return {cpu.hasFeature(F::kLZCNT), cpu.hasFeature(F::kBMI), cpu.hasFeature(F::kPOPCNT),
-          cpu.hasFeature(F::kBMI2)};
+  return {cpu.hasFeature(F::kLZCNT), cpu.hasFeature(F::kBMI),    cpu.hasFeature(F::kPOPCNT),
+          cpu.hasFeature(F::kBMI2),  cpu.hasFeature(F::kSSE4_2), cpu.hasFeature(F::kAVX),
+          cpu.hasFeature(F::kAVX2),  cpu.hasFeature(F::kFMA)};
 }
 
 FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex function,
@@ -39,6 +40,7 @@ FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex functio
       features_(features),
       vm_layout_(module),
       reader_(module, body_),
+      slot_bytes_(body_.uses_v128 ? 16 : 8),
       last_ref_(body_.locals.size(), kNoIndex),
       local_reg_(body_.locals.size(), kNoReg),
       innermost_(body_.loops.size(), true) {
@@ -59,7 +61,7 @@ void FunctionCompiler::out_of_line(const Label& entry, std::function<void()> bod
 }
 
 Status FunctionCompiler::prologue() {
-  const uint64_t slots_bytes = 8 * (uint64_t{locals_count()} + body_.max_stack);
+  const uint64_t slots_bytes = slot_bytes_ * (uint64_t{locals_count()} + body_.max_stack);
   // rbp is 16-byte aligned; so must rsp be behind the saved registers and the slots.
   const uint64_t frame = (kSavedBytes + slots_bytes + 15) & ~uint64_t{15};
   if (frame > kMaxFrameBytes)
@@ -83,17 +85,17 @@ Status FunctionCompiler::prologue() {
   a_.bind(checked);
   offset_ = body_.begin;
   out_of_line(failed, [this, checked] {
-    constexpr int32_t kSlots = static_cast<int32_t>(std::size(kIntArgs)) + 8;
-    a_.sub(x86::rsp, 8 * kSlots + 8);  // rsp is at rbp - 24 here
+    constexpr int32_t kBytes = 8 * static_cast<int32_t>(std::size(kIntArgs)) + 16 * 8 + 8;
+    a_.sub(x86::rsp, kBytes);  // rsp is at rbp - 24 here
     for (int32_t i = 0; i < 6; ++i) a_.mov(x86::qword_ptr(x86::rsp, 8 * i), kIntArgs[i]);
     for (int32_t i = 0; i < 8; ++i)
-      a_.movsd(x86::qword_ptr(x86::rsp, 48 + 8 * i), x86::xmm(static_cast<uint32_t>(i)));
+      a_.movups(x86::ptr(x86::rsp, 48 + 16 * i), x86::xmm(static_cast<uint32_t>(i)));
     a_.mov(x86::rax, x86::qword_ptr(x86::rdi, kVmBuiltins));
     a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, stack_check_failed)));
     for (int32_t i = 0; i < 6; ++i) a_.mov(kIntArgs[i], x86::qword_ptr(x86::rsp, 8 * i));
     for (int32_t i = 0; i < 8; ++i)
-      a_.movsd(x86::xmm(static_cast<uint32_t>(i)), x86::qword_ptr(x86::rsp, 48 + 8 * i));
-    a_.add(x86::rsp, 8 * kSlots + 8);
+      a_.movups(x86::xmm(static_cast<uint32_t>(i)), x86::ptr(x86::rsp, 48 + 16 * i));
+    a_.add(x86::rsp, kBytes);
     a_.jmp(checked);
   });
   a_.sub(x86::rsp, below_saved);
@@ -108,7 +110,13 @@ Status FunctionCompiler::prologue() {
     const ValType type = type_.params[i];
     const ArgPlace place = layout.params[i];
     if (place.kind == ArgPlace::Kind::kThread) {
-      a_.mov(x86::r11, x86::qword_ptr(x86::r14, kThreadArguments + static_cast<int32_t>(place.index)));
+      const int32_t at = kThreadArguments + static_cast<int32_t>(place.index);
+      if (type == ValType::kV128) {
+        a_.movups(x86::xmm15, x86::ptr(x86::r14, at));
+        store_reg(slot(i), 31, type);
+        continue;
+      }
+      a_.mov(x86::r11, x86::qword_ptr(x86::r14, at));
       a_.mov(slot(i), x86::r11);
       continue;
     }
@@ -128,6 +136,21 @@ void FunctionCompiler::zero_locals() {
   const uint32_t count = locals_count() - first;
   if (count == 0) return;
   constexpr uint32_t kUnrolled = 16;
+  if (slot_bytes_ == 16) {
+    a_.xorps(x86::xmm15, x86::xmm15);
+    if (count <= kUnrolled) {
+      for (uint32_t i = 0; i < count; ++i) a_.movaps(slot(first + i, 16), x86::xmm15);
+      return;
+    }
+    a_.mov(x86::rax, asmjit::imm(-16 * static_cast<int64_t>(count)));
+    const Label again = a_.newLabel();
+    a_.bind(again);
+    a_.movaps(x86::ptr(x86::rbp, x86::rax, 0, frame_disp_ + static_cast<int32_t>(16 * locals_count()), 16),
+              x86::xmm15);
+    a_.add(x86::rax, 16);
+    a_.jnz(again);
+    return;
+  }
   a_.xor_(x86::r11d, x86::r11d);
   if (count <= kUnrolled) {
     for (uint32_t i = 0; i < count; ++i) a_.mov(slot(first + i), x86::r11);
@@ -225,6 +248,8 @@ void FunctionCompiler::compile_body() {
 
 void FunctionCompiler::compile_instruction(const Instr& instr) {
   const auto code = static_cast<uint16_t>(instr.opcode);
+  if (wasm::is_simd(instr.opcode)) [[unlikely]]
+    return simd(instr);
   if (code <= 0x0f) return control(instr);
   if (instr.opcode == Opcode::kCall) return call(instr);
   if (instr.opcode == Opcode::kCallIndirect) return call_indirect(instr);

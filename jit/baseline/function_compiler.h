@@ -6,7 +6,8 @@
 //   rbp -> saved rbp;  [rbp-8] rbx, [rbp-16] r14, [rbp-24] r15;  frame: local 0 .. local n-1, operand 0 ..
 //   max-1
 //
-// frame()[i] ascends with i, which is what the OSR contract (jit/code/code_version.h) wants.
+// frame()[i] ascends with i, which is what the OSR contract (jit/code/code_version.h) wants. Slots have 8
+// bytes, in functions that use v128 16.
 //
 // Invariants, relied on everywhere:
 //   I1  A register that holds an i32 holds it zero-extended to 64 bits. So an i32 register may be an address
@@ -27,6 +28,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +41,7 @@
 #include "jit/baseline/place_code.h"
 #include "jit/baseline/run_recorder.h"
 #include "jit/baseline/target_features.h"
+#include "jit/baseline/vector_inst.h"
 #include "jit/code/code_version.h"
 #include "jit/compile_options.h"
 #include "jit/wasm/instr_reader.h"
@@ -71,6 +74,7 @@ struct Entry {
   uint32_t local = 0;  // kLocal
   uint32_t below = 0;  // kLocal: the next lower entry that names the same local
   uint64_t bits = 0;   // kConst
+  uint64_t high = 0;   // kConst, v128: the upper half
   bool is_const() const { return kind == Kind::kConst; }
   bool in_reg() const { return kind == Kind::kReg; }
 };
@@ -131,7 +135,7 @@ class FunctionCompiler {
   Entry pop();
   const Entry& top(uint32_t depth = 0) const { return stack_[stack_.size() - 1 - depth]; }
   void push_reg(ValType type, RegId reg);
-  void push_const(ValType type, uint64_t bits);
+  void push_const(ValType type, uint64_t bits, uint64_t high = 0);
   void push_local(uint32_t local);
   void push_slot(ValType type);
   void pop_to(size_t height);
@@ -155,11 +159,12 @@ class FunctionCompiler {
   void move_reg(RegId to, RegId from, ValType type);
   void store_reg(const x86::Mem& to, RegId from, ValType type);
   void load_const(RegId reg, ValType type, uint64_t bits);
+  void load_vector_const(RegId reg, uint64_t low, uint64_t high);
   asmjit::Operand int_operand(const Entry& entry, bool wide);  // register, slot or 32-bit immediate
   asmjit::Operand float_operand(const Entry& entry);           // register, slot or constant in memory
   bool owned(const Entry& entry) const { return entry.in_reg(); }
   x86::Mem slot(uint32_t frame_index, uint32_t size = 8) const {
-    return x86::Mem(x86::rbp, frame_disp_ + static_cast<int32_t>(8 * frame_index), size);
+    return x86::Mem(x86::rbp, frame_disp_ + static_cast<int32_t>(slot_bytes_ * frame_index), size);
   }
   x86::Mem home(const Entry& entry, uint32_t size = 8) const {
     return slot(locals_count() + entry.index, size);
@@ -171,6 +176,8 @@ class FunctionCompiler {
   x86::Mem constant8(uint64_t bits);
   x86::Mem constant16(uint64_t bits, uint64_t high);
   static bool is_wide(ValType t) { return t != ValType::kI32 && t != ValType::kF32; }
+  // Bytes of a value in its slot.
+  static uint32_t size_of(ValType t) { return t == ValType::kV128 ? 16 : is_wide(t) ? 8 : 4; }
   static x86::Gp gp(RegId r, bool wide) { return wide ? x86::Gp(x86::gpq(r)) : x86::Gp(x86::gpd(r)); }
   static x86::Xmm xmm(RegId r) { return x86::xmm(r - 16u); }
 
@@ -263,6 +270,61 @@ class FunctionCompiler {
   x86::Gp memory_base(uint32_t memory);
   x86::Mem address(const Entry& index, const Instr& instr, uint32_t size);
   x86::Mem address64(const Entry& index, const Instr& instr, uint32_t size);
+
+  // --- vectors (simd.cc)
+  void simd(const Instr& instr);
+  asmjit::Operand vector_operand(const Entry& entry);  // register, slot or constant in memory, aligned
+  void vector_op(VectorInst inst, const x86::Xmm& to, const x86::Xmm& a, const asmjit::Operand& b);
+  RegId vector_binary(VectorInst inst, const Entry& a, const Entry& b);
+  RegId vector_apply(VectorInst inst, const Entry& a, const asmjit::Operand& b);
+  void vector_binary(VectorInst inst, bool commutative);
+  void vector_binary_swapped(VectorInst inst);
+  void vector_unary(asmjit::InstId inst, std::optional<int> immediate = {});
+  void vector_not(const x86::Xmm& reg);  // clobbers xmm15
+  x86::Mem splat8(uint8_t byte);
+  x86::Mem splat16(uint16_t half);
+  x86::Mem splat32(uint32_t word);
+  x86::Mem splat64(uint64_t bits);
+  void simd_bitwise(const Instr& instr);
+  void bitselect();
+  // simd_memory.cc
+  void simd_memory(const Instr& instr);
+  void simd_lane_access(const Instr& instr, uint32_t size);
+  // simd_lanes.cc
+  void simd_lanes(const Instr& instr);
+  void splat(Opcode op);
+  void extract_lane(const Instr& instr);
+  void replace_lane(const Instr& instr);
+  void shuffle(const Instr& instr);
+  // simd_integer.cc
+  void simd_integer(const Instr& instr);
+  void vector_not_equal(VectorInst equal);
+  void vector_order(VectorInst choose, VectorInst equal, bool opposite);
+  void long_compare(Opcode op);
+  void vector_negate(asmjit::InstId subtract);
+  void vector_extend(asmjit::InstId extend, bool high);
+  void all_true(asmjit::InstId equal);
+  void bitmask(Opcode op);
+  void vector_shift(VectorInst inst, uint32_t mask);
+  void load_shift_count(const Entry& count, uint32_t mask, int32_t add);
+  void byte_shift(Opcode op);
+  void long_shift_signed();
+  void long_multiply();
+  // simd_multiply.cc
+  void simd_multiply(Opcode op);
+  void multiply_bytes(asmjit::InstId extend, bool high);
+  void multiply_halves(asmjit::InstId multiply_high, asmjit::InstId interleave);
+  void multiply_words(asmjit::InstId multiply, int order);
+  void byte_popcount();
+  void simd_relaxed(const Instr& instr);
+  void multiply_add(VectorInst multiply, asmjit::InstId join);
+  // simd_float.cc
+  void simd_float(const Instr& instr);
+  void simd_float_compare(const Instr& instr);
+  void simd_conversion(const Instr& instr);
+  void vector_min_max(bool wide, bool max);
+  void convert_unsigned_words();
+
   void set_local(uint32_t local, bool tee);
 
   struct Argument {  // of a call: an entry or an immediate
@@ -305,6 +367,7 @@ class FunctionCompiler {
   WasmOffset offset_;  // of the instruction being compiled
 
   int32_t frame_disp_ = 0;  // of frame()[0] from rbp, negative
+  const uint32_t slot_bytes_;
   std::vector<Entry> stack_;
   size_t flushed_ = 0;
   std::vector<uint32_t> last_ref_;  // local -> highest entry that names it
@@ -350,7 +413,8 @@ class FunctionCompiler {
     uint64_t low, high;
     Label label;
   };
-  std::vector<Constant16> constants16_;  // a handful of masks
+  std::vector<Constant16> constants16_;
+  std::map<std::pair<uint64_t, uint64_t>, uint32_t> constants16_index_;
   uint64_t steps_ = 0;
 };
 

@@ -22,16 +22,19 @@ namespace hindsight::jit::baseline {
 
 uint32_t FunctionCompiler::save_live(uint32_t registers) {
   const auto count = static_cast<uint32_t>(__builtin_popcount(registers));
-  const uint32_t bytes = (8 * count + 15) & ~15u;
+  const auto vectors = static_cast<uint32_t>(__builtin_popcount(registers & kFloatRegs));
+  const uint32_t bytes = (8 * (count - vectors) + slot_bytes_ * vectors + 15) & ~15u;
   if (bytes) a_.sub(x86::rsp, bytes);
   int32_t at = 0;
   for (uint32_t r = 0; r < kRegs; ++r) {
     if (!(registers & (1u << r))) continue;
     if (r < 16)
       a_.mov(x86::qword_ptr(x86::rsp, at), x86::gpq(r));
+    else if (slot_bytes_ == 16)
+      a_.movups(x86::ptr(x86::rsp, at), xmm(static_cast<RegId>(r)));
     else
       a_.movsd(x86::qword_ptr(x86::rsp, at), xmm(static_cast<RegId>(r)));
-    at += 8;
+    at += r < 16 ? 8 : static_cast<int32_t>(slot_bytes_);
   }
   return bytes;
 }
@@ -42,9 +45,11 @@ void FunctionCompiler::restore_live(uint32_t registers, uint32_t bytes) {
     if (!(registers & (1u << r))) continue;
     if (r < 16)
       a_.mov(x86::gpq(r), x86::qword_ptr(x86::rsp, at));
+    else if (slot_bytes_ == 16)
+      a_.movups(xmm(static_cast<RegId>(r)), x86::ptr(x86::rsp, at));
     else
       a_.movsd(xmm(static_cast<RegId>(r)), x86::qword_ptr(x86::rsp, at));
-    at += 8;
+    at += r < 16 ? 8 : static_cast<int32_t>(slot_bytes_);
   }
   if (bytes) a_.add(x86::rsp, bytes);
 }

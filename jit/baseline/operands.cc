@@ -42,11 +42,12 @@ void FunctionCompiler::push_reg(ValType type, RegId reg) {
   stack_.push_back(entry);
 }
 
-void FunctionCompiler::push_const(ValType type, uint64_t bits) {
+void FunctionCompiler::push_const(ValType type, uint64_t bits, uint64_t high) {
   Entry entry;
   entry.kind = Kind::kConst;
   entry.type = type;
   entry.bits = bits;
+  entry.high = high;
   entry.index = static_cast<uint32_t>(stack_.size());
   stack_.push_back(entry);
 }
@@ -184,7 +185,7 @@ void FunctionCompiler::materialize_local(uint32_t local) {
     ++steps_;
     Entry& entry = stack_[i];
     i = entry.below;
-    const bool floating = wasm::is_float(entry.type);
+    const bool floating = wasm::in_vector_register(entry.type);
     const RegId cached = local_reg_[local];
     if (cached != kNoReg && !(locked_ & bit(cached))) {
       // The cache is about to be stale: the entry takes the register over.
@@ -238,7 +239,7 @@ RegId FunctionCompiler::use(const Entry& entry) {
   if (entry.kind == Kind::kLocal) {
     RegId reg = local_reg_[entry.local];
     if (reg == kNoReg) {
-      reg = alloc(wasm::is_float(entry.type));
+      reg = alloc(wasm::in_vector_register(entry.type));
       load_into(reg, entry);
       cache_local(entry.local, reg);
     }
@@ -250,7 +251,7 @@ RegId FunctionCompiler::use(const Entry& entry) {
 
 RegId FunctionCompiler::own(const Entry& entry) {
   if (entry.kind == Kind::kReg) return entry.reg;
-  const RegId reg = alloc(wasm::is_float(entry.type));
+  const RegId reg = alloc(wasm::in_vector_register(entry.type));
   load_into(reg, entry);
   return reg;
 }
@@ -270,8 +271,10 @@ void FunctionCompiler::move_reg(RegId to, RegId from, ValType type) {
 
 void FunctionCompiler::store_reg(const x86::Mem& to, RegId from, ValType type) {
   x86::Mem m = to;
-  m.setSize(is_wide(type) ? 8 : 4);
-  if (!is_float_reg(from))
+  m.setSize(size_of(type));
+  if (type == ValType::kV128)
+    a_.movups(m, xmm(from));
+  else if (!is_float_reg(from))
     a_.mov(m, gp(from, is_wide(type)));
   else if (is_wide(type))
     a_.movsd(m, xmm(from));
@@ -296,12 +299,22 @@ void FunctionCompiler::load_const(RegId reg, ValType type, uint64_t bits) {
     a_.mov(gp(reg, true), asmjit::imm(bits));
 }
 
+void FunctionCompiler::load_vector_const(RegId reg, uint64_t low, uint64_t high) {
+  if ((low | high) == 0)
+    a_.xorps(xmm(reg), xmm(reg));
+  else if ((low & high) == UINT64_MAX)
+    a_.pcmpeqd(xmm(reg), xmm(reg));
+  else
+    a_.movaps(xmm(reg), constant16(low, high));
+}
+
 void FunctionCompiler::load_into(RegId reg, const Entry& entry) {
   const bool wide = is_wide(entry.type);
   switch (entry.kind) {
     case Kind::kReg:
       return move_reg(reg, entry.reg, entry.type);
     case Kind::kConst:
+      if (entry.type == ValType::kV128) return load_vector_const(reg, entry.bits, entry.high);
       return load_const(reg, entry.type, entry.bits);
     case Kind::kLocal:
       if (local_reg_[entry.local] != kNoReg) return move_reg(reg, local_reg_[entry.local], entry.type);
@@ -309,7 +322,9 @@ void FunctionCompiler::load_into(RegId reg, const Entry& entry) {
     case Kind::kSlot:
       break;
   }
-  if (!is_float_reg(reg))
+  if (entry.type == ValType::kV128)
+    a_.movups(xmm(reg), place(entry, 16));
+  else if (!is_float_reg(reg))
     a_.mov(gp(reg, wide), place(entry, wide ? 8 : 4));
   else if (wide)
     a_.movsd(xmm(reg), place(entry, 8));
@@ -325,6 +340,7 @@ void FunctionCompiler::store_entry(const x86::Mem& to, const Entry& entry) {
     case Kind::kReg:
       return store_reg(to, entry.reg, entry.type);
     case Kind::kConst:
+      if (entry.type == ValType::kV128) break;
       if (!wide || fits32(entry.bits)) {
         a_.mov(m, asmjit::imm(static_cast<int32_t>(entry.bits)));
         return;
@@ -337,6 +353,10 @@ void FunctionCompiler::store_entry(const x86::Mem& to, const Entry& entry) {
       break;
     case Kind::kSlot:
       break;
+  }
+  if (entry.type == ValType::kV128) {
+    load_into(31, entry);
+    return store_reg(to, 31, entry.type);
   }
   const x86::Gp scratch = wide ? x86::Gp(x86::r11) : x86::Gp(x86::r11d);
   a_.mov(scratch, place(entry, wide ? 8 : 4));
@@ -370,10 +390,10 @@ x86::Mem FunctionCompiler::constant8(uint64_t bits) {
 }
 
 x86::Mem FunctionCompiler::constant16(uint64_t low, uint64_t high) {
-  for (const Constant16& c : constants16_)
-    if (c.low == low && c.high == high) return x86::ptr(c.label);
-  constants16_.push_back({low, high, a_.newLabel()});
-  return x86::ptr(constants16_.back().label);
+  const auto [found, inserted] =
+      constants16_index_.try_emplace({low, high}, static_cast<uint32_t>(constants16_.size()));
+  if (inserted) constants16_.push_back({low, high, a_.newLabel()});
+  return x86::ptr(constants16_[found->second].label, 0, 16);
 }
 
 }  // namespace hindsight::jit::baseline

@@ -1,6 +1,8 @@
 #include "jit/baseline/run_recorder.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "jit/wasm/opcodes.h"
 
@@ -39,6 +41,34 @@ uint32_t latency_of(Opcode opcode) {
   }
   if ((code >= 0x8b && code <= 0xa6) || (code >= 0xa8 && code <= 0xbb) || code >= 0xfc00) return 4;
   return 1;
+}
+
+uint32_t vector_latency_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kF32x4Div:
+    case Opcode::kF64x2Div:
+      return 13;
+    case Opcode::kF32x4Sqrt:
+    case Opcode::kF64x2Sqrt:
+      return 18;
+    case Opcode::kI64x2Mul:
+      return 9;
+    default:
+      break;
+  }
+  const std::string_view name = wasm::find_opcode(static_cast<uint16_t>(opcode))->name;
+  const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("mul") || has("dot") || has("pairwise") || has("extract_lane") || has("bitmask")) return 4;
+  const bool floating = name.starts_with("f32x4") || name.starts_with("f64x2") || has("trunc");
+  const bool moves = has("splat") || has("lane") || has("abs") || has("neg");
+  return floating && !moves ? 4 : 1;
+}
+
+// Operands and results of an instruction whose typing is not special.
+std::pair<uint32_t, uint32_t> counts_of(Opcode opcode) {
+  const std::string_view signature = wasm::find_opcode(static_cast<uint16_t>(opcode))->signature;
+  const auto operands = static_cast<uint32_t>(signature.find(':'));
+  return {operands, static_cast<uint32_t>(signature.size()) - operands - 1};
 }
 
 constexpr uint32_t kCallOperations = 14;  // arguments, prologue and epilogue
@@ -164,6 +194,7 @@ void RunRecorder::sync(size_t height) {
 void RunRecorder::instruction(const Instr& instr) {
   const auto code = static_cast<uint16_t>(instr.opcode);
   if (wasm::is_structure(instr.opcode)) return;
+  if (wasm::is_simd(instr.opcode)) return vector(instr);
   switch (instr.opcode) {
     case Opcode::kUnreachable:
     case Opcode::kBr:
@@ -263,15 +294,27 @@ void RunRecorder::instruction(const Instr& instr) {
     const Value address = pop();
     return access(TraceAccessKind::kStore, bytes, address, value, instr.offset);
   }
-  const char* signature = wasm::find_opcode(code)->signature;
-  uint32_t counts[2] = {0, 0};
-  for (int side = 0; *signature; ++signature) {
-    if (*signature == ':')
-      side = 1;
-    else
-      ++counts[side];
-  }
-  compute(counts[0], counts[1], latency_of(instr.opcode));
+  const auto [operands, results] = counts_of(instr.opcode);
+  compute(operands, results, latency_of(instr.opcode));
+}
+
+void RunRecorder::vector(const Instr& instr) {
+  const wasm::ImmKind kind = wasm::find_opcode(static_cast<uint16_t>(instr.opcode))->imm;
+  if (kind == wasm::ImmKind::kV128) return push({});
+  ++operations_;
+  const auto [operands, results] = counts_of(instr.opcode);
+  if (kind != wasm::ImmKind::kMemArg && kind != wasm::ImmKind::kMemArgLane)
+    return compute(operands, results, vector_latency_of(instr.opcode));
+  const uint32_t bytes = 1u << wasm::simd_access_log2(instr.opcode);
+  Value value;
+  if (operands == 2) value = pop();
+  const Value address = pop();
+  if (results == 0) return access(TraceAccessKind::kStore, bytes, address, value, instr.offset);
+  access(TraceAccessKind::kLoad, bytes, address, {}, instr.offset);
+  Value loaded;
+  loaded.add(value, 1);  // a lane goes into a vector
+  loaded.add({static_cast<uint16_t>(kTraceAccess + run_.accesses.size() - 1), 0});
+  push(loaded);
 }
 
 bool RunRecorder::empty() const {

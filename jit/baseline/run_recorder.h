@@ -62,6 +62,7 @@ class RunRecorder {
   const Value& local(uint32_t index);
   void set_local(uint32_t index, const Value& value);
   void compute(uint32_t operands, uint32_t results, uint32_t latency);
+  void vector(const wasm::Instr& instr);
   void access(TraceAccessKind kind, uint32_t bytes, const Value& address, const Value& value,
               WasmOffset offset);
   TraceSpan span_of(const Value& value);

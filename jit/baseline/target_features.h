@@ -8,6 +8,10 @@ struct TargetFeatures {
   bool tzcnt = false;
   bool popcnt = false;
   bool bmi2 = false;
+  bool sse42 = false;
+  bool avx = false;
+  bool avx2 = false;
+  bool fma = false;
   static TargetFeatures host();
 };
 

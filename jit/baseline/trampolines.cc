@@ -45,16 +45,21 @@ bool is_small(wasm::ValType type) {
   return type == wasm::ValType::kI32 || type == wasm::ValType::kF32;
 }
 
-// Copies the 8-byte slots of `types` through rcx; small values are zero-extended.
+// Copies the slots of `types` through rcx; small values are zero-extended.
 void copy_slots(Assembler& a, const std::vector<wasm::ValType>& types, Gp from, int32_t from_offset, Gp to,
                 int32_t to_offset) {
-  for (size_t i = 0; i < types.size(); ++i) {
-    const auto at = static_cast<int32_t>(8 * i);
-    if (is_small(types[i]))
+  int32_t at = 0;
+  for (const wasm::ValType type : types) {
+    if (is_small(type))
       a.mov(ecx, dword_ptr(from, from_offset + at));
     else
       a.mov(rcx, qword_ptr(from, from_offset + at));
     a.mov(qword_ptr(to, to_offset + at), rcx);
+    if (type == wasm::ValType::kV128) {
+      a.mov(rcx, qword_ptr(from, from_offset + at + 8));
+      a.mov(qword_ptr(to, to_offset + at + 8), rcx);
+    }
+    at += static_cast<int32_t>(8 * words_of(type));
   }
 }
 
@@ -76,19 +81,27 @@ void emit_invoke(Assembler& a, const wasm::FuncType& type) {
   a.mov(r10, rcx);
   if (layout.thread_bytes) a.mov(rbx, rdi);  // the thread; rbx is saved above
   a.mov(rdi, rdx);
-  for (size_t i = 0; i < type.params.size(); ++i) {
-    const auto slot = static_cast<int32_t>(8 * i);
+  int32_t slot = 0;
+  for (size_t i = 0; i < type.params.size(); slot += static_cast<int32_t>(8 * words_of(type.params[i++]))) {
     const ArgPlace place = layout.params[i];
+    const bool vector = type.params[i] == wasm::ValType::kV128;
     switch (place.kind) {
       case ArgPlace::Kind::kInt:
         a.mov(kIntArgs[place.index], qword_ptr(r10, slot));
         break;
       case ArgPlace::Kind::kFloat:
-        a.movsd(xmm(place.index), qword_ptr(r10, slot));
+        if (vector)
+          a.movups(xmm(place.index), ptr(r10, slot));
+        else
+          a.movsd(xmm(place.index), qword_ptr(r10, slot));
         break;
       case ArgPlace::Kind::kThread:
         a.mov(r11, qword_ptr(r10, slot));
         a.mov(qword_ptr(rbx, kThreadArguments + static_cast<int32_t>(place.index)), r11);
+        if (vector) {
+          a.mov(r11, qword_ptr(r10, slot + 8));
+          a.mov(qword_ptr(rbx, kThreadArguments + static_cast<int32_t>(place.index) + 8), r11);
+        }
         break;
     }
   }
@@ -110,7 +123,10 @@ void emit_invoke(Assembler& a, const wasm::FuncType& type) {
       default:
         break;
     }
-    a.mov(qword_ptr(rdx), rax);
+    if (type.results[0] == wasm::ValType::kV128)
+      a.movups(ptr(rdx), xmm0);
+    else
+      a.mov(qword_ptr(rdx), rax);
   } else if (layout.results_in_thread) {
     copy_slots(a, type.results, rsi, kThreadResults, rdx, 0);
   }
@@ -127,16 +143,23 @@ void emit_unwind(Assembler& a) {
 
 void emit_host_call(Assembler& a, const wasm::FuncType& type, const void* unwind) {
   const CallLayout layout(type);
-  const size_t slots = std::max(type.params.size(), type.results.size());
+  const size_t slots = call_words(type);
   const auto frame = static_cast<int32_t>((8 + 8 * slots + 15) & ~size_t{15});
   a.push(rbp);
   a.mov(rbp, rsp);
   a.sub(rsp, frame);
   a.mov(qword_ptr(rbp, -8), rdi);
   if (layout.thread_bytes) a.mov(r10, qword_ptr(rdi, offsetof(HostCallee, thread)));
-  for (size_t i = 0; i < type.params.size(); ++i) {
-    const Mem slot = qword_ptr(rsp, static_cast<int32_t>(8 * i));
+  int32_t at = 0;
+  for (size_t i = 0; i < type.params.size(); at += static_cast<int32_t>(8 * words_of(type.params[i++]))) {
+    const Mem slot = qword_ptr(rsp, at);
     const ArgPlace place = layout.params[i];
+    if (type.params[i] == wasm::ValType::kV128) {
+      const bool in_thread = place.kind == ArgPlace::Kind::kThread;
+      if (in_thread) a.movups(xmm8, ptr(r10, kThreadArguments + static_cast<int32_t>(place.index)));
+      a.movups(ptr(rsp, at), in_thread ? xmm8 : xmm(place.index));
+      continue;
+    }
     const bool small = is_small(type.params[i]);
     switch (place.kind) {
       case ArgPlace::Kind::kInt:
@@ -178,6 +201,9 @@ void emit_host_call(Assembler& a, const wasm::FuncType& type, const void* unwind
       case wasm::ValType::kF64:
         a.movsd(xmm0, qword_ptr(rsp));
         break;
+      case wasm::ValType::kV128:
+        a.movups(xmm0, ptr(rsp));
+        break;
       default:
         a.mov(rax, qword_ptr(rsp));
         break;
@@ -201,16 +227,16 @@ void emit_lazy_common(Assembler& a) {
   a.push(rbp);
   a.mov(rbp, rsp);
   constexpr int32_t kInts = static_cast<int32_t>(std::size(kIntArgs));
-  a.sub(rsp, 8 * (kInts + static_cast<int32_t>(kFloatArgs)));
+  a.sub(rsp, 8 * kInts + 16 * static_cast<int32_t>(kFloatArgs));
   for (int32_t i = 0; i < kInts; ++i) a.mov(qword_ptr(rsp, 8 * i), kIntArgs[i]);
   for (uint32_t i = 0; i < kFloatArgs; ++i)
-    a.movsd(qword_ptr(rsp, 8 * (kInts + static_cast<int32_t>(i))), xmm(i));
+    a.movups(ptr(rsp, 8 * kInts + 16 * static_cast<int32_t>(i)), xmm(i));
   a.mov(esi, eax);
   a.mov(rax, qword_ptr(rdi, kVmBuiltins));
   a.call(qword_ptr(rax, offsetof(Builtins, compile_lazily)));
   for (int32_t i = 0; i < kInts; ++i) a.mov(kIntArgs[i], qword_ptr(rsp, 8 * i));
   for (uint32_t i = 0; i < kFloatArgs; ++i)
-    a.movsd(xmm(i), qword_ptr(rsp, 8 * (kInts + static_cast<int32_t>(i))));
+    a.movups(xmm(i), ptr(rsp, 8 * kInts + 16 * static_cast<int32_t>(i)));
   a.leave();
   a.jmp(rax);
 }

@@ -13,7 +13,7 @@ void FunctionCompiler::set_local(uint32_t local, bool tee) {
   forget_local(local);
   if (value.is_const()) {
     store_entry(slot(local), value);
-    if (tee) push_const(value.type, value.bits);
+    if (tee) push_const(value.type, value.bits, value.high);
     return;
   }
   // I2: written through; the register goes on as a cache.
@@ -55,9 +55,11 @@ void FunctionCompiler::variable(const Instr& instr) {
   }
   if (!get) return store_entry(cell, value);
   const bool wide = is_wide(type);
-  cell.setSize(wide ? 8 : 4);
-  const RegId result = alloc(wasm::is_float(type));
-  if (!wasm::is_float(type))
+  cell.setSize(size_of(type));
+  const RegId result = alloc(wasm::in_vector_register(type));
+  if (type == ValType::kV128)
+    a_.movups(xmm(result), cell);
+  else if (!wasm::is_float(type))
     a_.mov(gp(result, wide), cell);
   else if (wide)
     a_.movsd(xmm(result), cell);

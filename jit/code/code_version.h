@@ -24,8 +24,8 @@ const char* to_string(Tier tier);
 // it is not null it calls
 //   result = slot(vmctx, frame)
 // and returns that result as its own. frame[i] is local i (parameters first), then come the operand-stack
-// values from the bottom up to and including the loop's parameters: 8-byte slots, small values in the low
-// bytes, upper bytes undefined.
+// values from the bottom up to and including the loop's parameters: slots of 8 bytes, or of 16 (and so
+// aligned) where FunctionBody::uses_v128; small values in the low bytes, upper bytes undefined.
 struct OsrEntry {
   LoopIndex loop;
   const void* code = nullptr;  // optimized version's entry for that loop

@@ -40,9 +40,10 @@ void FunctionGenerator::generate_from(const OsrPoint& point) {
   begin_entry();
   Activation& activation = top();
   Value* const frame_slots = restore(function_->getArg(1), ir_.ptr);
+  const int64_t slot_bytes = activation.body.uses_v128 ? 16 : 8;
   uint32_t slot = 0;
   const auto load_slot = [&](llvm::Type* type) -> Value* {
-    return load_runtime(type, frame_slots, int64_t{8} * slot++, /*invariant=*/false);
+    return load_runtime(type, frame_slots, slot_bytes * slot++, /*invariant=*/false);
   };
   for (size_t i = 0; i < activation.body.locals.size(); ++i)
     b_.CreateStore(load_slot(ir_.type_of(activation.body.locals[i])), activation.locals[i]);
@@ -79,7 +80,8 @@ void FunctionGenerator::finish_entry() {
   b_.SetCurrentDebugLocation(
       llvm::DILocation::get(ir_.context, ir_.wasm.body(index_).begin.value, 0, function_->getSubprogram()));
   const wasm::FunctionBody& body = ir_.wasm.body(index_);
-  frame_estimate_ = 256 + 8 * (static_cast<uint32_t>(body.locals.size()) + body.max_stack);
+  frame_estimate_ =
+      256 + (body.uses_v128 ? 16 : 8) * (static_cast<uint32_t>(body.locals.size()) + body.max_stack);
   has_loops_ = !body.loops.empty() || calls_itself_again_;
   emit_stack_check();
   b_.CreateBr(start_);
@@ -105,6 +107,7 @@ void FunctionGenerator::emit(const wasm::Instr& instr) {
     return code >= static_cast<uint32_t>(first) && code <= static_cast<uint32_t>(last);
   };
   const auto from = [code](Opcode first) { return code - static_cast<uint32_t>(first); };
+  if (wasm::is_simd(instr.opcode)) return emit_simd(instr);
   if (code <= static_cast<uint32_t>(Opcode::kReturnCallIndirect)) return emit_control(instr);
   if (code <= static_cast<uint32_t>(Opcode::kSelectT)) return emit_parametric(instr);
   if (between(Opcode::kLocalGet, Opcode::kGlobalSet)) return emit_variable(instr);
@@ -224,7 +227,7 @@ void FunctionGenerator::set_position(WasmOffset offset) {
 }
 
 llvm::AllocaInst* FunctionGenerator::make_slot(llvm::Type* type) {
-  auto* slot = new llvm::AllocaInst(type, 0, nullptr, llvm::Align(8), "", entry_);
+  auto* slot = new llvm::AllocaInst(type, 0, nullptr, llvm::Align(type->isVectorTy() ? 16 : 8), "", entry_);
   slots_.push_back(slot);
   return slot;
 }

@@ -170,6 +170,39 @@ class FunctionGenerator {
   void emit_load(const wasm::Instr& instr);
   void emit_store(const wasm::Instr& instr);
 
+  // generate_simd.cc. Vectors of all shapes are ir_.v128 on the operand stack.
+  void emit_simd(const wasm::Instr& instr);
+  llvm::Value* pop_as(llvm::Type* vector) { return b_.CreateBitCast(pop(), vector); }
+  void push_vector(llvm::Value* value) { push(b_.CreateBitCast(value, ir_.v128)); }
+  llvm::FixedVectorType* vector_of(llvm::Type* lane) const {
+    return llvm::FixedVectorType::get(lane, 128 / static_cast<unsigned>(lane->getPrimitiveSizeInBits()));
+  }
+  llvm::Value* zeros(llvm::Type* vector) { return llvm::Constant::getNullValue(vector); }
+  llvm::Value* splat_of(llvm::Type* vector, llvm::Value* lane);
+  void emit_simd_memory(const wasm::Instr& instr);
+  llvm::LoadInst* load_part(const wasm::Instr& instr, llvm::Type* type);
+  void emit_lanes(const wasm::Instr& instr);
+  void emit_shuffle(const wasm::Instr& instr);
+  void emit_bitwise(wasm::Opcode op);
+  void emit_bitselect();
+  // generate_simd_integer.cc
+  void emit_simd_integer(wasm::Opcode op);
+  void emit_vector_compare(wasm::Opcode op);
+  void emit_vector_shift(wasm::Opcode op);
+  void emit_widening(wasm::Opcode op);
+  llvm::Value* half_of(llvm::Value* vector, bool high);
+  void emit_pairwise(wasm::Opcode op);
+  void emit_rounding_product();
+  void emit_lane_tests(wasm::Opcode op);
+  // generate_simd_float.cc
+  void emit_simd_float(wasm::Opcode op);
+  void emit_simd_conversion(wasm::Opcode op);
+  void emit_simd_relaxed(wasm::Opcode op);
+  void emit_multiply_add(llvm::Type* lane, bool negated);
+  llvm::Value* vector_minimum_or_maximum(llvm::Value* a, llvm::Value* b, bool maximum);
+  llvm::Value* chosen_if_less(llvm::Value* a, llvm::Value* b);
+  llvm::Value* saturated_words(llvm::Value* f32x4, bool is_signed);
+
   // generate_integer.cc
   void emit_integer_compare(uint32_t which, bool wide);
   void emit_integer_operator(uint32_t which, bool wide);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "jit/abi/builtins.h"
+#include "jit/abi/call_layout.h"
 #include "jit/optimizing/function_generator.h"
 #include "jit/optimizing/inline_cost.h"
 
@@ -74,9 +75,11 @@ void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Val
     push(call);
     return;
   }
-  for (size_t i = 0; i < type.results.size(); ++i)
-    push(load_runtime(ir_.type_of(type.results[i]), thread_, kThreadResults + static_cast<int64_t>(8 * i),
-                      false));
+  int64_t at = kThreadResults;
+  for (const wasm::ValType result : type.results) {
+    push(load_runtime(ir_.type_of(result), thread_, at, false));
+    at += 8 * words_of(result);
+  }
 }
 
 void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site, bool tail) {

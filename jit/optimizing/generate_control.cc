@@ -1,6 +1,7 @@
 // Structured control: blocks, loops, ifs, branches, and the peeled loops of on-stack replacement.
 #include <algorithm>
 
+#include "jit/abi/call_layout.h"
 #include "jit/optimizing/function_generator.h"
 
 namespace hindsight::jit::optimizing {
@@ -241,8 +242,11 @@ void FunctionGenerator::emit_return_values() {
     return;
   }
   const size_t first = stack_.size() - type.results.size();
-  for (size_t i = 0; i < type.results.size(); ++i)
-    store_runtime(stack_[first + i], thread_, kThreadResults + static_cast<int64_t>(8 * i));
+  int64_t at = kThreadResults;
+  for (size_t i = 0; i < type.results.size(); ++i) {
+    store_runtime(stack_[first + i], thread_, at);
+    at += 8 * words_of(type.results[i]);
+  }
   b_.CreateRetVoid();
 }
 

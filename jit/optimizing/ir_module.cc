@@ -26,6 +26,7 @@ IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optim
       f64(llvm::Type::getDoubleTy(context)),
       ptr(llvm::PointerType::getUnqual(context)),
       f32x4(llvm::FixedVectorType::get(f32, 4)),
+      v128(llvm::FixedVectorType::get(i64, 2)),
       debug_(module) {
   module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   module.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 4);
@@ -63,7 +64,7 @@ llvm::Type* IrModule::type_of(wasm::ValType type) const {
     case wasm::ValType::kExternRef:
       return ptr;
     case wasm::ValType::kV128:
-      break;  // the decoder refuses it
+      return v128;
   }
   return i64;
 }

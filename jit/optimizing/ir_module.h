@@ -69,6 +69,7 @@ class IrModule {
   llvm::Type* const f64;
   llvm::PointerType* const ptr;
   llvm::Type* const f32x4;  // an xmm register
+  llvm::Type* const v128;   // two 64-bit lanes; every vector operator casts to the lanes it means
 
   // Marks an access as one of a world (see above).
   enum class World { kMemory, kRuntime, kCells };

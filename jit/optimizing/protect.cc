@@ -1,6 +1,7 @@
 #include "jit/optimizing/protect.h"
 
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/ConstantFolding.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
@@ -19,7 +20,7 @@ class Opaque {
  public:
   Opaque(IrModule& ir, llvm::Function& function) : ir_(ir), function_(function) {}
 
-  Value* constant(llvm::ConstantFP* number) {
+  Value* constant(llvm::Constant* number) {
     Value*& value = constants_[number];
     if (!value) value = hide(number, &*function_.getEntryBlock().getFirstInsertionPt());
     return value;
@@ -40,10 +41,39 @@ class Opaque {
  private:
   IrModule& ir_;
   llvm::Function& function_;
-  std::map<llvm::ConstantFP*, Value*> constants_;
+  std::map<llvm::Constant*, Value*> constants_;
 };
 
+// Zero, one or minus one, or a vector with such a lane.
+bool has_identity(const llvm::Constant& constant) {
+  if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(constant.getType())) {
+    for (unsigned i = 0; i < vector->getNumElements(); ++i) {
+      const llvm::Constant* lane = constant.getAggregateElement(i);
+      if (!lane || has_identity(*lane)) return true;
+    }
+    return false;
+  }
+  const auto* number = llvm::dyn_cast<llvm::ConstantFP>(&constant);
+  if (!number) return false;
+  const llvm::APFloat magnitude = llvm::abs(number->getValueAPF());
+  return magnitude.isZero() || magnitude.isExactlyValue(1.0);
+}
+
+// Vector constants that came through a local are still made lane by lane and cast: makes them constants.
+void fold_vector_constants(IrModule& ir, llvm::Function& function) {
+  for (Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+    if (!instruction.getType()->isVectorTy()) continue;
+    if (!llvm::isa<llvm::BitCastInst, llvm::InsertElementInst, llvm::ShuffleVectorInst>(instruction))
+      continue;
+    if (llvm::Constant* constant = llvm::ConstantFoldInstruction(&instruction, ir.module.getDataLayout())) {
+      instruction.replaceAllUsesWith(constant);
+      instruction.eraseFromParent();
+    }
+  }
+}
+
 void protect_float_identities(IrModule& ir, llvm::Function& function) {
+  fold_vector_constants(ir, function);
   Opaque opaque(ir, function);
   std::vector<Instruction*> worklist;
   for (Instruction& instruction : llvm::instructions(function)) worklist.push_back(&instruction);
@@ -54,10 +84,8 @@ void protect_float_identities(IrModule& ir, llvm::Function& function) {
       case Instruction::FMul:
       case Instruction::FDiv:
         for (llvm::Use& operand : instruction->operands()) {
-          auto* number = llvm::dyn_cast<llvm::ConstantFP>(operand.get());
-          if (!number) continue;
-          const llvm::APFloat magnitude = llvm::abs(number->getValueAPF());
-          if (magnitude.isZero() || magnitude.isExactlyValue(1.0)) operand.set(opaque.constant(number));
+          auto* number = llvm::dyn_cast<llvm::Constant>(operand.get());
+          if (number && has_identity(*number)) operand.set(opaque.constant(number));
         }
         break;
       case Instruction::FPTrunc:
@@ -78,7 +106,8 @@ llvm::CallInst* add_user(IrModule& ir, llvm::LoadInst& load) {
   Value* value = &load;
   if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
     value = b.CreateZExt(value, ir.i32);
-  const char* constraint = value->getType()->isFloatingPointTy() ? "x" : "r";
+  const char* constraint =
+      value->getType()->isFloatingPointTy() || value->getType()->isVectorTy() ? "x" : "r";
   llvm::CallInst* const user = b.CreateCall(
       llvm::InlineAsm::get(llvm::FunctionType::get(ir.void_type, {value->getType()}, false), "", constraint,
                            /*hasSideEffects=*/true),

@@ -27,6 +27,8 @@ ConstExpr single(const ConstOp& op) {
       return {.kind = Kind::kF64, .bits = op.bits, .index = 0};
     case Opcode::kGlobalGet:
       return {.kind = Kind::kGlobalGet, .bits = 0, .index = static_cast<uint32_t>(op.bits)};
+    case Opcode::kV128Const:
+      return {.kind = Kind::kV128, .bits = op.bits, .index = 0, .high = op.high};
     case Opcode::kRefFunc:
       return {.kind = Kind::kRefFunc, .bits = 0, .index = static_cast<uint32_t>(op.bits)};
     default:
@@ -98,6 +100,16 @@ bool ConstExprReader::global_get(uint32_t at) {
   return push(global.type.type, {.opcode = Opcode::kGlobalGet, .bits = index});
 }
 
+// Behind the prefix: the only constant among the vector instructions.
+bool ConstExprReader::vector(uint32_t at) {
+  uint32_t sub = 0;
+  ConstOp op{.opcode = Opcode::kV128Const};
+  if (!reader_.u32(sub)) return false;
+  if (sub >= 0x100 || (0xfd00 | sub) != static_cast<uint32_t>(Opcode::kV128Const))
+    return reader_.fail(at, fmt::format("constant expression required, found opcode 0xfd 0x{:02x}", sub));
+  return reader_.f64(op.bits) && reader_.f64(op.high) && push(ValType::kV128, op);
+}
+
 bool ConstExprReader::step(bool& end) {
   const uint32_t at = reader_.offset();
   uint8_t code = 0;
@@ -142,6 +154,7 @@ bool ConstExprReader::step(bool& end) {
     default:
       break;
   }
+  if (code == kSimdPrefix) return vector(at);
   if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at, feature);
   return reader_.fail(at, fmt::format("constant expression required, found opcode 0x{:02x}", code));
 }

@@ -30,6 +30,7 @@ class ConstExprReader {
   bool push(ValType type, ConstOp op);
   bool arithmetic(uint32_t at, Opcode opcode);
   bool global_get(uint32_t at);
+  bool vector(uint32_t at);
 
   Module& module_;
   ByteReader& reader_;

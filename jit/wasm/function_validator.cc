@@ -27,6 +27,8 @@ constexpr uint8_t type_of_letter(char letter) {
       return static_cast<uint8_t>(ValType::kI64);
     case 'f':
       return static_cast<uint8_t>(ValType::kF32);
+    case 'v':
+      return static_cast<uint8_t>(ValType::kV128);
     default:
       return static_cast<uint8_t>(ValType::kF64);
   }
@@ -67,8 +69,8 @@ constexpr Signatures make_signatures() {
 constexpr Signatures kSignatures = make_signatures();
 
 // Block types of the short form refer to one of these.
-constexpr ValType kSingles[] = {ValType::kI32, ValType::kI64,     ValType::kF32,
-                                ValType::kF64, ValType::kFuncRef, ValType::kExternRef};
+constexpr ValType kSingles[] = {ValType::kI32,  ValType::kI64,     ValType::kF32,      ValType::kF64,
+                                ValType::kV128, ValType::kFuncRef, ValType::kExternRef};
 
 std::span<const ValType> single(ValType type) {
   for (const ValType& entry : kSingles)
@@ -100,8 +102,10 @@ bool FunctionValidator::grow() {
 }
 
 bool FunctionValidator::push_all(std::span<const ValType> types) {
-  for (const ValType type : types)
+  for (const ValType type : types) {
+    if (type == ValType::kV128) uses_v128_ = true;
     if (!push(type)) return false;
+  }
   return true;
 }
 
@@ -593,7 +597,9 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kLocalTee:
       return local(body, type) && pop(type) && push(type);
     case Opcode::kGlobalGet:
-      return global(global_ptr) && push(global_ptr->type.type);
+      if (!global(global_ptr)) return false;
+      if (global_ptr->type.type == ValType::kV128) uses_v128_ = true;
+      return push(global_ptr->type.type);
     case Opcode::kGlobalSet:
       if (!global(global_ptr)) return false;
       if (!global_ptr->type.mutable_) return fail("global is immutable");
@@ -631,6 +637,7 @@ bool FunctionValidator::step(FunctionBody& body) {
   }
   if (code >= 0x28 && code <= 0x3e) return memory_access(code);
   if (code == 0xfc) return prefixed();
+  if (code == kSimdPrefix) return simd();
   if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at_, feature);
   return fail(fmt::format("illegal opcode 0x{:02x}", code));
 }
@@ -644,6 +651,7 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   has_calls_ = false;
   has_memory_access_ = false;
   has_tail_calls_ = false;
+  uses_v128_ = false;
   at_ = reader_.offset();
   body.begin = WasmOffset(at_);
   if (!push_frame(Opcode::kBlock, {}, type.results)) return false;
@@ -654,6 +662,7 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   body.has_calls = has_calls_;
   body.has_memory_access = has_memory_access_;
   body.has_tail_calls = has_tail_calls_;
+  body.uses_v128 = uses_v128_ || std::ranges::find(body.locals, ValType::kV128) != body.locals.end();
   return true;
 }
 

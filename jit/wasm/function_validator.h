@@ -64,6 +64,8 @@ class FunctionValidator {
   bool select();
   bool select_typed();
   bool memory_access(uint8_t code);
+  bool simd();
+  bool lane(uint32_t lanes);
   bool ref_func();
   bool table_init();
   bool table_copy();
@@ -125,6 +127,7 @@ class FunctionValidator {
   bool has_calls_ = false;
   bool has_memory_access_ = false;
   bool has_tail_calls_ = false;
+  bool uses_v128_ = false;
   uint64_t steps_ = 0;
   uint64_t instructions_ = 0;
 };

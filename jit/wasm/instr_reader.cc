@@ -26,8 +26,19 @@ constexpr std::array<ImmKind, 32> make_prefixed_kinds() {
   return out;
 }
 
+// By sub-opcode, relaxed ones from 256 on.
+constexpr std::array<ImmKind, 512> make_simd_kinds() {
+  std::array<ImmKind, 512> out{};
+#define HINDSIGHT_ADD(name, code, text, imm, signature) \
+  out[(code >= 0xff00 ? 0x100 : 0) | (code & 0xff)] = ImmKind::imm;
+  HINDSIGHT_WASM_SIMD_OPCODES(HINDSIGHT_ADD)
+#undef HINDSIGHT_ADD
+  return out;
+}
+
 constexpr auto kPlainKinds = make_plain_kinds();
 constexpr auto kPrefixedKinds = make_prefixed_kinds();
+constexpr auto kSimdKinds = make_simd_kinds();
 
 // Invariant: the validator has read these same bytes, so every LEB128 number ends and fits.
 inline uint32_t read_u32(const uint8_t*& p) {
@@ -79,9 +90,13 @@ void InstrReader::next(Instr& instr) {
   instr.offset = position();
   const uint8_t code = *pos_++;
   ImmKind kind;
-  if (code != 0xfc) [[likely]] {
+  if (code < 0xfc) [[likely]] {
     instr.opcode = static_cast<Opcode>(code);
     kind = kPlainKinds[code];
+  } else if (code == kSimdPrefix) {
+    const uint32_t sub = read_u32(pos_);
+    instr.opcode = static_cast<Opcode>((sub < 0x100 ? 0xfd00 : 0xff00) | (sub & 0xff));
+    kind = kSimdKinds[sub & 0x1ff];
   } else {
     const uint32_t sub = read_u32(pos_);
     instr.opcode = static_cast<Opcode>(0xfc00 | sub);
@@ -128,6 +143,7 @@ void InstrReader::next(Instr& instr) {
       instr.ref_type = static_cast<ValType>(*pos_++);
       break;
     case ImmKind::kMemArg:
+    case ImmKind::kMemArgLane:
       instr.align_log2 = read_u32(pos_);
       instr.index = 0;
       if (instr.align_log2 & kMemArgHasMemory) {
@@ -135,6 +151,16 @@ void InstrReader::next(Instr& instr) {
         instr.index = read_u32(pos_);
       }
       instr.bits = read_u64(pos_);
+      if (kind == ImmKind::kMemArgLane) instr.index2 = *pos_++;
+      break;
+    case ImmKind::kV128:
+    case ImmKind::kShuffle:
+      std::memcpy(&instr.bits, pos_, 8);
+      std::memcpy(&instr.high, pos_ + 8, 8);
+      pos_ += 16;
+      break;
+    case ImmKind::kLane:
+      instr.index = *pos_++;
       break;
     case ImmKind::kI32:
       instr.bits = static_cast<uint32_t>(read_signed(pos_));

@@ -27,11 +27,13 @@ struct Instr {
   WasmOffset offset;        // of the opcode's first byte
   BlockType block;          // kBlock
   uint32_t index = 0;       // label depth, local, global, function, table, type (kIndirect), data, element,
-                            // memory; copy: destination
-  uint32_t index2 = 0;      // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source
+                            // memory, lane of kLane; copy: destination
+  uint32_t index2 = 0;      // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source; lane of
+                            // kMemArgLane
   uint32_t align_log2 = 0;  // kMemArg
   uint64_t bits =
       0;  // constants (i32 zero-extended bit pattern, i64, f32 bits, f64 bits); kMemArg: the offset
+  uint64_t high = 0;                     // kV128, kShuffle: bytes 8 to 15; bits has bytes 0 to 7
   ValType ref_type = ValType::kFuncRef;  // kRefType; kSelectTypes: the operands' type, of any kind
   uint32_t target_count = 0;  // kBrTable: labels without the default; read with InstrReader::br_table
 };

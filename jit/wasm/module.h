@@ -21,19 +21,22 @@
 
 namespace hindsight::wasm {
 
-// A constant initializer. `bits` holds the value's bit pattern for the four kinds of numbers. What is known
-// only at instantiation and takes more than one instruction is kCode: Module::const_ops[index, index + bits).
+// A constant initializer. `bits` holds the value's bit pattern for the four kinds of numbers and the low half
+// of a vector's. What is known only at instantiation and takes more than one instruction is kCode:
+// Module::const_ops[index, index + bits).
 struct ConstExpr {
-  enum class Kind : uint8_t { kI32, kI64, kF32, kF64, kGlobalGet, kRefNull, kRefFunc, kCode };
+  enum class Kind : uint8_t { kI32, kI64, kF32, kF64, kGlobalGet, kRefNull, kRefFunc, kV128, kCode };
   Kind kind = Kind::kI32;
   uint64_t bits = 0;
   uint32_t index = 0;  // of the global or function
+  uint64_t high = 0;   // kV128
 };
 
 // An instruction of such an initializer, for a stack machine.
 struct ConstOp {
   Opcode opcode = Opcode::kI32Const;
   uint64_t bits = 0;  // the constant's bit pattern, or the index of the global or function
+  uint64_t high = 0;  // v128.const: the upper half
 };
 
 struct Import {
@@ -97,6 +100,7 @@ struct FunctionBody {
   bool has_calls = false;  // any call, call_indirect, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
   bool has_tail_calls = false;  // return_call, return_call_indirect
+  bool uses_v128 = false;  // a local or an operand is a vector
 };
 
 // What decoding did, and what it passed over.

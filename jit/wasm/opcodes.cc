@@ -7,16 +7,24 @@ namespace hindsight::wasm {
 namespace {
 
 constexpr uint16_t kPrefixed = 0xfc00;
+constexpr uint16_t kSimd = 0xfd00;
+constexpr uint16_t kRelaxedSimd = 0xff00;
 
 struct Tables {
   std::array<OpcodeInfo, 256> plain{};
   std::array<OpcodeInfo, 256> prefixed{};
+  std::array<OpcodeInfo, 256> simd{};
+  std::array<OpcodeInfo, 256> relaxed_simd{};
 };
 
 constexpr Tables make_tables() {
   Tables tables;
   auto add = [&](uint16_t code, OpcodeInfo info) {
-    if (code >= kPrefixed) {
+    if (code >= kRelaxedSimd) {
+      tables.relaxed_simd[code - kRelaxedSimd] = info;
+    } else if (code >= kSimd) {
+      tables.simd[code - kSimd] = info;
+    } else if (code >= kPrefixed) {
       tables.prefixed[code - kPrefixed] = info;
     } else {
       tables.plain[code] = info;
@@ -24,6 +32,7 @@ constexpr Tables make_tables() {
   };
 #define HINDSIGHT_ADD(name, code, text, imm, signature) add(code, {text, ImmKind::imm, signature});
   HINDSIGHT_WASM_OPCODES(HINDSIGHT_ADD)
+  HINDSIGHT_WASM_SIMD_OPCODES(HINDSIGHT_ADD)
 #undef HINDSIGHT_ADD
   return tables;
 }
@@ -38,6 +47,10 @@ const OpcodeInfo* find_opcode(uint16_t code) {
     info = &kTables.plain[code];
   } else if (code >= kPrefixed && code < kPrefixed + 256) {
     info = &kTables.prefixed[code - kPrefixed];
+  } else if (code >= kSimd && code < kSimd + 256) {
+    info = &kTables.simd[code - kSimd];
+  } else if (code >= kRelaxedSimd) {
+    info = &kTables.relaxed_simd[code - kRelaxedSimd];
   }
   return info != nullptr && info->name != nullptr ? info : nullptr;
 }

@@ -4,11 +4,13 @@
 //
 // HINDSIGHT_WASM_OPCODES(V): V(Enumerator, code, "text name", ImmKind, "signature")
 //   code: one byte, or 0xfc00 | sub-opcode.
-//   signature: parameter letters ':' result letters with i=i32 I=i64 f=f32 F=f64, e.g. "ii:i"; "*" where
-//   typing is special.
+//   signature: parameter letters ':' result letters with i=i32 I=i64 f=f32 F=f64 v=v128, e.g. "ii:i"; "*"
+//   where typing is special.
 #pragma once
 
 #include <cstdint>
+
+#include "jit/wasm/simd_opcodes.h"
 
 namespace hindsight::wasm {
 
@@ -36,6 +38,10 @@ enum class ImmKind : uint8_t {
   kTableInit,   // element index, table index
   kElem,        // element index
   kTableCopy,   // destination table, source table
+  kV128,        // 16 bytes
+  kShuffle,     // 16 lane numbers below 32
+  kLane,        // lane number
+  kMemArgLane,  // align (log2), offset, lane number
 };
 
 // clang-format off
@@ -247,7 +253,7 @@ enum class ImmKind : uint8_t {
 
 enum class Opcode : uint16_t {
 #define HINDSIGHT_ENUMERATOR(name, code, text, imm, signature) k##name = code,
-  HINDSIGHT_WASM_OPCODES(HINDSIGHT_ENUMERATOR)
+  HINDSIGHT_WASM_OPCODES(HINDSIGHT_ENUMERATOR) HINDSIGHT_WASM_SIMD_OPCODES(HINDSIGHT_ENUMERATOR)
 #undef HINDSIGHT_ENUMERATOR
 };
 
@@ -271,8 +277,27 @@ constexpr bool is_structure(Opcode opcode) {
          opcode == Opcode::kElse || opcode == Opcode::kEnd;
 }
 
-// log2 of the bytes that a load or store (ImmKind::kMemArg) touches, which is also its natural alignment.
+inline constexpr uint8_t kSimdPrefix = 0xfd;
+
+// The vector instructions, relaxed ones included.
+constexpr bool is_simd(Opcode opcode) {
+  const auto page = static_cast<uint16_t>(opcode) >> 8;
+  return page == 0xfd || page == 0xff;
+}
+
+// The same for loads and stores of vectors and their lanes.
+constexpr uint32_t simd_access_log2(Opcode opcode) {
+  const auto sub = static_cast<uint16_t>(opcode) & 0xff;
+  constexpr uint8_t kWhole[] = {4, 3, 3, 3, 3, 3, 3, 0, 1, 2, 3, 4};  // v128.load to v128.store
+  if (sub <= 0x0b) return kWhole[sub];
+  if (sub >= 0x5c) return sub - 0x5c + 2;  // v128.load32_zero, v128.load64_zero
+  return sub & 3;                          // lanes
+}
+
+// log2 of the bytes that a load or store (ImmKind::kMemArg, kMemArgLane) touches, which is also its natural
+// alignment.
 constexpr uint32_t access_log2(Opcode opcode) {
+  if (is_simd(opcode)) return simd_access_log2(opcode);
   constexpr uint8_t kLog2[] = {2, 3, 2, 3, 0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 2, 3, 2, 3, 0, 1, 0, 1, 2};
   return kLog2[static_cast<uint16_t>(opcode) - static_cast<uint16_t>(Opcode::kI32Load)];
 }

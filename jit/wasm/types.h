@@ -14,7 +14,7 @@ enum class ValType : uint8_t {
   kI64 = 0x7e,
   kF32 = 0x7d,
   kF64 = 0x7c,
-  kV128 = 0x7b,  // reserved: modules using it are refused for now
+  kV128 = 0x7b,
   kFuncRef = 0x70,
   kExternRef = 0x6f,
 };
@@ -25,6 +25,11 @@ constexpr bool is_reference(ValType t) {
 }
 constexpr bool is_float(ValType t) {
   return t == ValType::kF32 || t == ValType::kF64;
+}
+
+// Travels in vector registers: floating point and v128.
+constexpr bool in_vector_register(ValType t) {
+  return is_float(t) || t == ValType::kV128;
 }
 
 struct FuncType {

@@ -9,8 +9,6 @@ namespace {
 
 const char* feature_of_type(uint8_t byte) {
   switch (byte) {
-    case 0x7b:
-      return "SIMD (v128)";
     case 0x64:
     case 0x63:
     case 0x62:
@@ -64,8 +62,6 @@ const char* feature_of_opcode(uint8_t code) {
     case 0xe4:
     case 0xe5:
       return "stack switching";
-    case 0xfd:
-      return "SIMD";
     case 0xfe:
       return "threads (atomic operations)";
     default:
@@ -82,6 +78,7 @@ bool read_value_type(ByteReader& reader, ValType& out) {
     case ValType::kI64:
     case ValType::kF32:
     case ValType::kF64:
+    case ValType::kV128:
     case ValType::kFuncRef:
     case ValType::kExternRef:
       out = static_cast<ValType>(byte);
@@ -103,8 +100,7 @@ bool read_reference_type(ByteReader& reader, ValType& out) {
     return true;
   }
   const char* feature = feature_of_type(byte);
-  if (feature != nullptr && byte != static_cast<uint8_t>(ValType::kV128))
-    return reader.unsupported(at, feature);
+  if (feature != nullptr) return reader.unsupported(at, feature);
   return reader.fail(at, fmt::format("malformed reference type 0x{:02x}", byte));
 }
 

@@ -66,6 +66,7 @@ static_assert(static_cast<int>(ValueKind::kF32) == HINDSIGHT_F32);
 static_assert(static_cast<int>(ValueKind::kF64) == HINDSIGHT_F64);
 static_assert(static_cast<int>(ValueKind::kFuncRef) == HINDSIGHT_FUNCREF);
 static_assert(static_cast<int>(ValueKind::kExternRef) == HINDSIGHT_EXTERNREF);
+static_assert(static_cast<int>(ValueKind::kV128) == HINDSIGHT_V128);
 static_assert(static_cast<int>(hindsight::TierMode::kOptimized) == HINDSIGHT_TIER_OPTIMIZED);
 static_assert(static_cast<int>(hindsight::LogLevel::kWarning) == HINDSIGHT_LOG_WARNING);
 
@@ -114,6 +115,10 @@ Value from_c(const hindsight_value& value) {
     case HINDSIGHT_EXTERNREF:
       out.bits = value.of.ref;
       break;
+    case HINDSIGHT_V128:
+      std::memcpy(&out.bits, value.of.v128, 8);
+      std::memcpy(&out.high, value.of.v128 + 8, 8);
+      break;
   }
   return out;
 }
@@ -137,6 +142,10 @@ hindsight_value to_c(const Value& value) {
     case ValueKind::kFuncRef:
     case ValueKind::kExternRef:
       out.of.ref = value.bits;
+      break;
+    case ValueKind::kV128:
+      std::memcpy(out.of.v128, &value.bits, 8);
+      std::memcpy(out.of.v128 + 8, &value.high, 8);
       break;
   }
   return out;
@@ -163,7 +172,7 @@ void kinds_to_c(const std::vector<ValueKind>& kinds, hindsight_value_kind* out, 
 }
 
 const char* kind_name(ValueKind kind) {
-  static constexpr const char* kNames[] = {"i32", "i64", "f32", "f64", "funcref", "externref"};
+  static constexpr const char* kNames[] = {"i32", "i64", "f32", "f64", "funcref", "externref", "v128"};
   return kNames[static_cast<size_t>(kind)];
 }
 

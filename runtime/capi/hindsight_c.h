@@ -135,7 +135,8 @@ typedef enum hindsight_value_kind {
   HINDSIGHT_F32 = 2,
   HINDSIGHT_F64 = 3,
   HINDSIGHT_FUNCREF = 4,
-  HINDSIGHT_EXTERNREF = 5
+  HINDSIGHT_EXTERNREF = 5,
+  HINDSIGHT_V128 = 6
 } hindsight_value_kind;
 
 typedef struct hindsight_value {
@@ -145,7 +146,8 @@ typedef struct hindsight_value {
     int64_t i64;
     float f32;
     double f64;
-    uint64_t ref; /* funcref: opaque; externref: the host's handle + 1; 0: null */
+    uint64_t ref;     /* funcref: opaque; externref: the host's handle + 1; 0: null */
+    uint8_t v128[16]; /* lane 0 first */
   } of;
 } hindsight_value;
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 namespace hindsight::cli {
@@ -44,6 +45,58 @@ std::optional<Float> parse_float(std::string_view text, Parse parse) {
   return value;
 }
 
+// "shape:lane,lane,..." or "0x" and the digits of the 128-bit integer that lane 0 is the low end of.
+std::optional<V128> parse_vector(std::string_view text) {
+  V128 vector;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    text.remove_prefix(2);
+    if (text.size() != 32) return std::nullopt;
+    for (size_t half = 0; half < 2; ++half) {
+      const std::string_view digits = text.substr(16 * (1 - half), 16);
+      uint64_t bits = 0;
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits, 16);
+      if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+      std::memcpy(&vector.bytes[8 * half], &bits, 8);
+    }
+    return vector;
+  }
+  struct Shape {
+    std::string_view name;
+    size_t lane_bytes;
+    bool floating;
+  };
+  static constexpr Shape kShapes[] = {{"i8x16:", 1, false}, {"i16x8:", 2, false}, {"i32x4:", 4, false},
+                                      {"i64x2:", 8, false}, {"f32x4:", 4, true},  {"f64x2:", 8, true}};
+  for (const Shape& shape : kShapes) {
+    if (!text.starts_with(shape.name)) continue;
+    text.remove_prefix(shape.name.size());
+    for (size_t at = 0; at < 16; at += shape.lane_bytes) {
+      const bool last = at + shape.lane_bytes == 16;
+      const size_t comma = text.find(',');
+      if ((comma == std::string_view::npos) != last) return std::nullopt;
+      const std::string_view lane = text.substr(0, comma);
+      uint64_t bits = 0;
+      if (shape.floating && shape.lane_bytes == 4) {
+        const auto number = parse_float<float>(lane, strtof);
+        if (!number) return std::nullopt;
+        bits = std::bit_cast<uint32_t>(*number);
+      } else if (shape.floating) {
+        const auto number = parse_float<double>(lane, strtod);
+        if (!number) return std::nullopt;
+        bits = std::bit_cast<uint64_t>(*number);
+      } else {
+        const auto number = parse_integer(lane, static_cast<uint32_t>(8 * shape.lane_bytes));
+        if (!number) return std::nullopt;
+        bits = *number;
+      }
+      std::memcpy(&vector.bytes[at], &bits, shape.lane_bytes);
+      text.remove_prefix(last ? text.size() : comma + 1);
+    }
+    return vector;
+  }
+  return std::nullopt;
+}
+
 template <typename Float>
 std::string float_text(Float value) {
   if (std::isnan(value)) return std::signbit(value) ? "-nan" : "nan";
@@ -66,6 +119,8 @@ const char* kind_name(ValueKind kind) {
       return "funcref";
     case ValueKind::kExternRef:
       return "externref";
+    case ValueKind::kV128:
+      return "v128";
   }
   return "?";
 }
@@ -118,6 +173,12 @@ Result<Value> parse_value(ValueKind kind, std::string_view text) {
       value.bits = *number + 1;
       return value;
     }
+    case ValueKind::kV128: {
+      const auto vector = parse_vector(text);
+      if (!vector)
+        return bad("write lanes such as i32x4:1,2,3,4 or f64x2:0.5,nan, or 0x and 32 hexadecimal digits");
+      return Value::v128(*vector);
+    }
   }
   return bad("this kind cannot be written");
 }
@@ -155,6 +216,9 @@ std::string value_text(const Value& value) {
       return value.bits == 0 ? "null" : "ref";
     case ValueKind::kExternRef:
       return value.bits == 0 ? "null" : fmt::format("{}", value.bits - 1);
+    case ValueKind::kV128:
+      return fmt::format("i32x4:0x{:08x},0x{:08x},0x{:08x},0x{:08x}", static_cast<uint32_t>(value.bits),
+                         value.bits >> 32, static_cast<uint32_t>(value.high), value.high >> 32);
   }
   return "?";
 }

@@ -123,21 +123,30 @@ struct EngineConfig {
 
 // ---------------------------------------------------------------- values
 
-enum class ValueKind : uint8_t { kI32, kI64, kF32, kF64, kFuncRef, kExternRef };
+enum class ValueKind : uint8_t { kI32, kI64, kF32, kF64, kFuncRef, kExternRef, kV128 };
+
+// A vector: 16 bytes, lane 0 first, as memory has them.
+struct V128 {
+  std::array<uint8_t, 16> bytes{};
+  friend bool operator==(const V128&, const V128&) = default;
+};
 
 // One WebAssembly value. References: funcref is an opaque pointer (null allowed), externref the embedder's 64-bit handle.
 struct Value {
   ValueKind kind = ValueKind::kI32;
-  uint64_t bits = 0;  // low bits hold small kinds; funcref: pointer; externref: handle + 1, 0 = null
+  uint64_t bits = 0;  // low bits hold small kinds; funcref: pointer; externref: handle + 1, 0 = null; v128: bytes 0 to 7
+  uint64_t high = 0;  // v128: bytes 8 to 15
 
   static HINDSIGHT_API Value i32(int32_t v);
   static HINDSIGHT_API Value i64(int64_t v);
   static HINDSIGHT_API Value f32(float v);
   static HINDSIGHT_API Value f64(double v);
+  static HINDSIGHT_API Value v128(const V128& v);
   HINDSIGHT_API int32_t as_i32() const;
   HINDSIGHT_API int64_t as_i64() const;
   HINDSIGHT_API float as_f32() const;
   HINDSIGHT_API double as_f64() const;
+  HINDSIGHT_API V128 as_v128() const;
 };
 
 struct FunctionType {
@@ -214,7 +223,7 @@ struct WasiConfig {
 
 namespace detail {
 template <typename T>
-struct ValueTraits;  // i32: (u)int32_t, bool; i64: (u)int64_t; f32: float; f64: double
+struct ValueTraits;  // i32: (u)int32_t, bool; i64: (u)int64_t; f32: float; f64: double; v128: V128
 template <typename Signature>
 struct Signature_;
 }  // namespace detail
@@ -248,7 +257,7 @@ class HINDSIGHT_API Instance {
   // Looked-up exported function: faster to call than by name. Opaque; owned by the instance.
   struct Function;
   virtual Result<Function*> find_function(std::string_view export_name) = 0;
-  virtual Status call_raw(Function* function, std::span<uint64_t> slots) = 0;  // arguments in, results out, 8 bytes each
+  virtual Status call_raw(Function* function, std::span<uint64_t> slots) = 0;  // arguments in, results out, 8 bytes each; a v128 16
 };
 
 // Collects what modules may import, then instantiates. Everything instantiated by one Linker shares one store.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <memory>
 
 #include "runtime/engine/hindsight.h"
@@ -36,36 +37,72 @@ struct ValueTraits<double> {
   static double from_bits(uint64_t bits) { return std::bit_cast<double>(bits); }
 };
 
+template <>
+struct ValueTraits<V128> {
+  static constexpr ValueKind kKind = ValueKind::kV128;
+};
+
+// Values in slots of 8 bytes, one after the other: the pointer moves behind the value.
+template <typename T>
+inline constexpr size_t kSlots = ValueTraits<T>::kKind == ValueKind::kV128 ? 2 : 1;
+template <typename T>
+void put(const T& value, uint64_t*& slots) {
+  if constexpr (kSlots<T> == 2)
+    std::memcpy(slots, value.bytes.data(), 16);
+  else
+    *slots = ValueTraits<T>::to_bits(value);
+  slots += kSlots<T>;
+}
+template <typename T>
+T take(const uint64_t*& slots) {
+  const uint64_t* const from = slots;
+  slots += kSlots<T>;
+  if constexpr (kSlots<T> == 2)
+    return {std::bit_cast<std::array<uint8_t, 16>>(std::array{from[0], from[1]})};
+  else
+    return ValueTraits<T>::from_bits(from[0]);
+}
+template <typename T>
+Value to_value(const T& value) {
+  uint64_t words[2] = {};
+  uint64_t* at = words;
+  put(value, at);
+  return {ValueTraits<T>::kKind, words[0], words[1]};
+}
+template <typename T>
+T from_value(const Value& value) {
+  const uint64_t words[2] = {value.bits, value.high};
+  const uint64_t* at = words;
+  return take<T>(at);
+}
+
 // What a function may return: nothing, one value, a tuple of values; as itself or in a Result.
 template <typename R>
 struct Results {
-  static constexpr size_t kCount = 1;
+  static constexpr size_t kWords = kSlots<R>;
   static std::vector<ValueKind> kinds() { return {ValueTraits<R>::kKind}; }
-  static R read(const uint64_t* slots) { return ValueTraits<R>::from_bits(slots[0]); }
+  static R read(const uint64_t* slots) { return take<R>(slots); }
   static Status write(const R& value, std::span<Value> results) {
-    results[0] = {ValueTraits<R>::kKind, ValueTraits<R>::to_bits(value)};
+    results[0] = to_value(value);
     return {};
   }
 };
 template <>
 struct Results<void> {
-  static constexpr size_t kCount = 0;
+  static constexpr size_t kWords = 0;
   static std::vector<ValueKind> kinds() { return {}; }
   static void read(const uint64_t*) {}
 };
 template <typename... Ts>
 struct Results<std::tuple<Ts...>> {
-  static constexpr size_t kCount = sizeof...(Ts);
+  static constexpr size_t kWords = (kSlots<Ts> + ... + 0);
   static std::vector<ValueKind> kinds() { return {ValueTraits<Ts>::kKind...}; }
   static std::tuple<Ts...> read(const uint64_t* slots) {
-    return [&]<size_t... I>(std::index_sequence<I...>) {
-      return std::tuple<Ts...>(ValueTraits<Ts>::from_bits(slots[I])...);
-    }
-    (std::index_sequence_for<Ts...>{});
+    return std::tuple<Ts...>{take<Ts>(slots)...};  // braces: from left to right
   }
   static Status write(const std::tuple<Ts...>& values, std::span<Value> results) {
     [&]<size_t... I>(std::index_sequence<I...>) {
-      ((results[I] = {ValueTraits<Ts>::kKind, ValueTraits<Ts>::to_bits(std::get<I>(values))}), ...);
+      ((results[I] = to_value(std::get<I>(values))), ...);
     }
     (std::index_sequence_for<Ts...>{});
     return {};
@@ -89,11 +126,10 @@ struct Signature_<R(Args...)> {
   static Status call(F& function, std::span<const Value> args, std::span<Value> results) {
     return [&]<size_t... I>(std::index_sequence<I...>)->Status {
       if constexpr (std::is_void_v<R>) {
-        function(ValueTraits<std::decay_t<Args>>::from_bits(args[I].bits)...);
+        function(from_value<std::decay_t<Args>>(args[I])...);
         return {};
       } else {
-        return Results<R>::write(function(ValueTraits<std::decay_t<Args>>::from_bits(args[I].bits)...),
-                                 results);
+        return Results<R>::write(function(from_value<std::decay_t<Args>>(args[I])...), results);
       }
     }
     (std::index_sequence_for<Args...>{});
@@ -136,8 +172,10 @@ class TypedFunction<R(Args...)> {
       : instance_(&instance), function_(function) {}
 
   Result<R> operator()(Args... args) const {
-    std::array<uint64_t, std::max({sizeof...(Args), detail::Results<R>::kCount, size_t{1}})> slots{
-        detail::ValueTraits<Args>::to_bits(args)...};
+    constexpr size_t kWords = (detail::kSlots<Args> + ... + 0);
+    std::array<uint64_t, std::max({kWords, detail::Results<R>::kWords, size_t{1}})> slots{};
+    [[maybe_unused]] uint64_t* at = slots.data();
+    (detail::put<Args>(args, at), ...);
     if (Status status = instance_->call_raw(function_, slots); !status)
       return std::unexpected(status.error());
     if constexpr (std::is_void_v<R>)

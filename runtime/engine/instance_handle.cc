@@ -1,3 +1,4 @@
+#include "jit/abi/call_layout.h"
 #include "jit/abi/type_registry.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/values.h"
@@ -66,7 +67,7 @@ Result<hindsight::Instance::Function*> InstanceHandle::find_function(std::string
 }
 
 Status InstanceHandle::call_raw(Function* function, std::span<uint64_t> slots) {
-  if (slots.size() < std::max(function->type->params.size(), function->type->results.size()))
+  if (slots.size() < jit::call_words(*function->type))
     return make_error(ErrorKind::kUsage, "too few slots for the function's arguments and results");
   Status status = enter(*state_->store, function->invoke, *function->ref, slots.data());
   if (!status || state_->last_trap || state_->exit_code) note_outcome(*state_, status);
@@ -81,18 +82,20 @@ Result<std::vector<Value>> InstanceHandle::call(std::string_view export_name, st
         ErrorKind::kUsage,
         "wants " + std::to_string(type.params.size()) + " arguments, got " + std::to_string(args.size()),
         std::string(export_name));
-  std::vector<uint64_t> slots(std::max<size_t>({type.params.size(), type.results.size(), 1}));
+  std::vector<uint64_t> slots(std::max(jit::call_words(type), 1u));
+  uint64_t* out = slots.data();
   for (size_t i = 0; i < args.size(); i++) {
     if (from_public(args[i].kind) != type.params[i])
       return make_error(ErrorKind::kUsage,
                         "argument " + std::to_string(i + 1) + " is to be " + wasm::to_string(type.params[i]) +
                             ", not " + to_string(args[i].kind),
                         std::string(export_name));
-    slots[i] = slot_of(args[i]);
+    write_slots(args[i], out);
   }
   HINDSIGHT_TRY(call_raw(function, slots));
   std::vector<Value> results;
-  for (size_t i = 0; i < type.results.size(); i++) results.push_back(value_of(type.results[i], slots[i]));
+  const uint64_t* in = slots.data();
+  for (wasm::ValType result : type.results) results.push_back(read_slots(result, in));
   return results;
 }
 
@@ -107,7 +110,9 @@ Result<std::span<std::byte>> InstanceHandle::memory(std::string_view export_name
 
 Result<Value> InstanceHandle::global(std::string_view export_name) const {
   HINDSIGHT_ASSIGN(const Global* global, find<Global*>(export_name, "global"));
-  return value_of(global->type().type, global->bits());
+  const uint64_t words[] = {global->bits(), global->high_bits()};
+  const uint64_t* in = words;
+  return read_slots(global->type().type, in);
 }
 
 Status InstanceHandle::set_global(std::string_view export_name, const Value& value) {
@@ -118,7 +123,7 @@ Status InstanceHandle::set_global(std::string_view export_name, const Value& val
     return make_error(ErrorKind::kUsage,
                       std::string("the global is a ") + wasm::to_string(global->type().type),
                       std::string(export_name));
-  global->set_bits(slot_of(value));
+  global->set_bits(slot_of(value), value.high);
   return {};
 }
 

@@ -83,17 +83,18 @@ void Linker::define_host(std::string_view module, std::string_view name, Functio
   auto body = [state, type, function = std::move(function)](rt::Instance* caller, uint64_t* slots) -> Status {
     std::vector<Value> args;
     args.reserve(type.params.size());
-    for (size_t i = 0; i < type.params.size(); i++)
-      args.push_back(rt::value_of(rt::from_public(type.params[i]), slots[i]));
+    const uint64_t* in = slots;
+    for (ValueKind kind : type.params) args.push_back(rt::read_slots(rt::from_public(kind), in));
     std::vector<Value> results;
     results.reserve(type.results.size());
     for (ValueKind kind : type.results) results.push_back({kind, 0});
     CallerHandle handle(*state, caller);
     HINDSIGHT_TRY(function(handle, args, results));
+    uint64_t* out = slots;
     for (size_t i = 0; i < results.size(); i++) {
       if (results[i].kind != type.results[i])
         return make_error(ErrorKind::kUsage, "the host function returned a value of the wrong type");
-      slots[i] = rt::slot_of(results[i]);
+      rt::write_slots(results[i], out);
     }
     return {};
   };

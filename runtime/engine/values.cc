@@ -1,5 +1,6 @@
 #include "runtime/engine/values.h"
 
+#include <array>
 #include <bit>
 
 namespace hindsight {
@@ -16,6 +17,10 @@ Value Value::f32(float v) {
 Value Value::f64(double v) {
   return {ValueKind::kF64, std::bit_cast<uint64_t>(v)};
 }
+Value Value::v128(const V128& v) {
+  const auto halves = std::bit_cast<std::array<uint64_t, 2>>(v.bytes);
+  return {ValueKind::kV128, halves[0], halves[1]};
+}
 int32_t Value::as_i32() const {
   return static_cast<int32_t>(static_cast<uint32_t>(bits));
 }
@@ -27,6 +32,9 @@ float Value::as_f32() const {
 }
 double Value::as_f64() const {
   return std::bit_cast<double>(bits);
+}
+V128 Value::as_v128() const {
+  return {std::bit_cast<std::array<uint8_t, 16>>(std::array{bits, high})};
 }
 
 namespace rt {
@@ -43,17 +51,18 @@ ValueKind to_public(wasm::ValType type) {
       return ValueKind::kFuncRef;
     case wasm::ValType::kExternRef:
       return ValueKind::kExternRef;
+    case wasm::ValType::kV128:
+      return ValueKind::kV128;
     case wasm::ValType::kI32:
-    case wasm::ValType::kV128:  // refused by the decoder
       break;
   }
   return ValueKind::kI32;
 }
 
 wasm::ValType from_public(ValueKind kind) {
-  static constexpr wasm::ValType kTypes[] = {wasm::ValType::kI32,     wasm::ValType::kI64,
-                                             wasm::ValType::kF32,     wasm::ValType::kF64,
-                                             wasm::ValType::kFuncRef, wasm::ValType::kExternRef};
+  static constexpr wasm::ValType kTypes[] = {
+      wasm::ValType::kI32,     wasm::ValType::kI64,       wasm::ValType::kF32, wasm::ValType::kF64,
+      wasm::ValType::kFuncRef, wasm::ValType::kExternRef, wasm::ValType::kV128};
   return kTypes[static_cast<size_t>(kind)];
 }
 
@@ -80,9 +89,15 @@ uint64_t slot_of(const Value& value) {
   return small ? static_cast<uint32_t>(value.bits) : value.bits;
 }
 
-Value value_of(wasm::ValType type, uint64_t slot) {
-  Value value{to_public(type), slot};
+void write_slots(const Value& value, uint64_t*& slots) {
+  *slots++ = slot_of(value);
+  if (value.kind == ValueKind::kV128) *slots++ = value.high;
+}
+
+Value read_slots(wasm::ValType type, const uint64_t*& slots) {
+  Value value{to_public(type), *slots++};
   value.bits = slot_of(value);
+  if (type == wasm::ValType::kV128) value.high = *slots++;
   return value;
 }
 

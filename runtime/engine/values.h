@@ -11,8 +11,10 @@ wasm::ValType from_public(ValueKind kind);
 FunctionType to_public(const wasm::FuncType& type);
 wasm::FuncType from_public(const FunctionType& type);
 const char* to_string(ValueKind kind);
-// Small kinds are zero-extended.
+// Small kinds are zero-extended; the low half of a v128.
 uint64_t slot_of(const Value& value);
-Value value_of(wasm::ValType type, uint64_t slot);
+// Values in slots (jit/abi/trampolines.h), one after the other: `slots` moves behind the value.
+void write_slots(const Value& value, uint64_t*& slots);
+Value read_slots(wasm::ValType type, const uint64_t*& slots);
 
 }  // namespace hindsight::rt

@@ -165,7 +165,9 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
   for (uint32_t i = module_->imported_globals; i < module_->globals.size(); i++) {
     auto* cell = reinterpret_cast<jit::GlobalCell*>(context_memory_.get() + layout_.global(i));
     globals_.push_back(store_.add_global(module_->globals[i].type, cell));
-    globals_.back()->set_bits(evaluate(module_->globals[i].init));
+    const wasm::ConstExpr& init = module_->globals[i].init;
+    const bool copies = init.kind == wasm::ConstExpr::Kind::kGlobalGet;
+    globals_.back()->set_bits(evaluate(init), copies ? globals_[init.index]->high_bits() : init.high);
   }
   elements_.resize(module_->elements.size());
   for (size_t i = 0; i < elements_.size(); i++) {
@@ -186,6 +188,7 @@ uint64_t Instance::evaluate(const wasm::ConstExpr& init) const {
     case wasm::ConstExpr::Kind::kI64:
     case wasm::ConstExpr::Kind::kF32:
     case wasm::ConstExpr::Kind::kF64:
+    case wasm::ConstExpr::Kind::kV128:
       return init.bits;
     case wasm::ConstExpr::Kind::kGlobalGet:
       return globals_[init.index]->bits();

@@ -33,8 +33,15 @@ uint64_t Global::bits() const {
   return bits;
 }
 
-void Global::set_bits(uint64_t bits) {
+uint64_t Global::high_bits() const {
+  uint64_t bits = 0;
+  if (type_.type == wasm::ValType::kV128) std::memcpy(&bits, cell_->bytes + 8, sizeof bits);
+  return bits;
+}
+
+void Global::set_bits(uint64_t bits, uint64_t high) {
   std::memcpy(cell_->bytes, &bits, sizeof bits);
+  if (type_.type == wasm::ValType::kV128) std::memcpy(cell_->bytes + 8, &high, sizeof high);
 }
 
 }  // namespace hindsight::rt

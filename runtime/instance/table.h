@@ -48,8 +48,9 @@ class Global {
 
   const wasm::GlobalType& type() const { return type_; }
   jit::GlobalCell* cell() const { return cell_; }
-  uint64_t bits() const;
-  void set_bits(uint64_t bits);
+  uint64_t bits() const;       // of a v128 the low half
+  uint64_t high_bits() const;  // of a v128; 0 for all others
+  void set_bits(uint64_t bits, uint64_t high = 0);
 
  private:
   wasm::GlobalType type_;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "jit/abi/builtins.h"
+#include "jit/abi/call_layout.h"
 #include "jit/abi/trampolines.h"
 #include "jit/abi/type_registry.h"
 #include "jit/abi/vm_context.h"
@@ -41,10 +42,13 @@ namespace hindsight::jit::testing {
 
 struct Value {
   wasm::ValType type = wasm::ValType::kI32;
-  uint64_t bits = 0;  // i32 and f32: upper half zero
+  uint64_t bits = 0;  // i32 and f32: upper half zero; v128: the low half
+  uint64_t high = 0;
   friend bool operator==(const Value&, const Value&) = default;
   friend void PrintTo(const Value& v, std::ostream* out) {
-    *out << wasm::to_string(v.type) << ":0x" << std::hex << v.bits << std::dec;
+    *out << wasm::to_string(v.type) << ":0x" << std::hex;
+    if (v.type == wasm::ValType::kV128) *out << v.high << '_';
+    *out << v.bits << std::dec;
   }
 };
 inline Value i32(uint32_t v) {
@@ -64,6 +68,9 @@ inline Value f32_bits(uint32_t v) {
 }
 inline Value f64_bits(uint64_t v) {
   return {wasm::ValType::kF64, v};
+}
+inline Value v128(uint64_t low, uint64_t high) {
+  return {wasm::ValType::kV128, low, high};
 }
 inline Value funcref(void* v) {
   return {wasm::ValType::kFuncRef, reinterpret_cast<uint64_t>(v)};
@@ -167,13 +174,15 @@ class TestInstance {
   Outcome call(FuncIndex function, std::vector<Value> args) {
     const wasm::FuncType& type = module_->type_of(function);
     EXPECT_EQ(type.params.size(), args.size());
-    std::vector<uint64_t> slots(std::max({type.params.size(), type.results.size(), size_t{1}}),
-                                0xdeadbeefcafef00d);
+    std::vector<uint64_t> slots(std::max(call_words(type), 1u), 0xdeadbeefcafef00d);
+    size_t slot = 0;
     for (size_t i = 0; i < args.size(); ++i) {
       EXPECT_EQ(args[i].type, type.params[i]);
-      slots[i] = args[i].bits;
+      slots[slot] = args[i].bits;
       // Upper halves are undefined by contract: poison them, so that code which relies on them fails.
-      if (type.params[i] == wasm::ValType::kI32) slots[i] |= 0xbad0bad000000000;
+      if (type.params[i] == wasm::ValType::kI32) slots[slot] |= 0xbad0bad000000000;
+      if (type.params[i] == wasm::ValType::kV128) slots[slot + 1] = args[i].high;
+      slot += words_of(type.params[i]);
     }
     auto invoke = trampolines_->invoke(type);
     if (!invoke) {
@@ -194,7 +203,12 @@ class TestInstance {
       outcome.trap = thread_->pending_trap;
       return outcome;
     }
-    for (size_t i = 0; i < type.results.size(); ++i) outcome.results.push_back({type.results[i], slots[i]});
+    slot = 0;
+    for (const wasm::ValType result : type.results) {
+      const bool wide = result == wasm::ValType::kV128;
+      outcome.results.push_back({result, slots[slot], wide ? slots[slot + 1] : 0});
+      slot += words_of(result);
+    }
     return outcome;
   }
 
@@ -304,6 +318,7 @@ class TestInstance {
     for (uint32_t i = module_->imported_globals; i < module_->globals.size(); ++i) {
       const uint64_t bits = evaluate(module_->globals[i].init);
       std::memcpy(global(i).bytes, &bits, 8);
+      std::memcpy(global(i).bytes + 8, &module_->globals[i].init.high, 8);
     }
   }
 

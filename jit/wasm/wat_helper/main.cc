@@ -103,6 +103,7 @@ int main() {
   features.enable_tail_call();
   features.enable_multi_memory();
   features.enable_memory64();
+  features.enable_relaxed_simd();
   auto lexer = wabt::WastLexer::CreateBufferLexer("", text.data(), text.size(), &errors);
   wabt::WastParseOptions parse_options(features);
   std::unique_ptr<wabt::Module> module;

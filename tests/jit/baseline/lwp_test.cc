@@ -15,11 +15,8 @@ struct ValueRecord {
 };
 std::vector<ValueRecord> value_records;  // of the running test; builtins have no room for its address
 
-// Records, re-arms the counter so that the next value fires too, and leaves no caller-saved register as it
-// was.
-void record_value_and_clobber(VmContext* context, uint32_t wasm_offset, uint64_t value, uint32_t site_flags) {
-  value_records.push_back({wasm_offset, value, site_flags, __builtin_return_address(0)});
-  context->thread->lwp_values = 0;
+// Leaves no caller-saved register as it was.
+inline void clobber() {
   asm volatile(
       "movq $-0x5a5a5a5b, %%rax\n movq %%rax, %%rcx\n movq %%rax, %%rdx\n movq %%rax, %%rsi\n"
       "movq %%rax, %%rdi\n movq %%rax, %%r8\n movq %%rax, %%r9\n movq %%rax, %%r10\n movq %%rax, %%r11\n"
@@ -30,6 +27,21 @@ void record_value_and_clobber(VmContext* context, uint32_t wasm_offset, uint64_t
           : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3",
             "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
             "xmm15", "memory");
+}
+
+// These re-arm their counter, so that the next event fires too.
+void record_value_and_clobber(VmContext* context, uint32_t wasm_offset, uint64_t value, uint32_t site_flags) {
+  value_records.push_back({wasm_offset, value, site_flags, __builtin_return_address(0)});
+  context->thread->lwp_values = 0;
+  clobber();
+}
+void instructions_and_clobber(VmContext* context) {
+  context->thread->lwp_instructions = 0;
+  clobber();
+}
+void branch_and_clobber(VmContext* context, uint32_t, const void*) {
+  context->thread->lwp_branches = 0;
+  clobber();
 }
 
 class LwpTest : public BaselineTest {
@@ -302,6 +314,46 @@ TEST_F(LwpTest, RecordingEveryValueLeavesTheProgramAlone) {
                                                                {kValueSiteCallIndirect, 1},
                                                                {kValueSiteDivisor, 4},
                                                                {kValueSiteByteCount, 8}}));
+}
+
+// All 128 bits of every vector register that is alive: operands, and locals that a register caches.
+TEST_F(LwpTest, RecordsLeaveVectorsAlone) {
+  std::string many;  // more operands than registers
+  for (int i = 0; i < 17; ++i)
+    many += " (i32x4.add (local.get 0) (v128.const i32x4 " + std::to_string(i) + " 1 2 3))";
+  std::string sum;
+  for (int i = 0; i < 17; ++i) sum += " i16x8.add";
+  const std::string wat = R"((module (func (export "f") (param v128 v128 i32) (result v128) (local v128 i32)
+    (loop
+      (local.set 3 (i64x2.mul (local.get 3) (local.get 1)))
+      (local.set 1 (i8x16.add (local.get 1) (local.get 0)))
+      )" + many + R"(
+      (i32x4.splat (i32.div_u (i32.const 1000) (local.get 2)))
+      )" + sum + R"(
+      local.get 1 i32x4.add local.get 3 v128.xor local.set 3
+      (if (i32.and (local.get 2) (i32.const 1)) (then (local.set 3 (v128.not (local.get 3)))))
+      (br_if 0 (local.tee 2 (i32.sub (local.get 2) (i32.const 1)))))
+    (local.get 3))))";
+  const auto outcomes = [](TestInstance& instance) {
+    std::vector<Outcome> all;
+    for (const uint32_t n : {1u, 2u, 9u})
+      all.push_back(instance.call("f", {v128(0x0123456789abcdef, 0xfedcba9876543210), v128(3, 5), i32(n)}));
+    return all;
+  };
+  compile_options_.lwp_counting = false;
+  auto quiet = instantiate_sampling(wat.c_str());
+  const std::vector<Outcome> expected = outcomes(*quiet);
+  compile_options_.lwp_counting = true;
+  auto loud = instantiate_sampling(wat.c_str());
+  EXPECT_EQ(outcomes(*loud), expected);
+  EXPECT_EQ(value_records.size(), 12u);
+  // The same with the two other events, whose records leave nothing in the upper halves either.
+  auto counting = instantiate(wat.c_str(), {.instruction_period = 1, .branch_period = 1});
+  counting->builtins().lwp_instructions_retired = instructions_and_clobber;
+  counting->builtins().lwp_branch_retired = branch_and_clobber;
+  counting->thread().lwp_instructions = 0;
+  counting->thread().lwp_branches = 0;
+  EXPECT_EQ(outcomes(*counting), expected);
 }
 
 TEST_F(LwpTest, CodeWithoutCountingHasNoValueSites) {

@@ -18,7 +18,8 @@ inline WasmOffset load_of(const wasm::Module& module, std::string_view name, uin
   while (!reader.at_end()) {
     reader.next(instr);
     const auto code = static_cast<uint32_t>(instr.opcode);
-    if (code >= 0x28 && code <= 0x35 && n-- == 0) return instr.offset;
+    const bool loads = (code >= 0x28 && code <= 0x35) || instr.opcode == wasm::Opcode::kV128Load;
+    if (loads && n-- == 0) return instr.offset;
   }
   ADD_FAILURE() << "no such load";
   return {};

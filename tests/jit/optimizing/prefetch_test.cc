@@ -41,6 +41,33 @@ TEST(Prefetch, HashedGathersGetASlice) {
   EXPECT_TRUE(h.sites().starts_with("applied: 1 load, ")) << h.sites();
 }
 
+// Whole vectors are fetched, and the indices may be lanes of vectors; what runs ahead reads sixteen bytes in
+// bounds.
+TEST(Prefetch, GathersOfVectorsAndByLanesGetASlice) {
+  Hinted h(
+      R"((module (memory 4) (func (export "f") (param $p i32) (result v128) (local $four v128) (local $sum v128)
+    (loop $l
+      (local.set $four (v128.load (local.get $p)))
+      (local.set $sum (i32x4.add (local.get $sum) (v128.load offset=65536
+        (i32.and (i32x4.extract_lane 2 (i32x4.mul (local.get $four) (i32x4.splat (i32.const 48)))) (i32.const 0xfff0)))))
+      (br_if $l (i32.lt_u (local.tee $p (i32.add (local.get $p) (i32.const 16))) (i32.const 262144))))
+    (local.get $sum))))",
+      "f", {1});
+  EXPECT_TRUE(h.sites().starts_with("applied: 1 load, ")) << h.sites();
+  EXPECT_NE(h.optimized.dump.find("prefetcht0"), std::string::npos);
+  auto* words = reinterpret_cast<uint32_t*>(h.optimized.instance->memory());
+  for (uint32_t i = 0; i < 65536; ++i) words[i] = i * 2654435761u;
+  uint32_t sum[4] = {};
+  for (uint32_t p = 262144 - 16000; p < 262144; p += 16)
+    for (uint32_t lane = 0; lane < 4; ++lane)
+      sum[lane] += words[16384 + ((words[p / 4 + 2] * 48) & 0xfff0) / 4 + lane];
+  const Outcome expected = returns({v128(uint64_t{sum[1]} << 32 | sum[0], uint64_t{sum[3]} << 32 | sum[2])});
+  EXPECT_EQ(h.optimized.call("f", {i32(262144 - 16000)}), expected);
+  ASSERT_EQ(h.version->loop_cells.size(), 1u);
+  h.version->loop_cells[0]->distance = 1u << 29;
+  EXPECT_EQ(h.optimized.call("f", {i32(262144 - 16000)}), expected);
+}
+
 TEST(Prefetch, StreamsAreLeftToTheHardware) {
   Hinted h(gather(kB), "f", {0});
   EXPECT_EQ(h.sites(), "refused: address advances by a constant step: left to the hardware\n");
@@ -50,7 +77,8 @@ TEST(Prefetch, StreamsAreLeftToTheHardware) {
 
 TEST(Prefetch, ShortStreamsAtLookedUpPlacesAreFetchedFromTheLoopAround) {
   // for i: for k in 0..16: sum += blocks[number[i] * 64 + 4 * k]
-  Hinted h(R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $k i32) (local $at i32) (local $sum i32)
+  Hinted h(
+      R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $k i32) (local $at i32) (local $sum i32)
     (loop $blocks
       (local.set $at (i32.shl (i32.load (i32.shl (local.get $i) (i32.const 2))) (i32.const 6)))
       (local.set $k (i32.const 0))
@@ -60,7 +88,7 @@ TEST(Prefetch, ShortStreamsAtLookedUpPlacesAreFetchedFromTheLoopAround) {
         (br_if $words (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 16))))
       (br_if $blocks (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
     (local.get $sum))))",
-           "f", {1});
+      "f", {1});
   EXPECT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
 }
 

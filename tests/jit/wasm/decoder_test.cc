@@ -283,7 +283,6 @@ TEST(Decoder, SaysWhichFunctionIsWrong) {
 TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
   expect_unsupported(module({section(13, vec({{0, 0}}))}), "exception handling", 8);
   expect_unsupported(module({section(1, vec({{0x5f, 0, 0}}))}), "garbage collection", 11);
-  expect_unsupported(module({section(1, vec({func_type({0x7b}, {})}))}), "SIMD", 13);
   expect_unsupported(module({section(1, vec({func_type({0x6e}, {})}))}), "garbage collection", 13);
   expect_unsupported(module({section(1, vec({func_type({0x64, 0}, {})}))}), "typed function references", 13);
   expect_unsupported(module({section(1, vec({func_type({0x69}, {})}))}), "exception handling", 13);

@@ -122,11 +122,11 @@ enum Verdict : uint8_t { kUnknown = 0, kAccepts, kRefuses };
 
 Verdict wabt_verdict(const Bytes& bytes, std::string* message, bool strict_custom_sections = false) {
   wabt::Features features;
-  features.disable_simd();
   features.enable_extended_const();
   features.enable_tail_call();
   features.enable_multi_memory();
   features.enable_memory64();
+  features.enable_relaxed_simd();
   wabt::Errors errors;
   wabt::Module module;
   // The name section is decoded only where a custom section may be at fault: by the specification, errors in
@@ -178,7 +178,7 @@ const char* known_disagreement(const Bytes& bytes, const Error& error) {
   // It closes blocks that are open at the end of a body, so that an `end` too few goes unnoticed.
   if (has("unexpected end of section or function (in function")) return "missing end";
   // It takes a prefixed opcode that it does not know for an element expression.
-  if (has("constant expression required, found opcode 0xfc") || has("uses SIMD")) return "element expression";
+  if (has("constant expression required, found opcode 0xf")) return "element expression";
   // The specification: the table of call_indirect has type funcref.
   if (has("expected a table of funcref")) return "call_indirect through a table of externref";
   // It reads the kind as independent bits, and value types as LEB128 numbers.

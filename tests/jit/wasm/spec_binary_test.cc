@@ -21,11 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Modules that use SIMD outside of the simd_* scripts: refused by name, which is what this version promises.
-bool is_simd_refusal(const Error& error) {
-  return error.kind == ErrorKind::kUnsupported && error.message.find("SIMD") != std::string::npos;
-}
-
 std::vector<uint8_t> read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -48,7 +43,6 @@ struct Counts {
   int accepted = 0;
   int refused = 0;
   int text = 0;
-  int simd = 0;
 };
 
 // Both compilers walk code with InstrReader: it must arrive exactly at the end of each body.
@@ -98,10 +92,6 @@ void run_script(const fs::path& script, const fs::path& folder, Counts& counts) 
       ++counts.refused;
       continue;
     }
-    if (!module.has_value() && is_simd_refusal(module.error())) {
-      ++counts.simd;
-      continue;
-    }
     ++counts.accepted;
     EXPECT_TRUE(module.has_value()) << where << ": " << module.error().describe();
     if (module.has_value()) expect_readable(**module, where);
@@ -115,9 +105,7 @@ TEST(SpecBinary, EveryModuleOfTheOfficialSuiteIsAcceptedOrRefusedAsItSays) {
 
   std::vector<fs::path> scripts;
   for (const auto& entry : fs::directory_iterator(suite)) {
-    const std::string name = entry.path().filename().string();
-    // simd_*: a feature of a later version of this decoder.
-    if (entry.path().extension() == ".wast" && !name.starts_with("simd_")) scripts.push_back(entry.path());
+    if (entry.path().extension() == ".wast") scripts.push_back(entry.path());
   }
   std::ranges::sort(scripts);
   ASSERT_GT(scripts.size(), 50u) << "no official tests in " << suite;
@@ -127,11 +115,9 @@ TEST(SpecBinary, EveryModuleOfTheOfficialSuiteIsAcceptedOrRefusedAsItSays) {
   for (const fs::path& script : scripts) run_script(script, folder.path, counts);
   EXPECT_GT(counts.accepted, 1000);
   EXPECT_GT(counts.refused, 1000);
-  EXPECT_LE(counts.simd, 20) << "more modules than expected were excused for using SIMD";
   RecordProperty("accepted", counts.accepted);
   RecordProperty("refused", counts.refused);
   RecordProperty("text", counts.text);
-  RecordProperty("simd", counts.simd);
 }
 
 }  // namespace

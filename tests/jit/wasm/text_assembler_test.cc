@@ -53,12 +53,18 @@ TEST(TextAssembler, PassesLineAndColumnOfAnErrorOn) {
 TEST(TextAssembler, RefusesLaterFeatures) {
   EXPECT_THAT(error_of("(module (func (param i32) local.get 0 i32.atomic.load drop) (memory 1))"),
               HasSubstr("atomic"));
-  const auto simd = assemble_text("(module (func (drop (v128.const i32x4 0 0 0 0))))", "m.wat");
-  ASSERT_TRUE(simd.has_value());
-  const auto module = decode_module(*simd, "m.wat");
-  ASSERT_FALSE(module.has_value());
-  EXPECT_EQ(module.error().kind, ErrorKind::kUnsupported);
-  EXPECT_THAT(module.error().message, HasSubstr("SIMD"));
+}
+
+TEST(TextAssembler, KnowsVectorsAndTheirRelaxedOperators) {
+  for (const char* text :
+       {"(module (func (drop (v128.const i32x4 0 0 0 0))))",
+        "(module (func (param v128 v128 v128) (result v128) local.get 0 local.get 1 local.get 2 "
+        "f32x4.relaxed_madd))"}) {
+    const auto bytes = assemble_text(text, "m.wat");
+    ASSERT_TRUE(bytes.has_value()) << bytes.error().describe();
+    const auto module = decode_module(*bytes, "m.wat");
+    EXPECT_TRUE(module.has_value()) << module.error().describe();
+  }
 }
 
 TEST(TextAssembler, SurvivesAParserThatDies) {

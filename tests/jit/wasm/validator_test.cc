@@ -143,20 +143,13 @@ TEST(Validator, NeedsTheDataCountSectionForDataInstructions) {
 }
 
 TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
-  const std::pair<Bytes, const char*> cases[] = {{{0x06, kEmpty}, "exception handling"},
-                                                 {{0x08, 0}, "exception handling"},
-                                                 {{0x0a}, "exception handling"},
-                                                 {{0x18, 0}, "exception handling"},
-                                                 {{0x19}, "exception handling"},
-                                                 {{0x1f, kEmpty, 0}, "exception handling"},
-                                                 {{0x14, 0}, "typed function references"},
-                                                 {{0xd3}, "garbage collection"},
-                                                 {{0xfb, 0, 0}, "garbage collection"},
-                                                 {{0xfd, 0x0c}, "SIMD"},
-                                                 {{0xfe, 0, 2, 0}, "threads"},
-                                                 {{0x02, 0x7b, 0x00, kEnd}, "SIMD"},
-                                                 {{0xfc, 0x13}, "wide arithmetic"},
-                                                 {{0xd0, 0x6e}, "garbage collection"}};
+  const std::pair<Bytes, const char*> cases[] = {
+      {{0x06, kEmpty}, "exception handling"},   {{0x08, 0}, "exception handling"},
+      {{0x0a}, "exception handling"},           {{0x18, 0}, "exception handling"},
+      {{0x19}, "exception handling"},           {{0x1f, kEmpty, 0}, "exception handling"},
+      {{0x14, 0}, "typed function references"}, {{0xd3}, "garbage collection"},
+      {{0xfb, 0, 0}, "garbage collection"},     {{0xfe, 0, 2, 0}, "threads"},
+      {{0xfc, 0x13}, "wide arithmetic"},        {{0xd0, 0x6e}, "garbage collection"}};
   for (const auto& [code, feature] : cases) {
     const auto result = decode_module(module_around({}, {}, code), "m");
     ASSERT_FALSE(result.has_value()) << feature;
@@ -165,6 +158,22 @@ TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
   }
   EXPECT_THAT(check({{}, {}}, {0xff}), HasSubstr("illegal opcode 0xff"));
   EXPECT_THAT(check({{}, {}}, {0xfc, 0x40}), HasSubstr("illegal opcode 0xfc 0x40"));
+}
+
+TEST(Validator, ChecksVectorInstructionsTheirLanesAndTheirAlignment) {
+  const Bytes zero = Bytes{0xfd, 0x0c} + Bytes(16, 0);
+  EXPECT_EQ(check({{}, {}}, zero + Bytes{0x1a}), "ok");
+  EXPECT_THAT(check({{}, {}}, {0xfd, 0x9a, 0x01}), HasSubstr("illegal opcode 0xfd 0x9a"));
+  EXPECT_THAT(check({{}, {}}, {0xfd, 0x94, 0x02}), HasSubstr("illegal opcode 0xfd 0x114"));
+  EXPECT_THAT(check({{}, {}}, {0xfd, 0x0c, 1, 2, 3}), HasSubstr("unexpected end"));
+  // i8x16.extract_lane_s, i64x2.replace_lane, i8x16.shuffle
+  EXPECT_EQ(check({{}, {}}, zero + Bytes{0xfd, 0x15, 15, 0x1a}), "ok");
+  EXPECT_THAT(check({{}, {}}, zero + Bytes{0xfd, 0x15, 16, 0x1a}), HasSubstr("invalid lane index 16"));
+  EXPECT_THAT(check({{}, {}}, zero + Bytes{0x42, 0, 0xfd, 0x1e, 2, 0x1a}), HasSubstr("invalid lane index 2"));
+  EXPECT_EQ(check({{}, {}}, zero + zero + Bytes{0xfd, 0x0d} + Bytes(16, 31) + Bytes{0x1a}), "ok");
+  EXPECT_THAT(check({{}, {}}, zero + zero + Bytes{0xfd, 0x0d} + Bytes(16, 32) + Bytes{0x1a}),
+              HasSubstr("invalid lane index 32"));
+  EXPECT_THAT(check({{}, {}}, {0x41, 0, 0xfd, 0x4d, 0x1a}), HasSubstr("expected v128, found i32"));
 }
 
 TEST(Validator, DescribesLoopsForTheCompilers) {

@@ -42,6 +42,7 @@ static const char kModule[] =
     "  (func (export \"sum\") (param i32 i32) (result i32) (call $add (local.get 0) (local.get 1)))\n"
     "  (func (export \"refuse\") (call $refuse))\n"
     "  (func (export \"swap\") (param f32 f64) (result f64 f32) (local.get 1) (local.get 0))\n"
+    "  (func (export \"add_bytes\") (param v128 v128) (result v128) (i8x16.add (local.get 0) (local.get 1)))\n"
     "  (func $inner unreachable)\n"
     "  (func $outer (export \"crash\") (call $inner))\n"
     "  (func (export \"forever\") (loop $l (br $l))))\n";
@@ -98,6 +99,7 @@ static void test_calls(hindsight_engine* engine) {
   }
   char* description = hindsight_module_describe_json(module);
   EXPECT(description != NULL && strstr(description, "\"crash\"") != NULL && strstr(description, "\"host\"") != NULL);
+  EXPECT(description != NULL && strstr(description, "\"v128\"") != NULL);
   hindsight_string_delete(description);
 
   hindsight_linker* linker = hindsight_linker_new(engine);
@@ -127,6 +129,12 @@ static void test_calls(hindsight_engine* engine) {
   EXPECT(succeeded(hindsight_instance_call(instance, "swap", swap_args, 2, swapped, 2)));
   EXPECT(swapped[0].kind == HINDSIGHT_F64 && swapped[0].of.f64 == 0 && signbit(swapped[0].of.f64));
   EXPECT(swapped[1].kind == HINDSIGHT_F32 && swapped[1].of.f32 == 1.5f);
+
+  hindsight_value bytes[2] = {{HINDSIGHT_V128, {.i64 = 0}}, {HINDSIGHT_V128, {.i64 = 0}}};
+  for (int i = 0; i < 16; ++i) bytes[0].of.v128[i] = (uint8_t)i, bytes[1].of.v128[i] = 100;
+  hindsight_value byte_sums = {HINDSIGHT_I32, {.i32 = 0}};
+  EXPECT(succeeded(hindsight_instance_call(instance, "add_bytes", bytes, 2, &byte_sums, 1)));
+  EXPECT(byte_sums.kind == HINDSIGHT_V128 && byte_sums.of.v128[0] == 100 && byte_sums.of.v128[15] == 115);
 
   hindsight_value_kind params[1];
   size_t param_count = 0, result_count = 0;

@@ -51,6 +51,46 @@ TEST_P(Calls, PassEveryKindOfValueBothWays) {
   EXPECT_TRUE(guest->typed_function<void()>("nothing").value()());
 }
 
+TEST_P(Calls, PassVectorsBothWays) {
+  auto engine = make_engine(GetParam());
+  Linker linker(*engine);
+  linker.define_function("host", "swap", [](int32_t n, const V128& a, V128 b, float f) {
+    a.bytes[0] == 1 ? ++b.bytes[15] : 0;
+    return std::tuple<V128, float, V128>(b, f + static_cast<float>(n), a);
+  });
+  auto guest = instantiate(linker, *engine, R"((module
+    (import "host" "swap" (func $swap (param i32 v128 v128 f32) (result v128 f32 v128)))
+    (global (export "vector") (mut v128) (v128.const i32x4 1 2 3 4))
+    (func (export "swap") (param v128 v128) (result v128 f32 v128)
+      i32.const 2 local.get 0 local.get 1 f32.const 0.5 call $swap)
+    (func (export "add") (param v128 v128) (result v128) local.get 0 local.get 1 i8x16.add)
+    (func (export "hot") (param i32) (result v128) (local v128)
+      (loop (result v128)
+        (local.set 1 (i32x4.add (local.get 1) (i32x4.splat (local.get 0))))
+        local.get 1
+        (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))))))");
+  V128 ones, counting;
+  for (uint8_t i = 0; i < 16; ++i) ones.bytes[i] = 1, counting.bytes[i] = i;
+  auto add = guest->typed_function<V128(V128, V128)>("add");
+  ASSERT_TRUE(add);
+  V128 sum = (*add)(ones, counting).value();
+  for (uint8_t i = 0; i < 16; ++i) EXPECT_EQ(sum.bytes[i], i + 1);
+  const auto results = guest->call("swap", std::array{Value::v128(ones), Value::v128(counting)}).value();
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results[0].as_v128().bytes[15], 16);
+  EXPECT_EQ(results[1].as_f32(), 2.5f);
+  EXPECT_EQ(results[2].as_v128(), ones);
+  EXPECT_EQ(guest->global("vector").value().as_v128().bytes[12], 4);
+  EXPECT_TRUE(guest->set_global("vector", Value::v128(counting)));
+  EXPECT_EQ(guest->global("vector").value().as_v128(), counting);
+  EXPECT_FALSE(guest->set_global("vector", Value::i32(1)));
+  // Long enough to be replaced while it runs, where the mode does that.
+  const Value hot = guest->call("hot", std::array{Value::i32(3'000'000)}).value()[0];
+  const auto wanted = static_cast<uint32_t>(uint64_t{3'000'000} * 3'000'001 / 2);
+  EXPECT_EQ(hot.bits, uint64_t{wanted} << 32 | wanted);
+  EXPECT_EQ(hot.high, hot.bits);
+}
+
 TEST(CallErrors, SayWhatIsWrongWithTheCall) {
   auto engine = make_engine();
   Linker linker(*engine);

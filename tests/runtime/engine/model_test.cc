@@ -124,6 +124,29 @@ TEST(ModelUnit, NamesTheLoadThatMissesAndItsAddresses) {
   EXPECT_GT(misses, 10u);
 }
 
+TEST(ModelUnit, SeesTheAccessesOfVectors) {
+  // Strides of a page: each load misses, and each store behind it goes to the same line.
+  const Watched r = run(R"((module (memory 64)
+    (func (export "f") (param $n i32) (result v128) (local $at i32) (local $sum v128)
+      (loop $again
+        (local.set $sum (i32x4.add (local.get $sum) (i32x4.mul (v128.load offset=16 (local.get $at)) (v128.load32_splat (local.get $at)))))
+        (v128.store64_lane offset=32 1 (local.get $at) (local.get $sum))
+        (local.set $at (i32.and (i32.add (local.get $at) (i32.const 4096)) (i32.const 0x3fffff)))
+        (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $sum))))",
+                        "f", {Value::i32(20'000)}, "l3=off,l2=256K/8/14");
+  EXPECT_EQ(r.trap, "");
+  EXPECT_EQ(r.report->unknown, 0u);
+  EXPECT_EQ(r.report->instructions, 20'000u * 22 + 1);
+  ASSERT_EQ(r.report->accesses.size(), 3u);
+  uint64_t missed = 0;
+  for (const ModelReport::Access& access : r.report->accesses) {
+    EXPECT_EQ(access.executions, 20'000u);
+    missed += access.from_level[2];
+  }
+  EXPECT_GT(missed, 19'000u);
+}
+
 TEST(ModelUnit, JudgesBranchesOneByOne) {
   const Watched r = run(kWalk, "walk", {Value::i32(100'000)});
   for (const auto& b : r.report->branches) {
