@@ -137,7 +137,7 @@ void FunctionGenerator::begin_if(const wasm::Instr& instr) {
   frame.else_block = make_block("else");
   make_label(frame, "end");
   BasicBlock* const then_block = make_block("then");
-  b_.CreateCondBr(taken, then_block, frame.else_block);
+  b_.CreateCondBr(taken, then_block, frame.else_block, ir_.hinted_weights(instr.offset));
   b_.SetInsertPoint(then_block);
   control_.push_back(std::move(frame));
 }
@@ -255,7 +255,7 @@ void FunctionGenerator::emit_br_if(const wasm::Instr& instr) {
   ControlFrame& frame = frame_at(instr.index);
   BasicBlock* const next = make_block("");
   add_label_values(frame);
-  b_.CreateCondBr(taken, frame.label, next);
+  b_.CreateCondBr(taken, frame.label, next, ir_.hinted_weights(instr.offset));
   b_.SetInsertPoint(next);
 }
 

@@ -162,6 +162,14 @@ std::optional<uint32_t> IrModule::memory_of(const llvm::Value* base, const llvm:
   return std::nullopt;
 }
 
+llvm::MDNode* IrModule::hinted_weights(WasmOffset offset) const {
+  // As strong as __builtin_expect: advice, where `unlikely` is knowledge.
+  constexpr uint32_t kMostly = 2000;
+  const std::optional<bool> hint = wasm.branch_hint(offset);
+  if (!hint) return nullptr;
+  return llvm::MDBuilder(context).createBranchWeights(*hint ? kMostly : 1, *hint ? 1 : kMostly);
+}
+
 void IrModule::remember_position(llvm::Instruction& access) {
   auto* const number = llvm::ConstantInt::get(i32, positions_.size());
   positions_.push_back(access.getDebugLoc().get());

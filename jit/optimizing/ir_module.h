@@ -95,6 +95,9 @@ class IrModule {
   void restore_positions();
 
   llvm::MDNode* unlikely = nullptr;  // branch weights: the first successor hardly ever
+  // What the module says about the branch at `offset`, whose first successor is for a condition that holds;
+  // null: nothing.
+  llvm::MDNode* hinted_weights(WasmOffset offset) const;
   llvm::MDNode* likely = nullptr;
   std::vector<InlineSite> inline_sites;
   std::set<uint32_t> inlined;

@@ -44,4 +44,10 @@ std::optional<FuncIndex> Module::function_at(WasmOffset offset) const {
   return FuncIndex(imported_functions + static_cast<uint32_t>(it - bodies.begin()));
 }
 
+std::optional<bool> Module::branch_hint(WasmOffset offset) const {
+  const auto found = std::ranges::lower_bound(branch_hints, offset, {}, &BranchHint::offset);
+  if (found == branch_hints.end() || found->offset != offset) return std::nullopt;
+  return found->likely;
+}
+
 }  // namespace hindsight::wasm

@@ -100,15 +100,29 @@ struct FunctionBody {
   bool has_calls = false;  // any call, call_indirect, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
   bool has_tail_calls = false;  // return_call, return_call_indirect
-  bool uses_v128 = false;  // a local or an operand is a vector
+  bool uses_v128 = false;       // a local or an operand is a vector
+};
+
+// Advice about an `if` or `br_if` (or about something else, to no effect).
+struct BranchHint {
+  FuncIndex function;
+  WasmOffset offset;    // of its opcode
+  bool likely = false;  // the condition mostly holds; otherwise it mostly does not
+};
+
+struct CustomSection {
+  std::string name;
+  WasmOffset begin;  // contents, behind the name: bytes [begin, begin + size) of the module
+  uint32_t size = 0;
 };
 
 // What decoding did, and what it passed over.
 struct DecodeStats {
   uint64_t steps = 0;  // units of decoding and validating work; linear in the module's size
   uint64_t instructions = 0;
-  uint32_t custom_sections_skipped = 0;  // all but the name section
+  uint32_t custom_sections_skipped = 0;  // all but the name section and the one with branch hints
   uint32_t name_errors = 0;              // malformed or contradictory parts of name sections, ignored
+  uint32_t branch_hint_errors = 0;       // malformed sections and hints without a place, ignored
 };
 
 class Module {
@@ -132,13 +146,17 @@ class Module {
   std::optional<FuncIndex> start;
   std::vector<ElementSegment> elements;
   std::vector<DataSegment> data;
-  std::vector<FunctionBody> bodies;          // [i] is function imported_functions + i
-  std::vector<bool> declared_function_refs;  // functions that ref.func may name
+  std::vector<FunctionBody> bodies;            // [i] is function imported_functions + i
+  std::vector<bool> declared_function_refs;    // functions that ref.func may name
+  std::vector<BranchHint> branch_hints;        // sorted by offset
+  std::vector<CustomSection> custom_sections;  // all, in order
 
   const FuncType& type_of(FuncIndex f) const { return types[functions[f.value].value]; }
   bool is_imported(FuncIndex f) const { return f.value < imported_functions; }
   const FunctionBody& body(FuncIndex f) const { return bodies[f.value - imported_functions]; }
   uint32_t function_count() const { return static_cast<uint32_t>(functions.size()); }
+  // Which way the module says that the instruction at `offset` goes, if it says so. O(log n).
+  std::optional<bool> branch_hint(WasmOffset offset) const;
   const Export* find_export(std::string_view export_name) const;
 
   // From the name section, else the export name, else "func[12]". Never empty.

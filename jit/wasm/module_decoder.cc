@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "jit/wasm/branch_hints.h"
 #include "jit/wasm/byte_reader.h"
 #include "jit/wasm/const_expr.h"
 #include "jit/wasm/function_validator.h"
@@ -103,6 +104,7 @@ class ModuleDecoder {
   std::optional<uint32_t> data_count_;
   bool has_code_ = false;
   bool has_data_ = false;
+  std::vector<uint32_t> body_starts_;  // of function bodies, if there are branch hints
   uint64_t total_locals_ = 0;
   std::optional<uint32_t> current_function_;
 };
@@ -195,8 +197,14 @@ bool ModuleDecoder::section(uint8_t id, uint32_t start) {
 bool ModuleDecoder::custom_section() {
   std::string_view name;
   if (!reader_.name(name)) return false;
+  module_.custom_sections.push_back({std::string(name), WasmOffset(reader_.offset()), reader_.remaining()});
   if (name == "name") {
     read_name_section(module_, reader_.offset(), reader_.end_offset());
+  } else if (name == kBranchHintSection) {
+    if (has_code_ || !module_.branch_hints.empty())
+      ++module_.decode_stats.branch_hint_errors;  // it belongs in front of the code, once
+    else
+      read_branch_hints(module_, reader_.offset(), reader_.end_offset());
   } else {
     ++module_.decode_stats.custom_sections_skipped;
   }
@@ -640,6 +648,7 @@ bool ModuleDecoder::code_section() {
                                                size, reader_.remaining()));
     if (size > kMaxBodyBytes)
       return reader_.too_many(size_at, size, "bytes in a function body", kMaxBodyBytes);
+    if (!module_.branch_hints.empty()) body_starts_.push_back(reader_.offset());
     reader_.set_end(reader_.offset() + size);
     FunctionBody& body = module_.bodies[i];
     const FuncType& type = module_.types[module_.functions[*current_function_].value];
@@ -663,6 +672,7 @@ bool ModuleDecoder::finish() {
         end, fmt::format("data count and data section have inconsistent lengths: {} and 0", *data_count_));
   module_.declared_function_refs.resize(module_.functions.size());
   finish_names(module_);
+  finish_branch_hints(module_, body_starts_);
   return true;
 }
 

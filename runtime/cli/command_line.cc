@@ -156,7 +156,8 @@ int command_line(int argc, char** argv) {
 
   std::string inspected;
   bool inspect_json = false;
-  CLI::App* inspect_app = app.add_subcommand("inspect", "Show a module's imports, exports, size and hash");
+  CLI::App* inspect_app = app.add_subcommand(
+      "inspect", "Show a module's imports, exports, size and hash, and what its tools wrote about it");
   inspect_app->add_option("module", inspected, "A .wasm or .wat file")->required()->type_name("MODULE");
   inspect_app->add_flag("--json", inspect_json, "As JSON");
 

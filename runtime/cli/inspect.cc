@@ -22,6 +22,30 @@ std::string counted(const std::map<std::string, size_t>& kinds) {
   return out.empty() ? "none" : out;
 }
 
+std::string list_of(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + printable(word);
+  return out.empty() ? "none" : out;
+}
+
+// Lines for what the module's tools wrote about it, if they did.
+std::string tools_text(const Module& module) {
+  const ModuleTools tools = module.tools();
+  std::string out;
+  for (const auto& [field, entries] : tools.producers) {
+    std::vector<std::string> named;
+    for (const auto& [name, version] : entries)
+      named.push_back(version.empty() ? name : fmt::format("{} {}", name, version));
+    out += fmt::format("  {:<8} {}\n", printable(field), list_of(named));
+  }
+  if (!tools.target_features.empty()) out += fmt::format("  features {}\n", list_of(tools.target_features));
+  if (!tools.custom_sections.empty()) out += fmt::format("  custom   {}\n", list_of(tools.custom_sections));
+  if (tools.branch_hints > 0) out += fmt::format("  hints    {} branches\n", tools.branch_hints);
+  if (tools.malformed > 0)
+    out += fmt::format("  ignored  {} malformed in custom sections\n", tools.malformed);
+  return out;
+}
+
 std::string text_of(const Module& module, const std::string& path, uintmax_t bytes) {
   std::map<std::string, size_t> imports, exports;
   report::TextTable import_table("lll"), export_table("lll");
@@ -41,6 +65,7 @@ std::string text_of(const Module& module, const std::string& path, uintmax_t byt
       fmt::format("{}\n  name     {}\n  size     {} bytes\n  hash     {}\n  imports  {}\n  exports  {}\n",
                   printable(path), module.name().empty() ? std::string("-") : printable(module.name()), bytes,
                   module.content_hash_hex(), counted(imports), counted(exports));
+  out += tools_text(module);
   if (!imports.empty()) out += fmt::format("\n{}", import_table.text());
   if (!exports.empty()) out += fmt::format("\n{}", export_table.text());
   return out;
@@ -58,9 +83,22 @@ std::string json_of(const Module& module, const std::string& path, uintmax_t byt
     if (entry.function) json["type"] = type_text(*entry.function);
     exports.push_back(std::move(json));
   }
-  const Json all{{"path", path},       {"name", module.name()},
-                 {"bytes", bytes},     {"hash", module.content_hash_hex()},
-                 {"imports", imports}, {"exports", exports}};
+  const ModuleTools tools = module.tools();
+  Json producers = Json::array();
+  for (const auto& [field, entries] : tools.producers)
+    for (const auto& [name, version] : entries)
+      producers.push_back({{"field", field}, {"name", name}, {"version", version}});
+  const Json all{{"path", path},
+                 {"name", module.name()},
+                 {"bytes", bytes},
+                 {"hash", module.content_hash_hex()},
+                 {"imports", imports},
+                 {"exports", exports},
+                 {"producers", producers},
+                 {"target_features", tools.target_features},
+                 {"custom_sections", tools.custom_sections},
+                 {"branch_hints", tools.branch_hints},
+                 {"malformed", tools.malformed}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

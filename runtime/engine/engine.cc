@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -153,6 +155,10 @@ Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load(std::span<co
     binary = assembled;
   }
   HINDSIGHT_ASSIGN(auto module, wasm::decode_module(binary, std::move(name)));
+  if (const uint32_t errors = module->decode_stats.branch_hint_errors)
+    code_->say(LogLevel::kInfo, "wasm",
+               fmt::format("{}: {} malformed or misplaced in section metadata.code.branch_hint, ignored",
+                           module->name, errors));
   HINDSIGHT_ASSIGN(auto code,
                    ModuleCode::create(std::move(module), *code_, tiers_->first_tier(), tiers_.get()));
   tiers_->on_loaded(code);

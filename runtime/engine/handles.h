@@ -75,6 +75,7 @@ class ModuleHandle final : public hindsight::Module {
   std::vector<ImportType> imports() const override;
   std::vector<ExportType> exports() const override;
   std::string content_hash_hex() const override;
+  ModuleTools tools() const override;
 
   const wasm::Module& wasm() const { return *code_->module(); }
   const std::shared_ptr<ModuleCode>& code() const { return code_; }

@@ -183,6 +183,23 @@ struct ExportType {
   std::optional<FunctionType> function;
 };
 
+// What the tools that made a module wrote about it into its custom sections. Nothing depends on it, and it may be wrong.
+struct ModuleTools {
+  struct Tool {
+    std::string name, version;       // the version may be empty
+  };
+  struct Producers {
+    std::string field;               // "language", "processed-by", "sdk" or what the section says
+    std::vector<Tool> tools;
+  };
+  std::vector<Producers> producers;           // section "producers"
+  std::vector<std::string> target_features;   // section "target_features", with their prefixes: "+simd128"
+  std::vector<std::string> custom_sections;   // names of all, in the module's order
+  uint32_t branch_hints = 0;                  // of section "metadata.code.branch_hint"; the optimizer uses them
+  uint32_t malformed = 0;                     // sections of these kinds that could not be read to their end, and hints
+                                              // without a place
+};
+
 class HINDSIGHT_API Module {
  public:
   virtual ~Module() = default;
@@ -190,6 +207,7 @@ class HINDSIGHT_API Module {
   virtual std::vector<ImportType> imports() const = 0;
   virtual std::vector<ExportType> exports() const = 0;
   virtual std::string content_hash_hex() const = 0;
+  virtual ModuleTools tools() const = 0;  // reads the sections anew
 };
 
 // ---------------------------------------------------------------- host functions

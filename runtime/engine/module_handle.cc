@@ -1,3 +1,4 @@
+#include "jit/wasm/tool_sections.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/values.h"
 
@@ -34,6 +35,23 @@ std::vector<ExportType> ModuleHandle::exports() const {
 
 std::string ModuleHandle::content_hash_hex() const {
   return wasm().content_hash_hex();
+}
+
+ModuleTools ModuleHandle::tools() const {
+  const wasm::ToolSections sections = wasm::read_tool_sections(wasm());
+  ModuleTools result;
+  for (const wasm::Producers& from : sections.producers) {
+    ModuleTools::Producers& to = result.producers.emplace_back();
+    to.field = from.field;
+    for (const auto& tool : from.tools) to.tools.push_back({tool.name, tool.version});
+  }
+  for (const wasm::TargetFeature& feature : sections.target_features)
+    result.target_features.push_back(feature.prefix + feature.name);
+  for (const wasm::CustomSection& section : wasm().custom_sections)
+    result.custom_sections.push_back(section.name);
+  result.branch_hints = static_cast<uint32_t>(wasm().branch_hints.size());
+  result.malformed = sections.errors + wasm().decode_stats.branch_hint_errors;
+  return result;
 }
 
 }  // namespace hindsight::rt

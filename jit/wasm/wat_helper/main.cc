@@ -104,6 +104,8 @@ int main() {
   features.enable_multi_memory();
   features.enable_memory64();
   features.enable_relaxed_simd();
+  features.enable_annotations();  // passed over, except branch hints:
+  features.enable_code_metadata();
   auto lexer = wabt::WastLexer::CreateBufferLexer("", text.data(), text.size(), &errors);
   wabt::WastParseOptions parse_options(features);
   std::unique_ptr<wabt::Module> module;

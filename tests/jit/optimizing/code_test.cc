@@ -117,6 +117,41 @@ TEST(OptimizedCode, EveryInstructionHasARowAndEveryRowAnInstruction) {
   EXPECT_NE(version->pc_map.find(CodeOffset(entry))->wasm, kNoWasmOffset);
 }
 
+// Offset in the code of the `which`th instruction with this opcode.
+uint32_t place_of(const Optimized& m, const CodeVersion& version, wasm::Opcode opcode, int which) {
+  wasm::InstrReader reader(*m.module, m.module->body(version.function));
+  wasm::Instr instr;
+  while (!reader.at_end()) {
+    reader.next(instr);
+    if (instr.opcode != opcode || which-- > 0) continue;
+    for (const PcRow& row : version.pc_map.rows())
+      if (row.wasm == instr.offset) return row.code.value;
+  }
+  ADD_FAILURE() << "no such instruction";
+  return 0;
+}
+
+TEST(OptimizedCode, ABranchFallsThroughToWhereItsHintSaysItGoes) {
+  for (const bool likely : {true, false}) {
+    const std::string hint =
+        std::string("(@metadata.code.branch_hint \"") + (likely ? "\\01" : "\\00") + "\")";
+    Optimized m(R"((module
+      (import "h" "a" (func $a (param i32))) (import "h" "b" (func $b (param i32)))
+      (func (export "if") (param i32)
+        local.get 0 )" + hint + R"( if local.get 0 call $a else i32.const 5 call $b end)
+      (func (export "br_if") (param i32)
+        block local.get 0 )" + hint + R"( br_if 0 i32.const 6 call $b return end local.get 0 call $a)))");
+    for (const char* name : {"if", "br_if"}) {
+      const CodeVersion* version = m.compile(name);
+      ASSERT_NE(version, nullptr);
+      const bool branch = std::string_view(name) == "br_if";
+      const uint32_t holds = place_of(m, *version, wasm::Opcode::kCall, branch ? 1 : 0);
+      const uint32_t fails = place_of(m, *version, wasm::Opcode::kCall, branch ? 0 : 1);
+      EXPECT_EQ(holds < fails, likely) << name;
+    }
+  }
+}
+
 TEST(OptimizedCode, TrapsAreAtTheirInstruction) {
   Optimized m(R"((module (memory 1)
     (func $inner (param i32 i32) (result i32) (i32.div_u (local.get 0) (local.get 1)))

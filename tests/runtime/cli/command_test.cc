@@ -239,6 +239,32 @@ TEST_F(Command, InspectShowsWhatAModuleImportsAndExports) {
   EXPECT_EQ(json["exports"].size(), 2u);
 }
 
+TEST_F(Command, InspectShowsWhatAModulesToolsSayOfIt) {
+  using namespace std::string_literals;
+  const auto custom = [](const std::string& name, const std::string& contents) {
+    const std::string all = static_cast<char>(name.size()) + name + contents;
+    return "\0"s + static_cast<char>(all.size()) + all;
+  };
+  const std::string module = file(
+      "made.wasm", "\0asm\1\0\0\0"s +
+                       custom("producers", "\2\x08language\1\3C11\0\x0cprocessed-by\1\5cl\033ng\00419.1"s) +
+                       custom("target_features", "\1+\7simd128"s) + custom("target_features", "\7?"s));
+  const Outcome text = hindsight({"inspect", module});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("language C11"));
+  EXPECT_THAT(text.out, HasSubstr("19.1"));
+  EXPECT_THAT(text.out, HasSubstr("features +simd128\n"));
+  EXPECT_THAT(text.out, HasSubstr("custom   producers, target_features, target_features"));
+  EXPECT_THAT(text.out, HasSubstr("1 malformed"));
+  EXPECT_THAT(text.out, Not(HasSubstr("\x1b")));
+  const auto json = nlohmann::json::parse(hindsight({"inspect", "--json", module}).out, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  ASSERT_EQ(json["producers"].size(), 2u);
+  EXPECT_EQ(json["producers"][1]["version"], "19.1");
+  EXPECT_EQ(json["target_features"][0], "+simd128");
+  EXPECT_EQ(json["malformed"], 1u);
+}
+
 TEST_F(Command, LwpInfoSpeaksToPeopleAndPrograms) {
   const Outcome text = hindsight({"lwp", "info"});
   EXPECT_EQ(text.status, 0);
