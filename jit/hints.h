@@ -17,8 +17,19 @@ struct PrefetchHint {
   bool initially_enabled = true;
 };
 
+// "This call_indirect mostly goes through these elements of its table", the most frequent one first.
+struct CallHint {
+  struct Target {
+    uint32_t element = 0;
+    double share = 0;  // of the calls seen, 0..1
+  };
+  WasmOffset call;
+  std::vector<Target> targets;
+};
+
 struct FunctionHints {
   std::vector<PrefetchHint> prefetches;
+  std::vector<CallHint> calls;
 };
 
 }  // namespace hindsight::jit

@@ -67,6 +67,35 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
   return plans;
 }
 
+}  // namespace
+
+std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& config) {
+  std::vector<CallPlan> plans;
+  if (!config.inline_calls) return plans;
+  for (const CallEvidence& call : e.calls) {
+    const auto records = static_cast<double>(call.records);
+    if (records < config.min_call_records) continue;
+    CallPlan plan;
+    plan.hint.call = call.call;
+    double coverage = 0;
+    std::string words;
+    for (const CallEvidence::Target& target : call.targets) {
+      const double share = static_cast<double>(target.records) / records;
+      if (plan.hint.targets.size() >= config.max_call_targets || share < config.min_call_share) break;
+      plan.hint.targets.push_back({target.element, share});
+      coverage += share;
+      words += fmt::format("{} element {} ({} of {})", words.empty() ? "" : ",", target.element,
+                           target.records, call.records);
+    }
+    if (coverage < config.min_call_coverage) continue;
+    plan.reason = fmt::format("the call at 0x{:x} goes through{}", call.call.value, words);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+namespace {
+
 // The hottest loop and the loops around it, outermost first: whichever header the running code reaches next,
 // it can leave.
 std::vector<LoopIndex> plan_osr_loops(const FunctionEvidence& e, const PolicyConfig& config) {
@@ -154,6 +183,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     }
     plan.action = Action::kOptimize;
     plan.prefetches = std::move(prefetches);
+    plan.calls = plan_calls(e, config);
     plan.osr_loops = plan_osr_loops(e, config);
     plan.reason = fmt::format(
         "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): {:.1f} ms to gain against {:.1f} ms of "
@@ -195,6 +225,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     return plan;
   }
   plan.action = Action::kReoptimize;
+  plan.calls = plan_calls(e, config);
   plan.osr_loops = plan_osr_loops(e, config);
   plan.reason = fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code",
                             100 * untried_share, e.samples_optimized);
@@ -205,7 +236,9 @@ bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
   auto same_hint = [](const PrefetchPlan& x, const PrefetchPlan& y) { return x.hint.load == y.hint.load; };
   return a.action == b.action && a.function == b.function && a.osr_loops == b.osr_loops &&
          std::equal(a.prefetches.begin(), a.prefetches.end(), b.prefetches.begin(), b.prefetches.end(),
-                    same_hint);
+                    same_hint) &&
+         std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(),
+                    [](const CallPlan& x, const CallPlan& y) { return x.hint.call == y.hint.call; });
 }
 
 namespace {
@@ -215,6 +248,11 @@ template <typename Config, typename Visit>
 void visit_parameters(Config& c, Visit visit) {
   visit("optimize", c.optimize);
   visit("prefetch", c.prefetch);
+  visit("inline_calls", c.inline_calls);
+  visit("min_call_records", c.min_call_records);
+  visit("min_call_share", c.min_call_share);
+  visit("min_call_coverage", c.min_call_coverage);
+  visit("max_call_targets", c.max_call_targets);
   visit("min_samples", c.min_samples);
   visit("min_samples_with_stalls", c.min_samples_with_stalls);
   visit("stall_share_to_wait", c.stall_share_to_wait);
@@ -278,7 +316,9 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
   for (LoopIndex loop : plan.osr_loops) episode.osr_loops.push_back(loop.value);
   for (const PrefetchPlan& p : plan.prefetches) episode.prefetch_loads.push_back(p.hint.load.value);
   episode.reason = plan.reason;
+  for (const CallPlan& c : plan.calls) episode.inlined_calls.push_back(c.hint.call.value);
   for (const PrefetchPlan& p : plan.prefetches) episode.reason += "; " + p.reason;
+  for (const CallPlan& c : plan.calls) episode.reason += "; " + c.reason;
   episode.alternatives = describe_alternatives(plan);
   return episode;
 }
@@ -286,7 +326,7 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
 bool replays(const Episode& episode, const PolicyConfig& config) {
   Episode again = make_episode(episode.evidence, decide(episode.evidence, config));
   return again.action == episode.action && again.osr_loops == episode.osr_loops &&
-         again.prefetch_loads == episode.prefetch_loads;
+         again.prefetch_loads == episode.prefetch_loads && again.inlined_calls == episode.inlined_calls;
 }
 
 }  // namespace hindsight::feedback

@@ -24,6 +24,7 @@ namespace hindsight::feedback {
 struct PolicyConfig {
   bool optimize = true;                 // decision "optimize"
   bool prefetch = true;                 // decision "prefetch"
+  bool inline_calls = true;             // decision "inline-calls"
   double min_samples = 6;               // below, evidence is noise
   double min_samples_with_stalls = 24;  // before optimizing a function whose stalls are not clear yet
   double stall_share_to_wait = 0.10;    // top load's share from which it is worth waiting for that many
@@ -39,8 +40,12 @@ struct PolicyConfig {
   double min_addresses_for_span = 8;
   double min_reoptimize_samples = 60;  // optimized code in which an untried load stalls
   double min_reoptimize_share = 0.20;
-  uint32_t max_compiles = 4;    // of one function
-  uint32_t max_prefetches = 8;  // loads a function
+  double min_call_records = 8;      // of a call_indirect, before its targets are believed
+  double min_call_share = 0.03;     // of a target
+  double min_call_coverage = 0.50;  // of the targets that have that share, together
+  uint32_t max_call_targets = 4;    // a call
+  uint32_t max_compiles = 4;        // of one function
+  uint32_t max_prefetches = 8;      // loads a function
   uint32_t max_osr_loops = 4;
   double optimized_speedup = 2.0;  // optimized against baseline code, conservative
   double compile_fixed_seconds = 0.004;
@@ -63,16 +68,27 @@ struct PrefetchPlan {
   std::string reason;
 };
 
+struct CallPlan {
+  jit::CallHint hint;
+  std::string reason;
+};
+
 struct FunctionPlan {
   Action action = Action::kNothing;
   FuncIndex function;
   std::vector<LoopIndex> osr_loops;  // loops running baseline code is to leave by
   std::vector<PrefetchPlan> prefetches;
+  std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
   std::vector<Alternative> alternatives;
   std::string reason;
 };
 
 FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config);
+
+// The calls to inline with any version of a function: no trial decides about them, as testing for the usual
+// targets costs a comparison where the call through the table costs two checks, and a miss of the branch
+// predictor as before.
+std::vector<CallPlan> plan_calls(const FunctionEvidence& evidence, const PolicyConfig& config);
 
 // Same action, loops and prefetched loads: what replaying must reproduce.
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b);

@@ -62,6 +62,19 @@ struct BranchEvidence {
   friend bool operator==(const BranchEvidence&, const BranchEvidence&) = default;
 };
 
+// Where a call_indirect was seen to go: one execution in some thousands is recorded.
+struct CallEvidence {
+  struct Target {
+    uint32_t element = 0;  // of the table
+    uint64_t records = 0;  // at least; see ValueCounts
+    friend bool operator==(const Target&, const Target&) = default;
+  };
+  WasmOffset call;
+  uint64_t records = 0;         // the denominator
+  std::vector<Target> targets;  // by descending records
+  friend bool operator==(const CallEvidence&, const CallEvidence&) = default;
+};
+
 struct LoopEvidence {
   LoopIndex loop;
   WasmOffset offset;
@@ -86,11 +99,13 @@ struct FunctionEvidence {
   std::vector<LoopEvidence> loops;  // in LoopIndex order
   std::vector<BranchEvidence>
       branches;  // by descending mispredictions seen, then outcomes; at most kMaxBranches
+  std::vector<CallEvidence> calls;  // call_indirect alone; by descending records, at most kMaxCalls
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 
 inline constexpr size_t kMaxLoads = 32;
 inline constexpr size_t kMaxBranches = 32;
+inline constexpr size_t kMaxCalls = 32;
 inline constexpr size_t kMaxPagesSeen = 512;
 
 }  // namespace hindsight::feedback

@@ -204,6 +204,21 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                    });
   if (evidence.branches.size() > kMaxBranches) evidence.branches.resize(kMaxBranches);
 
+  constexpr uint8_t kCallIndirect = 0x11;
+  for (const auto& [offset, values] : counts.values) {
+    if (offset >= module_->bytes.size() || module_->bytes[offset] != kCallIndirect) continue;
+    CallEvidence e{.call = WasmOffset(offset), .records = values.total, .targets = {}};
+    for (const ValueCounts::Candidate& candidate : values.candidates)
+      e.targets.push_back({static_cast<uint32_t>(candidate.value), candidate.count});
+    std::sort(e.targets.begin(), e.targets.end(), [](const auto& a, const auto& b) {
+      return std::tie(b.records, a.element) < std::tie(a.records, b.element);
+    });
+    evidence.calls.push_back(std::move(e));
+  }
+  std::stable_sort(evidence.calls.begin(), evidence.calls.end(),
+                   [](const CallEvidence& a, const CallEvidence& b) { return a.records > b.records; });
+  if (evidence.calls.size() > kMaxCalls) evidence.calls.resize(kMaxCalls);
+
   // A loop's samples are those between its opcode and its end, inner loops included.
   for (size_t i = 0; i < body.loops.size(); ++i) {
     const wasm::LoopInfo& loop = body.loops[i];

@@ -168,6 +168,26 @@ BranchEvidence read_branch(Reader& r, const json& j, const std::string& place) {
   return b;
 }
 
+json to_json(const CallEvidence& c) {
+  json targets = json::array();
+  for (const CallEvidence::Target& t : c.targets)
+    targets.push_back({{"element", t.element}, {"records", t.records}});
+  return {{"call", c.call.value}, {"records", c.records}, {"targets", targets}};
+}
+
+CallEvidence read_call(Reader& r, const json& j, const std::string& place) {
+  CallEvidence c;
+  c.call = WasmOffset(r.u32(j, place, "call"));
+  c.records = r.integer(j, place, "records", uint64_t{1} << 62);
+  r.list(j, place, "targets", [&](const json& element, const std::string& where) {
+    CallEvidence::Target t;
+    t.element = r.u32(element, where, "element");
+    t.records = r.integer(element, where, "records", c.records);
+    c.targets.push_back(t);
+  });
+  return c;
+}
+
 json to_json(const FunctionEvidence& e) {
   json loads = json::array();
   for (const LoadEvidence& l : e.loads) {
@@ -183,6 +203,8 @@ json to_json(const FunctionEvidence& e) {
   }
   json branches = json::array();
   for (const BranchEvidence& b : e.branches) branches.push_back(to_json(b));
+  json calls = json::array();
+  for (const CallEvidence& c : e.calls) calls.push_back(to_json(c));
   json loops = json::array();
   for (const LoopEvidence& l : e.loops) {
     loops.push_back(
@@ -200,6 +222,7 @@ json to_json(const FunctionEvidence& e) {
           {"optimize_count", e.optimize_count},
           {"loads", loads},
           {"branches", branches},
+          {"calls", calls},
           {"loops", loops}};
 }
 
@@ -231,6 +254,11 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   if (Reader::has(j, "branches")) {
     r.list(j, place, "branches", [&](const json& element, const std::string& where) {
       e.branches.push_back(read_branch(r, element, where));
+    });
+  }
+  if (Reader::has(j, "calls")) {
+    r.list(j, place, "calls", [&](const json& element, const std::string& where) {
+      e.calls.push_back(read_call(r, element, where));
     });
   }
   r.list(j, place, "loops", [&](const json& element, const std::string& where) {
@@ -266,6 +294,7 @@ json to_json(const Episode& e) {
           {"action", e.action},
           {"osr_loops", e.osr_loops},
           {"prefetch_loads", e.prefetch_loads},
+          {"inlined_calls", e.inlined_calls},
           {"reason", e.reason},
           {"alternatives", e.alternatives},
           {"state", e.state},
@@ -282,6 +311,7 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
   e.action = r.text(j, place, "action");
   e.osr_loops = r.u32_list(j, place, "osr_loops");
   e.prefetch_loads = r.u32_list(j, place, "prefetch_loads");
+  if (Reader::has(j, "inlined_calls")) e.inlined_calls = r.u32_list(j, place, "inlined_calls");
   e.reason = r.text(j, place, "reason");
   r.list(j, place, "alternatives", [&](const json& element, const std::string& where) {
     if (!element.is_string()) return r.fail(where, "is not a string");

@@ -38,6 +38,14 @@ struct ControlFrame {
   // kLoop generated after its peeled iteration: what falls out of that iteration joins its own results.
   llvm::BasicBlock* peeled_exit = nullptr;
   std::vector<llvm::Value*> peeled_results = {};
+  // kFunction: other bodies that may run in place of the same call; each begins when the one before it ends.
+  struct OtherTarget {
+    FuncIndex function;
+    llvm::BasicBlock* block;
+  };
+  std::vector<OtherTarget> others = {};
+  std::vector<llvm::Value*> args = {};        // for them
+  llvm::DILocation* call_location = nullptr;  // of that call
 
   bool is_loop() const { return kind == Kind::kLoop || kind == Kind::kPeeledLoop; }
   uint32_t label_arity() const { return is_loop() ? type.param_count() : type.result_count(); }
@@ -145,9 +153,23 @@ class FunctionGenerator {
   void emit_call_indirect(const wasm::Instr& instr);
   llvm::Value* check_callee(const wasm::Instr& instr);
   void enter_inlined(FuncIndex callee, WasmOffset call_site, bool tail);
+  Activation& begin_activation(FuncIndex callee, WasmOffset call_site, bool tail,
+                               const std::vector<llvm::Value*>& args);
   bool should_inline(FuncIndex callee) const;
   void call_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context);
   void emit_stack_check();
+
+  // generate_likely_calls.cc
+  bool enter_likely_targets(const wasm::Instr& instr);
+  struct LikelyTarget {
+    FuncIndex function;
+    double share;  // of the calls seen
+  };
+  std::vector<LikelyTarget> likely_targets(const wasm::Instr& instr) const;
+  void enter_next_target(ControlFrame frame);
+  llvm::Value* table_element(const wasm::Instr& instr);
+  void check_reference(const wasm::Instr& instr, llvm::Value* reference);
+  void call_reference(const wasm::Instr& instr, llvm::Value* reference);
 
   // generate_tail_calls.cc
   bool is_erased() const { return ir_.wasm.body(index_).has_tail_calls; }

@@ -3,6 +3,7 @@
 
 #include "jit/abi/builtins.h"
 #include "jit/abi/call_layout.h"
+#include "jit/optimizing/early_return.h"
 #include "jit/optimizing/function_generator.h"
 #include "jit/optimizing/inline_cost.h"
 
@@ -41,22 +42,35 @@ void FunctionGenerator::emit_call(const wasm::Instr& instr) {
 
 // Pops a table index; the FuncRef that it names, checked.
 Value* FunctionGenerator::check_callee(const wasm::Instr& instr) {
+  Value* const reference = table_element(instr);
+  check_reference(instr, reference);
+  return reference;
+}
+
+// The same without a look at what the FuncRef is.
+Value* FunctionGenerator::table_element(const wasm::Instr& instr) {
   Value* const index = b_.CreateZExt(pop(), ir_.i64);
   Value* const table = table_record(instr.index2);
   Value* const size = load_runtime(ir_.i64, table, offsetof(TableRecord, size), false);
   trap_if(b_.CreateICmpUGE(index, size), TrapCode::kUndefinedElement);
   Value* const elements = load_runtime(ir_.ptr, table, offsetof(TableRecord, elements), false);
   Value* const element = b_.CreateGEP(ir_.ptr, elements, index);
-  Value* const reference = load_runtime(ir_.ptr, element, 0, false);
+  return load_runtime(ir_.ptr, element, 0, false);
+}
+
+void FunctionGenerator::check_reference(const wasm::Instr& instr, Value* reference) {
   trap_if(b_.CreateIsNull(reference), TrapCode::kUninitializedElement);
   Value* const actual = load_runtime(ir_.i32, reference, offsetof(FuncRef, type_id), false);
   Value* const expected = load_runtime(ir_.i32, entry_field(kVmTypeIds), int64_t{4} * instr.index, true);
   trap_if(b_.CreateICmpNE(actual, expected), TrapCode::kIndirectCallTypeMismatch);
-  return reference;
 }
 
 void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
-  Value* const reference = check_callee(instr);
+  if (enter_likely_targets(instr)) return;
+  call_reference(instr, check_callee(instr));
+}
+
+void FunctionGenerator::call_reference(const wasm::Instr& instr, Value* reference) {
   Value* const context = load_runtime(ir_.ptr, reference, offsetof(FuncRef, callee_context), false);
   Value* const code = load_runtime(ir_.ptr, reference, offsetof(FuncRef, code), false);
   call_native(ir_.wasm.types[instr.index], code, context);
@@ -84,6 +98,22 @@ void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Val
 
 void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site, bool tail) {
   const wasm::FuncType& type = ir_.wasm.type_of(callee);
+  const size_t first = stack_.size() - type.params.size();
+  const std::vector<Value*> args(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
+  begin_activation(callee, call_site, tail, args);
+  stack_.resize(first);
+  ControlFrame frame{.kind = ControlFrame::Kind::kFunction};
+  frame.type.func_type = &type;
+  frame.offset = top().body.begin;
+  frame.height = static_cast<uint32_t>(first);
+  make_label(frame, "inlined.return");
+  control_.push_back(std::move(frame));
+}
+
+// The body is generated from here on; its frame is to be pushed.
+FunctionGenerator::Activation& FunctionGenerator::begin_activation(FuncIndex callee, WasmOffset call_site,
+                                                                   bool tail,
+                                                                   const std::vector<Value*>& args) {
   llvm::DILocation* const at = b_.getCurrentDebugLocation().get();
   const uint32_t caller_site = top().site;
   const bool caller_is_tail = top().tail;
@@ -98,21 +128,13 @@ void FunctionGenerator::enter_inlined(FuncIndex callee, WasmOffset call_site, bo
                                                         at->getScope(), at->getInlinedAt());
   activation.control_base = control_.size();
   inlined_bytes_ += activation.body.end.value - activation.body.begin.value;
-
-  const size_t first = stack_.size() - type.params.size();
   for (size_t i = 0; i < activation.body.locals.size(); ++i) {
     llvm::Type* const local = ir_.type_of(activation.body.locals[i]);
     llvm::AllocaInst* const slot = make_slot(local);
     activation.locals.push_back(slot);
-    b_.CreateStore(i < type.params.size() ? stack_[first + i] : llvm::Constant::getNullValue(local), slot);
+    b_.CreateStore(i < args.size() ? args[i] : llvm::Constant::getNullValue(local), slot);
   }
-  stack_.resize(first);
-  ControlFrame frame{.kind = ControlFrame::Kind::kFunction};
-  frame.type.func_type = &type;
-  frame.offset = activation.body.begin;
-  frame.height = static_cast<uint32_t>(first);
-  make_label(frame, "inlined.return");
-  control_.push_back(std::move(frame));
+  return activation;
 }
 
 // Small leaves live in the reserve that every caller's check leaves below the limit. What has a loop may be
@@ -128,7 +150,8 @@ void FunctionGenerator::emit_stack_check() {
   limit->setVolatile(true);
   llvm::BasicBlock* const failed = make_block("stack.check.failed");
   llvm::BasicBlock* const passed = make_block("stack.check.passed");
-  b_.CreateCondBr(b_.CreateICmpULT(lowest, limit), failed, passed, ir_.unlikely);
+  b_.CreateCondBr(b_.CreateICmpULT(lowest, limit), failed, passed, ir_.unlikely)
+      ->setMetadata(kStackCheck, llvm::MDNode::get(ir_.context, {}));
   b_.SetInsertPoint(failed);
   llvm::CallInst* const call = call_builtin(offsetof(Builtins, stack_check_failed), ir_.void_type, {});
   call->addFnAttr(llvm::Attribute::Cold);

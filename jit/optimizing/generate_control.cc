@@ -191,6 +191,10 @@ void FunctionGenerator::end_block() {
   }
 
   if (reachable_) branch_to(frame);
+  if (!frame.others.empty()) {  // another body that may run in place of the same call
+    activations_.pop_back();
+    return enter_next_target(std::move(frame));
+  }
   reachable_ = !frame.label->use_empty();
   stack_.resize(frame.height);
   if (reachable_) {

@@ -170,6 +170,12 @@ llvm::MDNode* IrModule::hinted_weights(WasmOffset offset) const {
   return llvm::MDBuilder(context).createBranchWeights(*hint ? kMostly : 1, *hint ? 1 : kMostly);
 }
 
+llvm::MDNode* IrModule::branch_weights(double taken, double not_taken) const {
+  constexpr double kScale = 1000;
+  return llvm::MDBuilder(context).createBranchWeights(1 + static_cast<uint32_t>(kScale * taken),
+                                                      1 + static_cast<uint32_t>(kScale * not_taken));
+}
+
 void IrModule::remember_position(llvm::Instruction& access) {
   auto* const number = llvm::ConstantInt::get(i32, positions_.size());
   positions_.push_back(access.getDebugLoc().get());

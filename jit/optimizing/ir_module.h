@@ -83,6 +83,8 @@ class IrModule {
     return access.getMetadata(llvm::LLVMContext::MD_alias_scope) == scope_[static_cast<size_t>(world)];
   }
 
+  // Of a conditional branch, from shares of its executions.
+  llvm::MDNode* branch_weights(double taken, double not_taken) const;
   // Which memory's base `base` is, as the function with this vmctx loads it; empty: none's.
   std::optional<uint32_t> memory_of(const llvm::Value* base, const llvm::Value* vmctx) const;
 

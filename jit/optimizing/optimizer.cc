@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/early_return.h"
 #include "jit/optimizing/function_generator.h"
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/link_code.h"
@@ -133,6 +134,7 @@ class Compilation {
       drop_refused_hints(prefetches);
       return {};
     }
+    split_early_return(ir, *ir.module.getFunction(kEntryName));
     HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_));
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
     if (!all_check_stack && diagnostics.largest_frame > FunctionGenerator::kUncheckedLeafBytes) {

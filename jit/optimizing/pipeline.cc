@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "jit/optimizing/widen_pass.h"
+#include "jit/optimizing/wider_vectors.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -73,6 +74,11 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     passes.addPass(llvm::LoopSimplifyPass());
     passes.addPass(llvm::LCSSAPass());
     passes.addPass(WidenPass());
+    if (ir.host.vector_bits != 0) {
+      passes.addPass(llvm::LoopSimplifyPass());
+      passes.addPass(llvm::LCSSAPass());
+      passes.addPass(WiderVectorsPass(ir.host.vector_bits));
+    }
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);

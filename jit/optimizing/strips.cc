@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "jit/optimizing/loop_parts.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -17,18 +19,6 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
-
-// A new identity for a loop (two loops must not share one), with what the old one said and more.
-llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
-                            llvm::ArrayRef<llvm::Metadata*> more) {
-  llvm::SmallVector<llvm::Metadata*, 8> operands{nullptr};
-  if (old)
-    for (unsigned i = 1; i < old->getNumOperands(); ++i) operands.push_back(old->getOperand(i).get());
-  operands.append(more.begin(), more.end());
-  llvm::MDNode* const made = llvm::MDNode::getDistinct(context, operands);
-  made->replaceOperandWith(0, made);
-  return made;
-}
 
 // One of the two copies.
 struct Copy {
@@ -187,13 +177,9 @@ class StripMaker {
 
   void name_loops(bool known_to_llvm) {
     const llvm::MDNode* const old = loop_.getLoopID();
-    llvm::Metadata* const as_it_is[] = {
-        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.vectorize.enable"),
-                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context_))}),
-        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.runtime.disable")})};
-    identify(with_, loop_identity(context_, old, as_it_is));
+    identify(with_, plain_loop_identity(context_, old));
     if (!known_to_llvm) {
-      identify(without_, loop_identity(context_, old, as_it_is));
+      identify(without_, plain_loop_identity(context_, old));
     } else if (old) {
       identify(without_, loop_identity(context_, old, {}));
     }

@@ -11,12 +11,12 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
-#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
-#include "jit/optimizing/affine_access.h"
-#include "jit/optimizing/reroll.h"
-#include "jit/optimizing/strips.h"
+#include <map>
+
+#include "jit/optimizing/guarded_loop.h"
+#include "jit/optimizing/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -28,14 +28,6 @@ using llvm::Value;
 
 // A loop of fewer iterations is over before vectors pay for their checks.
 constexpr uint64_t kLeastIterations = 16;
-constexpr uint64_t kMostBackedges = uint64_t{1} << 31;
-constexpr size_t kMostInstructions = 400;
-// Comparing two groups costs about six instructions whenever the loop is entered.
-constexpr size_t kMostComparisons = 24;
-
-bool is_marked(const llvm::Loop& loop, llvm::StringRef name) {
-  return llvm::findOptionMDForLoop(&loop, name) != nullptr;
-}
 
 // What the header's phis carry, and all else, can be in vectors.
 bool could_be_vectors(llvm::Loop& loop, llvm::ScalarEvolution& evolution, llvm::DominatorTree& dominators) {
@@ -53,6 +45,8 @@ bool could_be_vectors(llvm::Loop& loop, llvm::ScalarEvolution& evolution, llvm::
     }
   }
   for (Instruction& instruction : block) {
+    for (const Value* operand : instruction.operands())
+      if (operand->getType()->isVectorTy()) return false;
     if (instruction.getType()->isVectorTy() || instruction.getType()->isPointerTy()) {
       if (!llvm::isa<llvm::GetElementPtrInst>(instruction)) return false;
     }
@@ -65,146 +59,20 @@ bool could_be_vectors(llvm::Loop& loop, llvm::ScalarEvolution& evolution, llvm::
   return worth_it;
 }
 
-// One loop to be copied: what was found out about it, and what has been computed before it.
-struct Work {
-  BasicBlock* before = nullptr;
-  BasicBlock* block = nullptr;
-  BasicBlock* after = nullptr;
-  AffineAccesses accesses;
-  Rerolling rerolling;
-  std::vector<Value*> starts;  // by group: the leader's address in the first iteration
-  std::vector<int64_t> induction_steps;
-  std::vector<PHINode*> inductions;
-  Value* backedges = nullptr;  // i64
-  Value* guard = nullptr;      // i1
-  bool apart = false;          // the guard includes that no group that is stored to overlaps another
-  llvm::DebugLoc location;
-  llvm::MDNode* identity = nullptr;
-};
-
-// Emits what must be known before the loop into its preheader. The function's blocks stay as they are.
-class Preparation {
- public:
-  Preparation(Work& work, llvm::ScalarEvolution& evolution)
-      : work_(work),
-        evolution_(evolution),
-        place_(work.before->getTerminator()),
-        expander_(evolution, place_->getModule()->getDataLayout(), "wide"),
-        b_(place_) {
-    b_.SetCurrentDebugLocation(work.location);
-  }
-
-  bool emit() {
-    for (const AccessGroup& group : work_.accesses.groups)
-      for (const llvm::SCEV* part : {group.base, group.outer, group.start})
-        if (!expander_.isSafeToExpandAt(part, place_)) return false;
-    const unsigned copies = work_.rerolling.copies;
-    // count >= least and count < most, in one comparison.
-    const uint64_t least = kLeastIterations / copies - (kLeastIterations / copies == 0 ? 0 : 1);
-    work_.guard = b_.CreateICmpULT(b_.CreateSub(work_.backedges, b_.getInt64(least)),
-                                   b_.getInt64(kMostBackedges - least));
-    for (const AccessGroup& group : work_.accesses.groups) emit_start(group);
-    const std::vector<std::pair<size_t, size_t>> pairs = pairs_to_compare();
-    work_.apart = pairs.size() <= kMostComparisons;
-    for (const auto& [one, other] : work_.apart ? pairs : work_.rerolling.apart) emit_apart(one, other);
-    return true;
-  }
-
- private:
-  void require(Value* condition) { work_.guard = b_.CreateAnd(work_.guard, condition); }
-  Value* expand(const llvm::SCEV* expression) {
-    return expander_.expandCodeFor(expression, expression->getType(), place_);
-  }
-
-  void emit_start(const AccessGroup& group) {
-    Value* start = expand(group.start);
-    if (group.may_wrap()) {
-      start = b_.CreateZExt(start, b_.getInt64Ty());
-      // Below 2^32 + 2^20 + 2^16 * 2^31: signed comparisons of 64 bits are right where the count is in range.
-      Value* const way = b_.CreateMul(work_.backedges, b_.getInt64(static_cast<uint64_t>(group.step)));
-      Value* const last = b_.CreateAdd(start, way);
-      Value* const highest = b_.CreateAdd(group.step >= 0 ? last : start, b_.getInt64(group.span));
-      require(b_.CreateICmpSLT(highest, b_.getInt64(int64_t{1} << 32)));
-      if (group.step < 0) require(b_.CreateICmpSGE(last, b_.getInt64(0)));
-    }
-    Value* const index = b_.CreateAdd(start, expand(group.outer));
-    work_.starts.push_back(b_.CreateGEP(b_.getInt8Ty(), expand(group.base), index));
-  }
-
-  // Where they are compared here, LLVM need not: it would compare every two addresses, and refuse where more
-  // than one of a group are loaded.
-  std::vector<std::pair<size_t, size_t>> pairs_to_compare() const {
-    std::vector<bool> stored(work_.accesses.groups.size());
-    for (const AffineAccess& access : work_.accesses.all)
-      if (access.is_store) stored[access.group] = true;
-    std::vector<std::pair<size_t, size_t>> pairs;
-    for (size_t one = 0; one < stored.size(); ++one)
-      for (size_t other = one + 1; other < stored.size(); ++other)
-        if (stored[one] || stored[other]) pairs.emplace_back(one, other);
-    return pairs;
-  }
-
-  // [lowest, end) of all that a group's members touch.
-  std::pair<Value*, Value*> extent(size_t index) {
-    const AccessGroup& group = work_.accesses.groups[index];
-    Value* const start = b_.CreatePtrToInt(work_.starts[index], b_.getInt64Ty());
-    Value* const last =
-        b_.CreateAdd(start, b_.CreateMul(work_.backedges, b_.getInt64(static_cast<uint64_t>(group.step))));
-    return {b_.CreateAdd(group.step >= 0 ? start : last, b_.getInt64(static_cast<uint64_t>(group.low))),
-            b_.CreateAdd(group.step >= 0 ? last : start, b_.getInt64(static_cast<uint64_t>(group.high)))};
-  }
-  void emit_apart(size_t one, size_t other) {
-    const auto [low, end] = extent(one);
-    const auto [other_low, other_end] = extent(other);
-    require(b_.CreateOr(b_.CreateICmpULE(end, other_low), b_.CreateICmpULE(other_end, low)));
-  }
-
-  Work& work_;
-  llvm::ScalarEvolution& evolution_;
-  Instruction* const place_;
-  llvm::SCEVExpander expander_;
-  llvm::IRBuilder<> b_;
-};
-
-std::optional<Work> prepare(llvm::Loop& loop, llvm::DominatorTree& dominators,
-                            llvm::ScalarEvolution& evolution) {
-  if (loop.getNumBlocks() != 1 || !loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators)) return {};
-  BasicBlock* const block = loop.getHeader();
-  if (block->size() > kMostInstructions || !loop.getUniqueExitBlock()) return {};
-  if (is_marked(loop, "llvm.loop.vectorize.enable") || is_marked(loop, "llvm.loop.isvectorized")) return {};
-  const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-  if (!branch || !branch->isConditional()) return {};
-  if (!could_be_vectors(loop, evolution, dominators)) return {};
-  std::optional<AffineAccesses> accesses = find_affine_accesses(loop, evolution);
-  if (!accesses || accesses->all.empty()) return {};
-  Work work;
-  work.before = loop.getLoopPreheader();
-  work.block = block;
-  work.after = loop.getUniqueExitBlock();
-  work.accesses = std::move(*accesses);
-  work.location = branch->getDebugLoc();
-  work.identity = loop.getLoopID();
-  work.rerolling = find_copies(loop, work.accesses, evolution);
-  const Backedges backedges = emit_backedges(loop, dominators, evolution, work.location);
-  if (!backedges.count) return {};
-  bool may_wrap = false;
-  for (const AccessGroup& group : work.accesses.groups) may_wrap |= group.may_wrap();
-  if (!may_wrap && backedges.known_to_llvm && work.rerolling.copies == 1) return {};
-  work.backedges = backedges.count;
-  for (PHINode& phi : block->phis()) {
-    if (const std::optional<int64_t> step = induction_step(phi, loop, evolution)) {
-      work.inductions.push_back(&phi);
-      work.induction_steps.push_back(*step);
-    }
-  }
-  if (!Preparation(work, evolution).emit()) return {};
-  return work;
+std::optional<GuardedLoop> prepare(llvm::Loop& loop, llvm::DominatorTree& dominators,
+                                   llvm::ScalarEvolution& evolution) {
+  if (loop.getNumBlocks() != 1 || !could_be_vectors(loop, evolution, dominators)) return {};
+  std::optional<GuardedLoop> found = find_guarded_loop(loop, dominators, evolution);
+  if (!found) return {};
+  if (!found->may_wrap() && found->backedges_known_to_llvm && found->rerolling.copies == 1) return {};
+  if (!emit_guard(*found, evolution, kLeastIterations)) return {};
+  return found;
 }
 
 // Makes the copy. Analyses know nothing of it.
 class Widening {
  public:
-  explicit Widening(Work& work)
+  explicit Widening(GuardedLoop& work)
       : work_(work), context_(work.block->getContext()), function_(*work.block->getParent()) {}
 
   void make() {
@@ -310,13 +178,11 @@ class Widening {
       phi->setIncomingValueForBlock(wide_, value);
       leaving_[carried.last] = value;
     }
-    for (size_t i = 0; i < work_.inductions.size(); ++i) {
-      PHINode* const original = work_.inductions[i];
-      if (work_.induction_steps[i] % copies != 0) continue;  // nothing uses it but what is replaced
+    for (const auto& [original, step] : work_.inductions) {
+      if (step % copies != 0) continue;  // nothing uses it but what is replaced
       auto* const phi = copy_of(original);
       Value* const next = b.CreateAdd(
-          phi, llvm::ConstantInt::get(phi->getType(),
-                                      static_cast<uint64_t>(work_.induction_steps[i] / copies), true));
+          phi, llvm::ConstantInt::get(phi->getType(), static_cast<uint64_t>(step / copies), true));
       phi->setIncomingValueForBlock(wide_, next);
       leaving_[original->getIncomingValueForBlock(work_.block)] = next;
     }
@@ -349,39 +215,18 @@ class Widening {
       const auto left = leaving_.find(value);
       Value* const wide = left != leaving_.end() ? left->second : copy_of(value);
       phi.removeIncomingValue(work_.block, /*DeletePHIIfEmpty=*/false);
-      phi.addIncoming(closed(value, work_.block, narrow_exit), narrow_exit);
-      phi.addIncoming(closed(wide, wide_, leave_), leave_);
+      phi.addIncoming(closed_value(value, work_.block, narrow_exit), narrow_exit);
+      phi.addIncoming(closed_value(wide, wide_, leave_), leave_);
     }
     Instruction* const old = work_.before->getTerminator();
     llvm::BranchInst::Create(entry_, narrow_entry, work_.guard, old)->setDebugLoc(work_.location);
     old->eraseFromParent();
   }
-  // LCSSA.
-  Value* closed(Value* value, BasicBlock* loop, BasicBlock* exit) {
-    const auto* instruction = llvm::dyn_cast<Instruction>(value);
-    if (!instruction || instruction->getParent() != loop) return value;
-    PHINode* const phi = PHINode::Create(value->getType(), 1, "", exit->begin());
-    phi->addIncoming(value, loop);
-    return phi;
-  }
-
-  llvm::MDNode* identity(llvm::ArrayRef<llvm::Metadata*> more) {
-    llvm::SmallVector<llvm::Metadata*, 8> operands{nullptr};
-    if (work_.identity)
-      for (unsigned i = 1; i < work_.identity->getNumOperands(); ++i)
-        operands.push_back(work_.identity->getOperand(i).get());
-    operands.append(more.begin(), more.end());
-    llvm::MDNode* const made = llvm::MDNode::getDistinct(context_, operands);
-    made->replaceOperandWith(0, made);
-    return made;
-  }
   void mark() {
-    llvm::Metadata* const as_it_is[] = {
-        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.vectorize.enable"),
-                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context_))}),
-        llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.runtime.disable")})};
-    work_.block->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, identity(as_it_is));
-    wide_->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, identity({}));
+    work_.block->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
+                                              plain_loop_identity(context_, work_.identity));
+    wide_->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
+                                        loop_identity(context_, work_.identity, {}));
   }
 
   // What only the old addresses, the old count and the copies but the first used; also round phis.
@@ -398,7 +243,7 @@ class Widening {
     }
   }
 
-  Work& work_;
+  GuardedLoop& work_;
   llvm::LLVMContext& context_;
   llvm::Function& function_;
   llvm::ValueToValueMapTy map_;
@@ -419,13 +264,13 @@ llvm::PreservedAnalyses WidenPass::run(llvm::Function& function, llvm::FunctionA
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
-  std::vector<Work> work;
+  std::vector<GuardedLoop> work;
   for (llvm::Loop* loop : loops.getLoopsInPreorder())
     if (loop->isInnermost())
-      if (std::optional<Work> found = prepare(*loop, dominators, evolution))
+      if (std::optional<GuardedLoop> found = prepare(*loop, dominators, evolution))
         work.push_back(std::move(*found));
   // Blocks change only when all is known.
-  for (Work& of_loop : work) Widening(of_loop).make();
+  for (GuardedLoop& of_loop : work) Widening(of_loop).make();
   return work.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
 }
 

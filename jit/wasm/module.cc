@@ -36,6 +36,20 @@ std::string Module::function_name(FuncIndex f) const {
   return fmt::format("func[{}]", f.value);
 }
 
+std::optional<FuncIndex> Module::initial_element(uint32_t table, uint32_t element) const {
+  std::optional<FuncIndex> found;
+  for (const ElementSegment& segment : elements) {
+    if (segment.mode != ElementSegment::Mode::kActive || segment.table != table) continue;
+    if (segment.offset.kind != ConstExpr::Kind::kI32) continue;
+    const auto begin = static_cast<uint32_t>(segment.offset.bits);
+    if (element < begin || element - begin >= segment.items.size()) continue;
+    const ConstExpr& item = segment.items[element - begin];
+    found.reset();  // later segments overwrite earlier ones
+    if (item.kind == ConstExpr::Kind::kRefFunc) found = FuncIndex(item.index);
+  }
+  return found;
+}
+
 std::optional<FuncIndex> Module::function_at(WasmOffset offset) const {
   auto it = std::ranges::upper_bound(bodies, offset, {}, &FunctionBody::begin);
   if (it == bodies.begin()) return std::nullopt;

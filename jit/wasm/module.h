@@ -163,6 +163,9 @@ class Module {
   std::string function_name(FuncIndex f) const;
   // content_hash in lower-case hexadecimal digits.
   std::string content_hash_hex() const;
+  // What active segments with constant offsets put into a table; nothing if none of them does, or if it is null. What
+  // the table holds later, or when it is imported, is another matter. O(segments).
+  std::optional<FuncIndex> initial_element(uint32_t table, uint32_t element) const;
   // The function whose body holds `offset`, if any. O(log n).
   std::optional<FuncIndex> function_at(WasmOffset offset) const;
 

@@ -40,6 +40,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   feedback::PolicyConfig policy;
   policy.optimize = config.tier == TierMode::kAuto && !disabled(config, "optimize");
   policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
+  policy.inline_calls = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
   return policy;
 }
 
@@ -273,6 +274,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedb
       job.settled[p.load] = plan.hint.initial_distance;
       job.plan.prefetches.push_back(plan);
     }
+    job.plan.calls = feedback::plan_calls(episode->evidence, policy_);
     job.plan.reason = "decided in an earlier run: " + episode->reason;
     job.plan.alternatives = {
         {"nothing", 0, 0},
@@ -594,6 +596,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   request.function = job.plan.function;
   request.osr_loops = job.plan.osr_loops;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
+  for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
   std::string name = code.module()->function_name(job.plan.function);
   Clock::time_point begin = Clock::now();
   auto result = code.optimize(std::move(request));
@@ -613,6 +616,18 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
                   name, version.code_size.value, 1e3 * version.compile_seconds,
                   1e3 * std::chrono::duration<double>(Clock::now() - begin).count(),
                   version.osr_entries.size(), version.inlined.size(), passes));
+  for (const feedback::CallPlan& plan : job.plan.calls) {
+    std::string inlined;
+    for (const jit::CallHint::Target& target : plan.hint.targets) {
+      const std::optional<FuncIndex> callee = code.module()->initial_element(0, target.element);
+      const bool in_place = callee && std::find(version.inlined.begin(), version.inlined.end(), *callee) !=
+                                          version.inlined.end();
+      inlined += fmt::format("{}{}{}", inlined.empty() ? "" : ", ",
+                             callee ? code.module()->function_name(*callee) : "nobody known",
+                             in_place ? " in place" : " by call");
+    }
+    say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, plan.reason, inlined));
+  }
   for (const jit::PrefetchSite& site : version.prefetch_sites) {
     say(LogLevel::kInfo, "compile",
         fmt::format("prefetch at 0x{:x} in {}: {}{}", site.load.value, name,

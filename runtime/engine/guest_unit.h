@@ -17,7 +17,8 @@ namespace hindsight::rt {
 // is below 0.1 % of baseline code's time.
 inline constexpr int32_t kInstructionInterval = 2'000'000;
 inline constexpr int32_t kBranchInterval = 65'521;  // prime, so that it does not beat with loops
-inline constexpr int32_t kValueInterval = 65'521;
+// Few instructions count as values; what an indirect call calls has to be known within tens of milliseconds.
+inline constexpr int32_t kValueInterval = 16'381;
 
 class GuestUnit final : public LwpSink {
  public:

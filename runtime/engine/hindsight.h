@@ -101,7 +101,7 @@ struct EngineConfig {
   uint64_t max_memory_bytes = uint64_t{16} << 30; // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
   std::string profile_in;              // file with a saved profile; empty: none
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
-  std::vector<std::string> disabled_decisions;   // by name: "prefetch", "optimize"
+  std::vector<std::string> disabled_decisions;   // by name: "prefetch", "inline-calls", "optimize"
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
   // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/core_model.h), first of

@@ -106,6 +106,26 @@ TEST(Policy, PlansNoPrefetchWhenThatDecisionIsSwitchedOff) {
   EXPECT_TRUE(plan.prefetches.empty());
 }
 
+TEST(Policy, InlinesTheUsualTargetsOfIndirectCalls) {
+  FunctionEvidence e = hot_function(40);
+  e.calls.push_back({WasmOffset(130), 100, {{4, 60}, {2, 30}, {7, 2}}});
+  e.calls.push_back({WasmOffset(140), 5, {{1, 5}}});                                // too few to know
+  e.calls.push_back({WasmOffset(150), 100, {{1, 12}, {2, 12}, {3, 12}, {4, 12}}});  // anything goes
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kOptimize);
+  ASSERT_EQ(plan.calls.size(), 1u);
+  EXPECT_EQ(plan.calls[0].hint.call, WasmOffset(130));
+  ASSERT_EQ(plan.calls[0].hint.targets.size(), 2u);
+  EXPECT_EQ(plan.calls[0].hint.targets[0].element, 4u);
+  EXPECT_DOUBLE_EQ(plan.calls[0].hint.targets[1].share, 0.3);
+  EXPECT_NE(plan.calls[0].reason.find("60 of 100"), std::string::npos) << plan.calls[0].reason;
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  PolicyConfig off;
+  off.inline_calls = false;
+  EXPECT_TRUE(decide(e, off).calls.empty());
+  EXPECT_FALSE(replays(make_episode(e, plan), off));
+}
+
 TEST(Policy, NeverTriesALoadAgainThatLostItsTrial) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));

@@ -33,11 +33,13 @@ ProfileFile example() {
                               .distinct_pages = 200,
                               .latency = {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
+  e.evidence.calls.push_back({WasmOffset(95), 40, {{3, 30}, {5, 9}}});
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
   e.evidence.loops.push_back({LoopIndex(1), WasmOffset(60), 1, 30, 0});
   e.action = "optimize";
   e.osr_loops = {0, 1};
   e.prefetch_loads = {77};
+  e.inlined_calls = {95};
   e.reason = "because";
   e.alternatives = {"nothing", "optimize"};
   e.state = "compiled";
@@ -65,14 +67,16 @@ TEST(ProfileFile, SurvivesTheTripThroughText) {
   EXPECT_EQ(*back, example());
 }
 
-TEST(ProfileFile, OfAnEarlierVersionKnowsNothingOfTimedLoadsAndBranches) {
+TEST(ProfileFile, OfAnEarlierVersionKnowsNothingOfTimedLoadsBranchesAndCalls) {
   ProfileFile file = example();
   file.modules[0].functions.clear();
   FunctionEvidence& e = file.modules[0].episodes[0].evidence;
   e.branches.clear();
+  e.calls.clear();
+  file.modules[0].episodes[0].inlined_calls.clear();
   e.loads.pop_back();
   std::string text = format_profile(file);
-  for (const std::string field : {"\"branches\": [],", "\"functions\": [],"}) {
+  for (const std::string field : {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],", "\"functions\": [],"}) {
     const size_t at = text.find(field);
     ASSERT_NE(at, std::string::npos) << field;
     text.erase(at, field.size());

@@ -124,6 +124,19 @@ TEST(ValueCounts, KeepWhatIsFrequentAndBoundTheRest) {
   EXPECT_GE(found->count + 10'000 / (ValueCounts::kCandidates + 1), 3'334u);
 }
 
+TEST(Profile, ValuesOfIndirectCallsAreTheElementsTheyWentThrough) {
+  const std::shared_ptr<const wasm::Module> module = module_with_loops();
+  const_cast<wasm::Module&>(*module).bytes[70] = 0x11;  // call_indirect
+  Profile profile(module);
+  for (int i = 0; i < 10; ++i) profile.add_value(kFunction, WasmOffset(70), i < 7 ? 3 : 9);
+  profile.add_value(kFunction, WasmOffset(50), 8);  // a divisor
+  const FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.calls.size(), 1u);
+  EXPECT_EQ(e.calls[0].call, WasmOffset(70));
+  EXPECT_EQ(e.calls[0].records, 10u);
+  EXPECT_EQ(e.calls[0].targets, (std::vector<CallEvidence::Target>{{3, 7}, {9, 3}}));
+}
+
 TEST(Profile, BranchesAddUpFromRecordsAndBurstsEachWithItsDenominator) {
   Profile profile(module_with_loops());
   for (int i = 0; i < 4; ++i) profile.add_branch(kFunction, WasmOffset(50), i == 0);

@@ -1,0 +1,49 @@
+// A loop of one block that is to exist a second time, for vectors: what was found out about it, and the
+// condition under which the second one may run, computed in front of it.
+#pragma once
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/Dominators.h>
+
+#include <optional>
+#include <vector>
+
+#include "jit/optimizing/affine_access.h"
+#include "jit/optimizing/reroll.h"
+
+namespace hindsight::jit::optimizing {
+
+struct GuardedLoop {
+  llvm::BasicBlock* before = nullptr;  // the preheader; everything below is computed in it
+  llvm::BasicBlock* block = nullptr;
+  llvm::BasicBlock* after = nullptr;
+  AffineAccesses accesses;
+  Rerolling rerolling;
+  std::vector<llvm::Value*> starts;  // by group: the leader's address in the first iteration
+  struct Induction {
+    llvm::PHINode* phi;
+    int64_t step;
+  };
+  std::vector<Induction> inductions;
+  llvm::Value* backedges = nullptr;  // i64
+  bool backedges_known_to_llvm = false;
+  // i1: the loop is long enough, no index wraps, what rerolling reorders does not overlap.
+  llvm::Value* guard = nullptr;
+  bool apart = false;  // the guard includes that no group that is stored to overlaps another
+  llvm::DebugLoc location;
+  llvm::MDNode* identity = nullptr;
+
+  bool may_wrap() const;
+};
+
+// Nothing if the loop has another shape, or touches memory in other than even steps. Computes nothing yet but
+// the number of backedges.
+std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTree& dominators,
+                                             llvm::ScalarEvolution& evolution);
+
+// Computes the guard and the starts. The function's blocks stay as they are. False if something cannot be
+// computed there. `least_iterations`: of one copy of the body, in which the second loop pays.
+bool emit_guard(GuardedLoop& loop, llvm::ScalarEvolution& evolution, uint64_t least_iterations);
+
+}  // namespace hindsight::jit::optimizing

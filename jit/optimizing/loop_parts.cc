@@ -1,0 +1,34 @@
+#include "jit/optimizing/loop_parts.h"
+
+#include <llvm/IR/Constants.h>
+
+namespace hindsight::jit::optimizing {
+
+llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
+                            llvm::ArrayRef<llvm::Metadata*> more) {
+  llvm::SmallVector<llvm::Metadata*, 8> operands{nullptr};
+  if (old)
+    for (unsigned i = 1; i < old->getNumOperands(); ++i) operands.push_back(old->getOperand(i).get());
+  operands.append(more.begin(), more.end());
+  llvm::MDNode* const made = llvm::MDNode::getDistinct(context, operands);
+  made->replaceOperandWith(0, made);
+  return made;
+}
+
+llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::BasicBlock* exit) {
+  const auto* const instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  if (!instruction || instruction->getParent() != loop) return value;
+  llvm::PHINode* const phi = llvm::PHINode::Create(value->getType(), 1, "", exit->begin());
+  phi->addIncoming(value, loop);
+  return phi;
+}
+
+llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old) {
+  llvm::Metadata* const as_it_is[] = {
+      llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
+                                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context))}),
+      llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.runtime.disable")})};
+  return loop_identity(context, old, as_it_is);
+}
+
+}  // namespace hindsight::jit::optimizing

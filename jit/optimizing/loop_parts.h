@@ -1,0 +1,18 @@
+// What every pass needs that copies loops.
+#pragma once
+
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Metadata.h>
+
+namespace hindsight::jit::optimizing {
+
+// A new identity for a loop (two loops must not share one), with what the old one said and more.
+llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
+                            llvm::ArrayRef<llvm::Metadata*> more);
+// The value of a loop of one block behind it: a phi in its exit (LCSSA).
+llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::BasicBlock* exit);
+
+// The loop stays as it is: neither vectorized nor unrolled with a remainder.
+llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);
+
+}  // namespace hindsight::jit::optimizing
