@@ -484,7 +484,7 @@ TEST_F(Command, BenchListsAndRefusesUnknownWords) {
 TEST_F(Command, BenchFindsTheBundledWorkloads) {
   const Outcome outcome = hindsight({"bench", "--list"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  for (const char* suite : {"compute", "vector", "branch", "memory", "call"})
+  for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call"})
     EXPECT_THAT(outcome.out, HasSubstr(suite));
 }
 
