@@ -4,7 +4,8 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
-#include <algorithm>
+#include <optional>
+#include <vector>
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -15,7 +16,8 @@ using llvm::Instruction;
 using llvm::Value;
 
 // What is computed in front of the test is computed again behind it.
-constexpr size_t kMostInstructions = 8;
+constexpr size_t kMostInstructions = 16;
+constexpr size_t kMostTests = 3;
 
 class Splitter {
  public:
@@ -24,13 +26,15 @@ class Splitter {
   bool find() {
     auto* const check = llvm::dyn_cast<BranchInst>(function_.getEntryBlock().getTerminator());
     if (!check || !check->isConditional() || !check->getMetadata(kStackCheck)) return false;
-    BasicBlock* const passed = check->getSuccessor(1);
-    test_ = llvm::dyn_cast<BranchInst>(passed->getTerminator());
-    if (!test_ || !test_->isConditional() || test_->getSuccessor(0) == test_->getSuccessor(1)) return false;
-    if (!compute(test_->getCondition())) return false;
-    for (early_ = 0; early_ < 2; ++early_)
-      if (find_return(test_->getSuccessor(early_), passed)) return true;
-    return false;
+    // One test behind the other, as long as nothing but tests is behind them.
+    BasicBlock* at = check->getSuccessor(1);
+    while (tests_.size() < kMostTests && (tests_.empty() || at->getSinglePredecessor())) {
+      std::optional<Test> test = find_test(*at);
+      if (!test) break;
+      tests_.push_back(*test);
+      at = test->branch->getSuccessor(1 - test->early);
+    }
+    return !tests_.empty();
   }
 
   void split() {
@@ -42,7 +46,7 @@ class Splitter {
     // A function has a scope of its own, but the same positions.
     llvm::DISubprogram* const scope = llvm::MDNode::replaceWithDistinct(rest->getSubprogram()->clone());
     function_.setSubprogram(scope);
-    const auto* const tested_at = test_->getDebugLoc().get();
+    const auto* const tested_at = tests_.front().branch->getDebugLoc().get();
     const llvm::DebugLoc location =
         llvm::DILocation::get(ir_.context, tested_at ? tested_at->getLine() : scope->getLine(), 0, scope);
     rest->splice(rest->begin(), &function_);
@@ -53,46 +57,78 @@ class Splitter {
     }
     // Nothing is called from it but `rest`, in its place, and nothing in it can fault.
     function_.removeFnAttr("frame-pointer");
-    BasicBlock* const entry = BasicBlock::Create(ir_.context, "entry", &function_);
-    BasicBlock* const early = BasicBlock::Create(ir_.context, "early", &function_);
-    BasicBlock* const on = BasicBlock::Create(ir_.context, "on", &function_);
-    llvm::IRBuilder<> b(entry);
+    llvm::IRBuilder<> b(BasicBlock::Create(ir_.context, "entry", &function_));
     b.SetCurrentDebugLocation(location);
-    for (Instruction* instruction : in_order()) {
-      Instruction* const copy = instruction->clone();
-      copy->setDebugLoc(location);
-      b.Insert(copy);
-      llvm::RemapInstruction(copy, map, llvm::RF_IgnoreMissingLocals);
-      map[instruction] = copy;
-    }
     const auto here = [&](Value* value) {
       const auto found = map.find(value);
       return found == map.end() ? value : static_cast<Value*>(found->second);
     };
-    b.CreateCondBr(here(test_->getCondition()), early_ == 0 ? early : on, early_ == 0 ? on : early);
-    b.SetInsertPoint(early);
-    if (result_)
-      b.CreateRet(here(result_));
-    else
-      b.CreateRetVoid();
-    b.SetInsertPoint(on);
+    for (const Test& test : tests_) {
+      for (Instruction* instruction : test.computed) {
+        Instruction* const copy = instruction->clone();
+        copy->setDebugLoc(location);
+        b.Insert(copy);
+        llvm::RemapInstruction(copy, map, llvm::RF_IgnoreMissingLocals);
+        map[instruction] = copy;
+      }
+      BasicBlock* const early = BasicBlock::Create(ir_.context, "early", &function_);
+      BasicBlock* const on = BasicBlock::Create(ir_.context, "on", &function_);
+      b.CreateCondBr(here(test.branch->getCondition()), test.early == 0 ? early : on,
+                     test.early == 0 ? on : early, test.branch->getMetadata(llvm::LLVMContext::MD_prof));
+      b.SetInsertPoint(early);
+      if (test.result)
+        b.CreateRet(here(test.result));
+      else
+        b.CreateRetVoid();
+      b.SetInsertPoint(on);
+    }
     std::vector<Value*> arguments;
     for (llvm::Argument& argument : function_.args()) arguments.push_back(&argument);
     llvm::CallInst* const jump = b.CreateCall(rest, arguments);
     jump->setTailCallKind(llvm::CallInst::TCK_MustTail);
     jump->setAttributes(function_.getAttributes().removeFnAttributes(ir_.context));
-    if (result_)
-      b.CreateRet(jump);
-    else
+    if (jump->getType()->isVoidTy())
       b.CreateRetVoid();
-    // The rest knows how the test went.
-    BasicBlock* const passed = test_->getParent();
-    test_->getSuccessor(early_)->removePredecessor(passed);
-    BranchInst::Create(test_->getSuccessor(1 - early_), test_)->setDebugLoc(test_->getDebugLoc());
-    test_->eraseFromParent();
+    else
+      b.CreateRet(jump);
+    // The rest knows how the tests went.
+    for (const Test& test : tests_) {
+      test.branch->getSuccessor(test.early)->removePredecessor(test.branch->getParent());
+      BranchInst::Create(test.branch->getSuccessor(1 - test.early), test.branch)
+          ->setDebugLoc(test.branch->getDebugLoc());
+      test.branch->eraseFromParent();
+    }
   }
 
  private:
+  struct Test {
+    BranchInst* branch = nullptr;
+    unsigned early = 0;                  // the successor that returns
+    Value* result = nullptr;             // null: nothing
+    std::vector<Instruction*> computed;  // for the condition and the result, behind those of earlier tests
+  };
+
+  // Of a block that does nothing but test whether the function is over.
+  std::optional<Test> find_test(BasicBlock& block) {
+    auto* const branch = llvm::dyn_cast<BranchInst>(block.getTerminator());
+    if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return {};
+    if (!block.phis().empty()) return {};
+    for (const Instruction& instruction : block)
+      if (!instruction.isTerminator() &&
+          (instruction.mayReadOrWriteMemory() || instruction.mayHaveSideEffects()))
+        return {};
+    for (unsigned early = 0; early < 2; ++early) {
+      const size_t known = computed_.size();
+      Test test{branch, early, nullptr, {}};
+      if (compute(branch->getCondition()) && find_return(branch->getSuccessor(early), &block, test.result)) {
+        test.computed.assign(computed_.begin() + static_cast<std::ptrdiff_t>(known), computed_.end());
+        return test;
+      }
+      while (computed_.size() > known) computed_.pop_back();
+    }
+    return {};
+  }
+
   // Whether `value` can be had from the arguments alone; notes what computes it.
   bool compute(Value* value) {
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
@@ -105,21 +141,20 @@ class Splitter {
     computed_.insert(instruction);  // behind its operands
     return true;
   }
-  const llvm::SetVector<Instruction*>& in_order() const { return computed_; }
 
   // From `block`, reached from `from`, straight to a return of something that can be computed.
-  bool find_return(BasicBlock* block, BasicBlock* from) {
+  bool find_return(BasicBlock* block, BasicBlock* from, Value*& result) {
     for (int steps = 0; steps < 3; ++steps) {
       for (Instruction& instruction : *block)
-        if (instruction.mayReadOrWriteMemory() || instruction.mayHaveSideEffects()) {
-          if (!instruction.isTerminator()) return false;
-        }
+        if (!instruction.isTerminator() &&
+            (instruction.mayReadOrWriteMemory() || instruction.mayHaveSideEffects()))
+          return false;
       if (auto* const leaving = llvm::dyn_cast<llvm::ReturnInst>(block->getTerminator())) {
-        result_ = leaving->getReturnValue();
-        if (!result_) return true;
-        if (auto* const phi = llvm::dyn_cast<llvm::PHINode>(result_); phi && phi->getParent() == block)
-          result_ = phi->getIncomingValueForBlock(from);
-        return compute(result_);
+        result = leaving->getReturnValue();
+        if (!result) return true;
+        if (auto* const phi = llvm::dyn_cast<llvm::PHINode>(result); phi && phi->getParent() == block)
+          result = phi->getIncomingValueForBlock(from);
+        return compute(result);
       }
       from = block;
       block = block->getSingleSuccessor();
@@ -130,9 +165,7 @@ class Splitter {
 
   IrModule& ir_;
   llvm::Function& function_;
-  BranchInst* test_ = nullptr;
-  unsigned early_ = 0;  // the successor that returns
-  Value* result_ = nullptr;
+  std::vector<Test> tests_;
   llvm::SetVector<Instruction*> computed_;
 };
 

@@ -1,4 +1,4 @@
-// Splits a function whose first decision may end it: where a look at its arguments alone tells that it
+// Splits a function whose first decisions may end it: where a look at its arguments alone tells that it
 // returns, that way gets no frame and no check of the stack. Most calls of a recursion are its ends.
 //
 //     f:  check the stack                      f:       if (test) return value

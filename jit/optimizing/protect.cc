@@ -2,9 +2,12 @@
 
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ConstantFolding.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/ValueHandle.h>
 #include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
@@ -118,24 +121,99 @@ llvm::CallInst* add_user(IrModule& ir, llvm::LoadInst& load) {
   return user;
 }
 
-void keep_dead_loads(IrModule& ir, llvm::Function& function, const std::vector<llvm::LoadInst*>& loads) {
-  if (loads.empty()) return;
-  // Live: reached backwards from whatever has an effect, control flow included.
-  llvm::SmallPtrSet<Instruction*, 32> live;
-  std::vector<Instruction*> worklist;
-  for (Instruction& instruction : llvm::instructions(function)) {
-    const bool effect = instruction.isTerminator() || instruction.mayWriteToMemory();
-    if (effect && live.insert(&instruction).second) worklist.push_back(&instruction);
+// Folds what can be folded without looking beyond a block, and removes what that leaves unreachable or
+// unused, but no load of wasm memory as long as its block can be reached: what only seems to need a load here
+// would be found out later, and the load be gone. Returns the loads that are left.
+std::vector<llvm::LoadInst*> simplify_around(IrModule& ir, llvm::Function& function,
+                                             const std::vector<llvm::LoadInst*>& loads) {
+  constexpr int kRounds = 4;
+  const llvm::TargetTransformInfo costs(function.getParent()->getDataLayout());
+  std::vector<std::pair<llvm::WeakTrackingVH, llvm::WeakTrackingVH>> pinned;  // each with its user
+  for (llvm::LoadInst* load : loads) pinned.emplace_back(load, add_user(ir, *load));
+  for (int round = 0; round < kRounds; ++round) {
+    bool changed = false;
+    for (llvm::BasicBlock& block : function) changed |= llvm::SimplifyInstructionsInBlock(&block);
+    for (llvm::BasicBlock& block : function) changed |= llvm::ConstantFoldTerminator(&block, true);
+    changed |= llvm::removeUnreachableBlocks(function);
+    // Branches whose arms only compute become selects later on: then a branch needs no value any more.
+    std::vector<llvm::WeakTrackingVH> blocks;  // any of which may be gone with another one
+    for (llvm::BasicBlock& block : function) blocks.emplace_back(&block);
+    for (const llvm::WeakTrackingVH& block : blocks)
+      if (block.pointsToAliveValue())
+        changed |= llvm::simplifyCFG(llvm::cast<llvm::BasicBlock>(block), costs);
+    if (!changed) break;
   }
-  while (!worklist.empty()) {
-    Instruction* const user = worklist.back();
-    worklist.pop_back();
-    for (Value* operand : user->operands())
-      if (auto* used = llvm::dyn_cast<Instruction>(operand); used && live.insert(used).second)
-        worklist.push_back(used);
+  std::vector<llvm::LoadInst*> left;
+  for (auto& [load, user] : pinned) {
+    // Gone with its block, or behind something that never returns.
+    if (auto* const call = llvm::dyn_cast_or_null<Instruction>(static_cast<Value*>(user)))
+      call->eraseFromParent();
+    if (auto* const alive = llvm::dyn_cast_or_null<llvm::LoadInst>(static_cast<Value*>(load)))
+      left.push_back(alive);
   }
+  return left;
+}
+
+// Which loads LLVM might not execute where the program does: it removes what nothing needs, and moves what is
+// needed on some ways only to these ("sinking"). So a load whose value nothing needs on some way out of the
+// function gets a user where it is.
+class Anchors {
+ public:
+  explicit Anchors(llvm::Function& function) : function_(function) {}
+
+  // Whether every way from the load to an end of the function passes something with an effect that needs its
+  // value.
+  bool is_needed_everywhere(llvm::LoadInst& load) {
+    llvm::BasicBlock& from = *load.getParent();
+    llvm::SmallPtrSet<const llvm::BasicBlock*, 8> needed_in;
+    if (!collect_needs(load, needed_in)) return false;
+    if (needed_in.contains(&from)) return true;
+    llvm::SmallPtrSet<const llvm::BasicBlock*, 16> seen;
+    std::vector<const llvm::BasicBlock*> worklist(llvm::succ_begin(&from), llvm::succ_end(&from));
+    if (worklist.empty()) return false;
+    while (!worklist.empty()) {
+      const llvm::BasicBlock* const at = worklist.back();
+      worklist.pop_back();
+      if (needed_in.contains(at) || !seen.insert(at).second) continue;
+      if (++steps_ > limit()) return false;
+      const Instruction* const end = at->getTerminator();
+      if (llvm::isa<llvm::ReturnInst>(end)) return false;
+      worklist.insert(worklist.end(), llvm::succ_begin(at), llvm::succ_end(at));
+    }
+    return true;
+  }
+
+ private:
+  size_t limit() const { return 200 * function_.size() + 10000; }
+
+  // The blocks of whatever with an effect needs the value, through whatever computes. False: too much to look
+  // at.
+  bool collect_needs(Instruction& value, llvm::SmallPtrSetImpl<const llvm::BasicBlock*>& blocks) {
+    llvm::SmallPtrSet<const Instruction*, 16> seen{&value};
+    std::vector<const Instruction*> worklist{&value};
+    while (!worklist.empty()) {
+      const Instruction* const at = worklist.back();
+      worklist.pop_back();
+      for (const llvm::User* user : at->users()) {
+        const auto* const by = llvm::cast<Instruction>(user);
+        if (by->isTerminator() || by->mayWriteToMemory())
+          blocks.insert(by->getParent());
+        else if (seen.insert(by).second)
+          worklist.push_back(by);
+        if (++steps_ > limit()) return false;
+      }
+    }
+    return true;
+  }
+
+  llvm::Function& function_;
+  size_t steps_ = 0;  // of all questions together, so that the time stays linear in the function's size
+};
+
+void keep_traps(IrModule& ir, llvm::Function& function, const std::vector<llvm::LoadInst*>& loads) {
+  Anchors anchors(function);
   for (llvm::LoadInst* load : loads)
-    if (!live.contains(load)) add_user(ir, *load);
+    if (!anchors.is_needed_everywhere(*load)) add_user(ir, *load);
 }
 
 // InstCombine makes one load of a phi of two; a hinted load has to be found again by the prefetch pass.
@@ -169,7 +247,8 @@ void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGen
   llvm::DominatorTree dominators(function);
   llvm::PromoteMemToReg(slots, dominators);
   protect_float_identities(ir, function);
-  keep_dead_loads(ir, function, loads);
+  loads = simplify_around(ir, function, loads);
+  keep_traps(ir, function, loads);
   keep_hinted_loads(ir, loads);
 }
 
