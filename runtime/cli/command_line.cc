@@ -61,6 +61,10 @@ void add_run_options(CLI::App* command, RunOptions& options) {
           "--tier", options.tier,
           "Baseline code first and the optimizer for what is hot, or one of them alone (default auto)")
       ->type_name("auto|baseline|optimized");
+  command
+      ->add_option("--optimize-only", options.optimize_only,
+                   "Functions of other indices stay in baseline code: to find one that the optimizer gets wrong")
+      ->type_name("FIRST-LAST");
   command->add_option("--profile-in", options.profile_in, "Start from a saved profile")->type_name("FILE");
   command
       ->add_option("--profile-out", options.profile_out,

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
 #include "runtime/report/trace_writer.h"
 
@@ -95,6 +96,18 @@ Result<TierMode> parse_tier(std::string_view text) {
                     fmt::format("'{}' is no tier; one of auto, baseline, optimized", text));
 }
 
+Result<std::pair<uint32_t, uint32_t>> parse_index_range(std::string_view text) {
+  std::pair<uint32_t, uint32_t> range;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, range.first);
+  if (first.ec == std::errc() && first.ptr != end && *first.ptr == '-') {
+    const auto last = std::from_chars(first.ptr + 1, end, range.second);
+    if (last.ec == std::errc() && last.ptr == end && range.first <= range.second) return range;
+  }
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("'{}' is no range of function indices such as 12-40", text));
+}
+
 Status check_unit(std::string_view text) {
   constexpr std::array<std::string_view, 7> kUnits = {"auto",        "native", "hardware", "clock",
                                                       "clock-timer", "model",  "none"};
@@ -148,6 +161,11 @@ Result<RunPlan> plan_run(const RunOptions& options) {
     plan.guest_args.erase(plan.guest_args.begin());
 
   HINDSIGHT_TRY(take(parse_tier(options.tier), "--tier", plan.engine.tier));
+  if (!options.optimize_only.empty()) {
+    std::pair<uint32_t, uint32_t> range;
+    HINDSIGHT_TRY(take(parse_index_range(options.optimize_only), "--optimize-only", range));
+    std::tie(plan.engine.first_optimized, plan.engine.last_optimized) = range;
+  }
   HINDSIGHT_TRY(take(parse_switch(options.feedback), "--feedback", plan.engine.feedback));
   if (const Status unit = check_unit(options.unit); !unit)
     return std::unexpected(with_option(unit.error(), "--unit").error());

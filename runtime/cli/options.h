@@ -24,6 +24,8 @@ Result<uint64_t> parse_size(std::string_view text);
 Result<bool> parse_switch(std::string_view text);
 
 Result<TierMode> parse_tier(std::string_view text);
+// "12-40": both included, the first not above the last.
+Result<std::pair<uint32_t, uint32_t>> parse_index_range(std::string_view text);
 Status check_unit(std::string_view text);
 
 // "HOST" or "HOST::GUEST".
@@ -35,7 +37,7 @@ Result<std::pair<std::string, std::string>> parse_environment(std::string_view t
 struct RunOptions {
   std::string invoke;
   std::vector<std::string> directories, environment;
-  std::string timeout, max_memory, feedback = "on", unit = "auto", model, tier = "auto";
+  std::string timeout, max_memory, feedback = "on", unit = "auto", model, tier = "auto", optimize_only;
   std::string profile_in, profile_out, report, trace;
   uint64_t trace_limit = 1'000'000;  // records
   bool no_guard_pages = false;

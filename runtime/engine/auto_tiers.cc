@@ -329,7 +329,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       for (const auto& [index, counts] : profile->functions()) {
         bool look = counts.optimized ? slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples
                                      : counts.samples_baseline >= policy_.min_samples;
-        if (!look) continue;
+        if (!look || !services_.may_optimize(FuncIndex(index))) continue;
         feedback::FunctionEvidence evidence = profile->evidence(FuncIndex(index));
         feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
         sampling_state_.waiting |= plan.action == feedback::Action::kWait;

@@ -29,6 +29,14 @@ class CodeServices {
   jit::CodeRegistry& registry() { return registry_; }
   jit::RetireList& retired() { return retired_; }
   const jit::CompileOptions& options() const { return options_; }
+  // Before any module is loaded: functions outside of this range stay in baseline code.
+  void optimize_only(uint32_t first, uint32_t last) {
+    first_optimized_ = first;
+    last_optimized_ = last;
+  }
+  bool may_optimize(FuncIndex function) const {
+    return function.value >= first_optimized_ && function.value <= last_optimized_;
+  }
 
   // Opens libhindsight-optimizing.so at the first call (tens of milliseconds). Thread-safe. Error kResource
   // names the places tried; it is remembered.
@@ -45,6 +53,7 @@ class CodeServices {
   }
 
  private:
+  uint32_t first_optimized_ = 0, last_optimized_ = ~uint32_t{0};
   explicit CodeServices(const jit::CompileOptions& options) : options_(options) {}
   jit::CompileOptions options_;
   std::unique_ptr<jit::CodeArena> arena_;  // destroyed last: everything below has code in it

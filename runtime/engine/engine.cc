@@ -72,6 +72,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->trace_ = std::move(trace);
   engine->feed_ = std::make_shared<RecordFeed>(engine->config_.on_record);
   HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options));
+  engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;
   if (options.bounds == jit::BoundsChecks::kExplicit && engine->config_.guard_pages)

@@ -99,6 +99,9 @@ struct EngineConfig {
   uint32_t compile_threads = 0;        // 0: hardware threads - 1, at least 1
   size_t max_stack_bytes = size_t{1} << 20;      // of guest frames per entry
   uint64_t max_memory_bytes = uint64_t{16} << 30; // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
+  // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier gets wrong
+  // (scripts/bisect.mjs).
+  uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
   std::string profile_in;              // file with a saved profile; empty: none
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   std::vector<std::string> disabled_decisions;   // by name: "prefetch", "inline-calls", "optimize"

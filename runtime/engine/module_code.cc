@@ -156,7 +156,7 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
     const std::lock_guard lock(mutex_);
     if (const void* entry = current_entry(code_of(function))) return entry;
   }
-  if (first_ == jit::Tier::kOptimized) {
+  if (first_ == jit::Tier::kOptimized && services_.may_optimize(function)) {
     jit::OptimizeRequest request;
     request.function = function;
     auto made = optimize(std::move(request));

@@ -1,0 +1,148 @@
+#!/usr/bin/env node
+// Random modules on several engines: results, traps and final memory must be the same.
+//
+// Usage: node fuzz.mjs --bin FOLDER [options]
+//   --bin FOLDER       where run_exports and loop_module are
+//   --count N          modules (default 200); half from binaryen's wasm-opt -ttf, half loops of our own
+//   --seed N           of the first module (default 1); module i has seed + i, whatever the count
+//   --seconds N        stop beginning new batches then (default: no limit)
+//   --node FILE|none   the independent engine (default: the node that runs this)
+//   --keep FOLDER      where modules that differ are left (default: a folder in the temporary directory)
+//   --modes A,B        (default baseline,optimized,auto,baseline-explicit,optimized-explicit)
+//
+// Exit status: 0; 1 where something differed; 2 for usage or missing tools. Prints the seed of everything that differed:
+// `--seed S --count 1` is that module again.
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const { values: options } = parseArgs({ options: {
+  bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
+  seconds: { type: 'string', default: '0' }, node: { type: 'string', default: process.execPath },
+  keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,auto,baseline-explicit,optimized-explicit' },
+} });
+const count = Number(options.count);
+const firstSeed = Number(options.seed);
+const seconds = Number(options.seconds);
+if (options.bin === undefined || !(count > 0) || !Number.isInteger(firstSeed) || Number.isNaN(seconds)) {
+  console.error('fuzz.mjs: --bin FOLDER is needed, and numbers where numbers belong; the options are at the top of the script');
+  process.exit(2);
+}
+const here = dirname(fileURLToPath(import.meta.url));
+const modes = options.modes.split(',');
+const kBatch = 20;
+
+function run(command, args, input) {
+  return spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, input, timeout: 120000 });
+}
+const has = (command) => run(command, ['--version']).error === undefined;
+if (!has('wasm-opt') || !has('wat2wasm')) {
+  console.error('fuzz.mjs: wasm-opt (package binaryen) and wat2wasm (package wabt) are needed');
+  process.exit(2);
+}
+
+// Bytes for wasm-opt, the same for the same seed everywhere.
+function randomBytes(seed) {
+  let state = (seed * 2654435761) >>> 0 || 1;
+  const next = () => {
+    state ^= state << 13; state >>>= 0;
+    state ^= state >>> 17;
+    state ^= state << 5; state >>>= 0;
+    return state;
+  };
+  for (let i = 0; i < 8; ++i) next();
+  const bytes = Buffer.alloc(600 + (next() % 4000));
+  for (let i = 0; i < bytes.length; ++i) bytes[i] = next() >>> 11;
+  return bytes;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'hindsight-fuzz-'));
+const keep = options.keep ?? mkdtempSync(join(tmpdir(), 'hindsight-fuzz-kept-'));
+
+// The file of module `seed`, or undefined where the tools would not make one.
+function make(seed) {
+  const file = join(folder, `${seed}.wasm`);
+  if (seed % 2 === 0) {
+    const text = run(join(options.bin, 'loop_module'), [String(seed / 2)]);
+    writeFileSync(`${file}.wat`, text.stdout);
+    return run('wat2wasm', [`${file}.wat`, '-o', file]).status === 0 ? file : undefined;
+  }
+  writeFileSync(`${file}.in`, randomBytes(seed));
+  const features = ['--enable-sign-ext', '--enable-nontrapping-float-to-int', '--enable-bulk-memory', '--enable-multivalue',
+    '--enable-mutable-globals'];
+  if (seed % 3 === 0) features.push('--enable-simd');
+  if (seed % 5 === 0) features.push('--enable-tail-call');
+  const flags = seed % 4 === 1 ? [] : ['--no-fuzz-oob'];
+  const optimize = [[], ['-O1'], ['-O3'], ['-Os', '--flatten', '--rereloop']][(seed >> 1) % 4];
+  // NaNs have bits of their own on every engine: made zeros.
+  return run('wasm-opt', ['-ttf', `${file}.in`, ...features, ...flags, ...optimize, '--denan', '-o', file]).status === 0
+    ? file : undefined;
+}
+
+// A batch's output by module.
+function split(output) {
+  const parts = new Map();
+  for (const part of (output ?? '').split(/^module /m).slice(1)) {
+    const end = part.indexOf('\n');
+    parts.set(part.slice(0, end), part.slice(end + 1));
+  }
+  return parts;
+}
+
+const runners = modes.map((mode) => [mode, join(options.bin, 'run_exports'), [mode]]);
+if (options.node !== 'none') {
+  runners.push(['node', options.node, ['--no-warnings', '--experimental-wasm-return_call', join(here, 'run_exports.mjs')]]);
+  if (run(runners.at(-1)[1], ['--no-warnings', '--experimental-wasm-return_call', '-e', '0']).status !== 0)
+    runners.at(-1)[2] = ['--no-warnings', join(here, 'run_exports.mjs')];
+}
+
+const begin = Date.now();
+let compared = 0;
+let refused = 0;
+let notMade = 0;
+let withoutNode = 0;
+const different = [];
+for (let first = 0; first < count; first += kBatch) {
+  if (seconds > 0 && Date.now() - begin > 1000 * seconds) break;
+  const seeds = Array.from({ length: Math.min(kBatch, count - first) }, (_, i) => firstSeed + first + i);
+  const files = new Map();
+  for (const seed of seeds) {
+    const file = make(seed);
+    if (file === undefined) ++notMade;
+    else files.set(file, seed);
+  }
+  if (files.size === 0) continue;
+  const outputs = runners.map(([name, command, args]) => {
+    const result = run(command, [...args, ...files.keys()]);
+    return { name, parts: split(result.stdout), ended: result.signal ?? result.status };
+  });
+  for (const [file, seed] of files) {
+    let texts = outputs.map(({ name, parts, ended }) => ({ name, text: parts.get(file) ?? `nothing: ended with ${ended}` }));
+    const says = (t) => t.text.startsWith('refused ') ? 'refused' : t.text;
+    if (texts.every((t) => says(t) === 'refused')) { ++refused; continue; }
+    // An engine that knows less of the language than the module uses is no witness.
+    if (texts.some((t) => t.name === 'node' && says(t) === 'refused')) {
+      ++withoutNode;
+      texts = texts.filter((t) => t.name !== 'node');
+    }
+    ++compared;
+    if (texts.every((t) => says(t) === says(texts[0]))) continue;
+    different.push(seed);
+    mkdirSync(keep, { recursive: true });
+    copyFileSync(file, join(keep, `${seed}.wasm`));
+    for (const { name, text } of texts) writeFileSync(join(keep, `${seed}.${name}.txt`), text);
+    const groups = new Map();
+    for (const t of texts) groups.set(says(t), [...(groups.get(says(t)) ?? []), t.name]);
+    console.log(`seed ${seed} differs: ${[...groups.values()].map((names) => names.join(' = ')).join(' | ')}  (${keep}/${seed}.wasm)`);
+  }
+  for (const file of files.keys()) rmSync(file, { force: true });
+}
+rmSync(folder, { recursive: true, force: true });
+if (different.length === 0 && options.keep === undefined) rmSync(keep, { recursive: true, force: true });
+console.log(`fuzz: ${compared} modules compared on ${runners.map(([name]) => name).join(', ')}; ${different.length} differ` +
+  (withoutNode === 0 ? '' : `; ${withoutNode} without node, which refused them`) +
+  (refused + notMade === 0 ? '' : `; ${refused} refused by all, ${notMade} not made`));
+process.exit(different.length === 0 && compared > 0 ? 0 : 1);
