@@ -1,9 +1,10 @@
 // What has to happen between IR generation and LLVM's passes: locals become SSA values, and three things
 // that LLVM's rules allow but WebAssembly's forbid are ruled out.
 //
-// 1. A load whose value nobody uses may be deleted in LLVM; in wasm it still traps out of bounds. Every wasm
-//    load from which no effect is reachable gets an empty inline assembly as a user. (A load with users may
-//    still be *moved*; a trap may then come later or, if the only user is on another path, not at all.)
+// 1. LLVM executes a load only where its value is needed; in wasm it traps wherever it is out of bounds.
+// Every wasm
+//    load whose value something with an effect does not need on every way out of the function gets an empty
+//    inline assembly as a user, where it is. (Any other load may still be *moved*: its trap may come later.)
 // 2. x + 0, x - 0, x * 1, x / 1 and their negative kin are x for LLVM; in wasm they turn a signaling NaN into
 //    a quiet one. Such constants become opaque values, made once in the entry block so that loops stay
 //    vectorizable.
