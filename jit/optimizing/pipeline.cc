@@ -13,6 +13,7 @@
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <time.h>
 
+#include "jit/optimizing/protect.h"
 #include "jit/optimizing/widen_pass.h"
 #include "jit/optimizing/wider_vectors.h"
 
@@ -41,6 +42,11 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   options.SLPVectorization = tuning.vectorize;
   options.LoopInterleaving = tuning.vectorize;
   llvm::PassBuilder builder(&machine, options);
+  // The first of these places is in front of SimplifyCFG: a branch whose arms only compute would count as a need.
+  builder.registerPeepholeEPCallback(
+      [places = 0](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) mutable {
+        if (++places == 2) passes.addPass(UnpinPass());
+      });
   // The managers refer to each other: declared in the order that lets them be destroyed.
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

@@ -2,7 +2,6 @@
 
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ConstantFolding.h>
-#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InlineAsm.h>
@@ -121,39 +120,6 @@ llvm::CallInst* add_user(IrModule& ir, llvm::LoadInst& load) {
   return user;
 }
 
-// Folds what can be folded without looking beyond a block, and removes what that leaves unreachable or
-// unused, but no load of wasm memory as long as its block can be reached: what only seems to need a load here
-// would be found out later, and the load be gone. Returns the loads that are left.
-std::vector<llvm::LoadInst*> simplify_around(IrModule& ir, llvm::Function& function,
-                                             const std::vector<llvm::LoadInst*>& loads) {
-  constexpr int kRounds = 4;
-  const llvm::TargetTransformInfo costs(function.getParent()->getDataLayout());
-  std::vector<std::pair<llvm::WeakTrackingVH, llvm::WeakTrackingVH>> pinned;  // each with its user
-  for (llvm::LoadInst* load : loads) pinned.emplace_back(load, add_user(ir, *load));
-  for (int round = 0; round < kRounds; ++round) {
-    bool changed = false;
-    for (llvm::BasicBlock& block : function) changed |= llvm::SimplifyInstructionsInBlock(&block);
-    for (llvm::BasicBlock& block : function) changed |= llvm::ConstantFoldTerminator(&block, true);
-    changed |= llvm::removeUnreachableBlocks(function);
-    // Branches whose arms only compute become selects later on: then a branch needs no value any more.
-    std::vector<llvm::WeakTrackingVH> blocks;  // any of which may be gone with another one
-    for (llvm::BasicBlock& block : function) blocks.emplace_back(&block);
-    for (const llvm::WeakTrackingVH& block : blocks)
-      if (block.pointsToAliveValue())
-        changed |= llvm::simplifyCFG(llvm::cast<llvm::BasicBlock>(block), costs);
-    if (!changed) break;
-  }
-  std::vector<llvm::LoadInst*> left;
-  for (auto& [load, user] : pinned) {
-    // Gone with its block, or behind something that never returns.
-    if (auto* const call = llvm::dyn_cast_or_null<Instruction>(static_cast<Value*>(user)))
-      call->eraseFromParent();
-    if (auto* const alive = llvm::dyn_cast_or_null<llvm::LoadInst>(static_cast<Value*>(load)))
-      left.push_back(alive);
-  }
-  return left;
-}
-
 // Which loads LLVM might not execute where the program does: it removes what nothing needs, and moves what is
 // needed on some ways only to these ("sinking"). So a load whose value nothing needs on some way out of the
 // function gets a user where it is.
@@ -196,7 +162,9 @@ class Anchors {
       worklist.pop_back();
       for (const llvm::User* user : at->users()) {
         const auto* const by = llvm::cast<Instruction>(user);
-        if (by->isTerminator() || by->mayWriteToMemory())
+        if (by->getMetadata(kPin) != nullptr)
+          continue;
+        else if (by->isTerminator() || by->mayWriteToMemory())
           blocks.insert(by->getParent());
         else if (seen.insert(by).second)
           worklist.push_back(by);
@@ -210,10 +178,12 @@ class Anchors {
   size_t steps_ = 0;  // of all questions together, so that the time stays linear in the function's size
 };
 
-void keep_traps(IrModule& ir, llvm::Function& function, const std::vector<llvm::LoadInst*>& loads) {
-  Anchors anchors(function);
-  for (llvm::LoadInst* load : loads)
-    if (!anchors.is_needed_everywhere(*load)) add_user(ir, *load);
+// The load whose pin `instruction` is; null: it is none.
+llvm::LoadInst* pinned_by(Instruction& instruction) {
+  if (!instruction.getMetadata(kPin)) return nullptr;
+  Value* pinned = instruction.getOperand(0);
+  if (auto* const cast = llvm::dyn_cast<llvm::CastInst>(pinned)) pinned = cast->getOperand(0);
+  return llvm::dyn_cast<llvm::LoadInst>(pinned);
 }
 
 // InstCombine makes one load of a phi of two; a hinted load has to be found again by the prefetch pass.
@@ -247,9 +217,27 @@ void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGen
   llvm::DominatorTree dominators(function);
   llvm::PromoteMemToReg(slots, dominators);
   protect_float_identities(ir, function);
-  loads = simplify_around(ir, function, loads);
-  keep_traps(ir, function, loads);
+  for (llvm::LoadInst* load : loads)
+    add_user(ir, *load)->setMetadata(kPin, llvm::MDNode::get(ir.context, {}));
   keep_hinted_loads(ir, loads);
+}
+
+llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+  std::vector<llvm::CallInst*> pins;
+  for (Instruction& instruction : llvm::instructions(function))
+    if (instruction.getMetadata(kPin)) pins.push_back(llvm::cast<llvm::CallInst>(&instruction));
+  if (pins.empty()) return llvm::PreservedAnalyses::all();
+  Anchors anchors(function);
+  std::vector<llvm::CallInst*> needless;
+  for (llvm::CallInst* pin : pins) {
+    llvm::LoadInst* const load = pinned_by(*pin);
+    if (load == nullptr || anchors.is_needed_everywhere(*load)) needless.push_back(pin);
+  }
+  for (llvm::CallInst* pin : pins) pin->setMetadata(kPin, nullptr);  // those that stay do for good
+  for (llvm::CallInst* pin : needless) pin->eraseFromParent();
+  llvm::PreservedAnalyses preserved;
+  preserved.preserveSet<llvm::CFGAnalyses>();
+  return preserved;
 }
 
 }  // namespace hindsight::jit::optimizing

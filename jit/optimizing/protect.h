@@ -3,13 +3,16 @@
 //
 // 1. LLVM executes a load only where its value is needed; in wasm it traps wherever it is out of bounds.
 // Every wasm
-//    load whose value something with an effect does not need on every way out of the function gets an empty
-//    inline assembly as a user, where it is. (Any other load may still be *moved*: its trap may come later.)
+//    load gets an empty inline assembly as a user, a pin. When LLVM has folded what it folds first, UnpinPass
+//    removes those of loads whose value something with an effect needs on every way out of the function.
+//    (Such a load may still be *moved*: its trap may come later.)
 // 2. x + 0, x - 0, x * 1, x / 1 and their negative kin are x for LLVM; in wasm they turn a signaling NaN into
 //    a quiet one. Such constants become opaque values, made once in the entry block so that loops stay
 //    vectorizable.
 // 3. Demoting what was just promoted is x for LLVM, with the same problem and the same cure.
 #pragma once
+
+#include <llvm/IR/PassManager.h>
 
 #include "jit/optimizing/function_generator.h"
 
@@ -17,7 +20,14 @@ namespace hindsight::jit::optimizing {
 
 // Metadata of the users that hinted loads have until the prefetch pass has found them.
 inline constexpr const char* kTemporaryUser = "hindsight.temporary";
+// Metadata of pins that UnpinPass has not judged.
+inline constexpr const char* kPin = "hindsight.pin";
 
 void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGenerator& generator);
+
+// After the first round of simplification.
+struct UnpinPass : llvm::PassInfoMixin<UnpinPass> {
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+};
 
 }  // namespace hindsight::jit::optimizing
