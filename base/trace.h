@@ -8,7 +8,7 @@
 //   count) the run's own word: ~id, negative, which no access word ever is then, by how the run ends
 //   (TraceEnd): kBranch: 1 if taken, else 0;  kTable: the selector, the target's address;
 //     kIndirectCall, kIndirectTailCall: the callee's function index;  kEnter: frame address, address of the
-//     instance's memory 0
+//     instance's memory 0;  kLand: frame address
 //
 // An instruction that traps leaves the words of its run without the run's own: a reader finds, in front of a
 // run's word, more access words than the run has, and drops the excess. A run whose last words are missing
@@ -77,6 +77,7 @@ enum class TraceEnd : uint8_t {
   kReturn,
   kTailCall,          // return_call
   kIndirectTailCall,  // return_call_indirect
+  kLand,  // an exception is caught in the frame, those inside of it are gone; like kEnter no run of its own
 };
 
 constexpr bool is_indirect_call(TraceEnd end) {

@@ -101,6 +101,7 @@ size_t CoreModel::consume(std::span<const uint64_t> words) {
       case TraceEnd::kBranch:
       case TraceEnd::kIndirectCall:
       case TraceEnd::kIndirectTailCall:
+      case TraceEnd::kLand:
         behind = 1;
         break;
       default:
@@ -122,6 +123,9 @@ size_t CoreModel::consume(std::span<const uint64_t> words) {
     if (run.end == TraceEnd::kEnter) {
       unfinished_ += accesses;
       if (have == behind) enter(run, extra[0], extra[1]);
+    } else if (run.end == TraceEnd::kLand) {
+      unfinished_ += accesses;
+      if (have == behind) land(extra[0]);
     } else if (accesses < run.words) {
       ++unknown_;  // not a stream that instrumented code writes
     } else {
@@ -160,6 +164,12 @@ void CoreModel::enter(const TraceRun& run, uint64_t frame, uint64_t memory) {
   const size_t room = f.base + f.slots + kMostResults;
   if (ready_.size() < room) ready_.resize(2 * room);
   frames_.push_back(f);
+}
+
+// The frame is one of those that were entered; the ones below it in memory are gone.
+void CoreModel::land(uint64_t frame) {
+  while (frames_.size() > 1 && frames_.back().address < frame) frames_.pop_back();
+  called_ = false;
 }
 
 uint64_t CoreModel::key_of(uint64_t host) const {

@@ -172,6 +172,7 @@ class CoreModel {
 
   RunState* state_of(uint32_t id);
   void enter(const TraceRun& run, uint64_t frame, uint64_t memory);
+  void land(uint64_t frame);
   void execute(RunState& state, const uint64_t* words, uint64_t outcome, uint64_t target);
   void load(RunState& state, const TraceRun& run, size_t index, uint64_t host);
   void store(RunState& state, const TraceRun& run, size_t index, uint64_t host);

@@ -15,6 +15,7 @@
 namespace hindsight::jit {
 
 struct LoopCell;
+struct ExceptionRecord;
 
 // What the value of a value record is: its 16 flag bits. 0 is left to records that no generated code made.
 inline constexpr uint32_t kValueSiteCallIndirect = 1;  // call_indirect: the table index, within bounds
@@ -45,6 +46,10 @@ struct Builtins {
   void (*table_init)(VmContext*, uint64_t elem_table /* elem in the high half */, uint32_t dst, uint32_t src,
                      uint32_t n);
   void (*elem_drop)(VmContext*, uint32_t elem_index);
+  // Throw an exception with the values in ThreadState::arguments, and an exception that was caught (null
+  // traps). Neither returns: see jit/abi/exception.h.
+  [[noreturn]] void (*throw_exception)(VmContext*, uint32_t tag_index);
+  [[noreturn]] void (*throw_reference)(VmContext*, ExceptionRecord*);
   // LWP events of counting baseline code. pc is the return address. Each reloads its counter.
   void (*lwp_instructions_retired)(VmContext*);
   void (*lwp_branch_retired)(VmContext*, uint32_t taken, const void* target);

@@ -34,6 +34,10 @@ const char* to_string(TrapCode code) {
       return "exit";
     case TrapCode::kOutOfResources:
       return "out of resources";
+    case TrapCode::kNullException:
+      return "null exception reference";
+    case TrapCode::kUncaughtException:
+      return "uncaught exception";
   }
   return "unknown trap";
 }

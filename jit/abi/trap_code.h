@@ -21,6 +21,8 @@ enum class TrapCode : uint32_t {
   kHostError,          // a host function failed; ThreadState::pending_error has its words
   kExit,               // proc_exit: an unwinding, not a failure
   kOutOfResources,     // code or memory for a function could not be had
+  kNullException,      // throw_ref of null ("null exception reference")
+  kUncaughtException,  // no handler took it
 };
 
 // "out of bounds memory access", ... ; never null.

@@ -1,7 +1,7 @@
 // The data that generated code reads and writes directly: one layout, used by both tiers and the runtime.
 //
-//   VmContext     one per instance: header, then FuncRef[all functions], GlobalCell[defined globals] and
-//                 MemoryCell[all memories]
+//   VmContext     one per instance: header, then FuncRef[all functions], GlobalCell[defined globals],
+//                 MemoryCell[all memories] and the identities of all tags, a pointer each
 //   ThreadState   one per store: what belongs to the thread that is inside the guest
 //   FuncRef       what a funcref value points to; also the entry slot of a function of this instance
 //
@@ -71,7 +71,8 @@ static_assert(sizeof(MemoryCell) == 32 && offsetof(MemoryCell, record) == 8 &&
               offsetof(MemoryCell, index_limit) == 16);
 inline constexpr uint64_t kGuardedOffset = uint64_t{1} << 31;
 
-// References: funcref = FuncRef* (null = 0); externref = embedder's handle + 1 (null = 0).
+// References: funcref = FuncRef* (null = 0); externref = embedder's handle + 1 (null = 0); exnref =
+// ExceptionRecord* (jit/abi/exception.h).
 struct TableRecord {
   void** elements;
   uint64_t size;  // entries
@@ -142,6 +143,7 @@ struct VmContext {
   GlobalCell** imported_globals;  // constant array
   void* instance;                 // runtime's owner
   // FuncRef funcs[module.function_count()];  GlobalCell globals[defined globals];  MemoryCell memories[all];
+  // const void* tags[all];
 };
 inline constexpr int32_t kVmThread = 0;
 inline constexpr int32_t kVmMemoryBase = 8;
@@ -180,12 +182,15 @@ class VmLayout {
   int32_t memory_limit(uint32_t memory) const {
     return memory_cell(memory) + static_cast<int32_t>(offsetof(MemoryCell, index_limit));
   }
+  // Of a tag: its identity, which is the same in all instances that share the tag.
+  int32_t tag(uint32_t tag_index) const { return tags_ + static_cast<int32_t>(8 * tag_index); }
   bool global_is_imported(uint32_t global_index) const { return global_index < imported_globals_; }
   size_t total_bytes() const { return total_; }
 
  private:
   int32_t globals_ = 0;
   int32_t memories_ = 0;
+  int32_t tags_ = 0;
   uint32_t imported_globals_ = 0;
   size_t total_ = 0;
 };

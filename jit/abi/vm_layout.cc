@@ -12,7 +12,9 @@ VmLayout::VmLayout(const wasm::Module& module) : imported_globals_(module.import
   globals_ = static_cast<int32_t>(globals);
   const size_t memories = globals + sizeof(GlobalCell) * (module.globals.size() - module.imported_globals);
   memories_ = static_cast<int32_t>(memories);
-  total_ = memories + sizeof(MemoryCell) * module.memories.size();
+  const size_t tags = memories + sizeof(MemoryCell) * module.memories.size();
+  tags_ = static_cast<int32_t>(tags);
+  total_ = tags + sizeof(void*) * module.tags.size();
 }
 
 }  // namespace hindsight::jit

@@ -129,6 +129,7 @@ void FunctionCompiler::call(const Instr& instr) {
   pass_arguments(type);
   load_callee(callee);
   a_.call(x86::qword_ptr(x86::rbx, vm_layout_.func_code(callee.value)));
+  note_call();
   finish_call(type);
 }
 
@@ -165,6 +166,7 @@ void FunctionCompiler::call_indirect(const Instr& instr) {
   pass_arguments(type);
   a_.mov(x86::rdi, x86::qword_ptr(x86::rax, offsetof(FuncRef, callee_context)));
   a_.call(x86::qword_ptr(x86::rax, offsetof(FuncRef, code)));
+  note_call();
   finish_call(type);
 }
 

@@ -206,6 +206,7 @@ void FunctionCompiler::enter_block(const Instr& instr, Control::Kind kind) {
   control.type = instr.block;
   control.base = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();
   control.label = a_.newLabel();
+  control.outer_handler = handler_;
   controls_.push_back(control);
 }
 
@@ -302,6 +303,11 @@ void FunctionCompiler::do_end() {
       a_.bind(control.else_label);
       break;
     }
+    case Control::Kind::kTry:
+    case Control::Kind::kCatch:
+    case Control::Kind::kTryTable:
+      end_try(control);
+      [[fallthrough]];
     case Control::Kind::kBlock:
     case Control::Kind::kElse:
       if (!control.targeted) {  // nothing joins: go on as we are, dead or alive

@@ -10,7 +10,6 @@ namespace hindsight::jit {
 namespace baseline {
 namespace {
 
-constexpr int32_t kSavedBytes = 24;            // rbx, r14, r15
 constexpr uint64_t kMaxFrameBytes = 64 << 20;  // no stack is that large
 constexpr x86::Gp kIntArgs[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
 
@@ -63,12 +62,12 @@ void FunctionCompiler::out_of_line(const Label& entry, std::function<void()> bod
 Status FunctionCompiler::prologue() {
   const uint64_t slots_bytes = slot_bytes_ * (uint64_t{locals_count()} + body_.max_stack);
   // rbp is 16-byte aligned; so must rsp be behind the saved registers and the slots.
-  const uint64_t frame = (kSavedBytes + slots_bytes + 15) & ~uint64_t{15};
+  const uint64_t frame = (static_cast<uint64_t>(saved_bytes()) + slots_bytes + 15) & ~uint64_t{15};
   if (frame > kMaxFrameBytes)
     return make_error(ErrorKind::kResource, "the frame of a function is too large",
                       module_.function_name(function_), body_.begin.value);
   frame_disp_ = -static_cast<int32_t>(frame);
-  const auto below_saved = static_cast<int32_t>(frame) - kSavedBytes;
+  const auto below_saved = static_cast<int32_t>(frame) - saved_bytes();
 
   row(kNoWasmOffset);
   a_.push(x86::rbp);
@@ -76,6 +75,11 @@ Status FunctionCompiler::prologue() {
   a_.push(x86::rbx);
   a_.push(x86::r14);
   a_.push(x86::r15);
+  if (body_.has_handlers) {  // see jit/abi/exception.h
+    a_.push(x86::r12);
+    a_.push(x86::r13);
+    a_.push(x86::rdi);
+  }
   a_.mov(x86::r14, x86::qword_ptr(x86::rdi, kVmThread));
   const Label failed = a_.newLabel();
   const Label checked = a_.newLabel();
@@ -85,8 +89,8 @@ Status FunctionCompiler::prologue() {
   a_.bind(checked);
   offset_ = body_.begin;
   out_of_line(failed, [this, checked] {
-    constexpr int32_t kBytes = 8 * static_cast<int32_t>(std::size(kIntArgs)) + 16 * 8 + 8;
-    a_.sub(x86::rsp, kBytes);  // rsp is at rbp - 24 here
+    const int32_t bytes = 8 * static_cast<int32_t>(std::size(kIntArgs)) + 16 * 8 + saved_bytes() % 16;
+    a_.sub(x86::rsp, bytes);  // aligns rsp, which is at rbp - saved_bytes() here
     for (int32_t i = 0; i < 6; ++i) a_.mov(x86::qword_ptr(x86::rsp, 8 * i), kIntArgs[i]);
     for (int32_t i = 0; i < 8; ++i)
       a_.movups(x86::ptr(x86::rsp, 48 + 16 * i), x86::xmm(static_cast<uint32_t>(i)));
@@ -95,7 +99,7 @@ Status FunctionCompiler::prologue() {
     for (int32_t i = 0; i < 6; ++i) a_.mov(kIntArgs[i], x86::qword_ptr(x86::rsp, 8 * i));
     for (int32_t i = 0; i < 8; ++i)
       a_.movups(x86::xmm(static_cast<uint32_t>(i)), x86::ptr(x86::rsp, 48 + 16 * i));
-    a_.add(x86::rsp, kBytes);
+    a_.add(x86::rsp, bytes);
     a_.jmp(checked);
   });
   a_.sub(x86::rsp, below_saved);
@@ -167,7 +171,13 @@ void FunctionCompiler::zero_locals() {
 }
 
 void FunctionCompiler::leave_frame() {
-  a_.lea(x86::rsp, x86::ptr(x86::rbp, -kSavedBytes));
+  if (body_.has_handlers) {
+    a_.lea(x86::rsp, x86::ptr(x86::rbp, -40));
+    a_.pop(x86::r13);
+    a_.pop(x86::r12);
+  } else {
+    a_.lea(x86::rsp, x86::ptr(x86::rbp, -24));
+  }
   a_.pop(x86::r15);
   a_.pop(x86::r14);
   a_.pop(x86::rbx);
@@ -201,7 +211,26 @@ void FunctionCompiler::skip_dead(const Instr& instr) {
       break;
     case Opcode::kBlock:
     case Opcode::kIf:
+    case Opcode::kTry:
+    case Opcode::kTryTable:
       ++dead_depth_;
+      break;
+    case Opcode::kCatch:
+    case Opcode::kCatchAll:
+      if (dead_depth_ == 0) {
+        offset_ = instr.offset;
+        row(offset_);
+        do_catch(instr);
+      }
+      break;
+    case Opcode::kDelegate:
+      if (dead_depth_ == 0) {
+        offset_ = instr.offset;
+        row(offset_);
+        do_delegate(instr.index);
+      } else {
+        --dead_depth_;
+      }
       break;
     case Opcode::kElse:
       if (dead_depth_ == 0) {
@@ -250,6 +279,8 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
   const auto code = static_cast<uint16_t>(instr.opcode);
   if (wasm::is_simd(instr.opcode)) [[unlikely]]
     return simd(instr);
+  if ((code >= 0x06 && code <= 0x0a) || code == 0x18 || code == 0x19 || code == 0x1f)
+    return exception_instruction(instr);
   if (code <= 0x0f) return control(instr);
   if (instr.opcode == Opcode::kCall) return call(instr);
   if (instr.opcode == Opcode::kCallIndirect) return call_indirect(instr);
@@ -279,8 +310,9 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
 }
 
 void FunctionCompiler::emit_out_of_line() {
-  // Bodies may add none: the list is complete when the instructions are.
-  for (const OutOfLine& part : out_of_line_) {
+  // Bodies may add others.
+  for (size_t i = 0; i < out_of_line_.size(); ++i) {
+    const OutOfLine part = std::move(out_of_line_[i]);
     a_.bind(part.entry);
     row(part.offset);
     offset_ = part.offset;
@@ -338,6 +370,11 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
   version->tier = Tier::kBaseline;
   version->code_size = CodeOffset(code_size);
   version->entry = version->memory.executable();
+  for (const CaughtCall& call : caught_calls_) {
+    const Label& landing = handlers_[call.handler].landing;
+    version->handlers.push_back({CodeOffset(call.return_offset - 1), CodeOffset(call.return_offset),
+                                 CodeOffset(static_cast<uint32_t>(code_.labelOffset(landing)))});
+  }
   pc_map_.finish();
   version->pc_map = std::move(pc_map_);
   if (options_.osr_polls && !body_.loops.empty()) {

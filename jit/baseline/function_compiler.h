@@ -3,8 +3,8 @@
 // The model. A wasm operand is an Entry: a constant, a local not copied yet, a register, or its frame slot.
 // Each entry has one canonical slot, behind the locals' slots:
 //
-//   rbp -> saved rbp;  [rbp-8] rbx, [rbp-16] r14, [rbp-24] r15;  frame: local 0 .. local n-1, operand 0 ..
-//   max-1
+//   rbp -> saved rbp;  [rbp-8] rbx, [rbp-16] r14, [rbp-24] r15;  in functions that catch exceptions [rbp-32]
+//   r12, [rbp-40] r13, [rbp-48] the VmContext*;  frame: local 0 .. local n-1, operand 0 .. max-1
 //
 // frame()[i] ascends with i, which is what the OSR contract (jit/code/code_version.h) wants. Slots have 8
 // bytes, in functions that use v128 16.
@@ -91,16 +91,26 @@ struct Condition {
 
 // Which local each register caches.
 using LocalCache = std::array<uint32_t, kRegs>;
+inline constexpr LocalCache kNothingCached = [] {
+  LocalCache cache{};
+  cache.fill(kNoIndex);
+  return cache;
+}();
 
 struct Control {
-  enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse };
+  enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kTry, kCatch, kTryTable };
   Kind kind = Kind::kBlock;
   bool targeted = false;  // some jump leads to `label`
   uint32_t base = 0;      // operand-stack height below the block's parameters
   uint32_t stamp = 0;     // the last br_table that saw this block, and what it jumps to
   Label stamped;
   Label label;       // loop: header; others: end
-  Label else_label;  // kIf
+  Label else_label;  // kIf; kCatch: where the next clause is tried, if one may be
+  bool has_else = false;  // kCatch
+  // Exceptions: the handler in force around the block, and that of its body (kTry, kTryTable).
+  uint32_t outer_handler = kNoIndex;
+  uint32_t handler = kNoIndex;
+  std::vector<wasm::CatchClause> catches;  // kTryTable
   wasm::BlockType type;
   LocalCache at_label{};  // valid if targeted
   LocalCache at_else{};   // kIf
@@ -209,6 +219,36 @@ class FunctionCompiler {
   void jump_if(const Condition& condition, const Label& to);
   void osr_poll(uint32_t loop);
 
+  // --- exceptions (exceptions.cc)
+  void exception_instruction(const Instr& instr);
+  void throw_tag(const Instr& instr);
+  void throw_ref();
+  void rethrow(uint32_t depth);
+  void throw_by(size_t builtin);
+  void never_returns();
+  void note_call();  // behind each call from which exceptions may come
+  void enter_try(const Instr& instr);
+  void do_catch(const Instr& instr);
+  void do_delegate(uint32_t depth);
+  void end_try(Control& control);
+  void land();
+  void throw_on(uint32_t outer);
+  void skip_unless(uint32_t tag, const Label& next);
+  // A clause of a try_table, and the block to which it leads.
+  struct Clause {
+    wasm::CatchClause clause;
+    Label label;
+    uint32_t base;  // operand slot of the first value
+    bool returns;   // the function's results
+  };
+  void try_clauses(uint32_t outer, const std::vector<Clause>& clauses);
+  void deliver(const Clause& clause);
+  void copy_value(const x86::Mem& to, const x86::Mem& from, ValType type);
+  void use_handler(uint32_t handler) {
+    if (handler != kNoIndex) handlers_[handler].used = true;
+  }
+  int32_t saved_bytes() const { return body_.has_handlers ? 48 : 24; }
+
   // --- lwp (lwp.cc)
   // Ends a straight run of code. `end` and `moved` matter to a trace only.
   void count_instructions(TraceEnd end = TraceEnd::kFallThrough, RunRecorder::Moved moved = {});
@@ -225,6 +265,7 @@ class FunctionCompiler {
 
   // --- trace (trace.cc); each does nothing unless CompileOptions::trace is set. No flags may be alive.
   void trace_enter();
+  void trace_land();
   void trace_run(TraceEnd end, uint32_t instructions, RunRecorder::Moved moved);
   void trace_outcome(const Condition& condition, const Label& taken, const Label& fall);
   void trace_jump(const Label& target);
@@ -380,6 +421,17 @@ class FunctionCompiler {
   uint32_t next_victim_ = 0;
 
   std::vector<Control> controls_;
+  struct Handler {
+    Label landing;      // rax: the exception
+    bool used = false;  // some call or throw, or a handler within, may lead there
+  };
+  std::vector<Handler> handlers_;
+  uint32_t handler_ = kNoIndex;  // in force where code is being compiled
+  struct CaughtCall {
+    uint32_t return_offset;
+    uint32_t handler;
+  };
+  std::vector<CaughtCall> caught_calls_;
   bool reachable_ = true;
   uint32_t dead_depth_ = 0;  // blocks opened in dead code
   uint32_t next_loop_ = 0;

@@ -72,6 +72,7 @@ std::pair<uint32_t, uint32_t> counts_of(Opcode opcode) {
 }
 
 constexpr uint32_t kCallOperations = 14;  // arguments, prologue and epilogue
+constexpr uint32_t kThrowOperations = 500;  // making the exception, one frame searched
 
 }  // namespace
 
@@ -174,12 +175,20 @@ void RunRecorder::write(uint32_t slot, const Value& value) {
   run_.writes.push_back({static_cast<uint16_t>(slot), span_of(value)});
 }
 
-uint32_t RunRecorder::enter() {
+uint32_t RunRecorder::mark(TraceEnd end) {
   const uint32_t id = directory_.next_id();
   TraceRun run;
-  run.end = TraceEnd::kEnter;
+  run.end = end;
   function_->runs.emplace_back(id, std::move(run));
   return id;
+}
+
+uint32_t RunRecorder::enter() {
+  return mark(TraceEnd::kEnter);
+}
+
+uint32_t RunRecorder::land() {
+  return mark(TraceEnd::kLand);
 }
 
 void RunRecorder::sync(size_t height) {
@@ -224,6 +233,17 @@ void RunRecorder::instruction(const Instr& instr) {
       call_results_ = static_cast<uint32_t>(type.results.size());
       return;
     }
+    case Opcode::kThrow:
+      for (size_t i = module_.type_of_tag(instr.index).params.size(); i-- > 0;) pop();
+      operations_ += kThrowOperations;
+      return;
+    case Opcode::kRethrow:
+      operations_ += kThrowOperations;
+      return;
+    case Opcode::kThrowRef:
+      pop();
+      operations_ += kThrowOperations;
+      return;
     case Opcode::kDrop:
       pop();
       return;

@@ -21,6 +21,8 @@ class RunRecorder {
 
   // The function's entry: its own id, to be reported first.
   uint32_t enter();
+  // A landing for exceptions: its own id, to be reported first.
+  uint32_t land();
   // The compiler is about to compile `instr`.
   void instruction(const wasm::Instr& instr);
   // As many operands are on the compiler's stack. At labels that is news.
@@ -61,6 +63,7 @@ class RunRecorder {
   void push(const Value& value) { stack_.push_back(value); }
   const Value& local(uint32_t index);
   void set_local(uint32_t index, const Value& value);
+  uint32_t mark(TraceEnd end);
   void compute(uint32_t operands, uint32_t results, uint32_t latency);
   void vector(const wasm::Instr& instr);
   void access(TraceAccessKind kind, uint32_t bytes, const Value& address, const Value& value,

@@ -31,6 +31,16 @@ void FunctionCompiler::trace_enter() {
   a_.add(kTraceAt, 24);
 }
 
+// At a landing, where rax is the exception.
+void FunctionCompiler::trace_land() {
+  if (!recorder_) return;
+  const uint32_t id = recorder_->land();
+  a_.mov(x86::r11, kTraceAt);
+  a_.mov(x86::qword_ptr(x86::r11), asmjit::imm(run_word(id)));
+  a_.mov(x86::qword_ptr(x86::r11, 8), x86::rbp);
+  a_.add(kTraceAt, 16);
+}
+
 void FunctionCompiler::trace_run(TraceEnd end, uint32_t instructions, RunRecorder::Moved moved) {
   if (!recorder_) return;
   if (end == TraceEnd::kFallThrough && instructions == 0 && moved.arity == 0 && recorder_->empty()) return;

@@ -1,5 +1,7 @@
 #include "jit/code/code_version.h"
 
+#include <algorithm>
+
 namespace hindsight::jit {
 
 const char* to_string(Tier tier) {
@@ -10,6 +12,15 @@ const char* to_string(Tier tier) {
       return "optimized";
   }
   return "unknown tier";
+}
+
+const void* CodeVersion::landing_of(const void* return_address) const {
+  const auto at = static_cast<uint32_t>(static_cast<const std::byte*>(return_address) - begin() - 1);
+  const auto it =
+      std::upper_bound(handlers.begin(), handlers.end(), at,
+                       [](uint32_t offset, const ExceptionHandler& h) { return offset < h.end.value; });
+  if (it == handlers.end() || at < it->begin.value) return nullptr;
+  return begin() + it->landing.value;
 }
 
 }  // namespace hindsight::jit

@@ -48,6 +48,13 @@ struct PassTime {
   double seconds = 0;
 };
 
+// Where an exception goes on that is thrown out of a call (jit/abi/exception.h): a call whose return address
+// minus one lies in [begin, end).
+struct ExceptionHandler {
+  CodeOffset begin, end;
+  CodeOffset landing;
+};
+
 struct CodeVersion {
   VersionId id;
   FuncIndex function;
@@ -62,9 +69,14 @@ struct CodeVersion {
   uint32_t osr_slot_count = 0;
   std::vector<std::unique_ptr<LoopCell>> loop_cells;  // optimized tier; addresses are in the code
   std::vector<PrefetchSite> prefetch_sites;
+  std::vector<ExceptionHandler> handlers;  // ascending, disjoint
   std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
   double compile_seconds = 0;      // CPU time of the compiling thread
   std::vector<PassTime> pass_times;
+
+  // The landing for an exception out of the call that returns to `return_address`; null: none in this
+  // version. O(log n).
+  const void* landing_of(const void* return_address) const;
 
   const std::byte* begin() const { return memory.executable(); }
   const std::byte* end() const { return memory.executable() + code_size.value; }

@@ -102,6 +102,7 @@ void FunctionGenerator::run() {
 }
 
 void FunctionGenerator::emit(const wasm::Instr& instr) {
+  if (emit_exception(instr)) return;
   const auto code = static_cast<uint32_t>(instr.opcode);
   const auto between = [code](Opcode first, Opcode last) {
     return code >= static_cast<uint32_t>(first) && code <= static_cast<uint32_t>(last);

@@ -26,14 +26,14 @@
 namespace hindsight::jit::optimizing {
 
 struct ControlFrame {
-  enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kPeeledLoop };
+  enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kPeeledLoop, kTry, kCatch, kTryTable };
   Kind kind = Kind::kBlock;
   wasm::BlockType type = {};
   WasmOffset offset = {};  // of the opcode
   uint32_t height = 0;     // operand-stack values below the parameters, in the whole generator's stack
   llvm::BasicBlock* label = nullptr;      // where a branch to this frame goes
   std::vector<llvm::PHINode*> phis = {};  // of the label: parameters of a loop, results of the others
-  llvm::BasicBlock* else_block = nullptr;
+  llvm::BasicBlock* else_block = nullptr;  // kCatch: for exceptions that no clause so far has taken
   std::vector<llvm::Value*> params = {};  // kIf: for the else arm
   // kLoop generated after its peeled iteration: what falls out of that iteration joins its own results.
   llvm::BasicBlock* peeled_exit = nullptr;
@@ -47,6 +47,12 @@ struct ControlFrame {
   std::vector<llvm::Value*> args = {};        // for them
   llvm::DILocation* call_location = nullptr;  // of that call
 
+  // kTry, kTryTable: where exceptions arrive, made when the first may. kCatch: what was caught.
+  llvm::BasicBlock* landing = nullptr;          // from calls
+  llvm::PHINode* exception = nullptr;           // from there and from handlers within
+  std::vector<wasm::CatchClause> catches = {};  // kTryTable
+
+  bool is_handler() const { return kind == Kind::kTry || kind == Kind::kTryTable; }
   bool is_loop() const { return kind == Kind::kLoop || kind == Kind::kPeeledLoop; }
   uint32_t label_arity() const { return is_loop() ? type.param_count() : type.result_count(); }
 };
@@ -156,7 +162,8 @@ class FunctionGenerator {
   Activation& begin_activation(FuncIndex callee, WasmOffset call_site, bool tail,
                                const std::vector<llvm::Value*>& args);
   bool should_inline(FuncIndex callee) const;
-  void call_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context);
+  // `leaves`: in place of a tail call, so that handlers of the innermost activation are left.
+  void call_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context, bool leaves = false);
   void emit_stack_check();
 
   // generate_likely_calls.cc
@@ -182,6 +189,24 @@ class FunctionGenerator {
   void return_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context);
   void begin_again();
   void return_from_activation();
+
+  // generate_exceptions.cc
+  bool emit_exception(const wasm::Instr& instr);  // false: it is none of these
+  void begin_try(bool table);
+  void begin_catch(const wasm::Instr& instr);
+  void end_delegate(uint32_t depth);
+  void finish_handler(const ControlFrame& frame);
+  void emit_throw(uint32_t tag);
+  void throw_by(size_t builtin, llvm::Value* argument, ControlFrame* handler);
+  void throw_on(ControlFrame* outer, llvm::Value* exception);
+  ControlFrame* handler_below(size_t end, bool leaves);
+  ControlFrame* handler() { return handler_below(control_.size(), false); }
+  void branch_to_handler(ControlFrame& frame, llvm::Value* exception);
+  llvm::BasicBlock* landing_of(ControlFrame& frame);
+  llvm::InvokeInst* invoke(ControlFrame& handler, llvm::Type* result, llvm::Value* code,
+                           std::vector<llvm::Value*> args, llvm::BasicBlock* next);
+  llvm::BasicBlock* branch_unless(llvm::Value* exception, uint32_t tag);
+  void push_values(llvm::Value* exception, uint32_t tag);
 
   // generate_memory.cc
   void emit_memory(const wasm::Instr& instr);

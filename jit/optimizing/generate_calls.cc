@@ -76,15 +76,22 @@ void FunctionGenerator::call_reference(const wasm::Instr& instr, Value* referenc
   call_native(ir_.wasm.types[instr.index], code, context);
 }
 
-void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Value* context) {
+void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Value* context, bool leaves) {
   calls_ = true;
+  ControlFrame* const catcher = handler_below(control_.size(), leaves);
+  if (catcher && code == whole_)
+    code = load_runtime(ir_.ptr, vmctx(), ir_.layout.func_code(index_.value), false);
   const bool erased = code == whole_ && is_erased();
   const std::vector<Value*> args = pop_arguments(type, context, erased);
-  llvm::CallInst* const call =
-      b_.CreateCall(erased ? ir_.erased_type(type) : ir_.native_type(type), code, args);
-  call->setDoesNotThrow();
-  // The return address is a position of the backtrace: calls of two positions must not become one.
-  call->addFnAttr(llvm::Attribute::NoMerge);
+  llvm::CallBase* call = nullptr;
+  if (catcher) {
+    call = invoke(*catcher, ir_.native_result(type), code, args, make_block(""));
+  } else {
+    call = b_.CreateCall(erased ? ir_.erased_type(type) : ir_.native_type(type), code, args);
+    call->setDoesNotThrow();  // that LLVM would have to know of
+    // The return address is a position of the backtrace: calls of two positions must not become one.
+    call->addFnAttr(llvm::Attribute::NoMerge);
+  }
   if (type.results.size() == 1) {
     push(call);
     return;

@@ -69,7 +69,20 @@ void FunctionGenerator::skip_dead(const wasm::Instr& instr) {
     case Opcode::kBlock:
     case Opcode::kLoop:
     case Opcode::kIf:
+    case Opcode::kTry:
+    case Opcode::kTryTable:
       ++dead_depth_;
+      break;
+    case Opcode::kCatch:
+    case Opcode::kCatchAll:
+      if (dead_depth_ == 0) begin_catch(instr);
+      break;
+    case Opcode::kDelegate:
+      if (dead_depth_ > 0) {
+        --dead_depth_;
+      } else {
+        end_delegate(instr.index);
+      }
       break;
     case Opcode::kElse:
       if (dead_depth_ == 0) begin_else();
@@ -195,6 +208,7 @@ void FunctionGenerator::end_block() {
     activations_.pop_back();
     return enter_next_target(std::move(frame));
   }
+  finish_handler(frame);
   reachable_ = !frame.label->use_empty();
   stack_.resize(frame.height);
   if (reachable_) {
@@ -301,6 +315,7 @@ void FunctionGenerator::record_osr_point(const wasm::Instr& instr) {
   OsrPoint point{.loop = loop, .offset = instr.offset, .frames = {}, .stack = {}};
   for (const ControlFrame& frame : control_) {
     ControlFrame copy{.kind = frame.kind, .type = frame.type, .offset = frame.offset, .height = frame.height};
+    copy.catches = frame.catches;
     // An OSR point is recorded only by the whole function's generation, which knows no peeled loops.
     point.frames.push_back(std::move(copy));
   }

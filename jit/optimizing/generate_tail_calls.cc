@@ -102,7 +102,7 @@ void FunctionGenerator::emit_return_call_indirect(const wasm::Instr& instr) {
 
 void FunctionGenerator::return_native(const wasm::FuncType& type, Value* code, Value* context) {
   if (!top().tail) {  // the native function goes on behind this activation
-    call_native(type, code, context);
+    call_native(type, code, context, /*leaves=*/true);
     return return_from_activation();
   }
   calls_ = true;

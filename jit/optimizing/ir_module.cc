@@ -62,6 +62,7 @@ llvm::Type* IrModule::type_of(wasm::ValType type) const {
       return f64;
     case wasm::ValType::kFuncRef:
     case wasm::ValType::kExternRef:
+    case wasm::ValType::kExnRef:
       return ptr;
     case wasm::ValType::kV128:
       return v128;
@@ -142,6 +143,12 @@ llvm::Constant* IrModule::frame_bytes() {
     symbol->setMetadata(llvm::LLVMContext::MD_absolute_symbol, llvm::MDNode::get(context, range));
   }
   return llvm::ConstantExpr::getPtrToInt(symbol, i64);
+}
+
+llvm::Constant* IrModule::personality() {
+  return llvm::cast<llvm::Constant>(
+      module.getOrInsertFunction(kPersonalitySymbol, llvm::FunctionType::get(i32, /*isVarArg=*/true))
+          .getCallee());
 }
 
 uint32_t IrModule::add_inline_site(InlineSite site) {

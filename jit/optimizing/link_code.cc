@@ -85,7 +85,7 @@ class ArenaMemory : public jitlink::JITLinkMemoryManager {
   LinkedCode& code_;
 };
 
-// Keeps debug sections out of the arena and notes where things were placed.
+// Keeps debug sections and tables for unwinding out of the arena and notes where things were placed.
 class Observer : public orc::ObjectLinkingLayer::Plugin {
  public:
   explicit Observer(LinkedCode& code) : code_(code) {}
@@ -95,7 +95,9 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
     passes.PrePrunePasses.insert(passes.PrePrunePasses.begin(), [](jitlink::LinkGraph& graph) {
       std::vector<jitlink::Section*> unloaded;
       for (jitlink::Section& section : graph.sections())
-        if (section.getMemLifetime() == MemLifetime::NoAlloc) unloaded.push_back(&section);
+        if (section.getMemLifetime() == MemLifetime::NoAlloc || section.getName() == ".eh_frame" ||
+            section.getName() == ".gcc_except_table")
+          unloaded.push_back(&section);
       for (jitlink::Section* section : unloaded) graph.removeSection(*section);
       return llvm::Error::success();
     });
@@ -138,6 +140,7 @@ llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& lay
                                      llvm::JITSymbolFlags::Exported};
   }
   outside[session.intern(kFrameBytesSymbol)] = {ExecutorAddr(frame_bytes), llvm::JITSymbolFlags::Exported};
+  outside[session.intern(kPersonalitySymbol)] = {ExecutorAddr(), llvm::JITSymbolFlags::Exported};
   if (llvm::Error error = dylib.define(orc::absoluteSymbols(std::move(outside)))) return error;
   auto buffer = llvm::MemoryBuffer::getMemBuffer(llvm::StringRef(object.data(), object.size()), "hindsight",
                                                  /*RequiresNullTerminator=*/false);

@@ -2,7 +2,8 @@
 // own.
 //
 // JITLink writes through the arena's writable view and relocates for the executable one, so no page is ever
-// both. One allocation holds the whole object, code first. Debug sections stay in the object.
+// both. One allocation holds the whole object, code first. Debug sections, unwind tables and exception tables
+// stay in the object.
 //
 // Each object has an ORC session and a dylib of its own, for the time of linking: nothing in it is looked up
 // by name later, and compiles on different threads share nothing. Everything it needs from outside is a short
@@ -28,6 +29,8 @@ struct LinkedCode {
 
 // `frame_bytes`: the value of kFrameBytesSymbol, see IrModule::frame_bytes.
 inline constexpr const char* kFrameBytesSymbol = "hindsight_frame_bytes";
+// A name whose tables LLVM knows how to write. Linked to nothing that could be called.
+inline constexpr const char* kPersonalitySymbol = "__gxx_personality_v0";
 Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes);
 
 }  // namespace hindsight::jit::optimizing

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/early_return.h"
+#include "jit/optimizing/exception_table.h"
 #include "jit/optimizing/function_generator.h"
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/link_code.h"
@@ -154,6 +155,10 @@ class Compilation {
     auto version = std::make_unique<CodeVersion>();
     HINDSIGHT_TRY(add_pc_rows(object.bytes, code, version->pc_map));
     lap("pc map");
+    std::vector<std::string> functions;
+    for (const llvm::Function& function : ir.module)
+      if (!function.isDeclaration()) functions.push_back(function.getName().str());
+    HINDSIGHT_TRY(add_exception_handlers(object.bytes, code, functions, version->handlers));
     version->function = request_.function;
     version->tier = Tier::kOptimized;
     version->code_size = CodeOffset(code.code_bytes);

@@ -211,9 +211,12 @@ bool qualifies(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
   BasicBlock* const latch = loop.getLoopLatch();
   const auto* branch = llvm::dyn_cast<llvm::BranchInst>(latch->getTerminator());
   if (!branch || !branch->isConditional() || !loop.isLoopExiting(latch)) return false;
-  for (const BasicBlock* block : loop.blocks())
+  for (const BasicBlock* block : loop.blocks()) {
+    if (llvm::isa<llvm::InvokeInst>(block->getTerminator()))
+      return false;  // whose landing pad would have two loops
     for (const BasicBlock* next : llvm::successors(block))
       if (block != latch && !loop.contains(next) && !only_traps(*next)) return false;
+  }
   return true;
 }
 

@@ -69,8 +69,8 @@ constexpr Signatures make_signatures() {
 constexpr Signatures kSignatures = make_signatures();
 
 // Block types of the short form refer to one of these.
-constexpr ValType kSingles[] = {ValType::kI32,  ValType::kI64,     ValType::kF32,      ValType::kF64,
-                                ValType::kV128, ValType::kFuncRef, ValType::kExternRef};
+constexpr ValType kSingles[] = {ValType::kI32,  ValType::kI64,     ValType::kF32,       ValType::kF64,
+                                ValType::kV128, ValType::kFuncRef, ValType::kExternRef, ValType::kExnRef};
 
 std::span<const ValType> single(ValType type) {
   for (const ValType& entry : kSingles)
@@ -282,6 +282,7 @@ bool FunctionValidator::block(FunctionBody& body, Opcode opcode) {
   std::span<const ValType> params;
   std::span<const ValType> results;
   if (!block_type(params, results)) return false;
+  if (opcode == Opcode::kTryTable && !catch_clauses()) return false;
   if (opcode == Opcode::kIf && !pop(ValType::kI32)) return false;
   if (!pop_all(params) || !push_frame(opcode, params, results)) return false;
   body.max_control_depth = std::max(body.max_control_depth, static_cast<uint32_t>(frames_.size() - 1));
@@ -290,7 +291,7 @@ bool FunctionValidator::block(FunctionBody& body, Opcode opcode) {
   Frame& frame = frames_.back();
   LoopInfo loop;
   loop.offset = WasmOffset(at_);
-  loop.stack_height = frame.height;
+  loop.stack_height = frame.height + open_catches_;
   loop.param_count = static_cast<uint32_t>(params.size());
   loop.depth = static_cast<uint32_t>(open_loops_.size());
   if (!open_loops_.empty()) loop.parent = LoopIndex(open_loops_.back());
@@ -325,6 +326,7 @@ bool FunctionValidator::end(FunctionBody& body) {
     body.loops[*frame.loop].end = WasmOffset(at_);
     open_loops_.pop_back();
   }
+  if (frame.opcode == Opcode::kCatch || frame.opcode == Opcode::kCatchAll) --open_catches_;
   frames_.pop_back();
   if (frames_.empty()) {
     if (!reader_.at_end())
@@ -636,6 +638,7 @@ bool FunctionValidator::step(FunctionBody& body) {
       break;
   }
   if (code >= 0x28 && code <= 0x3e) return memory_access(code);
+  if (find_opcode(code) != nullptr) return exceptions(body, opcode);  // what is left of the table
   if (code == 0xfc) return prefixed();
   if (code == kSimdPrefix) return simd();
   if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at_, feature);
@@ -652,17 +655,20 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   has_memory_access_ = false;
   has_tail_calls_ = false;
   uses_v128_ = false;
+  has_handlers_ = false;
+  open_catches_ = max_catches_ = 0;
   at_ = reader_.offset();
   body.begin = WasmOffset(at_);
   if (!push_frame(Opcode::kBlock, {}, type.results)) return false;
   while (!frames_.empty())
     if (!step(body)) return false;
   body.end = WasmOffset(reader_.offset());
-  body.max_stack = max_stack_;
+  body.max_stack = max_stack_ + max_catches_;
   body.has_calls = has_calls_;
   body.has_memory_access = has_memory_access_;
   body.has_tail_calls = has_tail_calls_;
   body.uses_v128 = uses_v128_ || std::ranges::find(body.locals, ValType::kV128) != body.locals.end();
+  body.has_handlers = has_handlers_;
   return true;
 }
 

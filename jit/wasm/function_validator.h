@@ -67,6 +67,16 @@ class FunctionValidator {
   bool simd();
   bool lane(uint32_t lanes);
   bool ref_func();
+
+  // exception_validator.cc
+  bool exceptions(FunctionBody& body, Opcode opcode);
+  bool catch_clauses();
+  bool catch_clause();
+  bool begin_catch(Opcode opcode);
+  bool delegate(FunctionBody& body);
+  bool rethrow();
+  bool throw_tag();
+  bool tag(std::span<const ValType>& params);
   bool table_init();
   bool table_copy();
 
@@ -128,6 +138,9 @@ class FunctionValidator {
   bool has_memory_access_ = false;
   bool has_tail_calls_ = false;
   bool uses_v128_ = false;
+  bool has_handlers_ = false;
+  uint32_t open_catches_ = 0;  // bodies of catch and catch_all around the current instruction
+  uint32_t max_catches_ = 0;
   uint64_t steps_ = 0;
   uint64_t instructions_ = 0;
 };

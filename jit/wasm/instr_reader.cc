@@ -86,6 +86,15 @@ InstrReader::InstrReader(const Module& module, const FunctionBody& body)
       pos_(start_ + body.begin.value),
       end_(start_ + body.end.value) {}
 
+void InstrReader::read_catches() {
+  catches_.resize(read_u32(pos_));
+  for (CatchClause& clause : catches_) {
+    clause.kind = *pos_++;
+    clause.tag = clause.catches_all() ? 0 : read_u32(pos_);
+    clause.label = read_u32(pos_);
+  }
+}
+
 void InstrReader::next(Instr& instr) {
   instr.offset = position();
   const uint8_t code = *pos_++;
@@ -106,6 +115,7 @@ void InstrReader::next(Instr& instr) {
     case ImmKind::kNone:
       break;
     case ImmKind::kBlock:
+    case ImmKind::kTryTable:
       instr.block = {};
       if (*pos_ == 0x40) {
         ++pos_;
@@ -114,6 +124,7 @@ void InstrReader::next(Instr& instr) {
       } else {
         instr.block.func_type = &module_.types[static_cast<size_t>(read_signed(pos_))];
       }
+      if (kind == ImmKind::kTryTable) read_catches();
       break;
     case ImmKind::kLabel:
     case ImmKind::kFunc:
@@ -123,6 +134,7 @@ void InstrReader::next(Instr& instr) {
     case ImmKind::kMemory:
     case ImmKind::kData:
     case ImmKind::kElem:
+    case ImmKind::kTag:
       instr.index = read_u32(pos_);
       break;
     case ImmKind::kBrTable:

@@ -25,9 +25,9 @@ struct BlockType {
 struct Instr {
   Opcode opcode = Opcode::kNop;
   WasmOffset offset;        // of the opcode's first byte
-  BlockType block;          // kBlock
-  uint32_t index = 0;       // label depth, local, global, function, table, type (kIndirect), data, element,
-                            // memory, lane of kLane; copy: destination
+  BlockType block;          // kBlock, kTryTable
+  uint32_t index = 0;       // label depth, tag, local, global, function, table, type (kIndirect), data,
+                            // element, memory, lane of kLane; copy: destination
   uint32_t index2 = 0;      // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source; lane of
                             // kMemArgLane
   uint32_t align_log2 = 0;  // kMemArg
@@ -52,13 +52,18 @@ class InstrReader {
 
   // The targets of the br_table that next() just returned: target_count labels, then the default.
   const std::vector<uint32_t>& br_table() const { return br_targets_; }
+  // The clauses of the try_table that next() just returned.
+  const std::vector<CatchClause>& catches() const { return catches_; }
 
  private:
+  void read_catches();
+
   const Module& module_;
   const uint8_t* start_;
   const uint8_t* pos_;
   const uint8_t* end_;
   std::vector<uint32_t> br_targets_;
+  std::vector<CatchClause> catches_;
 };
 
 }  // namespace hindsight::wasm

@@ -19,12 +19,14 @@ inline constexpr uint32_t kMaxDataSegments = 100'000;
 inline constexpr uint32_t kMaxElementSegments = 10'000'000;
 inline constexpr uint32_t kMaxTables = 100'000;
 inline constexpr uint32_t kMaxMemories = 100;
+inline constexpr uint32_t kMaxTags = 1'000'000;
 inline constexpr uint32_t kMaxTableElements = 10'000'000;  // initial size, and entries of one element segment
 inline constexpr uint32_t kMaxParams = 1'000;
 inline constexpr uint32_t kMaxResults = 1'000;
 inline constexpr uint32_t kMaxLocals = 50'000;  // of one function, parameters included
 inline constexpr uint32_t kMaxBodyBytes = 7'654'321;
 inline constexpr uint32_t kMaxBrTableTargets = 65'520;  // without the default
+inline constexpr uint32_t kMaxCatchClauses = 10'000;    // (own) of one try_table
 inline constexpr uint32_t kMaxControlDepth = 10'000;    // (own) nesting of blocks
 inline constexpr uint32_t kMaxOperands = 100'000;       // (own) operand-stack height of one function
 

@@ -50,6 +50,18 @@ std::optional<FuncIndex> Module::initial_element(uint32_t table, uint32_t elemen
   return found;
 }
 
+std::string Module::tag_name(uint32_t tag) const {
+  const auto named = std::ranges::lower_bound(tag_names, tag, {}, &std::pair<uint32_t, std::string>::first);
+  if (named != tag_names.end() && named->first == tag && !named->second.empty()) return named->second;
+  // Only asked for when a program has failed: modules have few exports of tags.
+  for (const Export& e : exports)
+    if (e.kind == ExternKind::kTag && e.index == tag && !e.name.empty()) return e.name;
+  uint32_t next = 0;
+  for (const Import& import : imports)
+    if (import.kind == ExternKind::kTag && next++ == tag && !import.name.empty()) return import.name;
+  return fmt::format("tag[{}]", tag);
+}
+
 std::optional<FuncIndex> Module::function_at(WasmOffset offset) const {
   auto it = std::ranges::upper_bound(bodies, offset, {}, &FunctionBody::begin);
   if (it == bodies.begin()) return std::nullopt;

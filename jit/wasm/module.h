@@ -43,7 +43,7 @@ struct Import {
   std::string module;
   std::string name;
   ExternKind kind = ExternKind::kFunc;
-  TypeIndex func_type;  // kFunc
+  TypeIndex func_type;  // kFunc, kTag
   TableType table;      // kTable
   MemoryType memory;    // kMemory
   GlobalType global;    // kGlobal
@@ -83,7 +83,9 @@ struct DataSegment {
 struct LoopInfo {
   WasmOffset offset;          // of the `loop` opcode
   WasmOffset end;             // of its `end` opcode
-  uint32_t stack_height = 0;  // operand-stack values below the loop's parameters
+  // Operand-stack values below the loop's parameters, with the exception of each `catch` around the loop,
+  // which stands on the stack below what the catch pushes (see FunctionBody::max_stack).
+  uint32_t stack_height = 0;
   uint32_t param_count = 0;   // loop parameters (multi-value); they are on the stack above stack_height
   uint32_t depth = 0;         // 0 = outermost loop
   std::optional<LoopIndex> parent;
@@ -94,13 +96,16 @@ struct FunctionBody {
   WasmOffset begin;                // first instruction (behind the local declarations)
   WasmOffset end;                  // one behind the final `end`
   std::vector<ValType> locals;     // parameters first, then declared locals
-  uint32_t max_stack = 0;          // highest operand-stack height, in values
+  // Highest operand-stack height, in values. The body of a `catch` or `catch_all` has one more than the
+  // program knows of, the caught exception, for `rethrow`.
+  uint32_t max_stack = 0;
   uint32_t max_control_depth = 0;  // nesting of blocks
   std::vector<LoopInfo> loops;
   bool has_calls = false;  // any call, call_indirect, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
   bool has_tail_calls = false;  // return_call, return_call_indirect
   bool uses_v128 = false;       // a local or an operand is a vector
+  bool has_handlers = false;    // try, try_table
 };
 
 // Advice about an `if` or `br_if` (or about something else, to no effect).
@@ -141,6 +146,8 @@ class Module {
   uint32_t imported_memories = 0;
   std::vector<Global> globals;
   uint32_t imported_globals = 0;
+  std::vector<TypeIndex> tags;  // index space, imported ones first; their types have no results
+  uint32_t imported_tags = 0;
   std::vector<ConstOp> const_ops;  // see ConstExpr
   std::vector<Export> exports;
   std::optional<FuncIndex> start;
@@ -152,6 +159,7 @@ class Module {
   std::vector<CustomSection> custom_sections;  // all, in order
 
   const FuncType& type_of(FuncIndex f) const { return types[functions[f.value].value]; }
+  const FuncType& type_of_tag(uint32_t tag) const { return types[tags[tag].value]; }
   bool is_imported(FuncIndex f) const { return f.value < imported_functions; }
   const FunctionBody& body(FuncIndex f) const { return bodies[f.value - imported_functions]; }
   uint32_t function_count() const { return static_cast<uint32_t>(functions.size()); }
@@ -161,6 +169,8 @@ class Module {
 
   // From the name section, else the export name, else "func[12]". Never empty.
   std::string function_name(FuncIndex f) const;
+  // From the name section, else the export name, else the import's name, else "tag[12]".
+  std::string tag_name(uint32_t tag) const;
   // content_hash in lower-case hexadecimal digits.
   std::string content_hash_hex() const;
   // What active segments with constant offsets put into a table; nothing if none of them does, or if it is null. What
@@ -170,6 +180,7 @@ class Module {
   std::optional<FuncIndex> function_at(WasmOffset offset) const;
 
   std::vector<std::pair<uint32_t, std::string>> function_names;  // sorted by index; from the name section
+  std::vector<std::pair<uint32_t, std::string>> tag_names;
 
   // Orders of `exports`: by name (for find_export), and the functions among them by function index.
   std::vector<uint32_t> exports_by_name;

@@ -41,16 +41,18 @@ enum SectionId : uint8_t {
   kTagSection = 13,
 };
 
-constexpr const char* kSectionNames[] = {"custom", "type",   "import",    "function", "table",
-                                         "memory", "global", "export",    "start",    "element",
-                                         "code",   "data",   "data count"};
+constexpr const char* kSectionNames[] = {"custom", "type",   "import",     "function", "table",
+                                         "memory", "global", "export",     "start",    "element",
+                                         "code",   "data",   "data count", "tag"};
 
 // Place of a section in the required order; 0 for an unknown one.
 constexpr int section_order(uint8_t id) {
-  if (id >= kTypeSection && id <= kElementSection) return id;
-  if (id == kDataCountSection) return 10;
-  if (id == kCodeSection) return 11;
-  if (id == kDataSection) return 12;
+  if (id >= kTypeSection && id <= kMemorySection) return id;
+  if (id == kTagSection) return 6;
+  if (id >= kGlobalSection && id <= kElementSection) return id + 1;
+  if (id == kDataCountSection) return 11;
+  if (id == kCodeSection) return 12;
+  if (id == kDataSection) return 13;
   return 0;
 }
 
@@ -74,6 +76,7 @@ class ModuleDecoder {
   bool function_section();
   bool table_section();
   bool memory_section();
+  bool tag_section();
   bool global_section();
   bool export_section();
   bool start_section();
@@ -92,6 +95,8 @@ class ModuleDecoder {
   bool table_type(TableType& out);
   bool memory_type(MemoryType& out);
   bool global_type(GlobalType& out);
+  bool tag_type(TypeIndex& out);
+  bool add_tag(uint32_t at, TypeIndex type);
   bool const_expr(ValType expected, ConstExpr& out) { return const_exprs_.read(expected, out); }
   bool function_index(uint32_t& out);
   bool add_memory(uint32_t at, const MemoryType& type);
@@ -119,7 +124,6 @@ bool ModuleDecoder::decode() {
     uint32_t size = 0;
     step();
     if (!reader_.u8(id)) return false;
-    if (id == kTagSection) return reader_.unsupported(start, "exception handling (tag section)");
     if (id > kTagSection) return reader_.fail(start, fmt::format("malformed section id {}", id));
     const uint32_t size_at = reader_.offset();
     if (!reader_.u32(size)) return false;
@@ -189,6 +193,8 @@ bool ModuleDecoder::section(uint8_t id, uint32_t start) {
       return data_section();
     case kDataCountSection:
       return data_count_section();
+    case kTagSection:
+      return tag_section();
     default:
       return reader_.fail(start, "malformed section id");
   }
@@ -311,6 +317,27 @@ bool ModuleDecoder::add_memory(uint32_t at, const MemoryType& type) {
   return true;
 }
 
+bool ModuleDecoder::tag_type(TypeIndex& out) {
+  const uint32_t at = reader_.offset();
+  uint8_t attribute = 0;
+  if (!reader_.u8(attribute)) return false;
+  if (attribute != 0)
+    return reader_.fail(at, fmt::format("malformed tag attribute 0x{:02x}: only exceptions (0)", attribute));
+  const uint32_t type_at = reader_.offset();
+  if (!reader_.u32(out.value)) return false;
+  if (out.value >= module_.types.size())
+    return reader_.fail(type_at, fmt::format("unknown type {}", out.value));
+  if (!module_.types[out.value].results.empty())
+    return reader_.fail(type_at, "non-empty tag result type: an exception has parameters only");
+  return true;
+}
+
+bool ModuleDecoder::add_tag(uint32_t at, TypeIndex type) {
+  if (module_.tags.size() >= kMaxTags) return reader_.too_many(at, module_.tags.size() + 1, "tags", kMaxTags);
+  module_.tags.push_back(type);
+  return true;
+}
+
 // ---- imports and declarations --------------------------------------------------------------------------
 
 bool ModuleDecoder::import_item(Import& import) {
@@ -343,8 +370,9 @@ bool ModuleDecoder::import_item(Import& import) {
       if (!global_type(import.global)) return false;
       module_.globals.push_back({.type = import.global, .imported = true, .init = {}});
       return true;
+    case ExternKind::kTag:
+      return tag_type(import.func_type) && add_tag(at, import.func_type);
   }
-  if (kind == 4) return reader_.unsupported(at, "exception handling (tag import)");
   return reader_.fail(at, fmt::format("malformed import kind {}", kind));
 }
 
@@ -360,6 +388,7 @@ bool ModuleDecoder::import_section() {
   module_.imported_tables = static_cast<uint32_t>(module_.tables.size());
   module_.imported_memories = static_cast<uint32_t>(module_.memories.size());
   module_.imported_globals = static_cast<uint32_t>(module_.globals.size());
+  module_.imported_tags = static_cast<uint32_t>(module_.tags.size());
   return true;
 }
 
@@ -403,6 +432,18 @@ bool ModuleDecoder::memory_section() {
     MemoryType type;
     step();
     if (!memory_type(type) || !add_memory(at, type)) return false;
+  }
+  return true;
+}
+
+bool ModuleDecoder::tag_section() {
+  uint32_t count = 0;
+  if (!reader_.count(count, UINT32_MAX, "tags", 2)) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t at = reader_.offset();
+    TypeIndex type;
+    step();
+    if (!tag_type(type) || !add_tag(at, type)) return false;
   }
   return true;
 }
@@ -451,13 +492,12 @@ bool ModuleDecoder::export_section() {
     item.name = name;
     const uint32_t kind_at = reader_.offset();
     if (!reader_.u8(kind)) return false;
-    if (kind == 4) return reader_.unsupported(kind_at, "exception handling (tag export)");
     if (kind > 4) return reader_.fail(kind_at, fmt::format("malformed export kind {}", kind));
     item.kind = static_cast<ExternKind>(kind);
     const uint32_t index_at = reader_.offset();
     if (!reader_.u32(item.index)) return false;
     const size_t sizes[] = {module_.functions.size(), module_.tables.size(), module_.memories.size(),
-                            module_.globals.size()};
+                            module_.globals.size(), module_.tags.size()};
     if (item.index >= sizes[kind])
       return reader_.fail(index_at, fmt::format("unknown {} {}", to_string(item.kind), item.index));
     if (item.kind == ExternKind::kFunc)

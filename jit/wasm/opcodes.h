@@ -42,6 +42,8 @@ enum class ImmKind : uint8_t {
   kShuffle,     // 16 lane numbers below 32
   kLane,        // lane number
   kMemArgLane,  // align (log2), offset, lane number
+  kTag,         // u32
+  kTryTable,    // block type, vector of catch clauses
 };
 
 // clang-format off
@@ -52,6 +54,11 @@ enum class ImmKind : uint8_t {
   V(Loop, 0x03, "loop", kBlock, "*") \
   V(If, 0x04, "if", kBlock, "*") \
   V(Else, 0x05, "else", kNone, "*") \
+  V(Try, 0x06, "try", kBlock, "*") \
+  V(Catch, 0x07, "catch", kTag, "*") \
+  V(Throw, 0x08, "throw", kTag, "*") \
+  V(Rethrow, 0x09, "rethrow", kLabel, "*") \
+  V(ThrowRef, 0x0a, "throw_ref", kNone, "*") \
   V(End, 0x0b, "end", kNone, "*") \
   V(Br, 0x0c, "br", kLabel, "*") \
   V(BrIf, 0x0d, "br_if", kLabel, "*") \
@@ -61,9 +68,12 @@ enum class ImmKind : uint8_t {
   V(CallIndirect, 0x11, "call_indirect", kIndirect, "*") \
   V(ReturnCall, 0x12, "return_call", kFunc, "*") \
   V(ReturnCallIndirect, 0x13, "return_call_indirect", kIndirect, "*") \
+  V(Delegate, 0x18, "delegate", kLabel, "*") \
+  V(CatchAll, 0x19, "catch_all", kNone, "*") \
   V(Drop, 0x1a, "drop", kNone, "*") \
   V(Select, 0x1b, "select", kNone, "*") \
   V(SelectT, 0x1c, "select", kSelectTypes, "*") \
+  V(TryTable, 0x1f, "try_table", kTryTable, "*") \
   V(LocalGet, 0x20, "local.get", kLocal, "*") \
   V(LocalSet, 0x21, "local.set", kLocal, "*") \
   V(LocalTee, 0x22, "local.tee", kLocal, "*") \
@@ -274,8 +284,23 @@ inline constexpr uint8_t kFirstMemoryOpcode = 0x28;
 // Structure, not work: what is never counted as an instruction executed.
 constexpr bool is_structure(Opcode opcode) {
   return opcode == Opcode::kNop || opcode == Opcode::kBlock || opcode == Opcode::kLoop ||
-         opcode == Opcode::kElse || opcode == Opcode::kEnd;
+         opcode == Opcode::kElse || opcode == Opcode::kEnd || opcode == Opcode::kTry ||
+         opcode == Opcode::kCatch || opcode == Opcode::kCatchAll || opcode == Opcode::kDelegate ||
+         opcode == Opcode::kTryTable;
 }
+
+// A clause of try_table: an exception of this tag, or any, goes on at a label with the exception's values,
+// and with the exception itself if the clause takes a reference.
+struct CatchClause {
+  static constexpr uint8_t kAny = 2;  // flag of the binary format's kind: no tag
+  static constexpr uint8_t kRef = 1;  // flag: the label takes the exception, too
+  static constexpr uint8_t kKinds = 4;
+  uint8_t kind = 0;
+  uint32_t tag = 0;
+  uint32_t label = 0;  // depth, counted from outside of the try_table
+  bool catches_all() const { return (kind & kAny) != 0; }
+  bool takes_reference() const { return (kind & kRef) != 0; }
+};
 
 inline constexpr uint8_t kSimdPrefix = 0xfd;
 

@@ -18,6 +18,8 @@ const char* to_string(ValType type) {
       return "funcref";
     case ValType::kExternRef:
       return "externref";
+    case ValType::kExnRef:
+      return "exnref";
   }
   return "unknown";
 }
@@ -32,6 +34,8 @@ const char* to_string(ExternKind kind) {
       return "memory";
     case ExternKind::kGlobal:
       return "global";
+    case ExternKind::kTag:
+      return "tag";
   }
   return "unknown";
 }

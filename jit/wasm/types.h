@@ -17,11 +17,12 @@ enum class ValType : uint8_t {
   kV128 = 0x7b,
   kFuncRef = 0x70,
   kExternRef = 0x6f,
+  kExnRef = 0x69,  // a caught exception, or null
 };
 
 const char* to_string(ValType type);
 constexpr bool is_reference(ValType t) {
-  return t == ValType::kFuncRef || t == ValType::kExternRef;
+  return t == ValType::kFuncRef || t == ValType::kExternRef || t == ValType::kExnRef;
 }
 constexpr bool is_float(ValType t) {
   return t == ValType::kF32 || t == ValType::kF64;
@@ -66,7 +67,7 @@ struct GlobalType {
   friend bool operator==(const GlobalType&, const GlobalType&) = default;
 };
 
-enum class ExternKind : uint8_t { kFunc = 0, kTable = 1, kMemory = 2, kGlobal = 3 };
+enum class ExternKind : uint8_t { kFunc = 0, kTable = 1, kMemory = 2, kGlobal = 3, kTag = 4 };
 const char* to_string(ExternKind kind);
 
 }  // namespace hindsight::wasm

@@ -13,9 +13,8 @@ const char* feature_of_type(uint8_t byte) {
     case 0x63:
     case 0x62:
       return "typed function references";
-    case 0x69:
     case 0x74:
-      return "exception handling (exnref)";
+      return "exception handling (noexn)";
     case 0x68:
     case 0x75:
       return "stack switching";
@@ -37,15 +36,6 @@ const char* feature_of_type(uint8_t byte) {
 
 const char* feature_of_opcode(uint8_t code) {
   switch (code) {
-    case 0x06:
-    case 0x07:
-    case 0x08:
-    case 0x09:
-    case 0x0a:
-    case 0x18:
-    case 0x19:
-    case 0x1f:
-      return "exception handling";
     case 0x14:
     case 0x15:
     case 0xd4:
@@ -81,6 +71,7 @@ bool read_value_type(ByteReader& reader, ValType& out) {
     case ValType::kV128:
     case ValType::kFuncRef:
     case ValType::kExternRef:
+    case ValType::kExnRef:
       out = static_cast<ValType>(byte);
       return true;
     default:

@@ -67,6 +67,7 @@ static_assert(static_cast<int>(ValueKind::kF64) == HINDSIGHT_F64);
 static_assert(static_cast<int>(ValueKind::kFuncRef) == HINDSIGHT_FUNCREF);
 static_assert(static_cast<int>(ValueKind::kExternRef) == HINDSIGHT_EXTERNREF);
 static_assert(static_cast<int>(ValueKind::kV128) == HINDSIGHT_V128);
+static_assert(static_cast<int>(ValueKind::kExnRef) == HINDSIGHT_EXNREF);
 static_assert(static_cast<int>(hindsight::TierMode::kOptimized) == HINDSIGHT_TIER_OPTIMIZED);
 static_assert(static_cast<int>(hindsight::LogLevel::kWarning) == HINDSIGHT_LOG_WARNING);
 
@@ -113,6 +114,7 @@ Value from_c(const hindsight_value& value) {
       break;
     case HINDSIGHT_FUNCREF:
     case HINDSIGHT_EXTERNREF:
+    case HINDSIGHT_EXNREF:
       out.bits = value.of.ref;
       break;
     case HINDSIGHT_V128:
@@ -141,6 +143,7 @@ hindsight_value to_c(const Value& value) {
       break;
     case ValueKind::kFuncRef:
     case ValueKind::kExternRef:
+    case ValueKind::kExnRef:
       out.of.ref = value.bits;
       break;
     case ValueKind::kV128:
@@ -172,7 +175,8 @@ void kinds_to_c(const std::vector<ValueKind>& kinds, hindsight_value_kind* out, 
 }
 
 const char* kind_name(ValueKind kind) {
-  static constexpr const char* kNames[] = {"i32", "i64", "f32", "f64", "funcref", "externref", "v128"};
+  static constexpr const char* kNames[] = {"i32",     "i64",       "f32",  "f64",
+                                           "funcref", "externref", "v128", "exnref"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -136,7 +136,8 @@ typedef enum hindsight_value_kind {
   HINDSIGHT_F64 = 3,
   HINDSIGHT_FUNCREF = 4,
   HINDSIGHT_EXTERNREF = 5,
-  HINDSIGHT_V128 = 6
+  HINDSIGHT_V128 = 6,
+  HINDSIGHT_EXNREF = 7
 } hindsight_value_kind;
 
 typedef struct hindsight_value {
@@ -146,7 +147,7 @@ typedef struct hindsight_value {
     int64_t i64;
     float f32;
     double f64;
-    uint64_t ref;     /* funcref: opaque; externref: the host's handle + 1; 0: null */
+    uint64_t ref;     /* funcref: opaque; externref: the host's handle + 1; exnref: only null; 0: null */
     uint8_t v128[16]; /* lane 0 first */
   } of;
 } hindsight_value;

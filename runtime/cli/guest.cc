@@ -15,14 +15,14 @@ namespace {
 bool exports_function(const Module& module, std::string_view name) {
   const auto exports = module.exports();
   return std::any_of(exports.begin(), exports.end(),
-                     [&](const ExportType& e) { return e.function.has_value() && e.name == name; });
+                     [&](const ExportType& e) { return e.kind == "func" && e.name == name; });
 }
 
 std::string exported_functions(const Module& module) {
   std::string out;
   size_t count = 0;
   for (const auto& e : module.exports()) {
-    if (!e.function) continue;
+    if (e.kind != "func") continue;
     if (++count > 12) return out + ", ...";
     out += (out.empty() ? "" : ", ") + e.name;
   }

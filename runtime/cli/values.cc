@@ -121,6 +121,8 @@ const char* kind_name(ValueKind kind) {
       return "externref";
     case ValueKind::kV128:
       return "v128";
+    case ValueKind::kExnRef:
+      return "exnref";
   }
   return "?";
 }
@@ -164,6 +166,7 @@ Result<Value> parse_value(ValueKind kind, std::string_view text) {
       return value;
     }
     case ValueKind::kFuncRef:
+    case ValueKind::kExnRef:
       if (text != "null") return bad("only null can be written here");
       return value;
     case ValueKind::kExternRef: {
@@ -213,6 +216,7 @@ std::string value_text(const Value& value) {
     case ValueKind::kF64:
       return float_text(std::bit_cast<double>(value.bits));
     case ValueKind::kFuncRef:
+    case ValueKind::kExnRef:
       return value.bits == 0 ? "null" : "ref";
     case ValueKind::kExternRef:
       return value.bits == 0 ? "null" : fmt::format("{}", value.bits - 1);

@@ -126,7 +126,7 @@ struct EngineConfig {
 
 // ---------------------------------------------------------------- values
 
-enum class ValueKind : uint8_t { kI32, kI64, kF32, kF64, kFuncRef, kExternRef, kV128 };
+enum class ValueKind : uint8_t { kI32, kI64, kF32, kF64, kFuncRef, kExternRef, kV128, kExnRef };
 
 // A vector: 16 bytes, lane 0 first, as memory has them.
 struct V128 {
@@ -134,7 +134,8 @@ struct V128 {
   friend bool operator==(const V128&, const V128&) = default;
 };
 
-// One WebAssembly value. References: funcref is an opaque pointer (null allowed), externref the embedder's 64-bit handle.
+// One WebAssembly value. References: funcref is an opaque pointer (null allowed), externref the embedder's 64-bit handle; of exnref the
+// embedder can have and give null only.
 struct Value {
   ValueKind kind = ValueKind::kI32;
   uint64_t bits = 0;  // low bits hold small kinds; funcref: pointer; externref: handle + 1, 0 = null; v128: bytes 0 to 7
@@ -167,19 +168,26 @@ struct Frame {
   bool inlined = false;
 };
 
+// A WebAssembly exception that no handler took.
+struct ThrownException {
+  std::string tag;                           // name section, export name, import name or tag[12] of the module that defines it
+  std::vector<Value> values;                 // references to exceptions among them are null
+};
+
 struct Trap {
   std::string name;                          // "out of bounds memory access", ...
   std::string detail;                        // faulting address, host error text; may be empty
   std::vector<Frame> backtrace;              // innermost first, at most 100 frames
   uint64_t frames_left_out = 0;
+  std::optional<ThrownException> exception;  // name "uncaught exception"; the backtrace begins where it was thrown first
   HINDSIGHT_API std::string to_string() const;  // several lines, for people
 };
 
 // ---------------------------------------------------------------- modules
 
 struct ImportType {
-  std::string module, name, kind;  // kind: func|table|memory|global
-  std::optional<FunctionType> function;
+  std::string module, name, kind;  // kind: func|table|memory|global|tag
+  std::optional<FunctionType> function;    // func; of a tag the values of its exceptions, as parameters
 };
 struct ExportType {
   std::string name, kind;
@@ -222,9 +230,13 @@ class HINDSIGHT_API Caller {
   // The calling instance's memory 0; empty without one. Valid until the guest runs again.
   virtual std::span<std::byte> memory() = 0;
   virtual Instance& instance() = 0;
+  // What a host function returns to throw: an exception of the tag that the calling instance exports under this name. Returned as the
+  // function's error it is the guest's to catch; not returned it is forgotten. Values are those of the tag's parameters; kUsage if not.
+  virtual std::unexpected<Error> throw_exception(std::string_view tag_export, std::span<const Value> values) = 0;
 };
 
-// Reads args, fills results (preset to zero of the right kinds). An error becomes a trap of the guest with the error's message;
+// Reads args, fills results (preset to zero of the right kinds). An error becomes a trap of the guest with the error's message; the error
+// of a nested call that an exception left lets the exception pass on to the guest, which may catch it;
 // an error of kind kExit ends the guest's entry as proc_exit does (its message is the decimal status).
 using HostFunction = std::function<Status(Caller& caller, std::span<const Value> args, std::span<Value> results)>;
 
@@ -255,7 +267,7 @@ class TypedFunction;
 class HINDSIGHT_API Instance {
  public:
   virtual ~Instance() = default;
-  // Calls an exported function. Errors: kUsage (no such export, wrong arguments), kTrap, kExit (WASI proc_exit; see exit_code()).
+  // Calls an exported function. An exception that it does not catch is an error of kind kTrap, with last_trap()->exception. Errors: kUsage (no such export, wrong arguments), kTrap, kExit (WASI proc_exit; see exit_code()).
   virtual Result<std::vector<Value>> call(std::string_view export_name, std::span<const Value> args) = 0;
   virtual Result<FunctionType> function_type(std::string_view export_name) const = 0;
   // Memory 0 (or the named export). Valid until the guest runs again.

@@ -16,6 +16,16 @@ Trap to_public(const GuestTrap& trap) {
                                 frame.offset ? std::optional(frame.offset->value) : std::nullopt,
                                 frame.inlined});
   result.frames_left_out = trap.frames_left_out;
+  if (trap.exception != nullptr) {
+    const Tag& tag = tag_of(*trap.exception);
+    ThrownException thrown{tag.name, {}};
+    const uint64_t* in = jit::exception_values(trap.exception);
+    for (const wasm::ValType type : tag.type.params) {
+      thrown.values.push_back(read_slots(type, in));
+      if (type == wasm::ValType::kExnRef) thrown.values.back().bits = 0;
+    }
+    result.exception = std::move(thrown);
+  }
   return result;
 }
 
@@ -53,6 +63,12 @@ Result<FunctionType> InstanceHandle::function_type(std::string_view export_name)
 
 Result<hindsight::Instance::Function*> InstanceHandle::find_function(std::string_view export_name) {
   HINDSIGHT_ASSIGN(jit::FuncRef * ref, find_ref(export_name));
+  // Nothing outside the guest keeps an exception alive.
+  for (const wasm::ValType result : jit::type_of_canonical_id(ref->type_id).results)
+    if (result == wasm::ValType::kExnRef)
+      return make_error(ErrorKind::kUsage,
+                        "the function returns an exnref, which cannot leave the guest; throw it instead",
+                        std::string(export_name));
   auto& function = state_->functions[ref];
   if (function == nullptr) {
     const wasm::FuncType& type = jit::type_of_canonical_id(ref->type_id);
@@ -90,6 +106,9 @@ Result<std::vector<Value>> InstanceHandle::call(std::string_view export_name, st
                         "argument " + std::to_string(i + 1) + " is to be " + wasm::to_string(type.params[i]) +
                             ", not " + to_string(args[i].kind),
                         std::string(export_name));
+    if (type.params[i] == wasm::ValType::kExnRef && args[i].bits != 0)
+      return make_error(ErrorKind::kUsage, "argument " + std::to_string(i + 1) + " can only be null",
+                        std::string(export_name));
     write_slots(args[i], out);
   }
   HINDSIGHT_TRY(call_raw(function, slots));
@@ -110,6 +129,9 @@ Result<std::span<std::byte>> InstanceHandle::memory(std::string_view export_name
 
 Result<Value> InstanceHandle::global(std::string_view export_name) const {
   HINDSIGHT_ASSIGN(const Global* global, find<Global*>(export_name, "global"));
+  if (global->type().type == wasm::ValType::kExnRef && global->bits() != 0)
+    return make_error(ErrorKind::kUsage, "the global is an exnref, which cannot leave the guest",
+                      std::string(export_name));
   const uint64_t words[] = {global->bits(), global->high_bits()};
   const uint64_t* in = words;
   return read_slots(global->type().type, in);
@@ -122,6 +144,9 @@ Status InstanceHandle::set_global(std::string_view export_name, const Value& val
   if (from_public(value.kind) != global->type().type)
     return make_error(ErrorKind::kUsage,
                       std::string("the global is a ") + wasm::to_string(global->type().type),
+                      std::string(export_name));
+  if (value.kind == ValueKind::kExnRef && value.bits != 0)
+    return make_error(ErrorKind::kUsage, "the global is an exnref and can only be set to null",
                       std::string(export_name));
   global->set_bits(slot_of(value), value.high);
   return {};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <variant>
@@ -24,6 +25,25 @@ class CallerHandle final : public Caller {
     if (!handle_)
       handle_.emplace(std::shared_ptr<rt::StoreState>(std::shared_ptr<void>(), &state_), *inside_);
     return *handle_;
+  }
+
+  std::unexpected<Error> throw_exception(std::string_view tag_export, std::span<const Value> values) override {
+    const auto found = inside_ != nullptr ? inside_->find_export(tag_export) : std::nullopt;
+    if (!found || !std::holds_alternative<rt::Tag*>(*found))
+      return make_error(ErrorKind::kUsage, "no such export, wanted a tag", std::string(tag_export));
+    const rt::Tag& tag = *std::get<rt::Tag*>(*found);
+    const std::vector<wasm::ValType>& types = tag.type.params;
+    bool fit = values.size() == types.size();
+    for (size_t i = 0; fit && i < types.size(); i++)
+      fit = rt::from_public(values[i].kind) == types[i] &&
+            (types[i] != wasm::ValType::kExnRef || values[i].bits == 0);
+    if (!fit)
+      return make_error(ErrorKind::kUsage, "an exception of this tag has values " + wasm::to_string(tag.type),
+                        std::string(tag_export));
+    std::vector<uint64_t> slots(2 * values.size() + 1);
+    uint64_t* out = slots.data();
+    for (const Value& value : values) rt::write_slots(value, out);
+    return rt::throw_from_host(*state_.store, tag, slots.data());
   }
 
  private:
@@ -78,6 +98,15 @@ Linker& Linker::operator=(Linker&&) noexcept = default;
 
 void Linker::define_host(std::string_view module, std::string_view name, FunctionType type,
                          HostFunction function) {
+  const auto takes_exceptions = [](const std::vector<ValueKind>& kinds) {
+    return std::find(kinds.begin(), kinds.end(), ValueKind::kExnRef) != kinds.end();
+  };
+  if (takes_exceptions(type.params) || takes_exceptions(type.results)) {
+    impl_->define(module, name,
+                  make_error(ErrorKind::kLink, "a host function has an exnref, which cannot leave the guest",
+                             std::string(module) + "." + std::string(name)));
+    return;
+  }
   // The state outlives the function: the store is its last member to go.
   rt::StoreState* state = impl_->state.get();
   auto body = [state, type, function = std::move(function)](rt::Instance* caller, uint64_t* slots) -> Status {

@@ -16,7 +16,7 @@ std::vector<ImportType> ModuleHandle::imports() const {
   std::vector<ImportType> result;
   for (const wasm::Import& import : wasm().imports) {
     ImportType type{import.module, import.name, public_kind(import.kind), std::nullopt};
-    if (import.kind == wasm::ExternKind::kFunc)
+    if (import.kind == wasm::ExternKind::kFunc || import.kind == wasm::ExternKind::kTag)
       type.function = to_public(wasm().types[import.func_type.value]);
     result.push_back(std::move(type));
   }
@@ -28,6 +28,7 @@ std::vector<ExportType> ModuleHandle::exports() const {
   for (const wasm::Export& e : wasm().exports) {
     ExportType type{e.name, public_kind(e.kind), std::nullopt};
     if (e.kind == wasm::ExternKind::kFunc) type.function = to_public(wasm().type_of(FuncIndex(e.index)));
+    if (e.kind == wasm::ExternKind::kTag) type.function = to_public(wasm().type_of_tag(e.index));
     result.push_back(std::move(type));
   }
   return result;

@@ -53,6 +53,8 @@ ValueKind to_public(wasm::ValType type) {
       return ValueKind::kExternRef;
     case wasm::ValType::kV128:
       return ValueKind::kV128;
+    case wasm::ValType::kExnRef:
+      return ValueKind::kExnRef;
     case wasm::ValType::kI32:
       break;
   }
@@ -61,8 +63,8 @@ ValueKind to_public(wasm::ValType type) {
 
 wasm::ValType from_public(ValueKind kind) {
   static constexpr wasm::ValType kTypes[] = {
-      wasm::ValType::kI32,     wasm::ValType::kI64,       wasm::ValType::kF32, wasm::ValType::kF64,
-      wasm::ValType::kFuncRef, wasm::ValType::kExternRef, wasm::ValType::kV128};
+      wasm::ValType::kI32,     wasm::ValType::kI64,       wasm::ValType::kF32,  wasm::ValType::kF64,
+      wasm::ValType::kFuncRef, wasm::ValType::kExternRef, wasm::ValType::kV128, wasm::ValType::kExnRef};
   return kTypes[static_cast<size_t>(kind)];
 }
 

@@ -20,35 +20,7 @@ class Collector {
  private:
   void add(uintptr_t pc) {
     const auto found = registry_.find(reinterpret_cast<const void*>(pc));
-    if (!found) return;  // a trampoline, or C++
-    const jit::CodeVersion& version = *found->version;
-    const auto offset = static_cast<uint32_t>(pc - reinterpret_cast<uintptr_t>(version.begin()));
-    const jit::PcRow* row = version.pc_map.find(CodeOffset(offset));
-    std::optional<WasmOffset> wasm;
-    uint32_t site = jit::kNoInlineSite;
-    if (row != nullptr) {
-      if (row->wasm != jit::kNoWasmOffset) wasm = row->wasm;
-      site = row->inline_site;
-    }
-    const auto& sites = version.pc_map.inline_sites();
-    while (site != jit::kNoInlineSite && site < sites.size()) {
-      push({found->module, sites[site].callee, wasm, true});
-      // Whoever called at its tail is gone; so, if there is no other, is the compiled function itself.
-      while (sites[site].tail) {
-        site = sites[site].caller_site;
-        if (site >= sites.size()) return;
-      }
-      wasm = sites[site].call_site;
-      site = sites[site].caller_site;
-    }
-    push({found->module, version.function, wasm, false});
-  }
-
-  void push(GuestFrame frame) {
-    if (trap_.frames.size() < kMaxBacktraceFrames)
-      trap_.frames.push_back(std::move(frame));
-    else
-      trap_.frames_left_out++;
+    if (found) add_frames(*found, pc, trap_.frames, trap_.frames_left_out);  // else a trampoline, or C++
   }
 
   const jit::CodeRegistry& registry_;
@@ -67,6 +39,37 @@ void walk_entry(Collector& collector, uintptr_t fp, uintptr_t limit, const Guest
 }
 
 }  // namespace
+
+void add_frames(const jit::RegisteredCode& code, uintptr_t pc, std::vector<GuestFrame>& frames,
+                uint64_t& left_out) {
+  const auto push = [&](GuestFrame frame) {
+    if (frames.size() < kMaxBacktraceFrames)
+      frames.push_back(std::move(frame));
+    else
+      left_out++;
+  };
+  const jit::CodeVersion& version = *code.version;
+  const auto offset = static_cast<uint32_t>(pc - reinterpret_cast<uintptr_t>(version.begin()));
+  const jit::PcRow* row = version.pc_map.find(CodeOffset(offset));
+  std::optional<WasmOffset> wasm;
+  uint32_t site = jit::kNoInlineSite;
+  if (row != nullptr) {
+    if (row->wasm != jit::kNoWasmOffset) wasm = row->wasm;
+    site = row->inline_site;
+  }
+  const auto& sites = version.pc_map.inline_sites();
+  while (site != jit::kNoInlineSite && site < sites.size()) {
+    push({code.module, sites[site].callee, wasm, true});
+    // Whoever called at its tail is gone; so, if there is no other, is the compiled function itself.
+    while (sites[site].tail) {
+      site = sites[site].caller_site;
+      if (site >= sites.size()) return;
+    }
+    wasm = sites[site].call_site;
+    site = sites[site].caller_site;
+  }
+  push({code.module, version.function, wasm, false});
+}
 
 void walk_stack(Store& store, const WalkStart& start, GuestTrap& trap) {
   if (store.services().registry == nullptr) return;

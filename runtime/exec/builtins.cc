@@ -5,6 +5,7 @@
 #include <span>
 
 #include "runtime/exec/enter.h"
+#include "runtime/exec/exceptions.h"
 #include "runtime/exec/lwp_sink.h"
 #include "runtime/exec/thread_hooks.h"
 #include "runtime/exec/trap.h"
@@ -154,6 +155,21 @@ void elem_drop(VmContext* context, uint32_t elem) {
   instance_of(context).drop_elements(elem);
 }
 
+HINDSIGHT_UNWOUND void throw_exception(VmContext* context, uint32_t tag) {
+  Store& store = store_of(context);
+  void* const frame = __builtin_frame_address(0);
+  jit::ExceptionRecord* const exception = make_exception(store, *instance_of(context).tag(tag), frame);
+  if (exception == nullptr) leave_guest(store);
+  go_on(store, find_landing(store, *exception, reinterpret_cast<uintptr_t>(frame)), exception);
+}
+
+HINDSIGHT_UNWOUND void throw_reference(VmContext* context, jit::ExceptionRecord* exception) {
+  if (exception == nullptr) HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kNullException, "");
+  Store& store = store_of(context);
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  go_on(store, find_landing(store, *exception, frame), exception);
+}
+
 LwpSink* sink_of(VmContext* context) {
   return static_cast<LwpSink*>(context->thread->lwp_unit);
 }
@@ -213,6 +229,8 @@ const jit::Builtins& builtins() {
       .table_copy = table_copy,
       .table_init = table_init,
       .elem_drop = elem_drop,
+      .throw_exception = throw_exception,
+      .throw_reference = throw_reference,
       .lwp_instructions_retired = lwp_instructions_retired,
       .lwp_branch_retired = lwp_branch_retired,
       .lwp_value_sampled = lwp_value_sampled,

@@ -32,6 +32,10 @@ Status run_start(Instance& instance);
 // HostCallee::dispatch of every host function; Store uses it.
 uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots);
 
+// The error that a running host function of this store returns to throw an exception with these values, as
+// words of slots. kResource if there is no memory for one.
+std::unexpected<Error> throw_from_host(Store& store, const Tag& tag, const uint64_t* values);
+
 // "wasm trap: name" as Error; the trap's name is the message's beginning.
 Error to_error(const GuestTrap& trap);
 

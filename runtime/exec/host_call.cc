@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "runtime/exec/enter.h"
+#include "runtime/exec/exceptions.h"
 #include "runtime/exec/trap.h"
 #include "runtime/instance/host_function.h"
 
@@ -39,12 +40,16 @@ void record_failure(Store& store, const BoundHostFunction& callee, const Error& 
   record_trap(store, jit::TrapCode::kHostError, std::move(words), start);
 }
 
-}  // namespace
+// The exception of a nested entry that the host function lets pass; null: it is something else.
+jit::ExceptionRecord* exception_of(const Store& store, const Error& error) {
+  if (error.kind != ErrorKind::kTrap || !store.trap) return nullptr;
+  return store.trap->code == jit::TrapCode::kUncaughtException ? store.trap->exception : nullptr;
+}
 
-uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots) {
-  auto& bound = *static_cast<BoundHostFunction*>(callee);
+// What dispatch_host_call returns; or, if `exception` is set, what it throws on.
+[[gnu::noinline]] uint32_t run(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame,
+                               jit::ExceptionRecord*& exception) {
   Store& store = *bound.function->store;
-  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   store.trap.reset();
   store.host_frame = frame;
   const Status status = call_body(bound, slots);
@@ -57,8 +62,22 @@ uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots) {
     return 1;
   }
   if (status) return 0;
-  record_failure(store, bound, status.error(), frame);
+  exception = exception_of(store, status.error());
+  if (exception == nullptr) record_failure(store, bound, status.error(), frame);
   return 1;
+}
+
+}  // namespace
+
+HINDSIGHT_UNWOUND uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t* slots) {
+  auto& bound = *static_cast<BoundHostFunction*>(callee);
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  jit::ExceptionRecord* exception = nullptr;
+  const uint32_t failed = run(bound, slots, frame, exception);
+  if (exception == nullptr) [[likely]]
+    return failed;
+  Store& store = *bound.function->store;
+  go_on(store, find_landing(store, *exception, frame), exception);
 }
 
 }  // namespace hindsight::rt

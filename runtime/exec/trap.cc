@@ -94,7 +94,8 @@ Error to_error(const GuestTrap& trap) {
     return make_error(ErrorKind::kExit, std::to_string(trap.exit_code)).error();
   std::string message = jit::to_string(trap.code);
   if (trap.code == jit::TrapCode::kHostError && !trap.detail.empty()) message = trap.detail;
-  if (trap.code == jit::TrapCode::kOutOfResources) message += ": " + trap.detail;
+  if (trap.code == jit::TrapCode::kOutOfResources || trap.code == jit::TrapCode::kUncaughtException)
+    message += ": " + trap.detail;
   return make_error(ErrorKind::kTrap, std::move(message)).error();
 }
 

@@ -30,6 +30,11 @@ void record_trap_at(Store& store, jit::TrapCode code, const char* detail, void* 
 // Appends the frames from `start` through nested entries.
 void walk_stack(Store& store, const WalkStart& start, GuestTrap& trap);
 
+// Appends the functions whose code is at `pc` of this version, inlined ones first; counts those for which
+// there is no room.
+void add_frames(const jit::RegisteredCode& code, uintptr_t pc, std::vector<GuestFrame>& frames,
+                uint64_t& left_out);
+
 // To the innermost guest entry. Only from under generated code of that entry.
 [[noreturn]] void leave_guest(Store& store);
 

@@ -8,7 +8,8 @@ namespace hindsight::rt {
 
 wasm::ExternKind kind_of(const Extern& value) {
   static constexpr wasm::ExternKind kKinds[] = {wasm::ExternKind::kFunc, wasm::ExternKind::kTable,
-                                                wasm::ExternKind::kMemory, wasm::ExternKind::kGlobal};
+                                                wasm::ExternKind::kMemory, wasm::ExternKind::kGlobal,
+                                                wasm::ExternKind::kTag};
   return kKinds[value.index()];
 }
 
@@ -43,6 +44,8 @@ Extern Instance::export_value(const wasm::Export& e) const {
       return memories_[e.index];
     case wasm::ExternKind::kGlobal:
       return globals_[e.index];
+    case wasm::ExternKind::kTag:
+      return tags_[e.index];
   }
   __builtin_unreachable();
 }

@@ -33,7 +33,7 @@ struct Func {
   jit::FuncRef* ref = nullptr;
   HostFunction* host = nullptr;  // null: a wasm function, ref->owner is its instance
 };
-using Extern = std::variant<Func, Table*, Memory*, Global*>;
+using Extern = std::variant<Func, Table*, Memory*, Global*, Tag*>;
 wasm::ExternKind kind_of(const Extern& value);
 
 class Instance {
@@ -57,6 +57,7 @@ class Instance {
   jit::FuncRef* func_ref(FuncIndex f) const { return jit::func_refs(context_) + f.value; }
   Memory* memory(uint32_t index = 0) const { return index < memories_.size() ? memories_[index] : nullptr; }
   Table* table(uint32_t index) const { return tables_[index]; }
+  Tag* tag(uint32_t index) const { return tags_[index]; }
   Global* global(uint32_t index) const { return globals_[index]; }
   std::optional<Extern> find_export(std::string_view name) const;
   Extern export_value(const wasm::Export& e) const;
@@ -103,6 +104,7 @@ class Instance {
   std::vector<Memory*> memories_;  // index spaces, imports first
   std::vector<Table*> tables_;
   std::vector<Global*> globals_;
+  std::vector<Tag*> tags_;
   std::vector<jit::TableRecord*> table_records_;    // VmContext::tables
   std::vector<uint32_t> type_ids_;                  // VmContext::type_ids
   std::vector<jit::GlobalCell*> imported_globals_;  // VmContext::imported_globals

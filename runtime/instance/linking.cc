@@ -73,6 +73,14 @@ Status match(const wasm::Module& module, const wasm::Import& import, const Exter
                                         wasm::to_string(global->type().type));
       return {};
     }
+    case wasm::ExternKind::kTag: {
+      const wasm::FuncType& wanted = module.types[import.func_type.value];
+      const Tag* tag = std::get<Tag*>(value);
+      if (tag->type_id != jit::canonical_type_id(wanted))
+        return incompatible(import, "wants a tag of " + wasm::to_string(wanted) + ", got one of " +
+                                        wasm::to_string(tag->type));
+      return {};
+    }
   }
   return {};
 }
@@ -135,6 +143,9 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
         globals_.push_back(std::get<Global*>(value));
         imported_globals_.push_back(globals_.back()->cell());
         break;
+      case wasm::ExternKind::kTag:
+        tags_.push_back(std::get<Tag*>(value));
+        break;
     }
   }
   context_->imported_globals = imported_globals_.data();
@@ -162,6 +173,10 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
   }
   for (uint32_t i = 0; i < memories_.size(); i++)
     new (context_memory_.get() + layout_.memory_cell(i)) jit::MemoryCell(memories_[i]->cell());
+  for (uint32_t i = module_->imported_tags; i < module_->tags.size(); i++)
+    tags_.push_back(store_.add_tag(module_->type_of_tag(i), module_->tag_name(i)));
+  for (uint32_t i = 0; i < tags_.size(); i++)
+    *reinterpret_cast<const void**>(context_memory_.get() + layout_.tag(i)) = tags_[i];
   for (uint32_t i = module_->imported_globals; i < module_->globals.size(); i++) {
     auto* cell = reinterpret_cast<jit::GlobalCell*>(context_memory_.get() + layout_.global(i));
     globals_.push_back(store_.add_global(module_->globals[i].type, cell));

@@ -35,11 +35,25 @@ Result<Table*> Store::add_table(const wasm::TableType& type) {
     return make_error(ErrorKind::kResource, "a table of " + std::to_string(type.limits.min) +
                                                 " entries is more than the allowed " +
                                                 std::to_string(kMaxTableEntries));
+  if (type.element == wasm::ValType::kExnRef) exception_tables_.push_back(table.get());
   return tables_.emplace_back(std::move(table)).get();
 }
 
 Global* Store::add_global(const wasm::GlobalType& type, jit::GlobalCell* cell) {
   return globals_.emplace_back(std::make_unique<Global>(type, cell)).get();
+}
+
+Tag* Store::add_tag(wasm::FuncType type, std::string name) {
+  const uint32_t id = jit::canonical_type_id(type);
+  return tags_.emplace_back(std::make_unique<Tag>(Tag{std::move(type), id, std::move(name)})).get();
+}
+
+// (Element segments hold no exceptions but those of immutable globals.)
+void Store::mark_exceptions() {
+  for (const Table* table : exception_tables_)
+    for (uint32_t i = 0; i < table->size(); i++) exceptions_.mark(reinterpret_cast<uint64_t>(table->get(i)));
+  for (const Global* global : exception_globals_) exceptions_.mark(global->bits());
+  if (trap) exceptions_.mark(reinterpret_cast<uint64_t>(trap->exception));
 }
 
 Result<HostFunction*> Store::add_host_function(wasm::FuncType type, std::string name, RawHostFunction body) {
@@ -68,6 +82,10 @@ BoundHostFunction* Store::bind(HostFunction& function, Instance& caller) {
 }
 
 Instance* Store::add_instance(std::unique_ptr<Instance> instance) {
+  const wasm::Module& module = *instance->module();
+  for (uint32_t i = module.imported_globals; i < module.globals.size(); i++)
+    if (module.globals[i].type.type == wasm::ValType::kExnRef)
+      exception_globals_.push_back(instance->global(i));
   return instances_.emplace_back(std::move(instance)).get();
 }
 

@@ -24,9 +24,12 @@
 #include "jit/abi/vm_context.h"
 #include "jit/code/code_registry.h"
 #include "jit/compile_options.h"
+#include "runtime/instance/exception_heap.h"
+#include "runtime/instance/guest_frame.h"
 #include "runtime/instance/host_function.h"
 #include "runtime/instance/memory.h"
 #include "runtime/instance/table.h"
+#include "runtime/instance/tag.h"
 
 namespace hindsight::rt {
 
@@ -48,16 +51,6 @@ struct StoreServices {
   std::shared_ptr<void> keep_alive;
 };
 
-// One function of a wasm backtrace.
-struct GuestFrame {
-  std::shared_ptr<const wasm::Module> module;
-  FuncIndex function;
-  std::optional<WasmOffset> offset;
-  bool inlined = false;
-};
-
-inline constexpr size_t kMaxBacktraceFrames = 100;
-
 // Why the last entry was unwound.
 struct GuestTrap {
   jit::TrapCode code = jit::TrapCode::kNone;
@@ -65,6 +58,8 @@ struct GuestTrap {
   std::vector<GuestFrame> frames;  // innermost first, through nested entries, at most kMaxBacktraceFrames
   uint64_t frames_left_out = 0;
   uint32_t exit_code = 0;  // kExit
+  // kUncaughtException; kept alive by the store while this is its trap.
+  jit::ExceptionRecord* exception = nullptr;
 };
 
 // Which thread is inside the store's guest code, for interrupt(). See runtime/exec/interrupt.h.
@@ -95,6 +90,7 @@ class Store : public std::enable_shared_from_this<Store> {
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint32_t index);  // kResource; see Memory::create
   Result<Table*> add_table(const wasm::TableType& type);                    // kResource
   Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);  // cell: see Global
+  Tag* add_tag(wasm::FuncType type, std::string name);
   // The dispatch function is StoreServices::dispatch. Errors: kResource (no trampoline).
   Result<HostFunction*> add_host_function(wasm::FuncType type, std::string name, RawHostFunction body);
   // A copy of `function` that knows its caller; lives as long as the store.
@@ -105,6 +101,9 @@ class Store : public std::enable_shared_from_this<Store> {
   const StoreServices& services() const { return services_; }
   const void* unwind() const { return unwind_; }
   EntryState& entry_state() { return entry_; }
+  ExceptionHeap& exceptions() { return exceptions_; }
+  // Marks what the store's tables, globals and trap refer to. Not what is on threads' stacks.
+  void mark_exceptions();
   const std::deque<std::unique_ptr<Instance>>& instances() const { return instances_; }
 
   // Of the last entry; empty if it returned normally.
@@ -124,6 +123,10 @@ class Store : public std::enable_shared_from_this<Store> {
   std::deque<std::unique_ptr<Memory>> memories_;
   std::deque<std::unique_ptr<Table>> tables_;
   std::deque<std::unique_ptr<Global>> globals_;
+  std::deque<std::unique_ptr<Tag>> tags_;
+  ExceptionHeap exceptions_;
+  std::vector<const Table*> exception_tables_;    // that hold exnrefs
+  std::vector<const Global*> exception_globals_;  // the same; their instances are among instances_
   std::deque<std::unique_ptr<HostFunction>> host_functions_;
   std::deque<std::unique_ptr<BoundHostFunction>> bound_;
   std::deque<std::unique_ptr<Instance>> instances_;  // destroyed first

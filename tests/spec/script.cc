@@ -218,6 +218,8 @@ class Script {
       const Status status = command.contains("action") ? status_of(perform(command.at("action")))
                                                        : status_of(instantiate(command));
       expect_error(status, ErrorKind::kTrap, command.at("text"));
+    } else if (type == "assert_exception") {
+      expect_error(status_of(perform(command.at("action"))), ErrorKind::kTrap, "uncaught exception");
     } else if (type == "assert_uninstantiable") {
       expect_error(status_of(instantiate(command)), ErrorKind::kTrap, command.at("text"));
     } else if (type == "assert_unlinkable") {

@@ -22,6 +22,7 @@ constexpr Proposal kProposals[] = {
     {"extended-const", "--enable-extended-const"}, {"tail-call", "--enable-tail-call"},
     {"multi-memory", "--enable-multi-memory"},     {"memory64", "--enable-memory64"},
     {"relaxed-simd", "--enable-relaxed-simd"},
+    {"exception-handling", "--enable-exceptions"},
 };
 
 struct Case {

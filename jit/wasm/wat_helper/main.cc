@@ -106,6 +106,7 @@ int main() {
   features.enable_relaxed_simd();
   features.enable_annotations();  // passed over, except branch hints:
   features.enable_code_metadata();
+  features.enable_exceptions();  // the form with try; try_table it does not know
   auto lexer = wabt::WastLexer::CreateBufferLexer("", text.data(), text.size(), &errors);
   wabt::WastParseOptions parse_options(features);
   std::unique_ptr<wabt::Module> module;

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -127,6 +128,7 @@ Verdict wabt_verdict(const Bytes& bytes, std::string* message, bool strict_custo
   features.enable_multi_memory();
   features.enable_memory64();
   features.enable_relaxed_simd();
+  features.enable_exceptions();
   wabt::Errors errors;
   wabt::Module module;
   // The name section is decoded only where a custom section may be at fault: by the specification, errors in
@@ -187,6 +189,32 @@ const char* known_disagreement(const Bytes& bytes, const Error& error) {
   return nullptr;
 }
 
+// What wabt 1.0.32 does not know yet.
+bool is_newer(const Module& module) {
+  const auto is_exception = [](ValType type) { return type == ValType::kExnRef; };
+  for (const FuncType& type : module.types)
+    if (std::ranges::any_of(type.params, is_exception) || std::ranges::any_of(type.results, is_exception))
+      return true;
+  for (const Global& global : module.globals)
+    if (is_exception(global.type.type)) return true;
+  for (const TableType& table : module.tables)
+    if (is_exception(table.element)) return true;
+  for (const ElementSegment& segment : module.elements)
+    if (is_exception(segment.type)) return true;
+  for (const FunctionBody& body : module.bodies) {
+    if (std::ranges::any_of(body.locals, is_exception)) return true;
+    InstrReader reader(module, body);
+    Instr instr;
+    while (!reader.at_end()) {
+      reader.next(instr);
+      if (instr.opcode == Opcode::kTryTable || instr.opcode == Opcode::kThrowRef) return true;
+      if (instr.block.single_result && is_exception(*instr.block.single_result)) return true;
+      if (is_exception(instr.ref_type)) return true;
+    }
+  }
+  return false;
+}
+
 TEST(Mutation, AgreesWithAnotherImplementationOnWhatIsValid) {
   const auto originals = seeds();
   ASSERT_FALSE(originals.empty());
@@ -213,7 +241,9 @@ TEST(Mutation, AgreesWithAnotherImplementationOnWhatIsValid) {
     const bool theirs = verdicts[i] == kAccepts;
     if (ours && theirs) ++both_accept;
     if (ours == theirs) continue;
-    const char* reason = ours ? nullptr : known_disagreement(mutants[i], module.error());
+    const char* reason = !ours                ? known_disagreement(mutants[i], module.error())
+                         : is_newer(**module) ? "try_table, throw_ref or exnref"
+                                              : nullptr;
     if (reason != nullptr) {
       ++excused[reason];
       continue;

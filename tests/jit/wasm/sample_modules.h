@@ -25,6 +25,7 @@ inline constexpr const char* kEverythingText = R"((module $everything
   (table $t 4 8 funcref)
   (table $x 2 externref)
   (memory 1 3)
+  (tag $thrown (export "thrown") (param i32 i64))
   (global $g (mut i64) (i64.const -5))
   (global $f f64 (f64.const 0x1.8p3))
   (global $r funcref (ref.func $swap))
@@ -55,6 +56,15 @@ inline constexpr const char* kEverythingText = R"((module $everything
     (drop (i32.trunc_sat_f64_u (f64.convert_i32_s (memory.grow (table.size $x)))))
     (drop (ref.is_null (ref.func $loop))))
   (func $swap (type $pair) (local.get 1) (local.get 0))
+  (func $catcher (param i32) (result i64)
+    (try $outer (result i64)
+      (do
+        (try (do (throw $thrown (local.get 0) (i64.const 6))) (delegate $outer))
+        (i64.const 0))
+      (catch $thrown
+        (if (local.get 0) (then (rethrow 1)))
+        (return))
+      (catch_all (i64.const 7))))
   (func $loop (param i32) (result f64)
     (i32.const 3) (i64.const -9999999999)
     (block (type $pair) (call $swap) (drop) (drop) (i64.const 1) (i32.const 2))

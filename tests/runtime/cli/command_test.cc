@@ -165,6 +165,20 @@ TEST_F(Command, ATrapEndsWith134AndABacktraceOnEveryTier) {
   }
 }
 
+TEST_F(Command, AnExceptionThatNobodyCatchesEndsLikeATrap) {
+  const std::string module = file("throws.wat", R"((module
+    (tag $oops (export "oops") (param i32 f64))
+    (func $inner (throw $oops (i32.const 5) (f64.const 0.5)))
+    (func (export "outer") (try (do (call $inner)) (catch_all (rethrow 0))))))");
+  for (const char* tier : {"auto", "baseline", "optimized"}) {
+    const Outcome outcome = hindsight({"run", "--tier", tier, "--invoke", "outer", module});
+    EXPECT_EQ(outcome.status, 134) << tier;
+    EXPECT_THAT(outcome.err, HasSubstr("uncaught exception (oops (i32 5, f64 0.5))")) << tier;
+    EXPECT_LT(outcome.err.find("inner"), outcome.err.find("outer")) << tier << outcome.err;
+  }
+  EXPECT_THAT(hindsight({"inspect", module}).out, HasSubstr("(i32, f64) -> ()"));
+}
+
 TEST_F(Command, ATimeoutIsATrap) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const std::string module = file("f.wat", kFunctions);
