@@ -34,6 +34,10 @@ const char* to_string(TrapCode code) {
       return "exit";
     case TrapCode::kOutOfResources:
       return "out of resources";
+    case TrapCode::kUnalignedAtomic:
+      return "unaligned atomic";
+    case TrapCode::kExpectedShared:
+      return "expected shared memory";
   }
   return "unknown trap";
 }

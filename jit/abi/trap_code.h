@@ -21,6 +21,8 @@ enum class TrapCode : uint32_t {
   kHostError,          // a host function failed; ThreadState::pending_error has its words
   kExit,               // proc_exit: an unwinding, not a failure
   kOutOfResources,     // code or memory for a function could not be had
+  kUnalignedAtomic,    // an atomic access at an address that is no multiple of its size ("unaligned atomic")
+  kExpectedShared,     // a wait on a memory that no other thread can change ("expected shared memory")
 };
 
 // "out of bounds memory access", ... ; never null.
