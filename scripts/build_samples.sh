@@ -3,7 +3,8 @@
 #
 #   scripts/build_samples.sh [--check] [--quick-only] [NAME...]
 #
-# NAME       only these workloads or programs of samples/profiling (default: all that samples/manifest.json lists, and those)
+# NAME       only these workloads or programs of samples/profiling and samples/threads (default: all that
+#            samples/manifest.json lists, and those)
 # --check    write nothing: build elsewhere, compare the .wasm byte for byte with the committed ones, and compare
 #            what the committed ones print with the manifest
 # --quick-only  run the programs with their quick arguments alone
@@ -38,12 +39,19 @@ mkdir "$work/native" "$work/wasm"
 
 # Programs that import more than WASI have no native build and do not run in node: their .wasm alone is made.
 profiling=(phases)
+threads=(collatz_threads)
 workloads=()
 programs=()
+threaded=()
 for name in "${names[@]}"; do
-  if [[ " ${profiling[*]} " == *" $name "* ]]; then programs+=("$name"); else workloads+=("$name"); fi
+  if [[ " ${profiling[*]} " == *" $name "* ]]; then programs+=("$name")
+  elif [[ " ${threads[*]} " == *" $name "* ]]; then threaded+=("$name")
+  else workloads+=("$name"); fi
 done
-if [[ ${#names[@]} == 0 ]]; then programs=("${profiling[@]}"); fi
+if [[ ${#names[@]} == 0 ]]; then
+  programs=("${profiling[@]}")
+  threaded=("${threads[@]}")
+fi
 
 # One line a workload: name, source, wasm, flags for the .wasm alone.
 list_workloads() {
@@ -64,7 +72,7 @@ if [[ ${#names[@]} == 0 || ${#workloads[@]} != 0 ]]; then
 else
   : > "$work/list"
 fi
-total=$(($(wc -l < "$work/list") + ${#programs[@]}))
+total=$(($(wc -l < "$work/list") + ${#programs[@]} + ${#threaded[@]}))
 
 # Contraction is off on both sides: WebAssembly has no fused multiply-add, but clang would still fold constants with
 # one, and the answers would differ in the last bit.
@@ -82,6 +90,14 @@ build_wasm() {
   # drops the name section. --strip-debug drops libc's debug information and keeps the names.
   "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" "${@:4}" -O2 -c "samples/$2" -o "$work/$1.o"
   "$compiler" --target=wasm32-wasi -Wl,--strip-debug "$work/$1.o" -o "$work/wasm/$(basename "$3")"
+}
+
+# build_threaded NAME: without a C library, which would have to know threads.
+build_threaded() {
+  clang-19 --target=wasm32 -std=c23 "${flags[@]}" -O2 -matomics -mbulk-memory -nostdlib -fno-builtin \
+    -c "samples/threads/$1/$1.c" -o "$work/$1.o"
+  wasm-ld-19 --strip-debug --no-entry --import-memory --export-memory --shared-memory --max-memory=$((64 << 20)) \
+    "$work/$1.o" -o "$work/wasm/$1.wasm"
 }
 
 # build_native NAME SOURCE
@@ -119,6 +135,12 @@ for name in "${programs[@]}"; do
   echo "  [$count/$total] building $name"
   build_wasm "$name" "profiling/$name/$name.c" "profiling/$name/$name.wasm"
   keep "profiling/$name/$name.wasm"
+done
+for name in "${threaded[@]}"; do
+  count=$((count + 1))
+  echo "  [$count/$total] building $name"
+  build_threaded "$name"
+  keep "threads/$name/$name.wasm"
 done
 
 if [[ -s $work/list ]]; then

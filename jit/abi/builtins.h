@@ -37,6 +37,14 @@ struct Builtins {
   void (*memory_copy)(VmContext*, uint64_t dst_memory_src_memory /* dst in the high half */, uint64_t dst,
                       uint64_t src, uint64_t n);
   void (*memory_fill)(VmContext*, uint32_t memory, uint64_t dst, uint32_t value, uint64_t n);
+  // The effective address is address + offset, which may be beyond 2^64 and is checked. Wakes at most `count`
+  // threads; how many.
+  uint32_t (*atomic_notify)(VmContext*, uint32_t memory, uint64_t address, uint64_t offset, uint32_t count);
+  // 0: woken, 1: the memory held another value, 2: `timeout` nanoseconds (negative: endless) have passed.
+  uint32_t (*atomic_wait32)(VmContext*, uint32_t memory, uint64_t address, uint64_t offset, uint32_t expected,
+                            int64_t timeout);
+  uint32_t (*atomic_wait64)(VmContext*, uint32_t memory, uint64_t address, uint64_t offset, uint64_t expected,
+                            int64_t timeout);
   void* (*table_get)(VmContext*, uint32_t table, uint32_t index);
   void (*table_set)(VmContext*, uint32_t table, uint32_t index, void* value);
   uint32_t (*table_grow)(VmContext*, uint32_t table, void* init, uint32_t delta);  // old size or ~0

@@ -38,6 +38,10 @@ const char* to_string(TrapCode code) {
       return "null exception reference";
     case TrapCode::kUncaughtException:
       return "uncaught exception";
+    case TrapCode::kUnalignedAtomic:
+      return "unaligned atomic";
+    case TrapCode::kExpectedShared:
+      return "expected shared memory";
   }
   return "unknown trap";
 }

@@ -23,6 +23,8 @@ enum class TrapCode : uint32_t {
   kOutOfResources,     // code or memory for a function could not be had
   kNullException,      // throw_ref of null ("null exception reference")
   kUncaughtException,  // no handler took it
+  kUnalignedAtomic,    // an atomic access at an address that is no multiple of its size ("unaligned atomic")
+  kExpectedShared,     // a wait on a memory that no other thread can change ("expected shared memory")
 };
 
 // "out of bounds memory access", ... ; never null.

@@ -306,6 +306,7 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
   if ((code >= 0x5b && code <= 0x66) || (code >= 0x8b && code <= 0xa6)) return floating(instr);
   if ((code >= 0xa7 && code <= 0xbf) || (code >= 0xfc00 && code <= 0xfc07)) return conversion(instr);
   if (code >= 0xfc08 && code <= 0xfc0b) return memory(instr);
+  if (code >> 8 == 0xfe) return atomic(instr);
   return table(instr);  // references, tables, segments
 }
 

@@ -285,6 +285,7 @@ class FunctionCompiler {
   void conversion(const Instr& instr);
   void memory(const Instr& instr);
   void bulk(const Instr& instr);  // and memory.size and .grow
+  void atomic(const Instr& instr);
   void variable(const Instr& instr);
   void call(const Instr& instr);
   void call_indirect(const Instr& instr);
@@ -311,6 +312,18 @@ class FunctionCompiler {
   x86::Gp memory_base(uint32_t memory);
   x86::Mem address(const Entry& index, const Instr& instr, uint32_t size);
   x86::Mem address64(const Entry& index, const Instr& instr, uint32_t size);
+  x86::Mem atomic_address(Entry index, const Instr& instr, uint32_t size);
+  bool result_is_dropped() const;
+  void atomic_load(const Instr& instr, ValType type, uint32_t size);
+  void atomic_store(const Instr& instr, uint32_t size);
+  void atomic_add(const Instr& instr, ValType type, uint32_t size, bool subtract);
+  void atomic_logic(const Instr& instr, asmjit::InstId inst, ValType type, uint32_t size);
+  void atomic_update(const Instr& instr, asmjit::InstId inst, const Entry& value, const Entry& index,
+                     uint32_t size);
+  void atomic_exchange(const Instr& instr, ValType type, uint32_t size);
+  void atomic_compare_exchange(const Instr& instr, ValType type, uint32_t size);
+  void push_narrow(ValType type, RegId reg, uint32_t size);
+  void wait_or_notify(const Instr& instr);
 
   // --- vectors (simd.cc)
   void simd(const Instr& instr);

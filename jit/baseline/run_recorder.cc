@@ -160,7 +160,43 @@ void RunRecorder::access(TraceAccessKind kind, uint32_t bytes, const Value& addr
 }
 
 void RunRecorder::access_at(CodeOffset code) {
-  run_.accesses.back().code = code;
+  const WasmOffset offset = run_.accesses.back().offset;
+  for (size_t i = run_.accesses.size(); i-- > 0 && run_.accesses[i].offset == offset;)
+    run_.accesses[i].code = code;
+}
+
+// Behind the prefix 0xfe. What reads and writes is a load and a store of the same place.
+void RunRecorder::atomic(const Instr& instr) {
+  constexpr uint32_t kLockedLatency = 18;
+  const auto code = static_cast<uint16_t>(instr.opcode);
+  ++operations_;
+  if (instr.opcode == Opcode::kAtomicFence) return;
+  if (!wasm::is_atomic_access(code)) {
+    operations_ += kCallOperations;
+    return compute(instr.opcode == Opcode::kMemoryAtomicNotify ? 2 : 3, 1, 1);
+  }
+  const wasm::AtomicAccess atomic = wasm::atomic_access(code);
+  const uint32_t bytes = 1u << atomic.log2;
+  if (atomic.kind == wasm::AtomicKind::kStore) {
+    const Value value = pop();
+    const Value address = pop();
+    return access(TraceAccessKind::kStore, bytes, address, value, instr.offset);
+  }
+  Value value;
+  const bool compares = atomic.kind == wasm::AtomicKind::kCompareExchange;
+  for (int i = atomic.kind == wasm::AtomicKind::kLoad ? 0 : compares ? 2 : 1; i > 0; --i) value.add(pop(), 1);
+  const Value address = pop();
+  access(TraceAccessKind::kLoad, bytes, address, {}, instr.offset);
+  const bool writes = atomic.kind != wasm::AtomicKind::kLoad;
+  Value loaded;
+  loaded.add({static_cast<uint16_t>(kTraceAccess + run_.accesses.size() - 1),
+              static_cast<uint16_t>(writes ? kLockedLatency : 0)});
+  if (writes) {
+    operations_ += 3;
+    value.add(loaded, 0);
+    access(TraceAccessKind::kStore, bytes, address, value, instr.offset);
+  }
+  push(loaded);
 }
 
 TraceSpan RunRecorder::span_of(const Value& value) {
@@ -300,6 +336,7 @@ void RunRecorder::instruction(const Instr& instr) {
     default:
       break;
   }
+  if (code >> 8 == 0xfe) return atomic(instr);
   ++operations_;
   if (code >= 0x28 && code <= 0x3e) {
     const uint32_t bytes = 1u << wasm::access_log2(instr.opcode);

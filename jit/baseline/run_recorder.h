@@ -27,7 +27,8 @@ class RunRecorder {
   void instruction(const wasm::Instr& instr);
   // As many operands are on the compiler's stack. At labels that is news.
   void sync(size_t height);
-  // The access that was recorded last is done by the instruction at `code`.
+  // The access that was recorded last, or both of an instruction that reads and writes, is done by the
+  // instruction at `code`.
   void access_at(CodeOffset code);
   // The run in progress is better ended: it has kTraceMaxAccesses accesses.
   bool full() const { return run_.accesses.size() >= kTraceMaxAccesses; }
@@ -68,6 +69,7 @@ class RunRecorder {
   void vector(const wasm::Instr& instr);
   void access(TraceAccessKind kind, uint32_t bytes, const Value& address, const Value& value,
               WasmOffset offset);
+  void atomic(const wasm::Instr& instr);
   TraceSpan span_of(const Value& value);
   void write(uint32_t slot, const Value& value);
   void reset_run();

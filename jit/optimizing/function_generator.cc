@@ -124,6 +124,7 @@ void FunctionGenerator::emit(const wasm::Instr& instr) {
   if (between(Opcode::kF32Abs, Opcode::kF32Copysign))
     return emit_float_operator(from(Opcode::kF32Abs), false);
   if (between(Opcode::kF64Abs, Opcode::kF64Copysign)) return emit_float_operator(from(Opcode::kF64Abs), true);
+  if (code >> 8 == 0xfe) return emit_atomic(instr);
   switch (instr.opcode) {
     case Opcode::kI32WrapI64:
     case Opcode::kI64ExtendI32S:

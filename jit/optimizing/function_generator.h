@@ -211,11 +211,18 @@ class FunctionGenerator {
   // generate_memory.cc
   void emit_memory(const wasm::Instr& instr);
   void emit_bulk(const wasm::Instr& instr);
-  llvm::Value* memory_length(uint32_t memory);
+  // With memory.size's order, or with the least that a check of bounds needs.
+  llvm::Value* memory_length(uint32_t memory, bool ordered = false);
   llvm::Value* address(const wasm::Instr& instr, uint32_t bytes);
+  llvm::Value* settled(uint32_t memory, llvm::Value* loaded);
   void check_index64(const wasm::Instr& instr, llvm::Value* index, uint32_t bytes);
   void emit_load(const wasm::Instr& instr);
   void emit_store(const wasm::Instr& instr);
+
+  // generate_atomics.cc
+  void emit_atomic(const wasm::Instr& instr);
+  void emit_wait_or_notify(const wasm::Instr& instr);
+  llvm::Value* atomic_address(const wasm::Instr& instr, uint32_t bytes);
 
   // generate_simd.cc. Vectors of all shapes are ir_.v128 on the operand stack.
   void emit_simd(const wasm::Instr& instr);
@@ -227,7 +234,7 @@ class FunctionGenerator {
   llvm::Value* zeros(llvm::Type* vector) { return llvm::Constant::getNullValue(vector); }
   llvm::Value* splat_of(llvm::Type* vector, llvm::Value* lane);
   void emit_simd_memory(const wasm::Instr& instr);
-  llvm::LoadInst* load_part(const wasm::Instr& instr, llvm::Type* type);
+  llvm::Value* load_part(const wasm::Instr& instr, llvm::Type* type);
   void emit_lanes(const wasm::Instr& instr);
   void emit_shuffle(const wasm::Instr& instr);
   void emit_bitwise(wasm::Opcode op);

@@ -70,7 +70,7 @@ wasm::ValType loaded_type(Opcode opcode) {
 void FunctionGenerator::emit_memory(const wasm::Instr& instr) {
   switch (instr.opcode) {
     case Opcode::kMemorySize:
-      push(b_.CreateZExtOrTrunc(b_.CreateLShr(memory_length(instr.index), 16),
+      push(b_.CreateZExtOrTrunc(b_.CreateLShr(memory_length(instr.index, /*ordered=*/true), 16),
                                 ir_.type_of(ir_.wasm.memories[instr.index].address())));
       break;
     case Opcode::kMemoryGrow: {
@@ -97,9 +97,18 @@ void FunctionGenerator::emit_memory(const wasm::Instr& instr) {
   }
 }
 
-Value* FunctionGenerator::memory_length(uint32_t memory) {
-  return load_runtime(ir_.i64, entry_field(ir_.layout.memory_record(memory)),
-                      offsetof(MemoryRecord, byte_length), false);
+// That of a shared memory may grow at any time. An older length than there is now is good enough for a check of
+// bounds: it orders nothing else, and where the program has ordered another thread's growing before the access,
+// it has done so by an atomic access that this load does not move across.
+Value* FunctionGenerator::memory_length(uint32_t memory, bool ordered) {
+  llvm::LoadInst* const length = load_runtime(ir_.i64, entry_field(ir_.layout.memory_record(memory)),
+                                              offsetof(MemoryRecord, byte_length), false);
+  if (ir_.wasm.memories[memory].shared) {
+    length->setAlignment(llvm::Align(8));
+    length->setAtomic(ordered ? llvm::AtomicOrdering::SequentiallyConsistent
+                              : llvm::AtomicOrdering::Unordered);
+  }
+  return length;
 }
 
 // Invariant (the sandbox): a 32-bit index is zero-extended here and nowhere else. Index, offset and size
@@ -137,6 +146,11 @@ void FunctionGenerator::check_index64(const wasm::Instr& instr, Value* index, ui
   trap_if(b_.CreateICmpUGT(index, most), TrapCode::kMemoryOutOfBounds);
 }
 
+// What other threads may be writing has one value all the same (see generate_atomics.cc).
+Value* FunctionGenerator::settled(uint32_t memory, Value* loaded) {
+  return ir_.wasm.memories[memory].shared ? b_.CreateFreeze(loaded) : loaded;
+}
+
 void FunctionGenerator::emit_load(const wasm::Instr& instr) {
   const Access access = access_of(instr.opcode);
   llvm::Type* const result = ir_.type_of(loaded_type(instr.opcode));
@@ -147,11 +161,10 @@ void FunctionGenerator::emit_load(const wasm::Instr& instr) {
       ir_.mark(b_.CreateAlignedLoad(stored, place, llvm::Align(1)), IrModule::World::kMemory);
   ir_.remember_position(*load);
   wasm_loads_.push_back(load);
-  if (stored == result) {
-    push(load);
-  } else {
-    push(access.is_signed ? b_.CreateSExt(load, result) : b_.CreateZExt(load, result));
-  }
+  Value* value = settled(instr.index, load);
+  if (stored != result)
+    value = access.is_signed ? b_.CreateSExt(value, result) : b_.CreateZExt(value, result);
+  push(value);
 }
 
 void FunctionGenerator::emit_store(const wasm::Instr& instr) {

@@ -51,13 +51,13 @@ Value* FunctionGenerator::splat_of(llvm::Type* vector, Value* lane) {
   return b_.CreateVectorSplat(llvm::cast<llvm::FixedVectorType>(vector)->getNumElements(), lane);
 }
 
-llvm::LoadInst* FunctionGenerator::load_part(const wasm::Instr& instr, llvm::Type* type) {
+Value* FunctionGenerator::load_part(const wasm::Instr& instr, llvm::Type* type) {
   Value* const place = address(instr, 1u << wasm::simd_access_log2(instr.opcode));
   llvm::LoadInst* const load =
       ir_.mark(b_.CreateAlignedLoad(type, place, llvm::Align(1)), IrModule::World::kMemory);
   ir_.remember_position(*load);
   wasm_loads_.push_back(load);
-  return load;
+  return settled(instr.index, load);
 }
 
 void FunctionGenerator::emit_simd_memory(const wasm::Instr& instr) {

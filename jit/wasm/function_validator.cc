@@ -49,12 +49,15 @@ constexpr uint16_t kPrefixed = 0xfc00;
 struct Signatures {
   std::array<Signature, 256> plain{};
   std::array<Signature, 32> prefixed{};
+  std::array<Signature, 256> atomic{};
 };
 
 constexpr Signatures make_signatures() {
   Signatures out;
   auto add = [&](uint16_t code, ImmKind imm, const char* text) {
-    if (code >= kPrefixed) {
+    if (code >= kAtomicPrefix) {
+      out.atomic[code - kAtomicPrefix] = parse_signature(imm, text);
+    } else if (code >= kPrefixed) {
       out.prefixed[code - kPrefixed] = parse_signature(imm, text);
     } else {
       out.plain[code] = parse_signature(imm, text);
@@ -217,7 +220,7 @@ bool FunctionValidator::memory(const MemoryType*& type) {
 }
 
 // The alignment, memory and offset of an access.
-bool FunctionValidator::memory_argument(uint32_t max_align_log2, const MemoryType*& type) {
+bool FunctionValidator::memory_argument(uint32_t align_log2, const MemoryType*& type, bool exactly) {
   const uint32_t align_at = reader_.offset();
   uint32_t align = 0;
   uint32_t index = 0;
@@ -232,7 +235,9 @@ bool FunctionValidator::memory_argument(uint32_t max_align_log2, const MemoryTyp
   uint64_t offset64 = 0;
   uint32_t offset32 = 0;
   if (type->is64 ? !reader_.u64(offset64) : !reader_.u32(offset32)) return false;
-  if (align > max_align_log2) return reader_.fail(align_at, "alignment must not be larger than natural");
+  if (align > align_log2) return reader_.fail(align_at, "alignment must not be larger than natural");
+  if (exactly && align != align_log2)
+    return reader_.fail(align_at, "alignment of an atomic access must be natural");
   has_memory_access_ = true;
   return true;
 }
@@ -428,6 +433,28 @@ bool FunctionValidator::memory_access(uint8_t code) {
   const MemoryType* type = nullptr;
   if (!memory_argument(access_log2(static_cast<Opcode>(code)), type)) return false;
   const Signature& signature = kSignatures.plain[code];
+  for (unsigned i = signature.param_count; i-- > 1;)
+    if (!pop(static_cast<ValType>(signature.params[i]))) return false;
+  return pop(type->address()) && (signature.result == 0 || push(signature.result));
+}
+
+bool FunctionValidator::atomic() {
+  uint32_t sub = 0;
+  if (!reader_.u32(sub)) return false;
+  if (sub > 0xff || find_opcode(static_cast<uint16_t>(kAtomicPrefix + sub)) == nullptr)
+    return fail(fmt::format("illegal opcode 0xfe 0x{:02x}", sub));
+  const auto opcode = static_cast<Opcode>(kAtomicPrefix + sub);
+  if (opcode == Opcode::kAtomicFence) {
+    const uint32_t flags_at = reader_.offset();
+    uint8_t flags = 0;
+    if (!reader_.u8(flags)) return false;
+    return flags == 0 || reader_.fail(flags_at, "zero byte expected behind atomic.fence");
+  }
+  // Waiting and notifying are calls into the runtime.
+  if (opcode < Opcode::kAtomicFence) has_calls_ = true;
+  const MemoryType* type = nullptr;
+  if (!memory_argument(access_log2(opcode), type, /*exactly=*/true)) return false;
+  const Signature& signature = kSignatures.atomic[sub];
   for (unsigned i = signature.param_count; i-- > 1;)
     if (!pop(static_cast<ValType>(signature.params[i]))) return false;
   return pop(type->address()) && (signature.result == 0 || push(signature.result));
@@ -640,6 +667,7 @@ bool FunctionValidator::step(FunctionBody& body) {
   if (code >= 0x28 && code <= 0x3e) return memory_access(code);
   if (find_opcode(code) != nullptr) return exceptions(body, opcode);  // what is left of the table
   if (code == 0xfc) return prefixed();
+  if (code == 0xfe) return atomic();
   if (code == kSimdPrefix) return simd();
   if (const char* feature = feature_of_opcode(code)) return reader_.unsupported(at_, feature);
   return fail(fmt::format("illegal opcode 0x{:02x}", code));

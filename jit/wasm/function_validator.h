@@ -64,6 +64,7 @@ class FunctionValidator {
   bool select();
   bool select_typed();
   bool memory_access(uint8_t code);
+  bool atomic();
   bool simd();
   bool lane(uint32_t lanes);
   bool ref_func();
@@ -82,7 +83,8 @@ class FunctionValidator {
 
   bool block_type(std::span<const ValType>& params, std::span<const ValType>& results);
   bool memory(const MemoryType*& type);
-  bool memory_argument(uint32_t max_align_log2, const MemoryType*& type);
+  // `exactly`: no smaller alignment will do.
+  bool memory_argument(uint32_t align_log2, const MemoryType*& type, bool exactly = false);
   bool memory_copy();
   bool label(const Frame*& frame);
   bool local(const FunctionBody& body, ValType& type);

@@ -20,7 +20,7 @@ constexpr std::array<ImmKind, 256> make_plain_kinds() {
 constexpr std::array<ImmKind, 32> make_prefixed_kinds() {
   std::array<ImmKind, 32> out{};
 #define HINDSIGHT_ADD(name, code, text, imm, signature) \
-  if (code >= 0xfc00) out[code & 0x1f] = ImmKind::imm;
+  if (code >> 8 == 0xfc) out[code & 0x1f] = ImmKind::imm;
   HINDSIGHT_WASM_OPCODES(HINDSIGHT_ADD)
 #undef HINDSIGHT_ADD
   return out;
@@ -102,6 +102,9 @@ void InstrReader::next(Instr& instr) {
   if (code < 0xfc) [[likely]] {
     instr.opcode = static_cast<Opcode>(code);
     kind = kPlainKinds[code];
+  } else if (code == 0xfe) {
+    instr.opcode = static_cast<Opcode>(kAtomicPrefix | read_u32(pos_));
+    kind = instr.opcode == Opcode::kAtomicFence ? ImmKind::kFence : ImmKind::kMemArg;
   } else if (code == kSimdPrefix) {
     const uint32_t sub = read_u32(pos_);
     instr.opcode = static_cast<Opcode>((sub < 0x100 ? 0xfd00 : 0xff00) | (sub & 0xff));
@@ -190,6 +193,9 @@ void InstrReader::next(Instr& instr) {
     case ImmKind::kF64:
       std::memcpy(&instr.bits, pos_, sizeof(instr.bits));
       pos_ += sizeof(instr.bits);
+      break;
+    case ImmKind::kFence:
+      ++pos_;
       break;
     case ImmKind::kRefType:
       instr.ref_type = static_cast<ValType>(*pos_++);

@@ -253,6 +253,7 @@ bool ModuleDecoder::type_section() {
 // `memory`: null for a table's limits.
 bool ModuleDecoder::limits(Limits& out, MemoryType* memory) {
   constexpr uint8_t kHasMax = 1;
+  constexpr uint8_t kShared = 2;
   constexpr uint8_t kIs64 = 4;
   const uint32_t at = reader_.offset();
   uint8_t flags = 0;
@@ -260,11 +261,14 @@ bool ModuleDecoder::limits(Limits& out, MemoryType* memory) {
   if (flags & 0x80) return reader_.fail(at, "integer representation too long: limits flags");
   if (flags > 0x0f) return reader_.fail(at, "integer too large: malformed limits flags");
   if (flags & 0x08) return reader_.unsupported(at, "custom page sizes");
-  if (flags & 0x02)
-    return reader_.unsupported(at, memory ? "threads (shared memory)" : "threads (shared tables)");
+  if ((flags & kShared) && !memory) return reader_.unsupported(at, "threads (shared tables)");
+  if ((flags & kShared) && !(flags & kHasMax)) return reader_.fail(at, "shared memory must have maximum");
   if ((flags & kIs64) && !memory) return reader_.unsupported(at, "memory64 (tables with 64-bit indices)");
   const bool is64 = (flags & kIs64) != 0;
-  if (memory) memory->is64 = is64;
+  if (memory) {
+    memory->is64 = is64;
+    memory->shared = (flags & kShared) != 0;
+  }
   const auto read = [&](uint64_t& value) {
     if (is64) return reader_.u64(value);
     uint32_t narrow = 0;

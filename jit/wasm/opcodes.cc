@@ -13,6 +13,7 @@ constexpr uint16_t kRelaxedSimd = 0xff00;
 struct Tables {
   std::array<OpcodeInfo, 256> plain{};
   std::array<OpcodeInfo, 256> prefixed{};
+  std::array<OpcodeInfo, 256> atomic{};
   std::array<OpcodeInfo, 256> simd{};
   std::array<OpcodeInfo, 256> relaxed_simd{};
 };
@@ -22,6 +23,8 @@ constexpr Tables make_tables() {
   auto add = [&](uint16_t code, OpcodeInfo info) {
     if (code >= kRelaxedSimd) {
       tables.relaxed_simd[code - kRelaxedSimd] = info;
+    } else if (code >= kAtomicPrefix) {
+      tables.atomic[code - kAtomicPrefix] = info;
     } else if (code >= kSimd) {
       tables.simd[code - kSimd] = info;
     } else if (code >= kPrefixed) {
@@ -47,6 +50,8 @@ const OpcodeInfo* find_opcode(uint16_t code) {
     info = &kTables.plain[code];
   } else if (code >= kPrefixed && code < kPrefixed + 256) {
     info = &kTables.prefixed[code - kPrefixed];
+  } else if (code >= kAtomicPrefix && code < kAtomicPrefix + 256) {
+    info = &kTables.atomic[code - kAtomicPrefix];
   } else if (code >= kSimd && code < kSimd + 256) {
     info = &kTables.simd[code - kSimd];
   } else if (code >= kRelaxedSimd) {

@@ -3,13 +3,14 @@
 // against it.
 //
 // HINDSIGHT_WASM_OPCODES(V): V(Enumerator, code, "text name", ImmKind, "signature")
-//   code: one byte, or 0xfc00 | sub-opcode.
+//   code: one byte, or prefix << 8 | sub-opcode (relaxed vector operators: 0xff00).
 //   signature: parameter letters ':' result letters with i=i32 I=i64 f=f32 F=f64 v=v128, e.g. "ii:i"; "*"
 //   where typing is special.
 #pragma once
 
 #include <cstdint>
 
+#include "jit/wasm/atomic_opcodes.h"
 #include "jit/wasm/simd_opcodes.h"
 
 namespace hindsight::wasm {
@@ -38,6 +39,7 @@ enum class ImmKind : uint8_t {
   kTableInit,   // element index, table index
   kElem,        // element index
   kTableCopy,   // destination table, source table
+  kFence,       // a zero byte
   kV128,        // 16 bytes
   kShuffle,     // 16 lane numbers below 32
   kLane,        // lane number
@@ -258,7 +260,8 @@ enum class ImmKind : uint8_t {
   V(TableCopy, 0xfc0e, "table.copy", kTableCopy, "iii:") \
   V(TableGrow, 0xfc0f, "table.grow", kTable, "*") \
   V(TableSize, 0xfc10, "table.size", kTable, "*") \
-  V(TableFill, 0xfc11, "table.fill", kTable, "*")
+  V(TableFill, 0xfc11, "table.fill", kTable, "*") \
+  HINDSIGHT_WASM_ATOMIC_OPCODES(V)
 // clang-format on
 
 enum class Opcode : uint16_t {
@@ -323,6 +326,10 @@ constexpr uint32_t simd_access_log2(Opcode opcode) {
 // alignment.
 constexpr uint32_t access_log2(Opcode opcode) {
   if (is_simd(opcode)) return simd_access_log2(opcode);
+  if (is_atomic_access(static_cast<uint16_t>(opcode)))
+    return atomic_access(static_cast<uint16_t>(opcode)).log2;
+  if (static_cast<uint16_t>(opcode) >= kAtomicPrefix)
+    return opcode == Opcode::kMemoryAtomicWait64 ? 3 : 2;  // waiting and notifying
   constexpr uint8_t kLog2[] = {2, 3, 2, 3, 0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 2, 3, 2, 3, 0, 1, 0, 1, 2};
   return kLog2[static_cast<uint16_t>(opcode) - static_cast<uint16_t>(Opcode::kI32Load)];
 }

@@ -53,7 +53,8 @@ inline constexpr uint64_t kMaxPages64 = uint64_t{1}
 
 struct MemoryType {
   Limits limits;      // in pages
-  bool is64 = false;  // addresses and sizes are i64
+  bool is64 = false;    // addresses and sizes are i64
+  bool shared = false;  // between threads; has a maximum
   uint64_t most_pages() const { return is64 ? kMaxPages64 : kMaxPages; }
   ValType address() const { return is64 ? ValType::kI64 : ValType::kI32; }
 };

@@ -52,8 +52,6 @@ const char* feature_of_opcode(uint8_t code) {
     case 0xe4:
     case 0xe5:
       return "stack switching";
-    case 0xfe:
-      return "threads (atomic operations)";
     default:
       return nullptr;
   }

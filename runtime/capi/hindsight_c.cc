@@ -430,6 +430,15 @@ void hindsight_linker_define_instance(hindsight_linker* linker, const char* modu
                                       const hindsight_instance* instance) {
   linker->linker.define_instance(module, instance->instance);
 }
+hindsight_error* hindsight_linker_define_shared_memory(hindsight_linker* linker, const char* module,
+                                                       const char* name, const hindsight_instance* owner,
+                                                       const char* export_name) {
+  return guarded([&]() -> hindsight_error* {
+    const Status defined =
+        linker->linker.define_shared_memory(module, name, *owner->instance, export_name);
+    return defined ? nullptr : wrap(defined.error());
+  });
+}
 hindsight_error* hindsight_linker_define_wasi(hindsight_linker* linker, const hindsight_wasi* wasi) {
   return guarded([&]() -> hindsight_error* {
     const Status defined = linker->linker.define_wasi(wasi->config);

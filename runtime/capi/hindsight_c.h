@@ -195,6 +195,12 @@ HINDSIGHT_C_API void hindsight_linker_define_function(hindsight_linker* linker, 
 /* Every export of `instance` under this module name. */
 HINDSIGHT_C_API void hindsight_linker_define_instance(hindsight_linker* linker, const char* module,
                                                       const hindsight_instance* instance);
+/* A shared memory that `owner` exports, whichever linker made it: its guests and this linker's may run at the
+ * same time, on threads of yours. */
+HINDSIGHT_C_API hindsight_error* hindsight_linker_define_shared_memory(hindsight_linker* linker,
+                                                                       const char* module, const char* name,
+                                                                       const hindsight_instance* owner,
+                                                                       const char* export_name);
 /* `wasi` is copied. */
 HINDSIGHT_C_API hindsight_error* hindsight_linker_define_wasi(hindsight_linker* linker,
                                                               const hindsight_wasi* wasi);

@@ -54,12 +54,12 @@ std::string text_of(const Module& module, const std::string& path, uintmax_t byt
   for (const auto& entry : module.imports()) {
     ++imports[entry.kind];
     import_table.add({printable(fmt::format("{}.{}", entry.module, entry.name)), printable(entry.kind),
-                      entry.function ? type_text(*entry.function) : std::string()});
+                      entry.function ? type_text(*entry.function) : entry.memory});
   }
   for (const auto& entry : module.exports()) {
     ++exports[entry.kind];
     export_table.add({printable(entry.name), printable(entry.kind),
-                      entry.function ? type_text(*entry.function) : std::string()});
+                      entry.function ? type_text(*entry.function) : entry.memory});
   }
   std::string out =
       fmt::format("{}\n  name     {}\n  size     {} bytes\n  hash     {}\n  imports  {}\n  exports  {}\n",
@@ -76,11 +76,13 @@ std::string json_of(const Module& module, const std::string& path, uintmax_t byt
   for (const auto& entry : module.imports()) {
     Json json{{"module", entry.module}, {"name", entry.name}, {"kind", entry.kind}};
     if (entry.function) json["type"] = type_text(*entry.function);
+    if (!entry.memory.empty()) json["type"] = entry.memory;
     imports.push_back(std::move(json));
   }
   for (const auto& entry : module.exports()) {
     Json json{{"name", entry.name}, {"kind", entry.kind}};
     if (entry.function) json["type"] = type_text(*entry.function);
+    if (!entry.memory.empty()) json["type"] = entry.memory;
     exports.push_back(std::move(json));
   }
   const ModuleTools tools = module.tools();

@@ -12,6 +12,7 @@
 
 #include "base/trace.h"
 #include "runtime/engine/code_services.h"
+#include "runtime/engine/guest_threads.h"
 #include "runtime/engine/hindsight.h"
 #include "runtime/engine/module_code.h"
 #include "runtime/engine/owner_process.h"
@@ -28,6 +29,7 @@ struct Instance::Function {
   jit::FuncRef* ref = nullptr;
   jit::InvokeFn invoke = nullptr;
   const wasm::FuncType* type = nullptr;  // lives as long as the process (canonical)
+  bool ends_program = false;             // when it returns: _start
 };
 
 namespace rt {
@@ -92,10 +94,16 @@ struct StoreState {
   StoreState(const StoreState&) = delete;
   StoreState& operator=(const StoreState&) = delete;
   ~StoreState() {
-    if (!engine->owner().here()) leak(std::move(store));
+    if (!engine->owner().here()) {
+      leak(std::move(threads));
+      leak(std::move(store));
+    } else if (threads != nullptr) {
+      threads->finish();
+    }
   }
   std::shared_ptr<EngineHandle> engine;  // outlives the store
   std::shared_ptr<Store> store;
+  std::shared_ptr<GuestThreads> threads;  // of a program that may spawn some; else null
   std::optional<Trap> last_trap;
   std::optional<uint32_t> exit_code;
   std::map<jit::FuncRef*, std::unique_ptr<hindsight::Instance::Function>> functions;

@@ -11,7 +11,7 @@
 // Ownership: Engine, Module and Instance are reference-counted handles' targets (std::shared_ptr); an Instance keeps its Module and
 // Engine alive. Memory and function handles stay valid as long as their Instance.
 // Threads: Engine and Module may be used from any thread. One Instance (and all instances linked with it, a "store") is entered by at most one
-// thread at a time; different stores run in parallel. interrupt() and feedback_report() may be called from any thread.
+// thread at a time; different stores run in parallel, and may share memories (Linker::define_shared_memory). interrupt() and feedback_report() may be called from any thread.
 // Errors: values. A trap is an Error of kind kTrap whose message is the trap's name; Instance::last_trap() has the details.
 #pragma once
 
@@ -188,10 +188,12 @@ struct Trap {
 struct ImportType {
   std::string module, name, kind;  // kind: func|table|memory|global|tag
   std::optional<FunctionType> function;    // func; of a tag the values of its exceptions, as parameters
+  std::string memory;              // of a memory: "1..4 pages", "1.. pages, 64-bit addresses", "1..4 pages, shared"
 };
 struct ExportType {
   std::string name, kind;
   std::optional<FunctionType> function;
+  std::string memory;  // as above
 };
 
 // What the tools that made a module wrote about it into its custom sections. Nothing depends on it, and it may be wrong.
@@ -308,8 +310,15 @@ class HINDSIGHT_API Linker {
   void define_function(std::string_view module, std::string_view name, F function);
   // Every export of `instance` under this module name.
   void define_instance(std::string_view module, std::shared_ptr<Instance> instance);
-  // wasi_snapshot_preview1 for the next instances. Errors: kResource (a preopened directory cannot be opened).
+  // wasi_snapshot_preview1 for the next instances, and "wasi" "thread-spawn" (wasi-threads): each thread that a guest spawns is a native
+  // thread with an instance of the module of its own. A module that imports it gets the shared memory that it imports too, if nobody
+  // defined that. Functions of the embedder that it imports, and its sinks, are called on those threads; the sinks one at a time. A trap
+  // or proc_exit of any thread ends the program; so do interrupt(), a timeout and the return of _start; all threads have ended
+  // when the call in question returns. Errors: kResource (a preopened directory cannot be opened).
   Status define_wasi(WasiConfig config);
+  // A shared memory that `owner` exports, whichever store it belongs to: its guests and those of this linker's store may run at the same
+  // time, on threads that the embedder has. Error: kUsage (no such export, or not shared).
+  Status define_shared_memory(std::string_view module, std::string_view name, Instance& owner, std::string_view export_name);
 
   // Links, initializes and runs the start function. Errors: kLink, kTrap (from start or initializers), kResource.
   Result<std::shared_ptr<Instance>> instantiate(std::shared_ptr<const Module> module);

@@ -79,6 +79,7 @@ Result<hindsight::Instance::Function*> InstanceHandle::find_function(std::string
     }
     function = std::make_unique<Function>(Function{ref, *invoke, &type});
   }
+  if (export_name == "_start") function->ends_program = true;
   return function.get();
 }
 
@@ -86,6 +87,8 @@ Status InstanceHandle::call_raw(Function* function, std::span<uint64_t> slots) {
   if (slots.size() < jit::call_words(*function->type))
     return make_error(ErrorKind::kUsage, "too few slots for the function's arguments and results");
   Status status = enter(*state_->store, function->invoke, *function->ref, slots.data());
+  if (state_->threads != nullptr) [[unlikely]]
+    status = state_->threads->settle(status, function->ends_program);
   if (!status || state_->last_trap || state_->exit_code) note_outcome(*state_, status);
   return status;
 }

@@ -67,21 +67,26 @@ struct Linker::Impl {
     definitions.insert_or_assign(Name(module, name), std::move(value));
   }
   void define_raw(std::string_view module, std::string_view name, wasm::FuncType type,
-                  rt::RawHostFunction body) {
+                  rt::RawHostFunction body, bool of_store = false) {
     store_used = true;
     auto made = state->store->add_host_function(
         std::move(type), std::string(module) + "." + std::string(name), std::move(body));
-    if (made)
-      define(module, name, rt::Extern(rt::Func{&(*made)->ref, *made}));
-    else
-      define(module, name, std::unexpected(made.error()));
+    if (!made) return define(module, name, std::unexpected(made.error()));
+    (*made)->of_store = of_store;
+    define(module, name, rt::Extern(rt::Func{&(*made)->ref, *made}));
   }
   // hindsight_lwp, for the first module that asks; what the embedder defined under its names stays.
   void define_lwp() {
     if (std::exchange(lwp_defined, true)) return;
     for (rt::BoundLwpFunction& f : rt::bind_lwp(*state->store, engine->feed()))
       if (!definitions.contains(Name(rt::kLwpModule, f.name)))
-        define_raw(rt::kLwpModule, f.name, std::move(f.type), std::move(f.body));
+        define_raw(rt::kLwpModule, f.name, std::move(f.type), std::move(f.body), /*of_store=*/true);
+  }
+  // A threaded program's memory, which nobody defined: by convention its host makes it.
+  Result<rt::Extern> make_memory(const wasm::Import& import) {
+    HINDSIGHT_ASSIGN(rt::Memory * memory, state->store->add_memory(import.memory, 0));
+    define(import.module, import.name, rt::Extern(memory));
+    return rt::Extern(memory);
   }
 };
 
@@ -90,6 +95,7 @@ Linker::Linker(Engine& engine) : impl_(std::make_unique<Impl>()) {
   impl_->state = std::make_shared<rt::StoreState>();
   impl_->state->engine = impl_->engine;
   impl_->state->store = rt::Store::create(impl_->engine->store_services());
+  impl_->state->store->embedder = impl_->state.get();
 }
 
 Linker::~Linker() = default;
@@ -107,9 +113,12 @@ void Linker::define_host(std::string_view module, std::string_view name, Functio
                              std::string(module) + "." + std::string(name)));
     return;
   }
-  // The state outlives the function: the store is its last member to go.
-  rt::StoreState* state = impl_->state.get();
-  auto body = [state, type, function = std::move(function)](rt::Instance* caller, uint64_t* slots) -> Status {
+  // The state outlives the function: the store is its last member to go. A caller on a thread that the guest
+  // spawned has a store, and so a state, of its own.
+  rt::StoreState* first = impl_->state.get();
+  auto body = [first, type, function = std::move(function)](rt::Instance* caller, uint64_t* slots) -> Status {
+    rt::StoreState* const state =
+        caller != nullptr ? static_cast<rt::StoreState*>(caller->store().embedder) : first;
     std::vector<Value> args;
     args.reserve(type.params.size());
     const uint64_t* in = slots;
@@ -149,9 +158,37 @@ void Linker::define_instance(std::string_view module, std::shared_ptr<Instance> 
 }
 
 Status Linker::define_wasi(WasiConfig config) {
-  HINDSIGHT_ASSIGN(auto functions, rt::bind_wasi(*impl_->state->store, std::move(config)));
-  for (rt::BoundWasiFunction& f : functions)
+  rt::StoreState& state = *impl_->state;
+  HINDSIGHT_ASSIGN(rt::WasiBinding wasi, rt::bind_wasi(std::move(config)));
+  for (rt::BoundWasiFunction& f : wasi.functions)
     impl_->define_raw(f.module, f.name, std::move(f.type), std::move(f.body));
+  if (state.threads == nullptr) {
+    state.threads = std::make_shared<rt::GuestThreads>(*impl_->engine, state.store);
+    state.store->entry_state().add_listener(
+        [threads = state.threads](bool interrupted) { threads->interrupt(interrupted); });
+  }
+  state.threads->add_wasi(std::move(wasi.interrupt));
+  wasm::FuncType type;
+  type.params = type.results = {wasm::ValType::kI32};
+  impl_->define_raw(rt::kThreadModule, rt::kThreadSpawn, std::move(type),
+                    [threads = state.threads](rt::Instance* caller, uint64_t* slots) -> Status {
+                      const auto argument = static_cast<uint32_t>(slots[0]);
+                      const int32_t id = caller != nullptr ? threads->spawn(*caller, argument) : -1;
+                      slots[0] = static_cast<uint32_t>(id);
+                      return {};
+                    });
+  return {};
+}
+
+Status Linker::define_shared_memory(std::string_view module, std::string_view name, Instance& owner,
+                                    std::string_view export_name) {
+  const auto value = static_cast<rt::InstanceHandle&>(owner).inside().find_export(export_name);
+  rt::Memory* const* memory = value ? std::get_if<rt::Memory*>(&*value) : nullptr;
+  if (memory == nullptr || !(*memory)->type().shared)
+    return make_error(ErrorKind::kUsage, "the instance exports no shared memory of this name",
+                      std::string(export_name));
+  impl_->state->store->keep_memory((*memory)->shared_from_this());
+  impl_->define(module, name, rt::Extern(*memory));
   return {};
 }
 
@@ -161,22 +198,31 @@ Result<std::shared_ptr<Instance>> Linker::instantiate(std::shared_ptr<const Modu
     return make_error(ErrorKind::kUsage, "the module was loaded by another engine", handle.name());
   impl_->store_used = true;
   std::vector<rt::Extern> imports;
+  const bool threaded = impl_->state->threads != nullptr && rt::GuestThreads::wanted_by(handle.wasm());
   for (const wasm::Import& import : handle.wasm().imports) {
     if (import.module == rt::kLwpModule && impl_->engine->config().guest_lwp) impl_->define_lwp();
     const auto it = impl_->definitions.find({import.module, import.name});
+    if (it == impl_->definitions.end() && threaded && import.kind == wasm::ExternKind::kMemory &&
+        import.memory.shared) {
+      HINDSIGHT_ASSIGN(rt::Extern made, impl_->make_memory(import));
+      imports.push_back(made);
+      continue;
+    }
     if (it == impl_->definitions.end())
       return make_error(ErrorKind::kLink, "unknown import: \"" + import.module + "\" \"" + import.name + "\"",
                         handle.name(), import.offset.value);
     if (!it->second) return std::unexpected(it->second.error());
     imports.push_back(*it->second);
   }
+  if (threaded) HINDSIGHT_TRY(rt::GuestThreads::check(handle.wasm(), imports));
   rt::StoreState& state = *impl_->state;
   auto instance = rt::Instance::instantiate(*state.store, handle.code()->module(), handle.code(), imports);
   if (!instance) {
     rt::note_outcome(state, std::unexpected(instance.error()));
     return std::unexpected(instance.error());
   }
-  const Status started = rt::run_start(**instance);
+  Status started = rt::run_start(**instance);
+  if (state.threads != nullptr) started = state.threads->settle(started, false);
   rt::note_outcome(state, started);
   if (!started) return std::unexpected(started.error());
   return std::make_shared<rt::InstanceHandle>(impl_->state, **instance);

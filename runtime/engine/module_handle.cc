@@ -10,12 +10,22 @@ const char* public_kind(wasm::ExternKind kind) {
   return kind == wasm::ExternKind::kFunc ? "func" : wasm::to_string(kind);
 }
 
+std::string memory_text(const wasm::MemoryType& type) {
+  std::string text = std::to_string(type.limits.min) + "..";
+  if (type.limits.max) text += std::to_string(*type.limits.max);
+  text += " pages";
+  if (type.is64) text += ", 64-bit addresses";
+  if (type.shared) text += ", shared";
+  return text;
+}
+
 }  // namespace
 
 std::vector<ImportType> ModuleHandle::imports() const {
   std::vector<ImportType> result;
   for (const wasm::Import& import : wasm().imports) {
-    ImportType type{import.module, import.name, public_kind(import.kind), std::nullopt};
+    ImportType type{import.module, import.name, public_kind(import.kind), std::nullopt, {}};
+    if (import.kind == wasm::ExternKind::kMemory) type.memory = memory_text(import.memory);
     if (import.kind == wasm::ExternKind::kFunc || import.kind == wasm::ExternKind::kTag)
       type.function = to_public(wasm().types[import.func_type.value]);
     result.push_back(std::move(type));
@@ -26,7 +36,8 @@ std::vector<ImportType> ModuleHandle::imports() const {
 std::vector<ExportType> ModuleHandle::exports() const {
   std::vector<ExportType> result;
   for (const wasm::Export& e : wasm().exports) {
-    ExportType type{e.name, public_kind(e.kind), std::nullopt};
+    ExportType type{e.name, public_kind(e.kind), std::nullopt, {}};
+    if (e.kind == wasm::ExternKind::kMemory) type.memory = memory_text(wasm().memories[e.index]);
     if (e.kind == wasm::ExternKind::kFunc) type.function = to_public(wasm().type_of(FuncIndex(e.index)));
     if (e.kind == wasm::ExternKind::kTag) type.function = to_public(wasm().type_of_tag(e.index));
     result.push_back(std::move(type));

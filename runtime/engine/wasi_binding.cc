@@ -3,7 +3,6 @@
 #include <array>
 
 #include "runtime/instance/instance.h"
-#include "runtime/instance/store.h"
 #include "runtime/wasi/functions.h"
 #include "runtime/wasi/wasi_context.h"
 
@@ -59,16 +58,16 @@ Status call(const wasi::WasiFunction& function, wasi::WasiContext& context, Inst
 
 }  // namespace
 
-Result<std::vector<BoundWasiFunction>> bind_wasi(Store& store, WasiConfig config) {
+Result<WasiBinding> bind_wasi(WasiConfig config) {
   HINDSIGHT_ASSIGN(auto made, wasi::WasiContext::create(to_config(std::move(config))));
   const std::shared_ptr<wasi::WasiContext> context = std::move(made);
-  store.entry_state().add_listener([context](bool interrupted) {
+  WasiBinding binding;
+  binding.interrupt = [context](bool interrupted) {
     if (interrupted)
       context->interrupt();
     else
       context->clear_interrupt();
-  });
-  std::vector<BoundWasiFunction> bound;
+  };
   for (const wasi::WasiFunction& function : wasi::functions()) {
     BoundWasiFunction b;
     b.module = wasi::kModuleName;
@@ -77,9 +76,9 @@ Result<std::vector<BoundWasiFunction>> bind_wasi(Store& store, WasiConfig config
     b.body = [&function, context, results = b.type.results.size()](Instance* caller, uint64_t* slots) {
       return call(function, *context, caller, results, slots);
     };
-    bound.push_back(std::move(b));
+    binding.functions.push_back(std::move(b));
   }
-  return bound;
+  return binding;
 }
 
 }  // namespace hindsight::rt

@@ -1,6 +1,7 @@
 // WASI preview 1 as host functions of a store.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,14 @@ struct BoundWasiFunction {
   RawHostFunction body;  // shares one WASI context with the others
 };
 
-// Opens the preopened directories; interruptions of the store also wake blocked WASI calls. Errors: as
-// wasi::WasiContext::create.
-Result<std::vector<BoundWasiFunction>> bind_wasi(Store& store, WasiConfig config);
+struct WasiBinding {
+  std::vector<BoundWasiFunction> functions;
+  // With true: calls that block, on any thread, end at once, until it is called with false. Any thread.
+  std::function<void(bool interrupted)> interrupt;
+};
+
+// Opens the preopened directories. The functions may be called for instances of several stores, on several
+// threads. Errors: as wasi::WasiContext::create.
+Result<WasiBinding> bind_wasi(WasiConfig config);
 
 }  // namespace hindsight::rt

@@ -101,6 +101,51 @@ HINDSIGHT_UNWOUND void memory_fill(VmContext* context, uint32_t memory, uint64_t
     HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kMemoryOutOfBounds, "memory.fill");
 }
 
+// The place of an atomic access of `bytes` bytes; null, and `code` says why, if it may not be.
+template <typename T>
+T* atomic_place(const Memory& memory, uint64_t address, uint64_t offset, TrapCode& code) {
+  uint64_t at = 0;
+  const bool beyond = __builtin_add_overflow(address, offset, &at);
+  code = (at & (sizeof(T) - 1)) != 0 ? TrapCode::kUnalignedAtomic : TrapCode::kMemoryOutOfBounds;
+  if (code == TrapCode::kUnalignedAtomic || beyond || !memory.in_bounds(at, sizeof(T))) return nullptr;
+  return reinterpret_cast<T*>(memory.base() + at);
+}
+
+HINDSIGHT_UNWOUND uint32_t atomic_notify(VmContext* context, uint32_t memory_index, uint64_t address,
+                                         uint64_t offset, uint32_t count) {
+  Memory& memory = *instance_of(context).memory(memory_index);
+  TrapCode code;
+  const auto* place = atomic_place<uint32_t>(memory, address, offset, code);
+  if (place == nullptr) HINDSIGHT_TRAP_FROM_BUILTIN(context, code, "memory.atomic.notify");
+  return memory.waiters().notify(place, count);
+}
+
+template <typename T>
+[[gnu::always_inline]] HINDSIGHT_UNWOUND inline uint32_t atomic_wait(VmContext* context, uint32_t memory_index,
+                                                   uint64_t address, uint64_t offset, T expected,
+                                                   int64_t timeout) {
+  Memory& memory = *instance_of(context).memory(memory_index);
+  TrapCode code;
+  const auto* place = atomic_place<T>(memory, address, offset, code);
+  if (place == nullptr) HINDSIGHT_TRAP_FROM_BUILTIN(context, code, "memory.atomic.wait");
+  if (!memory.type().shared)
+    HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kExpectedShared, "memory.atomic.wait");
+  const WaitQueue::End end =
+      memory.waiters().wait(store_of(context).parker(), place, expected, timeout);
+  if (end == WaitQueue::End::kInterrupted) HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kInterrupted, "");
+  return static_cast<uint32_t>(end);
+}
+
+HINDSIGHT_UNWOUND uint32_t atomic_wait32(VmContext* context, uint32_t memory, uint64_t address,
+                                         uint64_t offset, uint32_t expected, int64_t timeout) {
+  return atomic_wait<uint32_t>(context, memory, address, offset, expected, timeout);
+}
+
+HINDSIGHT_UNWOUND uint32_t atomic_wait64(VmContext* context, uint32_t memory, uint64_t address,
+                                         uint64_t offset, uint64_t expected, int64_t timeout) {
+  return atomic_wait<uint64_t>(context, memory, address, offset, expected, timeout);
+}
+
 HINDSIGHT_UNWOUND void* table_get(VmContext* context, uint32_t table, uint32_t index) {
   Table* t = instance_of(context).table(table);
   if (index >= t->size()) HINDSIGHT_TRAP_FROM_BUILTIN(context, TrapCode::kTableOutOfBounds, "table.get");
@@ -222,6 +267,9 @@ const jit::Builtins& builtins() {
       .data_drop = data_drop,
       .memory_copy = memory_copy,
       .memory_fill = memory_fill,
+      .atomic_notify = atomic_notify,
+      .atomic_wait32 = atomic_wait32,
+      .atomic_wait64 = atomic_wait64,
       .table_get = table_get,
       .table_set = table_set,
       .table_grow = table_grow,

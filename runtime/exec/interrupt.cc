@@ -152,6 +152,21 @@ bool interrupt(const std::shared_ptr<Store>& store) {
   return true;
 }
 
+void interrupt_now_or_next(const std::shared_ptr<Store>& store) {
+  do {
+    EntryState& entry = store->entry_state();
+    const std::lock_guard lock(entry.mutex);
+    // Decided under the lock: an entry that begins from now on sees the mark.
+    entry.expired = entry.depth == 0;
+    if (entry.expired) return;
+  } while (!interrupt(store));
+}
+
+void forget_interruption(const std::shared_ptr<Store>& store) {
+  const std::lock_guard lock(store->entry_state().mutex);
+  store->entry_state().expired = false;
+}
+
 void set_timeout(const std::shared_ptr<Store>& store, std::chrono::milliseconds limit) {
   uint64_t timeout = 0;
   {

@@ -20,6 +20,11 @@ namespace hindsight::rt {
 
 // Any thread. No effect if no thread is inside the store. True if one was.
 bool interrupt(const std::shared_ptr<Store>& store);
+// The same, or, if nobody is inside, the next entry is ended as soon as it begins: whatever the thread that the
+// store belongs to is doing, one entry will end so.
+void interrupt_now_or_next(const std::shared_ptr<Store>& store);
+// Takes the latter back.
+void forget_interruption(const std::shared_ptr<Store>& store);
 // interrupt(store) once `limit` has passed; replaces an earlier limit of the store; zero cancels. If nobody
 // is inside at that time, the next entry is ended as soon as it begins: a limit is never missed between two
 // entries. It ends one entry.

@@ -37,6 +37,7 @@ struct HostFunction {
   wasm::FuncType type;
   std::string name;  // "module.name", for messages
   RawHostFunction body;
+  bool of_store = false;       // the body serves this store only; any other body serves any store's instances
   const void* code = nullptr;  // the type's host_call trampoline
   uint32_t type_id = 0;
   BoundHostFunction unbound;  // with caller null

@@ -58,6 +58,9 @@ Status match(const wasm::Module& module, const wasm::Import& import, const Exter
         return incompatible(import, import.memory.is64
                                         ? "wants a memory with 64-bit addresses, got one with 32"
                                         : "wants a memory with 32-bit addresses, got one with 64");
+      if (memory->type().shared != import.memory.shared)
+        return incompatible(import, import.memory.shared ? "wants a shared memory, got one that is not"
+                                                         : "wants a memory that is not shared, got one that is");
       if (!limits_match(memory->pages(), memory->type().limits, import.memory.limits))
         return incompatible(
             import, "wants a memory of " + limits_text(import.memory.limits.min, import.memory.limits.max) +
@@ -138,6 +141,8 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
         break;
       case wasm::ExternKind::kMemory:
         memories_.push_back(std::get<Memory*>(value));
+        // It may be another store's, and outlives that one.
+        if (memories_.back()->type().shared) store_.keep_memory(memories_.back()->shared_from_this());
         break;
       case wasm::ExternKind::kGlobal:
         globals_.push_back(std::get<Global*>(value));

@@ -76,14 +76,16 @@ Memory::~Memory() {
 }
 
 std::optional<uint64_t> Memory::grow(uint64_t delta_pages) {
+  const std::lock_guard lock(grow_mutex_);
   const uint64_t old_bytes = bytes();
   const uint64_t old_pages = old_bytes / wasm::kPageBytes;
   if (delta_pages > record_.max_pages - old_pages) return std::nullopt;
   if (delta_pages != 0) {
     const uint64_t more = delta_pages * wasm::kPageBytes;
     if (!make_accessible(record_.base + old_bytes, more)) return std::nullopt;
-    // Release: whoever reads the new length may touch the new pages.
-    record_.byte_length.store(old_bytes + more, std::memory_order_release);
+    // Whoever reads the new length may touch the new pages. Sequentially consistent, because memory.size and
+    // memory.grow of a shared memory are; release would do for the pages.
+    record_.byte_length.store(old_bytes + more, std::memory_order_seq_cst);
   }
   return old_pages;
 }

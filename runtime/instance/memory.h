@@ -8,23 +8,32 @@
 // it may grow to and kGuardedOffset more, so that code compares an index with a constant and leaves the rest
 // to the guard pages (see MemoryCell).
 //
-// Threads: owned by a store, used by one thread at a time; byte_length may be read by any thread.
+// A shared memory may belong to several stores, whose threads run at the same time. Its base never moves and its
+// length only grows: grow() makes pages accessible first and then stores the length, sequentially consistent, so
+// that who reads the new length may touch the new pages; an older length that code has read stays true. The
+// contents are the guests' own to order.
+//
+// Threads: one that is not shared is owned by a store and used by one thread at a time; byte_length may be read
+// by any thread. Of a shared one everything may be called from any thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
 #include "jit/abi/vm_context.h"
 #include "jit/compile_options.h"
 #include "jit/wasm/types.h"
+#include "runtime/instance/wait_queue.h"
 
 namespace hindsight::rt {
 
 inline constexpr uint64_t kGuardReservationBytes = (uint64_t{8} << 30) + wasm::kPageBytes;
 
-class Memory {
+class Memory : public std::enable_shared_from_this<Memory> {
  public:
   // `cap_bytes` bounds the size besides the type's own maximum; `index` is the memory's in the module that
   // defines it, for records of its addresses. Errors: kResource.
@@ -49,12 +58,15 @@ class Memory {
   // What an instance's context says of it.
   jit::MemoryCell cell() { return {record_.base, &record_, record_.max_pages * wasm::kPageBytes, 0}; }
   jit::MemoryRecord* record() { return &record_; }
+  WaitQueue& waiters() { return waiters_; }
   const jit::MemoryRecord* record() const { return &record_; }
 
  private:
   Memory() = default;
   wasm::MemoryType type_;
   jit::MemoryRecord record_{};
+  std::mutex grow_mutex_;  // one grow at a time
+  WaitQueue waiters_;
 };
 
 // True if guard-page mode is possible here: reserves and releases one range of that size.

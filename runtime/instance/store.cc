@@ -11,6 +11,7 @@ Store::Store(StoreServices services)
     : services_(std::move(services)), thread_(std::make_unique<jit::ThreadState>()) {
   if (services_.trampolines != nullptr) unwind_ = services_.trampolines->unwind();
   thread_->store = this;
+  entry_.add_listener([this](bool interrupted) { parker_.set_interrupted(interrupted); });
   // Without a unit nothing is counted: the counters are reloaded with this when they run out.
   thread_->lwp_instructions = thread_->lwp_branches = thread_->lwp_values = INT32_MAX;
 }

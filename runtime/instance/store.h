@@ -4,7 +4,7 @@
 // tables.)
 //
 // Threads: one thread at a time uses a store. Exceptions: EntryState, which interrupt() of any thread locks,
-// and publishing code to instances, which any thread may do.
+// publishing code to instances, which any thread may do, and shared memories, which several stores may own.
 #pragma once
 
 #include <sys/types.h>
@@ -30,6 +30,7 @@
 #include "runtime/instance/memory.h"
 #include "runtime/instance/table.h"
 #include "runtime/instance/tag.h"
+#include "runtime/instance/wait_queue.h"
 
 namespace hindsight::rt {
 
@@ -88,6 +89,7 @@ class Store : public std::enable_shared_from_this<Store> {
   Store& operator=(const Store&) = delete;
 
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint32_t index);  // kResource; see Memory::create
+  void keep_memory(std::shared_ptr<Memory> shared) { memories_.push_back(std::move(shared)); }
   Result<Table*> add_table(const wasm::TableType& type);                    // kResource
   Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);  // cell: see Global
   Tag* add_tag(wasm::FuncType type, std::string name);
@@ -104,6 +106,7 @@ class Store : public std::enable_shared_from_this<Store> {
   ExceptionHeap& exceptions() { return exceptions_; }
   // Marks what the store's tables, globals and trap refer to. Not what is on threads' stacks.
   void mark_exceptions();
+  Parker& parker() { return parker_; }  // interruptions of the store wake who waits in it
   const std::deque<std::unique_ptr<Instance>>& instances() const { return instances_; }
 
   // Of the last entry; empty if it returned normally.
@@ -111,6 +114,8 @@ class Store : public std::enable_shared_from_this<Store> {
   // Set by dispatch of a host function: frame address (rbp) of the C++ function that the innermost guest
   // called, from which a backtrace continues behind a nested entry. 0 while guest code or a builtin runs.
   uintptr_t host_frame = 0;
+  // Whoever embeds the store may leave a pointer to what it keeps for it.
+  void* embedder = nullptr;
   // Unique number of the GuestThread that entered last (0: none): says whether the LWP unit must be switched.
   uint64_t last_thread = 0;
 
@@ -120,7 +125,8 @@ class Store : public std::enable_shared_from_this<Store> {
   const void* unwind_ = nullptr;
   std::unique_ptr<jit::ThreadState> thread_;
   EntryState entry_;
-  std::deque<std::unique_ptr<Memory>> memories_;
+  Parker parker_;
+  std::deque<std::shared_ptr<Memory>> memories_;
   std::deque<std::unique_ptr<Table>> tables_;
   std::deque<std::unique_ptr<Global>> globals_;
   std::deque<std::unique_ptr<Tag>> tags_;

@@ -8,10 +8,21 @@
 #include <utility>
 
 namespace hindsight::wasi {
+namespace {
+
+thread_local std::vector<std::shared_ptr<FdEntry>> t_pinned;
+
+}  // namespace
+
+FdPins::FdPins() : before_(t_pinned.size()) {}
+
+FdPins::~FdPins() {
+  t_pinned.resize(before_);
+}
 
 Answer<FdEntry*> FdTable::get(uint32_t fd, uint64_t wanted) {
   if (fd >= entries_.size() || !entries_[fd]) return std::unexpected(Errno::kBadf);
-  FdEntry* entry = entries_[fd].get();
+  FdEntry* entry = t_pinned.emplace_back(entries_[fd]).get();
   const uint64_t missing = wanted & ~entry->rights_base;
   if (missing == 0) return entry;
   if (entry->is_directory() && (missing & rights::kAllFile & ~rights::kAllDirectory))
@@ -40,12 +51,14 @@ uint32_t FdTable::insert(FdEntry entry) {
 void FdTable::insert_at(uint32_t fd, FdEntry entry) {
   if (fd >= entries_.size()) entries_.resize(fd + 1);
   assert(!entries_[fd] && "insert_at is for free numbers; renumber replaces");
-  entries_[fd] = std::make_unique<FdEntry>(std::move(entry));
+  entries_[fd] = std::make_shared<FdEntry>(std::move(entry));
 }
 
 Errno FdTable::close(uint32_t fd) {
   if (fd >= entries_.size() || !entries_[fd]) return Errno::kBadf;
-  const std::unique_ptr<FdEntry> entry = std::move(entries_[fd]);
+  const std::shared_ptr<FdEntry> entry = std::move(entries_[fd]);
+  // Pins come and go under the context's lock, which the caller holds: the count is exact.
+  if (entry.use_count() > 1) return Errno::kSuccess;
   // Linux has released the descriptor even where close says EINTR, so that is no failure.
   if (entry->fd.reset() != 0 && errno != EINTR) return last_errno();
   return Errno::kSuccess;

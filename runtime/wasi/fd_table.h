@@ -54,10 +54,23 @@ struct FdEntry {
   }
 };
 
-// Not synchronized: it belongs to the one thread that runs the guest.
+// Keeps the entries that the calling thread got from a table alive until the end of the call that it makes, also
+// if another thread closes their numbers meanwhile. One a call, on its stack.
+class FdPins {
+ public:
+  FdPins();
+  ~FdPins();
+  FdPins(const FdPins&) = delete;
+  FdPins& operator=(const FdPins&) = delete;
+
+ private:
+  size_t before_;  // calls may nest
+};
+
+// Not synchronized: calls use it under the lock of their context.
 class FdTable {
  public:
-  // The entry that has all of `rights`; kBadf for a closed number. Where a right is missing the errno is the
+  // The entry, pinned (FdPins), that has all of `rights`; kBadf for a closed number. Where a right is missing the errno is the
   // one that POSIX programs know for that mistake (kIsdir for file operations on a directory, kBadf for
   // reading or writing against the access mode) and else kNotcapable.
   Answer<FdEntry*> get(uint32_t fd, uint64_t rights = 0);
@@ -70,12 +83,13 @@ class FdTable {
   // At exactly this number, which must be free.
   void insert_at(uint32_t fd, FdEntry entry);
 
+  // What another thread's call is waiting for is closed when that ends, as a kernel does it.
   Errno close(uint32_t fd);
   // Moves `from` onto `to`, closing what was there. Both must be open.
   Errno renumber(uint32_t from, uint32_t to);
 
  private:
-  std::vector<std::unique_ptr<FdEntry>> entries_;
+  std::vector<std::shared_ptr<FdEntry>> entries_;
 };
 
 // What a host descriptor is, from its mode (and for sockets its type).

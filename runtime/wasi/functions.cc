@@ -46,6 +46,7 @@ struct Binding<function> {
 
   static Outcome call(WasiContext& context, GuestMemory memory, const uint64_t* args,
                       uint64_t* results) noexcept {
+    const WasiContext::Call scope(context);
     // Nothing may be thrown across guest frames: what still can be thrown is an allocation that the guest's
     // own sizes caused, or an embedder's sink.
     try {

@@ -28,6 +28,8 @@ struct GuestMemory {
     if (!contains(offset, sizeof(T))) return std::nullopt;
     T value;
     std::memcpy(&value, base + offset, sizeof(T));
+    // Another thread of the guest may change the place: from here on the compiler must take the copy.
+    asm volatile("" : "+m"(value));
     return value;
   }
 

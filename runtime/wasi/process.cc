@@ -31,8 +31,8 @@ ErrnoOrExit proc_raise(WasiContext&, GuestMemory, uint32_t signal) {
   }
 }
 
-Errno sched_yield(WasiContext&, GuestMemory) {
-  ::sched_yield();
+Errno sched_yield(WasiContext& context, GuestMemory) {
+  context.unlocked([] { ::sched_yield(); });
   return Errno::kSuccess;
 }
 

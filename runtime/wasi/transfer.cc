@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "runtime/wasi/calls.h"
 #include "runtime/wasi/sigpipe_guard.h"
@@ -168,14 +169,17 @@ Errno run(WasiContext& context, GuestMemory memory, uint32_t fd, uint64_t wanted
   if (!entry) return entry.error();
   if (offset && *offset > INT64_MAX) return Errno::kInval;
   if (!memory.contains(done, sizeof(uint32_t))) return Errno::kFault;
-  const auto total = gather(memory, iovs, count, context.iovec_scratch());
+  // While this call waits others are made.
+  std::vector<iovec> vectors = std::exchange(context.iovec_scratch(), {});
+  const auto total = gather(memory, iovs, count, vectors);
   if (!total) return total.error();
   Answer<uint64_t> moved = uint64_t{0};
   if (*total > 0) {
     std::optional<off_t> host_offset;
     if (offset) host_offset = static_cast<off_t>(*offset);
-    moved = move({context, **entry, context.iovec_scratch(), *total, host_offset});
+    moved = move({context, **entry, vectors, *total, host_offset});
   }
+  context.iovec_scratch() = std::move(vectors);
   if (!moved) return moved.error();
   return memory.store(done, static_cast<uint32_t>(*moved)) ? Errno::kSuccess : Errno::kFault;
 }

@@ -40,10 +40,21 @@ Answer<int> wait_for(const WasiContext& context, std::span<pollfd> polled, std::
     if (context.has_outside_flag()) sleep = std::min(sleep.value_or(kFlagPeriod), kFlagPeriod);
 
     timespec storage{};
-    const int ready = ::ppoll(polled.data(), polled.size(), as_timeout(sleep, storage), nullptr);
+    int ready = 0;
+    int failure = 0;
+    const bool others = context.unlocked([&] {
+      ready = ::ppoll(polled.data(), polled.size(), as_timeout(sleep, storage), nullptr);
+      if (ready < 0) failure = errno;
+    });
     if (ready < 0) {
-      if (errno == EINTR) continue;
+      if (failure == EINTR) continue;
+      errno = failure;
       return std::unexpected(last_errno());
+    }
+    if (ready > 0 && others) {
+      // Another thread may have taken what was there. Now nobody of ours can, until the lock is given back.
+      ready = ::poll(polled.data(), polled.size(), 0);
+      if (ready <= 0) continue;
     }
     const bool woken = polled.back().revents != 0;
     if (ready > (woken ? 1 : 0)) return ready - (woken ? 1 : 0);

@@ -2,7 +2,8 @@
 // directories. A context belongs to one guest; the engine hands it to every WASI call of that guest
 // (runtime/wasi/functions.h).
 //
-// Threads: one thread at a time, except interrupt(), which any thread and any signal handler may call.
+// Threads: several may make calls; one call at a time runs, the others wait for it, but not for one that itself
+// waits for something to be ready (wait.h). interrupt() may be called by any thread and any signal handler.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -76,7 +78,26 @@ class WasiContext {
   void clear_interrupt();
   bool interrupted() const;
 
+  // One call of a guest, while it lives: holds the context's lock, and pins the descriptors that the call uses.
+  class Call {
+   public:
+    explicit Call(const WasiContext& context) : lock_(context.call_mutex_) { ++context.calls_; }
+
+   private:
+    const std::lock_guard<std::recursive_mutex> lock_;
+    const FdPins pins_;  // given back under the lock
+  };
+
   // The rest is for the calls of this room.
+  // Runs `blocking`, a system call, while others may make their calls. True: some did.
+  template <typename F>
+  bool unlocked(const F& blocking) const {
+    const uint64_t calls = calls_;
+    call_mutex_.unlock();
+    blocking();
+    call_mutex_.lock();
+    return calls_ != calls;
+  }
   const std::vector<std::string>& args() const { return config_.args; }
   const std::vector<std::string>& env() const { return config_.env; }
   FdTable& fds() { return fds_; }
@@ -85,7 +106,7 @@ class WasiContext {
   bool has_outside_flag() const { return config_.interrupted != nullptr; }
   // The state of the seeded generator, or null where the kernel's bytes are wanted.
   uint64_t* random_state() { return config_.random_seed ? &*config_.random_seed : nullptr; }
-  // Reused by fd_read and its kin, so that a read allocates nothing.
+  // Reused by fd_read and its kin, so that a read allocates nothing; whoever uses it takes it out meanwhile.
   std::vector<iovec>& iovec_scratch() { return iovec_scratch_; }
 
  private:
@@ -93,6 +114,9 @@ class WasiContext {
   Status add_stream(uint32_t guest_fd, int host_fd);
   Result<FdEntry> open_preopen(const Preopen& preopen) const;
 
+  // Recursive: an embedder's sink may run a guest that calls again.
+  mutable std::recursive_mutex call_mutex_;  // protects all but wake_fd_ and interrupted_
+  mutable uint64_t calls_ = 0;               // made so far
   Config config_;
   PathResolver paths_;
   FdTable fds_;

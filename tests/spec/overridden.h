@@ -9,6 +9,7 @@ namespace hindsight::spec {
 // Why a module that an assertion expects to be refused with `text` is accepted; null: it must be refused.
 inline const char* overridden_because(std::string_view text) {
   if (text == "multiple memories") return "multi-memory allows several memories";
+  if (text == "multiple tables") return "reference types allow several tables";
   if (text == "zero byte expected" || text == "zero flag expected")
     return "multi-memory made the reserved byte of memory instructions the index of a memory, in any LEB128 "
            "form";

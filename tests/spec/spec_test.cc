@@ -21,7 +21,7 @@ struct Proposal {
 constexpr Proposal kProposals[] = {
     {"extended-const", "--enable-extended-const"}, {"tail-call", "--enable-tail-call"},
     {"multi-memory", "--enable-multi-memory"},     {"memory64", "--enable-memory64"},
-    {"relaxed-simd", "--enable-relaxed-simd"},
+    {"relaxed-simd", "--enable-relaxed-simd"},     {"threads", "--enable-threads"},
     {"exception-handling", "--enable-exceptions"},
 };
 

@@ -103,6 +103,7 @@ int main() {
   features.enable_tail_call();
   features.enable_multi_memory();
   features.enable_memory64();
+  features.enable_threads();
   features.enable_relaxed_simd();
   features.enable_annotations();  // passed over, except branch hints:
   features.enable_code_metadata();

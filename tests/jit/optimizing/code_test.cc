@@ -50,6 +50,40 @@ TEST(OptimizedCode, ScalarLoopsAreVectorized) {
   }
 }
 
+TEST(OptimizedCode, PlainLoopsOnASharedMemoryAreVectorizedAllTheSame) {
+  if (!host_has("avx")) GTEST_SKIP() << "the host has no 256-bit vectors";
+  std::string shared = kLoops;
+  shared.replace(shared.find("(memory 16)"), 11, "(memory 16 16 shared)");
+  OptimizeRequest request;
+  request.dump_ir = true;
+  for (const char* name : {"axpy", "bytes", "row"}) {
+    Optimized m(shared, request);
+    m.compile(name);
+    EXPECT_TRUE(m.dump.find("%ymm") != std::string::npos || m.dump.find("%zmm") != std::string::npos) << name;
+  }
+}
+
+TEST(OptimizedCode, AtomicsAreSingleInstructions) {
+  constexpr const char* kAtomics = R"((module (memory 1 1 shared)
+    (func (export "add") (param i32 i32) (result i32) (i32.atomic.rmw.add offset=8 (local.get 0) (local.get 1)))
+    (func (export "count") (param i32 i32) (result i32)
+      (drop (i32.atomic.rmw.add offset=8 (local.get 0) (local.get 1))) (local.get 1))
+    (func (export "swap") (param i32 i32) (result i32) (i32.atomic.rmw.xchg (local.get 0) (local.get 1)))
+    (func (export "store") (param i32 i32) (result i32) (i32.atomic.store (local.get 0) (local.get 1)) (local.get 0))
+    (func (export "exchange") (param i32 i32) (result i32)
+      (i32.atomic.rmw.cmpxchg (local.get 0) (local.get 1) (i32.const 1)))))";
+  OptimizeRequest request;
+  request.dump_ir = true;
+  const std::pair<const char*, const char*> cases[] = {
+      {"add", "xaddl"}, {"count", "addl"}, {"swap", "xchgl"}, {"store", "xchgl"}, {"exchange", "cmpxchgl"}};
+  for (const auto& [name, instruction] : cases) {
+    Optimized m(kAtomics, request);
+    m.compile(name);
+    EXPECT_NE(m.dump.find(instruction), std::string::npos) << m.dump;
+    EXPECT_EQ(m.dump.find("mfence"), std::string::npos) << name;
+  }
+}
+
 TEST(OptimizedCode, VectorizedLoopsComputeTheSame) {
   Optimized m(kLoops);
   uint8_t* memory = m.instance->memory();

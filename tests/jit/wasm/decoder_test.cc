@@ -280,6 +280,17 @@ TEST(Decoder, SaysWhichFunctionIsWrong) {
   EXPECT_THAT(result.error().message, HasSubstr("(in function 0)"));
 }
 
+TEST(Decoder, TakesSharedMemoriesThatHaveAMaximum) {
+  const auto shared = decode_module(module({section(5, vec({{3, 1, 4}}))}), "m");
+  ASSERT_TRUE(shared.has_value()) << shared.error().describe();
+  EXPECT_TRUE((*shared)->memories[0].shared);
+  EXPECT_FALSE((*shared)->memories[0].is64);
+  const auto large = decode_module(module({section(5, vec({{7, 1, 4}}))}), "m");
+  ASSERT_TRUE(large.has_value()) << large.error().describe();
+  EXPECT_TRUE((*large)->memories[0].shared && (*large)->memories[0].is64);
+  expect_error(module({section(5, vec({{2, 1}}))}), ErrorKind::kBadModule, "shared memory must have maximum", 11);
+}
+
 TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
   expect_unsupported(module({section(1, vec({{0x5f, 0, 0}}))}), "garbage collection", 11);
   expect_unsupported(module({section(1, vec({func_type({0x6e}, {})}))}), "garbage collection", 13);
@@ -287,7 +298,7 @@ TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
   expect_unsupported(module({section(1, vec({func_type({0x74}, {})}))}), "exception handling (noexn)", 13);
   expect_unsupported(module({section(4, vec({{0x40, 0, kFuncRef, 0, 1, 0xd0, kFuncRef, 0x0b}}))}),
                      "typed function references", 11);
-  expect_unsupported(module({section(5, vec({{3, 1, 1}}))}), "threads (shared memory)", 11);
+  expect_unsupported(module({section(4, vec({{kFuncRef, 3, 1, 1}}))}), "threads (shared tables)", 12);
   expect_unsupported(module({section(4, vec({{kFuncRef, 4, 1}}))}), "memory64", 12);
   expect_unsupported(module({section(5, vec({{8, 1, 0}}))}), "custom page sizes", 11);
   expect_unsupported(module({section(6, vec({{kI32, 0, 0x41, 0, 0x0b}, {kI32, 0, 0x23, 0, 0x0b}}))}),

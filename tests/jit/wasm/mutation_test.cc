@@ -127,6 +127,7 @@ Verdict wabt_verdict(const Bytes& bytes, std::string* message, bool strict_custo
   features.enable_tail_call();
   features.enable_multi_memory();
   features.enable_memory64();
+  features.enable_threads();
   features.enable_relaxed_simd();
   features.enable_exceptions();
   wabt::Errors errors;

@@ -146,7 +146,7 @@ TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
   const std::pair<Bytes, const char*> cases[] = {
       {{0xd0, 0x74}, "exception handling"}, {{0x14, 0}, "typed function references"},
       {{0xd3}, "garbage collection"},       {{0xfb, 0, 0}, "garbage collection"},
-      {{0xfe, 0, 2, 0}, "threads"},         {{0xfc, 0x13}, "wide arithmetic"},
+      {{0xfc, 0x13}, "wide arithmetic"},
       {{0xd0, 0x6e}, "garbage collection"}};
   for (const auto& [code, feature] : cases) {
     const auto result = decode_module(module_around({}, {}, code), "m");
@@ -156,6 +156,20 @@ TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
   }
   EXPECT_THAT(check({{}, {}}, {0xff}), HasSubstr("illegal opcode 0xff"));
   EXPECT_THAT(check({{}, {}}, {0xfc, 0x40}), HasSubstr("illegal opcode 0xfc 0x40"));
+}
+
+TEST(Validator, ChecksAtomicInstructions) {
+  EXPECT_EQ(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, 2, 0}), "ok");
+  EXPECT_EQ(check({{kI32, kI64, kI64}, {kI64}}, {0x20, 0, 0x20, 1, 0x20, 2, 0xfe, 0x49, 3, 0}), "ok");
+  EXPECT_EQ(check({{kI32, kI32, kI64}, {kI32}}, {0x20, 0, 0x20, 1, 0x20, 2, 0xfe, 1, 2, 0}), "ok");
+  EXPECT_EQ(check({{}, {}}, {0xfe, 3, 0}), "ok");
+  EXPECT_THAT(check({{}, {}}, {0xfe, 3, 1}), HasSubstr("zero byte expected"));
+  for (const uint8_t align : {0, 1})
+    EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, align, 0}), HasSubstr("must be natural"));
+  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, 3, 0}), HasSubstr("larger than natural"));
+  EXPECT_THAT(check({{kI32, kI32}, {kI64}}, {0x20, 0, 0x20, 1, 0xfe, 0x1f, 3, 0}), HasSubstr("type mismatch"));
+  for (const uint8_t sub : {0x04, 0x0f, 0x4f, 0x7f})
+    EXPECT_THAT(check({{}, {}}, {0xfe, sub}), HasSubstr("illegal opcode 0xfe"));
 }
 
 TEST(Validator, ChecksVectorInstructionsTheirLanesAndTheirAlignment) {
@@ -206,6 +220,9 @@ TEST(Validator, NotesCallsAndMemoryAccesses) {
   EXPECT_TRUE(body_of({{}, {}}, {0x41, 0, 0x40, 0, 0x1a}).has_calls);
   EXPECT_TRUE(body_of({{}, {}}, {0xfc, 0x09, 0}).has_calls);
   EXPECT_TRUE(body_of({{}, {}}, {0x41, 0, 0x28, 2, 0, 0x1a}).has_memory_access);
+  EXPECT_TRUE(body_of({{}, {}}, {0x41, 0, 0xfe, 0x10, 2, 0, 0x1a}).has_memory_access);
+  EXPECT_FALSE(body_of({{}, {}}, {0x41, 0, 0xfe, 0x10, 2, 0, 0x1a}).has_calls);
+  EXPECT_TRUE(body_of({{}, {}}, {0x41, 0, 0x41, 0, 0xfe, 0, 2, 0, 0x1a}).has_calls);
   EXPECT_FALSE(body_of({{}, {}}, {0x41, 0, 0x1a}).has_memory_access);
 }
 

@@ -208,6 +208,38 @@ static void test_wasi(hindsight_engine* engine) {
   hindsight_module_delete(module);
 }
 
+static hindsight_instance* instantiate_text(hindsight_engine* engine, hindsight_linker* linker, const char* text) {
+  hindsight_module* module = NULL;
+  hindsight_instance* instance = NULL;
+  EXPECT(succeeded(hindsight_module_new(engine, text, strlen(text), "text.wat", &module)));
+  if (module != NULL) EXPECT(succeeded(hindsight_linker_instantiate(linker, module, &instance)));
+  hindsight_module_delete(module);
+  return instance;
+}
+
+static void test_shared_memory(hindsight_engine* engine) {
+  hindsight_linker* one = hindsight_linker_new(engine);
+  hindsight_linker* two = hindsight_linker_new(engine);
+  hindsight_instance* owner = instantiate_text(
+      engine, one,
+      "(module (memory (export \"m\") 1 1 shared)"
+      " (func (export \"get\") (result i32) (i32.atomic.load (i32.const 8))))");
+  EXPECT(failed_as(hindsight_linker_define_shared_memory(two, "owner", "m", owner, "get"), HINDSIGHT_USAGE));
+  EXPECT(succeeded(hindsight_linker_define_shared_memory(two, "owner", "m", owner, "m")));
+  hindsight_instance* user = instantiate_text(engine, two,
+                                              "(module (import \"owner\" \"m\" (memory 1 1 shared))"
+                                              " (func (export \"put\") (i32.atomic.store (i32.const 8) (i32.const 41))))");
+  if (owner == NULL || user == NULL) return;
+  hindsight_value result = {HINDSIGHT_I32, {.i32 = 0}};
+  EXPECT(succeeded(hindsight_instance_call(user, "put", NULL, 0, NULL, 0)));
+  EXPECT(succeeded(hindsight_instance_call(owner, "get", NULL, 0, &result, 1)));
+  EXPECT(result.of.i32 == 41);
+  hindsight_instance_delete(owner);
+  hindsight_instance_delete(user);
+  hindsight_linker_delete(one);
+  hindsight_linker_delete(two);
+}
+
 static void test_errors(hindsight_engine* engine) {
   hindsight_module* module = NULL;
   EXPECT(failed_as(hindsight_module_new(engine, "(module", 7, "bad.wat", &module), HINDSIGHT_BAD_MODULE));
@@ -231,6 +263,7 @@ int main(void) {
   if (!succeeded(hindsight_engine_new(NULL, &engine))) return 1;
   test_calls(engine);
   test_wasi(engine);
+  test_shared_memory(engine);
   test_errors(engine);
   char* feedback = hindsight_engine_feedback_json(engine);
   EXPECT(feedback != NULL && strstr(feedback, "\"counts\"") != NULL);

@@ -241,6 +241,18 @@ TEST_F(Command, WritesAProfileThatExplainReadsAndAReport) {
   EXPECT_EQ(hindsight({"run", "--report", path("no/such/dir.html"), module}).status, 2);
 }
 
+TEST_F(Command, RunsAProgramThatSpawnsThreads) {
+  for (const char* tier : {"baseline", "optimized", "auto"}) {
+    const Outcome run =
+        hindsight({"run", std::string("--tier=") + tier, HINDSIGHT_THREADED_PROGRAM, "4", "200000"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(run.out, "collatz_threads 23138472 156159\n") << tier;
+  }
+  const Outcome inspected = hindsight({"inspect", HINDSIGHT_THREADED_PROGRAM});
+  EXPECT_THAT(inspected.out, HasSubstr("wasi.thread-spawn"));
+  EXPECT_THAT(inspected.out, HasSubstr("..1024 pages, shared"));
+}
+
 TEST_F(Command, InspectShowsWhatAModuleImportsAndExports) {
   const std::string echo = file("echo.wat", kEcho);
   const Outcome text = hindsight({"inspect", echo});
