@@ -34,6 +34,10 @@ const char* to_string(TrapCode code) {
       return "exit";
     case TrapCode::kOutOfResources:
       return "out of resources";
+    case TrapCode::kNullReference:
+      return "null reference";
+    case TrapCode::kNullFunctionReference:
+      return "null function reference";
   }
   return "unknown trap";
 }

@@ -15,12 +15,14 @@ enum class TrapCode : uint32_t {
   kUndefinedElement,  // call_indirect beyond the table ("undefined element")
   kIntegerDivideByZero,
   kIntegerOverflow,
-  kInvalidConversion,  // float to int of NaN ("invalid conversion to integer")
-  kStackExhausted,     // "call stack exhausted"
-  kInterrupted,        // by the embedder or a time limit
-  kHostError,          // a host function failed; ThreadState::pending_error has its words
-  kExit,               // proc_exit: an unwinding, not a failure
-  kOutOfResources,     // code or memory for a function could not be had
+  kInvalidConversion,      // float to int of NaN ("invalid conversion to integer")
+  kStackExhausted,         // "call stack exhausted"
+  kInterrupted,            // by the embedder or a time limit
+  kHostError,              // a host function failed; ThreadState::pending_error has its words
+  kExit,                   // proc_exit: an unwinding, not a failure
+  kOutOfResources,         // code or memory for a function could not be had
+  kNullReference,          // ref.as_non_null of null ("null reference")
+  kNullFunctionReference,  // call_ref of null ("null function reference")
 };
 
 // "out of bounds memory access", ... ; never null.

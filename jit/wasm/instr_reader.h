@@ -26,7 +26,7 @@ struct Instr {
   Opcode opcode = Opcode::kNop;
   WasmOffset offset;        // of the opcode's first byte
   BlockType block;          // kBlock
-  uint32_t index = 0;       // label depth, local, global, function, table, type (kIndirect), data, element,
+  uint32_t index = 0;       // label depth, local, global, function, table, type (kIndirect, kType), data, element,
                             // memory, lane of kLane; copy: destination
   uint32_t index2 = 0;      // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source; lane of
                             // kMemArgLane
@@ -54,6 +54,9 @@ class InstrReader {
   const std::vector<uint32_t>& br_table() const { return br_targets_; }
 
  private:
+  ValType read_heap_type();
+  ValType read_value_type();
+
   const Module& module_;
   const uint8_t* start_;
   const uint8_t* pos_;

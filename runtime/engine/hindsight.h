@@ -180,10 +180,12 @@ struct Trap {
 struct ImportType {
   std::string module, name, kind;  // kind: func|table|memory|global
   std::optional<FunctionType> function;
+  std::string type;  // a function's in words, which say of references what they may refer to; else empty
 };
 struct ExportType {
   std::string name, kind;
   std::optional<FunctionType> function;
+  std::string type;  // as in ImportType
 };
 
 // What the tools that made a module wrote about it into its custom sections. Nothing depends on it, and it may be wrong.

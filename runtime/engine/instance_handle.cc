@@ -85,10 +85,10 @@ Result<std::vector<Value>> InstanceHandle::call(std::string_view export_name, st
   std::vector<uint64_t> slots(std::max(jit::call_words(type), 1u));
   uint64_t* out = slots.data();
   for (size_t i = 0; i < args.size(); i++) {
-    if (from_public(args[i].kind) != type.params[i])
+    if (!fits(args[i], type.params[i]))
       return make_error(ErrorKind::kUsage,
                         "argument " + std::to_string(i + 1) + " is to be " + wasm::to_string(type.params[i]) +
-                            ", not " + to_string(args[i].kind),
+                            ", not " + describe(args[i]),
                         std::string(export_name));
     write_slots(args[i], out);
   }
@@ -119,7 +119,7 @@ Status InstanceHandle::set_global(std::string_view export_name, const Value& val
   HINDSIGHT_ASSIGN(Global * global, find<Global*>(export_name, "global"));
   if (!global->type().mutable_)
     return make_error(ErrorKind::kUsage, "the global is not mutable", std::string(export_name));
-  if (from_public(value.kind) != global->type().type)
+  if (!fits(value, global->type().type))
     return make_error(ErrorKind::kUsage,
                       std::string("the global is a ") + wasm::to_string(global->type().type),
                       std::string(export_name));

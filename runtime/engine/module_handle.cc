@@ -10,14 +10,28 @@ const char* public_kind(wasm::ExternKind kind) {
   return kind == wasm::ExternKind::kFunc ? "func" : wasm::to_string(kind);
 }
 
+std::string words_of(const std::vector<wasm::ValType>& types) {
+  std::string out;
+  for (const wasm::ValType type : types) out += (out.empty() ? "" : ", ") + wasm::to_string(type);
+  return out;
+}
+
+std::string words_of(const wasm::FuncType& type) {
+  const std::string results = words_of(type.results);
+  return "(" + words_of(type.params) + ") -> " + (type.results.size() == 1 ? results : "(" + results + ")");
+}
+
 }  // namespace
 
 std::vector<ImportType> ModuleHandle::imports() const {
   std::vector<ImportType> result;
   for (const wasm::Import& import : wasm().imports) {
-    ImportType type{import.module, import.name, public_kind(import.kind), std::nullopt};
-    if (import.kind == wasm::ExternKind::kFunc)
-      type.function = to_public(wasm().types[import.func_type.value]);
+    ImportType type{import.module, import.name, public_kind(import.kind), std::nullopt, {}};
+    if (import.kind == wasm::ExternKind::kFunc) {
+      const wasm::FuncType& function = wasm().types[import.func_type.value];
+      type.function = to_public(function);
+      type.type = words_of(function);
+    }
     result.push_back(std::move(type));
   }
   return result;
@@ -26,8 +40,12 @@ std::vector<ImportType> ModuleHandle::imports() const {
 std::vector<ExportType> ModuleHandle::exports() const {
   std::vector<ExportType> result;
   for (const wasm::Export& e : wasm().exports) {
-    ExportType type{e.name, public_kind(e.kind), std::nullopt};
-    if (e.kind == wasm::ExternKind::kFunc) type.function = to_public(wasm().type_of(FuncIndex(e.index)));
+    ExportType type{e.name, public_kind(e.kind), std::nullopt, {}};
+    if (e.kind == wasm::ExternKind::kFunc) {
+      const wasm::FuncType& function = wasm().type_of(FuncIndex(e.index));
+      type.function = to_public(function);
+      type.type = words_of(function);
+    }
     result.push_back(std::move(type));
   }
   return result;

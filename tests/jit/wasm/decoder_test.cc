@@ -284,12 +284,9 @@ TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
   expect_unsupported(module({section(13, vec({{0, 0}}))}), "exception handling", 8);
   expect_unsupported(module({section(1, vec({{0x5f, 0, 0}}))}), "garbage collection", 11);
   expect_unsupported(module({section(1, vec({func_type({0x6e}, {})}))}), "garbage collection", 13);
-  expect_unsupported(module({section(1, vec({func_type({0x64, 0}, {})}))}), "typed function references", 13);
   expect_unsupported(module({section(1, vec({func_type({0x69}, {})}))}), "exception handling", 13);
   expect_unsupported(module({section(2, vec({text("m") + text("n") + Bytes{4, 0, 0}}))}),
                      "exception handling", 15);
-  expect_unsupported(module({section(4, vec({{0x40, 0, kFuncRef, 0, 1, 0xd0, kFuncRef, 0x0b}}))}),
-                     "typed function references", 11);
   expect_unsupported(module({section(5, vec({{3, 1, 1}}))}), "threads (shared memory)", 11);
   expect_unsupported(module({section(4, vec({{kFuncRef, 4, 1}}))}), "memory64", 12);
   expect_unsupported(module({section(5, vec({{8, 1, 0}}))}), "custom page sizes", 11);

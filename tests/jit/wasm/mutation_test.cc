@@ -13,14 +13,18 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jit/wasm/instr_reader.h"
 #include "jit/wasm/module.h"
 #include "tests/jit/wasm/sample_modules.h"
+#include "tests/jit/wasm/typed_modules.h"
+#include "tests/spec/wat_assembler.h"
 
 namespace hindsight::wasm {
 namespace {
@@ -107,6 +111,25 @@ TEST(Mutation, NoMutantOfAValidModuleCrashesTheDecoder) {
   EXPECT_GT(refused, kMutants / 50);
 }
 
+TEST(Mutation, NoMutantOfAModuleWithTypedReferencesCrashesTheDecoder) {
+  std::vector<Bytes> originals;
+  for (const std::string_view wat : testing::kValidTypedModules) {
+    const std::string bytes = spec::assemble_module(wat);
+    originals.emplace_back(bytes.begin(), bytes.end());
+  }
+  std::mt19937_64 random(20250102);
+  int accepted = 0;
+  constexpr int kMutants = 50'000;
+  for (int i = 0; i < kMutants; ++i) {
+    const Bytes bytes = mutate(originals[random() % originals.size()], random);
+    const auto module = decode_module(bytes, "mutant");
+    if (!module) continue;
+    ++accepted;
+    walk(**module);
+  }
+  EXPECT_GT(accepted, kMutants / 100);  // most bytes of such small modules are structure
+}
+
 TEST(Mutation, EveryPrefixOfABundledModuleIsRefusedWithoutACrash) {
   for (const auto& sample : seeds()) {
     const size_t stride = 1 + sample.bytes.size() / 2'000;
@@ -187,6 +210,31 @@ const char* known_disagreement(const Bytes& bytes, const Error& error) {
   return nullptr;
 }
 
+// What wabt 1.0.32 does not know yet.
+bool is_newer(const Module& module) {
+  const auto typed = [](ValType type) { return is_typed_ref(type) || is_non_null(type); };
+  for (const FuncType& type : module.types)
+    if (std::ranges::any_of(type.params, typed) || std::ranges::any_of(type.results, typed)) return true;
+  for (const Global& global : module.globals)
+    if (typed(global.type.type)) return true;
+  for (const TableType& table : module.tables)
+    if (typed(table.element)) return true;
+  for (const FunctionBody& body : module.bodies) {
+    if (std::ranges::any_of(body.locals, typed)) return true;
+    InstrReader reader(module, body);
+    Instr instr;
+    while (!reader.at_end()) {
+      reader.next(instr);
+      if (instr.opcode == Opcode::kCallRef || instr.opcode == Opcode::kReturnCallRef ||
+          (instr.opcode >= Opcode::kRefAsNonNull && instr.opcode <= Opcode::kBrOnNonNull))
+        return true;
+      if ((instr.block.single_result && typed(*instr.block.single_result)) || typed(instr.ref_type))
+        return true;
+    }
+  }
+  return !module.table_inits.empty();
+}
+
 TEST(Mutation, AgreesWithAnotherImplementationOnWhatIsValid) {
   const auto originals = seeds();
   ASSERT_FALSE(originals.empty());
@@ -213,7 +261,9 @@ TEST(Mutation, AgreesWithAnotherImplementationOnWhatIsValid) {
     const bool theirs = verdicts[i] == kAccepts;
     if (ours && theirs) ++both_accept;
     if (ours == theirs) continue;
-    const char* reason = ours ? nullptr : known_disagreement(mutants[i], module.error());
+    const char* reason = !ours                ? known_disagreement(mutants[i], module.error())
+                         : is_newer(**module) ? "typed function references"
+                                              : nullptr;
     if (reason != nullptr) {
       ++excused[reason];
       continue;

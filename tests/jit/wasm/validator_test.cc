@@ -144,12 +144,12 @@ TEST(Validator, NeedsTheDataCountSectionForDataInstructions) {
 
 TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
   const std::pair<Bytes, const char*> cases[] = {
-      {{0x06, kEmpty}, "exception handling"},   {{0x08, 0}, "exception handling"},
-      {{0x0a}, "exception handling"},           {{0x18, 0}, "exception handling"},
-      {{0x19}, "exception handling"},           {{0x1f, kEmpty, 0}, "exception handling"},
-      {{0x14, 0}, "typed function references"}, {{0xd3}, "garbage collection"},
-      {{0xfb, 0, 0}, "garbage collection"},     {{0xfe, 0, 2, 0}, "threads"},
-      {{0xfc, 0x13}, "wide arithmetic"},        {{0xd0, 0x6e}, "garbage collection"}};
+      {{0x06, kEmpty}, "exception handling"}, {{0x08, 0}, "exception handling"},
+      {{0x0a}, "exception handling"},         {{0x18, 0}, "exception handling"},
+      {{0x19}, "exception handling"},         {{0x1f, kEmpty, 0}, "exception handling"},
+      {{0xd3}, "garbage collection"},         {{0xfb, 0, 0}, "garbage collection"},
+      {{0xfe, 0, 2, 0}, "threads"},           {{0xfc, 0x13}, "wide arithmetic"},
+      {{0xd0, 0x6e}, "garbage collection"}};
   for (const auto& [code, feature] : cases) {
     const auto result = decode_module(module_around({}, {}, code), "m");
     ASSERT_FALSE(result.has_value()) << feature;
