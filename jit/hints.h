@@ -17,7 +17,8 @@ struct PrefetchHint {
   bool initially_enabled = true;
 };
 
-// "This call_indirect mostly goes through these elements of its table", the most frequent one first.
+// "This call_indirect mostly goes through these elements of its table", the most frequent one first. Of a
+// call_ref the functions themselves, by their indices.
 struct CallHint {
   struct Target {
     uint32_t element = 0;
@@ -25,6 +26,7 @@ struct CallHint {
   };
   WasmOffset call;
   std::vector<Target> targets;
+  bool by_reference = false;  // a call_ref
 };
 
 struct FunctionHints {

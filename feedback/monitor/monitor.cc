@@ -30,7 +30,7 @@ uint64_t monotonic_ns() {
 // the guest's own records have a time.
 bool made_by_generated_code(const lwp::EventRecord& record, const jit::PcRow* row) {
   if (!row) return record.timestamp == 0;
-  return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kValueSiteByteCount &&
+  return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kValueSiteCallRef &&
          row->wasm.value == record.data1;
 }
 

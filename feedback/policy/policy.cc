@@ -77,6 +77,7 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& 
     if (records < config.min_call_records) continue;
     CallPlan plan;
     plan.hint.call = call.call;
+    plan.hint.by_reference = call.by_reference;
     double coverage = 0;
     std::string words;
     for (const CallEvidence::Target& target : call.targets) {
@@ -84,8 +85,9 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& 
       if (plan.hint.targets.size() >= config.max_call_targets || share < config.min_call_share) break;
       plan.hint.targets.push_back({target.element, share});
       coverage += share;
-      words += fmt::format("{} element {} ({} of {})", words.empty() ? "" : ",", target.element,
-                           target.records, call.records);
+      words += fmt::format("{} {} {} ({} of {})", words.empty() ? "" : ",",
+                           call.by_reference ? "function" : "element", target.element, target.records,
+                           call.records);
     }
     if (coverage < config.min_call_coverage) continue;
     plan.reason = fmt::format("the call at 0x{:x} goes through{}", call.call.value, words);

@@ -62,16 +62,17 @@ struct BranchEvidence {
   friend bool operator==(const BranchEvidence&, const BranchEvidence&) = default;
 };
 
-// Where a call_indirect was seen to go: one execution in some thousands is recorded.
+// Where a call_indirect or call_ref was seen to go: one execution in some thousands is recorded.
 struct CallEvidence {
   struct Target {
-    uint32_t element = 0;  // of the table
+    uint32_t element = 0;  // of the table; of a call_ref the function's index
     uint64_t records = 0;  // at least; see ValueCounts
     friend bool operator==(const Target&, const Target&) = default;
   };
   WasmOffset call;
   uint64_t records = 0;         // the denominator
   std::vector<Target> targets;  // by descending records
+  bool by_reference = false;    // a call_ref
   friend bool operator==(const CallEvidence&, const CallEvidence&) = default;
 };
 
@@ -99,7 +100,7 @@ struct FunctionEvidence {
   std::vector<LoopEvidence> loops;  // in LoopIndex order
   std::vector<BranchEvidence>
       branches;  // by descending mispredictions seen, then outcomes; at most kMaxBranches
-  std::vector<CallEvidence> calls;  // call_indirect alone; by descending records, at most kMaxCalls
+  std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 

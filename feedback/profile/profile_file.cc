@@ -172,13 +172,17 @@ json to_json(const CallEvidence& c) {
   json targets = json::array();
   for (const CallEvidence::Target& t : c.targets)
     targets.push_back({{"element", t.element}, {"records", t.records}});
-  return {{"call", c.call.value}, {"records", c.records}, {"targets", targets}};
+  return {{"call", c.call.value},
+          {"records", c.records},
+          {"targets", targets},
+          {"by_reference", c.by_reference}};
 }
 
 CallEvidence read_call(Reader& r, const json& j, const std::string& place) {
   CallEvidence c;
   c.call = WasmOffset(r.u32(j, place, "call"));
   c.records = r.integer(j, place, "records", uint64_t{1} << 62);
+  if (Reader::has(j, "by_reference")) c.by_reference = r.boolean(j, place, "by_reference");
   r.list(j, place, "targets", [&](const json& element, const std::string& where) {
     CallEvidence::Target t;
     t.element = r.u32(element, where, "element");

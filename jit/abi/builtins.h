@@ -21,6 +21,7 @@ struct ExceptionRecord;
 inline constexpr uint32_t kValueSiteCallIndirect = 1;  // call_indirect: the table index, within bounds
 inline constexpr uint32_t kValueSiteDivisor = 2;       // integer div and rem: the divisor, never 0
 inline constexpr uint32_t kValueSiteByteCount = 3;     // memory.copy, .fill and .init: the bytes asked for
+inline constexpr uint32_t kValueSiteCallRef = 4;       // call_ref: the callee's index in its own module
 
 struct Builtins {
   [[noreturn]] void (*trap)(VmContext*, uint32_t trap_code);

@@ -42,6 +42,10 @@ const char* to_string(TrapCode code) {
       return "unaligned atomic";
     case TrapCode::kExpectedShared:
       return "expected shared memory";
+    case TrapCode::kNullReference:
+      return "null reference";
+    case TrapCode::kNullFunctionReference:
+      return "null function reference";
   }
   return "unknown trap";
 }

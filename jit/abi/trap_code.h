@@ -25,6 +25,8 @@ enum class TrapCode : uint32_t {
   kUncaughtException,  // no handler took it
   kUnalignedAtomic,    // an atomic access at an address that is no multiple of its size ("unaligned atomic")
   kExpectedShared,     // a wait on a memory that no other thread can change ("expected shared memory")
+  kNullReference,      // ref.as_non_null of null ("null reference")
+  kNullFunctionReference,  // call_ref of null ("null function reference")
 };
 
 // "out of bounds memory access", ... ; never null.

@@ -148,15 +148,25 @@ void FunctionCompiler::check_callee(const Instr& instr) {
   a_.mov(ref, x86::qword_ptr(ref, gp(index, true), 3));
   a_.test(ref, ref);
   trap_if(x86::CondCode::kZ, TrapCode::kUninitializedElement);
-  a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(module_.types[instr.index]));
+  const wasm::FuncType& type = module_.types[instr.index];
+  if (refers_to_types(type)) {
+    a_.mov(x86::r11, x86::qword_ptr(x86::rbx, kVmTypeIds));
+    a_.mov(x86::r11d, x86::dword_ptr(x86::r11, static_cast<int32_t>(4 * instr.index)));
+    a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), x86::r11d);
+  } else {
+    a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(type));
+  }
   trap_if(x86::CondCode::kNE, TrapCode::kIndirectCallTypeMismatch);
   sample_value(selector, kValueSiteCallIndirect);
-  if (recorder_) {
-    const RegId word = alloc(false);
-    a_.mov(gp(word, false), x86::dword_ptr(ref, offsetof(FuncRef, func_index)));
-    trace_word(gp(word, true));
-    release(word);
-  }
+  trace_callee();
+}
+
+void FunctionCompiler::trace_callee() {
+  if (!recorder_) return;
+  const RegId word = alloc(false);
+  a_.mov(gp(word, false), x86::dword_ptr(x86::rax, offsetof(FuncRef, func_index)));
+  trace_word(gp(word, true));
+  release(word);
 }
 
 void FunctionCompiler::call_indirect(const Instr& instr) {

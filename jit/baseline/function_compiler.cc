@@ -286,6 +286,8 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
   if (instr.opcode == Opcode::kCallIndirect) return call_indirect(instr);
   if (instr.opcode == Opcode::kReturnCall) return return_call(instr);
   if (instr.opcode == Opcode::kReturnCallIndirect) return return_call_indirect(instr);
+  if (instr.opcode == Opcode::kCallRef) return call_ref(instr);
+  if (instr.opcode == Opcode::kReturnCallRef) return return_call_ref(instr);
   if (code >= 0x1a && code <= 0x24) return variable(instr);
   if (code >= 0x25 && code <= 0x26) return table(instr);
   if (code >= 0x28 && code <= 0x40) return memory(instr);
@@ -298,6 +300,12 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
       return push_const(ValType::kF32, instr.bits);
     case Opcode::kF64Const:
       return push_const(ValType::kF64, instr.bits);
+    case Opcode::kRefAsNonNull:
+      return ref_as_non_null();
+    case Opcode::kBrOnNull:
+      return branch_on_null(instr.index);
+    case Opcode::kBrOnNonNull:
+      return branch_on_non_null(instr.index);
     default:
       break;
   }

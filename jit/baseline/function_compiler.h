@@ -68,16 +68,16 @@ constexpr uint32_t bit(RegId r) {
 struct Entry {
   enum class Kind : uint8_t { kSlot, kReg, kConst, kLocal };
   Kind kind = Kind::kSlot;
-  ValType type = ValType::kI32;
   RegId reg = kNoReg;  // kReg
+  ValType type = ValType::kI32;
   uint32_t index = 0;  // place on the operand stack, so its canonical slot
   uint32_t local = 0;  // kLocal
-  uint32_t below = 0;  // kLocal: the next lower entry that names the same local
-  uint64_t bits = 0;   // kConst
+  uint64_t bits = 0;   // kConst; kLocal: the next lower entry that names the same local
   uint64_t high = 0;   // kConst, v128: the upper half
   bool is_const() const { return kind == Kind::kConst; }
   bool in_reg() const { return kind == Kind::kReg; }
 };
+static_assert(sizeof(Entry) == 32);
 
 // A comparison not emitted yet: it can be emitted again out of line, where a branch record needs its outcome.
 struct Condition {
@@ -258,6 +258,9 @@ class FunctionCompiler {
   // `value` is popped or about to be consumed, and nobody has changed its register or slot since. No flags
   // may be alive.
   void sample_value(const Entry& value, uint32_t site_flags);
+  void sample_callee();  // whose FuncRef is in rax
+  template <typename Load>
+  void sample_site(uint32_t site_flags, const Load& load);
   uint32_t save_live(uint32_t registers);
   void restore_live(uint32_t registers, uint32_t bytes);
   uint32_t live() const { return kAllocatable & ~free_; }
@@ -292,6 +295,15 @@ class FunctionCompiler {
   void return_call(const Instr& instr);
   void return_call_indirect(const Instr& instr);
   void table(const Instr& instr);
+  // references.cc
+  void ref_as_non_null();
+  void branch_on_null(uint32_t depth);
+  void branch_on_non_null(uint32_t depth);
+  void call_ref(const Instr& instr);
+  void return_call_ref(const Instr& instr);
+  void pop_callee();
+  Condition is_null(const Entry& reference);
+  void push_non_null(const Entry& reference, const Condition& tested);
 
   void int_alu(asmjit::InstId inst, bool wide, bool commutative);
   void int_mul(bool wide);
@@ -392,6 +404,7 @@ class FunctionCompiler {
   void pass_arguments(const wasm::FuncType& type, bool tail = false);
   void load_callee(FuncIndex callee);  // its context, to rdi
   void check_callee(const Instr& instr);
+  void trace_callee();  // whose FuncRef is in rax
   void finish_call(const wasm::FuncType& type);
   void tail_jump();  // to rax
   void call_builtin(size_t offset, std::span<const Argument> arguments);

@@ -9,10 +9,10 @@
 // of a br_if or if was not zero. The target is where execution goes on, taken or not.
 //
 // Values are those that a later compilation may specialize on: the table index of a call_indirect, the
-// divisor of an integer division whose divisor is no constant, the byte count of memory.copy, memory.fill and
-// memory.init. Indices and divisors are sampled behind the instruction's checks of them, so only one that was
-// used is recorded (an INT_MIN / -1 still traps); the checks of a byte count are the builtin's, so one that
-// traps is recorded too.
+// callee's index of a call_ref, the divisor of an integer division whose divisor is no constant, the byte
+// count of memory.copy, memory.fill and memory.init. Indices and divisors are sampled behind the
+// instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still traps); the
+// checks of a byte count are the builtin's, so one that traps is recorded too.
 //
 // A counter is decremented before the comparison, so no flags are alive; the out-of-line path that writes the
 // record evaluates the comparison a second time, from the same operands.
@@ -139,18 +139,32 @@ void FunctionCompiler::count_computed_jump() {
   });
 }
 
-void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
+// `load` brings the value to rdx, and may use no other register.
+template <typename Load>
+void FunctionCompiler::sample_site(uint32_t site_flags, const Load& load) {
   if (!samples_values()) return;
   const Label record = a_.newLabel();
   const Label resume = a_.newLabel();
   a_.sub(x86::dword_ptr(x86::r14, kThreadLwpValues), 1);
   a_.js(record);
   a_.bind(resume);
-  out_of_line(record, [this, value, site_flags, resume, registers = live()] {
+  out_of_line(record, [this, load, site_flags, resume, registers = live()] {
     const uint32_t bytes = save_live(registers);
-    // First, while its register, which may be that of another argument, still has it. A 32-bit move extends
-    // an i32. A local comes from its slot, which always holds it (I2): which register caches it by now is
-    // another instruction's business.
+    load();  // first, while the register it comes from, which may be that of another argument, still has it
+    a_.mov(x86::esi, offset_.value);
+    a_.mov(x86::ecx, site_flags);
+    a_.mov(x86::rdi, x86::rbx);
+    a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
+    a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, lwp_value_sampled)));
+    restore_live(registers, bytes);
+    a_.jmp(resume);
+  });
+}
+
+void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
+  // A 32-bit move extends an i32. A local comes from its slot, which always holds it (I2): which register
+  // caches it by now is another instruction's business.
+  sample_site(site_flags, [this, value] {
     const bool wide = is_wide(value.type);
     const x86::Gp to = gp(2, wide);
     switch (value.kind) {
@@ -165,14 +179,12 @@ void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
         a_.mov(to, place(value, wide ? 8 : 4));
         break;
     }
-    a_.mov(x86::esi, offset_.value);
-    a_.mov(x86::ecx, site_flags);
-    a_.mov(x86::rdi, x86::rbx);
-    a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
-    a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, lwp_value_sampled)));
-    restore_live(registers, bytes);
-    a_.jmp(resume);
   });
+}
+
+void FunctionCompiler::sample_callee() {
+  sample_site(kValueSiteCallRef,
+              [this] { a_.mov(x86::edx, x86::dword_ptr(x86::rax, offsetof(FuncRef, func_index))); });
 }
 
 }  // namespace hindsight::jit::baseline

@@ -25,7 +25,7 @@ Entry FunctionCompiler::pop() {
     stack_owner_[entry.reg] = kNoIndex;
     temp_ |= bit(entry.reg);
   } else if (entry.kind == Kind::kLocal) {
-    last_ref_[entry.local] = entry.below;
+    last_ref_[entry.local] = static_cast<uint32_t>(entry.bits);
   }
   return entry;
 }
@@ -58,7 +58,7 @@ void FunctionCompiler::push_local(uint32_t local) {
   entry.type = body_.locals[local];
   entry.local = local;
   entry.index = static_cast<uint32_t>(stack_.size());
-  entry.below = last_ref_[local];
+  entry.bits = last_ref_[local];
   last_ref_[local] = entry.index;
   stack_.push_back(entry);
 }
@@ -184,7 +184,7 @@ void FunctionCompiler::materialize_local(uint32_t local) {
   while (i != kNoIndex) {
     ++steps_;
     Entry& entry = stack_[i];
-    i = entry.below;
+    i = static_cast<uint32_t>(entry.bits);
     const bool floating = wasm::in_vector_register(entry.type);
     const RegId cached = local_reg_[local];
     if (cached != kNoReg && !(locked_ & bit(cached))) {

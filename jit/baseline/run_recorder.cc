@@ -246,8 +246,16 @@ void RunRecorder::instruction(const Instr& instr) {
     case Opcode::kReturn:
       ++operations_;
       return;
+    case Opcode::kBrOnNonNull:
+      ++operations_;
+      condition_ = stack_.back();
+      return;
+    case Opcode::kRefAsNonNull:
+      ++operations_;
+      return;
     case Opcode::kIf:
     case Opcode::kBrIf:
+    case Opcode::kBrOnNull:  // the reference counts as reloaded where the branch falls through
       ++operations_;
       condition_ = pop();
       return;
@@ -258,13 +266,16 @@ void RunRecorder::instruction(const Instr& instr) {
     case Opcode::kCall:
     case Opcode::kCallIndirect:
     case Opcode::kReturnCall:
-    case Opcode::kReturnCallIndirect: {
-      const bool indirect =
+    case Opcode::kReturnCallIndirect:
+    case Opcode::kCallRef:
+    case Opcode::kReturnCallRef: {
+      const bool indirect = instr.opcode != Opcode::kCall && instr.opcode != Opcode::kReturnCall;
+      const bool by_table =
           instr.opcode == Opcode::kCallIndirect || instr.opcode == Opcode::kReturnCallIndirect;
       const wasm::FuncType& type =
           indirect ? module_.types[instr.index] : module_.type_of(FuncIndex(instr.index));
       if (indirect) condition_ = pop();
-      operations_ += kCallOperations + (indirect ? 8 : 0);
+      operations_ += kCallOperations + (by_table ? 8 : indirect ? 2 : 0);
       call_params_ = static_cast<uint32_t>(type.params.size());
       call_results_ = static_cast<uint32_t>(type.results.size());
       return;

@@ -13,7 +13,7 @@ void FunctionCompiler::table(const Instr& instr) {
     case Opcode::kRefFunc: {
       const RegId result = alloc(false);
       a_.lea(gp(result, true), x86::ptr(x86::rbx, vm_layout_.func(instr.index)));
-      return push_reg(ValType::kFuncRef, result);
+      return push_reg(wasm::non_null(ValType::kFuncRef), result);
     }
     case Opcode::kTableGet: {
       const Entry index = pop();

@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include <optional>
@@ -96,7 +97,9 @@ class Splitter {
       test.branch->getSuccessor(test.early)->removePredecessor(test.branch->getParent());
       BranchInst::Create(test.branch->getSuccessor(1 - test.early), test.branch)
           ->setDebugLoc(test.branch->getDebugLoc());
+      Value* const condition = test.branch->getCondition();
       test.branch->eraseFromParent();
+      llvm::RecursivelyDeleteTriviallyDeadInstructions(condition);
     }
   }
 

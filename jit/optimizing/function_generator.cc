@@ -109,7 +109,7 @@ void FunctionGenerator::emit(const wasm::Instr& instr) {
   };
   const auto from = [code](Opcode first) { return code - static_cast<uint32_t>(first); };
   if (wasm::is_simd(instr.opcode)) return emit_simd(instr);
-  if (code <= static_cast<uint32_t>(Opcode::kReturnCallIndirect)) return emit_control(instr);
+  if (code <= static_cast<uint32_t>(Opcode::kReturnCallRef)) return emit_control(instr);
   if (code <= static_cast<uint32_t>(Opcode::kSelectT)) return emit_parametric(instr);
   if (between(Opcode::kLocalGet, Opcode::kGlobalSet)) return emit_variable(instr);
   if (between(Opcode::kTableGet, Opcode::kTableSet)) return emit_reference(instr);
@@ -140,6 +140,10 @@ void FunctionGenerator::emit(const wasm::Instr& instr) {
     case Opcode::kMemoryCopy:
     case Opcode::kMemoryFill:
       return emit_bulk(instr);
+    case Opcode::kBrOnNull:
+    case Opcode::kBrOnNonNull:
+      return emit_br_on_null(instr);
+    case Opcode::kRefAsNonNull:
     case Opcode::kRefNull:
     case Opcode::kRefIsNull:
     case Opcode::kRefFunc:
@@ -183,7 +187,11 @@ void FunctionGenerator::emit_variable(const wasm::Instr& instr) {
       offset = ir_.layout.global(instr.index);
     }
     if (instr.opcode == Opcode::kGlobalGet) {
-      push(load_runtime(ir_.type_of(global.type.type), base, offset, !global.type.mutable_));
+      llvm::LoadInst* const value =
+          load_runtime(ir_.type_of(global.type.type), base, offset, !global.type.mutable_);
+      if (wasm::is_non_null(global.type.type))
+        value->setMetadata(llvm::LLVMContext::MD_nonnull, llvm::MDNode::get(ir_.context, {}));
+      push(value);
     } else {
       store_runtime(pop(), base, offset);
     }

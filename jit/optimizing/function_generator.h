@@ -151,12 +151,14 @@ class FunctionGenerator {
   void branch_to(ControlFrame& frame);
   void emit_br_if(const wasm::Instr& instr);
   void emit_br_table(const wasm::Instr& instr);
+  void emit_br_on_null(const wasm::Instr& instr);
   void emit_return_values();
   void record_osr_point(const wasm::Instr& instr);
 
   // generate_calls.cc
   void emit_call(const wasm::Instr& instr);
   void emit_call_indirect(const wasm::Instr& instr);
+  void emit_call_ref(const wasm::Instr& instr);
   llvm::Value* check_callee(const wasm::Instr& instr);
   void enter_inlined(FuncIndex callee, WasmOffset call_site, bool tail);
   Activation& begin_activation(FuncIndex callee, WasmOffset call_site, bool tail,
@@ -186,6 +188,7 @@ class FunctionGenerator {
   std::vector<llvm::Value*> pop_arguments(const wasm::FuncType& type, llvm::Value* context, bool erased);
   void emit_return_call(const wasm::Instr& instr);
   void emit_return_call_indirect(const wasm::Instr& instr);
+  void emit_return_call_ref(const wasm::Instr& instr);
   void return_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context);
   void begin_again();
   void return_from_activation();

@@ -76,6 +76,14 @@ void FunctionGenerator::call_reference(const wasm::Instr& instr, Value* referenc
   call_native(ir_.wasm.types[instr.index], code, context);
 }
 
+// What is never null by its type, LLVM knows of parameters, results, globals and elements of tables.
+void FunctionGenerator::emit_call_ref(const wasm::Instr& instr) {
+  if (enter_likely_targets(instr)) return;
+  Value* const reference = pop();
+  trap_if(b_.CreateIsNull(reference), TrapCode::kNullFunctionReference);
+  call_reference(instr, reference);
+}
+
 void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Value* context, bool leaves) {
   calls_ = true;
   ControlFrame* const catcher = handler_below(control_.size(), leaves);
@@ -93,6 +101,7 @@ void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Val
     call->addFnAttr(llvm::Attribute::NoMerge);
   }
   if (type.results.size() == 1) {
+    if (wasm::is_non_null(type.results[0])) call->addRetAttr(llvm::Attribute::NonNull);
     push(call);
     return;
   }

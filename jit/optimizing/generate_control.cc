@@ -57,6 +57,12 @@ void FunctionGenerator::emit_control(const wasm::Instr& instr) {
     case Opcode::kReturnCallIndirect:
       emit_return_call_indirect(instr);
       break;
+    case Opcode::kCallRef:
+      emit_call_ref(instr);
+      break;
+    case Opcode::kReturnCallRef:
+      emit_return_call_ref(instr);
+      break;
     default:
       emit_call_indirect(instr);
       break;
@@ -275,6 +281,23 @@ void FunctionGenerator::emit_br_if(const wasm::Instr& instr) {
   add_label_values(frame);
   b_.CreateCondBr(taken, frame.label, next, ir_.hinted_weights(instr.offset));
   b_.SetInsertPoint(next);
+}
+
+// br_on_null keeps the reference where it falls through, br_on_non_null takes it along.
+void FunctionGenerator::emit_br_on_null(const wasm::Instr& instr) {
+  const bool on_null = instr.opcode == Opcode::kBrOnNull;
+  Value* const reference = stack_.back();
+  if (on_null) pop();
+  Value* const null = b_.CreateIsNull(reference);
+  ControlFrame& frame = frame_at(instr.index);
+  BasicBlock* const next = make_block("");
+  add_label_values(frame);
+  b_.CreateCondBr(on_null ? null : b_.CreateNot(null), frame.label, next, ir_.hinted_weights(instr.offset));
+  b_.SetInsertPoint(next);
+  if (on_null)
+    push(reference);
+  else
+    pop();
 }
 
 // One edge block for each distinct target keeps one phi entry an edge, however long the table is.

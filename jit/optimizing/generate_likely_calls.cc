@@ -27,8 +27,13 @@ std::vector<FunctionGenerator::LikelyTarget> FunctionGenerator::likely_targets(
   for (const CallHint& hint : ir_.request.hints.calls) {
     if (hint.call != instr.offset) continue;
     for (const CallHint::Target& target : hint.targets) {
-      const std::optional<FuncIndex> function = ir_.wasm.initial_element(instr.index2, target.element);
-      if (!function || ir_.wasm.is_imported(*function)) continue;
+      const std::optional<FuncIndex> function =
+          instr.opcode == wasm::Opcode::kCallRef
+              ? FuncIndex(target.element)
+              : ir_.wasm.initial_element(instr.index2, target.element);
+      // A function of another module has an index of that module: it may be anything here.
+      if (!function || function->value >= ir_.wasm.function_count() || ir_.wasm.is_imported(*function))
+        continue;
       if (ir_.wasm.type_of(*function) != ir_.wasm.types[instr.index]) continue;
       const auto same = std::find_if(targets.begin(), targets.end(),
                                      [&](const LikelyTarget& other) { return other.function == *function; });
@@ -46,7 +51,8 @@ bool FunctionGenerator::enter_likely_targets(const wasm::Instr& instr) {
   const std::vector<LikelyTarget> targets = likely_targets(instr);
   if (targets.empty()) return false;
   const wasm::FuncType& type = ir_.wasm.types[instr.index];
-  Value* const reference = table_element(instr);
+  const bool by_reference = instr.opcode == wasm::Opcode::kCallRef;
+  Value* const reference = by_reference ? pop() : table_element(instr);
   const size_t first = stack_.size() - type.params.size();
   ControlFrame frame{.kind = ControlFrame::Kind::kFunction};
   frame.type.func_type = &type;
@@ -66,7 +72,10 @@ bool FunctionGenerator::enter_likely_targets(const wasm::Instr& instr) {
     frame.others.push_back({target.function, hit});
     b_.SetInsertPoint(miss);
   }
-  check_reference(instr, reference);
+  if (by_reference)
+    trap_if(b_.CreateIsNull(reference), TrapCode::kNullFunctionReference);
+  else
+    check_reference(instr, reference);
   call_reference(instr, reference);
   branch_to(frame);
   enter_next_target(std::move(frame));

@@ -18,6 +18,9 @@ void FunctionGenerator::emit_reference(const wasm::Instr& instr) {
     case Opcode::kRefNull:
       push(llvm::ConstantPointerNull::get(ir_.ptr));
       return;
+    case Opcode::kRefAsNonNull:
+      trap_if(b_.CreateIsNull(stack_.back()), TrapCode::kNullReference);
+      return;
     case Opcode::kRefIsNull:
       push_condition(b_.CreateIsNull(pop()));
       return;
@@ -37,7 +40,10 @@ void FunctionGenerator::emit_reference(const wasm::Instr& instr) {
   switch (instr.opcode) {
     case Opcode::kTableGet: {
       Value* const index = pop();
-      push(call_builtin(offsetof(Builtins, table_get), ir_.ptr, {table, index}));
+      llvm::CallInst* const element = call_builtin(offsetof(Builtins, table_get), ir_.ptr, {table, index});
+      if (wasm::is_non_null(ir_.wasm.tables[instr.index].element))
+        element->addRetAttr(llvm::Attribute::NonNull);
+      push(element);
       break;
     }
     case Opcode::kTableSet: {

@@ -46,6 +46,7 @@ void FunctionGenerator::store_parameters() {
     if (place.kind == ArgPlace::Kind::kThread) {
       value = load_runtime(local, thread_, kThreadArguments + static_cast<int64_t>(place.index), false);
     } else if (!is_erased()) {
+      if (wasm::is_non_null(type.params[i])) function_->getArg(next)->addAttr(llvm::Attribute::NonNull);
       value = function_->getArg(next++);
     } else if (place.kind == ArgPlace::Kind::kInt) {
       value = restore(function_->getArg(place.index), local);
@@ -95,6 +96,14 @@ void FunctionGenerator::emit_return_call(const wasm::Instr& instr) {
 
 void FunctionGenerator::emit_return_call_indirect(const wasm::Instr& instr) {
   Value* const reference = check_callee(instr);
+  Value* const context = load_runtime(ir_.ptr, reference, offsetof(FuncRef, callee_context), false);
+  Value* const code = load_runtime(ir_.ptr, reference, offsetof(FuncRef, code), false);
+  return_native(ir_.wasm.types[instr.index], code, context);
+}
+
+void FunctionGenerator::emit_return_call_ref(const wasm::Instr& instr) {
+  Value* const reference = pop();
+  trap_if(b_.CreateIsNull(reference), TrapCode::kNullFunctionReference);
   Value* const context = load_runtime(ir_.ptr, reference, offsetof(FuncRef, callee_context), false);
   Value* const code = load_runtime(ir_.ptr, reference, offsetof(FuncRef, code), false);
   return_native(ir_.wasm.types[instr.index], code, context);

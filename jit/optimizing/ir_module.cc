@@ -51,6 +51,7 @@ IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optim
 }
 
 llvm::Type* IrModule::type_of(wasm::ValType type) const {
+  if (wasm::is_reference(type)) return ptr;
   switch (type) {
     case wasm::ValType::kI32:
       return i32;
@@ -60,14 +61,11 @@ llvm::Type* IrModule::type_of(wasm::ValType type) const {
       return f32;
     case wasm::ValType::kF64:
       return f64;
-    case wasm::ValType::kFuncRef:
-    case wasm::ValType::kExternRef:
-    case wasm::ValType::kExnRef:
-      return ptr;
     case wasm::ValType::kV128:
       return v128;
+    default:
+      return i64;
   }
-  return i64;
 }
 
 llvm::Type* IrModule::native_result(const wasm::FuncType& type) const {

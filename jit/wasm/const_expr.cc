@@ -131,13 +131,14 @@ bool ConstExprReader::step(bool& end) {
     case Opcode::kF64Const:
       return reader_.f64(u64) && push(ValType::kF64, {.opcode = opcode, .bits = u64});
     case Opcode::kRefNull:
-      return read_reference_type(reader_, type) && push(type, {.opcode = opcode, .bits = 0});
+      return read_heap_type(reader_, module_, type) && push(type, {.opcode = opcode, .bits = 0});
     case Opcode::kRefFunc: {
       const uint32_t index_at = reader_.offset();
       if (!reader_.u32(u32)) return false;
       if (u32 >= module_.functions.size())
         return reader_.fail(index_at, fmt::format("unknown function {}", u32));
-      return push(ValType::kFuncRef, {.opcode = opcode, .bits = u32});
+      return push(non_null(typed_ref(module_.canonical_types[module_.functions[u32].value])),
+                  {.opcode = opcode, .bits = u32});
     }
     case Opcode::kGlobalGet:
       return global_get(at);
@@ -169,7 +170,7 @@ bool ConstExprReader::read(ValType expected, ConstExpr& out) {
   if (operands_.size() > 1)
     return reader_.fail(reader_.offset() - 1,
                         "type mismatch: the constant expression has more than one value");
-  if (operands_[0].type != expected)
+  if (!is_subtype(operands_[0].type, expected))
     return reader_.fail(at, fmt::format("type mismatch: the constant expression has type {}, expected {}",
                                         to_string(operands_[0].type), to_string(expected)));
   if (ops_.size() == 1) {

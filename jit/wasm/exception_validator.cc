@@ -32,11 +32,11 @@ bool FunctionValidator::catch_clause() {
   std::span<const ValType> expected = target->label_types();
   steps_ += expected.size();
   if (clause.takes_reference()) {
-    if (expected.empty() || expected.back() != ValType::kExnRef)
+    if (expected.empty() || !is_subtype(non_null(ValType::kExnRef), expected.back()))
       return fail("type mismatch: the label of a catch clause with a reference must take an exnref last");
     expected = expected.first(expected.size() - 1);
   }
-  if (!std::ranges::equal(values, expected))
+  if (!std::ranges::equal(values, expected, is_subtype))
     return fail("type mismatch: the label of a catch clause takes other values than the tag has");
   return true;
 }
@@ -64,6 +64,7 @@ bool FunctionValidator::begin_catch(Opcode opcode) {
   if (!pop_all(frame.results)) return false;
   if (height_ != frame.height)
     return fail("type mismatch: values remain on the stack at the end of the block");
+  forget_set_locals(frame);  // what the body set may not have been
   if (frame.opcode == Opcode::kTry) max_catches_ = std::max(max_catches_, ++open_catches_);
   frame.opcode = opcode;
   frame.unreachable = false;

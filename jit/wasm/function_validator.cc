@@ -75,23 +75,25 @@ constexpr Signatures kSignatures = make_signatures();
 constexpr ValType kSingles[] = {ValType::kI32,  ValType::kI64,     ValType::kF32,       ValType::kF64,
                                 ValType::kV128, ValType::kFuncRef, ValType::kExternRef, ValType::kExnRef};
 
-std::span<const ValType> single(ValType type) {
+}  // namespace
+
+std::span<const ValType> FunctionValidator::single(ValType type) {
   for (const ValType& entry : kSingles)
     if (entry == type) return {&entry, 1};
-  return {};
+  return {&*singles_.insert(type).first, 1};
 }
 
-const char* name_of(uint8_t operand) {
-  return operand == 0 ? "any value" : to_string(static_cast<ValType>(operand));
+std::string FunctionValidator::name_of(Operand operand) {
+  if (operand == kUnknown) return "any value";
+  if (operand == kUnknownRef) return "a reference";
+  return to_string(static_cast<ValType>(operand));
 }
-
-}  // namespace
 
 bool FunctionValidator::fail(std::string message) {
   return reader_.fail(at_, std::move(message));
 }
 
-bool FunctionValidator::mismatch(const char* expected, const char* found) {
+bool FunctionValidator::mismatch(std::string_view expected, std::string_view found) {
   return fail(fmt::format("type mismatch: expected {}, found {}", expected, found));
 }
 
@@ -123,10 +125,16 @@ bool FunctionValidator::pop_any(Operand& type) {
   return true;
 }
 
+bool FunctionValidator::fits(Operand found, ValType expected) {
+  if (found == kUnknown) return true;
+  if (found == kUnknownRef) return is_reference(expected);
+  return is_subtype(static_cast<ValType>(found), expected);
+}
+
 bool FunctionValidator::pop_unusual(ValType expected) {
   if (height_ > floor_) {
     const Operand found = operands_[height_ - 1];
-    if (found != kUnknown) return mismatch(to_string(expected), name_of(found));
+    if (!fits(found, expected)) return mismatch(to_string(expected), name_of(found));
     --height_;
     return true;
   }
@@ -149,8 +157,7 @@ bool FunctionValidator::peek_all(std::span<const ValType> types) {
       return mismatch(to_string(types[i]), "nothing on the stack");
     }
     const Operand found = operands_[--height];
-    if (found != static_cast<Operand>(types[i]) && found != kUnknown)
-      return mismatch(to_string(types[i]), name_of(found));
+    if (!fits(found, types[i])) return mismatch(to_string(types[i]), name_of(found));
   }
   return true;
 }
@@ -170,6 +177,7 @@ bool FunctionValidator::push_frame(Opcode opcode, std::span<const ValType> param
   frame.entered_dead = !frames_.empty() && (frames_.back().entered_dead || frames_.back().unreachable);
   frame.height = height_;
   frame.offset = at_;
+  frame.set_locals = static_cast<uint32_t>(set_locals_.size());
   frame.params = params;
   frame.results = results;
   frames_.push_back(frame);
@@ -195,7 +203,7 @@ bool FunctionValidator::block_type(std::span<const ValType>& params, std::span<c
       return true;
     }
     ValType type{};
-    if (!read_value_type(reader_, type)) return false;
+    if (!read_value_type(reader_, module_, type)) return false;
     results = single(type);
     return true;
   }
@@ -250,8 +258,7 @@ bool FunctionValidator::label(const Frame*& frame) {
   return true;
 }
 
-bool FunctionValidator::local(const FunctionBody& body, ValType& type) {
-  uint32_t index = 0;
+bool FunctionValidator::local(const FunctionBody& body, uint32_t& index, ValType& type) {
   if (!reader_.u32(index)) return false;
   if (index >= body.locals.size()) return fail(fmt::format("unknown local {}", index));
   type = body.locals[index];
@@ -313,6 +320,7 @@ bool FunctionValidator::else_branch() {
   if (!pop_all(frame.results)) return false;
   if (height_ != frame.height)
     return fail("type mismatch: values remain on the stack at the end of the block");
+  forget_set_locals(frame);
   frame.opcode = Opcode::kElse;
   frame.unreachable = false;
   unreachable_ = false;
@@ -324,8 +332,9 @@ bool FunctionValidator::end(FunctionBody& body) {
   if (!pop_all(frame.results)) return false;
   if (height_ != frame.height)
     return fail("type mismatch: values remain on the stack at the end of the block");
+  forget_set_locals(frame);
   // An if without else passes its parameters on, so that they must be its results.
-  if (frame.opcode == Opcode::kIf && !std::ranges::equal(frame.params, frame.results))
+  if (frame.opcode == Opcode::kIf && !std::ranges::equal(frame.params, frame.results, is_subtype))
     return fail("type mismatch: an if without else must have the same parameters and results");
   if (frame.loop) {
     body.loops[*frame.loop].end = WasmOffset(at_);
@@ -386,7 +395,7 @@ bool FunctionValidator::call(std::span<const ValType> params, std::span<const Va
 bool FunctionValidator::return_call(const FuncType& callee) {
   has_calls_ = true;
   has_tail_calls_ = true;
-  if (!std::ranges::equal(callee.results, frames_.front().results))
+  if (!std::ranges::equal(callee.results, frames_.front().results, is_subtype))
     return fail(
         fmt::format("type mismatch: a tail call of a function of type {} in a function with other results",
                     to_string(callee)));
@@ -401,7 +410,7 @@ bool FunctionValidator::call_indirect(bool tail) {
   ValType element{};
   if (!reader_.u32(type)) return false;
   if (!table(table_index, element)) return false;
-  if (element != ValType::kFuncRef) return mismatch("a table of funcref", to_string(element));
+  if (!is_func_ref(element)) return mismatch("a table of funcref", to_string(element));
   if (type >= module_.types.size()) return fail(fmt::format("unknown type {}", type));
   if (!pop(ValType::kI32)) return false;
   if (tail) return return_call(module_.types[type]);
@@ -425,7 +434,7 @@ bool FunctionValidator::select_typed() {
   if (!reader_.u32(count)) return false;
   if (count != 1) return reader_.fail(start, "invalid result arity: select takes exactly one type");
   ValType type{};
-  if (!read_value_type(reader_, type)) return false;
+  if (!read_value_type(reader_, module_, type)) return false;
   return pop(ValType::kI32) && pop(type) && pop(type) && push(type);
 }
 
@@ -476,7 +485,7 @@ bool FunctionValidator::ref_func() {
   if (!module_.declared_function_refs[index])
     return fail(fmt::format("undeclared function reference {}", index));
   has_calls_ = true;
-  return push(ValType::kFuncRef);
+  return push(non_null(typed_ref(module_.canonical_types[module_.functions[index].value])));
 }
 
 bool FunctionValidator::table_init() {
@@ -485,7 +494,7 @@ bool FunctionValidator::table_init() {
   ValType element{};
   if (!reader_.u32(segment) || !table(table_index, element)) return false;
   if (segment >= module_.elements.size()) return fail(fmt::format("unknown elem segment {}", segment));
-  if (module_.elements[segment].type != element)
+  if (!is_subtype(module_.elements[segment].type, element))
     return mismatch(to_string(element), to_string(module_.elements[segment].type));
   return true;
 }
@@ -496,7 +505,7 @@ bool FunctionValidator::table_copy() {
   ValType to{};
   ValType from{};
   if (!table(destination, to) || !table(source, from)) return false;
-  return to == from || mismatch(to_string(to), to_string(from));
+  return is_subtype(from, to) || mismatch(to_string(to), to_string(from));
 }
 
 bool FunctionValidator::prefixed() {
@@ -613,6 +622,9 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kCallIndirect:
     case Opcode::kReturnCallIndirect:
       return call_indirect(opcode == Opcode::kReturnCallIndirect);
+    case Opcode::kCallRef:
+    case Opcode::kReturnCallRef:
+      return call_ref(opcode == Opcode::kReturnCallRef);
     case Opcode::kDrop:
       return pop_any(operand);
     case Opcode::kSelect:
@@ -620,11 +632,15 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kSelectT:
       return select_typed();
     case Opcode::kLocalGet:
-      return local(body, type) && push(type);
+      if (!local(body, index, type)) return false;
+      if (!local_has_value_.empty() && !local_has_value_[index])
+        return fail(fmt::format("uninitialized local {}", index));
+      return push(type);
     case Opcode::kLocalSet:
-      return local(body, type) && pop(type);
     case Opcode::kLocalTee:
-      return local(body, type) && pop(type) && push(type);
+      if (!local(body, index, type) || !pop(type)) return false;
+      if (!local_has_value_.empty()) local_was_set(index);
+      return opcode == Opcode::kLocalSet || push(type);
     case Opcode::kGlobalGet:
       if (!global(global_ptr)) return false;
       if (global_ptr->type.type == ValType::kV128) uses_v128_ = true;
@@ -653,12 +669,15 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kF64Const:
       return reader_.f64(f64) && push(ValType::kF64);
     case Opcode::kRefNull:
-      return read_reference_type(reader_, type) && push(type);
+      return read_heap_type(reader_, module_, type) && push(type);
     case Opcode::kRefIsNull:
-      if (!pop_any(operand)) return false;
-      if (operand != kUnknown && !is_reference(static_cast<ValType>(operand)))
-        return mismatch("a reference", name_of(operand));
-      return push(ValType::kI32);
+      return pop_reference(operand) && push(ValType::kI32);
+    case Opcode::kRefAsNonNull:
+      return ref_as_non_null();
+    case Opcode::kBrOnNull:
+      return br_on_null();
+    case Opcode::kBrOnNonNull:
+      return br_on_non_null();
     case Opcode::kRefFunc:
       return ref_func();
     default:
@@ -685,6 +704,7 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   uses_v128_ = false;
   has_handlers_ = false;
   open_catches_ = max_catches_ = 0;
+  track_locals(body, type.params.size());
   at_ = reader_.offset();
   body.begin = WasmOffset(at_);
   if (!push_frame(Opcode::kBlock, {}, type.results)) return false;

@@ -9,6 +9,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "jit/wasm/byte_reader.h"
@@ -33,9 +36,11 @@ class FunctionValidator {
   uint64_t instructions() const { return instructions_; }
 
  private:
-  // An operand type: the byte of a ValType, or kUnknown for a value that dead code would have produced.
-  using Operand = uint8_t;
+  // An operand type: a ValType, kUnknown for a value that dead code would have produced, or kUnknownRef for
+  // such a value that must have been a reference other than null.
+  using Operand = uint32_t;
   static constexpr Operand kUnknown = 0;
+  static constexpr Operand kUnknownRef = 1 | kNonNullBit;
 
   struct Frame {
     Opcode opcode = Opcode::kBlock;
@@ -43,6 +48,7 @@ class FunctionValidator {
     bool entered_dead = false;   // the whole block is
     uint32_t height = 0;         // operands below the block's parameters
     uint32_t br_table_mark = 0;  // the last br_table that checked this label
+    uint32_t set_locals = 0;     // height of set_locals_
     uint32_t offset = 0;         // of the opcode
     std::optional<uint32_t> loop;
     std::span<const ValType> params;
@@ -78,6 +84,15 @@ class FunctionValidator {
   bool rethrow();
   bool throw_tag();
   bool tag(std::span<const ValType>& params);
+  // reference_validator.cc
+  bool call_ref(bool tail);
+  bool ref_as_non_null();
+  bool br_on_null();
+  bool br_on_non_null();
+  bool pop_reference(Operand& type);
+  void track_locals(const FunctionBody& body, size_t params);
+  void local_was_set(uint32_t index);
+  void forget_set_locals(const Frame& frame);
   bool table_init();
   bool table_copy();
 
@@ -87,7 +102,7 @@ class FunctionValidator {
   bool memory_argument(uint32_t align_log2, const MemoryType*& type, bool exactly = false);
   bool memory_copy();
   bool label(const Frame*& frame);
-  bool local(const FunctionBody& body, ValType& type);
+  bool local(const FunctionBody& body, uint32_t& index, ValType& type);
   bool table(uint32_t& index, ValType& element);
   bool global(const Global*& global);
   bool data_index();
@@ -113,6 +128,9 @@ class FunctionValidator {
     return pop_unusual(expected);
   }
   bool pop_unusual(ValType expected);
+  static bool fits(Operand found, ValType expected);
+  static std::string name_of(Operand operand);
+  std::span<const ValType> single(ValType type);
   bool pop_all(std::span<const ValType> types);
   // Checks that the types are on the stack, and leaves it as it is.
   bool peek_all(std::span<const ValType> types);
@@ -120,7 +138,7 @@ class FunctionValidator {
   void set_unreachable();
   void enter_top();
 
-  bool mismatch(const char* expected, const char* found);
+  bool mismatch(std::string_view expected, std::string_view found);
   bool fail(std::string message);
 
   const Module& module_;
@@ -131,6 +149,11 @@ class FunctionValidator {
   uint32_t height_ = 0;
   std::vector<Frame> frames_;
   std::vector<uint32_t> open_loops_;
+  std::unordered_set<ValType> singles_;  // what block types of the short form refer to, beyond the usual
+  // Only of functions with locals that have no default value: which locals have a value here, and those that
+  // got it in open blocks.
+  std::vector<bool> local_has_value_;
+  std::vector<uint32_t> set_locals_;
   uint32_t floor_ = 0;        // frames_.back().height
   bool unreachable_ = false;  // frames_.back().unreachable
   uint32_t at_ = 0;           // offset of the current instruction
@@ -149,9 +172,12 @@ class FunctionValidator {
 
 // The later version of the language that an opcode byte belongs to, or null where it is in none.
 const char* feature_of_opcode(uint8_t code);
-// Decodes the byte of a value type. Fails with the feature's name for types of later versions.
-[[nodiscard]] bool read_value_type(ByteReader& reader, ValType& out);
+// Decodes a value type. The types that it may refer to are those of module.canonical_types. Fails with the
+// feature's name for types of later versions.
+[[nodiscard]] bool read_value_type(ByteReader& reader, const Module& module, ValType& out);
 // The same, for positions where only references may stand.
-[[nodiscard]] bool read_reference_type(ByteReader& reader, ValType& out);
+[[nodiscard]] bool read_reference_type(ByteReader& reader, const Module& module, ValType& out);
+// The same for a heap type; `out` is the nullable reference to it.
+[[nodiscard]] bool read_heap_type(ByteReader& reader, const Module& module, ValType& out);
 
 }  // namespace hindsight::wasm

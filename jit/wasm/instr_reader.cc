@@ -95,6 +95,19 @@ void InstrReader::read_catches() {
   }
 }
 
+// A nullable reference to what the next bytes name.
+ValType InstrReader::read_heap_type() {
+  if ((*pos_ & 0xc0) == 0x40) return static_cast<ValType>(*pos_++);
+  return typed_ref(module_.canonical_types[static_cast<size_t>(read_signed(pos_))]);
+}
+
+ValType InstrReader::read_value_type() {
+  const uint8_t byte = *pos_++;
+  if (byte == kNullableRef) return read_heap_type();
+  if (byte == kNonNullRef) return non_null(read_heap_type());
+  return static_cast<ValType>(byte);
+}
+
 void InstrReader::next(Instr& instr) {
   instr.offset = position();
   const uint8_t code = *pos_++;
@@ -123,7 +136,7 @@ void InstrReader::next(Instr& instr) {
       if (*pos_ == 0x40) {
         ++pos_;
       } else if ((*pos_ & 0xc0) == 0x40) {
-        instr.block.single_result = static_cast<ValType>(*pos_++);
+        instr.block.single_result = read_value_type();
       } else {
         instr.block.func_type = &module_.types[static_cast<size_t>(read_signed(pos_))];
       }
@@ -138,6 +151,7 @@ void InstrReader::next(Instr& instr) {
     case ImmKind::kData:
     case ImmKind::kElem:
     case ImmKind::kTag:
+    case ImmKind::kType:
       instr.index = read_u32(pos_);
       break;
     case ImmKind::kBrTable:
@@ -155,7 +169,7 @@ void InstrReader::next(Instr& instr) {
       break;
     case ImmKind::kSelectTypes:
       (void)read_u32(pos_);  // the count, always one
-      instr.ref_type = static_cast<ValType>(*pos_++);
+      instr.ref_type = read_value_type();
       break;
     case ImmKind::kMemArg:
     case ImmKind::kMemArgLane:
@@ -198,7 +212,7 @@ void InstrReader::next(Instr& instr) {
       ++pos_;
       break;
     case ImmKind::kRefType:
-      instr.ref_type = static_cast<ValType>(*pos_++);
+      instr.ref_type = read_heap_type();
       break;
   }
 }

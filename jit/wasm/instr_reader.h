@@ -26,7 +26,7 @@ struct Instr {
   Opcode opcode = Opcode::kNop;
   WasmOffset offset;        // of the opcode's first byte
   BlockType block;          // kBlock, kTryTable
-  uint32_t index = 0;       // label depth, tag, local, global, function, table, type (kIndirect), data,
+  uint32_t index = 0;       // label depth, tag, local, global, function, table, type (kIndirect, kType), data,
                             // element, memory, lane of kLane; copy: destination
   uint32_t index2 = 0;      // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source; lane of
                             // kMemArgLane
@@ -57,6 +57,8 @@ class InstrReader {
 
  private:
   void read_catches();
+  ValType read_heap_type();
+  ValType read_value_type();
 
   const Module& module_;
   const uint8_t* start_;

@@ -62,6 +62,12 @@ struct Global {  // of the global index space; imported ones first
   ConstExpr init;  // unless imported
 };
 
+// What a table is full of from the start, unless it is null.
+struct TableInit {
+  uint32_t table = 0;
+  ConstExpr value;
+};
+
 struct ElementSegment {
   enum class Mode : uint8_t { kActive, kPassive, kDeclared };
   Mode mode = Mode::kActive;
@@ -101,9 +107,9 @@ struct FunctionBody {
   uint32_t max_stack = 0;
   uint32_t max_control_depth = 0;  // nesting of blocks
   std::vector<LoopInfo> loops;
-  bool has_calls = false;  // any call, call_indirect, ref.func, memory.grow or bulk/table operation
+  bool has_calls = false;  // any call, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
-  bool has_tail_calls = false;  // return_call, return_call_indirect
+  bool has_tail_calls = false;  // return_call and its kin
   bool uses_v128 = false;       // a local or an operand is a vector
   bool has_handlers = false;    // try, try_table
 };
@@ -137,11 +143,13 @@ class Module {
   std::array<uint8_t, 32> content_hash{};  // of `bytes` (see decode_module for the function): keys profiles
 
   std::vector<FuncType> types;
+  std::vector<uint32_t> canonical_types;  // of each type the first one that is equal to it
   std::vector<Import> imports;
   std::vector<TypeIndex> functions;  // function index space, imported ones first
   uint32_t imported_functions = 0;
   std::vector<TableType> tables;  // index spaces, imported ones first
   uint32_t imported_tables = 0;
+  std::vector<TableInit> table_inits;
   std::vector<MemoryType> memories;
   uint32_t imported_memories = 0;
   std::vector<Global> globals;

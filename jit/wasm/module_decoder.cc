@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <unordered_map>
 
 #include "jit/wasm/branch_hints.h"
 #include "jit/wasm/byte_reader.h"
@@ -44,6 +46,8 @@ enum SectionId : uint8_t {
 constexpr const char* kSectionNames[] = {"custom", "type",   "import",     "function", "table",
                                          "memory", "global", "export",     "start",    "element",
                                          "code",   "data",   "data count", "tag"};
+
+constexpr uint8_t kTableWithInit = 0x40;
 
 // Place of a section in the required order; 0 for an unknown one.
 constexpr int section_order(uint8_t id) {
@@ -90,6 +94,7 @@ class ModuleDecoder {
   bool element_segment(ElementSegment& segment);
   bool function_body(uint32_t index);
   bool locals(FunctionBody& body, const FuncType& type);
+  void equate_type(uint32_t index);
   bool types_list(std::vector<ValType>& out, uint32_t limit, const char* what);
   bool limits(Limits& out, MemoryType* memory);
   bool table_type(TableType& out);
@@ -106,6 +111,7 @@ class ModuleDecoder {
   Module& module_;
   ByteReader reader_;
   ConstExprReader const_exprs_{module_, reader_};
+  std::unordered_map<std::string, uint32_t> type_keys_;  // of the types so far
   std::optional<uint32_t> data_count_;
   bool has_code_ = false;
   bool has_data_ = false;
@@ -226,16 +232,42 @@ bool ModuleDecoder::types_list(std::vector<ValType>& out, uint32_t limit, const 
   out.resize(count);
   for (ValType& type : out) {
     step();
-    if (!read_value_type(reader_, type)) return false;
+    if (!read_value_type(reader_, module_, type)) return false;
   }
   return true;
+}
+
+// Types are equal if they are built in the same way from equal types, where a type that refers to itself
+// refers to "this type". They refer to themselves and to earlier ones only.
+void ModuleDecoder::equate_type(uint32_t index) {
+  FuncType& type = module_.types[index];
+  std::string key;
+  key.reserve(sizeof(ValType) * (type.params.size() + type.results.size() + 1));
+  const auto is_self = [index](ValType t) { return is_typed_ref(t) && type_index(t) == index; };
+  const auto add = [&](ValType t) {
+    if (is_self(t)) t = is_non_null(t) ? non_null(typed_ref(kMaxTypeIndex)) : typed_ref(kMaxTypeIndex);
+    key.append(reinterpret_cast<const char*>(&t), sizeof(t));
+  };
+  static_assert(kMaxTypes < kMaxTypeIndex);
+  std::ranges::for_each(type.params, add);
+  add(ValType{});
+  std::ranges::for_each(type.results, add);
+  const auto [found, inserted] = type_keys_.try_emplace(std::move(key), index);
+  if (inserted) return;
+  module_.canonical_types[index] = found->second;
+  for (std::vector<ValType>* list : {&type.params, &type.results})
+    for (ValType& t : *list)
+      if (is_self(t)) t = is_non_null(t) ? non_null(typed_ref(found->second)) : typed_ref(found->second);
 }
 
 bool ModuleDecoder::type_section() {
   uint32_t count = 0;
   if (!reader_.count(count, kMaxTypes, "types", 3)) return false;
   module_.types.resize(count);
+  module_.canonical_types.reserve(count);
   for (FuncType& type : module_.types) {
+    const auto index = static_cast<uint32_t>(module_.canonical_types.size());
+    module_.canonical_types.push_back(index);
     const uint32_t at = reader_.offset();
     uint8_t form = 0;
     step();
@@ -246,7 +278,9 @@ bool ModuleDecoder::type_section() {
     if (form != 0x60) return reader_.fail(at, fmt::format("malformed function type: form 0x{:02x}", form));
     if (!types_list(type.params, kMaxParams, "parameters")) return false;
     if (!types_list(type.results, kMaxResults, "results")) return false;
+    equate_type(index);
   }
+  type_keys_.clear();
   return true;
 }
 
@@ -286,7 +320,7 @@ bool ModuleDecoder::limits(Limits& out, MemoryType* memory) {
 }
 
 bool ModuleDecoder::table_type(TableType& out) {
-  if (!read_reference_type(reader_, out.element)) return false;
+  if (!read_reference_type(reader_, module_, out.element)) return false;
   const uint32_t at = reader_.offset();
   if (!limits(out.limits, nullptr)) return false;
   if (out.limits.min > kMaxTableElements)
@@ -304,7 +338,7 @@ bool ModuleDecoder::memory_type(MemoryType& out) {
 }
 
 bool ModuleDecoder::global_type(GlobalType& out) {
-  if (!read_value_type(reader_, out.type)) return false;
+  if (!read_value_type(reader_, module_, out.type)) return false;
   const uint32_t at = reader_.offset();
   uint8_t mutability = 0;
   if (!reader_.u8(mutability)) return false;
@@ -420,9 +454,23 @@ bool ModuleDecoder::table_section() {
     const uint32_t at = reader_.offset();
     TableType type;
     step();
-    if (!reader_.at_end() && reader_.peek() == 0x40)
-      return reader_.unsupported(at, "typed function references (table initializers)");
+    const bool has_init = !reader_.at_end() && reader_.peek() == kTableWithInit;
+    if (has_init) {
+      uint8_t reserved = 0;
+      reader_.skip(1);
+      if (!reader_.u8(reserved)) return false;
+      if (reserved != 0) return reader_.fail(at + 1, "zero byte expected in front of a table's type");
+    }
     if (!table_type(type)) return false;
+    if (has_init) {
+      TableInit init{.table = static_cast<uint32_t>(module_.tables.size()), .value = {}};
+      if (!const_expr(type.element, init.value)) return false;
+      declare_ref(init.value);
+      module_.table_inits.push_back(init);
+    } else if (is_non_null(type.element)) {
+      return reader_.fail(at, fmt::format("type mismatch: a table of {} must have an initializer",
+                                          to_string(type.element)));
+    }
     module_.tables.push_back(type);
   }
   return true;
@@ -559,16 +607,18 @@ bool ModuleDecoder::element_segment(ElementSegment& segment) {
     if (!const_expr(ValType::kI32, segment.offset)) return false;
   }
   const uint32_t type_at = reader_.offset();
+  if (!(flags & kExpressions)) segment.type = non_null(ValType::kFuncRef);
   if (flags & (kNotActive | kExplicit)) {
     if (flags & kExpressions) {
-      if (!read_reference_type(reader_, segment.type)) return false;
+      if (!read_reference_type(reader_, module_, segment.type)) return false;
     } else {
       uint8_t kind = 0;
       if (!reader_.u8(kind)) return false;
       if (kind != 0) return reader_.fail(type_at, fmt::format("malformed element kind {}", kind));
     }
   }
-  if (segment.mode == ElementSegment::Mode::kActive && module_.tables[segment.table].element != segment.type)
+  if (segment.mode == ElementSegment::Mode::kActive &&
+      !is_subtype(segment.type, module_.tables[segment.table].element))
     return reader_.fail(
         type_at, fmt::format("type mismatch: elements of type {} for a table of {}", to_string(segment.type),
                              to_string(module_.tables[segment.table].element)));
@@ -656,7 +706,7 @@ bool ModuleDecoder::locals(FunctionBody& body, const FuncType& type) {
     uint32_t count = 0;
     ValType local{};
     step();
-    if (!reader_.u32(count) || !read_value_type(reader_, local)) return false;
+    if (!reader_.u32(count) || !read_value_type(reader_, module_, local)) return false;
     total += count;
     if (total > UINT32_MAX) return reader_.fail(group_at, "too many locals");
     if (total > kMaxLocals) return reader_.too_many(group_at, total, "locals", kMaxLocals);

@@ -22,6 +22,7 @@ enum class ImmKind : uint8_t {
   kBrTable,      // vector of labels + default
   kFunc,         // u32
   kIndirect,     // type index, table index
+  kType,         // type index
   kSelectTypes,  // vector of value types
   kLocal,        // u32
   kGlobal,       // u32
@@ -70,6 +71,8 @@ enum class ImmKind : uint8_t {
   V(CallIndirect, 0x11, "call_indirect", kIndirect, "*") \
   V(ReturnCall, 0x12, "return_call", kFunc, "*") \
   V(ReturnCallIndirect, 0x13, "return_call_indirect", kIndirect, "*") \
+  V(CallRef, 0x14, "call_ref", kType, "*") \
+  V(ReturnCallRef, 0x15, "return_call_ref", kType, "*") \
   V(Delegate, 0x18, "delegate", kLabel, "*") \
   V(CatchAll, 0x19, "catch_all", kNone, "*") \
   V(Drop, 0x1a, "drop", kNone, "*") \
@@ -243,6 +246,9 @@ enum class ImmKind : uint8_t {
   V(RefNull, 0xd0, "ref.null", kRefType, "*") \
   V(RefIsNull, 0xd1, "ref.is_null", kNone, "*") \
   V(RefFunc, 0xd2, "ref.func", kFunc, "*") \
+  V(RefAsNonNull, 0xd4, "ref.as_non_null", kNone, "*") \
+  V(BrOnNull, 0xd5, "br_on_null", kLabel, "*") \
+  V(BrOnNonNull, 0xd6, "br_on_non_null", kLabel, "*") \
   V(I32TruncSatF32S, 0xfc00, "i32.trunc_sat_f32_s", kNone, "f:i") \
   V(I32TruncSatF32U, 0xfc01, "i32.trunc_sat_f32_u", kNone, "f:i") \
   V(I32TruncSatF64S, 0xfc02, "i32.trunc_sat_f64_s", kNone, "F:i") \
@@ -306,6 +312,10 @@ struct CatchClause {
 };
 
 inline constexpr uint8_t kSimdPrefix = 0xfd;
+
+// In front of a heap type: (ref null ht), (ref ht).
+inline constexpr uint8_t kNullableRef = 0x63;
+inline constexpr uint8_t kNonNullRef = 0x64;
 
 // The vector instructions, relaxed ones included.
 constexpr bool is_simd(Opcode opcode) {

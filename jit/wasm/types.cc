@@ -2,7 +2,9 @@
 
 namespace hindsight::wasm {
 
-const char* to_string(ValType type) {
+namespace {
+
+const char* short_name(ValType type) {
   switch (type) {
     case ValType::kI32:
       return "i32";
@@ -20,8 +22,24 @@ const char* to_string(ValType type) {
       return "externref";
     case ValType::kExnRef:
       return "exnref";
+    default:
+      return nullptr;
   }
-  return "unknown";
+}
+
+// Of what a reference refers to.
+std::string heap_name(ValType type) {
+  if (is_typed_ref(type)) return std::to_string(type_index(type));
+  std::string name = to_string(nullable(type));
+  return name.substr(0, name.size() - 3);  // without "ref"
+}
+
+}  // namespace
+
+std::string to_string(ValType type) {
+  if (const char* name = short_name(type)) return name;
+  if (!is_reference(type)) return "unknown";
+  return std::string(is_non_null(type) ? "(ref " : "(ref null ") + heap_name(type) + ")";
 }
 
 const char* to_string(ExternKind kind) {

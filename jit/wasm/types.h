@@ -8,8 +8,11 @@
 
 namespace hindsight::wasm {
 
-// Byte values are those of the binary format.
-enum class ValType : uint8_t {
+// The lowest seven bits are those of the binary format. The bit above them says of a reference that it is
+// never null. What refers to functions of one type of the module has that type's index in the other bits: an
+// index of Module::canonical_types, so that types are equal exactly if their ValTypes are. (Between modules:
+// jit/abi/type_registry.h.)
+enum class ValType : uint32_t {
   kI32 = 0x7f,
   kI64 = 0x7e,
   kF32 = 0x7d,
@@ -17,12 +20,55 @@ enum class ValType : uint8_t {
   kV128 = 0x7b,
   kFuncRef = 0x70,
   kExternRef = 0x6f,
-  kExnRef = 0x69,  // a caught exception, or null
+  kExnRef = 0x69,    // a caught exception, or null
+  kTypedRef = 0x63,  // (ref null 0); see typed_ref
 };
 
-const char* to_string(ValType type);
+inline constexpr uint32_t kNonNullBit = 0x80;
+inline constexpr uint32_t kTypeIndexShift = 8;
+inline constexpr uint32_t kMaxTypeIndex = UINT32_MAX >> kTypeIndexShift;
+
+// "i32", "funcref", "(ref null 3)", "(ref extern)"
+std::string to_string(ValType type);
+
+// The kind of a type: one of the enumerators.
+constexpr ValType kind_of(ValType t) {
+  return static_cast<ValType>(static_cast<uint32_t>(t) & 0x7f);
+}
 constexpr bool is_reference(ValType t) {
-  return t == ValType::kFuncRef || t == ValType::kExternRef || t == ValType::kExnRef;
+  return kind_of(t) <= ValType::kFuncRef;
+}
+constexpr bool is_typed_ref(ValType t) {
+  return kind_of(t) == ValType::kTypedRef;
+}
+// funcref, or references to functions of one type.
+constexpr bool is_func_ref(ValType t) {
+  return kind_of(t) == ValType::kFuncRef || is_typed_ref(t);
+}
+constexpr uint32_t type_index(ValType t) {  // of a typed reference
+  return static_cast<uint32_t>(t) >> kTypeIndexShift;
+}
+constexpr ValType non_null(ValType t) {
+  return static_cast<ValType>(static_cast<uint32_t>(t) | kNonNullBit);
+}
+constexpr ValType nullable(ValType t) {
+  return static_cast<ValType>(static_cast<uint32_t>(t) & ~kNonNullBit);
+}
+constexpr bool is_non_null(ValType t) {
+  return (static_cast<uint32_t>(t) & kNonNullBit) != 0;
+}
+// (ref null index); index <= kMaxTypeIndex.
+constexpr ValType typed_ref(uint32_t index) {
+  return static_cast<ValType>(static_cast<uint32_t>(ValType::kTypedRef) | index << kTypeIndexShift);
+}
+// A caught exception, or null if the type allows that.
+constexpr bool is_exn_ref(ValType t) {
+  return kind_of(t) == ValType::kExnRef;
+}
+// Whether each value of type `a` is one of type `b`.
+constexpr bool is_subtype(ValType a, ValType b) {
+  if (a == b || a == non_null(b)) return true;
+  return is_typed_ref(a) && kind_of(b) == ValType::kFuncRef && (is_non_null(a) || !is_non_null(b));
 }
 constexpr bool is_float(ValType t) {
   return t == ValType::kF32 || t == ValType::kF64;

@@ -9,10 +9,8 @@ namespace {
 
 const char* feature_of_type(uint8_t byte) {
   switch (byte) {
-    case 0x64:
-    case 0x63:
     case 0x62:
-      return "typed function references";
+      return "custom descriptors";
     case 0x74:
       return "exception handling (noexn)";
     case 0x68:
@@ -36,12 +34,6 @@ const char* feature_of_type(uint8_t byte) {
 
 const char* feature_of_opcode(uint8_t code) {
   switch (code) {
-    case 0x14:
-    case 0x15:
-    case 0xd4:
-    case 0xd5:
-    case 0xd6:
-      return "typed function references";
     case 0xd3:
     case 0xfb:
       return "garbage collection";
@@ -57,10 +49,35 @@ const char* feature_of_opcode(uint8_t code) {
   }
 }
 
-bool read_value_type(ByteReader& reader, ValType& out) {
+bool read_heap_type(ByteReader& reader, const Module& module, ValType& out) {
+  const uint32_t at = reader.offset();
+  if (!reader.at_end() && (reader.peek() & 0xc0) == 0x40) {
+    const uint8_t byte = reader.peek();
+    reader.skip(1);
+    out = static_cast<ValType>(byte);
+    if (out == ValType::kFuncRef || out == ValType::kExternRef || out == ValType::kExnRef) return true;
+    if (const char* feature = feature_of_type(byte)) return reader.unsupported(at, feature);
+    return reader.fail(at, fmt::format("malformed heap type 0x{:02x}", byte));
+  }
+  int64_t index = 0;
+  if (!reader.s33(index)) return false;
+  if (index < 0) return reader.fail(at, "malformed heap type");
+  if (static_cast<uint64_t>(index) >= module.canonical_types.size())
+    return reader.fail(at, fmt::format("unknown type {}", index));
+  out = typed_ref(module.canonical_types[static_cast<size_t>(index)]);
+  return true;
+}
+
+bool read_value_type(ByteReader& reader, const Module& module, ValType& out) {
   const uint32_t at = reader.offset();
   uint8_t byte = 0;
   if (!reader.u8(byte)) return false;
+  if (byte == kNullableRef) return read_heap_type(reader, module, out);
+  if (byte == kNonNullRef) {
+    if (!read_heap_type(reader, module, out)) return false;
+    out = non_null(out);
+    return true;
+  }
   switch (static_cast<ValType>(byte)) {
     case ValType::kI32:
     case ValType::kI64:
@@ -79,18 +96,11 @@ bool read_value_type(ByteReader& reader, ValType& out) {
   return reader.fail(at, fmt::format("malformed value type 0x{:02x}", byte));
 }
 
-bool read_reference_type(ByteReader& reader, ValType& out) {
+bool read_reference_type(ByteReader& reader, const Module& module, ValType& out) {
   const uint32_t at = reader.offset();
-  uint8_t byte = 0;
-  if (!reader.u8(byte)) return false;
-  const auto type = static_cast<ValType>(byte);
-  if (is_reference(type)) {
-    out = type;
-    return true;
-  }
-  const char* feature = feature_of_type(byte);
-  if (feature != nullptr) return reader.unsupported(at, feature);
-  return reader.fail(at, fmt::format("malformed reference type 0x{:02x}", byte));
+  if (!reader.at_end() && static_cast<ValType>(reader.peek()) >= ValType::kV128)
+    return reader.fail(at, fmt::format("malformed reference type 0x{:02x}", reader.peek()));
+  return read_value_type(reader, module, out);
 }
 
 }  // namespace hindsight::wasm

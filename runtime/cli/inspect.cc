@@ -7,7 +7,6 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/guest.h"
 #include "runtime/cli/messages.h"
-#include "runtime/cli/values.h"
 #include "runtime/report/text.h"
 
 namespace hindsight::cli {
@@ -53,13 +52,12 @@ std::string text_of(const Module& module, const std::string& path, uintmax_t byt
   export_table.add({"export", "kind", "type"});
   for (const auto& entry : module.imports()) {
     ++imports[entry.kind];
-    import_table.add({printable(fmt::format("{}.{}", entry.module, entry.name)), printable(entry.kind),
-                      entry.function ? type_text(*entry.function) : entry.memory});
+    import_table.add(
+        {printable(fmt::format("{}.{}", entry.module, entry.name)), printable(entry.kind), entry.type});
   }
   for (const auto& entry : module.exports()) {
     ++exports[entry.kind];
-    export_table.add({printable(entry.name), printable(entry.kind),
-                      entry.function ? type_text(*entry.function) : entry.memory});
+    export_table.add({printable(entry.name), printable(entry.kind), entry.type});
   }
   std::string out =
       fmt::format("{}\n  name     {}\n  size     {} bytes\n  hash     {}\n  imports  {}\n  exports  {}\n",
@@ -75,14 +73,12 @@ std::string json_of(const Module& module, const std::string& path, uintmax_t byt
   Json imports = Json::array(), exports = Json::array();
   for (const auto& entry : module.imports()) {
     Json json{{"module", entry.module}, {"name", entry.name}, {"kind", entry.kind}};
-    if (entry.function) json["type"] = type_text(*entry.function);
-    if (!entry.memory.empty()) json["type"] = entry.memory;
+    if (!entry.type.empty()) json["type"] = entry.type;
     imports.push_back(std::move(json));
   }
   for (const auto& entry : module.exports()) {
     Json json{{"name", entry.name}, {"kind", entry.kind}};
-    if (entry.function) json["type"] = type_text(*entry.function);
-    if (!entry.memory.empty()) json["type"] = entry.memory;
+    if (!entry.type.empty()) json["type"] = entry.type;
     exports.push_back(std::move(json));
   }
   const ModuleTools tools = module.tools();

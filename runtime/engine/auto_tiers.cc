@@ -619,7 +619,11 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   for (const feedback::CallPlan& plan : job.plan.calls) {
     std::string inlined;
     for (const jit::CallHint::Target& target : plan.hint.targets) {
-      const std::optional<FuncIndex> callee = code.module()->initial_element(0, target.element);
+      const std::optional<FuncIndex> callee =
+          !plan.hint.by_reference ? code.module()->initial_element(0, target.element)
+          : target.element < code.module()->function_count()
+              ? std::optional(FuncIndex(target.element))
+              : std::nullopt;
       const bool in_place = callee && std::find(version.inlined.begin(), version.inlined.end(), *callee) !=
                                           version.inlined.end();
       inlined += fmt::format("{}{}{}", inlined.empty() ? "" : ", ",

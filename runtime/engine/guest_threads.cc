@@ -142,7 +142,7 @@ Status GuestThreads::prepare(Thread& thread, Instance& caller) {
   };
   const wasm::Module& module = *caller.module();
   std::vector<Extern> imports;
-  uint32_t function = 0, memory = 0, global = 0;
+  uint32_t function = 0, memory = 0, global = 0, tag = 0;
   for (const wasm::Import& import : module.imports) {
     switch (import.kind) {
       case wasm::ExternKind::kFunc: {
@@ -156,8 +156,14 @@ Status GuestThreads::prepare(Thread& thread, Instance& caller) {
       case wasm::ExternKind::kGlobal: {
         const Global* from = caller.global(global++);
         Global* to = store.add_global(from->type(), nullptr);
-        to->set_bits(from->bits());
+        // An exception belongs to the store that made it.
+        if (wasm::kind_of(from->type().type) != wasm::ValType::kExnRef) to->set_bits(from->bits());
         imports.push_back(to);
+        break;
+      }
+      case wasm::ExternKind::kTag: {
+        const Tag* from = caller.tag(tag++);
+        imports.push_back(store.add_tag(from->type_id, from->name));
         break;
       }
       case wasm::ExternKind::kTable:

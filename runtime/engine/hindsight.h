@@ -186,14 +186,16 @@ struct Trap {
 // ---------------------------------------------------------------- modules
 
 struct ImportType {
-  std::string module, name, kind;  // kind: func|table|memory|global|tag
-  std::optional<FunctionType> function;    // func; of a tag the values of its exceptions, as parameters
-  std::string memory;              // of a memory: "1..4 pages", "1.. pages, 64-bit addresses", "1..4 pages, shared"
+  std::string module, name, kind;        // kind: func|table|memory|global|tag
+  std::optional<FunctionType> function;  // func; of a tag the values of its exceptions, as parameters
+  // In words: of a function or tag with what references may refer to; of a memory "1..4 pages", "1.. pages, 64-bit addresses",
+  // "1..4 pages, shared"; else empty.
+  std::string type;
 };
 struct ExportType {
   std::string name, kind;
   std::optional<FunctionType> function;
-  std::string memory;  // as above
+  std::string type;  // as in ImportType
 };
 
 // What the tools that made a module wrote about it into its custom sections. Nothing depends on it, and it may be wrong.

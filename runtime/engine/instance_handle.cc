@@ -22,7 +22,7 @@ Trap to_public(const GuestTrap& trap) {
     const uint64_t* in = jit::exception_values(trap.exception);
     for (const wasm::ValType type : tag.type.params) {
       thrown.values.push_back(read_slots(type, in));
-      if (type == wasm::ValType::kExnRef) thrown.values.back().bits = 0;
+      if (wasm::is_exn_ref(type)) thrown.values.back().bits = 0;
     }
     result.exception = std::move(thrown);
   }
@@ -65,7 +65,7 @@ Result<hindsight::Instance::Function*> InstanceHandle::find_function(std::string
   HINDSIGHT_ASSIGN(jit::FuncRef * ref, find_ref(export_name));
   // Nothing outside the guest keeps an exception alive.
   for (const wasm::ValType result : jit::type_of_canonical_id(ref->type_id).results)
-    if (result == wasm::ValType::kExnRef)
+    if (wasm::is_exn_ref(result))
       return make_error(ErrorKind::kUsage,
                         "the function returns an exnref, which cannot leave the guest; throw it instead",
                         std::string(export_name));
@@ -104,12 +104,12 @@ Result<std::vector<Value>> InstanceHandle::call(std::string_view export_name, st
   std::vector<uint64_t> slots(std::max(jit::call_words(type), 1u));
   uint64_t* out = slots.data();
   for (size_t i = 0; i < args.size(); i++) {
-    if (from_public(args[i].kind) != type.params[i])
+    if (!fits(args[i], type.params[i]))
       return make_error(ErrorKind::kUsage,
                         "argument " + std::to_string(i + 1) + " is to be " + wasm::to_string(type.params[i]) +
-                            ", not " + to_string(args[i].kind),
+                            ", not " + describe(args[i]),
                         std::string(export_name));
-    if (type.params[i] == wasm::ValType::kExnRef && args[i].bits != 0)
+    if (wasm::is_exn_ref(type.params[i]) && args[i].bits != 0)
       return make_error(ErrorKind::kUsage, "argument " + std::to_string(i + 1) + " can only be null",
                         std::string(export_name));
     write_slots(args[i], out);
@@ -132,7 +132,7 @@ Result<std::span<std::byte>> InstanceHandle::memory(std::string_view export_name
 
 Result<Value> InstanceHandle::global(std::string_view export_name) const {
   HINDSIGHT_ASSIGN(const Global* global, find<Global*>(export_name, "global"));
-  if (global->type().type == wasm::ValType::kExnRef && global->bits() != 0)
+  if (wasm::is_exn_ref(global->type().type) && global->bits() != 0)
     return make_error(ErrorKind::kUsage, "the global is an exnref, which cannot leave the guest",
                       std::string(export_name));
   const uint64_t words[] = {global->bits(), global->high_bits()};
@@ -144,7 +144,7 @@ Status InstanceHandle::set_global(std::string_view export_name, const Value& val
   HINDSIGHT_ASSIGN(Global * global, find<Global*>(export_name, "global"));
   if (!global->type().mutable_)
     return make_error(ErrorKind::kUsage, "the global is not mutable", std::string(export_name));
-  if (from_public(value.kind) != global->type().type)
+  if (!fits(value, global->type().type))
     return make_error(ErrorKind::kUsage,
                       std::string("the global is a ") + wasm::to_string(global->type().type),
                       std::string(export_name));

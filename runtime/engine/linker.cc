@@ -35,8 +35,7 @@ class CallerHandle final : public Caller {
     const std::vector<wasm::ValType>& types = tag.type.params;
     bool fit = values.size() == types.size();
     for (size_t i = 0; fit && i < types.size(); i++)
-      fit = rt::from_public(values[i].kind) == types[i] &&
-            (types[i] != wasm::ValType::kExnRef || values[i].bits == 0);
+      fit = rt::fits(values[i], types[i]) && (!wasm::is_exn_ref(types[i]) || values[i].bits == 0);
     if (!fit)
       return make_error(ErrorKind::kUsage, "an exception of this tag has values " + wasm::to_string(tag.type),
                         std::string(tag_export));

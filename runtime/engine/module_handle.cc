@@ -19,15 +19,29 @@ std::string memory_text(const wasm::MemoryType& type) {
   return text;
 }
 
+std::string words_of(const std::vector<wasm::ValType>& types) {
+  std::string out;
+  for (const wasm::ValType type : types) out += (out.empty() ? "" : ", ") + wasm::to_string(type);
+  return out;
+}
+
+std::string words_of(const wasm::FuncType& type) {
+  const std::string results = words_of(type.results);
+  return "(" + words_of(type.params) + ") -> " + (type.results.size() == 1 ? results : "(" + results + ")");
+}
+
 }  // namespace
 
 std::vector<ImportType> ModuleHandle::imports() const {
   std::vector<ImportType> result;
   for (const wasm::Import& import : wasm().imports) {
     ImportType type{import.module, import.name, public_kind(import.kind), std::nullopt, {}};
-    if (import.kind == wasm::ExternKind::kMemory) type.memory = memory_text(import.memory);
-    if (import.kind == wasm::ExternKind::kFunc || import.kind == wasm::ExternKind::kTag)
-      type.function = to_public(wasm().types[import.func_type.value]);
+    if (import.kind == wasm::ExternKind::kMemory) type.type = memory_text(import.memory);
+    if (import.kind == wasm::ExternKind::kFunc || import.kind == wasm::ExternKind::kTag) {
+      const wasm::FuncType& function = wasm().types[import.func_type.value];
+      type.function = to_public(function);
+      type.type = words_of(function);
+    }
     result.push_back(std::move(type));
   }
   return result;
@@ -37,9 +51,13 @@ std::vector<ExportType> ModuleHandle::exports() const {
   std::vector<ExportType> result;
   for (const wasm::Export& e : wasm().exports) {
     ExportType type{e.name, public_kind(e.kind), std::nullopt, {}};
-    if (e.kind == wasm::ExternKind::kMemory) type.memory = memory_text(wasm().memories[e.index]);
-    if (e.kind == wasm::ExternKind::kFunc) type.function = to_public(wasm().type_of(FuncIndex(e.index)));
-    if (e.kind == wasm::ExternKind::kTag) type.function = to_public(wasm().type_of_tag(e.index));
+    if (e.kind == wasm::ExternKind::kMemory) type.type = memory_text(wasm().memories[e.index]);
+    if (e.kind == wasm::ExternKind::kFunc || e.kind == wasm::ExternKind::kTag) {
+      const wasm::FuncType& function =
+          e.kind == wasm::ExternKind::kFunc ? wasm().type_of(FuncIndex(e.index)) : wasm().type_of_tag(e.index);
+      type.function = to_public(function);
+      type.type = words_of(function);
+    }
     result.push_back(std::move(type));
   }
   return result;

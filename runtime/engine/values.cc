@@ -3,6 +3,8 @@
 #include <array>
 #include <bit>
 
+#include "jit/abi/vm_context.h"
+
 namespace hindsight {
 
 Value Value::i32(int32_t v) {
@@ -40,6 +42,8 @@ V128 Value::as_v128() const {
 namespace rt {
 
 ValueKind to_public(wasm::ValType type) {
+  if (wasm::is_func_ref(type)) return ValueKind::kFuncRef;
+  type = wasm::kind_of(type);
   switch (type) {
     case wasm::ValType::kI64:
       return ValueKind::kI64;
@@ -47,15 +51,13 @@ ValueKind to_public(wasm::ValType type) {
       return ValueKind::kF32;
     case wasm::ValType::kF64:
       return ValueKind::kF64;
-    case wasm::ValType::kFuncRef:
-      return ValueKind::kFuncRef;
     case wasm::ValType::kExternRef:
       return ValueKind::kExternRef;
     case wasm::ValType::kV128:
       return ValueKind::kV128;
     case wasm::ValType::kExnRef:
       return ValueKind::kExnRef;
-    case wasm::ValType::kI32:
+    default:
       break;
   }
   return ValueKind::kI32;
@@ -82,8 +84,21 @@ wasm::FuncType from_public(const FunctionType& type) {
   return result;
 }
 
-const char* to_string(ValueKind kind) {
+std::string to_string(ValueKind kind) {
   return wasm::to_string(from_public(kind));
+}
+
+std::string describe(const Value& value) {
+  const bool null = wasm::is_reference(from_public(value.kind)) && value.bits == 0;
+  return (null ? "null " : "") + to_string(value.kind);
+}
+
+bool fits(const Value& value, wasm::ValType type) {
+  if (value.kind != to_public(type)) return false;
+  if (!wasm::is_reference(type)) return true;
+  if (value.bits == 0) return !wasm::is_non_null(type);
+  return !wasm::is_typed_ref(type) ||
+         reinterpret_cast<const jit::FuncRef*>(value.bits)->type_id == wasm::type_index(type);
 }
 
 uint64_t slot_of(const Value& value) {

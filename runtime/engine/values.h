@@ -1,6 +1,8 @@
 // Between the public API's values and types and the inside's.
 #pragma once
 
+#include <string>
+
 #include "jit/wasm/types.h"
 #include "runtime/engine/hindsight.h"
 
@@ -10,7 +12,11 @@ ValueKind to_public(wasm::ValType type);
 wasm::ValType from_public(ValueKind kind);
 FunctionType to_public(const wasm::FuncType& type);
 wasm::FuncType from_public(const FunctionType& type);
-const char* to_string(ValueKind kind);
+std::string to_string(ValueKind kind);
+// "i32", "null funcref"
+std::string describe(const Value& value);
+// Whether the value may stand where the type, a canonical one (jit/abi/type_registry.h), is wanted.
+bool fits(const Value& value, wasm::ValType type);
 // Small kinds are zero-extended; the low half of a v128.
 uint64_t slot_of(const Value& value);
 // Values in slots (jit/abi/trampolines.h), one after the other: `slots` moves behind the value.

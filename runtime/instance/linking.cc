@@ -28,23 +28,25 @@ std::string limits_text(uint64_t min, const std::optional<uint64_t>& max) {
   return std::to_string(min) + ".." + (max ? std::to_string(*max) : std::string());
 }
 
-Status match(const wasm::Module& module, const wasm::Import& import, const Extern& value) {
+// `type_ids`: of the module's types.
+Status match(const wasm::Import& import, const Extern& value, std::span<const uint32_t> type_ids) {
   if (kind_of(value) != import.kind)
     return incompatible(import, std::string("wants a ") + wasm::to_string(import.kind) + ", got a " +
                                     wasm::to_string(kind_of(value)));
   switch (import.kind) {
     case wasm::ExternKind::kFunc: {
-      const wasm::FuncType& wanted = module.types[import.func_type.value];
+      const uint32_t wanted = type_ids[import.func_type.value];
       const uint32_t id = std::get<Func>(value).ref->type_id;
-      if (id != jit::canonical_type_id(wanted))
-        return incompatible(import, "wants " + wasm::to_string(wanted) + ", got " +
+      if (id != wanted)
+        return incompatible(import, "wants " + wasm::to_string(jit::type_of_canonical_id(wanted)) + ", got " +
                                         wasm::to_string(jit::type_of_canonical_id(id)));
       return {};
     }
     case wasm::ExternKind::kTable: {
       Table* table = std::get<Table*>(value);
-      if (table->type().element != import.table.element)
-        return incompatible(import, std::string("wants a table of ") + wasm::to_string(import.table.element) +
+      const wasm::ValType element = jit::canonical_type(import.table.element, type_ids);
+      if (table->type().element != element)
+        return incompatible(import, std::string("wants a table of ") + wasm::to_string(element) +
                                         ", got " + wasm::to_string(table->type().element));
       if (!limits_match(table->size(), table->type().limits, import.table.limits))
         return incompatible(
@@ -69,19 +71,23 @@ Status match(const wasm::Module& module, const wasm::Import& import, const Exter
     }
     case wasm::ExternKind::kGlobal: {
       Global* global = std::get<Global*>(value);
-      if (!(global->type() == import.global))
+      const wasm::ValType wanted = jit::canonical_type(import.global.type, type_ids);
+      // What can be written must be of the very type, or one side would not believe what the other wrote.
+      if (global->type().mutable_ != import.global.mutable_ ||
+          (import.global.mutable_ ? global->type().type != wanted
+                                  : !wasm::is_subtype(global->type().type, wanted)))
         return incompatible(import, std::string("wants a ") + (import.global.mutable_ ? "mutable " : "") +
-                                        "global of " + wasm::to_string(import.global.type) + ", got a " +
+                                        "global of " + wasm::to_string(wanted) + ", got a " +
                                         (global->type().mutable_ ? "mutable " : "") + "global of " +
                                         wasm::to_string(global->type().type));
       return {};
     }
     case wasm::ExternKind::kTag: {
-      const wasm::FuncType& wanted = module.types[import.func_type.value];
+      const uint32_t wanted = type_ids[import.func_type.value];
       const Tag* tag = std::get<Tag*>(value);
-      if (tag->type_id != jit::canonical_type_id(wanted))
-        return incompatible(import, "wants a tag of " + wasm::to_string(wanted) + ", got one of " +
-                                        wasm::to_string(tag->type));
+      if (tag->type_id != wanted)
+        return incompatible(import, "wants a tag of " + wasm::to_string(jit::type_of_canonical_id(wanted)) +
+                                        ", got one of " + wasm::to_string(tag->type));
       return {};
     }
   }
@@ -94,7 +100,7 @@ Status Instance::match_imports(const std::vector<Extern>& imports) const {
   if (imports.size() != module_->imports.size())
     return make_error(ErrorKind::kLink, "unknown import: " + std::to_string(imports.size()) + " values for " +
                                             std::to_string(module_->imports.size()) + " imports");
-  for (size_t i = 0; i < imports.size(); i++) HINDSIGHT_TRY(match(*module_, module_->imports[i], imports[i]));
+  for (size_t i = 0; i < imports.size(); i++) HINDSIGHT_TRY(match(module_->imports[i], imports[i], type_ids_));
   return {};
 }
 
@@ -125,8 +131,6 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
   context_->builtins = store_.services().builtins;
   context_->instance = this;
 
-  type_ids_.reserve(module_->types.size());
-  for (const wasm::FuncType& type : module_->types) type_ids_.push_back(jit::canonical_type_id(type));
   context_->type_ids = type_ids_.data();
 
   uint32_t next_func = 0;
@@ -163,9 +167,13 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
     ref->owner = this;
   }
   for (uint32_t i = module_->imported_tables; i < module_->tables.size(); i++) {
-    HINDSIGHT_ASSIGN(Table * table, store_.add_table(module_->tables[i]));
+    wasm::TableType type = module_->tables[i];
+    type.element = jit::canonical_type(type.element, type_ids_);
+    HINDSIGHT_ASSIGN(Table * table, store_.add_table(type));
     tables_.push_back(table);
   }
+  for (const wasm::TableInit& init : module_->table_inits)
+    tables_[init.table]->fill(0, tables_[init.table]->size(), reinterpret_cast<void*>(evaluate(init.value)));
   for (Table* table : tables_) table_records_.push_back(table->record());
   context_->tables = table_records_.data();
   for (uint32_t i = module_->imported_memories; i < module_->memories.size(); i++) {
@@ -179,12 +187,14 @@ Status Instance::allocate(const std::vector<Extern>& imports) {
   for (uint32_t i = 0; i < memories_.size(); i++)
     new (context_memory_.get() + layout_.memory_cell(i)) jit::MemoryCell(memories_[i]->cell());
   for (uint32_t i = module_->imported_tags; i < module_->tags.size(); i++)
-    tags_.push_back(store_.add_tag(module_->type_of_tag(i), module_->tag_name(i)));
+    tags_.push_back(store_.add_tag(type_ids_[module_->tags[i].value], module_->tag_name(i)));
   for (uint32_t i = 0; i < tags_.size(); i++)
     *reinterpret_cast<const void**>(context_memory_.get() + layout_.tag(i)) = tags_[i];
   for (uint32_t i = module_->imported_globals; i < module_->globals.size(); i++) {
     auto* cell = reinterpret_cast<jit::GlobalCell*>(context_memory_.get() + layout_.global(i));
-    globals_.push_back(store_.add_global(module_->globals[i].type, cell));
+    wasm::GlobalType type = module_->globals[i].type;
+    type.type = jit::canonical_type(type.type, type_ids_);
+    globals_.push_back(store_.add_global(type, cell));
     const wasm::ConstExpr& init = module_->globals[i].init;
     const bool copies = init.kind == wasm::ConstExpr::Kind::kGlobalGet;
     globals_.back()->set_bits(evaluate(init), copies ? globals_[init.index]->high_bits() : init.high);
@@ -275,6 +285,7 @@ Result<Instance*> Instance::instantiate(Store& store, std::shared_ptr<const wasm
                                         const std::vector<Extern>& imports) {
   store.trap.reset();
   std::unique_ptr<Instance> made(new Instance(store, std::move(module), std::move(code)));
+  HINDSIGHT_ASSIGN(made->type_ids_, jit::canonical_type_ids(*made->module_));
   HINDSIGHT_TRY(made->match_imports(imports));
   HINDSIGHT_TRY(made->allocate(imports));
   HINDSIGHT_TRY(made->code_->attach(*made));

@@ -36,7 +36,7 @@ Result<Table*> Store::add_table(const wasm::TableType& type) {
     return make_error(ErrorKind::kResource, "a table of " + std::to_string(type.limits.min) +
                                                 " entries is more than the allowed " +
                                                 std::to_string(kMaxTableEntries));
-  if (type.element == wasm::ValType::kExnRef) exception_tables_.push_back(table.get());
+  if (wasm::is_exn_ref(type.element)) exception_tables_.push_back(table.get());
   return tables_.emplace_back(std::move(table)).get();
 }
 
@@ -44,9 +44,10 @@ Global* Store::add_global(const wasm::GlobalType& type, jit::GlobalCell* cell) {
   return globals_.emplace_back(std::make_unique<Global>(type, cell)).get();
 }
 
-Tag* Store::add_tag(wasm::FuncType type, std::string name) {
-  const uint32_t id = jit::canonical_type_id(type);
-  return tags_.emplace_back(std::make_unique<Tag>(Tag{std::move(type), id, std::move(name)})).get();
+Tag* Store::add_tag(uint32_t type_id, std::string name) {
+  return tags_
+      .emplace_back(std::make_unique<Tag>(Tag{jit::type_of_canonical_id(type_id), type_id, std::move(name)}))
+      .get();
 }
 
 // (Element segments hold no exceptions but those of immutable globals.)
@@ -85,7 +86,7 @@ BoundHostFunction* Store::bind(HostFunction& function, Instance& caller) {
 Instance* Store::add_instance(std::unique_ptr<Instance> instance) {
   const wasm::Module& module = *instance->module();
   for (uint32_t i = module.imported_globals; i < module.globals.size(); i++)
-    if (module.globals[i].type.type == wasm::ValType::kExnRef)
+    if (wasm::is_exn_ref(module.globals[i].type.type))
       exception_globals_.push_back(instance->global(i));
   return instances_.emplace_back(std::move(instance)).get();
 }

@@ -92,7 +92,7 @@ class Store : public std::enable_shared_from_this<Store> {
   void keep_memory(std::shared_ptr<Memory> shared) { memories_.push_back(std::move(shared)); }
   Result<Table*> add_table(const wasm::TableType& type);                    // kResource
   Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);  // cell: see Global
-  Tag* add_tag(wasm::FuncType type, std::string name);
+  Tag* add_tag(uint32_t type_id, std::string name);  // type_id: canonical
   // The dispatch function is StoreServices::dispatch. Errors: kResource (no trampoline).
   Result<HostFunction*> add_host_function(wasm::FuncType type, std::string name, RawHostFunction body);
   // A copy of `function` that knows its caller; lives as long as the store.

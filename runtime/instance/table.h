@@ -2,6 +2,7 @@
 // at a time. All index arguments are checked; nothing here traps, callers turn false into a trap.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,13 +24,17 @@ class Table {
   uint32_t size() const { return static_cast<uint32_t>(record_.size); }
   void* get(uint32_t index) const { return record_.elements[index]; }  // index < size()
   void set(uint32_t index, void* value) { record_.elements[index] = value; }
+  // The entries [index, index + count) are in bounds.
+  void fill(uint32_t index, uint32_t count, void* value) {
+    std::fill_n(elements_.begin() + index, count, value);
+  }
   bool in_bounds(uint64_t index, uint64_t count) const {
     return count <= record_.size && index <= record_.size - count;
   }
   // Entries before growing, or nothing (then unchanged).
   std::optional<uint32_t> grow(uint32_t delta, void* init);
 
-  const wasm::TableType& type() const { return type_; }  // as declared
+  const wasm::TableType& type() const { return type_; }  // as declared; the element's is canonical
   jit::TableRecord* record() { return &record_; }
 
  private:

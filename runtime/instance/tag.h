@@ -9,7 +9,7 @@
 namespace hindsight::rt {
 
 struct Tag {
-  wasm::FuncType type;   // parameters: an exception's values
+  wasm::FuncType type;   // parameters: an exception's values; canonical, as in jit/abi/type_registry.h
   uint32_t type_id = 0;  // canonical
   std::string name;      // in the module that defines it; for messages
 };

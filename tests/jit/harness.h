@@ -148,7 +148,7 @@ class TestInstance {
     context_->thread = thread_.get();
     context_->builtins = &builtins_;
     context_->instance = this;
-    for (const auto& type : module_->types) type_ids_.push_back(canonical_type_id(type));
+    type_ids_ = *canonical_type_ids(*module_);
     context_->type_ids = type_ids_.data();
     make_memory();
     make_globals(layout);
@@ -328,7 +328,7 @@ class TestInstance {
       if (import.kind == wasm::ExternKind::kFunc) imports.push_back(&import);
     for (uint32_t i = 0; i < module_->function_count(); ++i) {
       FuncRef& ref = func_refs(context_)[i];
-      ref.type_id = canonical_type_id(module_->type_of(FuncIndex(i)));
+      ref.type_id = type_ids_[module_->functions[i].value];
       ref.func_index = i;
       ref.owner = this;
       if (i < module_->imported_functions) {

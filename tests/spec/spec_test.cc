@@ -9,6 +9,7 @@
 
 #include "tests/spec/overridden.h"
 #include "tests/spec/script.h"
+#include "tests/spec/wast_assembler.h"
 
 namespace hindsight::spec {
 namespace {
@@ -23,6 +24,14 @@ constexpr Proposal kProposals[] = {
     {"multi-memory", "--enable-multi-memory"},     {"memory64", "--enable-memory64"},
     {"relaxed-simd", "--enable-relaxed-simd"},     {"threads", "--enable-threads"},
     {"exception-handling", "--enable-exceptions"},
+};
+
+// The files of the language's third version that say something about what is supported, in a folder of their
+// own. wast2json cannot read them (wast_assembler.h can).
+constexpr Proposal kVersion3 = {"v3", nullptr};
+constexpr const char* kVersion3Files[] = {
+    "call_ref",   "return_call_ref", "br_on_null", "br_on_non_null", "ref_as_non_null",
+    "local_init", "throw",           "throw_ref",  "try_table",
 };
 
 struct Case {
@@ -54,6 +63,14 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 }
 
 // Files of proposals are few: each in every way.
+void add_all(const std::filesystem::path& wast, const Proposal& proposal, std::vector<Case>& cases) {
+  for (TierMode tier : {TierMode::kBaseline, TierMode::kOptimized, TierMode::kAuto})
+    cases.push_back({wast, tier, true, false, &proposal});
+  cases.push_back({wast, TierMode::kBaseline, false, false, &proposal});
+  cases.push_back({wast, TierMode::kOptimized, false, false, &proposal});
+  cases.push_back({wast, TierMode::kBaseline, true, true, &proposal});
+}
+
 void add_proposals(const std::filesystem::path& suite, std::vector<Case>& cases) {
   for (const Proposal& proposal : kProposals) {
     std::error_code ignored;
@@ -61,12 +78,12 @@ void add_proposals(const std::filesystem::path& suite, std::vector<Case>& cases)
          std::filesystem::directory_iterator(suite / "proposals" / proposal.folder, ignored)) {
       if (entry.path().extension() != ".wast") continue;
       if (entry.path().filename() == "memory-multi.wast") continue;  // uses SIMD, which is refused
-      for (TierMode tier : {TierMode::kBaseline, TierMode::kOptimized, TierMode::kAuto})
-        cases.push_back({entry.path(), tier, true, false, &proposal});
-      cases.push_back({entry.path(), TierMode::kBaseline, false, false, &proposal});
-      cases.push_back({entry.path(), TierMode::kOptimized, false, false, &proposal});
-      cases.push_back({entry.path(), TierMode::kBaseline, true, true, &proposal});
+      add_all(entry.path(), proposal, cases);
     }
+  }
+  for (const std::string name : kVersion3Files) {
+    const std::filesystem::path wast = suite / kVersion3.folder / (name + ".wast");
+    if (std::filesystem::exists(wast)) add_all(wast, kVersion3, cases);
   }
 }
 
@@ -125,20 +142,30 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-class Spec : public testing::TestWithParam<Case> {};
+class Spec : public testing::TestWithParam<Case> {
+ protected:
+  static void run(const std::filesystem::path& json);
+};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Spec);
 
 TEST_P(Spec, EveryAssertionOfTheFileHolds) {
+  const TemporaryFolder folder;
+  const auto json = folder.path() / "script.json";
+  if (GetParam().proposal == &kVersion3) {
+    ASSERT_EQ(assemble_script(GetParam().wast, json), "");
+    return run(json);
+  }
   if (std::string(HINDSIGHT_WAST2JSON).find("NOTFOUND") != std::string::npos)
     GTEST_SKIP() << "wast2json (package wabt) is not installed";
   if (const char* reason = unreadable_because(GetParam().wast.filename().string())) GTEST_SKIP() << reason;
-  const TemporaryFolder folder;
-  const auto json = folder.path() / "script.json";
   const std::string flags = GetParam().proposal != nullptr ? GetParam().proposal->flags : "";
   const std::string command = std::string(HINDSIGHT_WAST2JSON) + " " + flags + " '" +
                               GetParam().wast.string() + "' -o '" + json.string() + "' 2>/dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  run(json);
+}
 
+void Spec::run(const std::filesystem::path& json) {
   EngineConfig config;
   config.tier = GetParam().tier;
   config.profiling = GetParam().tier == TierMode::kAuto || GetParam().model;

@@ -58,9 +58,9 @@ TEST(VmLayout, PlacesFunctionsThenAlignedGlobals) {
 
 TEST(TrapCode, EveryCodeHasAName) {
   std::set<std::string> names;
-  for (uint32_t code = 0; code <= static_cast<uint32_t>(TrapCode::kOutOfResources); ++code)
+  for (uint32_t code = 0; code <= static_cast<uint32_t>(TrapCode::kNullFunctionReference); ++code)
     names.insert(to_string(static_cast<TrapCode>(code)));
-  EXPECT_EQ(names.size(), static_cast<size_t>(TrapCode::kOutOfResources) + 1);
+  EXPECT_EQ(names.size(), static_cast<size_t>(TrapCode::kNullFunctionReference) + 1);
 }
 
 }  // namespace

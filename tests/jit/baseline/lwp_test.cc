@@ -3,6 +3,7 @@
 #include <array>
 
 #include "tests/jit/baseline/baseline_support.h"
+#include "tests/jit/typed_module.h"
 
 namespace hindsight::jit::testing {
 namespace {
@@ -120,7 +121,10 @@ class LwpTest : public BaselineTest {
       f64.convert_i32_s local.get 2 f64.add)))";
 
   std::unique_ptr<TestInstance> instantiate_sampling(const char* wat) {
-    auto instance = instantiate(wat);
+    return instantiate_sampling(TestInstance::module_of(wat));
+  }
+  std::unique_ptr<TestInstance> instantiate_sampling(std::shared_ptr<const wasm::Module> module) {
+    auto instance = instantiate(std::move(module));
     value_records.clear();
     instance->builtins().lwp_value_sampled = record_value_and_clobber;
     instance->thread().lwp_values = 0;
@@ -225,6 +229,46 @@ TEST_F(LwpTest, AValueRecordSaysWhichTableIndexWasCalled) {
   auto instance = instantiate_sampling(kValues);
   expect_record(*instance, "indirect", {i32(5), i32(0)}, 0x11, 0, kValueSiteCallIndirect);
   expect_record(*instance, "indirect", {i32(5), i32(1)}, 0x11, 1, kValueSiteCallIndirect);
+}
+
+TEST_F(LwpTest, AValueRecordSaysWhichFunctionAReferenceCalled) {
+  auto instance = instantiate_sampling(typed_module(R"((module
+    (type $op (func (param i32 i64) (result i64)))
+    (elem declare func $first $second)
+    (func $first (type $op) (i64.const 1))
+    (func $second (type $op) (i64.add (i64.extend_i32_u (local.get 0)) (local.get 1)))
+    (func (export "ref") (param i32 i64) (result i64)
+      (call_ref $op (local.get 0) (local.get 1) (select (result (ref $op))
+        (ref.func $second) (ref.func $first) (local.get 0))))))"));
+  expect_record(*instance, "ref", {i32(7), i64(8)}, 0x14, 1, kValueSiteCallRef);
+  expect_record(*instance, "ref", {i32(0), i64(8)}, 0x14, 0, kValueSiteCallRef);
+  // The arguments outlive the record.
+  EXPECT_EQ(instance->call("ref", {i32(7), i64(8)}), returns({i64(15)}));
+}
+
+TEST_F(LwpTest, BranchRecordsSayWhetherAReferenceWasNull) {
+  auto instance = instantiate(typed_module(R"((module
+    (type $op (func (result i32)))
+    (elem declare func $f)
+    (func $f (type $op) (i32.const 6))
+    (func $pick (param i32) (result (ref null $op))
+      (select (result (ref null $op)) (ref.func $f) (ref.null $op) (local.get 0)))
+    (func (export "on_null") (param i32) (result i32)
+      (block $null (return (call_ref $op (br_on_null $null (call $pick (local.get 0)))))) (i32.const 5))
+    (func (export "on_non_null") (param i32) (result i32)
+      (call_ref $op (block $some (result (ref $op))
+        (br_on_non_null $some (call $pick (local.get 0))) (return (i32.const 5)))))))"),
+                              {.branch_period = 1});
+  instance->thread().lwp_branches = 0;
+  for (const char* name : {"on_null", "on_non_null"}) {
+    for (const uint32_t which : {0u, 1u}) {
+      instance->branch_records.clear();
+      EXPECT_EQ(instance->call(name, {i32(which)}), returns({i32(which == 0 ? 5 : 6)}));
+      ASSERT_EQ(instance->branch_records.size(), 1u) << name;
+      EXPECT_EQ(instance->branch_records[0].taken, (which == 0) == (std::string_view(name) == "on_null"))
+          << name;
+    }
+  }
 }
 
 TEST_F(LwpTest, AValueRecordSaysByWhatWasDivided) {

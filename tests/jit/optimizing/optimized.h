@@ -21,7 +21,10 @@ inline Optimizer& optimizer() {
 // A module whose functions are all compiled by the optimizing tier, lazily.
 struct Optimized {
   explicit Optimized(std::string_view wat, OptimizeRequest settings = {}, TestInstance::Options options = {})
-      : module(TestInstance::module_of(wat)),
+      : Optimized(TestInstance::module_of(wat), std::move(settings), std::move(options)) {}
+  explicit Optimized(std::shared_ptr<const wasm::Module> guest, OptimizeRequest settings = {},
+                     TestInstance::Options options = {})
+      : module(std::move(guest)),
         arena(std::move(*CodeArena::create())),
         request(std::move(settings)) {
     request.module = module;

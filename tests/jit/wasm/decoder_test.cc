@@ -294,10 +294,7 @@ TEST(Decoder, TakesSharedMemoriesThatHaveAMaximum) {
 TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
   expect_unsupported(module({section(1, vec({{0x5f, 0, 0}}))}), "garbage collection", 11);
   expect_unsupported(module({section(1, vec({func_type({0x6e}, {})}))}), "garbage collection", 13);
-  expect_unsupported(module({section(1, vec({func_type({0x64, 0}, {})}))}), "typed function references", 13);
   expect_unsupported(module({section(1, vec({func_type({0x74}, {})}))}), "exception handling (noexn)", 13);
-  expect_unsupported(module({section(4, vec({{0x40, 0, kFuncRef, 0, 1, 0xd0, kFuncRef, 0x0b}}))}),
-                     "typed function references", 11);
   expect_unsupported(module({section(4, vec({{kFuncRef, 3, 1, 1}}))}), "threads (shared tables)", 12);
   expect_unsupported(module({section(4, vec({{kFuncRef, 4, 1}}))}), "memory64", 12);
   expect_unsupported(module({section(5, vec({{8, 1, 0}}))}), "custom page sizes", 11);

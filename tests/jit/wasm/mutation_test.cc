@@ -17,11 +17,14 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jit/wasm/instr_reader.h"
 #include "jit/wasm/module.h"
 #include "tests/jit/wasm/sample_modules.h"
+#include "tests/jit/wasm/typed_modules.h"
+#include "tests/spec/wat_assembler.h"
 
 namespace hindsight::wasm {
 namespace {
@@ -108,6 +111,25 @@ TEST(Mutation, NoMutantOfAValidModuleCrashesTheDecoder) {
   EXPECT_GT(refused, kMutants / 50);
 }
 
+TEST(Mutation, NoMutantOfAModuleWithTypedReferencesCrashesTheDecoder) {
+  std::vector<Bytes> originals;
+  for (const std::string_view wat : testing::kValidTypedModules) {
+    const std::string bytes = spec::assemble_module(wat);
+    originals.emplace_back(bytes.begin(), bytes.end());
+  }
+  std::mt19937_64 random(20250102);
+  int accepted = 0;
+  constexpr int kMutants = 50'000;
+  for (int i = 0; i < kMutants; ++i) {
+    const Bytes bytes = mutate(originals[random() % originals.size()], random);
+    const auto module = decode_module(bytes, "mutant");
+    if (!module) continue;
+    ++accepted;
+    walk(**module);
+  }
+  EXPECT_GT(accepted, kMutants / 100);  // most bytes of such small modules are structure
+}
+
 TEST(Mutation, EveryPrefixOfABundledModuleIsRefusedWithoutACrash) {
   for (const auto& sample : seeds()) {
     const size_t stride = 1 + sample.bytes.size() / 2'000;
@@ -192,28 +214,30 @@ const char* known_disagreement(const Bytes& bytes, const Error& error) {
 
 // What wabt 1.0.32 does not know yet.
 bool is_newer(const Module& module) {
-  const auto is_exception = [](ValType type) { return type == ValType::kExnRef; };
+  const auto typed = [](ValType type) { return is_typed_ref(type) || is_non_null(type) || is_exn_ref(type); };
   for (const FuncType& type : module.types)
-    if (std::ranges::any_of(type.params, is_exception) || std::ranges::any_of(type.results, is_exception))
-      return true;
+    if (std::ranges::any_of(type.params, typed) || std::ranges::any_of(type.results, typed)) return true;
   for (const Global& global : module.globals)
-    if (is_exception(global.type.type)) return true;
+    if (typed(global.type.type)) return true;
   for (const TableType& table : module.tables)
-    if (is_exception(table.element)) return true;
+    if (typed(table.element)) return true;
   for (const ElementSegment& segment : module.elements)
-    if (is_exception(segment.type)) return true;
+    if (is_typed_ref(segment.type) || is_exn_ref(segment.type)) return true;  // indices are never null
   for (const FunctionBody& body : module.bodies) {
-    if (std::ranges::any_of(body.locals, is_exception)) return true;
+    if (std::ranges::any_of(body.locals, typed)) return true;
     InstrReader reader(module, body);
     Instr instr;
     while (!reader.at_end()) {
       reader.next(instr);
       if (instr.opcode == Opcode::kTryTable || instr.opcode == Opcode::kThrowRef) return true;
-      if (instr.block.single_result && is_exception(*instr.block.single_result)) return true;
-      if (is_exception(instr.ref_type)) return true;
+      if (instr.opcode == Opcode::kCallRef || instr.opcode == Opcode::kReturnCallRef ||
+          (instr.opcode >= Opcode::kRefAsNonNull && instr.opcode <= Opcode::kBrOnNonNull))
+        return true;
+      if ((instr.block.single_result && typed(*instr.block.single_result)) || typed(instr.ref_type))
+        return true;
     }
   }
-  return false;
+  return !module.table_inits.empty();
 }
 
 TEST(Mutation, AgreesWithAnotherImplementationOnWhatIsValid) {
@@ -243,7 +267,7 @@ TEST(Mutation, AgreesWithAnotherImplementationOnWhatIsValid) {
     if (ours && theirs) ++both_accept;
     if (ours == theirs) continue;
     const char* reason = !ours                ? known_disagreement(mutants[i], module.error())
-                         : is_newer(**module) ? "try_table, throw_ref or exnref"
+                         : is_newer(**module) ? "try_table, throw_ref, exnref or typed function references"
                                               : nullptr;
     if (reason != nullptr) {
       ++excused[reason];

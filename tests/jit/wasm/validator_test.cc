@@ -144,9 +144,8 @@ TEST(Validator, NeedsTheDataCountSectionForDataInstructions) {
 
 TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
   const std::pair<Bytes, const char*> cases[] = {
-      {{0xd0, 0x74}, "exception handling"}, {{0x14, 0}, "typed function references"},
-      {{0xd3}, "garbage collection"},       {{0xfb, 0, 0}, "garbage collection"},
-      {{0xfc, 0x13}, "wide arithmetic"},
+      {{0xd0, 0x74}, "exception handling"}, {{0xd3}, "garbage collection"},
+      {{0xfb, 0, 0}, "garbage collection"}, {{0xfc, 0x13}, "wide arithmetic"},
       {{0xd0, 0x6e}, "garbage collection"}};
   for (const auto& [code, feature] : cases) {
     const auto result = decode_module(module_around({}, {}, code), "m");
