@@ -12,12 +12,14 @@
 //   --node FILE        the node to compare with (default: $NODE, else the node that runs this)
 //   --json FILE        also write every time measured
 //
-// A ratio is node's time over hindsight's: above 1 hindsight is faster. Each workload's ratio is the median over the
+//   --native           also native programs, which clang-19 -O3 makes of the same sources first
+//
+// A ratio is the other side's time over hindsight's: above 1 hindsight is faster. Each workload's ratio is the median over the
 // rounds of that round's ratio, with the smallest and the largest beside it.
 // Exit status: 0; 1 where an answer was wrong or a run failed; 2 for usage.
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -42,6 +44,7 @@ try {
       hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
       node: { type: 'string', default: process.env.NODE ?? process.execPath },
       json: { type: 'string' },
+      native: { type: 'boolean', default: false },
     },
   }));
 } catch (error) {
@@ -76,6 +79,17 @@ const median = (values) => {
 const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
 const summary = (values) => ({ median: median(values), min: Math.min(...values), max: Math.max(...values) });
 
+// The native program of a workload: x86-64's baseline, no contraction, as expected answers are made.
+const nativeFolder = options.native ? mkdtempSync(join(tmpdir(), 'hindsight-native-')) : undefined;
+function nativeProgram(workload) {
+  const source = join(samplesFolder, workload.source);
+  const program = join(nativeFolder, workload.name);
+  const [compiler, standard] = source.endsWith('.cc') ? ['clang++-19', '-std=c++20'] : ['clang-19', '-std=c23'];
+  const made = spawnSync(compiler, [standard, '-ffp-contract=off', '-O3', source, '-o', program, '-lm'], { encoding: 'utf8' });
+  if (made.error || made.status !== 0) usage(`cannot build ${source}: ${made.error?.message ?? made.stderr}`);
+  return program;
+}
+
 // Seconds for one run, or undefined (and a line on stderr) where the answer is wrong.
 function time(label, command, args, expected) {
   const begin = process.hrtime.bigint();
@@ -85,6 +99,10 @@ function time(label, command, args, expected) {
   const got = `status ${result.status ?? result.signal}, stdout ${JSON.stringify(result.stdout)}`;
   console.error(`${label}: wrong: ${got}, expected ${JSON.stringify(expected)}\n${(result.stderr ?? '').trim()}`);
   return undefined;
+}
+
+function nativeColumns({ native_s: native, native_ratio: ratio }) {
+  return `   native ${native.median.toFixed(3)} s, ratio ${ratio.median.toFixed(2)}  ${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}`;
 }
 
 const results = [];
@@ -102,10 +120,15 @@ for (const workload of workloads) {
     hindsight: () => time(`${workload.name} in hindsight`, options.hindsight,
       ['run', `--tier=${options.tier}`, `--feedback=${options.mode}`, wasm, '--', ...args], expected),
   };
-  const times = { node: [], hindsight: [] };
+  if (options.native) {
+    const program = nativeProgram(workload);
+    sides.native = () => time(`${workload.name}, native`, program, args, expected);
+  }
+  const sideNames = Object.keys(sides);
+  const times = Object.fromEntries(sideNames.map((name) => [name, []]));
   let answersOk = true;
   for (let round = 0; round < rounds && answersOk; ++round) {
-    const order = round % 2 === 0 ? ['node', 'hindsight'] : ['hindsight', 'node'];
+    const order = round % 2 === 0 ? sideNames : [...sideNames].reverse();
     for (const side of order) {
       const seconds = sides[side]();
       if (seconds === undefined) answersOk = false;
@@ -117,10 +140,14 @@ for (const workload of workloads) {
     result.node_s = summary(times.node);
     result.hindsight_s = summary(times.hindsight);
     result.ratio = summary(times.node.map((seconds, round) => seconds / times.hindsight[round]));
+    if (options.native) {
+      result.native_s = summary(times.native);
+      result.native_ratio = summary(times.native.map((seconds, round) => seconds / times.hindsight[round]));
+    }
     const { node_s: node, hindsight_s: hindsight, ratio } = result;
     console.log(`${workload.name.padEnd(20)} ${workload.suite.padEnd(8)} ${node.median.toFixed(3).padStart(8)} ` +
       `${hindsight.median.toFixed(3).padStart(12)} ${ratio.median.toFixed(2).padStart(6)}  ` +
-      `${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}`);
+      `${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}` + (options.native ? nativeColumns(result) : ''));
   } else {
     console.log(`${workload.name.padEnd(20)} ${workload.suite.padEnd(8)} FAILED`);
   }
@@ -137,6 +164,13 @@ for (const [suite, value] of Object.entries(geomeans)) {
   const members = suite === 'all' ? good.length : good.filter((r) => r.suite === suite).length;
   console.log(`geomean ${suite.padEnd(8)} ${value.toFixed(3)} over ${members} workloads`);
 }
+if (options.native && good.length !== 0) {
+  const ratios = good.map((r) => r.native_ratio.median);
+  geomeans.native = geomean(ratios);
+  console.log(`geomean native   ${geomeans.native.toFixed(3)} over ${good.length} workloads; ahead of native on ` +
+    `${ratios.filter((r) => r > 1).length} of them`);
+}
+if (nativeFolder !== undefined) rmSync(nativeFolder, { recursive: true, force: true });
 if (options.json !== undefined) {
   const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length };
   const setting = { tier: options.tier, feedback: options.mode, quick: options.quick, rounds };
