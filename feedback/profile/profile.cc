@@ -204,16 +204,14 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                    });
   if (evidence.branches.size() > kMaxBranches) evidence.branches.resize(kMaxBranches);
 
-  constexpr uint8_t kCallIndirect = 0x11;
-  constexpr uint8_t kCallRef = 0x14;
   for (const auto& [offset, values] : counts.values) {
     if (offset >= module_->bytes.size()) continue;
-    const uint8_t opcode = module_->bytes[offset];
-    if (opcode != kCallIndirect && opcode != kCallRef) continue;
+    const auto opcode = static_cast<wasm::Opcode>(module_->bytes[offset]);
+    if (opcode != wasm::Opcode::kCallIndirect && opcode != wasm::Opcode::kCallRef) continue;
     CallEvidence e{.call = WasmOffset(offset),
                    .records = values.total,
                    .targets = {},
-                   .by_reference = opcode == kCallRef};
+                   .by_reference = opcode == wasm::Opcode::kCallRef};
     for (const ValueCounts::Candidate& candidate : values.candidates)
       e.targets.push_back({static_cast<uint32_t>(candidate.value), candidate.count});
     std::sort(e.targets.begin(), e.targets.end(), [](const auto& a, const auto& b) {

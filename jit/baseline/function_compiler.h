@@ -323,6 +323,7 @@ class FunctionCompiler {
   void convert(bool from_wide, bool to_wide, bool is_signed);
   x86::Gp memory_base(uint32_t memory);
   x86::Mem address(const Entry& index, const Instr& instr, uint32_t size);
+  x86::Mem checked_up_to(uint32_t memory, const x86::Gp& base, uint32_t size);
   x86::Mem address64(const Entry& index, const Instr& instr, uint32_t size);
   x86::Mem atomic_address(Entry index, const Instr& instr, uint32_t size);
   bool result_is_dropped() const;

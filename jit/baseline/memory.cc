@@ -19,6 +19,16 @@ x86::Gp FunctionCompiler::memory_base(uint32_t memory) {
   return gp(base, true);
 }
 
+// Explicit bounds: the `size` bytes in front of r11, an offset from `base`, if they are in the memory.
+x86::Mem FunctionCompiler::checked_up_to(uint32_t memory, const x86::Gp& base, uint32_t size) {
+  const RegId record = alloc(false);
+  a_.mov(gp(record, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_record(memory)));
+  a_.cmp(x86::r11, x86::qword_ptr(gp(record, true), offsetof(MemoryRecord, byte_length)));
+  release(record);
+  trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
+  return x86::ptr(base, x86::r11, 0, -static_cast<int32_t>(size), size);
+}
+
 // The operand of an access of `size` bytes. May use r11, which then belongs to the operand.
 x86::Mem FunctionCompiler::address(const Entry& index, const Instr& instr, uint32_t size) {
   const uint64_t offset = instr.bits;
@@ -38,12 +48,7 @@ x86::Mem FunctionCompiler::address(const Entry& index, const Instr& instr, uint3
         a_.add(x86::r11, reg);
       }
     }
-    const RegId record = alloc(false);
-    a_.mov(gp(record, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_record(instr.index)));
-    a_.cmp(x86::r11, x86::qword_ptr(gp(record, true), offsetof(MemoryRecord, byte_length)));
-    release(record);
-    trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
-    return x86::ptr(base, x86::r11, 0, -static_cast<int32_t>(size), size);
+    return checked_up_to(instr.index, base, size);
   }
   if (index.is_const()) {
     const uint64_t address = (index.bits & UINT32_MAX) + offset;
@@ -87,12 +92,7 @@ x86::Mem FunctionCompiler::address64(const Entry& index, const Instr& instr, uin
   trap_if(x86::CondCode::kC, TrapCode::kMemoryOutOfBounds);
   a_.add(x86::r11, size);
   trap_if(x86::CondCode::kC, TrapCode::kMemoryOutOfBounds);
-  const RegId record = alloc(false);
-  a_.mov(gp(record, true), x86::qword_ptr(x86::rbx, vm_layout_.memory_record(instr.index)));
-  a_.cmp(x86::r11, x86::qword_ptr(gp(record, true), offsetof(MemoryRecord, byte_length)));
-  release(record);
-  trap_if(x86::CondCode::kA, TrapCode::kMemoryOutOfBounds);
-  return x86::ptr(base, x86::r11, 0, -static_cast<int32_t>(size), size);
+  return checked_up_to(instr.index, base, size);
 }
 
 void FunctionCompiler::memory(const Instr& instr) {

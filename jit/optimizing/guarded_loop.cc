@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/loop_parts.h"
 #include "jit/optimizing/strips.h"
 
 namespace hindsight::jit::optimizing {
@@ -147,6 +148,14 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
 
 bool emit_guard(GuardedLoop& loop, llvm::ScalarEvolution& evolution, uint64_t least_iterations) {
   return Preparation(loop, evolution).emit(least_iterations);
+}
+
+void branch_on_guard(GuardedLoop& loop, BasicBlock* second_entry, BasicBlock* own_entry) {
+  Instruction* const old = loop.before->getTerminator();
+  llvm::BranchInst::Create(second_entry, own_entry, loop.guard, old)->setDebugLoc(loop.location);
+  old->eraseFromParent();
+  loop.block->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
+                                           plain_loop_identity(loop.block->getContext(), loop.identity));
 }
 
 }  // namespace hindsight::jit::optimizing

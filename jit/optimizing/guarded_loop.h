@@ -46,4 +46,8 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
 // computed there. `least_iterations`: of one copy of the body, in which the second loop pays.
 bool emit_guard(GuardedLoop& loop, llvm::ScalarEvolution& evolution, uint64_t least_iterations);
 
+// Ends the preheader: to the second loop where the guard holds, else to the one there was, which is not to be
+// vectorized any more.
+void branch_on_guard(GuardedLoop& loop, llvm::BasicBlock* second_entry, llvm::BasicBlock* own_entry);
+
 }  // namespace hindsight::jit::optimizing

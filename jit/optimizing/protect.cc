@@ -162,12 +162,13 @@ class Anchors {
       worklist.pop_back();
       for (const llvm::User* user : at->users()) {
         const auto* const by = llvm::cast<Instruction>(user);
-        if (by->getMetadata(kPin) != nullptr)
-          continue;
-        else if (by->isTerminator() || by->mayWriteToMemory())
+        if (by->getMetadata(kPin) != nullptr) continue;
+        if (by->isTerminator() || by->mayWriteToMemory()) {
           blocks.insert(by->getParent());
-        else if (seen.insert(by).second)
+          if (by->getParent() == value.getParent()) return true;  // what else needs it makes no difference
+        } else if (seen.insert(by).second) {
           worklist.push_back(by);
+        }
         if (++steps_ > limit()) return false;
       }
     }

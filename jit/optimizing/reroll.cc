@@ -17,6 +17,7 @@ using llvm::Value;
 constexpr unsigned kMostCopies = 32;
 constexpr size_t kMostLeaves = 128;
 
+// `copies` divides every group's step.
 class Matcher {
  public:
   Matcher(const llvm::Loop& loop, const AffineAccesses& accesses, llvm::ScalarEvolution& evolution,
@@ -33,8 +34,6 @@ class Matcher {
 
   std::optional<Rerolling> match() {
     rerolling_.copies = copies_;
-    for (const AccessGroup& group : accesses_.groups)
-      if (group.step % copies_ != 0) return {};
     if (!match_stores() || !match_reductions() || !match_recurrences() || !check_leaving_values()) return {};
     if (!keeps_order()) return {};
     return std::move(rerolling_);

@@ -81,7 +81,6 @@ class Widening {
     reroll();
     count();
     connect();
-    mark();
     remove_dead();
   }
 
@@ -103,13 +102,8 @@ class Widening {
     llvm::remapInstructionsInBlocks({wide_}, map_);
     llvm::IRBuilder<> b(entry_);
     b.SetCurrentDebugLocation(work_.location);
-    backedges_ = work_.backedges;
-    // One less than the number of the copy's iterations.
-    last_ = work_.rerolling.copies == 1
-                ? backedges_
-                : b.CreateAdd(b.CreateMul(backedges_, b.getInt64(work_.rerolling.copies), "", true, true),
-                              b.getInt64(work_.rerolling.copies - 1), "", true, true);
-    total_ = b.CreateAdd(last_, b.getInt64(1), "iterations", true, true);
+    total_ = b.CreateMul(b.CreateAdd(work_.backedges, b.getInt64(1), "", true, true),
+                         b.getInt64(work_.rerolling.copies), "iterations", true, true);
     b.CreateBr(wide_);
     counter_ = PHINode::Create(b.getInt64Ty(), 2, "counter", wide_->begin());
   }
@@ -218,13 +212,7 @@ class Widening {
       phi.addIncoming(closed_value(value, work_.block, narrow_exit), narrow_exit);
       phi.addIncoming(closed_value(wide, wide_, leave_), leave_);
     }
-    Instruction* const old = work_.before->getTerminator();
-    llvm::BranchInst::Create(entry_, narrow_entry, work_.guard, old)->setDebugLoc(work_.location);
-    old->eraseFromParent();
-  }
-  void mark() {
-    work_.block->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
-                                              plain_loop_identity(context_, work_.identity));
+    branch_on_guard(work_, entry_, narrow_entry);
     wide_->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
                                         loop_identity(context_, work_.identity, {}));
   }
@@ -251,9 +239,7 @@ class Widening {
   BasicBlock* wide_ = nullptr;
   BasicBlock* leave_ = nullptr;
   PHINode* counter_ = nullptr;
-  Value* backedges_ = nullptr;
-  Value* last_ = nullptr;
-  Value* total_ = nullptr;
+  Value* total_ = nullptr;            // iterations of the copy
   std::map<Value*, Value*> leaving_;  // value of the loop, used behind it -> what it is in the copy
 };
 

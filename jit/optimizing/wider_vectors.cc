@@ -234,8 +234,6 @@ class Widener {
       done_ = b_.CreateSub(iterations, left_, "", true, true);
       chunks_ = b_.CreateUDiv(done_, b_.getInt64(each), "chunks");
     }
-    for (const Sum& sum : selection_.sums())
-      initial_.push_back(llvm::Constant::getNullValue(wider(sum.phi->getType())));
   }
 
   void make_block() {
@@ -254,7 +252,7 @@ class Widener {
       const Sum& sum = selection_.sums()[i];
       Value* value = sums[i];
       for (Value* leaf : sum.leaves) value = b_.CreateBinOp(opcode_of(sum), value, wide_of(leaf));
-      sums[i]->addIncoming(initial_[i], entry_);
+      sums[i]->addIncoming(llvm::Constant::getNullValue(sums[i]->getType()), entry_);
       sums[i]->addIncoming(value, block_);
       sum_.push_back(value);
     }
@@ -396,11 +394,7 @@ class Widener {
       b_.CreateCondBr(b_.CreateICmpEQ(left_, b_.getInt64(0)), loop_.after, narrow_entry);
     else
       b_.CreateBr(loop_.after);
-    Instruction* const old = loop_.before->getTerminator();
-    llvm::BranchInst::Create(entry_, narrow_entry, loop_.guard, old)->setDebugLoc(loop_.location);
-    old->eraseFromParent();
-    loop_.block->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
-                                              plain_loop_identity(context_, loop_.identity));
+    branch_on_guard(loop_, entry_, narrow_entry);
   }
   void branch(BasicBlock* from, BasicBlock* to) {
     llvm::BranchInst::Create(to, from)->setDebugLoc(loop_.location);
@@ -433,7 +427,6 @@ class Widener {
   Value* done_ = nullptr;  // iterations of the loop as it is
   Value* left_ = nullptr;  // null: none ever
   std::map<Value*, Value*> wide_;
-  std::vector<Value*> initial_;
   std::vector<Value*> sum_;
 };
 

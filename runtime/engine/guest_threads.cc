@@ -157,7 +157,7 @@ Status GuestThreads::prepare(Thread& thread, Instance& caller) {
         const Global* from = caller.global(global++);
         Global* to = store.add_global(from->type(), nullptr);
         // An exception belongs to the store that made it.
-        if (wasm::kind_of(from->type().type) != wasm::ValType::kExnRef) to->set_bits(from->bits());
+        if (!wasm::is_exn_ref(from->type().type)) to->set_bits(from->bits());
         imports.push_back(to);
         break;
       }
