@@ -13,16 +13,20 @@
 //   --json FILE        also write every time measured
 //
 //   --native           also native programs, which clang-19 -O3 makes of the same sources first
+//   --bun FILE         also this bun (JavaScriptCore)
+//   --wasmtime FOLDER  also wasmtime, as the npm package in this folder has it. That takes modules without imports only: the
+//                      same module, its WASI calls replaced (self_contained.mjs), run inside node
 //
 // A ratio is the other side's time over hindsight's: above 1 hindsight is faster. Each workload's ratio is the median over the
 // rounds of that round's ratio, with the smallest and the largest beside it.
 // Exit status: 0; 1 where an answer was wrong or a run failed; 2 for usage.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { fnv1a, selfContained } from './self_contained.mjs';
 import { chooseWorkloads, nodeFlags, readManifest, root, samplesFolder } from './samples_manifest.mjs';
 
 function usage(problem) {
@@ -45,6 +49,8 @@ try {
       node: { type: 'string', default: process.env.NODE ?? process.execPath },
       json: { type: 'string' },
       native: { type: 'boolean', default: false },
+      bun: { type: 'string' },
+      wasmtime: { type: 'string' },
     },
   }));
 } catch (error) {
@@ -70,6 +76,17 @@ const nodeVersion = versionOf(options.node, ['--version']);
 const v8 = `node ${nodeVersion} (V8 ${versionOf(options.node, ['-p', 'process.versions.v8'])})`;
 const flags = nodeFlags(nodeVersion);
 versionOf(options.hindsight, ['--help']);
+const others = ['native', 'bun', 'wasmtime'].filter((side) => options[side]);
+const otherVersions = {};
+if (options.native) otherVersions.native = versionOf('clang-19', ['--version']);
+if (options.bun) otherVersions.bun = versionOf(options.bun, ['--version']);
+if (options.wasmtime) {
+  try {
+    otherVersions.wasmtime = `npm ${JSON.parse(readFileSync(join(options.wasmtime, 'package.json'), 'utf8')).version}`;
+  } catch (error) {
+    usage(`no wasmtime package: ${error.message}`);
+  }
+}
 
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -80,10 +97,10 @@ const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v)
 const summary = (values) => ({ median: median(values), min: Math.min(...values), max: Math.max(...values) });
 
 // The native program of a workload: x86-64's baseline, no contraction, as expected answers are made.
-const nativeFolder = options.native ? mkdtempSync(join(tmpdir(), 'hindsight-native-')) : undefined;
+const scratch = mkdtempSync(join(tmpdir(), 'hindsight-compare-'));
 function nativeProgram(workload) {
   const source = join(samplesFolder, workload.source);
-  const program = join(nativeFolder, workload.name);
+  const program = join(scratch, workload.name);
   const [compiler, standard] = source.endsWith('.cc') ? ['clang++-19', '-std=c++20'] : ['clang-19', '-std=c23'];
   const made = spawnSync(compiler, [standard, '-ffp-contract=off', '-O3', source, '-o', program, '-lm'], { encoding: 'utf8' });
   if (made.error || made.status !== 0) usage(`cannot build ${source}: ${made.error?.message ?? made.stderr}`);
@@ -101,13 +118,18 @@ function time(label, command, args, expected) {
   return undefined;
 }
 
-function nativeColumns({ native_s: native, native_ratio: ratio }) {
-  return `   native ${native.median.toFixed(3)} s, ratio ${ratio.median.toFixed(2)}  ${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}`;
+function otherColumns(result) {
+  return others.map((side) => {
+    const seconds = result[`${side}_s`];
+    const ratio = result[`${side}_ratio`];
+    return `   ${side} ${seconds.median.toFixed(3)} s, ratio ${ratio.median.toFixed(2)}  ${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}`;
+  }).join('');
 }
 
 const results = [];
 console.log(`${v8} against ${options.hindsight} run --tier=${options.tier} --feedback=${options.mode}, ` +
   `${rounds} rounds, ${options.quick ? 'quick' : 'full'} sizes`);
+for (const [side, version] of Object.entries(otherVersions)) console.log(`also ${side}: ${version}`);
 console.log(`${'workload'.padEnd(20)} ${'suite'.padEnd(8)} ${'node s'.padStart(8)} ${'hindsight s'.padStart(12)} ` +
   `${'ratio'.padStart(6)}  min..max`);
 for (const workload of workloads) {
@@ -123,6 +145,15 @@ for (const workload of workloads) {
   if (options.native) {
     const program = nativeProgram(workload);
     sides.native = () => time(`${workload.name}, native`, program, args, expected);
+  }
+  if (options.bun) {
+    sides.bun = () => time(`${workload.name} in bun`, options.bun, [join(root, 'scripts/node_wasi.mjs'), wasm, ...args], expected);
+  }
+  if (options.wasmtime) {
+    const alone = join(scratch, `${workload.name}.wasm`);
+    writeFileSync(alone, selfContained(readFileSync(wasm), [wasm, ...args]));
+    sides.wasmtime = () => time(`${workload.name} in wasmtime`, options.node,
+      [join(root, 'scripts/wasmtime_run.cjs'), options.wasmtime, alone], `${fnv1a(Buffer.from(expected))}\n`);
   }
   const sideNames = Object.keys(sides);
   const times = Object.fromEntries(sideNames.map((name) => [name, []]));
@@ -140,14 +171,14 @@ for (const workload of workloads) {
     result.node_s = summary(times.node);
     result.hindsight_s = summary(times.hindsight);
     result.ratio = summary(times.node.map((seconds, round) => seconds / times.hindsight[round]));
-    if (options.native) {
-      result.native_s = summary(times.native);
-      result.native_ratio = summary(times.native.map((seconds, round) => seconds / times.hindsight[round]));
+    for (const side of others) {
+      result[`${side}_s`] = summary(times[side]);
+      result[`${side}_ratio`] = summary(times[side].map((seconds, round) => seconds / times.hindsight[round]));
     }
     const { node_s: node, hindsight_s: hindsight, ratio } = result;
     console.log(`${workload.name.padEnd(20)} ${workload.suite.padEnd(8)} ${node.median.toFixed(3).padStart(8)} ` +
       `${hindsight.median.toFixed(3).padStart(12)} ${ratio.median.toFixed(2).padStart(6)}  ` +
-      `${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}` + (options.native ? nativeColumns(result) : ''));
+      `${ratio.min.toFixed(2)}..${ratio.max.toFixed(2)}` + otherColumns(result));
   } else {
     console.log(`${workload.name.padEnd(20)} ${workload.suite.padEnd(8)} FAILED`);
   }
@@ -164,17 +195,17 @@ for (const [suite, value] of Object.entries(geomeans)) {
   const members = suite === 'all' ? good.length : good.filter((r) => r.suite === suite).length;
   console.log(`geomean ${suite.padEnd(8)} ${value.toFixed(3)} over ${members} workloads`);
 }
-if (options.native && good.length !== 0) {
-  const ratios = good.map((r) => r.native_ratio.median);
-  geomeans.native = geomean(ratios);
-  console.log(`geomean native   ${geomeans.native.toFixed(3)} over ${good.length} workloads; ahead of native on ` +
+for (const side of good.length === 0 ? [] : others) {
+  const ratios = good.map((r) => r[`${side}_ratio`].median);
+  geomeans[side] = geomean(ratios);
+  console.log(`geomean ${side.padEnd(8)} ${geomeans[side].toFixed(3)} over ${good.length} workloads; ahead of ${side} on ` +
     `${ratios.filter((r) => r > 1).length} of them`);
 }
-if (nativeFolder !== undefined) rmSync(nativeFolder, { recursive: true, force: true });
+rmSync(scratch, { recursive: true, force: true });
 if (options.json !== undefined) {
   const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length };
   const setting = { tier: options.tier, feedback: options.mode, quick: options.quick, rounds };
-  writeFileSync(options.json, `${JSON.stringify({ machine, v8, setting, geomeans, workloads: results }, null, 2)}\n`);
+  writeFileSync(options.json, `${JSON.stringify({ machine, v8, others: otherVersions, setting, geomeans, workloads: results }, null, 2)}\n`);
 }
 const failed = results.length - good.length;
 console.log(failed === 0

@@ -1,0 +1,158 @@
+#!/usr/bin/env node
+// How long a program takes to arrive at its peak speed, in Hindsight and in node: whole processes, start included, interleaved, every answer
+// of a size compared between the two.
+//
+// Usage: node arrival.mjs [options] [NAME...]
+//   --rounds N         runs of each size (default 5); the median counts
+//   --seconds S        length of the longest run (default 1.2)
+//   --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
+//   --node FILE        (default: $NODE, else the node that runs this)
+//   --options "..."    more options of `hindsight run`, separated by spaces
+//   --curve            also print every size's time
+//   --json FILE
+//
+// A workload of suites compute and branch is run with a small unit of work and N repetitions of it, for N from few to many.
+// T(N) is the median time of the whole process; the peak rate is that of the last 40 % of the longest run. The program has arrived at
+// 95 % of its peak at the first T(N) from which the average rate up to every later size is at least 95 % of the peak.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { nodeFlags, readManifest, root, samplesFolder } from './samples_manifest.mjs';
+
+// Arguments with a unit of work of about a millisecond, as a function of how many.
+const kUnits = {
+  nbody: (n) => [n],
+  matmul: (n) => [100, n],
+  mandelbrot: (n) => [Math.round(Math.sqrt(n) * 40), 1000],
+  sieve: (n) => [1, n],
+  sha256: (n) => [64, n],
+  fft: (n) => [11, n],
+  blur: (n) => [256, n],
+  spectral_norm: (n) => [200, n],
+  bytecode_vm: (n) => [n],
+  quicksort: (n) => [10, n],
+  tokenizer: (n) => [64, n],
+  queens: (n) => [10, n],
+  binary_search: (n) => [100, 13, n],
+  collatz: (n) => [4 * n],
+};
+// What N stands for where the work is not N times the unit.
+const kWork = { mandelbrot: (n) => Math.round(Math.sqrt(n) * 40) ** 2 / 1600 };
+
+function usage(problem) {
+  console.error(`arrival.mjs: ${problem}; the options are at the top of the script`);
+  process.exit(2);
+}
+
+let options;
+let names;
+try {
+  ({ values: options, positionals: names } = parseArgs({
+    allowPositionals: true,
+    options: {
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '1.2' },
+      hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+      node: { type: 'string', default: process.env.NODE ?? process.execPath },
+      options: { type: 'string', default: '' },
+      curve: { type: 'boolean', default: false },
+      json: { type: 'string' },
+    },
+  }));
+} catch (error) {
+  usage(error.message);
+}
+const rounds = Number(options.rounds);
+const longest = Number(options.seconds);
+if (!Number.isInteger(rounds) || rounds < 1) usage('--rounds wants a positive number');
+if (!(longest > 0.1)) usage('--seconds wants a number above 0.1');
+for (const name of names) if (kUnits[name] === undefined) usage(`no workload here is called '${name}'`);
+
+const version = spawnSync(options.node, ['--version'], { encoding: 'utf8' }).stdout?.trim();
+if (!version) usage(`cannot run ${options.node}`);
+const flags = nodeFlags(version);
+const more = options.options.split(' ').filter((o) => o !== '');
+const workloads = readManifest().workloads.filter((w) => kUnits[w.name] !== undefined && (names.length === 0 || names.includes(w.name)));
+
+const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
+const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
+
+let wrong = 0;
+const answers = new Map();
+function time(workload, engine, n) {
+  const wasm = join(samplesFolder, workload.wasm);
+  const args = kUnits[workload.name](n).map(String);
+  const [command, before] = engine === 'node'
+    ? [options.node, [...flags, join(root, 'scripts/node_wasi.mjs'), wasm]]
+    : [options.hindsight, ['run', ...more, wasm, '--']];
+  const begin = process.hrtime.bigint();
+  const result = spawnSync(command, [...before, ...args], { encoding: 'utf8' });
+  const seconds = Number(process.hrtime.bigint() - begin) / 1e9;
+  const key = `${workload.name} ${args.join(' ')}`;
+  const known = answers.get(key);
+  if (result.status !== 0 || (known !== undefined && known !== result.stdout)) {
+    console.error(`${key} in ${engine}: status ${result.status ?? result.signal}, ${JSON.stringify(result.stdout)}, ` +
+      `expected ${JSON.stringify(known)}\n${result.stderr ?? ''}`);
+    ++wrong;
+  }
+  answers.set(key, known ?? result.stdout);
+  return seconds;
+}
+
+// N of the runs: from 1/50 of the longest run's work to all of it, 15 % apart.
+function sizes(workload, engine) {
+  let n = 4;
+  while (time(workload, engine, n) < longest / 2 && n < 2 ** 24) n *= 2;
+  // The rate of the second half of such a run, without the start's losses.
+  const rate = n / 2 / Math.max(1e-3, time(workload, engine, n) - time(workload, engine, n / 2));
+  const top = Math.max(8, Math.round(rate * longest));
+  const list = new Set();
+  for (let s = top; s >= top / 50 && s >= 1; s /= 1.15) list.add(Math.round(s));
+  return [...list].sort((a, b) => a - b);
+}
+
+function arrival(workload, points) {
+  const work = kWork[workload.name] ?? ((n) => n);
+  const curve = points.map(({ n, times }) => ({ n, work: work(n), seconds: median(times) }));
+  const last = curve.at(-1);
+  const from = curve.findLast((p) => p.seconds <= 0.6 * last.seconds) ?? curve[0];
+  const rate = (last.work - from.work) / (last.seconds - from.seconds);
+  const arrived = curve.find((p, i) => curve.slice(i + 1).every(
+    (q) => q.work - p.work >= 0.95 * rate * (q.seconds - p.seconds) || q.seconds - p.seconds < 0.03)) ?? last;
+  return { rate, seconds: arrived.seconds, lost: last.seconds - last.work / rate, curve };
+}
+
+const results = [];
+console.log(`node ${version} against ${options.hindsight} run ${more.join(' ')}, ${rounds} rounds, up to ${longest} s`);
+console.log('workload        95 % of its peak after, ms: node  hindsight  ratio    lost on the way, ms: node  hindsight    peak, hindsight/node');
+for (const workload of workloads) {
+  const engines = ['node', 'hindsight'];
+  const points = Object.fromEntries(engines.map((e) => [e, sizes(workload, e).map((n) => ({ n, times: [] }))]));
+  for (let round = 0; round < rounds; ++round) {
+    for (let i = 0; i < Math.max(points.node.length, points.hindsight.length); ++i) {
+      for (const engine of round % 2 === 0 ? engines : [...engines].reverse()) {
+        const point = points[engine][i];
+        if (point !== undefined) point.times.push(time(workload, engine, point.n));
+      }
+    }
+  }
+  const node = arrival(workload, points.node);
+  const hindsight = arrival(workload, points.hindsight);
+  const ratio = hindsight.seconds / node.seconds;
+  results.push({ name: workload.name, suite: workload.suite, ratio, node, hindsight });
+  const ms = (s) => (1e3 * s).toFixed(0);
+  console.log(`${workload.name.padEnd(16)}${ms(node.seconds).padStart(32)}${ms(hindsight.seconds).padStart(11)}${ratio.toFixed(2).padStart(7)}` +
+    `${ms(node.lost).padStart(30)}${ms(hindsight.lost).padStart(11)}${(hindsight.rate / node.rate).toFixed(2).padStart(24)}`);
+  if (options.curve) {
+    for (const [engine, result] of [['node', node], ['hindsight', hindsight]]) {
+      console.log(`  ${engine}: ${result.curve.map((p) => `${p.n}:${ms(p.seconds)}`).join(' ')}`);
+    }
+  }
+}
+console.log(`geomean of the ratios ${geomean(results.map((r) => r.ratio)).toFixed(2)} over ${results.length} workloads; ` +
+  `at most 1.5 on ${results.filter((r) => r.ratio <= 1.5).length}`);
+if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ node: version, rounds, longest, results }, null, 2)}\n`);
+console.log(wrong === 0 ? 'OK: every answer was the same in both.' : `FAILED: ${wrong} runs gave a wrong answer.`);
+process.exitCode = wrong === 0 ? 0 : 1;
