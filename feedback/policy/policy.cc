@@ -98,9 +98,14 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& 
 
 namespace {
 
-// The hottest loop and the loops around it, outermost first: whichever header the running code reaches next,
-// it can leave.
+bool left_behind(const FunctionEvidence& e, const PolicyConfig& config) {
+  return e.samples_left_behind >= config.min_samples_left_behind;
+}
+
+// The hottest loop, and of the loops around it as many as may be, outermost first. None for a function that
+// is entered again anyway: its next call runs the new code.
 std::vector<LoopIndex> plan_osr_loops(const FunctionEvidence& e, const PolicyConfig& config) {
+  if (e.entered == Entered::kAgain && !left_behind(e, config)) return {};
   const LoopEvidence* hottest = nullptr;
   for (const LoopEvidence& loop : e.loops) {
     if (loop.samples <= 0) continue;
@@ -194,8 +199,25 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     return plan;
   }
 
-  // Optimized already: is there a stall that nobody has tried to remove?
   plan.alternatives.push_back({"nothing", 0, 0});
+  // Optimized already: did a loop stay behind that has no way out of baseline code?
+  if (const double gain = e.seconds_left_behind * (1 - 1 / config.optimized_speedup);
+      config.optimize && left_behind(e, config) && e.optimize_count < config.max_compiles) {
+    plan.alternatives.push_back({"recompile with an entry for the loop left behind", compile_cost, gain});
+    plan.osr_loops = plan_osr_loops(e, config);
+    if (gain > compile_cost && !plan.osr_loops.empty()) {
+      plan.action = Action::kReoptimize;
+      plan.prefetches = plan_prefetches(e, config);
+      plan.calls = plan_calls(e, config);
+      plan.reason = fmt::format(
+          "{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: a loop is to be "
+          "left for it",
+          e.samples_left_behind, 1e3 * e.seconds_left_behind);
+      return plan;
+    }
+    plan.osr_loops.clear();
+  }
+  // Is there a stall that nobody has tried to remove?
   if (!config.prefetch || e.optimize_count >= config.max_compiles ||
       e.samples_optimized < config.min_reoptimize_samples) {
     plan.reason = e.optimize_count >= config.max_compiles
@@ -271,6 +293,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("max_compiles", c.max_compiles);
   visit("max_prefetches", c.max_prefetches);
   visit("max_osr_loops", c.max_osr_loops);
+  visit("min_samples_left_behind", c.min_samples_left_behind);
   visit("optimized_speedup", c.optimized_speedup);
   visit("compile_fixed_seconds", c.compile_fixed_seconds);
   visit("compile_seconds_per_byte", c.compile_seconds_per_byte);

@@ -46,8 +46,9 @@ struct PolicyConfig {
   uint32_t max_call_targets = 4;    // a call
   uint32_t max_compiles = 4;        // of one function
   uint32_t max_prefetches = 8;      // loads a function
-  uint32_t max_osr_loops = 4;
-  double optimized_speedup = 2.0;  // optimized against baseline code, conservative
+  uint32_t max_osr_loops = 1;  // each costs another copy of the function's remainder, and its compile time
+  double min_samples_left_behind = 12;  // in baseline code while optimized code is there
+  double optimized_speedup = 2.0;       // optimized against baseline code, conservative
   double compile_fixed_seconds = 0.004;
   double compile_seconds_per_byte = 6e-6;
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;

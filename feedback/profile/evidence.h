@@ -85,6 +85,11 @@ struct LoopEvidence {
   friend bool operator==(const LoopEvidence&, const LoopEvidence&) = default;
 };
 
+// Whether a hot function is entered while it is watched for that. One that is, reaches new code at its next
+// call; one that is not, sits in a loop.
+enum class Entered : uint8_t { kUnknown, kNotYet, kAgain };
+const char* to_string(Entered entered);
+
 struct FunctionEvidence {
   FuncIndex function;
   std::string name;
@@ -93,13 +98,17 @@ struct FunctionEvidence {
   double samples_optimized = 0;  // clock samples in its current optimized code
   double seconds_baseline = 0;   // the same as CPU time (samples x their period)
   double seconds_optimized = 0;
-  double total_samples = 0;         // of all functions: the denominator of "hot"
-  bool optimized = false;           // an optimized version is published or being made
-  uint32_t optimize_count = 0;      // compiles so far
+  double total_samples = 0;     // of all functions: the denominator of "hot"
+  bool optimized = false;       // an optimized version is published or being made
+  uint32_t optimize_count = 0;  // compiles so far
+  Entered entered = Entered::kUnknown;
+  // In baseline code since the optimized version was published: what does not leave it by calls.
+  double samples_left_behind = 0;
+  double seconds_left_behind = 0;
   std::vector<LoadEvidence> loads;  // by descending stall_samples, at most kMaxLoads
   std::vector<LoopEvidence> loops;  // in LoopIndex order
   std::vector<BranchEvidence>
-      branches;  // by descending mispredictions seen, then outcomes; at most kMaxBranches
+      branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches
   std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };

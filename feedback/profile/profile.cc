@@ -7,6 +7,18 @@
 
 namespace hindsight::feedback {
 
+const char* to_string(Entered entered) {
+  switch (entered) {
+    case Entered::kUnknown:
+      return "unknown";
+    case Entered::kNotYet:
+      return "not yet";
+    case Entered::kAgain:
+      return "again";
+  }
+  return "unknown";
+}
+
 const char* to_string(PrefetchOutcome outcome) {
   switch (outcome) {
     case PrefetchOutcome::kNone:
@@ -142,6 +154,8 @@ void Profile::decay(double factor) {
     counts.samples_optimized *= factor;
     counts.seconds_baseline *= factor;
     counts.seconds_optimized *= factor;
+    if (counts.samples_when_published) *counts.samples_when_published *= factor;
+    if (counts.seconds_when_published) *counts.seconds_when_published *= factor;
     for (auto& [offset, samples] : counts.samples_at) samples *= factor;
     for (auto& [offset, load] : counts.loads) {
       load.stall_baseline *= factor;
@@ -167,6 +181,11 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.seconds_optimized = counts.seconds_optimized;
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
+  evidence.entered = counts.entered;
+  if (counts.samples_when_published && counts.seconds_when_published) {
+    evidence.samples_left_behind = std::max(0.0, counts.samples_baseline - *counts.samples_when_published);
+    evidence.seconds_left_behind = std::max(0.0, counts.seconds_baseline - *counts.seconds_when_published);
+  }
   for (const auto& [offset, load] : counts.loads) {
     LoadEvidence e;
     e.load = WasmOffset(offset);

@@ -61,6 +61,9 @@ struct FunctionCounts {
   uint64_t instruction_records = 0;
   bool optimized = false;
   uint32_t optimize_count = 0;
+  Entered entered = Entered::kUnknown;
+  // What samples_baseline and seconds_baseline were when the optimized version was published; none before.
+  std::optional<double> samples_when_published, seconds_when_published;
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
@@ -79,8 +82,8 @@ class Profile {
   // code then has. The stall is charged to the nearest load at or in front of it in the same body; if there
   // is none it is not counted and the result is false.
   bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
-  // An address that the load was seen to miss at, by a unit that counts misses and not time. Only of loads that
-  // stalled; false for others.
+  // An address that the load was seen to miss at, by a unit that counts misses and not time. Only of loads
+  // that stalled; false for others.
   bool add_address(FuncIndex function, WasmOffset load, uint64_t address);
   void add_branch(FuncIndex function, WasmOffset at, bool taken);
   // What a burst of consecutive branches showed about one of them.

@@ -119,6 +119,14 @@ class Reader {
     fail(place + "." + name, fmt::format("'{}' is not a level of memory", word));
     return MemoryLevel::kUnknown;
   }
+  Entered entered(const json& object, const std::string& place, const char* name) {
+    std::string word = text(object, place, name);
+    for (Entered e : {Entered::kUnknown, Entered::kNotYet, Entered::kAgain}) {
+      if (word == to_string(e)) return e;
+    }
+    fail(place + "." + name, fmt::format("'{}' says nothing about entries", word));
+    return Entered::kUnknown;
+  }
   PrefetchOutcome outcome(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
     for (PrefetchOutcome o : {PrefetchOutcome::kNone, PrefetchOutcome::kInTrial, PrefetchOutcome::kKept,
@@ -172,10 +180,8 @@ json to_json(const CallEvidence& c) {
   json targets = json::array();
   for (const CallEvidence::Target& t : c.targets)
     targets.push_back({{"element", t.element}, {"records", t.records}});
-  return {{"call", c.call.value},
-          {"records", c.records},
-          {"targets", targets},
-          {"by_reference", c.by_reference}};
+  return {
+      {"call", c.call.value}, {"records", c.records}, {"targets", targets}, {"by_reference", c.by_reference}};
 }
 
 CallEvidence read_call(Reader& r, const json& j, const std::string& place) {
@@ -224,6 +230,9 @@ json to_json(const FunctionEvidence& e) {
           {"total_samples", e.total_samples},
           {"optimized", e.optimized},
           {"optimize_count", e.optimize_count},
+          {"entered", to_string(e.entered)},
+          {"samples_left_behind", e.samples_left_behind},
+          {"seconds_left_behind", e.seconds_left_behind},
           {"loads", loads},
           {"branches", branches},
           {"calls", calls},
@@ -242,6 +251,11 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   e.total_samples = r.number(j, place, "total_samples");
   e.optimized = r.boolean(j, place, "optimized");
   e.optimize_count = r.u32(j, place, "optimize_count");
+  if (Reader::has(j, "entered")) e.entered = r.entered(j, place, "entered");
+  if (Reader::has(j, "samples_left_behind")) {
+    e.samples_left_behind = r.number(j, place, "samples_left_behind");
+    e.seconds_left_behind = r.number(j, place, "seconds_left_behind");
+  }
   r.list(j, place, "loads", [&](const json& element, const std::string& where) {
     LoadEvidence l;
     l.load = WasmOffset(r.u32(element, where, "load"));

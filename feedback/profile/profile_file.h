@@ -24,7 +24,8 @@ struct Episode {
   std::string action;  // policy.h: to_string(Action)
   std::vector<uint32_t> osr_loops;
   std::vector<uint32_t> prefetch_loads;  // wasm offsets
-  std::vector<uint32_t> inlined_calls;   // wasm offsets of call_indirects; their targets follow from the evidence
+  std::vector<uint32_t>
+      inlined_calls;  // wasm offsets of call_indirects; their targets follow from the evidence
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates
   // Afterwards:

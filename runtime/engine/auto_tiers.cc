@@ -23,8 +23,9 @@ constexpr auto kSteadyPeriod = 50000us;
 constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
 constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already
 constexpr auto kCollectPeriod = 500ms;
-constexpr auto kGatePatience = 40ms;   // for a trial whose loop does not run
-constexpr double kPreopenSamples = 8;  // clock samples after which the optimizer is worth opening
+constexpr auto kGatePatience = 40ms;          // for a trial whose loop does not run
+constexpr double kSamplesToWatchEntries = 2;  // in a function's baseline code
+constexpr double kPreopenSamples = 8;         // clock samples after which the optimizer is worth opening
 
 unsigned compile_threads(const EngineConfig& config) {
   if (config.compile_threads) return config.compile_threads;
@@ -40,7 +41,8 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   feedback::PolicyConfig policy;
   policy.optimize = config.tier == TierMode::kAuto && !disabled(config, "optimize");
   policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
-  policy.inline_calls = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
+  policy.inline_calls =
+      config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
   return policy;
 }
 
@@ -303,11 +305,48 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedb
 void AutoTiers::on_round() {
   Clock::time_point now = Clock::now();
   read_trials();
+  if (policy_.optimize) watch_entries();
   ask_policy(now);
   adapt_rate(now);
   calibrate(now);
   collect(now);
   last_round_ = now;
+}
+
+// Functions about to become hot are watched for their next call: what a compilation has to offer running
+// loops depends on it.
+void AutoTiers::watch_entries() {
+  std::vector<std::pair<const wasm::Module*, FuncIndex>> entered, candidates;
+  std::erase_if(entry_watches_, [&](const EntryWatch& watch) {
+    const auto code = watch.code.lock();
+    if (!code) return true;
+    if (!code->entered(watch.function)) return false;
+    entered.emplace_back(code->module().get(), watch.function);
+    return true;
+  });
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    for (const auto& [module, function] : entered) {
+      if (auto found = profiles.find(module); found != profiles.end())
+        found->second->counts(function).entered = feedback::Entered::kAgain;
+    }
+    for (auto& [module, profile] : profiles) {
+      for (const auto& [index, counts] : profile->functions()) {
+        if (counts.entered != feedback::Entered::kUnknown || counts.optimized ||
+            counts.samples_baseline < kSamplesToWatchEntries)
+          continue;
+        profile->counts(FuncIndex(index)).entered = feedback::Entered::kNotYet;
+        candidates.emplace_back(module, FuncIndex(index));
+      }
+    }
+  });
+  for (const auto& [module, function] : candidates) {
+    std::shared_ptr<ModuleCode> code;
+    {
+      std::lock_guard lock(mutex_);
+      if (ModuleState* state = state_of(module); state && !state->gone) code = state->code.lock();
+    }
+    if (code && code->watch_entry(function)) entry_watches_.push_back({code, function});
+  }
 }
 
 void AutoTiers::ask_policy(Clock::time_point now) {
@@ -327,8 +366,13 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     for (auto& [module, profile] : profiles) {
       samples += profile->total_samples();
       for (const auto& [index, counts] : profile->functions()) {
-        bool look = counts.optimized ? slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples
-                                     : counts.samples_baseline >= policy_.min_samples;
+        const bool left_behind =
+            counts.samples_when_published &&
+            counts.samples_baseline - *counts.samples_when_published >= policy_.min_samples_left_behind;
+        bool look =
+            counts.optimized
+                ? left_behind || (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples)
+                : counts.samples_baseline >= policy_.min_samples;
         if (!look || !services_.may_optimize(FuncIndex(index))) continue;
         feedback::FunctionEvidence evidence = profile->evidence(FuncIndex(index));
         feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
@@ -338,6 +382,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         feedback::FunctionCounts& mutable_counts = profile->counts(FuncIndex(index));
         mutable_counts.optimized = true;
         mutable_counts.optimize_count += 1;
+        mutable_counts.samples_when_published.reset();
+        mutable_counts.seconds_when_published.reset();
         for (const auto& p : plan.prefetches) {
           feedback::PrefetchOutcome& outcome = mutable_counts.loads[p.hint.load.value].outcome;
           if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
@@ -621,9 +667,8 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
     for (const jit::CallHint::Target& target : plan.hint.targets) {
       const std::optional<FuncIndex> callee =
           !plan.hint.by_reference ? code.module()->initial_element(0, target.element)
-          : target.element < code.module()->function_count()
-              ? std::optional(FuncIndex(target.element))
-              : std::nullopt;
+          : target.element < code.module()->function_count() ? std::optional(FuncIndex(target.element))
+                                                             : std::nullopt;
       const bool in_place = callee && std::find(version.inlined.begin(), version.inlined.end(), *callee) !=
                                           version.inlined.end();
       inlined += fmt::format("{}{}{}", inlined.empty() ? "" : ", ",
@@ -698,6 +743,13 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVer
     set_outcome(code.module().get(), function, load, feedback::PrefetchOutcome::kNoSlice);
   }
   code.publish(version);
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    auto found = profiles.find(code.module().get());
+    if (found == profiles.end()) return;
+    feedback::FunctionCounts& counts = found->second->counts(function);
+    counts.samples_when_published = counts.samples_baseline;
+    counts.seconds_when_published = counts.seconds_baseline;
+  });
 }
 
 // ---------------------------------------------------------------- reports

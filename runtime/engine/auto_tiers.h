@@ -87,6 +87,7 @@ class AutoTiers final : public TierManager {
 
   // on_round and its parts; monitor thread.
   void on_round();
+  void watch_entries();
   void ask_policy(Clock::time_point now);
   void read_trials();
   void adapt_rate(Clock::time_point now);
@@ -143,6 +144,11 @@ class AutoTiers final : public TierManager {
   Clock::rep burst_series_at_ = 0;  // new_code_ when branch bursts were last asked for
   uint32_t rate_hz_ = 0;
   bool calibration_loaded_ = false;
+  struct EntryWatch {
+    std::weak_ptr<ModuleCode> code;
+    FuncIndex function;
+  };
+  std::vector<EntryWatch> entry_watches_;  // functions not seen entered yet
   mutable std::map<std::pair<const wasm::Module*, uint32_t>, MemoryLevel> said_levels_;
   // Statistics of the monitor thread for reports; relaxed.
   std::atomic<uint64_t> rate_bursts_{0};

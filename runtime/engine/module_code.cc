@@ -88,6 +88,7 @@ Result<jit::OptimizeResult> ModuleCode::optimize(jit::OptimizeRequest request) {
 }
 
 void ModuleCode::store_entries(FuncIndex f, const void* entry) {
+  code_of(f).watched = false;
   for (Instance* instance : instances_) instance->publish(f, entry);
 }
 
@@ -152,9 +153,16 @@ bool ModuleCode::withdraw(FuncIndex function) {
 
 Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
   {
-    // Another thread may have published it since the stub was entered.
     const std::lock_guard lock(mutex_);
-    if (const void* entry = current_entry(code_of(function))) return entry;
+    FunctionCode& code = code_of(function);
+    if (const void* entry = current_entry(code)) {
+      // Watched for this call; or another thread published the code since the stub was entered.
+      if (code.watched) {
+        code.entered = true;
+        store_entries(function, entry);
+      }
+      return entry;
+    }
   }
   if (first_ == jit::Tier::kOptimized && services_.may_optimize(function)) {
     jit::OptimizeRequest request;
@@ -174,6 +182,20 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
   publish(version);
   const std::lock_guard lock(mutex_);
   return current_entry(code_of(function));
+}
+
+bool ModuleCode::watch_entry(FuncIndex function) {
+  const std::lock_guard lock(mutex_);
+  FunctionCode& code = code_of(function);
+  if (current_entry(code) == nullptr) return false;
+  store_entries(function, lazy_stubs_[function.value - module_->imported_functions]);
+  code.watched = true;
+  return true;
+}
+
+bool ModuleCode::entered(FuncIndex function) const {
+  const std::lock_guard lock(mutex_);
+  return code_of(function).entered;
 }
 
 std::shared_ptr<jit::CodeVersion> ModuleCode::current(FuncIndex function) const {

@@ -83,6 +83,13 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
   bool withdraw(FuncIndex function);
 
+  // Watches for the function's next call, whoever makes it, at no cost until then: its slots lead to the lazy
+  // stub, whose first call puts them back. Ended by it and by any publishing or withdrawing; false if the
+  // function has no code yet.
+  bool watch_entry(FuncIndex function);
+  // Whether it was called while watched; stays true.
+  bool entered(FuncIndex function) const;
+
   // Null if there is none. `current` is the one in the entry slots.
   std::shared_ptr<jit::CodeVersion> current(FuncIndex function) const;
   std::shared_ptr<jit::CodeVersion> version(FuncIndex function, jit::Tier tier) const;
@@ -96,6 +103,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
     bool baseline_registered = false;
     bool optimized_current = false;
     bool baseline_current = false;
+    bool watched = false;  // the slots hold the lazy stub although there is code
+    bool entered = false;
   };
   ModuleCode(std::shared_ptr<const wasm::Module> module, CodeServices& services, jit::Tier first,
              CodeObserver* observer);

@@ -174,8 +174,38 @@ TEST(Policy, StopsAfterTheAllowedNumberOfCompiles) {
 }
 
 TEST(Policy, LetsRunningCodeLeaveByTheHottestLoopAndThoseAroundIt) {
-  FunctionPlan plan = decide(hot_function(100), {});
-  EXPECT_EQ(plan.osr_loops, (std::vector<LoopIndex>{LoopIndex(0), LoopIndex(1)}));
+  PolicyConfig config;
+  EXPECT_EQ(decide(hot_function(100), config).osr_loops, std::vector<LoopIndex>{LoopIndex(1)});
+  config.max_osr_loops = 4;
+  EXPECT_EQ(decide(hot_function(100), config).osr_loops,
+            (std::vector<LoopIndex>{LoopIndex(0), LoopIndex(1)}));
+}
+
+TEST(Policy, MakesNoLoopEntriesForAFunctionThatIsEnteredAgain) {
+  FunctionEvidence e = hot_function(100);
+  e.entered = Entered::kAgain;
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize);
+  EXPECT_TRUE(plan.osr_loops.empty());
+  e.entered = Entered::kNotYet;
+  EXPECT_EQ(decide(e, {}).osr_loops, std::vector<LoopIndex>{LoopIndex(1)});
+}
+
+TEST(Policy, LetsALoopLeaveThatStayedBehindInBaselineCode) {
+  FunctionEvidence e = hot_function(100);
+  e.entered = Entered::kAgain;
+  e.optimized = true;
+  e.optimize_count = 1;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+  e.samples_left_behind = 60;
+  e.seconds_left_behind = 0.015;
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kReoptimize);
+  EXPECT_EQ(plan.osr_loops, std::vector<LoopIndex>{LoopIndex(1)});
+  EXPECT_NE(plan.reason.find("since optimized code was published"), std::string::npos) << plan.reason;
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  e.optimize_count = PolicyConfig().max_compiles;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
 }
 
 TEST(Policy, WeighsDoingNothingAmongTheAlternatives) {

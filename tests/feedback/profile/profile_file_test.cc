@@ -32,6 +32,9 @@ ProfileFile example() {
                               .address_span_bytes = 1 << 20,
                               .distinct_pages = 200,
                               .latency = {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
+  e.evidence.entered = Entered::kAgain;
+  e.evidence.samples_left_behind = 12;
+  e.evidence.seconds_left_behind = 0.003;
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
   e.evidence.calls.push_back({WasmOffset(95), 40, {{3, 30}, {5, 9}}});
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});

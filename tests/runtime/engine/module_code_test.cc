@@ -159,6 +159,49 @@ TEST_F(Codes, CanBeReplacedWhileTheyRun) {
   EXPECT_EQ(freed, 199u);
 }
 
+TEST_F(Codes, SayWhetherAFunctionIsEnteredOnceItIsWatched) {
+  EXPECT_FALSE(code().watch_entry(kF)) << "there is no code to be entered yet";
+  EXPECT_EQ(result(*guest_, "call_f"), 1);
+  const auto slot = [&] { return static_cast<InstanceHandle&>(*guest_).inside().func_ref(kF)->code.load(); };
+  const void* const entry = slot();
+  ASSERT_TRUE(code().watch_entry(kF));
+  EXPECT_NE(slot(), entry);
+  EXPECT_FALSE(code().entered(kF));
+  EXPECT_EQ(result(*guest_, "call_f"), 1);
+  EXPECT_TRUE(code().entered(kF));
+  EXPECT_EQ(slot(), entry);
+}
+
+TEST_F(Codes, PublishedWhileAFunctionIsWatchedAreWhatItsNextCallRuns) {
+  EXPECT_EQ(result(*guest_, "call_f"), 1);
+  ASSERT_TRUE(code().watch_entry(kF));
+  auto version = make_version(kF);
+  code().publish(version);
+  EXPECT_EQ(static_cast<InstanceHandle&>(*guest_).inside().func_ref(kF)->code.load(), version->entry);
+  EXPECT_EQ(result(*guest_, "call_f"), 1);
+  EXPECT_FALSE(code().entered(kF));
+}
+
+TEST_F(Codes, CanBeWatchedWhileTheyRun) {
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> calls{0};
+  std::thread guest([&] {
+    while (!done || calls < 1000) {
+      ASSERT_EQ(result(*guest_, "call_f"), 1);
+      calls++;
+    }
+  });
+  for (int i = 0; i < 2000; i++) {
+    code().watch_entry(kF);
+    if (i % 7 == 0) code().publish(make_version(kF));
+    if (i % 11 == 0) code().withdraw(kF);
+  }
+  done = true;
+  guest.join();
+  engine_->code().collect_retired();
+  EXPECT_TRUE(code().entered(kF));
+}
+
 TEST_F(Codes, SayWhereTheOptimizerWasLookedForWhenItIsNotThere) {
   auto optimizer = engine_->code().optimizer();
   if (optimizer) GTEST_SKIP() << "the optimizing tier is there: " << (*optimizer)->description();
