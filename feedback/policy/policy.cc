@@ -147,7 +147,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   FunctionPlan plan;
   plan.function = e.function;
   double samples = function_samples(e);
-  double compile_cost = config.compile_fixed_seconds + config.compile_seconds_per_byte * e.code_bytes;
+  const double compile_cost = config.background_cost *
+                              (config.compile_fixed_seconds + config.compile_seconds_per_byte * e.code_bytes);
 
   if (!e.optimized) {
     double gain = e.seconds_baseline * (1 - 1 / config.optimized_speedup);
@@ -171,8 +172,9 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       return plan;
     }
     if (gain <= compile_cost) {
-      plan.reason = fmt::format("ran {:.1f} ms so far: {:.1f} ms to gain against {:.1f} ms of compiling",
-                                1e3 * e.seconds_baseline, 1e3 * gain, 1e3 * compile_cost);
+      plan.reason =
+          fmt::format("ran {:.1f} ms so far: {:.1f} ms to gain against {:.1f} ms, the cost of compiling",
+                      1e3 * e.seconds_baseline, 1e3 * gain, 1e3 * compile_cost);
       return plan;
     }
     double top_share = 0;
@@ -186,6 +188,14 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       plan.reason = fmt::format(
           "hot, and a load holds {:.0f} % of {:.0f} samples: waiting for {:.0f} samples to name the stalls",
           100 * top_share, samples, config.min_samples_with_stalls);
+      return plan;
+    }
+    if (e.entered == Entered::kNotYet && e.seconds_watched < config.max_seconds_to_wait_for_entry &&
+        !plan_osr_loops(e, config).empty()) {
+      plan.action = Action::kWait;
+      plan.reason =
+          fmt::format("hot, and not entered in {:.1f} ms: waiting for its next call for up to {:.1f} ms",
+                      1e3 * e.seconds_watched, 1e3 * config.max_seconds_to_wait_for_entry);
       return plan;
     }
     plan.action = Action::kOptimize;
@@ -293,10 +303,12 @@ void visit_parameters(Config& c, Visit visit) {
   visit("max_compiles", c.max_compiles);
   visit("max_prefetches", c.max_prefetches);
   visit("max_osr_loops", c.max_osr_loops);
+  visit("max_seconds_to_wait_for_entry", c.max_seconds_to_wait_for_entry);
   visit("min_samples_left_behind", c.min_samples_left_behind);
   visit("optimized_speedup", c.optimized_speedup);
   visit("compile_fixed_seconds", c.compile_fixed_seconds);
   visit("compile_seconds_per_byte", c.compile_seconds_per_byte);
+  visit("background_cost", c.background_cost);
 }
 
 }  // namespace

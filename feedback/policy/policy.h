@@ -5,7 +5,8 @@
 // Cost-benefit model (after Arnold et al., "Adaptive Optimization in the Jalapeno JVM", OOPSLA 2000): a
 // function is assumed to run in the future as long as it has run so far. Compiling it pays when the time it
 // would save exceeds the compile time:
-//     gain = t * (1 - 1/kOptimizedSpeedup),   cost = kCompileFixedSeconds + kCompileSecondsPerByte * bytes
+//     gain = t * (1 - 1/optimized_speedup)
+//     cost = background_cost * (compile_fixed_seconds + compile_seconds_per_byte * bytes)
 // Prefetch: a load whose stall samples are a share s of the function's samples can save at most s of its
 // time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
 #pragma once
@@ -47,10 +48,15 @@ struct PolicyConfig {
   uint32_t max_compiles = 4;        // of one function
   uint32_t max_prefetches = 8;      // loads a function
   uint32_t max_osr_loops = 1;  // each costs another copy of the function's remainder, and its compile time
+  // Of baseline time, for a function's next call: a loop entry that it turns out not to need costs more.
+  double max_seconds_to_wait_for_entry = 0.010;
   double min_samples_left_behind = 12;  // in baseline code while optimized code is there
   double optimized_speedup = 2.0;       // optimized against baseline code, conservative
   double compile_fixed_seconds = 0.004;
   double compile_seconds_per_byte = 6e-6;
+  // What a second of compiling in the background costs the guest, in its seconds: a core that is otherwise
+  // idle is cheap, not free (other work, the package's clock). 1 where the guest has to stand aside.
+  double background_cost = 0.25;
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
 };
 

@@ -102,6 +102,7 @@ struct FunctionEvidence {
   bool optimized = false;       // an optimized version is published or being made
   uint32_t optimize_count = 0;  // compiles so far
   Entered entered = Entered::kUnknown;
+  double seconds_watched = 0;  // in its baseline code while watched for entries
   // In baseline code since the optimized version was published: what does not leave it by calls.
   double samples_left_behind = 0;
   double seconds_left_behind = 0;

@@ -154,6 +154,7 @@ void Profile::decay(double factor) {
     counts.samples_optimized *= factor;
     counts.seconds_baseline *= factor;
     counts.seconds_optimized *= factor;
+    counts.seconds_when_watched *= factor;
     if (counts.samples_when_published) *counts.samples_when_published *= factor;
     if (counts.seconds_when_published) *counts.seconds_when_published *= factor;
     for (auto& [offset, samples] : counts.samples_at) samples *= factor;
@@ -182,6 +183,8 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
   evidence.entered = counts.entered;
+  if (counts.entered != Entered::kUnknown)
+    evidence.seconds_watched = std::max(0.0, counts.seconds_baseline - counts.seconds_when_watched);
   if (counts.samples_when_published && counts.seconds_when_published) {
     evidence.samples_left_behind = std::max(0.0, counts.samples_baseline - *counts.samples_when_published);
     evidence.seconds_left_behind = std::max(0.0, counts.seconds_baseline - *counts.seconds_when_published);

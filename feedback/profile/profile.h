@@ -62,6 +62,7 @@ struct FunctionCounts {
   bool optimized = false;
   uint32_t optimize_count = 0;
   Entered entered = Entered::kUnknown;
+  double seconds_when_watched = 0;  // seconds_baseline when watching began
   // What samples_baseline and seconds_baseline were when the optimized version was published; none before.
   std::optional<double> samples_when_published, seconds_when_published;
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)

@@ -231,6 +231,7 @@ json to_json(const FunctionEvidence& e) {
           {"optimized", e.optimized},
           {"optimize_count", e.optimize_count},
           {"entered", to_string(e.entered)},
+          {"seconds_watched", e.seconds_watched},
           {"samples_left_behind", e.samples_left_behind},
           {"seconds_left_behind", e.seconds_left_behind},
           {"loads", loads},
@@ -251,7 +252,10 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   e.total_samples = r.number(j, place, "total_samples");
   e.optimized = r.boolean(j, place, "optimized");
   e.optimize_count = r.u32(j, place, "optimize_count");
-  if (Reader::has(j, "entered")) e.entered = r.entered(j, place, "entered");
+  if (Reader::has(j, "entered")) {
+    e.entered = r.entered(j, place, "entered");
+    e.seconds_watched = r.number(j, place, "seconds_watched");
+  }
   if (Reader::has(j, "samples_left_behind")) {
     e.samples_left_behind = r.number(j, place, "samples_left_behind");
     e.seconds_left_behind = r.number(j, place, "seconds_left_behind");

@@ -93,6 +93,11 @@ Result<bool> generate(IrModule& ir, bool always_check_stack) {
   return all_check;
 }
 
+Status unless_abandoned(const OptimizeRequest& request) {
+  if (is_abandoned(request)) return make_error(ErrorKind::kResource, "abandoned: nobody waits for the code");
+  return {};
+}
+
 // One compilation, which may have to begin anew with what it learned.
 class Compilation {
  public:
@@ -131,12 +136,15 @@ class Compilation {
     HINDSIGHT_ASSIGN(const bool all_check_stack, generate(ir, always_check_stack_));
     lap("generate IR");
     PrefetchPlan prefetches(ir);
-    if (!optimize(ir, *machine, prefetches, times_)) {
+    const bool complete = optimize(ir, *machine, prefetches, times_);
+    HINDSIGHT_TRY(unless_abandoned(request_));
+    if (!complete) {
       drop_refused_hints(prefetches);
       return {};
     }
     split_early_return(ir, *ir.module.getFunction(kEntryName));
     HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_));
+    HINDSIGHT_TRY(unless_abandoned(request_));
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
     if (!all_check_stack && diagnostics.largest_frame > FunctionGenerator::kUncheckedLeafBytes) {
       always_check_stack_ = true;

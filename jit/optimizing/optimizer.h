@@ -3,6 +3,7 @@
 // host costs 50 ms at every start. This header knows no LLVM type.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct OptimizeRequest {
   CompileOptions options;
   Tuning tuning;
   FunctionHints hints;
+  // Null, or a wish of whoever waits: once true, the compilation ends soon (what is left of a pass, some
+  // milliseconds at most) with an error of kind kResource. Outlives the call.
+  const std::atomic<bool>* abandoned = nullptr;
   bool dump_ir = false;  // keep the final IR and assembly in OptimizeResult::dump
 };
 

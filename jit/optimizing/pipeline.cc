@@ -1,6 +1,7 @@
 #include "jit/optimizing/pipeline.h"
 
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -41,8 +42,12 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   options.LoopVectorization = tuning.vectorize;
   options.SLPVectorization = tuning.vectorize;
   options.LoopInterleaving = tuning.vectorize;
-  llvm::PassBuilder builder(&machine, options);
-  // The first of these places is in front of SimplifyCFG: a branch whose arms only compute would count as a need.
+  llvm::PassInstrumentationCallbacks callbacks;
+  callbacks.registerShouldRunOptionalPassCallback(
+      [&](llvm::StringRef, llvm::Any) { return !is_abandoned(ir.request); });
+  llvm::PassBuilder builder(&machine, options, std::nullopt, &callbacks);
+  // The first of these places is in front of SimplifyCFG: a branch whose arms only compute would count as a
+  // need.
   builder.registerPeepholeEPCallback(
       [places = 0](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) mutable {
         if (++places == 2) passes.addPass(UnpinPass());
@@ -93,6 +98,17 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   return true;
 }
 
+// What lets LLVM skip passes of code generation.
+class AbandonGate final : public llvm::OptPassGate {
+ public:
+  explicit AbandonGate(const OptimizeRequest& request) : request_(request) {}
+  bool shouldRunPass(llvm::StringRef, llvm::StringRef) override { return false; }
+  bool isEnabled() const override { return is_abandoned(request_); }
+
+ private:
+  const OptimizeRequest& request_;
+};
+
 Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
                  llvm::CodeGenFileType type) {
   llvm::legacy::PassManager passes;
@@ -108,6 +124,11 @@ double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+bool is_abandoned(const OptimizeRequest& request) {
+  // Relaxed: nothing is published by it.
+  return request.abandoned != nullptr && request.abandoned->load(std::memory_order_relaxed);
 }
 
 bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
@@ -137,6 +158,8 @@ Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vect
     HINDSIGHT_TRY(emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile));
     object.dump.append(assembly.begin(), assembly.end());
   }
+  AbandonGate gate(ir.request);
+  ir.context.setOptPassGate(gate);
   llvm::raw_svector_ostream out(object.bytes);
   HINDSIGHT_TRY(emit_file(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile));
   times.push_back({"codegen", thread_seconds() - begin});

@@ -27,6 +27,10 @@ bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetch
 // Code generation. Appends "codegen" to `times`.
 Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times);
 
+// Whether nobody wants the result any more. Both of the above then skip what they can; their result is of no
+// use.
+bool is_abandoned(const OptimizeRequest& request);
+
 // CPU seconds of the calling thread.
 double thread_seconds();
 

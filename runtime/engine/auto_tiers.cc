@@ -25,11 +25,16 @@ constexpr auto kSlowLook = 200ms;               // between looks at functions th
 constexpr auto kCollectPeriod = 500ms;
 constexpr auto kGatePatience = 40ms;          // for a trial whose loop does not run
 constexpr double kSamplesToWatchEntries = 2;  // in a function's baseline code
-constexpr double kPreopenSamples = 8;         // clock samples after which the optimizer is worth opening
+constexpr double kPreopenSamples = 3;         // clock samples after which the optimizer is worth opening
+
+// Hardware threads that this process may use.
+unsigned usable_threads() {
+  return static_cast<unsigned>(std::max(1, oneapi::tbb::info::default_concurrency()));
+}
 
 unsigned compile_threads(const EngineConfig& config) {
   if (config.compile_threads) return config.compile_threads;
-  return std::max(1u, std::thread::hardware_concurrency() - 1);
+  return std::max(1u, usable_threads() - 1);
 }
 
 bool disabled(const EngineConfig& config, std::string_view decision) {
@@ -43,6 +48,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
   policy.inline_calls =
       config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
+  if (usable_threads() == 1) policy.background_cost = 1;
   return policy;
 }
 
@@ -146,6 +152,7 @@ void AutoTiers::shutdown() {
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
+    abandon_.store(true, std::memory_order_relaxed);
     for (Job& job : jobs_) episodes_[job.episode].episode.state = "abandoned: the engine ended";
     jobs_.clear();
     // Invariant: no task of ours is left in the arena, which would still run it after we are gone.
@@ -334,7 +341,9 @@ void AutoTiers::watch_entries() {
         if (counts.entered != feedback::Entered::kUnknown || counts.optimized ||
             counts.samples_baseline < kSamplesToWatchEntries)
           continue;
-        profile->counts(FuncIndex(index)).entered = feedback::Entered::kNotYet;
+        feedback::FunctionCounts& watched = profile->counts(FuncIndex(index));
+        watched.entered = feedback::Entered::kNotYet;
+        watched.seconds_when_watched = watched.seconds_baseline;
         candidates.emplace_back(module, FuncIndex(index));
       }
     }
@@ -641,15 +650,19 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   jit::OptimizeRequest request;
   request.function = job.plan.function;
   request.osr_loops = job.plan.osr_loops;
+  request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
   for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
   std::string name = code.module()->function_name(job.plan.function);
   Clock::time_point begin = Clock::now();
   auto result = code.optimize(std::move(request));
   if (!result) {
-    say(LogLevel::kWarning, "compile", fmt::format("{}: {}", name, result.error().describe()));
+    const bool abandoned = abandon_.load(std::memory_order_relaxed);
+    if (!abandoned)
+      say(LogLevel::kWarning, "compile", fmt::format("{}: {}", name, result.error().describe()));
     std::lock_guard lock(mutex_);
-    episodes_[job.episode].episode.state = "failed: " + result.error().message;
+    episodes_[job.episode].episode.state =
+        abandoned ? "abandoned: the engine ended" : "failed: " + result.error().message;
     return;
   }
   const jit::CodeVersion& version = *result->version;

@@ -138,6 +138,7 @@ class AutoTiers final : public TierManager {
   std::atomic<Clock::rep> new_version_{0};  // a compile was asked for or done
   std::atomic<bool> unit_failed_{false};    // the reason has been said
   std::atomic<bool> preopened_{false};
+  std::atomic<bool> abandon_{false};  // compilations under way; see OptimizeRequest
   const feedback::SamplingConfig sampling_;
   // Monitor thread only.
   feedback::SamplingState sampling_state_;

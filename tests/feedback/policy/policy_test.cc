@@ -188,6 +188,9 @@ TEST(Policy, MakesNoLoopEntriesForAFunctionThatIsEnteredAgain) {
   EXPECT_EQ(plan.action, Action::kOptimize);
   EXPECT_TRUE(plan.osr_loops.empty());
   e.entered = Entered::kNotYet;
+  e.seconds_watched = 0.002;
+  EXPECT_EQ(decide(e, {}).action, Action::kWait);
+  e.seconds_watched = 0.02;
   EXPECT_EQ(decide(e, {}).osr_loops, std::vector<LoopIndex>{LoopIndex(1)});
 }
 

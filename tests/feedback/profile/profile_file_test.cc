@@ -33,6 +33,7 @@ ProfileFile example() {
                               .distinct_pages = 200,
                               .latency = {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
   e.evidence.entered = Entered::kAgain;
+  e.evidence.seconds_watched = 0.02;
   e.evidence.samples_left_behind = 12;
   e.evidence.seconds_left_behind = 0.003;
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
