@@ -446,7 +446,7 @@ void Monitor::attribute(const lwp::EventRecord& record, const lwp::RawSample* sa
         counts_.value_unattributed += 1;
         return;
       }
-      profile_of(code->module).add_value(function, row->wasm, record.data2);
+      profile_of(code->module).add_value(function, row->wasm, record.data2, optimized);
       return;
     default:
       counts_.other_records += 1;

@@ -69,27 +69,61 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
 
 }  // namespace
 
+namespace {
+
+struct LikelyTarget {
+  uint32_t element;
+  double share;
+  std::string words;
+};
+
+// The targets worth a comparison, the likeliest first: of calls that the published code did not foresee, and
+// of what was seen before. How often foreseen targets are still met is not recorded: it is taken to be as
+// often as the others.
+std::vector<LikelyTarget> likely_targets(const CallEvidence& call, const PolicyConfig& config) {
+  std::vector<LikelyTarget> likely;
+  const bool both = static_cast<double>(call.unforeseen_records) >= config.min_call_records;
+  const auto add = [&](const std::vector<CallEvidence::Target>& targets, uint64_t records, double weight,
+                       const char* where) {
+    if (static_cast<double>(records) < config.min_call_records) return;
+    for (const CallEvidence::Target& target : targets) {
+      const double share = weight * static_cast<double>(target.records) / static_cast<double>(records);
+      if (share < config.min_call_share) break;
+      const auto same = std::find_if(likely.begin(), likely.end(), [&](const LikelyTarget& other) {
+        return other.element == target.element;
+      });
+      if (same != likely.end()) {
+        same->share += share;
+        continue;
+      }
+      if (likely.size() >= config.max_call_targets) continue;
+      likely.push_back({target.element, share,
+                        fmt::format("{} {} ({} of {}{})", call.by_reference ? "function" : "element",
+                                    target.element, target.records, records, where)});
+    }
+  };
+  add(call.unforeseen, call.unforeseen_records, call.records > 0 ? 0.5 : 1, " not foreseen");
+  add(call.targets, call.records, both ? 0.5 : 1, "");
+  return likely;
+}
+
+}  // namespace
+
 std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& config) {
   std::vector<CallPlan> plans;
   if (!config.inline_calls) return plans;
   for (const CallEvidence& call : e.calls) {
-    const auto records = static_cast<double>(call.records);
-    if (records < config.min_call_records) continue;
     CallPlan plan;
     plan.hint.call = call.call;
     plan.hint.by_reference = call.by_reference;
     double coverage = 0;
     std::string words;
-    for (const CallEvidence::Target& target : call.targets) {
-      const double share = static_cast<double>(target.records) / records;
-      if (plan.hint.targets.size() >= config.max_call_targets || share < config.min_call_share) break;
-      plan.hint.targets.push_back({target.element, share});
-      coverage += share;
-      words += fmt::format("{} {} {} ({} of {})", words.empty() ? "" : ",",
-                           call.by_reference ? "function" : "element", target.element, target.records,
-                           call.records);
+    for (const LikelyTarget& target : likely_targets(call, config)) {
+      plan.hint.targets.push_back({target.element, target.share});
+      coverage += target.share;
+      words += (words.empty() ? " " : ", ") + target.words;
     }
-    if (coverage < config.min_call_coverage) continue;
+    if (plan.hint.targets.empty() || coverage < config.min_call_coverage) continue;
     plan.reason = fmt::format("the call at 0x{:x} goes through{}", call.call.value, words);
     plans.push_back(std::move(plan));
   }
@@ -142,6 +176,27 @@ const char* to_string(Action action) {
   }
   return "unknown";
 }
+
+namespace {
+
+// Records of calls that a new version would have targets in place for and the published one has not.
+double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config) {
+  double records = 0;
+  for (const CallEvidence& call : e.calls) {
+    if (static_cast<double>(call.unforeseen_records) < config.min_call_records) continue;
+    size_t taken = 0;
+    for (const CallEvidence::Target& target : call.unforeseen) {
+      const auto count = static_cast<double>(target.records);
+      if (taken++ >= config.max_call_targets ||
+          count < config.min_call_share * static_cast<double>(call.unforeseen_records))
+        break;
+      records += count;
+    }
+  }
+  return records;
+}
+
+}  // namespace
 
 FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   FunctionPlan plan;
@@ -227,6 +282,28 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     }
     plan.osr_loops.clear();
   }
+  // Do its calls go elsewhere by now?
+  if (const double records = unforeseen_records(e, config);
+      config.inline_calls && records >= config.min_call_records && e.optimize_count < config.max_compiles &&
+      e.seconds_since_published >= config.min_seconds_published) {
+    const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
+    plan.alternatives.push_back({"recompile with the targets that calls have now", compile_cost, gain});
+    plan.calls = plan_calls(e, config);
+    if (plan.calls.empty() || gain <= compile_cost ||
+        gain < config.min_unforeseen_share * e.seconds_since_published) {
+      plan.calls.clear();
+    } else {
+      plan.action = Action::kReoptimize;
+      plan.prefetches = plan_prefetches(e, config);
+      plan.osr_loops = plan_osr_loops(e, config);
+      plan.reason = fmt::format(
+          "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
+          "optimized "
+          "code was published",
+          records, 1e3 * gain, 1e3 * e.seconds_since_published);
+      return plan;
+    }
+  }
   // Is there a stall that nobody has tried to remove?
   if (!config.prefetch || e.optimize_count >= config.max_compiles ||
       e.samples_optimized < config.min_reoptimize_samples) {
@@ -287,6 +364,10 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_call_share", c.min_call_share);
   visit("min_call_coverage", c.min_call_coverage);
   visit("max_call_targets", c.max_call_targets);
+  visit("calls_per_record", c.calls_per_record);
+  visit("seconds_per_unforeseen_call", c.seconds_per_unforeseen_call);
+  visit("min_unforeseen_share", c.min_unforeseen_share);
+  visit("min_seconds_published", c.min_seconds_published);
   visit("min_samples", c.min_samples);
   visit("min_samples_with_stalls", c.min_samples_with_stalls);
   visit("stall_share_to_wait", c.stall_share_to_wait);

@@ -45,8 +45,13 @@ struct PolicyConfig {
   double min_call_share = 0.03;     // of a target
   double min_call_coverage = 0.50;  // of the targets that have that share, together
   uint32_t max_call_targets = 4;    // a call
-  uint32_t max_compiles = 4;        // of one function
-  uint32_t max_prefetches = 8;      // loads a function
+  double calls_per_record = 16381;  // what a record of a call stands for
+  // What a call costs that was not foreseen, next to one whose target stands in place.
+  double seconds_per_unforeseen_call = 4e-9;
+  double min_unforeseen_share = 0.04;   // of the optimized code's time, for a recompile
+  double min_seconds_published = 0.05;  // of optimized code, before its calls are judged again
+  uint32_t max_compiles = 4;            // of one function
+  uint32_t max_prefetches = 8;          // loads a function
   uint32_t max_osr_loops = 1;  // each costs another copy of the function's remainder, and its compile time
   // Of baseline time, for a function's next call: a loop entry that it turns out not to need costs more.
   double max_seconds_to_wait_for_entry = 0.010;

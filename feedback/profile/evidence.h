@@ -70,9 +70,13 @@ struct CallEvidence {
     friend bool operator==(const Target&, const Target&) = default;
   };
   WasmOffset call;
-  uint64_t records = 0;         // the denominator
-  std::vector<Target> targets;  // by descending records
-  bool by_reference = false;    // a call_ref
+  uint64_t records = 0;              // the denominator
+  std::vector<Target> targets = {};  // by descending records
+  bool by_reference = false;         // a call_ref
+  // Of the optimized code that is published: calls that went to none of the targets it has in place, sampled
+  // alike.
+  uint64_t unforeseen_records = 0;
+  std::vector<Target> unforeseen = {};
   friend bool operator==(const CallEvidence&, const CallEvidence&) = default;
 };
 
@@ -106,8 +110,9 @@ struct FunctionEvidence {
   // In baseline code since the optimized version was published: what does not leave it by calls.
   double samples_left_behind = 0;
   double seconds_left_behind = 0;
-  std::vector<LoadEvidence> loads;  // by descending stall_samples, at most kMaxLoads
-  std::vector<LoopEvidence> loops;  // in LoopIndex order
+  double seconds_since_published = 0;  // of seconds_optimized, in the version that is published
+  std::vector<LoadEvidence> loads;     // by descending stall_samples, at most kMaxLoads
+  std::vector<LoopEvidence> loops;     // in LoopIndex order
   std::vector<BranchEvidence>
       branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches
   std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls

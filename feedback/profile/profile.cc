@@ -118,8 +118,26 @@ void ValueCounts::add(uint64_t value) {
   std::erase_if(candidates, [](const Candidate& candidate) { return candidate.count == 0; });
 }
 
-void Profile::add_value(FuncIndex function, WasmOffset at, uint64_t value) {
-  functions_[function.value].values[at.value].add(value);
+void ValueCounts::fade_into(const ValueCounts& later) {
+  total /= 2;
+  for (Candidate& candidate : candidates) candidate.count /= 2;
+  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.count == 0; });
+  for (const Candidate& candidate : later.candidates) {
+    for (uint64_t i = 0; i < candidate.count; ++i) add(candidate.value);
+  }
+}
+
+void FunctionCounts::publish() {
+  samples_when_published = samples_baseline;
+  seconds_when_published = seconds_baseline;
+  optimized_seconds_when_published = seconds_optimized;
+  for (const auto& [offset, later] : unforeseen) values[offset].fade_into(later);
+  unforeseen.clear();
+}
+
+void Profile::add_value(FuncIndex function, WasmOffset at, uint64_t value, bool optimized_code) {
+  FunctionCounts& counts = functions_[function.value];
+  (optimized_code ? counts.unforeseen : counts.values)[at.value].add(value);
 }
 
 void Profile::add_outcomes(FuncIndex function, WasmOffset at, const BranchOutcomeCounts& counts) {
@@ -155,6 +173,7 @@ void Profile::decay(double factor) {
     counts.seconds_baseline *= factor;
     counts.seconds_optimized *= factor;
     counts.seconds_when_watched *= factor;
+    counts.optimized_seconds_when_published *= factor;
     if (counts.samples_when_published) *counts.samples_when_published *= factor;
     if (counts.seconds_when_published) *counts.seconds_when_published *= factor;
     for (auto& [offset, samples] : counts.samples_at) samples *= factor;
@@ -165,6 +184,21 @@ void Profile::decay(double factor) {
   }
   total_samples_ *= factor;
 }
+
+namespace {
+
+// By descending records.
+std::vector<CallEvidence::Target> targets_of(const ValueCounts& values) {
+  std::vector<CallEvidence::Target> targets;
+  for (const ValueCounts::Candidate& candidate : values.candidates)
+    targets.push_back({static_cast<uint32_t>(candidate.value), candidate.count});
+  std::sort(targets.begin(), targets.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.records, a.element) < std::tie(a.records, b.element);
+  });
+  return targets;
+}
+
+}  // namespace
 
 FunctionEvidence Profile::evidence(FuncIndex function) const {
   FunctionEvidence evidence;
@@ -226,23 +260,30 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                    });
   if (evidence.branches.size() > kMaxBranches) evidence.branches.resize(kMaxBranches);
 
-  for (const auto& [offset, values] : counts.values) {
+  std::set<uint32_t> sites;
+  for (const auto& [offset, values] : counts.values) sites.insert(offset);
+  for (const auto& [offset, values] : counts.unforeseen) sites.insert(offset);
+  for (const uint32_t offset : sites) {
     if (offset >= module_->bytes.size()) continue;
     const auto opcode = static_cast<wasm::Opcode>(module_->bytes[offset]);
     if (opcode != wasm::Opcode::kCallIndirect && opcode != wasm::Opcode::kCallRef) continue;
-    CallEvidence e{.call = WasmOffset(offset),
-                   .records = values.total,
-                   .targets = {},
-                   .by_reference = opcode == wasm::Opcode::kCallRef};
-    for (const ValueCounts::Candidate& candidate : values.candidates)
-      e.targets.push_back({static_cast<uint32_t>(candidate.value), candidate.count});
-    std::sort(e.targets.begin(), e.targets.end(), [](const auto& a, const auto& b) {
-      return std::tie(b.records, a.element) < std::tie(a.records, b.element);
-    });
+    CallEvidence e{.call = WasmOffset(offset), .by_reference = opcode == wasm::Opcode::kCallRef};
+    if (const auto values = counts.values.find(offset); values != counts.values.end()) {
+      e.records = values->second.total;
+      e.targets = targets_of(values->second);
+    }
+    if (const auto values = counts.unforeseen.find(offset); values != counts.unforeseen.end()) {
+      e.unforeseen_records = values->second.total;
+      e.unforeseen = targets_of(values->second);
+    }
     evidence.calls.push_back(std::move(e));
   }
+  evidence.seconds_since_published =
+      std::max(0.0, counts.seconds_optimized - counts.optimized_seconds_when_published);
   std::stable_sort(evidence.calls.begin(), evidence.calls.end(),
-                   [](const CallEvidence& a, const CallEvidence& b) { return a.records > b.records; });
+                   [](const CallEvidence& a, const CallEvidence& b) {
+                     return a.records + a.unforeseen_records > b.records + b.unforeseen_records;
+                   });
   if (evidence.calls.size() > kMaxCalls) evidence.calls.resize(kMaxCalls);
 
   // A loop's samples are those between its opcode and its end, inner loops included.

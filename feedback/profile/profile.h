@@ -51,6 +51,8 @@ struct ValueCounts {
   std::vector<Candidate> candidates;  // at most kCandidates, in no order
   uint64_t total = 0;                 // records, not executions
   void add(uint64_t value);
+  // What `later` has, on top of half of what was here.
+  void fade_into(const ValueCounts& later);
 };
 
 struct FunctionCounts {
@@ -65,10 +67,15 @@ struct FunctionCounts {
   double seconds_when_watched = 0;  // seconds_baseline when watching began
   // What samples_baseline and seconds_baseline were when the optimized version was published; none before.
   std::optional<double> samples_when_published, seconds_when_published;
+  double optimized_seconds_when_published = 0;  // what seconds_optimized was then
+  // An optimized version takes over.
+  void publish();
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
   std::map<uint32_t, ValueCounts> values;     // wasm offset
+  // Of the published optimized code: calls that went to none of the targets it has in place. Wasm offset.
+  std::map<uint32_t, ValueCounts> unforeseen;
 };
 
 class Profile {
@@ -94,7 +101,7 @@ class Profile {
   // The same for reading, by any instruction that add_stall() would charge to the load; null: not timed.
   const LoadLatency* latency(FuncIndex function, WasmOffset at);
   // A value that the instruction at `at` had: a table index, a divisor, a byte count.
-  void add_value(FuncIndex function, WasmOffset at, uint64_t value);
+  void add_value(FuncIndex function, WasmOffset at, uint64_t value, bool optimized_code);
   void add_instructions(FuncIndex function);
 
   // Everything fades: halves the decaying counts. Called by the monitor about once a half-life.

@@ -176,25 +176,43 @@ BranchEvidence read_branch(Reader& r, const json& j, const std::string& place) {
   return b;
 }
 
+json to_json(const std::vector<CallEvidence::Target>& targets) {
+  json list = json::array();
+  for (const CallEvidence::Target& t : targets)
+    list.push_back({{"element", t.element}, {"records", t.records}});
+  return list;
+}
+
 json to_json(const CallEvidence& c) {
-  json targets = json::array();
-  for (const CallEvidence::Target& t : c.targets)
-    targets.push_back({{"element", t.element}, {"records", t.records}});
-  return {
-      {"call", c.call.value}, {"records", c.records}, {"targets", targets}, {"by_reference", c.by_reference}};
+  return {{"call", c.call.value},
+          {"records", c.records},
+          {"targets", to_json(c.targets)},
+          {"by_reference", c.by_reference},
+          {"unforeseen_records", c.unforeseen_records},
+          {"unforeseen", to_json(c.unforeseen)}};
 }
 
 CallEvidence read_call(Reader& r, const json& j, const std::string& place) {
+  constexpr uint64_t kMost = uint64_t{1} << 62;
   CallEvidence c;
   c.call = WasmOffset(r.u32(j, place, "call"));
-  c.records = r.integer(j, place, "records", uint64_t{1} << 62);
   if (Reader::has(j, "by_reference")) c.by_reference = r.boolean(j, place, "by_reference");
-  r.list(j, place, "targets", [&](const json& element, const std::string& where) {
-    CallEvidence::Target t;
-    t.element = r.u32(element, where, "element");
-    t.records = r.integer(element, where, "records", c.records);
-    c.targets.push_back(t);
-  });
+  const auto read_targets = [&](const char* name, uint64_t most) {
+    std::vector<CallEvidence::Target> targets;
+    r.list(j, place, name, [&](const json& element, const std::string& where) {
+      CallEvidence::Target t;
+      t.element = r.u32(element, where, "element");
+      t.records = r.integer(element, where, "records", most);
+      targets.push_back(t);
+    });
+    return targets;
+  };
+  c.records = r.integer(j, place, "records", kMost);
+  c.targets = read_targets("targets", c.records);
+  if (Reader::has(j, "unforeseen_records")) {
+    c.unforeseen_records = r.integer(j, place, "unforeseen_records", kMost);
+    c.unforeseen = read_targets("unforeseen", c.unforeseen_records);
+  }
   return c;
 }
 
@@ -234,6 +252,7 @@ json to_json(const FunctionEvidence& e) {
           {"seconds_watched", e.seconds_watched},
           {"samples_left_behind", e.samples_left_behind},
           {"seconds_left_behind", e.seconds_left_behind},
+          {"seconds_since_published", e.seconds_since_published},
           {"loads", loads},
           {"branches", branches},
           {"calls", calls},
@@ -256,6 +275,8 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
     e.entered = r.entered(j, place, "entered");
     e.seconds_watched = r.number(j, place, "seconds_watched");
   }
+  if (Reader::has(j, "seconds_since_published"))
+    e.seconds_since_published = r.number(j, place, "seconds_since_published");
   if (Reader::has(j, "samples_left_behind")) {
     e.samples_left_behind = r.number(j, place, "samples_left_behind");
     e.seconds_left_behind = r.number(j, place, "seconds_left_behind");

@@ -176,7 +176,10 @@ class FunctionGenerator {
   };
   std::vector<LikelyTarget> likely_targets(const wasm::Instr& instr) const;
   void enter_next_target(ControlFrame frame);
-  llvm::Value* table_element(const wasm::Instr& instr);
+  llvm::Value* table_index();
+  llvm::Value* table_element(const wasm::Instr& instr, llvm::Value* index);
+  void sample_call(const wasm::Instr& instr, llvm::Value* target);
+  llvm::Value* callee_index(llvm::Value* reference);
   void check_reference(const wasm::Instr& instr, llvm::Value* reference);
   void call_reference(const wasm::Instr& instr, llvm::Value* reference);
 

@@ -42,14 +42,18 @@ void FunctionGenerator::emit_call(const wasm::Instr& instr) {
 
 // Pops a table index; the FuncRef that it names, checked.
 Value* FunctionGenerator::check_callee(const wasm::Instr& instr) {
-  Value* const reference = table_element(instr);
+  Value* const index = table_index();
+  Value* const reference = table_element(instr, index);
   check_reference(instr, reference);
   return reference;
 }
 
+Value* FunctionGenerator::table_index() {
+  return b_.CreateZExt(pop(), ir_.i64);
+}
+
 // The same without a look at what the FuncRef is.
-Value* FunctionGenerator::table_element(const wasm::Instr& instr) {
-  Value* const index = b_.CreateZExt(pop(), ir_.i64);
+Value* FunctionGenerator::table_element(const wasm::Instr& instr, Value* index) {
   Value* const table = table_record(instr.index2);
   Value* const size = load_runtime(ir_.i64, table, offsetof(TableRecord, size), false);
   trap_if(b_.CreateICmpUGE(index, size), TrapCode::kUndefinedElement);
@@ -67,7 +71,34 @@ void FunctionGenerator::check_reference(const wasm::Instr& instr, Value* referen
 
 void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
   if (enter_likely_targets(instr)) return;
-  call_reference(instr, check_callee(instr));
+  Value* const index = table_index();
+  Value* const reference = table_element(instr, index);
+  check_reference(instr, reference);
+  sample_call(instr, index);
+  call_reference(instr, reference);
+}
+
+// Counts a call that is not in place, and records one in thousands: where calls go by now that were not
+// foreseen. As the baseline tier does at every call, which this one need not, since the others go where its
+// profile said.
+void FunctionGenerator::sample_call(const wasm::Instr& instr, Value* target) {
+  if (!ir_.request.options.lwp_counting) return;
+  Value* const left = b_.CreateSub(load_runtime(ir_.i32, thread_, kThreadLwpValues, false), int32(1));
+  store_runtime(left, thread_, kThreadLwpValues);
+  llvm::BasicBlock* const record = make_block("record");
+  llvm::BasicBlock* const next = make_block("");
+  b_.CreateCondBr(b_.CreateICmpSLT(left, int32(0)), record, next, ir_.unlikely);
+  b_.SetInsertPoint(record);
+  const uint32_t site = instr.opcode == wasm::Opcode::kCallRef ? kValueSiteCallRef : kValueSiteCallIndirect;
+  call_builtin(offsetof(Builtins, lwp_value_sampled), ir_.void_type,
+               {int32(instr.offset.value), target, int32(site)});
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+}
+
+// What a record says of a call_ref: the callee's index in its own module.
+Value* FunctionGenerator::callee_index(Value* reference) {
+  return b_.CreateZExt(load_runtime(ir_.i32, reference, offsetof(FuncRef, func_index), true), ir_.i64);
 }
 
 void FunctionGenerator::call_reference(const wasm::Instr& instr, Value* reference) {
@@ -81,6 +112,7 @@ void FunctionGenerator::emit_call_ref(const wasm::Instr& instr) {
   if (enter_likely_targets(instr)) return;
   Value* const reference = pop();
   trap_if(b_.CreateIsNull(reference), TrapCode::kNullFunctionReference);
+  sample_call(instr, callee_index(reference));
   call_reference(instr, reference);
 }
 

@@ -52,7 +52,8 @@ bool FunctionGenerator::enter_likely_targets(const wasm::Instr& instr) {
   if (targets.empty()) return false;
   const wasm::FuncType& type = ir_.wasm.types[instr.index];
   const bool by_reference = instr.opcode == wasm::Opcode::kCallRef;
-  Value* const reference = by_reference ? pop() : table_element(instr);
+  Value* const index = by_reference ? nullptr : table_index();
+  Value* const reference = by_reference ? pop() : table_element(instr, index);
   const size_t first = stack_.size() - type.params.size();
   ControlFrame frame{.kind = ControlFrame::Kind::kFunction};
   frame.type.func_type = &type;
@@ -76,6 +77,7 @@ bool FunctionGenerator::enter_likely_targets(const wasm::Instr& instr) {
     trap_if(b_.CreateIsNull(reference), TrapCode::kNullFunctionReference);
   else
     check_reference(instr, reference);
+  sample_call(instr, by_reference ? callee_index(reference) : index);
   call_reference(instr, reference);
   branch_to(frame);
   enter_next_target(std::move(frame));

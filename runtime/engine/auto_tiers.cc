@@ -48,6 +48,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
   policy.inline_calls =
       config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
+  policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
   return policy;
 }
@@ -378,10 +379,15 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         const bool left_behind =
             counts.samples_when_published &&
             counts.samples_baseline - *counts.samples_when_published >= policy_.min_samples_left_behind;
-        bool look =
-            counts.optimized
-                ? left_behind || (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples)
-                : counts.samples_baseline >= policy_.min_samples;
+        const bool calls_elsewhere =
+            slow_look &&
+            std::any_of(counts.unforeseen.begin(), counts.unforeseen.end(), [&](const auto& call) {
+              return static_cast<double>(call.second.total) >= policy_.min_call_records;
+            });
+        bool look = counts.optimized
+                        ? left_behind || calls_elsewhere ||
+                              (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples)
+                        : counts.samples_baseline >= policy_.min_samples;
         if (!look || !services_.may_optimize(FuncIndex(index))) continue;
         feedback::FunctionEvidence evidence = profile->evidence(FuncIndex(index));
         feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
@@ -496,6 +502,7 @@ void AutoTiers::read_trials() {
         job.plan.action = feedback::Action::kReoptimize;
         job.plan.function = FuncIndex(function);
         job.plan.osr_loops = watch.osr_loops;
+        job.plan.calls = watch.calls;
         for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
           if (!site.applied || watch.reported[site.cell] != TrialState::kKept) continue;
           feedback::PrefetchPlan plan;
@@ -705,6 +712,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVer
   watch.version = version;
   watch.episode = job.episode;
   watch.osr_loops = job.plan.osr_loops;
+  watch.calls = job.plan.calls;
   std::vector<uint32_t> without_slice;
   {
     std::lock_guard lock(mutex_);
@@ -759,9 +767,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVer
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto found = profiles.find(code.module().get());
     if (found == profiles.end()) return;
-    feedback::FunctionCounts& counts = found->second->counts(function);
-    counts.samples_when_published = counts.samples_baseline;
-    counts.seconds_when_published = counts.seconds_baseline;
+    found->second->counts(function).publish();
   });
 }
 

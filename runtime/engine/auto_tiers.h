@@ -69,6 +69,7 @@ class AutoTiers final : public TierManager {
     std::vector<TrialState> reported;  // the state that was last acted upon
     size_t episode = 0;
     std::vector<LoopIndex> osr_loops;
+    std::vector<feedback::CallPlan> calls;
   };
 
   struct ModuleState {

@@ -126,6 +126,40 @@ TEST(Policy, InlinesTheUsualTargetsOfIndirectCalls) {
   EXPECT_FALSE(replays(make_episode(e, plan), off));
 }
 
+TEST(Policy, InlinesTheCallsAnewThatGoElsewhereByNow) {
+  FunctionEvidence e = hot_function(100);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.samples_optimized = 100;
+  e.seconds_optimized = e.seconds_since_published = 0.4;
+  e.calls.push_back({.call = WasmOffset(140), .records = 100, .targets = {{1, 60}, {2, 40}}});
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "all goes where it went";
+  e.calls[0].unforeseen_records = 1000;
+  e.calls[0].unforeseen = {{7, 900}, {1, 80}, {9, 20}};
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
+  ASSERT_EQ(plan.calls.size(), 1u);
+  std::vector<uint32_t> elements;
+  for (const jit::CallHint::Target& target : plan.calls[0].hint.targets) elements.push_back(target.element);
+  EXPECT_EQ(elements, (std::vector<uint32_t>{7, 1, 2}));
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  e.calls[0].unforeseen_records = 20;
+  e.calls[0].unforeseen = {{7, 20}};
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "a few of them are not worth a compile";
+}
+
+TEST(Policy, KeepsAsManyTargetsInPlaceAsMayBe) {
+  FunctionEvidence e = hot_function(100);
+  e.calls.push_back(
+      {.call = WasmOffset(140), .records = 100, .targets = {{1, 50}, {2, 20}, {3, 15}, {4, 15}}});
+  e.calls[0].unforeseen_records = 100;
+  e.calls[0].unforeseen = {{8, 60}, {9, 40}};
+  const std::vector<CallPlan> plans = plan_calls(e, {});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].hint.targets.size(), PolicyConfig().max_call_targets);
+  EXPECT_EQ(plans[0].hint.targets[0].element, 8u);
+}
+
 TEST(Policy, NeverTriesALoadAgainThatLostItsTrial) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));

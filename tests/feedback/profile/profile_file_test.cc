@@ -37,7 +37,8 @@ ProfileFile example() {
   e.evidence.samples_left_behind = 12;
   e.evidence.seconds_left_behind = 0.003;
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
-  e.evidence.calls.push_back({WasmOffset(95), 40, {{3, 30}, {5, 9}}});
+  e.evidence.calls.push_back({WasmOffset(95), 40, {{3, 30}, {5, 9}}, false, 12, {{7, 12}}});
+  e.evidence.seconds_since_published = 0.5;
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
   e.evidence.loops.push_back({LoopIndex(1), WasmOffset(60), 1, 30, 0});
   e.action = "optimize";

@@ -128,13 +128,31 @@ TEST(Profile, ValuesOfIndirectCallsAreTheElementsTheyWentThrough) {
   const std::shared_ptr<const wasm::Module> module = module_with_loops();
   const_cast<wasm::Module&>(*module).bytes[70] = 0x11;  // call_indirect
   Profile profile(module);
-  for (int i = 0; i < 10; ++i) profile.add_value(kFunction, WasmOffset(70), i < 7 ? 3 : 9);
-  profile.add_value(kFunction, WasmOffset(50), 8);  // a divisor
+  for (int i = 0; i < 10; ++i) profile.add_value(kFunction, WasmOffset(70), i < 7 ? 3 : 9, false);
+  profile.add_value(kFunction, WasmOffset(50), 8, false);  // a divisor
   const FunctionEvidence e = profile.evidence(kFunction);
   ASSERT_EQ(e.calls.size(), 1u);
   EXPECT_EQ(e.calls[0].call, WasmOffset(70));
   EXPECT_EQ(e.calls[0].records, 10u);
   EXPECT_EQ(e.calls[0].targets, (std::vector<CallEvidence::Target>{{3, 7}, {9, 3}}));
+}
+
+TEST(Profile, CallsOfOptimizedCodeAreThoseItDidNotForesee) {
+  const std::shared_ptr<const wasm::Module> module = module_with_loops();
+  const_cast<wasm::Module&>(*module).bytes[70] = 0x11;  // call_indirect
+  Profile profile(module);
+  for (int i = 0; i < 8; ++i) profile.add_value(kFunction, WasmOffset(70), 3, false);
+  for (int i = 0; i < 6; ++i) profile.add_value(kFunction, WasmOffset(70), i < 4 ? 5 : 6, true);
+  FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.calls.size(), 1u);
+  EXPECT_EQ(e.calls[0].records, 8u);
+  EXPECT_EQ(e.calls[0].unforeseen_records, 6u);
+  EXPECT_EQ(e.calls[0].unforeseen, (std::vector<CallEvidence::Target>{{5, 4}, {6, 2}}));
+  // A new version foresees them; what went before counts half.
+  profile.counts(kFunction).publish();
+  e = profile.evidence(kFunction);
+  EXPECT_EQ(e.calls[0].unforeseen_records, 0u);
+  EXPECT_EQ(e.calls[0].targets, (std::vector<CallEvidence::Target>{{3, 4}, {5, 4}, {6, 2}}));
 }
 
 TEST(Profile, BranchesAddUpFromRecordsAndBurstsEachWithItsDenominator) {
