@@ -49,6 +49,11 @@ void add_run_options(CLI::App* command, RunOptions& options) {
       ->type_name("SIZE");
   command->add_option("--feedback", options.feedback, "Decisions beyond hotness (default on)")
       ->type_name("on|off");
+  command->add_option("--without", options.without, "Without this decision; repeatable")
+      ->type_name("optimize|prefetch|inline-calls")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--unit", options.unit, "LWP unit (default auto)")
       ->type_name("auto|native|hardware|clock|clock-timer|model");
   command

@@ -1,6 +1,7 @@
 #include "runtime/cli/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -112,11 +113,10 @@ Status check_unit(std::string_view text) {
   constexpr std::array<std::string_view, 7> kUnits = {"auto",        "native", "hardware", "clock",
                                                       "clock-timer", "model",  "none"};
   if (std::find(kUnits.begin(), kUnits.end(), text) != kUnits.end()) return {};
-  return make_error(
-      ErrorKind::kUsage,
-      fmt::format("'{}' is no LWP unit; one of auto, native, hardware, clock, clock-timer, model, or none with a fixed tier "
-                  "(`hindsight lwp info` says which this machine offers)",
-                  text));
+  return make_error(ErrorKind::kUsage, fmt::format("'{}' is no LWP unit; one of auto, native, hardware, "
+                                                   "clock, clock-timer, model, or none with a fixed tier "
+                                                   "(`hindsight lwp info` says which this machine offers)",
+                                                   text));
 }
 
 Result<std::pair<std::string, std::string>> parse_directory(std::string_view text) {
@@ -167,6 +167,15 @@ Result<RunPlan> plan_run(const RunOptions& options) {
     std::tie(plan.engine.first_optimized, plan.engine.last_optimized) = range;
   }
   HINDSIGHT_TRY(take(parse_switch(options.feedback), "--feedback", plan.engine.feedback));
+  for (const std::string& name : options.without) {
+    const auto names = decision_names();
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      return make_error(ErrorKind::kUsage,
+                        fmt::format("'{}' is no decision; there are {}", name, fmt::join(names, ", ")),
+                        "--without");
+    }
+  }
+  plan.engine.disabled_decisions = options.without;
   if (const Status unit = check_unit(options.unit); !unit)
     return std::unexpected(with_option(unit.error(), "--unit").error());
   plan.engine.unit = options.unit;
@@ -175,10 +184,11 @@ Result<RunPlan> plan_run(const RunOptions& options) {
     plan.engine.profiling = false;
   }
   if (!options.model.empty() && options.unit != "model") {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("changes the processor of the model unit, and the unit is {}; add --unit model",
-                                  options.unit),
-                      "--model");
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format("changes the processor of the model unit, and the unit is {}; add --unit model",
+                    options.unit),
+        "--model");
   }
   plan.engine.model = options.model;
   if (!options.timeout.empty())

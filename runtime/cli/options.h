@@ -36,7 +36,7 @@ Result<std::pair<std::string, std::string>> parse_environment(std::string_view t
 // What `run` and `top` share, as the user wrote it.
 struct RunOptions {
   std::string invoke;
-  std::vector<std::string> directories, environment;
+  std::vector<std::string> directories, environment, without;
   std::string timeout, max_memory, feedback = "on", unit = "auto", model, tier = "auto", optimize_only;
   std::string profile_in, profile_out, report, trace;
   uint64_t trace_limit = 1'000'000;  // records

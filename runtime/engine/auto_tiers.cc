@@ -843,6 +843,25 @@ FeedbackReport AutoTiers::feedback_report() const {
     decision.seconds = e.seconds;
     decision.outcome = fmt::format("{:.1f} ms of compiling", 1e3 * e.compile_seconds);
     report.decisions.push_back(decision);
+    // The evidence says which they were: the policy is pure.
+    for (const feedback::CallPlan& call : feedback::plan_calls(e.evidence, policy_)) {
+      if (std::find(e.inlined_calls.begin(), e.inlined_calls.end(), call.hint.call.value) ==
+          e.inlined_calls.end())
+        continue;
+      DecisionReport inlined;
+      inlined.id = e.id;
+      inlined.kind = "inline-calls";
+      inlined.function = e.evidence.name;
+      inlined.wasm_offset = call.hint.call.value;
+      inlined.reason = call.reason;
+      inlined.alternatives = {
+          "nothing: every call goes through its table",
+          fmt::format("compare with {} target{}: no call where one of them matches", call.hint.targets.size(),
+                      call.hint.targets.size() == 1 ? "" : "s")};
+      inlined.state = e.state;
+      inlined.seconds = e.seconds;
+      report.decisions.push_back(inlined);
+    }
     double samples = e.evidence.samples_baseline + e.evidence.samples_optimized;
     for (const feedback::Episode::Prefetch& p : e.prefetches) {
       DecisionReport prefetch;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +19,11 @@ namespace hindsight {
 
 Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
   return rt::EngineHandle::create(std::move(config));
+}
+
+std::span<const std::string_view> decision_names() {
+  static constexpr std::array<std::string_view, 3> kNames{"optimize", "prefetch", "inline-calls"};
+  return kNames;
 }
 
 const char* version() {
@@ -52,6 +59,12 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
 Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) {
   if (config.tier == TierMode::kAuto && !config.profiling)
     return make_error(ErrorKind::kUsage, "tier auto needs profiling; choose a fixed tier to run without");
+  for (const std::string& name : config.disabled_decisions) {
+    const auto names = decision_names();
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return make_error(ErrorKind::kUsage, fmt::format("there is no decision called '{}'; there are {}", name,
+                                                       fmt::join(names, ", ")));
+  }
   jit::CompileOptions options;
   options.bounds = config.guard_pages && guard_pages_available() ? jit::BoundsChecks::kGuardPages
                                                                  : jit::BoundsChecks::kExplicit;

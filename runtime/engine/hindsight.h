@@ -104,7 +104,7 @@ struct EngineConfig {
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
   std::string profile_in;              // file with a saved profile; empty: none
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
-  std::vector<std::string> disabled_decisions;   // by name: "prefetch", "inline-calls", "optimize"
+  std::vector<std::string> disabled_decisions;   // names of decision_names(); create() refuses others
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
   // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/core_model.h), first of
@@ -335,7 +335,7 @@ class HINDSIGHT_API Linker {
 
 struct DecisionReport {
   uint64_t id = 0;
-  std::string kind;           // "optimize", "prefetch"
+  std::string kind;           // of decision_names()
   std::string function;
   std::optional<uint32_t> wasm_offset;
   std::string reason;         // what was seen, with denominators
@@ -499,6 +499,9 @@ class HINDSIGHT_API Engine : public std::enable_shared_from_this<Engine> {
 HINDSIGHT_API std::string lwp_info(bool json, bool calibrate = false);
 // Explains a saved profile: decisions by replaying the policy on it. Errors: kUsage with the file's defect.
 HINDSIGHT_API Result<std::string> explain_profile(const std::string& path);
+// What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize", "prefetch",
+// "inline-calls".
+HINDSIGHT_API std::span<const std::string_view> decision_names();
 HINDSIGHT_API const char* version();
 
 // ---------------------------------------------------------------- LWP instructions of native programs

@@ -82,6 +82,8 @@ TEST(Plan, NamesTheOptionWhoseValueIsWrong) {
   };
   EXPECT_EQ(place_of([](RunOptions& o) { o.tier = "fast"; }), "--tier");
   EXPECT_EQ(place_of([](RunOptions& o) { o.feedback = "yes"; }), "--feedback");
+  EXPECT_EQ(place_of([](RunOptions& o) { o.without = {"prefetch", "luck"}; }), "--without");
+  EXPECT_EQ(place_of([](RunOptions& o) { o.without = {"prefetch", "inline-calls"}; }), "accepted");
   EXPECT_EQ(place_of([](RunOptions& o) { o.unit = "psychic"; }), "--unit");
   EXPECT_EQ(place_of([](RunOptions& o) { o.timeout = "soon"; }), "--timeout");
   EXPECT_EQ(place_of([](RunOptions& o) { o.max_memory = "lots"; }), "--max-memory");
