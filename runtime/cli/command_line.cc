@@ -35,14 +35,14 @@ void add_run_options(CLI::App* command, RunOptions& options) {
       ->add_option("--dir", options.directories,
                    "Give the guest this directory, optionally under another name; repeatable")
       ->type_name("HOST[::GUEST]")
-      ->take_all()
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   command->add_option("--env", options.environment, "Set a variable of the guest's environment; repeatable")
       ->type_name("KEY=VALUE")
-      ->take_all()
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   command->add_option("--timeout", options.timeout, "Trap the guest after this time")
       ->type_name("SECONDS|500ms");
   command->add_option("--max-memory", options.max_memory, "Cap on each linear memory, such as 64M or 2G")
@@ -51,9 +51,9 @@ void add_run_options(CLI::App* command, RunOptions& options) {
       ->type_name("on|off");
   command->add_option("--without", options.without, "Without this decision; repeatable")
       ->type_name("optimize|prefetch|inline-calls")
-      ->take_all()
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   command->add_option("--unit", options.unit, "LWP unit (default auto)")
       ->type_name("auto|native|hardware|clock|clock-timer|model");
   command

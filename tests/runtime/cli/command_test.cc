@@ -94,6 +94,15 @@ TEST_F(Command, SaysItsVersionAndHelpsOnStdout) {
   EXPECT_THAT(hindsight({"run", "--help"}).out, HasSubstr("MODULE [ARGUMENTS...]"));
 }
 
+TEST_F(Command, TakesOneValueAnOptionHoweverOftenItIsGiven) {
+  const std::string module = file("echo.wat", kEcho);
+  const Outcome run =
+      hindsight({"run", "--dir", folder_.string(), "--env", "A=1", "--env", "B=2", "--without", "prefetch",
+                 "--without", "inline-calls", "--dir", folder_.string() + "::/x", module, "word"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("word"));
+}
+
 TEST_F(Command, WrongUsageEndsWithTwoAndSaysWhatToDo) {
   for (const auto& words : std::vector<std::vector<std::string>>{{},
                                                                  {"fly"},
@@ -103,6 +112,7 @@ TEST_F(Command, WrongUsageEndsWithTwoAndSaysWhatToDo) {
                                                                  {"run", "--timeout=soon", "x.wasm"},
                                                                  {"run", "--max-memory", "much", "x.wasm"},
                                                                  {"run", "--unit", "psychic", "x.wasm"},
+                                                                 {"run", "--without", "luck", "x.wasm"},
                                                                  {"run", "--env", "novalue", "x.wasm"},
                                                                  {"run", "--timeout"},
                                                                  {"bench", "--modes", "warp", "x.wasm"},
