@@ -3,7 +3,7 @@
 // of a size compared between the two.
 //
 // Usage: node arrival.mjs [options] [NAME...]
-//   --rounds N         runs of each size (default 5); the median counts
+//   --rounds N         runs of each size (default 5); the fastest counts, since what else the machine does only adds time
 //   --seconds S        length of the longest run (default 1.2)
 //   --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
 //   --node FILE        (default: $NODE, else the node that runs this)
@@ -12,8 +12,9 @@
 //   --json FILE
 //
 // A workload of suites compute and branch is run with a small unit of work and N repetitions of it, for N from few to many.
-// T(N) is the median time of the whole process; the peak rate is that of the last 40 % of the longest run. The program has arrived at
-// 95 % of its peak at the first T(N) from which the average rate up to every later size is at least 95 % of the peak.
+// T(N) is the time of the whole process; the peak rate is the slope of work over time (least squares) in the second half of the longest
+// run. The program has arrived at 95 % of its peak at the first T(N) from which the average rate up to every later size is at least 95 %
+// of the peak, where 6 ms are left to noise. "Lost" is the longest run's time beyond its work at the peak rate.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -76,7 +77,6 @@ const flags = nodeFlags(version);
 const more = options.options.split(' ').filter((o) => o !== '');
 const workloads = readManifest().workloads.filter((w) => kUnits[w.name] !== undefined && (names.length === 0 || names.includes(w.name)));
 
-const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
 
 let wrong = 0;
@@ -113,15 +113,19 @@ function sizes(workload, engine) {
   return [...list].sort((a, b) => a - b);
 }
 
+const kNoiseSeconds = 0.006;
+
 function arrival(workload, points) {
   const work = kWork[workload.name] ?? ((n) => n);
-  const curve = points.map(({ n, times }) => ({ n, work: work(n), seconds: median(times) }));
+  const curve = points.map(({ n, times }) => ({ n, work: work(n), seconds: Math.min(...times), times }));
   const last = curve.at(-1);
-  const from = curve.findLast((p) => p.seconds <= 0.6 * last.seconds) ?? curve[0];
-  const rate = (last.work - from.work) / (last.seconds - from.seconds);
+  const half = curve.filter((p) => p.seconds >= last.seconds / 2);
+  const mean = (value) => half.reduce((sum, p) => sum + value(p), 0) / half.length;
+  const [seconds, done] = [mean((p) => p.seconds), mean((p) => p.work)];
+  const rate = mean((p) => (p.seconds - seconds) * (p.work - done)) / mean((p) => (p.seconds - seconds) ** 2);
   const arrived = curve.find((p, i) => curve.slice(i + 1).every(
-    (q) => q.work - p.work >= 0.95 * rate * (q.seconds - p.seconds) || q.seconds - p.seconds < 0.03)) ?? last;
-  return { rate, seconds: arrived.seconds, lost: last.seconds - last.work / rate, curve };
+    (q) => q.work - p.work >= 0.95 * rate * (q.seconds - p.seconds - kNoiseSeconds)));
+  return { rate, seconds: arrived.seconds, lost: seconds - done / rate, curve };
 }
 
 const results = [];
