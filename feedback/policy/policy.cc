@@ -390,6 +390,13 @@ void visit_parameters(Config& c, Visit visit) {
   visit("compile_fixed_seconds", c.compile_fixed_seconds);
   visit("compile_seconds_per_byte", c.compile_seconds_per_byte);
   visit("background_cost", c.background_cost);
+  visit("huge_pages", c.huge_pages);
+  visit("min_page_addresses", c.min_page_addresses);
+  visit("min_page_spread", c.min_page_spread);
+  visit("tlb_reach_bytes", c.tlb_reach_bytes);
+  visit("max_page_gap_bytes", c.max_page_gap_bytes);
+  visit("walk_share_of_stalls", c.walk_share_of_stalls);
+  visit("move_seconds_per_byte", c.move_seconds_per_byte);
 }
 
 }  // namespace

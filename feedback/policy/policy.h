@@ -26,6 +26,7 @@ struct PolicyConfig {
   bool optimize = true;                 // decision "optimize"
   bool prefetch = true;                 // decision "prefetch"
   bool inline_calls = true;             // decision "inline-calls"
+  bool huge_pages = true;               // decision "huge-pages"; the rest of it below
   double min_samples = 6;               // below, evidence is noise
   double min_samples_with_stalls = 24;  // before optimizing a function whose stalls are not clear yet
   double stall_share_to_wait = 0.10;    // top load's share from which it is worth waiting for that many
@@ -62,6 +63,13 @@ struct PolicyConfig {
   // What a second of compiling in the background costs the guest, in its seconds: a core that is otherwise
   // idle is cheap, not free (other work, the package's clock). 1 where the guest has to stand aside.
   double background_cost = 0.25;
+  // Of pages.h.
+  double min_page_addresses = 48;
+  double min_page_spread = 0.6;                  // of the addresses on pages of their own
+  double tlb_reach_bytes = 12.0 * (1 << 20);     // of the second level, with pages of 4 KiB
+  double max_page_gap_bytes = 32.0 * (1 << 20);  // between sampled regions that are moved together
+  double walk_share_of_stalls = 0.15;  // of the time that loads stall: page walks that huge pages save
+  double move_seconds_per_byte = 0.35e-9;
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
 };
 

@@ -119,6 +119,23 @@ struct FunctionEvidence {
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 
+// Of a module: where in memory its stalls lie that are not on huge pages yet.
+struct PageEvidence {
+  struct Region {
+    uint64_t index = 0;      // address / kHugePageBytes
+    uint64_t addresses = 0;  // stalled ones in it
+    friend bool operator==(const Region&, const Region&) = default;
+  };
+  double samples = 0;           // clock samples of all functions
+  double seconds = 0;           // the same as CPU time
+  double stall_samples = 0;     // of the samples: behind a load whose address is known, in these regions or others
+  uint64_t addresses = 0;       // in these regions
+  uint64_t distinct_pages = 0;  // 4 KiB pages among them (exact up to kMaxPagesSeen)
+  std::vector<Region> regions;  // ascending
+  friend bool operator==(const PageEvidence&, const PageEvidence&) = default;
+};
+
+inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 inline constexpr size_t kMaxLoads = 32;
 inline constexpr size_t kMaxBranches = 32;
 inline constexpr size_t kMaxCalls = 32;

@@ -83,8 +83,43 @@ bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code
   if (!charged) return false;
   LoadCounts& counts = functions_[function.value].loads[charged->value];
   (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
-  if (address) note_address(counts, *address);
+  if (address) {
+    note_address(counts, *address);
+    pages_.add(*address);
+  }
   return true;
+}
+
+void PageCounts::add(uint64_t address) {
+  stall_samples += 1;
+  const uint64_t region = address / kHugePageBytes;
+  if (huge.contains(region) || (regions.size() >= kMaxRegions && !regions.contains(region))) return;
+  regions[region] += 1;
+  addresses += 1;
+  if (pages.size() < kMaxPagesSeen) pages.insert(address >> 12);
+}
+
+void PageCounts::settle(uint64_t begin, uint64_t end) {
+  for (uint64_t region = begin / kHugePageBytes; region < end / kHugePageBytes; ++region) {
+    if (const auto found = regions.find(region); found != regions.end()) {
+      addresses -= found->second;
+      regions.erase(found);
+    }
+    huge.insert(region);
+  }
+  std::erase_if(pages, [&](uint64_t page) { return page >= begin >> 12 && page < end >> 12; });
+}
+
+PageEvidence Profile::page_evidence() const {
+  PageEvidence e;
+  e.samples = total_samples_;
+  for (const auto& [index, counts] : functions_)
+    e.seconds += counts.seconds_baseline + counts.seconds_optimized;
+  e.stall_samples = pages_.stall_samples;
+  e.addresses = pages_.addresses;
+  e.distinct_pages = pages_.pages.size();
+  for (const auto& [region, addresses] : pages_.regions) e.regions.push_back({region, addresses});
+  return e;
 }
 
 bool Profile::add_address(FuncIndex function, WasmOffset load, uint64_t address) {
@@ -183,6 +218,7 @@ void Profile::decay(double factor) {
     }
   }
   total_samples_ *= factor;
+  pages_.stall_samples *= factor;
 }
 
 namespace {

@@ -78,6 +78,19 @@ struct FunctionCounts {
   std::map<uint32_t, ValueCounts> unforeseen;
 };
 
+// Stalled addresses of all functions, by 2 MiB of address space.
+struct PageCounts {
+  static constexpr size_t kMaxRegions = 65'536;  // 128 GiB
+  std::map<uint64_t, uint64_t> regions;          // address / kHugePageBytes -> addresses; not on huge pages
+  std::set<uint64_t> huge;                       // regions that were moved, or cannot be
+  std::set<uint64_t> pages;                      // 4 KiB, of `regions`; bounded by kMaxPagesSeen
+  uint64_t addresses = 0;                        // in `regions`
+  double stall_samples = 0;                      // with an address, wherever
+  void add(uint64_t address);
+  // The regions from begin up to end are settled: their addresses do not count any more.
+  void settle(uint64_t begin, uint64_t end);
+};
+
 class Profile {
  public:
   explicit Profile(std::shared_ptr<const wasm::Module> module) : module_(std::move(module)) {}
@@ -107,6 +120,9 @@ class Profile {
   // Everything fades: halves the decaying counts. Called by the monitor about once a half-life.
   void decay(double factor);
 
+  PageCounts& pages() { return pages_; }
+  PageEvidence page_evidence() const;
+
   FunctionCounts& counts(FuncIndex function) { return functions_[function.value]; }
   const std::map<uint32_t, FunctionCounts>& functions() const { return functions_; }
   double total_samples() const { return total_samples_; }
@@ -121,6 +137,7 @@ class Profile {
   std::map<uint32_t, FunctionCounts> functions_;
   std::map<uint32_t, std::vector<uint32_t>> load_offsets_;  // of bodies in which something stalled, ascending
   double total_samples_ = 0;
+  PageCounts pages_;
 };
 
 }  // namespace hindsight::feedback

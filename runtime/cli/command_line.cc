@@ -50,7 +50,7 @@ void add_run_options(CLI::App* command, RunOptions& options) {
   command->add_option("--feedback", options.feedback, "Decisions beyond hotness (default on)")
       ->type_name("on|off");
   command->add_option("--without", options.without, "Without this decision; repeatable")
-      ->type_name("optimize|prefetch|inline-calls")
+      ->type_name("optimize|prefetch|inline-calls|huge-pages")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);

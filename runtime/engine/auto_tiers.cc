@@ -48,6 +48,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
   policy.inline_calls =
       config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
+  policy.huge_pages = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "huge-pages");
   policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
   return policy;
@@ -367,6 +368,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     std::vector<std::string> news;
     read_timed_loads(&news);
     for (const std::string& line : news) say(LogLevel::kInfo, "trial", line);
+    judge_pages(now);
+    ask_pages();
   }
   if (!policy_.optimize) return;
   std::vector<std::pair<feedback::FunctionEvidence, feedback::FunctionPlan>> plans;
@@ -887,6 +890,7 @@ FeedbackReport AutoTiers::feedback_report() const {
       report.decisions.push_back(prefetch);
     }
   }
+  report_pages(report);
   return report;
 }
 

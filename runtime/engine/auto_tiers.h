@@ -15,10 +15,12 @@
 
 #include "feedback/lwp/unit.h"
 #include "feedback/monitor/monitor.h"
+#include "feedback/policy/pages.h"
 #include "feedback/policy/policy.h"
 #include "feedback/policy/sampling.h"
 #include "feedback/profile/profile_file.h"
 #include "runtime/engine/background_calibration.h"
+#include "runtime/engine/huge_pages.h"
 #include "runtime/engine/tier_manager.h"
 #include "runtime/engine/timed_loads.h"
 #include "runtime/engine/trial.h"
@@ -86,6 +88,17 @@ class AutoTiers final : public TierManager {
     const wasm::Module* module = nullptr;
   };
 
+  struct PageMove {
+    const wasm::Module* module = nullptr;
+    feedback::PageEvidence evidence;
+    feedback::PagePlan plan;
+    std::string state = "queued";  // moving, moved, kept, rolled back, failed
+    std::string outcome;
+    double seconds = 0, measured_gain = 0;
+    Clock::time_point moved_at;
+    std::vector<std::pair<const LoopTrial*, double>> before;  // ticks an iteration
+  };
+
   // on_round and its parts; monitor thread.
   void on_round();
   void watch_entries();
@@ -94,6 +107,12 @@ class AutoTiers final : public TierManager {
   void adapt_rate(Clock::time_point now);
   void calibrate(Clock::time_point now);
   void collect(Clock::time_point now);
+
+  // auto_tiers_pages.cc
+  void ask_pages();
+  void move_pages();
+  void judge_pages(Clock::time_point now);
+  void report_pages(FeedbackReport& report) const;
 
   void queue(Job job);
   void enqueue(void (AutoTiers::*task)());  // on the arena; mutex_ is held
@@ -164,6 +183,7 @@ class AutoTiers final : public TierManager {
   bool stopping_ = false;
   std::deque<ModuleState> modules_;
   std::deque<EpisodeState> episodes_;
+  std::deque<PageMove> page_moves_;
   // Never freed before the engine: a thread in retired code may still end a strip. At most
   // PolicyConfig::max_compiles a function.
   std::deque<LoopTrial> trials_;

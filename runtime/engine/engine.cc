@@ -22,7 +22,7 @@ Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
 }
 
 std::span<const std::string_view> decision_names() {
-  static constexpr std::array<std::string_view, 3> kNames{"optimize", "prefetch", "inline-calls"};
+  static constexpr std::array<std::string_view, 4> kNames{"optimize", "prefetch", "inline-calls", "huge-pages"};
   return kNames;
 }
 

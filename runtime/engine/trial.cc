@@ -122,6 +122,10 @@ void TrialLogic::begin_comparison(Arm a, Arm b, uint32_t pairs) {
   apply_arm();
 }
 
+double TrialLogic::settled_ticks_an_iteration() const {
+  return settled_rates_.size() < kSettledRates || state_ != TrialState::kKept ? 0 : median(settled_rates_);
+}
+
 void TrialLogic::restart() {
   if (!idle_) begin_comparison(a_, b_, pairs_wanted_);
 }
@@ -154,6 +158,11 @@ StripSetting TrialLogic::strip(uint64_t iterations, uint64_t ticks) {
   adapt_strip_length(ticks);
   if (idle_) {
     if (state_ != TrialState::kKept) return setting_;
+    const double rate = static_cast<double>(ticks) / static_cast<double>(std::max<uint64_t>(iterations, 1));
+    if (settled_rates_.size() < kSettledRates)
+      settled_rates_.push_back(rate);
+    else
+      settled_rates_[settled_at_++ % kSettledRates] = rate;
     ticks_since_check_ += ticks;
     if (static_cast<double>(ticks_since_check_) > kCheckSeconds * ticks_per_second_) {
       ticks_since_check_ = 0;
@@ -324,7 +333,9 @@ void LoopTrial::strip_ended(jit::LoopCell& cell) {
 
 LoopTrial::Status LoopTrial::status() const {
   std::lock_guard lock(mutex_);
-  return {logic_.state(), logic_.gain(), logic_.distance(), logic_.chunks(), strips_, logic_.words()};
+  return {logic_.state(),  logic_.gain(), logic_.distance(),
+          logic_.chunks(), strips_,       logic_.settled_ticks_an_iteration(),
+          logic_.words()};
 }
 
 double tsc_ticks_per_second() {

@@ -62,6 +62,8 @@ class TrialLogic {
   uint32_t distance() const { return best_distance_; }
   uint32_t chunks() const { return chunks_; }          // measured so far, both arms
   const std::string& words() const { return words_; }  // how the verdict came about
+  // Of the last strips since the prefetch was settled as kept: the median. 0: too few of them yet.
+  double settled_ticks_an_iteration() const;
 
  private:
   struct Arm {
@@ -95,6 +97,9 @@ class TrialLogic {
   bool last_was_long_ = false;
   std::vector<double> a_rates_, b_rates_;  // ticks per iteration, one a chunk
   bool idle_ = false;                      // no comparison under way
+  static constexpr size_t kSettledRates = 9;
+  std::vector<double> settled_rates_;  // ticks per iteration, a ring
+  size_t settled_at_ = 0;
 
   size_t first_try_ = 0;  // index into the distances tried at first
   uint32_t best_distance_ = 0;
@@ -156,6 +161,7 @@ class LoopTrial {
     uint32_t distance = 0;
     uint32_t chunks = 0;
     uint64_t strips = 0;
+    double ticks_an_iteration = 0;  // of the last strips, once settled as kept; 0: not known
     std::string words;
   };
   Status status() const;

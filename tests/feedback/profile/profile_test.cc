@@ -112,6 +112,26 @@ TEST(Profile, PagesSeenAreBounded) {
   EXPECT_EQ(profile.evidence(kFunction).loads[0].distinct_pages, kMaxPagesSeen);
 }
 
+TEST(Profile, StalledAddressesCountByRegionUntilTheRegionIsSettled) {
+  Profile profile(module_with_loops());
+  for (uint64_t i = 0; i < 6; ++i) {
+    const uint64_t address = kHugePageBytes * (100 + i / 2) + 4096 * i;
+    profile.add_stall(kFunction, WasmOffset(40), false, &address);
+  }
+  PageEvidence e = profile.page_evidence();
+  EXPECT_EQ(e.addresses, 6u);
+  EXPECT_EQ(e.distinct_pages, 6u);
+  EXPECT_EQ(e.regions, (std::vector<PageEvidence::Region>{{100, 2}, {101, 2}, {102, 2}}));
+  profile.pages().settle(100 * kHugePageBytes, 102 * kHugePageBytes);
+  const uint64_t settled = 100 * kHugePageBytes + 12345;
+  profile.add_stall(kFunction, WasmOffset(40), false, &settled);
+  e = profile.page_evidence();
+  EXPECT_EQ(e.addresses, 2u);
+  EXPECT_EQ(e.distinct_pages, 2u);
+  EXPECT_EQ(e.stall_samples, 7);
+  EXPECT_EQ(e.regions, (std::vector<PageEvidence::Region>{{102, 2}}));
+}
+
 TEST(ValueCounts, KeepWhatIsFrequentAndBoundTheRest) {
   ValueCounts counts;
   for (uint64_t i = 0; i < 10'000; ++i) counts.add(i % 3 == 0 ? 42 : i);

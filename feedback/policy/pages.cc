@@ -1,0 +1,67 @@
+#include "feedback/policy/pages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hindsight::feedback {
+namespace {
+
+// Samples are few: what lies between two sampled regions that are near each other is touched as well.
+std::vector<PageRange> ranges_of(const std::vector<PageEvidence::Region>& regions, uint64_t gap) {
+  std::vector<PageRange> ranges;
+  for (const PageEvidence::Region& region : regions) {
+    const uint64_t begin = region.index * kHugePageBytes;
+    if (!ranges.empty() && begin - ranges.back().end <= gap)
+      ranges.back().end = begin + kHugePageBytes;
+    else
+      ranges.push_back({begin, begin + kHugePageBytes});
+  }
+  return ranges;
+}
+
+}  // namespace
+
+PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
+  PagePlan plan;
+  plan.alternatives.push_back({"nothing", 0, 0});
+  if (!config.huge_pages) {
+    plan.reason = "decision 'huge-pages' is switched off";
+    return plan;
+  }
+  const auto addresses = static_cast<double>(e.addresses);
+  if (addresses < config.min_page_addresses || e.samples <= 0) {
+    plan.reason = fmt::format("{} stalled addresses not yet on huge pages: too few to judge", e.addresses);
+    return plan;
+  }
+  const double stall_share = std::min(1.0, e.stall_samples / e.samples);
+  std::vector<PageRange> ranges = ranges_of(e.regions, static_cast<uint64_t>(config.max_page_gap_bytes));
+  uint64_t bytes = 0;
+  for (const PageRange& range : ranges) bytes += range.end - range.begin;
+  const auto footprint = static_cast<double>(bytes);
+  const double beyond = std::max(0.0, 1 - config.tlb_reach_bytes / footprint);
+  plan.estimated_gain = stall_share * config.walk_share_of_stalls * beyond;
+  const double gain = plan.estimated_gain * e.seconds;
+  const double cost = config.move_seconds_per_byte * footprint;
+  plan.alternatives.push_back({fmt::format("huge pages for {:.0f} MiB", footprint / (1 << 20)), cost, gain});
+  const std::string seen = fmt::format(
+      "{} stalled addresses on {} pages in {:.0f} MiB, {:.0f} of {:.0f} samples ({:.0f} %) stall",
+      e.addresses, e.distinct_pages, footprint / (1 << 20), e.stall_samples, e.samples, 100 * stall_share);
+  if (static_cast<double>(e.distinct_pages) <
+      config.min_page_spread * std::min(addresses, static_cast<double>(kMaxPagesSeen))) {
+    plan.reason = seen + ": they come back to the same pages";
+  } else if (footprint < 2 * config.tlb_reach_bytes) {
+    plan.reason = seen + ": within what the TLB reaches";
+  } else if (gain <= cost) {
+    plan.reason =
+        fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
+  } else {
+    plan.reason =
+        fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
+    plan.ranges = std::move(ranges);
+    plan.bytes = bytes;
+  }
+  return plan;
+}
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,40 @@
+// Huge pages: which ranges of linear memory to back with pages of 2 MiB. Pure, like every decision.
+//
+// A load that misses the cache also misses the TLB where what it may touch is larger than the TLB reaches:
+// the walk of the page table adds to its latency, more so in a virtual machine, where each level is walked in
+// two tables. With pages of 2 MiB the same entries reach 512 times as far. Moving a range costs its copy,
+// while which its accesses wait.
+//
+//     gain = t * stall share * walk_share_of_stalls * (1 - tlb_reach / footprint)
+//     cost = move_seconds_per_byte * footprint
+//
+// with t the time run so far, taken as what is still to come. `footprint` is the ranges' size, not what was
+// sampled of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "feedback/policy/policy.h"
+#include "feedback/profile/evidence.h"
+
+namespace hindsight::feedback {
+
+// Addresses, multiples of kHugePageBytes.
+struct PageRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  friend bool operator==(const PageRange&, const PageRange&) = default;
+};
+
+struct PagePlan {
+  std::vector<PageRange> ranges;  // empty: do nothing
+  uint64_t bytes = 0;             // theirs
+  double estimated_gain = 0;      // share of the module's time
+  std::vector<Alternative> alternatives;
+  std::string reason;
+};
+
+PagePlan decide_pages(const PageEvidence& evidence, const PolicyConfig& config);
+
+}  // namespace hindsight::feedback

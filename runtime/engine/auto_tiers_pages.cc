@@ -1,0 +1,148 @@
+// What AutoTiers does about pages: asks the policy, moves ranges in the background, and looks at what it
+// gave.
+//
+// A move cannot alternate as a prefetch does. So its trial is before against after, by the time per iteration
+// of the loops whose prefetch is settled and keeps being timed; where there is none, nothing is claimed.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/engine/auto_tiers.h"
+
+namespace hindsight::rt {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kJudgeAfter = 100ms;
+constexpr double kWorthUndoing = -0.05;
+
+}  // namespace
+
+void AutoTiers::ask_pages() {
+  // A range that moves under a trial would be taken for the trial's doing.
+  if (!policy_.huge_pages || gate_.holder() != nullptr) return;
+  struct Wanted {
+    const wasm::Module* module;
+    feedback::PageEvidence evidence;
+    feedback::PagePlan plan;
+  };
+  std::vector<Wanted> wanted;
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    for (auto& [module, profile] : profiles) {
+      if (profile->pages().addresses == 0) continue;
+      feedback::PageEvidence evidence = profile->page_evidence();
+      feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
+      if (plan.ranges.empty()) continue;
+      for (const feedback::PageRange& range : plan.ranges) profile->pages().settle(range.begin, range.end);
+      wanted.push_back({module, std::move(evidence), std::move(plan)});
+    }
+  });
+  for (Wanted& want : wanted) {
+    say(LogLevel::kInfo, "policy", fmt::format("huge-pages: {}", want.plan.reason));
+    std::lock_guard lock(mutex_);
+    ModuleState* state = state_of(want.module);
+    if (stopping_ || !state || state->gone) continue;
+    PageMove move;
+    move.module = want.module;
+    move.evidence = std::move(want.evidence);
+    move.plan = std::move(want.plan);
+    move.seconds = now_seconds();
+    for (const auto& [function, watch] : state->watches) {
+      for (LoopTrial* trial : watch.trials) {
+        if (const LoopTrial::Status status = trial->status(); status.ticks_an_iteration > 0)
+          move.before.emplace_back(trial, status.ticks_an_iteration);
+      }
+    }
+    page_moves_.push_back(std::move(move));
+    enqueue(&AutoTiers::move_pages);
+  }
+}
+
+// A task of the arena.
+void AutoTiers::move_pages() {
+  PageMove* move = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    for (PageMove& candidate : page_moves_) {
+      if (candidate.state != "queued") continue;
+      move = &candidate;  // stays where it is: a deque, from which nothing is removed
+      move->state = "moving";
+      break;
+    }
+  }
+  if (move == nullptr) return;
+  HugePageResult sum;
+  for (const feedback::PageRange& range : move->plan.ranges) {
+    const HugePageResult result = move_to_huge_pages(range.begin, range.end, abandon_);
+    sum.moved_bytes += result.moved_bytes;
+    sum.refused_bytes += result.refused_bytes;
+    sum.seconds += result.seconds;
+    sum.advised |= result.advised;
+    if (sum.first_refusal.empty()) sum.first_refusal = result.first_refusal;
+  }
+  std::string outcome = fmt::format("{} MiB moved in {:.1f} ms", sum.moved_bytes >> 20, 1e3 * sum.seconds);
+  if (sum.advised) outcome += ", the rest left to the kernel, which cannot move at once";
+  if (sum.refused_bytes != 0)
+    outcome += fmt::format(", {} MiB refused ({})", sum.refused_bytes >> 20, sum.first_refusal);
+  say(LogLevel::kInfo, "pages", outcome);
+  std::lock_guard lock(mutex_);
+  move->outcome = outcome;
+  move->moved_at = Clock::now();
+  move->state = sum.moved_bytes == 0 && !sum.advised ? "failed" : "moved";
+}
+
+void AutoTiers::judge_pages(Clock::time_point now) {
+  std::vector<std::string> lines;
+  {
+    std::lock_guard lock(mutex_);
+    for (PageMove& move : page_moves_) {
+      if (move.state != "moved" || now - move.moved_at < kJudgeAfter) continue;
+      std::vector<double> gains;
+      for (const auto& [trial, before] : move.before) {
+        const LoopTrial::Status status = trial->status();
+        if (status.ticks_an_iteration > 0) gains.push_back(before / status.ticks_an_iteration - 1);
+      }
+      move.state = "kept";
+      if (gains.empty()) {
+        move.outcome += "; what it gave is not known: no loop is timed that ran before and after";
+      } else {
+        std::sort(gains.begin(), gains.end());
+        move.measured_gain = gains[gains.size() / 2];
+        move.outcome += fmt::format("; {:+.1f} % in the median of {} timed loop{}", 100 * move.measured_gain,
+                                    gains.size(), gains.size() == 1 ? "" : "s");
+        if (move.measured_gain < kWorthUndoing) {
+          for (const feedback::PageRange& range : move.plan.ranges) leave_huge_pages(range.begin, range.end);
+          move.state = "rolled back";
+        }
+      }
+      lines.push_back(fmt::format("huge-pages: {}, {}", move.state, move.outcome));
+    }
+  }
+  for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
+}
+
+// Under mutex_.
+void AutoTiers::report_pages(FeedbackReport& report) const {
+  for (size_t i = 0; i < page_moves_.size(); ++i) {
+    const PageMove& move = page_moves_[i];
+    DecisionReport decision;
+    decision.id = i + 1;
+    decision.kind = "huge-pages";
+    decision.function = "linear memory";
+    decision.reason = move.plan.reason;
+    for (const feedback::Alternative& a : move.plan.alternatives) {
+      decision.alternatives.push_back(fmt::format("{}: costs {:.1f} ms, gains up to {:.1f} ms", a.name,
+                                                  1e3 * a.cost_seconds, 1e3 * a.gain_seconds));
+    }
+    decision.state = move.state;
+    decision.estimated_gain = move.plan.estimated_gain;
+    decision.measured_gain = move.measured_gain;
+    decision.outcome = move.outcome;
+    decision.seconds = move.seconds;
+    report.decisions.push_back(std::move(decision));
+  }
+}
+
+}  // namespace hindsight::rt

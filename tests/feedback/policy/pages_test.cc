@@ -1,0 +1,69 @@
+#include "feedback/policy/pages.h"
+
+#include <gtest/gtest.h>
+
+namespace hindsight::feedback {
+namespace {
+
+// A second of a program of which `share` stalls, spread over `mib` MiB from 16 GiB on.
+PageEvidence spread_over(uint64_t mib, double share) {
+  PageEvidence e;
+  e.samples = 1000;
+  e.seconds = 4;
+  e.stall_samples = 1000 * share;
+  e.addresses = static_cast<uint64_t>(1000 * share);
+  e.distinct_pages = std::min<uint64_t>(e.addresses, kMaxPagesSeen);
+  for (uint64_t i = 0; i < mib / 2; i += 3) e.regions.push_back({8192 + i, 1});
+  return e;
+}
+
+TEST(Pages, MoveARangeThatIsLargerThanTheTlbReaches) {
+  const PagePlan plan = decide_pages(spread_over(256, 0.6), {});
+  ASSERT_EQ(plan.ranges.size(), 1u) << plan.reason;
+  EXPECT_EQ(plan.ranges[0].begin, uint64_t{16} << 30);
+  EXPECT_EQ(plan.ranges[0].end, (uint64_t{16} << 30) + plan.bytes);
+  EXPECT_GE(plan.bytes, uint64_t{252} << 20);
+  EXPECT_GT(plan.estimated_gain, 0.05);
+  EXPECT_EQ(plan.alternatives.front().name, "nothing");
+}
+
+TEST(Pages, LeaveASmallRangeAlone) {
+  const PagePlan plan = decide_pages(spread_over(16, 0.6), {});
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("TLB"), std::string::npos) << plan.reason;
+}
+
+TEST(Pages, DoNotMoveForMoreThanItReturns) {
+  PageEvidence e = spread_over(256, 0.6);
+  e.seconds = 0.2;
+  const PagePlan plan = decide_pages(e, {});
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("against"), std::string::npos) << plan.reason;
+}
+
+TEST(Pages, DoNotMoveWhatComesBackToTheSamePages) {
+  PageEvidence e = spread_over(256, 0.6);
+  e.distinct_pages = 20;
+  EXPECT_TRUE(decide_pages(e, {}).ranges.empty());
+}
+
+TEST(Pages, DoNotJudgeByAFewAddressesOrWhenSwitchedOff) {
+  PageEvidence e = spread_over(256, 0.6);
+  PolicyConfig off;
+  off.huge_pages = false;
+  EXPECT_TRUE(decide_pages(e, off).ranges.empty());
+  e.addresses = 10;
+  EXPECT_TRUE(decide_pages(e, {}).ranges.empty());
+}
+
+TEST(Pages, KeepRangesFarApartApart) {
+  PageEvidence e = spread_over(128, 0.6);
+  for (uint64_t i = 0; i < 64; ++i) e.regions.push_back({100'000 + i, 1});
+  const PagePlan plan = decide_pages(e, {});
+  ASSERT_EQ(plan.ranges.size(), 2u) << plan.reason;
+  EXPECT_EQ(plan.bytes,
+            plan.ranges[0].end - plan.ranges[0].begin + plan.ranges[1].end - plan.ranges[1].begin);
+}
+
+}  // namespace
+}  // namespace hindsight::feedback
