@@ -126,8 +126,8 @@ struct PageEvidence {
     uint64_t addresses = 0;  // stalled ones in it
     friend bool operator==(const Region&, const Region&) = default;
   };
-  double samples = 0;           // clock samples of all functions
-  double seconds = 0;           // the same as CPU time
+  double samples = 0;           // clock samples of all functions, up to the last stalled address
+  double seconds = 0;           // CPU time of all functions up to now
   double stall_samples = 0;     // of the samples: behind a load whose address is known, in these regions or others
   uint64_t addresses = 0;       // in these regions
   uint64_t distinct_pages = 0;  // 4 KiB pages among them (exact up to kMaxPagesSeen)

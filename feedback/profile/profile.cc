@@ -46,6 +46,8 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
   }
   counts.samples_at[at.value] += 1;
   total_samples_ += 1;
+  samples_seen_ += 1;
+  seconds_seen_ += seconds;
 }
 
 std::optional<WasmOffset> Profile::load_at_or_before(WasmOffset at) {
@@ -85,13 +87,14 @@ bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code
   (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
   if (address) {
     note_address(counts, *address);
-    pages_.add(*address);
+    pages_.add(*address, samples_seen_);
   }
   return true;
 }
 
-void PageCounts::add(uint64_t address) {
+void PageCounts::add(uint64_t address, uint64_t samples_seen) {
   stall_samples += 1;
+  samples = samples_seen;
   const uint64_t region = address / kHugePageBytes;
   if (huge.contains(region) || (regions.size() >= kMaxRegions && !regions.contains(region))) return;
   regions[region] += 1;
@@ -112,10 +115,9 @@ void PageCounts::settle(uint64_t begin, uint64_t end) {
 
 PageEvidence Profile::page_evidence() const {
   PageEvidence e;
-  e.samples = total_samples_;
-  for (const auto& [index, counts] : functions_)
-    e.seconds += counts.seconds_baseline + counts.seconds_optimized;
-  e.stall_samples = pages_.stall_samples;
+  e.samples = static_cast<double>(pages_.samples);
+  e.seconds = seconds_seen_;
+  e.stall_samples = static_cast<double>(pages_.stall_samples);
   e.addresses = pages_.addresses;
   e.distinct_pages = pages_.pages.size();
   for (const auto& [region, addresses] : pages_.regions) e.regions.push_back({region, addresses});
@@ -218,7 +220,6 @@ void Profile::decay(double factor) {
     }
   }
   total_samples_ *= factor;
-  pages_.stall_samples *= factor;
 }
 
 namespace {

@@ -85,8 +85,10 @@ struct PageCounts {
   std::set<uint64_t> huge;                       // regions that were moved, or cannot be
   std::set<uint64_t> pages;                      // 4 KiB, of `regions`; bounded by kMaxPagesSeen
   uint64_t addresses = 0;                        // in `regions`
-  double stall_samples = 0;                      // with an address, wherever
-  void add(uint64_t address);
+  // These do not decay: what was stalled once stays spread as it was, when prefetches hide it from the samples too.
+  uint64_t stall_samples = 0;  // with an address, wherever
+  uint64_t samples = 0;        // of any kind, up to the last of them
+  void add(uint64_t address, uint64_t samples_seen);
   // The regions from begin up to end are settled: their addresses do not count any more.
   void settle(uint64_t begin, uint64_t end);
 };
@@ -138,6 +140,8 @@ class Profile {
   std::map<uint32_t, std::vector<uint32_t>> load_offsets_;  // of bodies in which something stalled, ascending
   double total_samples_ = 0;
   PageCounts pages_;
+  uint64_t samples_seen_ = 0;  // these two do not decay
+  double seconds_seen_ = 0;
 };
 
 }  // namespace hindsight::feedback

@@ -29,16 +29,21 @@ void AutoTiers::ask_pages() {
     feedback::PagePlan plan;
   };
   std::vector<Wanted> wanted;
+  std::vector<std::string> reasons;  // of those that stay
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (auto& [module, profile] : profiles) {
       if (profile->pages().addresses == 0) continue;
       feedback::PageEvidence evidence = profile->page_evidence();
       feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
-      if (plan.ranges.empty()) continue;
+      if (plan.ranges.empty()) {
+        reasons.push_back(std::move(plan.reason));
+        continue;
+      }
       for (const feedback::PageRange& range : plan.ranges) profile->pages().settle(range.begin, range.end);
       wanted.push_back({module, std::move(evidence), std::move(plan)});
     }
   });
+  for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
   for (Wanted& want : wanted) {
     say(LogLevel::kInfo, "policy", fmt::format("huge-pages: {}", want.plan.reason));
     std::lock_guard lock(mutex_);

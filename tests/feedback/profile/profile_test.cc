@@ -114,6 +114,7 @@ TEST(Profile, PagesSeenAreBounded) {
 
 TEST(Profile, StalledAddressesCountByRegionUntilTheRegionIsSettled) {
   Profile profile(module_with_loops());
+  for (int i = 0; i < 10; ++i) profile.add_sample(kFunction, WasmOffset(40), false, 0.25);
   for (uint64_t i = 0; i < 6; ++i) {
     const uint64_t address = kHugePageBytes * (100 + i / 2) + 4096 * i;
     profile.add_stall(kFunction, WasmOffset(40), false, &address);
@@ -129,6 +130,12 @@ TEST(Profile, StalledAddressesCountByRegionUntilTheRegionIsSettled) {
   EXPECT_EQ(e.addresses, 2u);
   EXPECT_EQ(e.distinct_pages, 2u);
   EXPECT_EQ(e.stall_samples, 7);
+  EXPECT_EQ(e.samples, 10);
+  profile.add_sample(kFunction, WasmOffset(40), false, 0.25);
+  profile.decay(0.5);
+  e = profile.page_evidence();
+  EXPECT_EQ(e.samples, 10) << "as of the last stall";
+  EXPECT_EQ(e.seconds, 2.75);
   EXPECT_EQ(e.regions, (std::vector<PageEvidence::Region>{{102, 2}}));
 }
 
