@@ -48,6 +48,13 @@ struct PassTime {
   double seconds = 0;
 };
 
+// One of the passes inside these, over all its runs.
+struct PassCost {
+  std::string name;
+  uint64_t runs = 0;
+  double seconds = 0;  // CPU time, its own
+};
+
 // Where an exception goes on that is thrown out of a call (jit/abi/exception.h): a call whose return address
 // minus one lies in [begin, end).
 struct ExceptionHandler {

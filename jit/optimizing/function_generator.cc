@@ -89,7 +89,7 @@ void FunctionGenerator::finish_entry() {
 
 void FunctionGenerator::run() {
   wasm::Instr instr;
-  while (!activations_.empty()) {
+  while (!activations_.empty() && !moves_too_much()) {
     Activation& activation = top();
     activation.reader.next(instr);
     set_position(instr.offset);

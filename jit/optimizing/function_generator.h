@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "jit/optimizing/ir_module.h"
+#include "jit/optimizing/pass_limits.h"
 #include "jit/wasm/instr_reader.h"
 
 namespace hindsight::jit::optimizing {
@@ -86,6 +87,9 @@ class FunctionGenerator {
   // For a function whose frame turned out larger than that. Before generating.
   void set_always_check_stack(bool always) { always_check_stack_ = always; }
   bool checks_stack() const { return checks_stack_; }
+  // Generation ended early: two bytes of wasm can ask for a thousand phi entries or arguments.
+  bool moves_too_much() const { return moved_values_ > kMostMovedValues; }
+  size_t loops() const { return loops_; }  // generated, inlined and peeled ones included
 
  private:
   struct Activation {
@@ -300,6 +304,8 @@ class FunctionGenerator {
   std::vector<llvm::LoadInst*> wasm_loads_;
   std::vector<OsrPoint> osr_points_;
   bool calls_ = false;
+  size_t loops_ = 0;
+  size_t moved_values_ = 0;  // along branches, and to and from callees
   uint32_t inlined_bytes_ = 0;
   llvm::BasicBlock* again_ = nullptr;  // where a tail call of the function to itself goes on
   bool calls_itself_again_ = false;

@@ -118,6 +118,7 @@ void FunctionGenerator::emit_call_ref(const wasm::Instr& instr) {
 
 void FunctionGenerator::call_native(const wasm::FuncType& type, Value* code, Value* context, bool leaves) {
   calls_ = true;
+  moved_values_ += type.params.size() + type.results.size();
   ControlFrame* const catcher = handler_below(control_.size(), leaves);
   if (catcher && code == whole_)
     code = load_runtime(ir_.ptr, vmctx(), ir_.layout.func_code(index_.value), false);

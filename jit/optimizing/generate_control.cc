@@ -120,6 +120,7 @@ void FunctionGenerator::make_label(ControlFrame& frame, const char* name) {
 // The top of the operand stack becomes the label's values on the edge from the current block.
 void FunctionGenerator::add_label_values(ControlFrame& frame) {
   const size_t first = stack_.size() - frame.phis.size();
+  moved_values_ += frame.phis.size();
   for (size_t i = 0; i < frame.phis.size(); ++i)
     frame.phis[i]->addIncoming(stack_[first + i], b_.GetInsertBlock());
 }
@@ -137,6 +138,7 @@ void FunctionGenerator::begin_block(const wasm::Instr& instr) {
 }
 
 void FunctionGenerator::begin_loop(const wasm::Instr& instr) {
+  ++loops_;
   if (activations_.size() == 1) record_osr_point(instr);
   ControlFrame frame{.kind = Kind::kLoop, .type = instr.block, .offset = instr.offset};
   frame.height = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();

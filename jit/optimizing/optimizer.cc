@@ -61,14 +61,17 @@ Status verify(llvm::Function& function) {
 }
 
 // Generates the function and its OSR entries. Returns whether all of them check the stack.
-Result<bool> generate(IrModule& ir, bool always_check_stack) {
+Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits) {
   const OptimizeRequest& request = ir.request;
   const wasm::FuncType& type = ir.wasm.type_of(request.function);
   bool all_check = true;
-  const auto finish = [&](llvm::Function& function, const FunctionGenerator& generator) {
+  const auto finish = [&](llvm::Function& function, const FunctionGenerator& generator) -> Status {
     function.addFnAttr("warn-stack-size", "0");  // reports every frame's size, see on_diagnostic
+    HINDSIGHT_TRY(check_generated(function, generator.slots().size(), generator.moves_too_much()));
     protect_semantics(ir, function, generator);
+    limits.note(function, generator.loops());
     all_check = all_check && generator.checks_stack();
+    return limits.check();
   };
   const bool tail_calls = ir.wasm.body(request.function).has_tail_calls;
   llvm::FunctionType* const whole_type = tail_calls ? ir.erased_type(type) : ir.native_type(type);
@@ -76,7 +79,7 @@ Result<bool> generate(IrModule& ir, bool always_check_stack) {
   FunctionGenerator generator(ir, request.function, whole, whole);
   generator.set_always_check_stack(always_check_stack);
   generator.generate();
-  finish(*whole, generator);
+  HINDSIGHT_TRY(finish(*whole, generator));
   llvm::FunctionType* const osr_type =
       tail_calls ? ir.erased_type(type)
                  : llvm::FunctionType::get(ir.native_result(type), {ir.ptr, ir.ptr}, false);
@@ -85,7 +88,7 @@ Result<bool> generate(IrModule& ir, bool always_check_stack) {
     FunctionGenerator remainder(ir, request.function, osr, whole);
     remainder.set_always_check_stack(always_check_stack);
     remainder.generate_from(point);
-    finish(*osr, remainder);
+    HINDSIGHT_TRY(finish(*osr, remainder));
   }
   ir.finish_debug_info();
   for (llvm::Function& function : ir.module)
@@ -106,11 +109,17 @@ class Compilation {
 
   Result<OptimizeResult> run() {
     const double begin = thread_seconds();
+    const wasm::FunctionBody& body = request_.module->body(request_.function);
+    HINDSIGHT_TRY(check_body(body));
+    const bool large =
+        body.end.value - body.begin.value > kMostBodyBytesForOsr || body.loops.size() > kMostLoopsForOsr;
+    if (large && request_.osr_loops.size() > 1) request_.osr_loops = {request_.osr_loops.back()};
     // Each new beginning has fewer hints, or checks the stack at last.
     while (!result_.version) HINDSIGHT_TRY(guarded_by_llvm_wall([&] { return attempt(); }));
     CodeVersion& version = *result_.version;
     for (PrefetchSite& site : refused_) version.prefetch_sites.push_back(std::move(site));
     version.pass_times = std::move(times_);
+    result_.passes = timer_.costs();
     version.compile_seconds = thread_seconds() - begin;
     return std::move(result_);
   }
@@ -132,22 +141,25 @@ class Compilation {
     IrModule ir(context, request_, host_);
     ir.module.setDataLayout(machine->createDataLayout());
     ir.module.setTargetTriple(host_.triple);
+    PassLimits limits;
     lap("set up");
-    HINDSIGHT_ASSIGN(const bool all_check_stack, generate(ir, always_check_stack_));
+    HINDSIGHT_ASSIGN(const bool all_check_stack, generate(ir, always_check_stack_, limits));
     lap("generate IR");
     PrefetchPlan prefetches(ir);
-    const bool complete = optimize(ir, *machine, prefetches, times_);
+    const bool complete = optimize(ir, *machine, prefetches, times_, timer_, limits);
     HINDSIGHT_TRY(unless_abandoned(request_));
     if (!complete) {
       drop_refused_hints(prefetches);
       return {};
     }
     split_early_return(ir, *ir.module.getFunction(kEntryName));
-    HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_));
+    HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_, timer_, limits));
     HINDSIGHT_TRY(unless_abandoned(request_));
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
     if (!all_check_stack && diagnostics.largest_frame > FunctionGenerator::kUncheckedLeafBytes) {
       always_check_stack_ = true;
+      result_.begun_anew.push_back("a frame of " + std::to_string(diagnostics.largest_frame) +
+                                   " bytes wants a check of the stack");
       return {};
     }
     mark = thread_seconds();
@@ -184,6 +196,7 @@ class Compilation {
     version->prefetch_sites = std::move(prefetches.sites);
     version->memory = std::move(code.memory);
     result_.version = std::move(version);
+    result_.left_out = limits.left_out();
     result_.dump = std::move(object.dump);
     return {};
   }
@@ -192,6 +205,8 @@ class Compilation {
     for (PrefetchSite& site : prefetches.sites) {
       if (site.applied) continue;
       std::erase_if(request_.hints.prefetches, [&](const PrefetchHint& h) { return h.load == site.load; });
+      result_.begun_anew.push_back("no prefetch for the load at " + std::to_string(site.load.value) + ": " +
+                                   site.reason);
       refused_.push_back(std::move(site));
     }
   }
@@ -202,6 +217,7 @@ class Compilation {
   bool always_check_stack_ = false;
   std::vector<PrefetchSite> refused_;
   std::vector<PassTime> times_;
+  PassTimer timer_{request_.time_passes};
   OptimizeResult result_;
 };
 

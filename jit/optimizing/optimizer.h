@@ -29,11 +29,15 @@ struct OptimizeRequest {
   // milliseconds at most) with an error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;
   bool dump_ir = false;  // keep the final IR and assembly in OptimizeResult::dump
+  bool time_passes = false;  // fill OptimizeResult::passes; costs a few percent of the compile
 };
 
 struct OptimizeResult {
   std::unique_ptr<CodeVersion> version;
   std::string dump;
+  std::vector<std::string> begun_anew;  // why, for each time that the compilation had to begin again
+  std::string left_out;  // passes that a function of this size does not get, and why; empty: none
+  std::vector<PassCost> passes;  // LLVM's and ours, code generation's too, by descending time
 };
 
 class Optimizer {

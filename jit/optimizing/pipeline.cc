@@ -36,7 +36,8 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
 
 // The default pipeline in its two halves, with the prefetch pass between them: before it, loops are
 // simplified; after it, they are unrolled and widened.
-bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches) {
+bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
+                PassTimer& timer, PassLimits& limits) {
   const Tuning& tuning = ir.request.tuning;
   llvm::PipelineTuningOptions options;
   options.LoopVectorization = tuning.vectorize;
@@ -45,6 +46,8 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   llvm::PassInstrumentationCallbacks callbacks;
   callbacks.registerShouldRunOptionalPassCallback(
       [&](llvm::StringRef, llvm::Any) { return !is_abandoned(ir.request); });
+  timer.listen(callbacks);
+  limits.listen(callbacks);
   llvm::PassBuilder builder(&machine, options, std::nullopt, &callbacks);
   // The first of these places is in front of SimplifyCFG: a branch whose arms only compute would count as a
   // need.
@@ -110,10 +113,12 @@ class AbandonGate final : public llvm::OptPassGate {
 };
 
 Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
-                 llvm::CodeGenFileType type) {
+                 llvm::CodeGenFileType type, PassTimer& timer, PassLimits& limits) {
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
+  const auto into = timer.into(passes, limits);
+  if (machine.addPassesToEmitFile(*into, out, nullptr, type, /*DisableVerify=*/true))
     return make_error(ErrorKind::kInternal, "LLVM cannot emit code for this target");
+  timer.begin_codegen();
   passes.run(module);
   return {};
 }
@@ -132,15 +137,16 @@ bool is_abandoned(const OptimizeRequest& request) {
 }
 
 bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-              std::vector<PassTime>& times) {
+              std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits) {
   const double begin = thread_seconds();
-  const bool complete = run_passes(ir, machine, prefetches);
+  const bool complete = run_passes(ir, machine, prefetches, timer, limits);
   if (complete) ir.restore_positions();
   times.push_back({"optimize", thread_seconds() - begin});
   return complete;
 }
 
-Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times) {
+Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,
+                           PassTimer& timer, PassLimits& limits) {
 #ifndef NDEBUG
   std::string broken;
   llvm::raw_string_ostream broken_out(broken);
@@ -148,6 +154,7 @@ Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vect
     return make_error(ErrorKind::kInternal, "optimized IR is broken: " + broken);
 #endif
   const double begin = thread_seconds();
+  limits.measure_for_codegen(ir.module);
   EmittedObject object;
   if (ir.request.dump_ir) {
     llvm::raw_string_ostream text(object.dump);
@@ -155,13 +162,14 @@ Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vect
     const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(ir.module);
     llvm::SmallVector<char, 0> assembly;
     llvm::raw_svector_ostream assembly_out(assembly);
-    HINDSIGHT_TRY(emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile));
+    PassTimer untimed(false);
+    HINDSIGHT_TRY(emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile, untimed, limits));
     object.dump.append(assembly.begin(), assembly.end());
   }
   AbandonGate gate(ir.request);
   ir.context.setOptPassGate(gate);
   llvm::raw_svector_ostream out(object.bytes);
-  HINDSIGHT_TRY(emit_file(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile));
+  HINDSIGHT_TRY(emit_file(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile, timer, limits));
   times.push_back({"codegen", thread_seconds() - begin});
   return object;
 }

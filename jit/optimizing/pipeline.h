@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "jit/code/code_version.h"
 #include "jit/optimizing/ir_module.h"
+#include "jit/optimizing/pass_timer.h"
 #include "jit/optimizing/prefetch_pass.h"
 
 namespace hindsight::jit::optimizing {
@@ -22,10 +23,11 @@ struct EmittedObject {
 // finding it kept it apart from other loads, which the rest of the passes would suffer from. The module is of
 // no use then. Appends "optimize" to `times`.
 bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-              std::vector<PassTime>& times);
+              std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits);
 
 // Code generation. Appends "codegen" to `times`.
-Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times);
+Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,
+                           PassTimer& timer, PassLimits& limits);
 
 // Whether nobody wants the result any more. Both of the above then skip what they can; their result is of no
 // use.

@@ -1,0 +1,162 @@
+#include "jit/optimizing/pass_limits.h"
+
+#include <llvm/Analysis/LazyCallGraph.h>
+#include <llvm/Analysis/LoopInfo.h>
+
+#include <algorithm>
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+constexpr size_t kAny = ~size_t{0};
+
+struct Limit {
+  const char* pass;
+  size_t instructions, blocks, longest_block, loops;
+};
+
+// What takes about a tenth of a second at the limit, and grows with the square of the measure or faster.
+constexpr Limit kLimits[] = {
+    // Chains of loops, each of which begins where the last one ended.
+    {"IndVarSimplifyPass", kAny, kAny, kAny, 24},
+    {"LoopIdiomRecognizePass", kAny, kAny, kAny, 64},
+    {"LoopLoadEliminationPass", kAny, kAny, kAny, 40},
+    {"LoopVectorizePass", kAny, kAny, kAny, 100},
+    {"LoopFullUnrollPass", kAny, kAny, kAny, 100},
+    {"LoopUnrollPass", kAny, kAny, kAny, 100},
+    {"Loop Strength Reduction", kAny, 3'000, kAny, 40},
+    // Facts about values, asked for across blocks.
+    {"GVNPass", 20'000, 800, kAny, kAny},
+    {"JumpThreadingPass", 40'000, 1'500, kAny, kAny},
+    {"CorrelatedValuePropagationPass", 40'000, 1'500, kAny, kAny},
+    {"InstCombinePass", 60'000, 2'000, kAny, kAny},
+    {"ConstraintEliminationPass", 20'000, 800, kAny, kAny},
+    {"SimpleLoopUnswitchPass", 20'000, 1'000, kAny, kAny},
+    // Stores, each compared with those around it.
+    {"DSEPass", 40'000, 2'000, 4'000, kAny},
+    {"MemCpyOptPass", 40'000, 2'000, 4'000, kAny},
+    {"SLPVectorizerPass", 40'000, 2'000, 2'000, kAny},
+    // Code generation. Without the schedulers instructions stay in the order that selection gave them.
+    {"Machine Instruction Scheduler", 60'000, kAny, 1'000, kAny},
+    {"Post RA top-down list latency scheduler", 6'000, kAny, 600, kAny},
+    // Its blocks are more than ours: selection makes some of selects.
+    {"Branch Probability Basic Block Placement", 6'000, 600, kAny, kAny},
+    {"Control Flow Optimizer", 60'000, 3'000, kAny, kAny},
+    {"X86 cmov Conversion", 60'000, 3'000, kAny, kAny},
+};
+
+// A function that might reach one of them is looked at before each pass.
+constexpr size_t kWatchedInstructions = 500, kWatchedBlocks = 200, kWatchedLoops = 8;
+
+Error too_large(const std::string& what, uint64_t count, uint64_t limit) {
+  return Error{ErrorKind::kResource,
+               "too large for the optimizing tier: " + std::to_string(count) + " " + what +
+                   ", the limit is " + std::to_string(limit),
+               {},
+               {}};
+}
+
+}  // namespace
+
+Status check_body(const wasm::FunctionBody& body) {
+  const uint32_t bytes = body.end.value - body.begin.value;
+  if (bytes > kMostBodyBytes) return std::unexpected(too_large("bytes", bytes, kMostBodyBytes));
+  if (body.loops.size() > kMostLoops)
+    return std::unexpected(too_large("loops", body.loops.size(), kMostLoops));
+  uint32_t depth = 0;
+  for (const wasm::LoopInfo& loop : body.loops) depth = std::max(depth, loop.depth + 1);
+  if (depth > kMostLoopDepth)
+    return std::unexpected(too_large("loops within each other", depth, kMostLoopDepth));
+  return {};
+}
+
+Status check_generated(const llvm::Function& function, size_t locals, bool moves_too_much) {
+  if (moves_too_much)
+    return std::unexpected(
+        too_large("or more values along branches and to callees", kMostMovedValues + 1, kMostMovedValues));
+  const size_t product = locals * function.size();
+  if (product <= kMostLocalsTimesBlocks) return {};
+  return std::unexpected(too_large("locals times blocks", product, kMostLocalsTimesBlocks));
+}
+
+IrSize PassLimits::size_of(const llvm::Function& function) const {
+  IrSize size;
+  for (const llvm::BasicBlock& block : function) {
+    const size_t length = block.size();
+    ++size.blocks;
+    size.instructions += length;
+    size.longest_block = std::max(size.longest_block, length);
+  }
+  const auto found = loops_.find(&function);
+  if (found != loops_.end()) size.loops = found->second;
+  return size;
+}
+
+void PassLimits::note(const llvm::Function& function, size_t loops) {
+  loops_[&function] = loops;
+  const IrSize size = size_of(function);
+  all_.instructions += size.instructions;
+  all_.blocks += size.blocks;
+  all_.loops += loops;
+  watches_ |=
+      size.instructions > kWatchedInstructions || size.blocks > kWatchedBlocks || loops > kWatchedLoops;
+}
+
+Status PassLimits::check() const {
+  if (all_.instructions > kMostInstructions)
+    return std::unexpected(too_large("instructions", all_.instructions, kMostInstructions));
+  if (all_.blocks > kMostBlocks) return std::unexpected(too_large("blocks", all_.blocks, kMostBlocks));
+  if (all_.loops > kMostLoops) return std::unexpected(too_large("loops", all_.loops, kMostLoops));
+  return {};
+}
+
+bool PassLimits::allows(llvm::StringRef pass, const IrSize& size) {
+  for (const Limit& limit : kLimits) {
+    if (pass != limit.pass) continue;
+    const auto above = [&](size_t count, size_t most, const char* what) {
+      if (count <= most) return false;
+      left_out_.insert(pass.str() + " (more than " + std::to_string(most) + " " + what + ")");
+      return true;
+    };
+    return !above(size.instructions, limit.instructions, "instructions") &&
+           !above(size.blocks, limit.blocks, "blocks") &&
+           !above(size.longest_block, limit.longest_block, "instructions in a block") &&
+           !above(size.loops, limit.loops, "loops");
+  }
+  return true;
+}
+
+void PassLimits::listen(llvm::PassInstrumentationCallbacks& callbacks) {
+  if (!watches_) return;
+  callbacks.registerShouldRunOptionalPassCallback([this](llvm::StringRef pass, llvm::Any unit) {
+    const llvm::Function* function = nullptr;
+    if (const auto* of_function = llvm::any_cast<const llvm::Function*>(&unit))
+      function = *of_function;
+    else if (const auto* loop = llvm::any_cast<const llvm::Loop*>(&unit))
+      function = (*loop)->getHeader()->getParent();
+    return function == nullptr || allows(pass, size_of(*function));
+  });
+}
+
+void PassLimits::measure_for_codegen(const llvm::Module& module) {
+  largest_ = {};
+  for (const llvm::Function& function : module) {
+    const IrSize size = size_of(function);
+    largest_.instructions = std::max(largest_.instructions, size.instructions);
+    largest_.blocks = std::max(largest_.blocks, size.blocks);
+    largest_.longest_block = std::max(largest_.longest_block, size.longest_block);
+    largest_.loops = std::max(largest_.loops, size.loops);
+  }
+}
+
+bool PassLimits::allows_codegen(llvm::StringRef pass) {
+  return allows(pass, largest_);
+}
+
+std::string PassLimits::left_out() const {
+  std::string words;
+  for (const std::string& pass : left_out_) words += (words.empty() ? "" : ", ") + pass;
+  return words;
+}
+
+}  // namespace hindsight::jit::optimizing

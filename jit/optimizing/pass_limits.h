@@ -1,0 +1,84 @@
+// PassLimits: what keeps the time of a compile in proportion to the function.
+//
+// Problem: some of LLVM's passes are quadratic, or worse, in the length of a block, in the number of blocks
+// or in that of loops. They are worth their time in functions that people write; in one of 3000 ifs, as
+// generators of code and attackers write them, they take minutes.
+//
+// Idea: a pass that grows faster than the function is left out of functions above the size at which it takes
+// about a tenth of a second (kLimits, measured with tests/jit/growth/growth_table), and functions above sizes
+// at which nothing helps are refused. By size and not by a clock, so that the same function always gives the
+// same code.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassInstrumentation.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/result.h"
+#include "jit/wasm/module.h"
+
+namespace hindsight::jit::optimizing {
+
+struct IrSize {
+  size_t instructions = 0, blocks = 0, longest_block = 0;
+  size_t loops = 0;  // of the wasm code, inlined bodies included
+};
+
+// Beyond these a function stays in baseline code. With them the slowest function that is accepted takes some
+// seconds (the growth test's bound).
+inline constexpr uint32_t kMostBodyBytes = 500'000;
+inline constexpr size_t kMostInstructions = 120'000;  // IR of all entries together, locals made values
+inline constexpr size_t kMostBlocks = 12'000;
+inline constexpr size_t kMostMovedValues = 200'000;  // along branches, and to and from callees
+inline constexpr size_t kMostLoops = 600;
+inline constexpr size_t kMostLoopDepth = 64;  // LLVM's walks over nested loops are recursive
+// A value for each local at each block is what making locals values can cost.
+inline constexpr size_t kMostLocalsTimesBlocks = 3'000'000;
+// Entries for on-stack replacement are copies: above these sizes of the body only the innermost loop's is
+// made.
+inline constexpr uint32_t kMostBodyBytesForOsr = 40'000;
+inline constexpr size_t kMostLoopsForOsr = 48;
+
+// Before anything is generated. Errors: kResource, which name the limit.
+Status check_body(const wasm::FunctionBody& body);
+// Generated, its locals not yet values. `moves_too_much`: more than kMostMovedValues.
+Status check_generated(const llvm::Function& function, size_t locals, bool moves_too_much);
+
+class PassLimits {
+ public:
+  PassLimits() = default;
+  PassLimits(const PassLimits&) = delete;
+  PassLimits& operator=(const PassLimits&) = delete;
+
+  // Of a function that was generated, its locals made values.
+  void note(const llvm::Function& function, size_t loops);
+  // All of them together. Errors: kResource.
+  Status check() const;
+
+  // Leaves passes out of the pass manager built with `callbacks`, which this must outlive.
+  void listen(llvm::PassInstrumentationCallbacks& callbacks);
+  // Whether there may be something to leave out: small functions are not looked at again.
+  bool watches() const { return watches_; }
+  // Once, before code generation.
+  void measure_for_codegen(const llvm::Module& module);
+  // Whether code generation has this pass, by the name that LLVM shows for it.
+  bool allows_codegen(llvm::StringRef pass);
+
+  // In words, for logs: what was left out and of how large a function. Empty: nothing.
+  std::string left_out() const;
+
+ private:
+  bool allows(llvm::StringRef pass, const IrSize& size);
+  IrSize size_of(const llvm::Function& function) const;
+
+  std::map<const llvm::Function*, size_t> loops_;
+  IrSize all_;
+  IrSize largest_;  // of one function, by each measure
+  bool watches_ = false;
+  std::set<std::string> left_out_;
+};
+
+}  // namespace hindsight::jit::optimizing

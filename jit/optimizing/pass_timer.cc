@@ -1,0 +1,111 @@
+#include "jit/optimizing/pass_timer.h"
+
+#include <llvm/CodeGen/MachineFunctionPass.h>
+#include <llvm/Pass.h>
+
+#include <algorithm>
+
+#include "jit/optimizing/pipeline.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+// Runs behind a pass and says so.
+class Mark : public llvm::FunctionPass {
+ public:
+  static char id;
+  Mark(PassTimer& timer, std::string behind) : FunctionPass(id), timer_(timer), behind_(std::move(behind)) {}
+  llvm::StringRef getPassName() const override { return "Mark"; }
+  void getAnalysisUsage(llvm::AnalysisUsage& usage) const override { usage.setPreservesAll(); }
+  bool runOnFunction(llvm::Function&) override {
+    timer_.reached(behind_);
+    return false;
+  }
+
+ private:
+  PassTimer& timer_;
+  const std::string behind_;
+};
+char Mark::id = 0;
+
+class MarkingManager : public llvm::legacy::PassManagerBase {
+ public:
+  MarkingManager(llvm::legacy::PassManager& passes, PassTimer& timer, PassLimits& limits)
+      : passes_(passes), timer_(timer), limits_(limits) {}
+  void add(llvm::Pass* pass) override {
+    if (!limits_.allows_codegen(pass->getPassName())) {
+      delete pass;
+      return;
+    }
+    if (!timer_.wanted()) return passes_.add(pass);
+    const bool runs = pass->getAsImmutablePass() == nullptr;
+    std::string name = pass->getPassName().str();
+    passes_.add(pass);  // which may end its life
+    if (runs) passes_.add(new Mark(timer_, std::move(name)));
+  }
+
+ private:
+  llvm::legacy::PassManager& passes_;
+  PassTimer& timer_;
+  PassLimits& limits_;
+};
+
+}  // namespace
+
+void PassTimer::listen(llvm::PassInstrumentationCallbacks& callbacks) {
+  if (!wanted_) return;
+  callbacks.registerBeforeNonSkippedPassCallback([this](llvm::StringRef name, llvm::Any) { enter(name); });
+  callbacks.registerAfterPassCallback(
+      [this](llvm::StringRef, llvm::Any, const llvm::PreservedAnalyses&) { leave(); });
+  callbacks.registerAfterPassInvalidatedCallback(
+      [this](llvm::StringRef, const llvm::PreservedAnalyses&) { leave(); });
+  callbacks.registerBeforeAnalysisCallback([this](llvm::StringRef name, llvm::Any) { enter(name); });
+  callbacks.registerAfterAnalysisCallback([this](llvm::StringRef, llvm::Any) { leave(); });
+}
+
+std::unique_ptr<llvm::legacy::PassManagerBase> PassTimer::into(llvm::legacy::PassManager& passes,
+                                                               PassLimits& limits) {
+  return std::make_unique<MarkingManager>(passes, *this, limits);
+}
+
+void PassTimer::begin_codegen() {
+  mark_ = thread_seconds();
+}
+
+void PassTimer::reached(const std::string& pass) {
+  const double now = thread_seconds();
+  count(pass, now - mark_);
+  mark_ = now;
+}
+
+void PassTimer::enter(llvm::StringRef name) {
+  running_.push_back({name.str(), thread_seconds(), 0});
+}
+
+void PassTimer::leave() {
+  if (running_.empty()) return;
+  const Running done = std::move(running_.back());
+  running_.pop_back();
+  const double seconds = thread_seconds() - done.begin;
+  if (!running_.empty()) running_.back().inner += seconds;
+  // "llvm::PassManager<...>" and its adaptors do nothing themselves.
+  const bool runs_others = done.name.find("PassManager<") != std::string::npos ||
+                           done.name.find("PassAdaptor") != std::string::npos;
+  count(runs_others ? "(passing on)" : done.name, seconds - done.inner);
+}
+
+void PassTimer::count(const std::string& name, double seconds) {
+  PassCost& cost = costs_[name];
+  ++cost.runs;
+  cost.seconds += seconds;
+}
+
+std::vector<PassCost> PassTimer::costs() const {
+  std::vector<PassCost> all;
+  for (const auto& [name, cost] : costs_) all.push_back({name, cost.runs, cost.seconds});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const PassCost& a, const PassCost& b) { return a.seconds > b.seconds; });
+  return all;
+}
+
+}  // namespace hindsight::jit::optimizing
