@@ -11,6 +11,9 @@ namespace baseline {
 namespace {
 
 constexpr uint64_t kMaxFrameBytes = 64 << 20;  // no stack is that large
+// Of one function. Two bytes of wasm can ask for a thousand moves: without a bound a body of a few megabytes would take
+// all memory there is.
+constexpr size_t kMaxCodeBytes = size_t{256} << 20;
 constexpr x86::Gp kIntArgs[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
 
 double thread_cpu_seconds() {
@@ -265,6 +268,7 @@ void FunctionCompiler::compile_body() {
       skip_dead(instr);
       continue;
     }
+    if (a_.offset() > kMaxCodeBytes) return;  // see compile()
     if (recorder_) {
       recorder_->sync(stack_.size());
       if (recorder_->full()) count_instructions();
@@ -321,6 +325,7 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
 void FunctionCompiler::emit_out_of_line() {
   // Bodies may add others.
   for (size_t i = 0; i < out_of_line_.size(); ++i) {
+    if (a_.offset() > kMaxCodeBytes) return;
     const OutOfLine part = std::move(out_of_line_[i]);
     a_.bind(part.entry);
     row(part.offset);
@@ -366,7 +371,11 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
   osr_slots_ = a_.newLabel();
   HINDSIGHT_TRY(prologue());
   compile_body();
-  emit_out_of_line();
+  if (a_.offset() <= kMaxCodeBytes) emit_out_of_line();
+  if (a_.offset() > kMaxCodeBytes)
+    return make_error(ErrorKind::kResource,
+                      "the machine code of a function is larger than 256 MiB; split the function",
+                      module_.function_name(function_), offset_.value);
   const auto code_size = static_cast<uint32_t>(a_.offset());
   emit_constants();
   if (errors_.first)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "jit/wasm/limits.h"
 
@@ -106,7 +107,32 @@ bool FunctionValidator::grow() {
   return true;
 }
 
+// Long lists of types are compared and copied as memory: a body in which two bytes call a function with a thousand
+// parameters or leave a block with a thousand results is then no work of minutes.
+constexpr size_t kLongList = 8;
+
+// Whether the operands on top are exactly these, so that popping and pushing them would change nothing.
+bool FunctionValidator::on_top(std::span<const ValType> types) {
+  static_assert(sizeof(Operand) == sizeof(ValType));
+  steps_ += 1 + types.size() / 16;
+  if (height_ - floor_ < types.size()) return false;
+  return types.empty() ||
+         std::memcmp(&operands_[height_ - types.size()], types.data(), types.size_bytes()) == 0;
+}
+
 bool FunctionValidator::push_all(std::span<const ValType> types) {
+  if (types.size() >= kLongList && height_ + types.size() <= kMaxOperands) {
+    bool vectors = false;
+    for (const ValType type : types) vectors |= type == ValType::kV128;
+    uses_v128_ |= vectors;
+    while (operands_.size() < height_ + types.size())
+      operands_.resize(std::clamp<size_t>(2 * operands_.size(), 64, kMaxOperands));
+    std::memcpy(&operands_[height_], types.data(), types.size_bytes());
+    height_ += static_cast<uint32_t>(types.size());
+    max_stack_ = std::max(max_stack_, height_);
+    steps_ += 1 + types.size() / 16;
+    return true;
+  }
   for (const ValType type : types) {
     if (type == ValType::kV128) uses_v128_ = true;
     if (!push(type)) return false;
@@ -143,6 +169,10 @@ bool FunctionValidator::pop_unusual(ValType expected) {
 }
 
 bool FunctionValidator::pop_all(std::span<const ValType> types) {
+  if (types.size() >= kLongList && on_top(types)) {
+    height_ -= static_cast<uint32_t>(types.size());
+    return true;
+  }
   for (size_t i = types.size(); i-- > 0;)
     if (!pop(types[i])) return false;
   return true;
@@ -603,6 +633,7 @@ bool FunctionValidator::step(FunctionBody& body) {
       return true;
     case Opcode::kBrIf:
       if (!label(target) || !pop(ValType::kI32)) return false;
+      if (on_top(target->label_types())) return true;
       // Popping and pushing back turns unknown operands into the label's types, as the specification does.
       return pop_all(target->label_types()) && push_all(target->label_types());
     case Opcode::kBrTable:

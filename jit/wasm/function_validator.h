@@ -118,6 +118,7 @@ class FunctionValidator {
   bool grow();
   bool push(ValType type) { return push(static_cast<Operand>(type)); }
   bool push_all(std::span<const ValType> types);
+  bool on_top(std::span<const ValType> types);
   bool pop_any(Operand& type);
   bool pop(ValType expected) {
     ++steps_;
