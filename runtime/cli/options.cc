@@ -198,6 +198,7 @@ Result<RunPlan> plan_run(const RunOptions& options) {
   }
   plan.engine.guard_pages = !options.no_guard_pages;
   plan.engine.profile_in = options.profile_in;
+  plan.engine.time_passes = options.verbosity > 0;
   plan.engine.log_level = options.verbosity > 1 ? LogLevel::kDebug : LogLevel::kInfo;
   plan.profile_out = options.profile_out;
   plan.report = options.report;

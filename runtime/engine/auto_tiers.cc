@@ -679,12 +679,15 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   std::string passes;
   for (const jit::PassTime& pass : version.pass_times)
     passes += fmt::format(" {} {:.1f}", pass.name, 1e3 * pass.seconds);
+  std::string why = job.plan.reason;
+  for (const std::string& reason : result->begun_anew) why += "; begun anew: " + reason;
+  if (!result->left_out.empty()) why += "; too large for " + result->left_out;
   say(LogLevel::kInfo, "compile",
       fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} "
-                  "bodies inlined; ms:{})",
+                  "bodies inlined; ms:{}); because: {}",
                   name, version.code_size.value, 1e3 * version.compile_seconds,
                   1e3 * std::chrono::duration<double>(Clock::now() - begin).count(),
-                  version.osr_entries.size(), version.inlined.size(), passes));
+                  version.osr_entries.size(), version.inlined.size(), passes, why));
   for (const feedback::CallPlan& plan : job.plan.calls) {
     std::string inlined;
     for (const jit::CallHint::Target& target : plan.hint.targets) {

@@ -15,6 +15,7 @@
 #include "jit/code/retire.h"
 #include "jit/compile_options.h"
 #include "jit/optimizing/optimizer.h"
+#include "runtime/engine/pass_times.h"
 
 namespace hindsight::rt {
 
@@ -46,7 +47,9 @@ class CodeServices {
   // guest threads take.
   size_t collect_retired();
 
-  LogSink log;  // may be empty
+  bool time_passes = false;  // before any module is loaded
+  PassTimes pass_times;      // empty unless time_passes
+  LogSink log;               // may be empty
   LogLevel log_level = LogLevel::kInfo;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     if (log && level >= log_level) log(level, topic, line);

@@ -85,6 +85,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->trace_ = std::move(trace);
   engine->feed_ = std::make_shared<RecordFeed>(engine->config_.on_record);
   HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options));
+  engine->code_->time_passes = engine->config_.time_passes;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;
@@ -126,6 +127,8 @@ FeedbackReport EngineHandle::feedback_report() const {
     return report;
   }
   report = tiers_->feedback_report();
+  for (const jit::PassCost& pass : code_->pass_times.sums())
+    report.optimizer_passes.push_back({pass.name, pass.runs, pass.seconds});
   feed_->fill(report.guest);
   return report;
 }

@@ -120,6 +120,7 @@ struct EngineConfig {
   // The host's own native code may execute the LWP instructions (see emulate_lwp_here). Where something else handles SIGILL already they
   // stay undefined, which is said once, as a warning; guests run all the same.
   bool lwp_instructions = false;
+  bool time_passes = false;            // FeedbackReport::optimizer_passes; costs a few percent of the compile time
   LogSink log;                         // null: silent
   LogLevel log_level = LogLevel::kInfo;
 };
@@ -438,6 +439,12 @@ struct FeedbackReport {
   uint64_t osr_entries = 0, versions_retired = 0, versions_waiting = 0;
   struct PmuCount { std::string name; bool available = false; std::string why_not; double value = 0; double scale = 1; };
   std::vector<PmuCount> pmu;
+  // What the optimizing tier's passes took, code generation included: CPU time, each one's own, by descending time.
+  // Empty without EngineConfig::time_passes.
+  struct PassTime { std::string name; uint64_t runs = 0; double seconds = 0; };
+  std::vector<PassTime> optimizer_passes;
+  // A head and a line a pass; passes with less than this share of the time are one line. Empty where there are none.
+  HINDSIGHT_API std::vector<std::string> pass_table(double least_share = 0.01) const;
   HINDSIGHT_API std::string to_string() const;  // for people
 };
 

@@ -1,5 +1,7 @@
 #include "runtime/engine/module_code.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "jit/baseline/baseline_compiler.h"
@@ -74,7 +76,9 @@ Result<jit::OptimizeResult> ModuleCode::optimize(jit::OptimizeRequest request) {
   HINDSIGHT_ASSIGN(jit::Optimizer * optimizer, services_.optimizer());
   request.module = module_;
   request.options = services_.options();
+  request.time_passes = services_.time_passes;
   auto result = optimizer->compile(request, services_.arena());
+  if (result) services_.pass_times.add(result->passes);
   const std::lock_guard lock(mutex_);
   if (!result) {
     counts_.optimizer_failures++;
@@ -169,6 +173,12 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
     request.function = function;
     auto made = optimize(std::move(request));
     if (made) {
+      std::string why = "its first call, in the optimizing tier";
+      for (const std::string& reason : made->begun_anew) why += "; begun anew: " + reason;
+      services_.say(LogLevel::kInfo, "compile",
+                    fmt::format("{}: {} bytes of code in {:.1f} ms of CPU; because: {}",
+                                module_->function_name(function), made->version->code_size.value,
+                                1e3 * made->version->compile_seconds, why));
       publish(std::shared_ptr<jit::CodeVersion>(std::move(made->version)));
       const std::lock_guard lock(mutex_);
       return current_entry(code_of(function));

@@ -26,6 +26,7 @@ std::string FeedbackReport::to_string() const {
       "{} waiting\n",
       functions_baseline, baseline_compile_seconds * 1e3, functions_optimized,
       optimized_compile_seconds * 1e3, osr_entries, versions_retired, versions_waiting);
+  for (const std::string& line : pass_table()) text += line + "\n";
   for (const PmuCount& count : pmu) {
     if (count.available && count.scale < 1)
       text += fmt::format("pmu {}: {:.0f} (scaled up: counted {:.0f} % of the time)\n", count.name, count.value,

@@ -59,6 +59,9 @@ std::string to_json(const FeedbackReport& report) {
     }
     pmu.push_back(std::move(entry));
   }
+  Json passes = Json::array();
+  for (const auto& pass : report.optimizer_passes)
+    passes.push_back(Json{{"name", pass.name}, {"runs", pass.runs}, {"seconds", pass.seconds}});
   const GuestEventReport& g = report.guest;
   Json kinds = Json::array();
   for (const auto& kind : g.kinds) {
@@ -119,6 +122,7 @@ std::string to_json(const FeedbackReport& report) {
                  {"loads", std::move(loads)},
                  {"branches", std::move(branches)},
                  {"decisions", std::move(decisions)},
+                 {"optimizer_passes", std::move(passes)},
                  {"pmu", std::move(pmu)}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace);
 }

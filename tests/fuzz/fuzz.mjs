@@ -2,8 +2,8 @@
 // Random modules on several engines: results, traps and final memory must be the same.
 //
 // Usage: node fuzz.mjs --bin FOLDER [options]
-//   --bin FOLDER       where run_exports and loop_module are
-//   --count N          modules (default 200); half from binaryen's wasm-opt -ttf, half loops of our own
+//   --bin FOLDER       where run_exports, loop_module and feature_module are
+//   --count N          modules (default 200); half from binaryen's wasm-opt -ttf, a quarter each of our own generators
 //   --seed N           of the first module (default 1); module i has seed + i, whatever the count
 //   --seconds N        stop beginning new batches then (default: no limit)
 //   --node FILE|none   the independent engine (default: the node that runs this)
@@ -65,7 +65,8 @@ const keep = options.keep ?? mkdtempSync(join(tmpdir(), 'hindsight-fuzz-kept-'))
 // The file of module `seed`, or undefined where the tools would not make one.
 function make(seed) {
   const file = join(folder, `${seed}.wasm`);
-  if (seed % 2 === 0) {
+  if (seed % 4 === 2) return run(join(options.bin, 'feature_module'), [String(seed), file]).status === 0 ? file : undefined;
+  if (seed % 4 === 0) {
     const text = run(join(options.bin, 'loop_module'), [String(seed / 2)]);
     writeFileSync(`${file}.wat`, text.stdout);
     return run('wat2wasm', [`${file}.wat`, '-o', file]).status === 0 ? file : undefined;

@@ -47,6 +47,23 @@ TEST(Policy, DoesNotCompileALargeFunctionForASmallGain) {
   EXPECT_NE(plan.reason.find("against"), std::string::npos) << plan.reason;
 }
 
+TEST(Policy, NeverSendsAFunctionToTheOptimizerWhoseCompileCostsMoreThanItHasToGain) {
+  const PolicyConfig config;
+  for (const uint32_t bytes : {1u, 100u, 1'000u, 10'000u, 100'000u}) {
+    for (double ms = 0.25; ms < 5'000; ms *= 1.3) {
+      FunctionEvidence e = hot_function(ms);
+      e.code_bytes = bytes;
+      const double gain = e.seconds_baseline * (1 - 1 / config.optimized_speedup);
+      const double cost =
+          config.background_cost * (config.compile_fixed_seconds + config.compile_seconds_per_byte * bytes);
+      const bool worth_it = gain > cost && e.samples_baseline >= config.min_samples;
+      // Where it is worth it, the policy may still wait, for a call that makes an entry into a loop needless.
+      EXPECT_EQ(decide(e, config).action != Action::kNothing, worth_it)
+          << bytes << " bytes, " << ms << " ms";
+    }
+  }
+}
+
 TEST(Policy, WaitsForTheStallsToBeNamedWhenALoadSeemsToHoldTheTime) {
   FunctionEvidence e = hot_function(5);
   e.seconds_baseline = 0.05;

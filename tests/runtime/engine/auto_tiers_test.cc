@@ -1,13 +1,19 @@
 // Tier auto with many threads and at its end. What these tests find, they find under the sanitizers.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 
 #include "feedback/profile/profile_file.h"
+#include "jit/wasm/module.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -30,13 +36,15 @@ std::string functions(uint32_t count) {
 }
 
 // As an earlier run would have saved it: every function was worth optimizing.
-std::string profile_of(const Module& module, uint32_t count) {
+std::string profile_of(const Module& module, uint32_t count,
+                       const std::function<double(uint32_t)>& samples = {}) {
   feedback::ModuleProfile profile;
   profile.hash_hex = module.content_hash_hex();
   for (uint32_t i = 0; i < count; ++i) {
     feedback::Episode episode;
     episode.id = i + 1;
     episode.evidence.function = FuncIndex(i);
+    if (samples) episode.evidence.samples_baseline = samples(i);
     episode.action = "optimize";
     episode.state = "compiled";
     profile.episodes.push_back(std::move(episode));
@@ -55,6 +63,119 @@ TEST(AutomaticTiers, CompileWhatAProfileSaysBeforeTheGuestRuns) {
   auto module = load(*engine, functions(kFunctions));
   engine->wait_for_compiles();
   EXPECT_EQ(engine->feedback_report().functions_optimized, kFunctions);
+}
+
+// Log lines of one topic; the first of them can be held up until somebody lets it go.
+class Lines {
+ public:
+  explicit Lines(std::string topic, bool hold = false) : topic_(std::move(topic)), held_(hold) {}
+  LogSink sink() {
+    return [this](LogLevel, std::string_view topic, std::string_view line) {
+      if (topic != topic_) return;
+      std::unique_lock lock(mutex_);
+      lines_.emplace_back(line);
+      let_go_.wait(lock, [this] { return !held_; });
+    };
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+    let_go_.notify_all();
+  }
+  std::vector<std::string> lines() const {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  const std::string topic_;
+  mutable std::mutex mutex_;  // protects what follows
+  std::condition_variable let_go_;
+  bool held_;
+  std::vector<std::string> lines_;
+};
+
+TEST(AutomaticTiers, CompileTheHottestOfTheFunctionsThatWait) {
+  constexpr uint32_t kFunctions = 12;
+  const auto heat = [](uint32_t function) { return 1.0 + (5 * function + 3) % kFunctions; };
+  EngineConfig config;
+  config.profile_in = profile_of(*load(*make_engine(), functions(kFunctions)), kFunctions, heat);
+  Lines compiles("compile", /*hold=*/true);
+  config.log = compiles.sink();
+  auto engine = make_auto_engine(config);
+  auto module = load(*engine, functions(kFunctions));
+  // All of them wait by now but the first, whose compile has not been logged to the end.
+  compiles.let_go();
+  engine->wait_for_compiles();
+  const std::vector<std::string> lines = compiles.lines();
+  ASSERT_EQ(lines.size(), kFunctions);
+  std::vector<double> heats;
+  for (const std::string& line : lines) {
+    unsigned function = 0;
+    ASSERT_EQ(std::sscanf(line.c_str(), "f%u:", &function), 1) << line;
+    heats.push_back(heat(function));
+  }
+  EXPECT_TRUE(std::is_sorted(heats.begin() + 1, heats.end(), std::greater<>())) << testing::PrintToString(heats);
+}
+
+TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
+  constexpr const char* kGuest = R"((module (memory 1)
+    (func (export "f") (param i32) (result i32) (i32.load (local.get 0)))))";
+  auto known = load(*make_engine(), kGuest);
+  feedback::Episode episode;
+  episode.id = 1;
+  episode.evidence.function = FuncIndex(0);
+  episode.action = "optimize";
+  episode.state = "compiled";
+  episode.reason = "it was hot";
+  // Of a load that is in no loop: no prefetch is possible, so that the compile begins anew without it.
+  feedback::Episode::Prefetch prefetch;
+  const auto text = wasm::assemble_text(kGuest, "guest");
+  ASSERT_TRUE(text);
+  const auto load_at = std::find(text->begin(), text->end(), uint8_t{0x28}) - text->begin();
+  prefetch.load = static_cast<uint32_t>(load_at);
+  prefetch.outcome = feedback::PrefetchOutcome::kKept;
+  episode.prefetches.push_back(prefetch);
+  feedback::ModuleProfile profile;
+  profile.hash_hex = known->content_hash_hex();
+  profile.episodes.push_back(episode);
+  EngineConfig config;
+  config.profile_in = testing::TempDir() + "hindsight_why.json";
+  ASSERT_TRUE(feedback::save_profile({.policy = {}, .modules = {profile}}, config.profile_in));
+  Lines compiles("compile");
+  config.log = compiles.sink();
+  auto engine = make_auto_engine(config);
+  auto module = load(*engine, kGuest);
+  engine->wait_for_compiles();
+  ASSERT_FALSE(compiles.lines().empty());
+  const std::string line = compiles.lines().front();
+  EXPECT_THAT(line, testing::HasSubstr("because: decided in an earlier run: it was hot"));
+  EXPECT_THAT(line, testing::HasSubstr("begun anew: no prefetch for the load at"));
+}
+
+TEST(AutomaticTiers, SayWhatTheOptimizersPassesTook) {
+  constexpr uint32_t kFunctions = 3;
+  EngineConfig config;
+  config.profile_in = profile_of(*load(*make_engine(), functions(kFunctions)), kFunctions);
+  for (const bool wanted : {false, true}) {
+    config.time_passes = wanted;
+    auto engine = make_auto_engine(config);
+    auto module = load(*engine, functions(kFunctions));
+    engine->wait_for_compiles();
+    const FeedbackReport report = engine->feedback_report();
+    EXPECT_EQ(report.optimizer_passes.empty(), !wanted);
+    if (!wanted) continue;
+    double sum = 0;
+    for (const auto& pass : report.optimizer_passes) sum += pass.seconds;
+    EXPECT_GT(sum, 0.5 * report.optimized_compile_seconds);
+    EXPECT_LT(sum, 1.01 * report.optimized_compile_seconds);
+    EXPECT_TRUE(std::is_sorted(report.optimizer_passes.begin(), report.optimizer_passes.end(),
+                               [](const auto& a, const auto& b) { return a.seconds > b.seconds; }));
+    const std::string table = report.to_string();
+    // Of the middle end and of code generation.
+    EXPECT_THAT(table, testing::HasSubstr("InstCombinePass"));
+    EXPECT_THAT(table, testing::HasSubstr("Instruction Selection"));
+  }
 }
 
 TEST(AutomaticTiers, EndWhileCompilesAreQueued) {
