@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "jit/baseline/baseline_compiler.h"
+#include "jit/baseline/stubs.h"
 #include "jit/code/code_registry.h"
 
 namespace hindsight::jit {
@@ -29,6 +30,29 @@ TargetFeatures TargetFeatures::host() {
           cpu.hasFeature(F::kAVX2),  cpu.hasFeature(F::kFMA)};
 }
 
+struct FunctionCompiler::Workspace {
+  Emitter emitter;
+  PcMap pc_map;
+  std::vector<Entry> stack;
+  std::vector<uint32_t> last_ref;
+  std::vector<RegId> local_reg;
+  std::vector<Control> controls;
+  std::vector<OutOfLine> out_of_line;
+  std::vector<Body> bodies;
+  std::vector<CountedBranch> branches;
+  std::unordered_map<uint64_t, Label> constants8;
+  std::vector<std::pair<uint64_t, Label>> constants8_order;
+
+  // What the thread's next compiler takes; null while one has it.
+  static thread_local std::unique_ptr<Workspace> spare;
+};
+thread_local std::unique_ptr<FunctionCompiler::Workspace> FunctionCompiler::Workspace::spare;
+
+std::unique_ptr<FunctionCompiler::Workspace> FunctionCompiler::borrow_workspace() {
+  if (Workspace::spare) return std::move(Workspace::spare);
+  return std::make_unique<Workspace>();
+}
+
 FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex function,
                                    const CompileOptions& options, const TargetFeatures& features)
     : module_(module),
@@ -38,17 +62,40 @@ FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex functio
       options_(options),
       features_(features),
       vm_layout_(module),
+      workspace_(borrow_workspace()),
+      a_(workspace_->emitter),
       reader_(module, body_),
+      pc_map_(workspace_->pc_map),
       slot_bytes_(body_.uses_v128 ? 16 : 8),
-      last_ref_(body_.locals.size(), kNoIndex),
-      local_reg_(body_.locals.size(), kNoReg),
-      innermost_(body_.loops.size(), true) {
-  stack_owner_.fill(kNoIndex);
-  local_owner_.fill(kNoIndex);
+      stack_(workspace_->stack),
+      last_ref_(workspace_->last_ref),
+      local_reg_(workspace_->local_reg),
+      controls_(workspace_->controls),
+      innermost_(body_.loops.size(), true),
+      out_of_line_(workspace_->out_of_line),
+      bodies_(workspace_->bodies),
+      branches_(workspace_->branches),
+      constants8_(workspace_->constants8),
+      constants8_order_(workspace_->constants8_order) {
+  last_ref_.assign(body_.locals.size(), kNoIndex);
+  local_reg_.assign(body_.locals.size(), kNoReg);
   stack_.reserve(body_.max_stack);
   if (options_.trace) recorder_ = std::make_unique<RunRecorder>(module, function, *options_.trace);
   for (const wasm::LoopInfo& loop : body_.loops)
     if (loop.parent) innermost_[loop.parent->value] = false;
+}
+
+FunctionCompiler::~FunctionCompiler() {
+  a_.reset();
+  pc_map_.clear();
+  stack_.clear();
+  controls_.clear();
+  out_of_line_.clear();
+  bodies_.clear();
+  branches_.clear();
+  if (!constants8_.empty()) constants8_.clear();
+  constants8_order_.clear();
+  Workspace::spare = std::move(workspace_);
 }
 
 void FunctionCompiler::row(WasmOffset offset) {
@@ -56,7 +103,8 @@ void FunctionCompiler::row(WasmOffset offset) {
 }
 
 void FunctionCompiler::out_of_line(const Label& entry, std::function<void()> body) {
-  out_of_line_.push_back({entry, offset_, std::move(body)});
+  out_of_line(Rare::kBody, 0, static_cast<uint32_t>(bodies_.size()));
+  bodies_.push_back({entry, std::move(body)});
 }
 
 Status FunctionCompiler::prologue() {
@@ -81,27 +129,10 @@ Status FunctionCompiler::prologue() {
     a_.push(x86::rdi);
   }
   a_.mov(x86::r14, x86::qword_ptr(x86::rdi, kVmThread));
-  const Label failed = a_.newLabel();
-  const Label checked = a_.newLabel();
   a_.lea(x86::r11, x86::ptr(x86::rsp, -below_saved));
   a_.cmp(x86::r11, x86::qword_ptr(x86::r14, kThreadStackLimit));
-  a_.jb(failed);
-  a_.bind(checked);
   offset_ = body_.begin;
-  out_of_line(failed, [this, checked] {
-    const int32_t bytes = 8 * static_cast<int32_t>(std::size(kIntArgs)) + 16 * 8 + saved_bytes() % 16;
-    a_.sub(x86::rsp, bytes);  // aligns rsp, which is at rbp - saved_bytes() here
-    for (int32_t i = 0; i < 6; ++i) a_.mov(x86::qword_ptr(x86::rsp, 8 * i), kIntArgs[i]);
-    for (int32_t i = 0; i < 8; ++i)
-      a_.movups(x86::ptr(x86::rsp, 48 + 16 * i), x86::xmm(static_cast<uint32_t>(i)));
-    a_.mov(x86::rax, x86::qword_ptr(x86::rdi, kVmBuiltins));
-    a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, stack_check_failed)));
-    for (int32_t i = 0; i < 6; ++i) a_.mov(kIntArgs[i], x86::qword_ptr(x86::rsp, 8 * i));
-    for (int32_t i = 0; i < 8; ++i)
-      a_.movups(x86::xmm(static_cast<uint32_t>(i)), x86::ptr(x86::rsp, 48 + 16 * i));
-    a_.add(x86::rsp, bytes);
-    a_.jmp(checked);
-  });
+  out_of_line(Rare::kStackCheck, a_.j_later(x86::CondCode::kB));
   a_.sub(x86::rsp, below_saved);
   a_.mov(x86::rbx, x86::rdi);
   if (body_.has_memory_access) a_.mov(x86::r15, x86::qword_ptr(x86::rdi, kVmMemoryBase));
@@ -147,7 +178,7 @@ void FunctionCompiler::zero_locals() {
       return;
     }
     a_.mov(x86::rax, asmjit::imm(-16 * static_cast<int64_t>(count)));
-    const Label again = a_.newLabel();
+    const Label again = a_.new_label();
     a_.bind(again);
     a_.movaps(x86::ptr(x86::rbp, x86::rax, 0, frame_disp_ + static_cast<int32_t>(16 * locals_count()), 16),
               x86::xmm15);
@@ -162,7 +193,7 @@ void FunctionCompiler::zero_locals() {
   }
   // rax is no argument register: it counts up to zero.
   a_.mov(x86::rax, asmjit::imm(-static_cast<int64_t>(count)));
-  const Label again = a_.newLabel();
+  const Label again = a_.new_label();
   a_.bind(again);
   a_.mov(x86::ptr(x86::rbp, x86::rax, 3, frame_disp_ + static_cast<int32_t>(8 * locals_count()), 8),
          x86::r11);
@@ -253,11 +284,10 @@ void FunctionCompiler::skip_dead(const Instr& instr) {
 }
 
 void FunctionCompiler::compile_body() {
-  Control function;
+  Control& function = controls_.emplace_back();
   function.kind = Control::Kind::kFunction;
-  function.label = epilogue_ = a_.newLabel();
+  function.label = epilogue_ = a_.new_label();
   function.type.func_type = &type_;
-  controls_.push_back(function);
   Instr instr;
   while (!controls_.empty()) {
     reader_.next(instr);
@@ -321,59 +351,87 @@ void FunctionCompiler::compile_instruction(const Instr& instr) {
 void FunctionCompiler::emit_out_of_line() {
   // Bodies may add others.
   for (size_t i = 0; i < out_of_line_.size(); ++i) {
-    const OutOfLine part = std::move(out_of_line_[i]);
-    a_.bind(part.entry);
-    row(part.offset);
+    const OutOfLine part = out_of_line_[i];
     offset_ = part.offset;
-    part.body();
+    row(part.offset);
+    if (part.kind != Rare::kBody) a_.direct_here(part.jump);
+    switch (part.kind) {
+      case Rare::kBody: {
+        const Body body = std::move(bodies_[part.detail]);
+        a_.bind(body.entry);
+        body.emit();
+        break;
+      }
+      case Rare::kTrap:
+        trap_here(static_cast<TrapCode>(part.detail));
+        break;
+      case Rare::kInstructions:
+        a_.call_near(stub(hindsight_stub_instructions));
+        a_.jmp_back(part.jump);
+        break;
+      case Rare::kBranch: {
+        const CountedBranch& branch = branches_[part.detail];
+        emit_branch_record(branch.condition, branch.taken, branch.not_taken);
+        break;
+      }
+      case Rare::kJump:
+        a_.call_near(stub(hindsight_stub_jump));
+        a_.jmp_long({part.detail});
+        break;
+      case Rare::kComputedJump:
+        a_.call_near(stub(hindsight_stub_computed_jump));
+        a_.jmp_back(part.jump);
+        break;
+      case Rare::kStackCheck:
+        a_.call_near(stub(hindsight_stub_stack_check));
+        a_.jmp_back(part.jump);
+        break;
+    }
   }
   row(kNoWasmOffset);
 }
 
 void FunctionCompiler::emit_constants() {
-  if (!constants16_.empty()) a_.align(asmjit::AlignMode::kZero, 16);
+  if (!constants16_.empty()) a_.align_data(16);
   for (const Constant16& c : constants16_) {
     a_.bind(c.label);
-    a_.embedUInt64(c.low);
-    a_.embedUInt64(c.high);
+    a_.embed64(c.low);
+    a_.embed64(c.high);
   }
-  if (!constants8_order_.empty()) a_.align(asmjit::AlignMode::kZero, 8);
+  if (!constants8_order_.empty()) a_.align_data(8);
   for (const auto& [bits, label] : constants8_order_) {
     a_.bind(label);
-    a_.embedUInt64(bits);
+    a_.embed64(bits);
   }
-  if (!jump_tables_.empty()) a_.align(asmjit::AlignMode::kZero, 4);
+  if (!jump_tables_.empty()) a_.align_data(4);
   for (const JumpTable& table : jump_tables_) {
     a_.bind(table.label);
-    const uint64_t base = code_.labelOffset(table.label);
+    const uint64_t base = a_.offset_of(table.label);
     for (const Label& target : table.targets)
-      a_.embedInt32(static_cast<int32_t>(code_.labelOffset(target) - base));
+      a_.embed32(static_cast<uint32_t>(a_.offset_of(target) - base));
   }
   if (options_.osr_polls && !body_.loops.empty()) {
     // A line of their own: they are written while the code runs.
-    a_.align(asmjit::AlignMode::kZero, 64);
-    a_.bind(osr_slots_);
-    a_.embedUInt64(0, body_.loops.size());
-    a_.align(asmjit::AlignMode::kZero, 64);
+    a_.align_data(64);
+    for (uint32_t i = 0; i < body_.loops.size(); ++i) a_.bind({osr_slots_.id + i}, 8 * i);
+    a_.embed_zeros(8 * body_.loops.size());
+    a_.align_data(64);
   }
 }
 
 Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena) {
   const double start = thread_cpu_seconds();
-  if (const auto e = code_.init(code_environment())) return asmjit_error(e, "cannot start a function");
-  code_.setErrorHandler(&errors_);
-  code_.attach(&a_);
-  osr_slots_ = a_.newLabel();
+  osr_slots_ = a_.new_labels(static_cast<uint32_t>(body_.loops.size()));
   HINDSIGHT_TRY(prologue());
   compile_body();
   emit_out_of_line();
   const auto code_size = static_cast<uint32_t>(a_.offset());
   emit_constants();
-  if (errors_.first)
-    return asmjit_error(errors_.first, ("cannot compile " + module_.function_name(function_)).c_str());
+  if (a_.error())
+    return asmjit_error(a_.error(), ("cannot compile " + module_.function_name(function_)).c_str());
 
   auto version = std::make_unique<CodeVersion>();
-  HINDSIGHT_ASSIGN(version->memory, place_code(code_, arena));
+  HINDSIGHT_ASSIGN(version->memory, a_.place(arena));
   version->id = CodeRegistry::next_version_id();
   version->function = function_;
   version->tier = Tier::kBaseline;
@@ -382,13 +440,13 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
   for (const CaughtCall& call : caught_calls_) {
     const Label& landing = handlers_[call.handler].landing;
     version->handlers.push_back({CodeOffset(call.return_offset - 1), CodeOffset(call.return_offset),
-                                 CodeOffset(static_cast<uint32_t>(code_.labelOffset(landing)))});
+                                 CodeOffset(static_cast<uint32_t>(a_.offset_of(landing)))});
   }
-  pc_map_.finish();
-  version->pc_map = std::move(pc_map_);
+  pc_map_.merge_rows();
+  version->pc_map = pc_map_;
   if (options_.osr_polls && !body_.loops.empty()) {
     static_assert(sizeof(std::atomic<const void*>) == 8);
-    const size_t offset = code_.labelOffset(osr_slots_);
+    const size_t offset = a_.offset_of(osr_slots_);
     // The bytes are zeros already; this begins the lifetimes of the atomics in the writable view.
     auto* slots = reinterpret_cast<std::atomic<const void*>*>(version->memory.writable().data() + offset);
     for (size_t i = 0; i < body_.loops.size(); ++i) new (slots + i) std::atomic<const void*>(nullptr);

@@ -22,7 +22,7 @@ Entry FunctionCompiler::pop() {
   stack_.pop_back();
   if (flushed_ > stack_.size()) flushed_ = stack_.size();
   if (entry.kind == Kind::kReg) {
-    stack_owner_[entry.reg] = kNoIndex;
+    operand_regs_ &= ~bit(entry.reg);
     temp_ |= bit(entry.reg);
   } else if (entry.kind == Kind::kLocal) {
     last_ref_[entry.local] = static_cast<uint32_t>(entry.bits);
@@ -38,7 +38,7 @@ void FunctionCompiler::push_reg(ValType type, RegId reg) {
   entry.index = static_cast<uint32_t>(stack_.size());
   temp_ &= ~bit(reg);
   free_ &= ~bit(reg);
-  stack_owner_[reg] = entry.index;
+  own_by_stack(reg, entry.index);
   stack_.push_back(entry);
 }
 
@@ -90,16 +90,16 @@ RegId FunctionCompiler::alloc(bool floating) {
     // A cached local costs nothing to forget; an operand costs a store.
     for (uint32_t i = 0; i < kRegs && reg == kNoReg; ++i) {
       const auto r = static_cast<RegId>((next_victim_ + i) % kRegs);
-      if ((regs & ~locked_ & ~temp_ & bit(r)) && local_owner_[r] != kNoIndex) reg = r;
+      if ((regs & ~locked_ & ~temp_ & bit(r)) && (cache_.registers & bit(r))) reg = r;
     }
     if (reg != kNoReg) {
       next_victim_ = reg + 1u;
-      forget_local(local_owner_[reg]);
+      forget_local(cache_.local[reg]);
     } else {
       // The lowest operand is needed last.
       uint32_t lowest = kNoIndex;
       for (uint32_t r = 0; r < kRegs; ++r) {
-        if ((regs & (1u << r)) && stack_owner_[r] < lowest) {
+        if ((regs & operand_regs_ & (1u << r)) && stack_owner_[r] < lowest) {
           lowest = stack_owner_[r];
           reg = static_cast<RegId>(r);
         }
@@ -114,22 +114,22 @@ RegId FunctionCompiler::alloc(bool floating) {
 }
 
 void FunctionCompiler::claim(RegId reg) {
-  if (stack_owner_[reg] != kNoIndex) {
+  if (operand_regs_ & bit(reg)) {
     Entry& entry = stack_[stack_owner_[reg]];
     const uint32_t regs = is_float_reg(reg) ? kFloatRegs : kGpRegs;
     if (free_ & regs) {
       const RegId other = alloc(is_float_reg(reg));
       temp_ &= ~bit(other);
       move_reg(other, reg, entry.type);
-      stack_owner_[other] = entry.index;
-      stack_owner_[reg] = kNoIndex;
+      own_by_stack(other, entry.index);
+      operand_regs_ &= ~bit(reg);
       entry.reg = other;
       free_ |= bit(reg);
     } else {
       spill(reg);
     }
-  } else if (local_owner_[reg] != kNoIndex) {
-    forget_local(local_owner_[reg]);
+  } else if (cache_.registers & bit(reg)) {
+    forget_local(cache_.local[reg]);
   }
   free_ &= ~bit(reg);
   temp_ |= bit(reg);
@@ -144,13 +144,12 @@ void FunctionCompiler::spill(RegId reg) {
   Entry& entry = stack_[stack_owner_[reg]];
   store_reg(home(entry), reg, entry.type);
   entry.kind = Kind::kSlot;
-  stack_owner_[reg] = kNoIndex;
+  operand_regs_ &= ~bit(reg);
   free_ |= bit(reg);
 }
 
 void FunctionCompiler::spill_all() {
-  for (uint32_t r = 0; r < kRegs; ++r)
-    if (stack_owner_[r] != kNoIndex) spill(static_cast<RegId>(r));
+  while (operand_regs_) spill(static_cast<RegId>(std::countr_zero(operand_regs_)));
 }
 
 void FunctionCompiler::flush_all() {
@@ -190,15 +189,15 @@ void FunctionCompiler::materialize_local(uint32_t local) {
     if (cached != kNoReg && !(locked_ & bit(cached))) {
       // The cache is about to be stale: the entry takes the register over.
       local_reg_[local] = kNoReg;
-      local_owner_[cached] = kNoIndex;
-      stack_owner_[cached] = entry.index;
+      cache_.registers &= ~bit(cached);
+      own_by_stack(cached, entry.index);
       entry.kind = Kind::kReg;
       entry.reg = cached;
     } else if (free_ & (floating ? kFloatRegs : kGpRegs)) {
       const RegId reg = alloc(floating);
       load_into(reg, entry);
       temp_ &= ~bit(reg);
-      stack_owner_[reg] = entry.index;
+      own_by_stack(reg, entry.index);
       entry.kind = Kind::kReg;
       entry.reg = reg;
     } else {
@@ -212,7 +211,7 @@ void FunctionCompiler::forget_local(uint32_t local) {
   const RegId reg = local_reg_[local];
   if (reg == kNoReg) return;
   local_reg_[local] = kNoReg;
-  local_owner_[reg] = kNoIndex;
+  cache_.registers &= ~bit(reg);
   if (locked_ & bit(reg)) {
     // Still read by this instruction; freed at its end.
     locked_ &= ~bit(reg);
@@ -223,15 +222,15 @@ void FunctionCompiler::forget_local(uint32_t local) {
 }
 
 void FunctionCompiler::forget_locals() {
-  for (uint32_t r = 0; r < kRegs; ++r)
-    if (local_owner_[r] != kNoIndex) forget_local(local_owner_[r]);
+  while (cache_.registers) forget_local(cache_.local[std::countr_zero(cache_.registers)]);
 }
 
 void FunctionCompiler::cache_local(uint32_t local, RegId reg) {
   temp_ &= ~bit(reg);
   free_ &= ~bit(reg);
   local_reg_[local] = reg;
-  local_owner_[reg] = local;
+  cache_.registers |= bit(reg);
+  cache_.local[reg] = local;
 }
 
 RegId FunctionCompiler::use(const Entry& entry) {
@@ -383,17 +382,17 @@ asmjit::Operand FunctionCompiler::float_operand(const Entry& entry) {
 x86::Mem FunctionCompiler::constant8(uint64_t bits) {
   auto [it, inserted] = constants8_.try_emplace(bits);
   if (inserted) {
-    it->second = a_.newLabel();
+    it->second = a_.new_label();
     constants8_order_.emplace_back(bits, it->second);
   }
-  return x86::ptr(it->second);
+  return Emitter::at(it->second);
 }
 
 x86::Mem FunctionCompiler::constant16(uint64_t low, uint64_t high) {
   const auto [found, inserted] =
       constants16_index_.try_emplace({low, high}, static_cast<uint32_t>(constants16_.size()));
-  if (inserted) constants16_.push_back({low, high, a_.newLabel()});
-  return x86::ptr(constants16_[found->second].label, 0, 16);
+  if (inserted) constants16_.push_back({low, high, a_.new_label()});
+  return Emitter::at(constants16_[found->second].label, 16);
 }
 
 }  // namespace hindsight::jit::baseline
