@@ -109,11 +109,11 @@ void FunctionCompiler::finish_call(const wasm::FuncType& type) {
 // Pops a call's arguments and puts them where the callee wants them. Keeps rax. Behind a tail call nothing
 // else that is on the stack is wanted.
 void FunctionCompiler::pass_arguments(const wasm::FuncType& type, bool tail) {
-  const CallLayout layout(type);
-  std::vector<Argument> arguments(type.params.size());
-  for (size_t i = arguments.size(); i-- > 0;) arguments[i] = entry_argument(pop());
+  call_layout_.assign(type);
+  arguments_.resize(type.params.size());
+  for (size_t i = arguments_.size(); i-- > 0;) arguments_[i] = entry_argument(pop());
   if (!tail) spill_all();
-  move_arguments(arguments, layout.params);
+  move_arguments(arguments_, call_layout_.params);
 }
 
 void FunctionCompiler::load_callee(FuncIndex callee) {

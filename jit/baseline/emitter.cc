@@ -2,6 +2,7 @@
 #include "jit/baseline/emitter.h"
 
 #include <algorithm>
+#include <array>
 
 namespace hindsight::jit::baseline {
 
@@ -227,15 +228,20 @@ Result<CodeAllocation> Emitter::place(CodeArena& arena, size_t alignment) {
     std::memcpy(begin_.get() + use.position, &distance, sizeof distance);
   }
   HINDSIGHT_ASSIGN(CodeAllocation memory, arena.allocate(offset(), alignment));
-  const void* last_function = nullptr;
-  const std::byte* last_entry = nullptr;
+  // The few functions that are called, each asked for once.
+  struct Known {
+    const void* function = nullptr;
+    const std::byte* entry = nullptr;
+  };
+  std::array<Known, 8> known;
   for (const NearCall& call : near_calls_) {
-    if (call.function != last_function) {
-      HINDSIGHT_ASSIGN(last_entry, arena.near_entry(call.function));
-      last_function = call.function;
+    Known& entry = known[(reinterpret_cast<uintptr_t>(call.function) >> 5) % known.size()];
+    if (entry.function != call.function) {
+      HINDSIGHT_ASSIGN(entry.entry, arena.near_entry(call.function));
+      entry.function = call.function;
     }
     // Invariant: one arena is less than 2 GiB, so the distance fits.
-    const auto distance = static_cast<int32_t>(last_entry - (memory.executable() + call.position + 4));
+    const auto distance = static_cast<int32_t>(entry.entry - (memory.executable() + call.position + 4));
     std::memcpy(begin_.get() + call.position, &distance, sizeof distance);
   }
   std::memcpy(memory.writable().data(), begin_.get(), offset());

@@ -141,6 +141,7 @@ class FunctionCompiler {
   void epilogue();
   void compile_body();
   void compile_instruction(const Instr& instr);
+  void compile_prefixed(const Instr& instr);
   void begin_instruction(const Instr& instr);
   void finish_instruction();
   void skip_dead(const Instr& instr);
@@ -163,6 +164,7 @@ class FunctionCompiler {
   void push_slot(ValType type);
   void pop_to(size_t height);
   RegId alloc(bool floating);
+  RegId take_register(bool floating);
   void claim(
       RegId reg);  // makes a given register a temporary of this instruction; before operands are popped
   void own_by_stack(RegId reg, uint32_t index) {
@@ -442,7 +444,7 @@ class FunctionCompiler {
   const TargetFeatures features_;
   const VmLayout vm_layout_;
 
-  // What one compilation after the other uses. Behind it, its parts under their own names.
+  // What one compilation after the other uses, so that it is allocated once a thread. Behind it, its parts under their own names.
   struct Workspace;
   std::unique_ptr<Workspace> workspace_;
   static std::unique_ptr<Workspace> borrow_workspace();
@@ -465,6 +467,9 @@ class FunctionCompiler {
   std::array<uint32_t, kRegs> stack_owner_;  // of those
   LocalCache cache_;
   uint32_t next_victim_ = 0;
+
+  CallLayout& call_layout_;  // of the call being compiled
+  std::vector<Argument>& arguments_;
 
   std::vector<Control>& controls_;
   struct Handler {
@@ -527,3 +532,5 @@ class FunctionCompiler {
 };
 
 }  // namespace hindsight::jit::baseline
+
+#include "jit/baseline/operands_inline.h"

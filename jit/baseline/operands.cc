@@ -9,67 +9,10 @@ namespace hindsight::jit::baseline {
 using Kind = Entry::Kind;
 
 namespace {
-bool is_float_reg(RegId r) {
-  return r >= 16;
-}
 bool fits32(uint64_t bits) {
   return static_cast<int64_t>(bits) == static_cast<int32_t>(bits);
 }
 }  // namespace
-
-Entry FunctionCompiler::pop() {
-  Entry entry = stack_.back();
-  stack_.pop_back();
-  if (flushed_ > stack_.size()) flushed_ = stack_.size();
-  if (entry.kind == Kind::kReg) {
-    operand_regs_ &= ~bit(entry.reg);
-    temp_ |= bit(entry.reg);
-  } else if (entry.kind == Kind::kLocal) {
-    last_ref_[entry.local] = static_cast<uint32_t>(entry.bits);
-  }
-  return entry;
-}
-
-void FunctionCompiler::push_reg(ValType type, RegId reg) {
-  Entry entry;
-  entry.kind = Kind::kReg;
-  entry.type = type;
-  entry.reg = reg;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  temp_ &= ~bit(reg);
-  free_ &= ~bit(reg);
-  own_by_stack(reg, entry.index);
-  stack_.push_back(entry);
-}
-
-void FunctionCompiler::push_const(ValType type, uint64_t bits, uint64_t high) {
-  Entry entry;
-  entry.kind = Kind::kConst;
-  entry.type = type;
-  entry.bits = bits;
-  entry.high = high;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  stack_.push_back(entry);
-}
-
-void FunctionCompiler::push_local(uint32_t local) {
-  Entry entry;
-  entry.kind = Kind::kLocal;
-  entry.type = body_.locals[local];
-  entry.local = local;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  entry.bits = last_ref_[local];
-  last_ref_[local] = entry.index;
-  stack_.push_back(entry);
-}
-
-void FunctionCompiler::push_slot(ValType type) {
-  Entry entry;
-  entry.type = type;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  if (flushed_ == stack_.size()) ++flushed_;
-  stack_.push_back(entry);
-}
 
 void FunctionCompiler::pop_to(size_t height) {
   while (stack_.size() > height) {
@@ -78,38 +21,30 @@ void FunctionCompiler::pop_to(size_t height) {
   }
 }
 
-RegId FunctionCompiler::alloc(bool floating) {
-  ++steps_;
+// Where no register is free.
+RegId FunctionCompiler::take_register(bool floating) {
   const uint32_t regs = floating ? kFloatRegs : kGpRegs;
-  uint32_t candidates = free_ & regs;
+  // A cached local costs nothing to forget; an operand costs a store. Victims take turns.
+  const uint32_t cached = regs & ~locked_ & ~temp_ & cache_.registers;
+  if (cached) {
+    const uint32_t behind = cached & (~0u << next_victim_);
+    const auto reg = static_cast<RegId>(std::countr_zero(behind ? behind : cached));
+    next_victim_ = (reg + 1u) % kRegs;
+    forget_local(cache_.local[reg]);
+    return reg;
+  }
+  // The lowest operand is needed last.
   RegId reg = kNoReg;
-  if (candidates) {
-    const uint32_t preferred = candidates & (kPreferredGpRegs | kFloatRegs);
-    reg = static_cast<RegId>(std::countr_zero(preferred ? preferred : candidates));
-  } else {
-    // A cached local costs nothing to forget; an operand costs a store.
-    for (uint32_t i = 0; i < kRegs && reg == kNoReg; ++i) {
-      const auto r = static_cast<RegId>((next_victim_ + i) % kRegs);
-      if ((regs & ~locked_ & ~temp_ & bit(r)) && (cache_.registers & bit(r))) reg = r;
-    }
-    if (reg != kNoReg) {
-      next_victim_ = reg + 1u;
-      forget_local(cache_.local[reg]);
-    } else {
-      // The lowest operand is needed last.
-      uint32_t lowest = kNoIndex;
-      for (uint32_t r = 0; r < kRegs; ++r) {
-        if ((regs & operand_regs_ & (1u << r)) && stack_owner_[r] < lowest) {
-          lowest = stack_owner_[r];
-          reg = static_cast<RegId>(r);
-        }
-      }
-      // Invariant: no instruction holds more temporaries than there are registers.
-      spill(reg);
+  uint32_t lowest = kNoIndex;
+  for (uint32_t left = regs & operand_regs_; left; left &= left - 1) {
+    const auto r = static_cast<RegId>(std::countr_zero(left));
+    if (stack_owner_[r] < lowest) {
+      lowest = stack_owner_[r];
+      reg = r;
     }
   }
-  free_ &= ~bit(reg);
-  temp_ |= bit(reg);
+  // Invariant: no instruction holds more temporaries than there are registers.
+  spill(reg);
   return reg;
 }
 
@@ -133,11 +68,6 @@ void FunctionCompiler::claim(RegId reg) {
   }
   free_ &= ~bit(reg);
   temp_ |= bit(reg);
-}
-
-void FunctionCompiler::release(RegId reg) {
-  temp_ &= ~bit(reg);
-  free_ |= bit(reg);
 }
 
 void FunctionCompiler::spill(RegId reg) {
@@ -205,59 +135,6 @@ void FunctionCompiler::materialize_local(uint32_t local) {
       entry.kind = Kind::kSlot;
     }
   }
-}
-
-void FunctionCompiler::forget_local(uint32_t local) {
-  const RegId reg = local_reg_[local];
-  if (reg == kNoReg) return;
-  local_reg_[local] = kNoReg;
-  cache_.registers &= ~bit(reg);
-  if (locked_ & bit(reg)) {
-    // Still read by this instruction; freed at its end.
-    locked_ &= ~bit(reg);
-    temp_ |= bit(reg);
-  } else {
-    free_ |= bit(reg);
-  }
-}
-
-void FunctionCompiler::forget_locals() {
-  while (cache_.registers) forget_local(cache_.local[std::countr_zero(cache_.registers)]);
-}
-
-void FunctionCompiler::cache_local(uint32_t local, RegId reg) {
-  temp_ &= ~bit(reg);
-  free_ &= ~bit(reg);
-  local_reg_[local] = reg;
-  cache_.registers |= bit(reg);
-  cache_.local[reg] = local;
-}
-
-RegId FunctionCompiler::use(const Entry& entry) {
-  if (entry.kind == Kind::kReg) return entry.reg;
-  if (entry.kind == Kind::kLocal) {
-    RegId reg = local_reg_[entry.local];
-    if (reg == kNoReg) {
-      reg = alloc(wasm::in_vector_register(entry.type));
-      load_into(reg, entry);
-      cache_local(entry.local, reg);
-    }
-    locked_ |= bit(reg);
-    return reg;
-  }
-  return own(entry);
-}
-
-RegId FunctionCompiler::own(const Entry& entry) {
-  if (entry.kind == Kind::kReg) return entry.reg;
-  const RegId reg = alloc(wasm::in_vector_register(entry.type));
-  load_into(reg, entry);
-  return reg;
-}
-
-RegId FunctionCompiler::result_like(const Entry& entry, bool floating) {
-  if (entry.kind == Kind::kReg && is_float_reg(entry.reg) == floating) return entry.reg;
-  return alloc(floating);
 }
 
 void FunctionCompiler::move_reg(RegId to, RegId from, ValType type) {
