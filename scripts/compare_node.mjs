@@ -12,6 +12,8 @@
 //   --node FILE        the node to compare with (default: $NODE, else the node that runs this)
 //   --json FILE        also write every time measured
 //
+//   --liftoff          first tiers alone: node with --liftoff-only, hindsight with --tier=baseline --feedback=on, whose
+//                      code counts events and is sampled; suites compute, branch, call and memory unless others are named
 //   --native           also native programs, which clang-19 -O3 makes of the same sources first
 //   --bun FILE         also this bun (JavaScriptCore)
 //   --wasmtime FOLDER  also wasmtime, as the npm package in this folder has it. That takes modules without imports only: the
@@ -51,10 +53,16 @@ try {
       native: { type: 'boolean', default: false },
       bun: { type: 'string' },
       wasmtime: { type: 'string' },
+      liftoff: { type: 'boolean', default: false },
     },
   }));
 } catch (error) {
   usage(error.message);
+}
+if (options.liftoff) {
+  options.tier = 'baseline';
+  options.mode = 'on';
+  if (options.suites === '' && names.length === 0) options.suites = 'compute,branch,call,memory';
 }
 const rounds = Number(options.runs);
 if (!Number.isInteger(rounds) || rounds < 1) usage('--runs wants a positive number');
@@ -74,7 +82,7 @@ function versionOf(command, args) {
 }
 const nodeVersion = versionOf(options.node, ['--version']);
 const v8 = `node ${nodeVersion} (V8 ${versionOf(options.node, ['-p', 'process.versions.v8'])})`;
-const flags = nodeFlags(nodeVersion);
+const flags = [...nodeFlags(nodeVersion), ...(options.liftoff ? ['--liftoff-only'] : [])];
 versionOf(options.hindsight, ['--help']);
 const others = ['native', 'bun', 'wasmtime'].filter((side) => options[side]);
 const otherVersions = {};
@@ -127,7 +135,7 @@ function otherColumns(result) {
 }
 
 const results = [];
-console.log(`${v8} against ${options.hindsight} run --tier=${options.tier} --feedback=${options.mode}, ` +
+console.log(`${v8}${options.liftoff ? ' --liftoff-only' : ''} against ${options.hindsight} run --tier=${options.tier} --feedback=${options.mode}, ` +
   `${rounds} rounds, ${options.quick ? 'quick' : 'full'} sizes`);
 for (const [side, version] of Object.entries(otherVersions)) console.log(`also ${side}: ${version}`);
 console.log(`${'workload'.padEnd(20)} ${'suite'.padEnd(8)} ${'node s'.padStart(8)} ${'hindsight s'.padStart(12)} ` +
@@ -204,7 +212,7 @@ for (const side of good.length === 0 ? [] : others) {
 rmSync(scratch, { recursive: true, force: true });
 if (options.json !== undefined) {
   const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length };
-  const setting = { tier: options.tier, feedback: options.mode, quick: options.quick, rounds };
+  const setting = { liftoff: options.liftoff, tier: options.tier, feedback: options.mode, quick: options.quick, rounds };
   writeFileSync(options.json, `${JSON.stringify({ machine, v8, others: otherVersions, setting, geomeans, workloads: results }, null, 2)}\n`);
 }
 const failed = results.length - good.length;

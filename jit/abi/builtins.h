@@ -59,12 +59,12 @@ struct Builtins {
   // traps). Neither returns: see jit/abi/exception.h.
   [[noreturn]] void (*throw_exception)(VmContext*, uint32_t tag_index);
   [[noreturn]] void (*throw_reference)(VmContext*, ExceptionRecord*);
-  // LWP events of counting baseline code. pc is the return address. Each reloads its counter.
-  void (*lwp_instructions_retired)(VmContext*);
-  void (*lwp_branch_retired)(VmContext*, uint32_t taken, const void* target);
+  // LWP events of counting baseline code at `pc`, which lies behind the code that counts. Each reloads its counter.
+  void (*lwp_instructions_retired)(VmContext*, const void* pc);
+  void (*lwp_branch_retired)(VmContext*, const void* pc, uint32_t taken, const void* target);
   // wasm_offset is the sampled instruction's; value is zero-extended; site_flags is one of the constants
   // below.
-  void (*lwp_value_sampled)(VmContext*, uint32_t wasm_offset, uint64_t value, uint32_t site_flags);
+  void (*lwp_value_sampled)(VmContext*, const void* pc, uint32_t wasm_offset, uint64_t value, uint32_t site_flags);
   // The trace buffer of instrumented code has no more than its slack left: takes the words out, resets trace_at.
   void (*trace_full)(VmContext*);
   // A strip of a trial loop ended (LoopCell::countdown became negative): measures, re-arms the cell.

@@ -14,9 +14,12 @@ uint32_t call_words(const wasm::FuncType& type) {
   return std::max(words_of(type.params), words_of(type.results));
 }
 
-CallLayout::CallLayout(const wasm::FuncType& type) : results_in_thread(type.results.size() >= 2) {
+void CallLayout::assign(const wasm::FuncType& type) {
   uint32_t ints = 0;
   uint32_t floats = 0;
+  results_in_thread = type.results.size() >= 2;
+  thread_bytes = 0;
+  params.clear();
   params.reserve(type.params.size());
   for (const wasm::ValType param : type.params) {
     const bool vector = wasm::in_vector_register(param);

@@ -31,7 +31,9 @@ uint32_t words_of(const std::vector<wasm::ValType>& types);
 uint32_t call_words(const wasm::FuncType& type);
 
 struct CallLayout {
-  explicit CallLayout(const wasm::FuncType& type);
+  CallLayout() = default;
+  explicit CallLayout(const wasm::FuncType& type) { assign(type); }
+  void assign(const wasm::FuncType& type);  // keeps the memory of an earlier type
   std::vector<ArgPlace> params;
   uint32_t thread_bytes = 0;       // of ThreadState::arguments
   bool results_in_thread = false;  // two or more results

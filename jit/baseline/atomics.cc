@@ -181,7 +181,7 @@ void FunctionCompiler::atomic_logic(const Instr& instr, asmjit::InstId inst, Val
     a_.movzx(x86::eax, at);
   else
     a_.mov(sized(kOld, size), at);
-  const Label again = a_.newLabel();
+  const Label again = a_.new_label();
   a_.bind(again);
   a_.mov(gp(changed, size == 8), gp(kOld, size == 8));
   a_.emit(inst, gp(changed, size == 8), gp(operand, size == 8));

@@ -4,6 +4,7 @@
 
 #include "jit/abi/type_registry.h"
 #include "jit/baseline/function_compiler.h"
+#include "jit/baseline/stubs.h"
 
 namespace hindsight::jit::baseline {
 
@@ -108,11 +109,11 @@ void FunctionCompiler::finish_call(const wasm::FuncType& type) {
 // Pops a call's arguments and puts them where the callee wants them. Keeps rax. Behind a tail call nothing
 // else that is on the stack is wanted.
 void FunctionCompiler::pass_arguments(const wasm::FuncType& type, bool tail) {
-  const CallLayout layout(type);
-  std::vector<Argument> arguments(type.params.size());
-  for (size_t i = arguments.size(); i-- > 0;) arguments[i] = entry_argument(pop());
+  call_layout_.assign(type);
+  arguments_.resize(type.params.size());
+  for (size_t i = arguments_.size(); i-- > 0;) arguments_[i] = entry_argument(pop());
   if (!tail) spill_all();
-  move_arguments(arguments, layout.params);
+  move_arguments(arguments_, call_layout_.params);
 }
 
 void FunctionCompiler::load_callee(FuncIndex callee) {
@@ -224,18 +225,14 @@ void FunctionCompiler::call_builtin(size_t offset, std::span<const Argument> arg
 
 // Never shared between positions: the call's return address is the trap's position.
 void FunctionCompiler::trap_here(TrapCode code) {
-  a_.mov(x86::rdi, x86::rbx);
   a_.mov(x86::esi, static_cast<uint32_t>(code));
-  a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
-  a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, trap)));
+  a_.call_near(stub(hindsight_stub_trap));
   // The return address must lie inside this position's row and version.
   a_.ud2();
 }
 
 void FunctionCompiler::trap_if(x86::CondCode cc, TrapCode code) {
-  const Label trap = a_.newLabel();
-  a_.j(cc, trap);
-  out_of_line(trap, [this, code] { trap_here(code); });
+  out_of_line(Rare::kTrap, a_.j_later(cc), static_cast<uint32_t>(code));
 }
 
 }  // namespace hindsight::jit::baseline

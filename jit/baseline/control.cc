@@ -1,4 +1,6 @@
 // Structured control: blocks, branches, select, and the fusion of comparisons with what follows them.
+#include <bit>
+
 #include "jit/baseline/function_compiler.h"
 
 namespace hindsight::jit::baseline {
@@ -26,7 +28,7 @@ void FunctionCompiler::jump_if(const Condition& condition, const Label& to) {
       a_.j(condition.cc, to);
       break;
     case Parity::kAndOrdered: {
-      const Label no = a_.newLabel();
+      const Label no = a_.new_label();
       a_.jp(no);
       a_.j(condition.cc, to);
       a_.bind(no);
@@ -106,7 +108,7 @@ void FunctionCompiler::select(const Condition& condition) {
   if (wasm::in_vector_register(a.type)) {
     const RegId result = own(a);
     const RegId other = use(b);
-    const Label keep = a_.newLabel();
+    const Label keep = a_.new_label();
     emit_condition(condition);
     jump_if(condition, keep);
     move_reg(result, other, a.type);
@@ -135,20 +137,21 @@ void FunctionCompiler::select(const Condition& condition) {
 
 void FunctionCompiler::merge_cache(Control& to) {
   if (!to.targeted) {
-    to.at_label = local_owner_;
+    to.at_label = cache_;
     to.targeted = true;
     return;
   }
-  for (uint32_t r = 0; r < kRegs; ++r)
-    if (to.at_label[r] != local_owner_[r]) to.at_label[r] = kNoIndex;
+  to.at_label.agree(cache_);
 }
 
 void FunctionCompiler::restore_cache(const LocalCache& cache) {
   // Registers that a fused comparison still holds as temporaries are dead at a label.
   finish_instruction();
   forget_locals();
-  for (uint32_t r = 0; r < kRegs; ++r)
-    if (cache[r] != kNoIndex) cache_local(cache[r], static_cast<RegId>(r));
+  for (uint32_t left = cache.registers; left; left &= left - 1) {
+    const auto r = static_cast<RegId>(std::countr_zero(left));
+    cache_local(cache.local[r], r);
+  }
 }
 
 void FunctionCompiler::mark_unreachable() {
@@ -201,13 +204,12 @@ void FunctionCompiler::control(const Instr& instr) {
 
 void FunctionCompiler::enter_block(const Instr& instr, Control::Kind kind) {
   flush_all();
-  Control control;
+  Control& control = controls_.emplace_back();
   control.kind = kind;
   control.type = instr.block;
   control.base = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();
-  control.label = a_.newLabel();
+  control.label = a_.new_label();
   control.outer_handler = handler_;
-  controls_.push_back(control);
 }
 
 void FunctionCompiler::enter_loop(const Instr& instr) {
@@ -216,22 +218,22 @@ void FunctionCompiler::enter_loop(const Instr& instr) {
   enter_block(instr, Control::Kind::kLoop);
   // The back edges are not known yet: no cached local survives.
   forget_locals();
-  if (innermost_[loop]) a_.align(asmjit::AlignMode::kCode, 64);
+  if (innermost_[loop]) a_.align_code(64);
   a_.bind(controls_.back().label);
   osr_poll(loop);
 }
 
 void FunctionCompiler::osr_poll(uint32_t loop) {
   if (!options_.osr_polls) return;
-  const auto at = static_cast<int32_t>(8 * loop);
-  const Label enter = a_.newLabel();
-  const Label resume = a_.newLabel();
-  a_.cmp(x86::qword_ptr(osr_slots_, at), 0);
+  const x86::Mem at = Emitter::at({osr_slots_.id + loop}, 8);
+  const Label enter = a_.new_label();
+  const Label resume = a_.new_label();
+  a_.cmp(at, 0);
   a_.jne(enter);
   a_.bind(resume);
   out_of_line(enter, [this, at, resume] {
     // Loaded once more: the slot may have been emptied meanwhile.
-    a_.mov(x86::rax, x86::qword_ptr(osr_slots_, at));
+    a_.mov(x86::rax, at);
     a_.test(x86::rax, x86::rax);
     a_.jz(resume);
     a_.mov(x86::rdi, x86::rbx);
@@ -246,13 +248,13 @@ void FunctionCompiler::enter_if(const Instr& instr, const Condition& condition) 
   // Flushing uses moves and scratch registers only, so the condition's operands stay as they are.
   enter_block(instr, Control::Kind::kIf);
   Control& control = controls_.back();
-  control.else_label = a_.newLabel();
-  const Label then = a_.newLabel();
+  control.else_label = a_.new_label();
+  const Label then = a_.new_label();
   count_branch(condition, then, control.else_label);
   emit_condition(condition);
   jump_if(condition.inverted(), control.else_label);
   a_.bind(then);
-  control.at_else = local_owner_;
+  control.at_else = cache_;
 }
 
 void FunctionCompiler::do_else() {
@@ -297,8 +299,7 @@ void FunctionCompiler::do_end() {
         control.at_label = control.at_else;
         control.targeted = true;
       } else {
-        for (uint32_t r = 0; r < kRegs; ++r)
-          if (control.at_label[r] != control.at_else[r]) control.at_label[r] = kNoIndex;
+        control.at_label.agree(control.at_else);
       }
       a_.bind(control.else_label);
       break;
@@ -398,7 +399,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
   if (in_place && arity) flush_all();
   // A trace is told of the return on a way of its own.
   const bool direct = returns ? arity == 0 && !recorder_ : arity == 0 || in_place;
-  const Label go_on = a_.newLabel();
+  const Label go_on = a_.new_label();
   if (direct) {
     count_branch(condition, to.label, go_on);
     emit_condition(condition);
@@ -407,7 +408,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
     if (!returns && to.kind != Control::Kind::kLoop) merge_cache(to);
     return;
   }
-  const Label taken = a_.newLabel();
+  const Label taken = a_.new_label();
   count_branch(condition, taken, go_on);
   emit_condition(condition);
   jump_if(condition.inverted(), go_on);
@@ -432,7 +433,7 @@ void FunctionCompiler::branch_table(const Instr& instr) {
   const uint32_t stamp = ++br_tables_;
   std::vector<uint32_t> with_moves;
   JumpTable table;
-  table.label = a_.newLabel();
+  table.label = a_.new_label();
   table.targets.reserve(reader_.br_table().size());
   for (const uint32_t depth : reader_.br_table()) {
     ++steps_;
@@ -440,7 +441,7 @@ void FunctionCompiler::branch_table(const Instr& instr) {
     if (to.stamp != stamp) {
       to.stamp = stamp;
       if (needs_moves(to)) {
-        to.stamped = a_.newLabel();
+        to.stamped = a_.new_label();
         with_moves.push_back(depth);
       } else {
         to.stamped = to.label;
@@ -454,7 +455,7 @@ void FunctionCompiler::branch_table(const Instr& instr) {
   a_.cmp(gp(index, false), x86::r11d);
   a_.cmova(gp(index, false), x86::r11d);
   if (recorder_) trace_word(gp(index, true));
-  a_.lea(x86::r11, x86::ptr(table.label));
+  a_.lea(x86::r11, Emitter::at(table.label));
   a_.movsxd(gp(index, true), x86::dword_ptr(x86::r11, gp(index, true), 2));
   a_.add(x86::r11, gp(index, true));
   if (recorder_) {

@@ -97,8 +97,8 @@ void FunctionCompiler::truncate(bool from_wide, bool to_wide, bool is_signed, bo
   const RegId result_reg = alloc(false);
   const x86::Gp result = gp(result_reg, to_wide);
   const x86::Gp result64 = gp(result_reg, true);
-  const Label odd = a_.newLabel();
-  const Label done = a_.newLabel();
+  const Label odd = a_.new_label();
+  const Label done = a_.new_label();
 
   if (is_signed) {
     a_.emit(to_int, result, source);
@@ -111,7 +111,7 @@ void FunctionCompiler::truncate(bool from_wide, bool to_wide, bool is_signed, bo
     a_.jnz(odd);
   } else {
     const x86::Mem two63 = number(9223372036854775808.0);
-    const Label large = a_.newLabel();
+    const Label large = a_.new_label();
     a_.emit(compare, source, two63);
     a_.jae(large);
     a_.emit(to_int, result64, source);
@@ -131,11 +131,11 @@ void FunctionCompiler::truncate(bool from_wide, bool to_wide, bool is_signed, bo
 
   if (saturate) {
     out_of_line(odd, [this, source, compare, result, result64, to_wide, is_signed, done] {
-      const Label nan_or_low = a_.newLabel();
+      const Label nan_or_low = a_.new_label();
       a_.xorps(x86::xmm15, x86::xmm15);
       a_.emit(compare, source, x86::xmm15);
       if (is_signed) {
-        const Label nan = a_.newLabel();
+        const Label nan = a_.new_label();
         a_.jp(nan);
         a_.jb(done);  // the indefinite value is the least integer
         if (to_wide)
@@ -166,12 +166,12 @@ void FunctionCompiler::truncate(bool from_wide, bool to_wide, bool is_signed, bo
                            : open_bound ? number(-2147483649.0)
                            : to_wide    ? number(-9223372036854775808.0)
                                         : number(-2147483648.0);
-    const Label invalid = a_.newLabel();
+    const Label invalid = a_.new_label();
     out_of_line(odd, [this, source, compare, is_signed, open_bound, least, invalid, done] {
       a_.emit(compare, source, source);
       a_.jp(invalid);
       if (is_signed) {
-        const Label overflow = a_.newLabel();
+        const Label overflow = a_.new_label();
         a_.emit(compare, source, least);
         if (open_bound)
           a_.jbe(overflow);
@@ -203,8 +203,8 @@ void FunctionCompiler::convert(bool from_wide, bool to_wide, bool is_signed) {
   }
   const x86::Gp source = gp(source_reg, true);
   const RegId other_reg = alloc(false);
-  const Label large = a_.newLabel();
-  const Label done = a_.newLabel();
+  const Label large = a_.new_label();
+  const Label done = a_.new_label();
   a_.test(source, source);
   a_.js(large);
   a_.emit(from_int, result, source);

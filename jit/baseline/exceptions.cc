@@ -95,7 +95,7 @@ void FunctionCompiler::enter_try(const Instr& instr) {
   enter_block(instr, table ? Kind::kTryTable : Kind::kTry);
   Control& control = controls_.back();
   control.handler = handler_ = static_cast<uint32_t>(handlers_.size());
-  handlers_.push_back({a_.newLabel(), false});
+  handlers_.push_back({a_.new_label(), false});
   if (table) control.catches = reader_.catches();
 }
 
@@ -141,13 +141,13 @@ void FunctionCompiler::do_catch(const Instr& instr) {
   if (first) land();
   control.has_else = instr.opcode == Opcode::kCatch;
   if (control.has_else) {
-    control.else_label = a_.newLabel();
+    control.else_label = a_.new_label();
     skip_unless(instr.index, control.else_label);
   }
   reachable_ = true;
   pop_to(control.base);
   flushed_ = std::min(flushed_, stack_.size());
-  restore_cache(kNothingCached);
+  restore_cache(LocalCache());
   push_slot(ValType::kExnRef);
   a_.mov(home(stack_.back()), x86::rax);
   if (instr.opcode != Opcode::kCatch) return;
@@ -210,7 +210,7 @@ void FunctionCompiler::end_try(Control& control) {
     Control& to = control_at(clause.label + 1);
     clauses.push_back({clause, to.label, to.base, to.kind == Kind::kFunction});
     if (to.kind != Kind::kLoop && to.kind != Kind::kFunction) {
-      to.at_label = kNothingCached;
+      to.at_label.registers = 0;
       to.targeted = true;
     }
     catches_all = clause.catches_all();
@@ -225,7 +225,7 @@ void FunctionCompiler::try_clauses(uint32_t outer, const std::vector<Clause>& cl
   land();
   for (const Clause& clause : clauses) {
     if (clause.clause.catches_all()) return deliver(clause);
-    const Label next = a_.newLabel();
+    const Label next = a_.new_label();
     skip_unless(clause.clause.tag, next);
     deliver(clause);
     a_.bind(next);

@@ -109,8 +109,8 @@ void FunctionCompiler::float_min_max(bool wide, bool max) {
   const x86::Xmm right = xmm(use(b));
   const RegId result_reg = own(a);
   const x86::Xmm result = xmm(result_reg);
-  const Label special = a_.newLabel();
-  const Label done = a_.newLabel();
+  const Label special = a_.new_label();
+  const Label done = a_.new_label();
   a_.emit(wide ? Inst::kIdUcomisd : Inst::kIdUcomiss, result, right);
   a_.je(special);  // equal or unordered
   if (max)
@@ -119,7 +119,7 @@ void FunctionCompiler::float_min_max(bool wide, bool max) {
     a_.emit(wide ? Inst::kIdMinsd : Inst::kIdMinss, result, right);
   a_.bind(done);
   out_of_line(special, [this, result, right, wide, max, done] {
-    const Label nan = a_.newLabel();
+    const Label nan = a_.new_label();
     a_.jp(nan);
     // Equal: the same bits, or zeros whose signs decide.
     a_.emit(max ? Inst::kIdAndps : Inst::kIdOrps, result, right);

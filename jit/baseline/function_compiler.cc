@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "jit/baseline/baseline_compiler.h"
+#include "jit/baseline/stubs.h"
 #include "jit/code/code_registry.h"
 
 namespace hindsight::jit {
@@ -16,9 +17,10 @@ constexpr uint64_t kMaxFrameBytes = 64 << 20;  // no stack is that large
 constexpr size_t kMaxCodeBytes = size_t{256} << 20;
 constexpr x86::Gp kIntArgs[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
 
-double thread_cpu_seconds() {
+// Not the thread's CPU time, which takes a system call: a tenth of the time that a small function takes.
+double seconds_now() {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
@@ -32,6 +34,31 @@ TargetFeatures TargetFeatures::host() {
           cpu.hasFeature(F::kAVX2),  cpu.hasFeature(F::kFMA)};
 }
 
+struct FunctionCompiler::Workspace {
+  Emitter emitter;
+  PcMap pc_map;
+  std::vector<Entry> stack;
+  std::vector<uint32_t> last_ref;
+  std::vector<RegId> local_reg;
+  CallLayout call_layout;
+  std::vector<Argument> arguments;
+  std::vector<Control> controls;
+  std::vector<OutOfLine> out_of_line;
+  std::vector<Body> bodies;
+  std::vector<CountedBranch> branches;
+  std::unordered_map<uint64_t, Label> constants8;
+  std::vector<std::pair<uint64_t, Label>> constants8_order;
+
+  // What the thread's next compiler takes; null while one has it.
+  static thread_local std::unique_ptr<Workspace> spare;
+};
+thread_local std::unique_ptr<FunctionCompiler::Workspace> FunctionCompiler::Workspace::spare;
+
+std::unique_ptr<FunctionCompiler::Workspace> FunctionCompiler::borrow_workspace() {
+  if (Workspace::spare) return std::move(Workspace::spare);
+  return std::make_unique<Workspace>();
+}
+
 FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex function,
                                    const CompileOptions& options, const TargetFeatures& features)
     : module_(module),
@@ -41,25 +68,47 @@ FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex functio
       options_(options),
       features_(features),
       vm_layout_(module),
+      workspace_(borrow_workspace()),
+      a_(workspace_->emitter),
       reader_(module, body_),
+      pc_map_(workspace_->pc_map),
       slot_bytes_(body_.uses_v128 ? 16 : 8),
-      last_ref_(body_.locals.size(), kNoIndex),
-      local_reg_(body_.locals.size(), kNoReg),
-      innermost_(body_.loops.size(), true) {
-  stack_owner_.fill(kNoIndex);
-  local_owner_.fill(kNoIndex);
+      stack_(workspace_->stack),
+      last_ref_(workspace_->last_ref),
+      local_reg_(workspace_->local_reg),
+      call_layout_(workspace_->call_layout),
+      arguments_(workspace_->arguments),
+      controls_(workspace_->controls),
+      innermost_(body_.loops.size(), true),
+      out_of_line_(workspace_->out_of_line),
+      bodies_(workspace_->bodies),
+      branches_(workspace_->branches),
+      constants8_(workspace_->constants8),
+      constants8_order_(workspace_->constants8_order) {
+  last_ref_.assign(body_.locals.size(), kNoIndex);
+  local_reg_.assign(body_.locals.size(), kNoReg);
   stack_.reserve(body_.max_stack);
   if (options_.trace) recorder_ = std::make_unique<RunRecorder>(module, function, *options_.trace);
   for (const wasm::LoopInfo& loop : body_.loops)
     if (loop.parent) innermost_[loop.parent->value] = false;
 }
 
-void FunctionCompiler::row(WasmOffset offset) {
-  pc_map_.add_row({CodeOffset(static_cast<uint32_t>(a_.offset())), offset});
+FunctionCompiler::~FunctionCompiler() {
+  a_.reset();
+  pc_map_.clear();
+  stack_.clear();
+  controls_.clear();
+  out_of_line_.clear();
+  bodies_.clear();
+  branches_.clear();
+  if (!constants8_.empty()) constants8_.clear();
+  constants8_order_.clear();
+  Workspace::spare = std::move(workspace_);
 }
 
 void FunctionCompiler::out_of_line(const Label& entry, std::function<void()> body) {
-  out_of_line_.push_back({entry, offset_, std::move(body)});
+  out_of_line(Rare::kBody, 0, static_cast<uint32_t>(bodies_.size()));
+  bodies_.push_back({entry, std::move(body)});
 }
 
 Status FunctionCompiler::prologue() {
@@ -84,27 +133,10 @@ Status FunctionCompiler::prologue() {
     a_.push(x86::rdi);
   }
   a_.mov(x86::r14, x86::qword_ptr(x86::rdi, kVmThread));
-  const Label failed = a_.newLabel();
-  const Label checked = a_.newLabel();
   a_.lea(x86::r11, x86::ptr(x86::rsp, -below_saved));
   a_.cmp(x86::r11, x86::qword_ptr(x86::r14, kThreadStackLimit));
-  a_.jb(failed);
-  a_.bind(checked);
   offset_ = body_.begin;
-  out_of_line(failed, [this, checked] {
-    const int32_t bytes = 8 * static_cast<int32_t>(std::size(kIntArgs)) + 16 * 8 + saved_bytes() % 16;
-    a_.sub(x86::rsp, bytes);  // aligns rsp, which is at rbp - saved_bytes() here
-    for (int32_t i = 0; i < 6; ++i) a_.mov(x86::qword_ptr(x86::rsp, 8 * i), kIntArgs[i]);
-    for (int32_t i = 0; i < 8; ++i)
-      a_.movups(x86::ptr(x86::rsp, 48 + 16 * i), x86::xmm(static_cast<uint32_t>(i)));
-    a_.mov(x86::rax, x86::qword_ptr(x86::rdi, kVmBuiltins));
-    a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, stack_check_failed)));
-    for (int32_t i = 0; i < 6; ++i) a_.mov(kIntArgs[i], x86::qword_ptr(x86::rsp, 8 * i));
-    for (int32_t i = 0; i < 8; ++i)
-      a_.movups(x86::xmm(static_cast<uint32_t>(i)), x86::ptr(x86::rsp, 48 + 16 * i));
-    a_.add(x86::rsp, bytes);
-    a_.jmp(checked);
-  });
+  out_of_line(Rare::kStackCheck, a_.j_later(x86::CondCode::kB));
   a_.sub(x86::rsp, below_saved);
   a_.mov(x86::rbx, x86::rdi);
   if (body_.has_memory_access) a_.mov(x86::r15, x86::qword_ptr(x86::rdi, kVmMemoryBase));
@@ -112,7 +144,8 @@ Status FunctionCompiler::prologue() {
   trace_enter();
 
   // Parameters go home, and those that came in registers stay cached there.
-  const CallLayout layout(type_);
+  const CallLayout& layout = call_layout_;
+  call_layout_.assign(type_);
   for (uint32_t i = 0; i < type_.params.size(); ++i) {
     const ValType type = type_.params[i];
     const ArgPlace place = layout.params[i];
@@ -150,7 +183,7 @@ void FunctionCompiler::zero_locals() {
       return;
     }
     a_.mov(x86::rax, asmjit::imm(-16 * static_cast<int64_t>(count)));
-    const Label again = a_.newLabel();
+    const Label again = a_.new_label();
     a_.bind(again);
     a_.movaps(x86::ptr(x86::rbp, x86::rax, 0, frame_disp_ + static_cast<int32_t>(16 * locals_count()), 16),
               x86::xmm15);
@@ -165,7 +198,7 @@ void FunctionCompiler::zero_locals() {
   }
   // rax is no argument register: it counts up to zero.
   a_.mov(x86::rax, asmjit::imm(-static_cast<int64_t>(count)));
-  const Label again = a_.newLabel();
+  const Label again = a_.new_label();
   a_.bind(again);
   a_.mov(x86::ptr(x86::rbp, x86::rax, 3, frame_disp_ + static_cast<int32_t>(8 * locals_count()), 8),
          x86::r11);
@@ -191,19 +224,6 @@ void FunctionCompiler::epilogue() {
   a_.bind(epilogue_);
   leave_frame();
   a_.ret();
-}
-
-void FunctionCompiler::begin_instruction(const Instr& instr) {
-  offset_ = instr.offset;
-  row(offset_);
-  if (!wasm::is_structure(instr.opcode)) ++pending_instructions_;
-  if (recorder_) recorder_->instruction(instr);
-}
-
-void FunctionCompiler::finish_instruction() {
-  free_ |= temp_;
-  temp_ = 0;
-  locked_ = 0;
 }
 
 void FunctionCompiler::skip_dead(const Instr& instr) {
@@ -256,11 +276,10 @@ void FunctionCompiler::skip_dead(const Instr& instr) {
 }
 
 void FunctionCompiler::compile_body() {
-  Control function;
+  Control& function = controls_.emplace_back();
   function.kind = Control::Kind::kFunction;
-  function.label = epilogue_ = a_.newLabel();
+  function.label = epilogue_ = a_.new_label();
   function.type.func_type = &type_;
-  controls_.push_back(function);
   Instr instr;
   while (!controls_.empty()) {
     reader_.next(instr);
@@ -279,47 +298,116 @@ void FunctionCompiler::compile_body() {
   }
 }
 
+namespace {
+
+// Who compiles an opcode of one byte.
+enum class Family : uint8_t {
+  kTable, kControl, kException, kCall, kCallIndirect, kReturnCall, kReturnCallIndirect, kCallRef, kReturnCallRef,
+  kLocalGet, kLocalSet, kLocalTee, kVariable, kI32Const, kI64Const, kF32Const, kF64Const, kMemory, kInteger,
+  kFloating, kConversion, kRefAsNonNull, kBrOnNull, kBrOnNonNull,
+};
+
+constexpr auto kFamilies = [] {
+  std::array<Family, 256> of{};
+  const auto set = [&](uint32_t first, uint32_t last, Family family) {
+    for (uint32_t code = first; code <= last; ++code) of[code] = family;
+  };
+  set(0x00, 0x0f, Family::kControl);
+  set(0x06, 0x0a, Family::kException);
+  set(0x10, 0x10, Family::kCall);
+  set(0x11, 0x11, Family::kCallIndirect);
+  set(0x12, 0x12, Family::kReturnCall);
+  set(0x13, 0x13, Family::kReturnCallIndirect);
+  set(0x14, 0x14, Family::kCallRef);
+  set(0x15, 0x15, Family::kReturnCallRef);
+  set(0x18, 0x19, Family::kException);
+  set(0x1a, 0x24, Family::kVariable);
+  set(0x1f, 0x1f, Family::kException);
+  set(0x20, 0x20, Family::kLocalGet);
+  set(0x21, 0x21, Family::kLocalSet);
+  set(0x22, 0x22, Family::kLocalTee);
+  set(0x28, 0x40, Family::kMemory);
+  set(0x41, 0x41, Family::kI32Const);
+  set(0x42, 0x42, Family::kI64Const);
+  set(0x43, 0x43, Family::kF32Const);
+  set(0x44, 0x44, Family::kF64Const);
+  set(0x45, 0x5a, Family::kInteger);
+  set(0x5b, 0x66, Family::kFloating);
+  set(0x67, 0x8a, Family::kInteger);
+  set(0x8b, 0xa6, Family::kFloating);
+  set(0xa7, 0xbf, Family::kConversion);
+  set(0xc0, 0xc4, Family::kInteger);
+  set(0xd4, 0xd4, Family::kRefAsNonNull);
+  set(0xd5, 0xd5, Family::kBrOnNull);
+  set(0xd6, 0xd6, Family::kBrOnNonNull);
+  return of;
+}();
+
+}  // namespace
+
 void FunctionCompiler::compile_instruction(const Instr& instr) {
   const auto code = static_cast<uint16_t>(instr.opcode);
-  if (wasm::is_simd(instr.opcode)) [[unlikely]]
-    return simd(instr);
-  if ((code >= 0x06 && code <= 0x0a) || code == 0x18 || code == 0x19 || code == 0x1f)
-    return exception_instruction(instr);
-  if (code <= 0x0f) return control(instr);
-  if (instr.opcode == Opcode::kCall) return call(instr);
-  if (instr.opcode == Opcode::kCallIndirect) return call_indirect(instr);
-  if (instr.opcode == Opcode::kReturnCall) return return_call(instr);
-  if (instr.opcode == Opcode::kReturnCallIndirect) return return_call_indirect(instr);
-  if (instr.opcode == Opcode::kCallRef) return call_ref(instr);
-  if (instr.opcode == Opcode::kReturnCallRef) return return_call_ref(instr);
-  if (code >= 0x1a && code <= 0x24) return variable(instr);
-  if (code >= 0x25 && code <= 0x26) return table(instr);
-  if (code >= 0x28 && code <= 0x40) return memory(instr);
-  switch (instr.opcode) {
-    case Opcode::kI32Const:
+  if (code > 0xff) [[unlikely]]
+    return compile_prefixed(instr);
+  switch (kFamilies[code]) {
+    case Family::kLocalGet:
+      return push_local(instr.index);
+    case Family::kLocalSet:
+      return set_local(instr.index, false);
+    case Family::kLocalTee:
+      return set_local(instr.index, true);
+    case Family::kI32Const:
       return push_const(ValType::kI32, instr.bits);
-    case Opcode::kI64Const:
+    case Family::kI64Const:
       return push_const(ValType::kI64, instr.bits);
-    case Opcode::kF32Const:
+    case Family::kF32Const:
       return push_const(ValType::kF32, instr.bits);
-    case Opcode::kF64Const:
+    case Family::kF64Const:
       return push_const(ValType::kF64, instr.bits);
-    case Opcode::kRefAsNonNull:
+    case Family::kInteger:
+      return integer(instr);
+    case Family::kMemory:
+      return memory(instr);
+    case Family::kControl:
+      return control(instr);
+    case Family::kVariable:
+      return variable(instr);
+    case Family::kCall:
+      return call(instr);
+    case Family::kCallIndirect:
+      return call_indirect(instr);
+    case Family::kFloating:
+      return floating(instr);
+    case Family::kConversion:
+      return conversion(instr);
+    case Family::kException:
+      return exception_instruction(instr);
+    case Family::kReturnCall:
+      return return_call(instr);
+    case Family::kReturnCallIndirect:
+      return return_call_indirect(instr);
+    case Family::kCallRef:
+      return call_ref(instr);
+    case Family::kReturnCallRef:
+      return return_call_ref(instr);
+    case Family::kRefAsNonNull:
       return ref_as_non_null();
-    case Opcode::kBrOnNull:
+    case Family::kBrOnNull:
       return branch_on_null(instr.index);
-    case Opcode::kBrOnNonNull:
+    case Family::kBrOnNonNull:
       return branch_on_non_null(instr.index);
-    default:
-      break;
+    case Family::kTable:
+      return table(instr);
   }
-  if ((code >= 0x45 && code <= 0x5a) || (code >= 0x67 && code <= 0x8a) || (code >= 0xc0 && code <= 0xc4))
-    return integer(instr);
-  if ((code >= 0x5b && code <= 0x66) || (code >= 0x8b && code <= 0xa6)) return floating(instr);
-  if ((code >= 0xa7 && code <= 0xbf) || (code >= 0xfc00 && code <= 0xfc07)) return conversion(instr);
+}
+
+void FunctionCompiler::compile_prefixed(const Instr& instr) {
+  const auto code = static_cast<uint16_t>(instr.opcode);
+  if (wasm::is_simd(instr.opcode)) return simd(instr);
+  if (code >= 0xfc00 && code <= 0xfc07) return conversion(instr);
   if (code >= 0xfc08 && code <= 0xfc0b) return memory(instr);
   if (code >> 8 == 0xfe) return atomic(instr);
-  return table(instr);  // references, tables, segments
+  return table(instr);  // tables, segments
 }
 
 void FunctionCompiler::emit_out_of_line() {
@@ -330,45 +418,75 @@ void FunctionCompiler::emit_out_of_line() {
     a_.bind(part.entry);
     row(part.offset);
     offset_ = part.offset;
-    part.body();
+    row(part.offset);
+    if (part.kind != Rare::kBody) a_.direct_here(part.jump);
+    switch (part.kind) {
+      case Rare::kBody: {
+        const Body body = std::move(bodies_[part.detail]);
+        a_.bind(body.entry);
+        body.emit();
+        break;
+      }
+      case Rare::kTrap:
+        trap_here(static_cast<TrapCode>(part.detail));
+        break;
+      case Rare::kInstructions:
+        a_.call_near(stub(hindsight_stub_instructions));
+        a_.jmp_back(part.jump);
+        break;
+      case Rare::kBranch: {
+        const CountedBranch& branch = branches_[part.detail];
+        emit_branch_record(branch.condition, branch.taken, branch.not_taken);
+        break;
+      }
+      case Rare::kJump:
+        a_.call_near(stub(hindsight_stub_jump));
+        a_.jmp_long({part.detail});
+        break;
+      case Rare::kComputedJump:
+        a_.call_near(stub(hindsight_stub_computed_jump));
+        a_.jmp_back(part.jump);
+        break;
+      case Rare::kStackCheck:
+        a_.call_near(stub(hindsight_stub_stack_check));
+        a_.jmp_back(part.jump);
+        break;
+    }
   }
   row(kNoWasmOffset);
 }
 
 void FunctionCompiler::emit_constants() {
-  if (!constants16_.empty()) a_.align(asmjit::AlignMode::kZero, 16);
+  if (!constants16_.empty()) a_.align_data(16);
   for (const Constant16& c : constants16_) {
     a_.bind(c.label);
-    a_.embedUInt64(c.low);
-    a_.embedUInt64(c.high);
+    a_.embed64(c.low);
+    a_.embed64(c.high);
   }
-  if (!constants8_order_.empty()) a_.align(asmjit::AlignMode::kZero, 8);
+  if (!constants8_order_.empty()) a_.align_data(8);
   for (const auto& [bits, label] : constants8_order_) {
     a_.bind(label);
-    a_.embedUInt64(bits);
+    a_.embed64(bits);
   }
-  if (!jump_tables_.empty()) a_.align(asmjit::AlignMode::kZero, 4);
+  if (!jump_tables_.empty()) a_.align_data(4);
   for (const JumpTable& table : jump_tables_) {
     a_.bind(table.label);
-    const uint64_t base = code_.labelOffset(table.label);
+    const uint64_t base = a_.offset_of(table.label);
     for (const Label& target : table.targets)
-      a_.embedInt32(static_cast<int32_t>(code_.labelOffset(target) - base));
+      a_.embed32(static_cast<uint32_t>(a_.offset_of(target) - base));
   }
   if (options_.osr_polls && !body_.loops.empty()) {
     // A line of their own: they are written while the code runs.
-    a_.align(asmjit::AlignMode::kZero, 64);
-    a_.bind(osr_slots_);
-    a_.embedUInt64(0, body_.loops.size());
-    a_.align(asmjit::AlignMode::kZero, 64);
+    a_.align_data(64);
+    for (uint32_t i = 0; i < body_.loops.size(); ++i) a_.bind({osr_slots_.id + i}, 8 * i);
+    a_.embed_zeros(8 * body_.loops.size());
+    a_.align_data(64);
   }
 }
 
 Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena) {
-  const double start = thread_cpu_seconds();
-  if (const auto e = code_.init(code_environment())) return asmjit_error(e, "cannot start a function");
-  code_.setErrorHandler(&errors_);
-  code_.attach(&a_);
-  osr_slots_ = a_.newLabel();
+  const double start = seconds_now();
+  osr_slots_ = a_.new_labels(static_cast<uint32_t>(body_.loops.size()));
   HINDSIGHT_TRY(prologue());
   compile_body();
   if (a_.offset() <= kMaxCodeBytes) emit_out_of_line();
@@ -378,11 +496,11 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
                       module_.function_name(function_), offset_.value);
   const auto code_size = static_cast<uint32_t>(a_.offset());
   emit_constants();
-  if (errors_.first)
-    return asmjit_error(errors_.first, ("cannot compile " + module_.function_name(function_)).c_str());
+  if (a_.error())
+    return asmjit_error(a_.error(), ("cannot compile " + module_.function_name(function_)).c_str());
 
   auto version = std::make_unique<CodeVersion>();
-  HINDSIGHT_ASSIGN(version->memory, place_code(code_, arena));
+  HINDSIGHT_ASSIGN(version->memory, a_.place(arena));
   version->id = CodeRegistry::next_version_id();
   version->function = function_;
   version->tier = Tier::kBaseline;
@@ -391,13 +509,12 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
   for (const CaughtCall& call : caught_calls_) {
     const Label& landing = handlers_[call.handler].landing;
     version->handlers.push_back({CodeOffset(call.return_offset - 1), CodeOffset(call.return_offset),
-                                 CodeOffset(static_cast<uint32_t>(code_.labelOffset(landing)))});
+                                 CodeOffset(static_cast<uint32_t>(a_.offset_of(landing)))});
   }
-  pc_map_.finish();
-  version->pc_map = std::move(pc_map_);
+  version->pc_map = pc_map_;  // in order already, and next to nothing to merge
   if (options_.osr_polls && !body_.loops.empty()) {
     static_assert(sizeof(std::atomic<const void*>) == 8);
-    const size_t offset = code_.labelOffset(osr_slots_);
+    const size_t offset = a_.offset_of(osr_slots_);
     // The bytes are zeros already; this begins the lifetimes of the atomics in the writable view.
     auto* slots = reinterpret_cast<std::atomic<const void*>*>(version->memory.writable().data() + offset);
     for (size_t i = 0; i < body_.loops.size(); ++i) new (slots + i) std::atomic<const void*>(nullptr);
@@ -405,7 +522,7 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
     version->osr_slot_count = static_cast<uint32_t>(body_.loops.size());
   }
   publish_trace(*version);
-  version->compile_seconds = thread_cpu_seconds() - start;
+  version->compile_seconds = seconds_now() - start;
   return version;
 }
 

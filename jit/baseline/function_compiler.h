@@ -38,7 +38,7 @@
 #include "jit/abi/builtins.h"
 #include "jit/abi/call_layout.h"
 #include "jit/abi/vm_context.h"
-#include "jit/baseline/place_code.h"
+#include "jit/baseline/emitter.h"
 #include "jit/baseline/run_recorder.h"
 #include "jit/baseline/target_features.h"
 #include "jit/baseline/vector_inst.h"
@@ -50,7 +50,6 @@
 namespace hindsight::jit::baseline {
 
 namespace x86 = asmjit::x86;
-using asmjit::Label;
 using wasm::Instr;
 using wasm::Opcode;
 using wasm::ValType;
@@ -90,12 +89,19 @@ struct Condition {
 };
 
 // Which local each register caches.
-using LocalCache = std::array<uint32_t, kRegs>;
-inline constexpr LocalCache kNothingCached = [] {
-  LocalCache cache{};
-  cache.fill(kNoIndex);
-  return cache;
-}();
+struct LocalCache {
+  uint32_t registers = 0;              // that cache one, a bit each
+  std::array<uint32_t, kRegs> local;  // of those
+  LocalCache() {}                      // NOLINT: `local` is not worth clearing
+  // Forgets what `other` does not have.
+  void agree(const LocalCache& other) {
+    registers &= other.registers;
+    for (uint32_t left = registers; left; left &= left - 1) {
+      const auto r = static_cast<uint32_t>(__builtin_ctz(left));
+      if (local[r] != other.local[r]) registers &= ~(1u << r);
+    }
+  }
+};
 
 struct Control {
   enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kTry, kCatch, kTryTable };
@@ -112,14 +118,16 @@ struct Control {
   uint32_t handler = kNoIndex;
   std::vector<wasm::CatchClause> catches;  // kTryTable
   wasm::BlockType type;
-  LocalCache at_label{};  // valid if targeted
-  LocalCache at_else{};   // kIf
+  LocalCache at_label;  // valid if targeted
+  LocalCache at_else;   // kIf
+  Control() {}          // NOLINT: clears nothing but what has an initializer
 };
 
 class FunctionCompiler {
  public:
   FunctionCompiler(const wasm::Module& module, FuncIndex function, const CompileOptions& options,
                    const TargetFeatures& features);
+  ~FunctionCompiler();
   Result<std::unique_ptr<CodeVersion>> compile(CodeArena& arena);
 
   // Deterministic measures of the work done, for growth tests.
@@ -133,12 +141,18 @@ class FunctionCompiler {
   void epilogue();
   void compile_body();
   void compile_instruction(const Instr& instr);
+  void compile_prefixed(const Instr& instr);
   void begin_instruction(const Instr& instr);
   void finish_instruction();
   void skip_dead(const Instr& instr);
   void emit_out_of_line();
   void emit_constants();
   void out_of_line(const Label& entry, std::function<void()> body);
+  enum class Rare : uint8_t { kBody, kTrap, kInstructions, kBranch, kJump, kComputedJump, kStackCheck };
+  // What the conditional jump that ends at `jump` leads to.
+  void out_of_line(Rare kind, uint32_t jump, uint32_t detail = 0) {
+    out_of_line_.push_back({kind, jump, offset_, detail});
+  }
   void row(WasmOffset offset);
 
   // --- operands and registers (operands.cc)
@@ -150,8 +164,13 @@ class FunctionCompiler {
   void push_slot(ValType type);
   void pop_to(size_t height);
   RegId alloc(bool floating);
+  RegId take_register(bool floating);
   void claim(
       RegId reg);  // makes a given register a temporary of this instruction; before operands are popped
+  void own_by_stack(RegId reg, uint32_t index) {
+    operand_regs_ |= bit(reg);
+    stack_owner_[reg] = index;
+  }
   void release(RegId reg);
   void spill(RegId reg);
   void spill_all();  // before calls: nothing live in a register afterwards, except temporaries
@@ -261,9 +280,7 @@ class FunctionCompiler {
   void sample_callee();  // whose FuncRef is in rax
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
-  uint32_t save_live(uint32_t registers);
-  void restore_live(uint32_t registers, uint32_t bytes);
-  uint32_t live() const { return kAllocatable & ~free_; }
+  void emit_branch_record(const Condition& condition, Label taken, Label not_taken);
   bool samples_values() const { return options_.lwp_counting || recorder_; }
 
   // --- trace (trace.cc); each does nothing unless CompileOptions::trace is set. No flags may be alive.
@@ -427,27 +444,34 @@ class FunctionCompiler {
   const TargetFeatures features_;
   const VmLayout vm_layout_;
 
-  asmjit::CodeHolder code_;
-  FirstError errors_;
-  x86::Assembler a_;
+  // What one compilation after the other uses, so that it is allocated once a thread. Behind it, its parts under their own names.
+  struct Workspace;
+  std::unique_ptr<Workspace> workspace_;
+  static std::unique_ptr<Workspace> borrow_workspace();
+
+  Emitter& a_;
   wasm::InstrReader reader_;
-  PcMap pc_map_;
+  PcMap& pc_map_;
   WasmOffset offset_;  // of the instruction being compiled
 
   int32_t frame_disp_ = 0;  // of frame()[0] from rbp, negative
   const uint32_t slot_bytes_;
-  std::vector<Entry> stack_;
+  std::vector<Entry>& stack_;
   size_t flushed_ = 0;
-  std::vector<uint32_t> last_ref_;  // local -> highest entry that names it
-  std::vector<RegId> local_reg_;    // local -> register that caches it
+  std::vector<uint32_t>& last_ref_;  // local -> highest entry that names it
+  std::vector<RegId>& local_reg_;    // local -> register that caches it
   uint32_t free_ = kAllocatable;
   uint32_t temp_ = 0;    // belong to the instruction being compiled
   uint32_t locked_ = 0;  // caches that the instruction being compiled reads
-  std::array<uint32_t, kRegs> stack_owner_;
-  LocalCache local_owner_;
+  uint32_t operand_regs_ = 0;                 // registers that are operands
+  std::array<uint32_t, kRegs> stack_owner_;  // of those
+  LocalCache cache_;
   uint32_t next_victim_ = 0;
 
-  std::vector<Control> controls_;
+  CallLayout& call_layout_;  // of the call being compiled
+  std::vector<Argument>& arguments_;
+
+  std::vector<Control>& controls_;
   struct Handler {
     Label landing;      // rax: the exception
     bool used = false;  // some call or throw, or a handler within, may lead there
@@ -472,22 +496,32 @@ class FunctionCompiler {
   };
   std::vector<TracedBranch> traced_branches_;
   Label epilogue_;
-  Label osr_slots_;
-  Label masks_;
+  Label osr_slots_;  // of the first loop; those of the others follow
 
   struct OutOfLine {
-    Label entry;
+    Rare kind;
+    uint32_t jump;  // that leads here; kBody: none
     WasmOffset offset;
-    std::function<void()> body;
+    uint32_t detail;  // kBody: index in bodies_; kTrap: the code; kBranch: index in branches_; kJump: label
   };
-  std::vector<OutOfLine> out_of_line_;
+  std::vector<OutOfLine>& out_of_line_;
+  struct Body {
+    Label entry;
+    std::function<void()> emit;
+  };
+  std::vector<Body>& bodies_;
+  struct CountedBranch {
+    Condition condition;
+    Label taken, not_taken;
+  };
+  std::vector<CountedBranch>& branches_;
   struct JumpTable {
     Label label;
     std::vector<Label> targets;
   };
   std::vector<JumpTable> jump_tables_;
-  std::unordered_map<uint64_t, Label> constants8_;
-  std::vector<std::pair<uint64_t, Label>> constants8_order_;
+  std::unordered_map<uint64_t, Label>& constants8_;
+  std::vector<std::pair<uint64_t, Label>>& constants8_order_;
   struct Constant16 {
     uint64_t low, high;
     Label label;
@@ -498,3 +532,5 @@ class FunctionCompiler {
 };
 
 }  // namespace hindsight::jit::baseline
+
+#include "jit/baseline/operands_inline.h"

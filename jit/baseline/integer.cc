@@ -165,19 +165,19 @@ void FunctionCompiler::int_divide(bool wide, bool is_signed, bool remainder) {
     trap_if(CondCode::kZ, TrapCode::kIntegerDivideByZero);
   }
   if (!b.is_const()) sample_value(b, kValueSiteDivisor);
-  const Label done = a_.newLabel();
+  const Label done = a_.new_label();
   if (is_signed && (!b.is_const() || b.bits == all_ones)) {
     a_.cmp(gp(divisor, wide), -1);
     if (remainder) {
       // INT_MIN % -1 faults in idiv; x % -1 is 0 for every x.
-      const Label minus_one = a_.newLabel();
+      const Label minus_one = a_.new_label();
       a_.je(minus_one);
       out_of_line(minus_one, [this, done] {
         a_.xor_(x86::edx, x86::edx);
         a_.jmp(done);
       });
     } else {
-      const Label fine = a_.newLabel();
+      const Label fine = a_.new_label();
       a_.jne(fine);
       // INT_MIN is the one value whose negation overflows.
       a_.mov(gp(11, wide), gp(kLow, wide));

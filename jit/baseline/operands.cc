@@ -9,67 +9,10 @@ namespace hindsight::jit::baseline {
 using Kind = Entry::Kind;
 
 namespace {
-bool is_float_reg(RegId r) {
-  return r >= 16;
-}
 bool fits32(uint64_t bits) {
   return static_cast<int64_t>(bits) == static_cast<int32_t>(bits);
 }
 }  // namespace
-
-Entry FunctionCompiler::pop() {
-  Entry entry = stack_.back();
-  stack_.pop_back();
-  if (flushed_ > stack_.size()) flushed_ = stack_.size();
-  if (entry.kind == Kind::kReg) {
-    stack_owner_[entry.reg] = kNoIndex;
-    temp_ |= bit(entry.reg);
-  } else if (entry.kind == Kind::kLocal) {
-    last_ref_[entry.local] = static_cast<uint32_t>(entry.bits);
-  }
-  return entry;
-}
-
-void FunctionCompiler::push_reg(ValType type, RegId reg) {
-  Entry entry;
-  entry.kind = Kind::kReg;
-  entry.type = type;
-  entry.reg = reg;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  temp_ &= ~bit(reg);
-  free_ &= ~bit(reg);
-  stack_owner_[reg] = entry.index;
-  stack_.push_back(entry);
-}
-
-void FunctionCompiler::push_const(ValType type, uint64_t bits, uint64_t high) {
-  Entry entry;
-  entry.kind = Kind::kConst;
-  entry.type = type;
-  entry.bits = bits;
-  entry.high = high;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  stack_.push_back(entry);
-}
-
-void FunctionCompiler::push_local(uint32_t local) {
-  Entry entry;
-  entry.kind = Kind::kLocal;
-  entry.type = body_.locals[local];
-  entry.local = local;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  entry.bits = last_ref_[local];
-  last_ref_[local] = entry.index;
-  stack_.push_back(entry);
-}
-
-void FunctionCompiler::push_slot(ValType type) {
-  Entry entry;
-  entry.type = type;
-  entry.index = static_cast<uint32_t>(stack_.size());
-  if (flushed_ == stack_.size()) ++flushed_;
-  stack_.push_back(entry);
-}
 
 void FunctionCompiler::pop_to(size_t height) {
   while (stack_.size() > height) {
@@ -78,79 +21,65 @@ void FunctionCompiler::pop_to(size_t height) {
   }
 }
 
-RegId FunctionCompiler::alloc(bool floating) {
-  ++steps_;
+// Where no register is free.
+RegId FunctionCompiler::take_register(bool floating) {
   const uint32_t regs = floating ? kFloatRegs : kGpRegs;
-  uint32_t candidates = free_ & regs;
+  // A cached local costs nothing to forget; an operand costs a store. Victims take turns.
+  const uint32_t cached = regs & ~locked_ & ~temp_ & cache_.registers;
+  if (cached) {
+    const uint32_t behind = cached & (~0u << next_victim_);
+    const auto reg = static_cast<RegId>(std::countr_zero(behind ? behind : cached));
+    next_victim_ = (reg + 1u) % kRegs;
+    forget_local(cache_.local[reg]);
+    return reg;
+  }
+  // The lowest operand is needed last.
   RegId reg = kNoReg;
-  if (candidates) {
-    const uint32_t preferred = candidates & (kPreferredGpRegs | kFloatRegs);
-    reg = static_cast<RegId>(std::countr_zero(preferred ? preferred : candidates));
-  } else {
-    // A cached local costs nothing to forget; an operand costs a store.
-    for (uint32_t i = 0; i < kRegs && reg == kNoReg; ++i) {
-      const auto r = static_cast<RegId>((next_victim_ + i) % kRegs);
-      if ((regs & ~locked_ & ~temp_ & bit(r)) && local_owner_[r] != kNoIndex) reg = r;
-    }
-    if (reg != kNoReg) {
-      next_victim_ = reg + 1u;
-      forget_local(local_owner_[reg]);
-    } else {
-      // The lowest operand is needed last.
-      uint32_t lowest = kNoIndex;
-      for (uint32_t r = 0; r < kRegs; ++r) {
-        if ((regs & (1u << r)) && stack_owner_[r] < lowest) {
-          lowest = stack_owner_[r];
-          reg = static_cast<RegId>(r);
-        }
-      }
-      // Invariant: no instruction holds more temporaries than there are registers.
-      spill(reg);
+  uint32_t lowest = kNoIndex;
+  for (uint32_t left = regs & operand_regs_; left; left &= left - 1) {
+    const auto r = static_cast<RegId>(std::countr_zero(left));
+    if (stack_owner_[r] < lowest) {
+      lowest = stack_owner_[r];
+      reg = r;
     }
   }
-  free_ &= ~bit(reg);
-  temp_ |= bit(reg);
+  // Invariant: no instruction holds more temporaries than there are registers.
+  spill(reg);
   return reg;
 }
 
 void FunctionCompiler::claim(RegId reg) {
-  if (stack_owner_[reg] != kNoIndex) {
+  if (operand_regs_ & bit(reg)) {
     Entry& entry = stack_[stack_owner_[reg]];
     const uint32_t regs = is_float_reg(reg) ? kFloatRegs : kGpRegs;
     if (free_ & regs) {
       const RegId other = alloc(is_float_reg(reg));
       temp_ &= ~bit(other);
       move_reg(other, reg, entry.type);
-      stack_owner_[other] = entry.index;
-      stack_owner_[reg] = kNoIndex;
+      own_by_stack(other, entry.index);
+      operand_regs_ &= ~bit(reg);
       entry.reg = other;
       free_ |= bit(reg);
     } else {
       spill(reg);
     }
-  } else if (local_owner_[reg] != kNoIndex) {
-    forget_local(local_owner_[reg]);
+  } else if (cache_.registers & bit(reg)) {
+    forget_local(cache_.local[reg]);
   }
   free_ &= ~bit(reg);
   temp_ |= bit(reg);
-}
-
-void FunctionCompiler::release(RegId reg) {
-  temp_ &= ~bit(reg);
-  free_ |= bit(reg);
 }
 
 void FunctionCompiler::spill(RegId reg) {
   Entry& entry = stack_[stack_owner_[reg]];
   store_reg(home(entry), reg, entry.type);
   entry.kind = Kind::kSlot;
-  stack_owner_[reg] = kNoIndex;
+  operand_regs_ &= ~bit(reg);
   free_ |= bit(reg);
 }
 
 void FunctionCompiler::spill_all() {
-  for (uint32_t r = 0; r < kRegs; ++r)
-    if (stack_owner_[r] != kNoIndex) spill(static_cast<RegId>(r));
+  while (operand_regs_) spill(static_cast<RegId>(std::countr_zero(operand_regs_)));
 }
 
 void FunctionCompiler::flush_all() {
@@ -190,15 +119,15 @@ void FunctionCompiler::materialize_local(uint32_t local) {
     if (cached != kNoReg && !(locked_ & bit(cached))) {
       // The cache is about to be stale: the entry takes the register over.
       local_reg_[local] = kNoReg;
-      local_owner_[cached] = kNoIndex;
-      stack_owner_[cached] = entry.index;
+      cache_.registers &= ~bit(cached);
+      own_by_stack(cached, entry.index);
       entry.kind = Kind::kReg;
       entry.reg = cached;
     } else if (free_ & (floating ? kFloatRegs : kGpRegs)) {
       const RegId reg = alloc(floating);
       load_into(reg, entry);
       temp_ &= ~bit(reg);
-      stack_owner_[reg] = entry.index;
+      own_by_stack(reg, entry.index);
       entry.kind = Kind::kReg;
       entry.reg = reg;
     } else {
@@ -206,59 +135,6 @@ void FunctionCompiler::materialize_local(uint32_t local) {
       entry.kind = Kind::kSlot;
     }
   }
-}
-
-void FunctionCompiler::forget_local(uint32_t local) {
-  const RegId reg = local_reg_[local];
-  if (reg == kNoReg) return;
-  local_reg_[local] = kNoReg;
-  local_owner_[reg] = kNoIndex;
-  if (locked_ & bit(reg)) {
-    // Still read by this instruction; freed at its end.
-    locked_ &= ~bit(reg);
-    temp_ |= bit(reg);
-  } else {
-    free_ |= bit(reg);
-  }
-}
-
-void FunctionCompiler::forget_locals() {
-  for (uint32_t r = 0; r < kRegs; ++r)
-    if (local_owner_[r] != kNoIndex) forget_local(local_owner_[r]);
-}
-
-void FunctionCompiler::cache_local(uint32_t local, RegId reg) {
-  temp_ &= ~bit(reg);
-  free_ &= ~bit(reg);
-  local_reg_[local] = reg;
-  local_owner_[reg] = local;
-}
-
-RegId FunctionCompiler::use(const Entry& entry) {
-  if (entry.kind == Kind::kReg) return entry.reg;
-  if (entry.kind == Kind::kLocal) {
-    RegId reg = local_reg_[entry.local];
-    if (reg == kNoReg) {
-      reg = alloc(wasm::in_vector_register(entry.type));
-      load_into(reg, entry);
-      cache_local(entry.local, reg);
-    }
-    locked_ |= bit(reg);
-    return reg;
-  }
-  return own(entry);
-}
-
-RegId FunctionCompiler::own(const Entry& entry) {
-  if (entry.kind == Kind::kReg) return entry.reg;
-  const RegId reg = alloc(wasm::in_vector_register(entry.type));
-  load_into(reg, entry);
-  return reg;
-}
-
-RegId FunctionCompiler::result_like(const Entry& entry, bool floating) {
-  if (entry.kind == Kind::kReg && is_float_reg(entry.reg) == floating) return entry.reg;
-  return alloc(floating);
 }
 
 void FunctionCompiler::move_reg(RegId to, RegId from, ValType type) {
@@ -383,17 +259,17 @@ asmjit::Operand FunctionCompiler::float_operand(const Entry& entry) {
 x86::Mem FunctionCompiler::constant8(uint64_t bits) {
   auto [it, inserted] = constants8_.try_emplace(bits);
   if (inserted) {
-    it->second = a_.newLabel();
+    it->second = a_.new_label();
     constants8_order_.emplace_back(bits, it->second);
   }
-  return x86::ptr(it->second);
+  return Emitter::at(it->second);
 }
 
 x86::Mem FunctionCompiler::constant16(uint64_t low, uint64_t high) {
   const auto [found, inserted] =
       constants16_index_.try_emplace({low, high}, static_cast<uint32_t>(constants16_.size()));
-  if (inserted) constants16_.push_back({low, high, a_.newLabel()});
-  return x86::ptr(constants16_[found->second].label, 0, 16);
+  if (inserted) constants16_.push_back({low, high, a_.new_label()});
+  return Emitter::at(constants16_[found->second].label, 16);
 }
 
 }  // namespace hindsight::jit::baseline

@@ -2,6 +2,7 @@
 // run computes is described by run_recorder.h. Words are appended to ThreadState::trace_at; room is asked for
 // once a run.
 #include "jit/baseline/function_compiler.h"
+#include "jit/baseline/stubs.h"
 
 namespace hindsight::jit::baseline {
 
@@ -46,20 +47,16 @@ void FunctionCompiler::trace_run(TraceEnd end, uint32_t instructions, RunRecorde
   if (end == TraceEnd::kFallThrough && instructions == 0 && moved.arity == 0 && recorder_->empty()) return;
   const CodeOffset here(static_cast<uint32_t>(a_.offset()));
   const uint32_t id = recorder_->end_run(end, instructions, offset_, here, moved);
-  const Label full = a_.newLabel();
-  const Label resume = a_.newLabel();
+  const Label full = a_.new_label();
+  const Label resume = a_.new_label();
   a_.mov(x86::r11, kTraceAt);
   a_.cmp(x86::r11, x86::qword_ptr(x86::r14, kThreadTraceEnd));
   a_.jae(full);
   a_.bind(resume);
   a_.mov(x86::qword_ptr(x86::r11), asmjit::imm(run_word(id)));
   a_.add(kTraceAt, 8);
-  out_of_line(full, [this, resume, registers = live()] {
-    const uint32_t bytes = save_live(registers);
-    a_.mov(x86::rdi, x86::rbx);
-    a_.mov(x86::rax, x86::qword_ptr(x86::rbx, kVmBuiltins));
-    a_.call(x86::qword_ptr(x86::rax, offsetof(Builtins, trace_full)));
-    restore_live(registers, bytes);
+  out_of_line(full, [this, resume] {
+    a_.call_near(stub(hindsight_stub_trace_full));
     a_.mov(x86::r11, kTraceAt);
     a_.jmp(resume);
   });
@@ -108,8 +105,8 @@ void FunctionCompiler::trace_bulk(std::initializer_list<BulkWord> words) {
 void FunctionCompiler::publish_trace(const CodeVersion& version) {
   if (!recorder_) return;
   for (const TracedBranch& branch : traced_branches_) {
-    branch.run->taken = CodeOffset(static_cast<uint32_t>(code_.labelOffset(branch.taken)));
-    branch.run->fall = CodeOffset(static_cast<uint32_t>(code_.labelOffset(branch.fall)));
+    branch.run->taken = CodeOffset(static_cast<uint32_t>(a_.offset_of(branch.taken)));
+    branch.run->fall = CodeOffset(static_cast<uint32_t>(a_.offset_of(branch.fall)));
   }
   auto function = recorder_->finish();
   function->code = reinterpret_cast<uint64_t>(version.begin());

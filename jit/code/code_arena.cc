@@ -21,6 +21,10 @@ constexpr size_t kPage = 4096;
 // A freed range at least this long gives its pages back.
 constexpr size_t kPunchBytes = size_t{64} << 10;
 constexpr int kBreakpoint = 0xcc;
+// Pages are made writable in batches, a fault for each being a tenth of the time that compiling takes: as much
+// again as is in use, within these bounds.
+constexpr size_t kLeastBatch = size_t{64} << 10;
+constexpr size_t kLargestBatch = size_t{1} << 20;
 
 constexpr size_t round_up(size_t n, size_t to) {
   return (n + to - 1) & ~(to - 1);
@@ -46,6 +50,8 @@ struct CodeArena::Impl {
   std::map<size_t, size_t> free_by_offset;             // offset -> length, never adjacent
   std::set<std::pair<size_t, size_t>> free_by_length;  // (length, offset), the same ranges
   size_t in_use = 0;
+  size_t populated = 0;  // pages from the start on that were asked for, in bytes
+  std::map<const void*, const std::byte*> near_entries;
 
   ~Impl() {
     if (writable) munmap(writable, reserved);
@@ -61,6 +67,27 @@ struct CodeArena::Impl {
   std::map<size_t, size_t>::iterator erase_free(std::map<size_t, size_t>::iterator it) {
     free_by_length.erase({it->second, it->first});
     return free_by_offset.erase(it);
+  }
+  // Takes `bytes` off the front of a free range, by far the commonest way to allocate: no node is made or freed.
+  void shorten_free(std::set<std::pair<size_t, size_t>>::iterator it, size_t bytes) {
+    auto by_offset = free_by_offset.extract(it->second);
+    auto by_length = free_by_length.extract(it);
+    by_offset.key() += bytes;
+    by_offset.mapped() -= bytes;
+    by_length.value() = {by_offset.mapped(), by_offset.key()};
+    free_by_offset.insert(std::move(by_offset));
+    free_by_length.insert(std::move(by_length));
+  }
+
+  void populate(size_t end) {
+    if (end <= populated) return;
+    size_t bytes = round_up(end - populated, kPage) + std::clamp(in_use, kLeastBatch, kLargestBatch);
+    bytes = std::min(bytes & ~(kPage - 1), reserved - populated);
+#ifdef MADV_POPULATE_WRITE
+    // Only an optimization: where the kernel does not know it, or has no memory, writing faults as it always did.
+    (void)madvise(writable + populated, bytes, MADV_POPULATE_WRITE);
+#endif
+    populated += bytes;
   }
 
   void release(size_t offset, size_t length) {
@@ -146,12 +173,17 @@ Result<CodeAllocation> CodeArena::allocate(size_t bytes, size_t alignment) {
   if (length < bytes || fit == impl_->free_by_length.end())
     return make_error(ErrorKind::kResource, "code memory is full", "code arena");
   const auto [free_length, free_offset] = *fit;
-  impl_->erase_free(impl_->free_by_offset.find(free_offset));
   const size_t offset = round_up(free_offset, alignment);
-  if (offset > free_offset) impl_->insert_free(free_offset, offset - free_offset);
   const size_t end = offset + length;
-  if (end < free_offset + free_length) impl_->insert_free(end, free_offset + free_length - end);
+  if (offset == free_offset && length < free_length) {
+    impl_->shorten_free(fit, length);
+  } else {
+    impl_->erase_free(impl_->free_by_offset.find(free_offset));
+    if (offset > free_offset) impl_->insert_free(free_offset, offset - free_offset);
+    if (end < free_offset + free_length) impl_->insert_free(end, free_offset + free_length - end);
+  }
   impl_->in_use += length;
+  impl_->populate(end);
 
   CodeAllocation allocation;
   allocation.arena_ = this;
@@ -159,6 +191,27 @@ Result<CodeAllocation> CodeArena::allocate(size_t bytes, size_t alignment) {
   allocation.executable_ = impl_->executable + offset;
   allocation.size_ = length;
   return allocation;
+}
+
+Result<const std::byte*> CodeArena::near_entry(const void* function) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    const auto it = impl_->near_entries.find(function);
+    if (it != impl_->near_entries.end()) return it->second;
+  }
+  HINDSIGHT_ASSIGN(CodeAllocation memory, allocate(kGranule));
+  // jmp [rip]; the address
+  constexpr unsigned char kJump[] = {0xff, 0x25, 0, 0, 0, 0};
+  std::memcpy(memory.writable().data(), kJump, sizeof kJump);
+  std::memcpy(memory.writable().data() + sizeof kJump, &function, sizeof function);
+  // Behind `memory`, so that the lock ends first: where another thread was faster, `memory` frees itself.
+  const std::lock_guard lock(impl_->mutex);
+  const auto [it, inserted] = impl_->near_entries.try_emplace(function, memory.executable());
+  if (inserted) {
+    impl_->in_use -= memory.size();
+    memory.arena_ = nullptr;  // the arena's own from now on
+  }
+  return it->second;
 }
 
 bool CodeArena::contains(const void* executable_address) const noexcept {

@@ -49,6 +49,10 @@ class CodeArena {
   // At least `bytes`, aligned (power of two, at most a page). Error kResource when the reservation is full.
   Result<CodeAllocation> allocate(size_t bytes, size_t alignment = 64);
 
+  // A jump to `function` within the arena, so that all its code reaches it with a near call. Made at its first
+  // use; stays as long as the arena, and is not counted as in use.
+  Result<const std::byte*> near_entry(const void* function);
+
   bool contains(const void* executable_address) const noexcept;
   const std::byte* executable_begin() const noexcept;
   const std::byte* executable_end() const noexcept;

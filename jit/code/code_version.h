@@ -78,7 +78,7 @@ struct CodeVersion {
   std::vector<PrefetchSite> prefetch_sites;
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
   std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
-  double compile_seconds = 0;      // CPU time of the compiling thread
+  double compile_seconds = 0;      // optimized: CPU time of the compiling thread; baseline: time that passed
   std::vector<PassTime> pass_times;
 
   // The landing for an exception out of the call that returns to `return_address`; null: none in this

@@ -5,8 +5,14 @@
 namespace hindsight::jit {
 
 void PcMap::finish() {
-  std::stable_sort(rows_.begin(), rows_.end(),
-                   [](const PcRow& a, const PcRow& b) { return a.code < b.code; });
+  merge_rows();
+  rows_.shrink_to_fit();
+}
+
+void PcMap::merge_rows() {
+  const auto before = [](const PcRow& a, const PcRow& b) { return a.code < b.code; };
+  if (!std::is_sorted(rows_.begin(), rows_.end(), before))
+    std::stable_sort(rows_.begin(), rows_.end(), before);
   size_t out = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     // Of rows at one offset the last one added counts: the earlier instructions emitted no code.
@@ -16,7 +22,6 @@ void PcMap::finish() {
     rows_[out++] = rows_[i];
   }
   rows_.resize(out);
-  rows_.shrink_to_fit();
 }
 
 const PcRow* PcMap::find(CodeOffset code) const noexcept {

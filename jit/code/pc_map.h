@@ -31,13 +31,25 @@ inline constexpr WasmOffset kNoWasmOffset{~0u};
 
 class PcMap {
  public:
-  void add_row(PcRow row) { rows_.push_back(row); }  // in ascending code offset; a repeated offset replaces
+  // In ascending code offset; a repeated offset replaces.
+  void add_row(PcRow row) {
+    if (!rows_.empty() && rows_.back().code == row.code)
+      rows_.back() = row;
+    else
+      rows_.push_back(row);
+  }
   uint32_t add_inline_site(InlineSite site) {
     sites_.push_back(site);
     return static_cast<uint32_t>(sites_.size() - 1);
   }
   // Sorts, merges rows that say the same. Call once, before lookups.
   void finish();
+  // The same without giving memory back: for a map that is copied and then cleared for the next function.
+  void merge_rows();
+  void clear() {
+    rows_.clear();
+    sites_.clear();
+  }
 
   // The row in force at `code`, if any. O(log n); async-signal-safe after finish().
   const PcRow* find(CodeOffset code) const noexcept;

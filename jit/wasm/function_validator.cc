@@ -288,7 +288,7 @@ bool FunctionValidator::label(const Frame*& frame) {
   return true;
 }
 
-bool FunctionValidator::local(const FunctionBody& body, uint32_t& index, ValType& type) {
+[[gnu::always_inline]] inline bool FunctionValidator::local(const FunctionBody& body, uint32_t& index, ValType& type) {
   if (!reader_.u32(index)) return false;
   if (index >= body.locals.size()) return fail(fmt::format("unknown local {}", index));
   type = body.locals[index];
@@ -591,7 +591,6 @@ bool FunctionValidator::prefixed() {
 
 bool FunctionValidator::step(FunctionBody& body) {
   at_ = reader_.offset();
-  ++steps_;
   ++instructions_;
   uint8_t code = 0;
   if (!reader_.u8(code)) return false;

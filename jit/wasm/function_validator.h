@@ -32,7 +32,7 @@ class FunctionValidator {
   [[nodiscard]] bool validate(FunctionBody& body, const FuncType& type);
 
   // Units of work done so far: instructions, operand types moved, branch targets.
-  uint64_t steps() const { return steps_; }
+  uint64_t steps() const { return steps_ + instructions_; }
   uint64_t instructions() const { return instructions_; }
 
  private:
@@ -167,7 +167,7 @@ class FunctionValidator {
   bool has_handlers_ = false;
   uint32_t open_catches_ = 0;  // bodies of catch and catch_all around the current instruction
   uint32_t max_catches_ = 0;
-  uint64_t steps_ = 0;
+  uint64_t steps_ = 0;  // but one for each instruction
   uint64_t instructions_ = 0;
 };
 

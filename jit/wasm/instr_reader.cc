@@ -80,6 +80,29 @@ inline int64_t read_signed(const uint8_t*& p) {
 
 }  // namespace
 
+constinit const std::array<InstrReader::QuickImmediate, 256> InstrReader::kQuickImmediates = [] {
+  std::array<QuickImmediate, 256> out{};
+  const auto quick = [](ImmKind kind) {
+    switch (kind) {
+      case ImmKind::kNone:
+        return QuickImmediate::kNone;
+      case ImmKind::kLabel:
+      case ImmKind::kFunc:
+      case ImmKind::kLocal:
+      case ImmKind::kGlobal:
+        return QuickImmediate::kIndex;
+      case ImmKind::kMemArg:
+        return QuickImmediate::kMemArg;
+      case ImmKind::kI32:
+        return QuickImmediate::kI32;
+      default:
+        return QuickImmediate::kOther;
+    }
+  };
+  for (uint32_t code = 0; code < 0xfc; ++code) out[code] = quick(kPlainKinds[code]);
+  return out;
+}();
+
 InstrReader::InstrReader(const Module& module, const FunctionBody& body)
     : module_(module),
       start_(module.bytes.data()),
@@ -108,8 +131,7 @@ ValType InstrReader::read_value_type() {
   return static_cast<ValType>(byte);
 }
 
-void InstrReader::next(Instr& instr) {
-  instr.offset = position();
+void InstrReader::next_of_any_kind(Instr& instr) {
   const uint8_t code = *pos_++;
   ImmKind kind;
   if (code < 0xfc) [[likely]] {

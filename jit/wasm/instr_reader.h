@@ -2,6 +2,7 @@
 // that immediates are decoded in one place. It does not check: the validator did.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/ids.h"
@@ -48,7 +49,41 @@ class InstrReader {
   void seek(WasmOffset offset) { pos_ = start_ + offset.value; }
 
   // Decodes the instruction at the current position into `instr` and moves behind it.
-  void next(Instr& instr);
+  void next(Instr& instr) {
+    instr.offset = position();
+    const uint8_t code = pos_[0];
+    // Nearly all instructions are one of these, with immediates of one byte. Invariant: what the bytes below
+    // belong to was validated, so they are there.
+    switch (kQuickImmediates[code]) {
+      case QuickImmediate::kNone:
+        instr.opcode = static_cast<Opcode>(code);
+        pos_ += 1;
+        return;
+      case QuickImmediate::kIndex:
+        if (pos_[1] >= 0x80) break;
+        instr.opcode = static_cast<Opcode>(code);
+        instr.index = pos_[1];
+        pos_ += 2;
+        return;
+      case QuickImmediate::kMemArg:
+        if (pos_[1] >= kMemArgHasMemory || pos_[2] >= 0x80) break;
+        instr.opcode = static_cast<Opcode>(code);
+        instr.align_log2 = pos_[1];
+        instr.index = 0;
+        instr.bits = pos_[2];
+        pos_ += 3;
+        return;
+      case QuickImmediate::kI32:
+        if (pos_[1] >= 0x80) break;
+        instr.opcode = static_cast<Opcode>(code);
+        instr.bits = static_cast<uint32_t>(static_cast<int32_t>(uint32_t{pos_[1]} << 25) >> 25);
+        pos_ += 2;
+        return;
+      case QuickImmediate::kOther:
+        break;
+    }
+    next_of_any_kind(instr);
+  }
 
   // The targets of the br_table that next() just returned: target_count labels, then the default.
   const std::vector<uint32_t>& br_table() const { return br_targets_; }
@@ -56,6 +91,10 @@ class InstrReader {
   const std::vector<CatchClause>& catches() const { return catches_; }
 
  private:
+  enum class QuickImmediate : uint8_t { kOther, kNone, kIndex, kMemArg, kI32 };
+  static const std::array<QuickImmediate, 256> kQuickImmediates;
+
+  void next_of_any_kind(Instr& instr);
   void read_catches();
   ValType read_heap_type();
   ValType read_value_type();

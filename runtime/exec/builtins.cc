@@ -219,23 +219,24 @@ LwpSink* sink_of(VmContext* context) {
   return static_cast<LwpSink*>(context->thread->lwp_unit);
 }
 
-void lwp_instructions_retired(VmContext* context) {
+void lwp_instructions_retired(VmContext* context, const void* pc) {
   if (LwpSink* sink = sink_of(context))
-    sink->instructions(*context->thread, __builtin_return_address(0));
+    sink->instructions(*context->thread, pc);
   else
     context->thread->lwp_instructions = INT32_MAX;
 }
 
-void lwp_branch_retired(VmContext* context, uint32_t taken, const void* target) {
+void lwp_branch_retired(VmContext* context, const void* pc, uint32_t taken, const void* target) {
   if (LwpSink* sink = sink_of(context))
-    sink->branch(*context->thread, __builtin_return_address(0), taken != 0, target);
+    sink->branch(*context->thread, pc, taken != 0, target);
   else
     context->thread->lwp_branches = INT32_MAX;
 }
 
-void lwp_value_sampled(VmContext* context, uint32_t wasm_offset, uint64_t value, uint32_t site_flags) {
+void lwp_value_sampled(VmContext* context, const void* pc, uint32_t wasm_offset, uint64_t value,
+                       uint32_t site_flags) {
   if (LwpSink* sink = sink_of(context))
-    sink->value(*context->thread, __builtin_return_address(0), wasm_offset, value, site_flags);
+    sink->value(*context->thread, pc, wasm_offset, value, site_flags);
   else
     context->thread->lwp_values = INT32_MAX;
 }

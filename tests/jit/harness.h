@@ -486,18 +486,17 @@ class TestInstance {
         t.elements[dst + i] = reinterpret_cast<void*>(self.evaluate(items[src + i]));
     };
     b.elem_drop = [](VmContext* c, uint32_t elem) { of(c).dropped_elements_[elem] = true; };
-    b.lwp_instructions_retired = [](VmContext* c) {
+    b.lwp_instructions_retired = [](VmContext* c, const void*) {
       TestInstance& self = of(c);
       ++self.instruction_records;
       self.thread_->lwp_instructions += self.options_.instruction_period;
     };
-    b.lwp_branch_retired =
-        [](VmContext * c, uint32_t taken, const void* target) __attribute__((always_inline)) {
+    b.lwp_branch_retired = [](VmContext* c, const void* pc, uint32_t taken, const void* target) {
       TestInstance& self = of(c);
-      self.branch_records.push_back({taken, target, HINDSIGHT_TEST_PC});
+      self.branch_records.push_back({taken, target, pc});
       self.thread_->lwp_branches += self.options_.branch_period;
     };
-    b.lwp_value_sampled = [](VmContext*, uint32_t, uint64_t, uint32_t) {};
+    b.lwp_value_sampled = [](VmContext*, const void*, uint32_t, uint64_t, uint32_t) {};
     b.strip_ended = [](VmContext* c, LoopCell* cell) {
       ++of(c).strips_ended;
       cell->countdown += static_cast<int32_t>(cell->strip_length);

@@ -1,11 +1,12 @@
 // How fast the first tier makes code, with Google Benchmark. Not a test: nothing here passes or fails.
-//   build/release/bin/compile_benchmark [--module=FILE]
-// The module's functions are repeated until it has 5 MB of code. Bytes are those of function bodies, time is CPU time
-// of the one thread; `code_per_byte` is machine code, `memory_per_byte` that and what is kept beside it.
+//   build/release/bin/compile_benchmark [--module=FILE] [--bytes=N] [--write=FILE]
+// The module's functions are repeated until it has 5 MB of code, or N bytes. Bytes are those of function bodies, time
+// is CPU time of the one thread; `code_per_byte` is machine code, `memory_per_byte` that and what is kept beside it.
+// --write measures nothing and writes the repeated module, which runs as the given one does.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -18,8 +19,9 @@
 namespace hindsight::jit {
 namespace {
 
-constexpr size_t kCodeBytes = 5'000'000;
 using Bytes = std::vector<uint8_t>;
+
+size_t wanted_bytes = 5'000'000;
 
 std::string module_file = HINDSIGHT_BENCHMARK_MODULE;
 
@@ -51,7 +53,7 @@ Bytes repeated(const Bytes& module) {
     if (id == 10) code_bytes = size;
     at += size;
   }
-  const size_t times = code_bytes == 0 ? 1 : kCodeBytes / code_bytes + 1;
+  const size_t times = code_bytes == 0 ? 1 : wanted_bytes / code_bytes + 1;
   Bytes out(module.begin(), module.begin() + 8);
   for (const Section& section : sections) {
     constexpr uint8_t kCustom = 0, kFunction = 3, kCode = 10;
@@ -138,13 +140,25 @@ BENCHMARK_CAPTURE(compile_all, decode_validate_and_baseline, true)->Unit(benchma
 }  // namespace hindsight::jit
 
 int main(int argc, char** argv) {
-  const std::string option = "--module=";
-  for (int i = 1; i < argc; ++i)
-    if (std::string(argv[i]).starts_with(option)) {
-      hindsight::jit::module_file = argv[i] + option.size();
-      std::rotate(argv + i, argv + i + 1, argv + argc);
-      --argc;
-    }
+  const auto take = [&](const std::string& option) -> const char* {
+    for (int i = 1; i < argc; ++i)
+      if (std::string(argv[i]).starts_with(option)) {
+        const char* const value = argv[i] + option.size();
+        std::rotate(argv + i, argv + i + 1, argv + argc);
+        --argc;
+        return value;
+      }
+    return nullptr;
+  };
+  if (const char* file = take("--module=")) hindsight::jit::module_file = file;
+  if (const char* bytes = take("--bytes=")) hindsight::jit::wanted_bytes = std::strtoull(bytes, nullptr, 10);
+  if (const char* file = take("--write=")) {
+    const auto module = hindsight::jit::read_module();
+    std::ofstream out(file, std::ios::binary);
+    if (module)
+      out.write(reinterpret_cast<const char*>(module->data()), static_cast<std::streamsize>(module->size()));
+    return module && out ? 0 : 1;
+  }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

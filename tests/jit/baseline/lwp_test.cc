@@ -31,16 +31,17 @@ inline void clobber() {
 }
 
 // These re-arm their counter, so that the next event fires too.
-void record_value_and_clobber(VmContext* context, uint32_t wasm_offset, uint64_t value, uint32_t site_flags) {
-  value_records.push_back({wasm_offset, value, site_flags, __builtin_return_address(0)});
+void record_value_and_clobber(VmContext* context, const void* pc, uint32_t wasm_offset, uint64_t value,
+                              uint32_t site_flags) {
+  value_records.push_back({wasm_offset, value, site_flags, pc});
   context->thread->lwp_values = 0;
   clobber();
 }
-void instructions_and_clobber(VmContext* context) {
+void instructions_and_clobber(VmContext* context, const void*) {
   context->thread->lwp_instructions = 0;
   clobber();
 }
-void branch_and_clobber(VmContext* context, uint32_t, const void*) {
+void branch_and_clobber(VmContext* context, const void*, uint32_t, const void*) {
   context->thread->lwp_branches = 0;
   clobber();
 }

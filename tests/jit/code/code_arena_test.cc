@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -19,6 +20,26 @@ TEST(CodeArena, WhatIsWrittenThroughOneViewRunsThroughTheOther) {
   EXPECT_EQ(reinterpret_cast<int (*)()>(reinterpret_cast<uintptr_t>(code.executable()))(), 42);
   EXPECT_TRUE(arena->contains(code.executable()));
   EXPECT_FALSE(arena->contains(code.writable().data()));
+}
+
+int answer() {
+  return 42;
+}
+
+TEST(CodeArena, ANearEntryLeadsToItsFunctionAndIsMadeOnce) {
+  auto arena = *CodeArena::create(1 << 20);
+  const std::byte* entry = *arena->near_entry(reinterpret_cast<const void*>(answer));
+  EXPECT_TRUE(arena->contains(entry));
+  EXPECT_EQ(reinterpret_cast<int (*)()>(reinterpret_cast<uintptr_t>(entry))(), 42);
+  EXPECT_EQ(*arena->near_entry(reinterpret_cast<const void*>(answer)), entry);
+  EXPECT_EQ(arena->bytes_in_use(), 0u);
+  std::vector<std::thread> threads;
+  std::vector<const std::byte*> seen(4);
+  for (size_t i = 0; i < seen.size(); ++i)
+    threads.emplace_back([&, i] { seen[i] = *arena->near_entry(reinterpret_cast<const void*>(std::abort)); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::byte* each : seen) EXPECT_EQ(each, seen[0]);
+  EXPECT_EQ(arena->bytes_in_use(), 0u);
 }
 
 TEST(CodeArena, FreedPiecesAreFilledWithBreakpointsJoinedAndUsedAgain) {

@@ -1,0 +1,191 @@
+// Emitter: machine code into one growing buffer.
+//
+// It has asmjit's assembler interface, a method a mnemonic, and encodes the forms that nearly all code consists of
+// by itself; what it does not know goes through an asmjit assembler and comes back as bytes. Jumps have labels of
+// their own, which cost a word each: a jump to a label that is not bound yet holds, where its distance will be,
+// the position of the previous such jump.
+//
+// Code is position-independent but for calls of runtime entries (call_near), which are resolved when the code is
+// placed. One emitter serves many functions one after the other: reset() keeps its memory. One thread at a time.
+#pragma once
+
+#include <asmjit/asmjit.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "jit/baseline/place_code.h"
+#include "jit/code/code_arena.h"
+
+namespace hindsight::jit::baseline {
+
+namespace x86 = asmjit::x86;
+
+struct Label {
+  uint32_t id = ~0u;
+};
+
+class Emitter : public x86::EmitterImplicitT<Emitter> {
+  using Base = x86::EmitterImplicitT<Emitter>;
+
+ public:
+  Emitter();
+  ~Emitter();
+  Emitter(const Emitter&) = delete;
+  Emitter& operator=(const Emitter&) = delete;
+
+  // Forgets code, labels and errors.
+  void reset();
+  size_t offset() const { return static_cast<size_t>(at_ - begin_.get()); }
+  // The first instruction that could not be encoded; kErrorOk without one.
+  asmjit::Error error() const { return errors_.first; }
+
+  // --- labels
+  Label new_label() {
+    labels_.push_back({});
+    return {static_cast<uint32_t>(labels_.size() - 1)};
+  }
+  // The first of `count` labels with consecutive ids.
+  Label new_labels(uint32_t count) {
+    const auto first = static_cast<uint32_t>(labels_.size());
+    labels_.resize(labels_.size() + count);
+    return {first};
+  }
+  // Here, or `ahead` bytes behind here.
+  void bind(Label label, uint32_t ahead = 0);
+  // Precondition: bound.
+  uint32_t offset_of(Label label) const { return labels_[label.id].offset; }
+  using Base::jmp;
+  void jmp(Label to);
+  void j(x86::CondCode cc, Label to);
+  void jo(Label to) { j(x86::CondCode::kO, to); }
+  void jb(Label to) { j(x86::CondCode::kB, to); }
+  void jae(Label to) { j(x86::CondCode::kAE, to); }
+  void je(Label to) { j(x86::CondCode::kE, to); }
+  void jz(Label to) { j(x86::CondCode::kE, to); }
+  void jne(Label to) { j(x86::CondCode::kNE, to); }
+  void jnz(Label to) { j(x86::CondCode::kNE, to); }
+  void jbe(Label to) { j(x86::CondCode::kBE, to); }
+  void ja(Label to) { j(x86::CondCode::kA, to); }
+  void js(Label to) { j(x86::CondCode::kS, to); }
+  void jns(Label to) { j(x86::CondCode::kNS, to); }
+  void jp(Label to) { j(x86::CondCode::kP, to); }
+  void jnp(Label to) { j(x86::CondCode::kNP, to); }
+  // With a distance of 32 bits, whatever the label: 6 and 5 bytes, for code that is read by a program.
+  void j_long(x86::CondCode cc, Label to);
+  void jmp_long(Label to);
+  // The operand that is at the label, whether bound or not. Relative to the instruction.
+  static x86::Mem at(Label label, uint32_t size = 0) {
+    return x86::ptr(x86::rip, static_cast<int32_t>(label.id), size);
+  }
+
+  // A conditional jump over the 6 bytes of a j_long().
+  void skip_next_jump(x86::CondCode cc);
+
+  // --- jumps without a label, to and from code out of line
+  // A conditional jump to be directed later; returns the offset behind it, by which it is named.
+  uint32_t j_later(x86::CondCode cc);
+  void direct_here(uint32_t jump);
+  // `jmp` to an offset that is behind us.
+  void jmp_back(uint32_t to);
+  // `sub dword [r14 + at], n`, and a jump to be directed later that is taken where the result is negative.
+  uint32_t count_down(int32_t at, uint32_t n);
+
+  // A call of a function of the process. Clobbers nothing itself.
+  void call_near(const void* function);
+
+  // --- data and space
+  Emitter& lock() {
+    room();
+    *at_++ = 0xf0;
+    return *this;
+  }
+  void align_code(uint32_t alignment);
+  void align_data(uint32_t alignment);
+  void embed32(uint32_t value) { embed(&value, sizeof value); }
+  void embed64(uint64_t value) { embed(&value, sizeof value); }
+  void embed_zeros(size_t bytes);
+
+  // Resolves what is open and copies the code into the arena. Every label used must be bound.
+  Result<CodeAllocation> place(CodeArena& arena, size_t alignment = 64);
+
+  // --- instructions: what asmjit's methods call, and emit() for instructions chosen at run time
+  template <typename... Operands>
+  asmjit::Error emit(asmjit::InstId inst, const Operands&... operands) {
+    return _emitI(inst, operands...);
+  }
+  asmjit::Error _emitI(asmjit::InstId inst);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Mem& a);
+  asmjit::Error _emitI(asmjit::InstId inst, const asmjit::Operand_& a) { return by_asmjit(inst, &a, 1); }
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a, const x86::Gp& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a, const x86::Mem& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a, const asmjit::Imm& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Mem& a, const x86::Gp& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Mem& a, const asmjit::Imm& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Xmm& a, const x86::Xmm& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Xmm& a, const x86::Mem& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Mem& a, const x86::Xmm& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Xmm& a, const x86::Gp& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a, const x86::Xmm& b);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a, const x86::Gp& b, const asmjit::Imm& c);
+  asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a, const x86::Gp& b, const x86::Gp& c);
+  asmjit::Error _emitI(asmjit::InstId inst, const asmjit::Operand_& a, const asmjit::Operand_& b);
+  template <typename... Operands>
+    requires(sizeof...(Operands) >= 3)
+  asmjit::Error _emitI(asmjit::InstId inst, const Operands&... operands) {
+    const asmjit::Operand_ all[] = {operands...};
+    return by_asmjit(inst, all, sizeof...(Operands));
+  }
+
+ private:
+  static constexpr uint32_t kUnbound = ~0u;
+  static constexpr uint32_t kNoUse = ~0u;
+  struct LabelState {
+    uint32_t offset = kUnbound;
+    uint32_t uses = kNoUse;  // while unbound: position of the last jump's distance
+  };
+  // A memory operand that is relative to the instruction: `position` is that of its displacement, and the
+  // instruction ends `trailing` bytes behind it.
+  struct DataUse {
+    uint32_t position, label, trailing;
+  };
+  struct NearCall {
+    uint32_t position;
+    const void* function;
+  };
+
+  // Space for one instruction with its prefixes, twice over.
+  void room() {
+    if (end_ - at_ < 32) [[unlikely]]
+      grow(32);
+  }
+  void grow(size_t bytes);
+  void embed(const void* data, size_t bytes);
+  void put32(uint32_t value) {
+    std::memcpy(at_, &value, sizeof value);
+    at_ += sizeof value;
+  }
+  void use_label(Label label);  // its distance, in the four bytes to come
+  asmjit::Error by_asmjit(asmjit::InstId inst, const asmjit::Operand_* operands, size_t count);
+  void op_reg(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, uint32_t rm, bool force_rex = false);
+  void op_mem(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, const x86::Mem& mem,
+              uint32_t trailing = 0, bool force_rex = false);
+  void opcode_bytes(uint32_t opcode);
+  void immediate(int64_t value, uint32_t bytes);
+
+  std::unique_ptr<uint8_t[]> begin_;
+  uint8_t* at_ = nullptr;
+  uint8_t* end_ = nullptr;
+  std::vector<LabelState> labels_;
+  std::vector<DataUse> data_uses_;
+  std::vector<NearCall> near_calls_;
+  asmjit::CodeHolder code_;
+  FirstError errors_;
+  x86::Assembler rare_;
+};
+
+}  // namespace hindsight::jit::baseline
