@@ -74,7 +74,9 @@ for (const name of names) if (kUnits[name] === undefined) usage(`no workload her
 const version = spawnSync(options.node, ['--version'], { encoding: 'utf8' }).stdout?.trim();
 if (!version) usage(`cannot run ${options.node}`);
 const flags = nodeFlags(version);
+// What is kept from one process to the next would be no start; who asks for it names the folder.
 const more = options.options.split(' ').filter((o) => o !== '');
+if (!more.includes('--code-cache')) more.push('--no-code-cache');
 const workloads = readManifest().workloads.filter((w) => kUnits[w.name] !== undefined && (names.length === 0 || names.includes(w.name)));
 
 const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);

@@ -59,7 +59,8 @@ struct Builtins {
   // traps). Neither returns: see jit/abi/exception.h.
   [[noreturn]] void (*throw_exception)(VmContext*, uint32_t tag_index);
   [[noreturn]] void (*throw_reference)(VmContext*, ExceptionRecord*);
-  // LWP events of counting baseline code at `pc`, which lies behind the code that counts. Each reloads its counter.
+  // LWP events of counting code at `pc`, which lies behind the code that counts; null (of a value only): the return
+  // address. Each reloads its counter.
   void (*lwp_instructions_retired)(VmContext*, const void* pc);
   void (*lwp_branch_retired)(VmContext*, const void* pc, uint32_t taken, const void* target);
   // wasm_offset is the sampled instruction's; value is zero-extended; site_flags is one of the constants

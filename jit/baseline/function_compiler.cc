@@ -414,9 +414,7 @@ void FunctionCompiler::emit_out_of_line() {
   // Bodies may add others.
   for (size_t i = 0; i < out_of_line_.size(); ++i) {
     if (a_.offset() > kMaxCodeBytes) return;
-    const OutOfLine part = std::move(out_of_line_[i]);
-    a_.bind(part.entry);
-    row(part.offset);
+    const OutOfLine part = out_of_line_[i];
     offset_ = part.offset;
     row(part.offset);
     if (part.kind != Rare::kBody) a_.direct_here(part.jump);

@@ -14,6 +14,7 @@
 #include "jit/abi/loop_cell.h"
 #include "jit/code/code_arena.h"
 #include "jit/code/pc_map.h"
+#include "jit/code/relocation.h"
 
 namespace hindsight::jit {
 
@@ -80,6 +81,8 @@ struct CodeVersion {
   std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
   double compile_seconds = 0;      // optimized: CPU time of the compiling thread; baseline: time that passed
   std::vector<PassTime> pass_times;
+  // What to write anew if the bytes are copied to another place; empty: nobody knows (baseline code).
+  std::optional<std::vector<CodeRelocation>> relocations;
 
   // The landing for an exception out of the call that returns to `return_address`; null: none in this
   // version. O(log n).

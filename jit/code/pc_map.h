@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -31,6 +32,10 @@ inline constexpr WasmOffset kNoWasmOffset{~0u};
 
 class PcMap {
  public:
+  PcMap() = default;
+  // Of rows that are sorted and finished already, each at an offset of its own.
+  PcMap(std::vector<PcRow> rows, std::vector<InlineSite> sites)
+      : rows_(std::move(rows)), sites_(std::move(sites)) {}
   // In ascending code offset; a repeated offset replaces.
   void add_row(PcRow row) {
     if (!rows_.empty() && rows_.back().code == row.code)

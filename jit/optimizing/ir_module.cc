@@ -143,6 +143,15 @@ llvm::Constant* IrModule::frame_bytes() {
   return llvm::ConstantExpr::getPtrToInt(symbol, i64);
 }
 
+llvm::Constant* IrModule::loop_cell(uint32_t index) {
+  const std::string name = cell_symbol(index);
+  if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
+  auto* made = new llvm::GlobalVariable(module, llvm::ArrayType::get(i8, sizeof(LoopCell)), /*isConstant=*/false,
+                                        llvm::GlobalValue::ExternalLinkage, nullptr, name);
+  made->setAlignment(llvm::Align(alignof(LoopCell)));
+  return made;
+}
+
 llvm::Constant* IrModule::personality() {
   return llvm::cast<llvm::Constant>(
       module.getOrInsertFunction(kPersonalitySymbol, llvm::FunctionType::get(i32, /*isVarArg=*/true))

@@ -50,6 +50,8 @@ class IrModule {
   // The size of the largest frame, which only code generation knows: a symbol whose address is the number,
   // defined when the code is linked.
   llvm::Constant* frame_bytes();
+  // The address of one of the version's loop cells, which linking fills in.
+  llvm::Constant* loop_cell(uint32_t index);
   // What a function with landing pads must name for LLVM to write its exception table. Never called.
   llvm::Constant* personality();
   void finish_debug_info() { debug_.finalize(); }

@@ -10,24 +10,18 @@
 #include <cstring>
 #include <vector>
 
+#include "jit/optimizing/relocation_record.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
+
+constexpr uint64_t kLinkedAlignment = 64;
 
 namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
 using llvm::orc::ExecutorAddr;
 using llvm::orc::MemLifetime;
 using llvm::orc::MemProt;
-
-// What LLVM's passes may call where the program had a loop. They work on linear memory: a fault inside is
-// recognized by its address, like one in generated code.
-const void* outside_function(llvm::StringRef name) {
-  if (name == "memcpy") return reinterpret_cast<const void*>(&std::memcpy);
-  if (name == "memmove") return reinterpret_cast<const void*>(&std::memmove);
-  if (name == "memset") return reinterpret_cast<const void*>(&std::memset);
-  if (name == "memcmp" || name == "bcmp") return reinterpret_cast<const void*>(&std::memcmp);
-  return nullptr;
-}
 
 llvm::Error failure(const std::string& words) {
   return llvm::make_error<llvm::StringError>(words, llvm::inconvertibleErrorCode());
@@ -44,7 +38,7 @@ class ArenaMemory : public jitlink::JITLinkMemoryManager {
   void allocate(const jitlink::JITLinkDylib*, jitlink::LinkGraph& graph, OnAllocatedFunction done) override {
     jitlink::BasicLayout layout(graph);
     size_t size = 0;
-    llvm::Align alignment(64);
+    llvm::Align alignment(kLinkedAlignment);
     std::vector<std::pair<jitlink::BasicLayout::Segment*, size_t>> places;
     // Code first: its offset in the allocation is its pc offset.
     for (const bool executable : {true, false}) {
@@ -57,6 +51,7 @@ class ArenaMemory : public jitlink::JITLinkMemoryManager {
       }
       if (executable) code_.code_bytes = static_cast<uint32_t>(size);
     }
+    if (alignment.value() > kLinkedAlignment) code_.immovable = "wants a larger alignment";
     auto memory = arena_.allocate(std::max<size_t>(size, 1), alignment.value());
     if (!memory) return done(failure(memory.error().describe()));
     code_.memory = std::move(*memory);
@@ -105,6 +100,11 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
       note_places(graph);
       return llvm::Error::success();
     });
+    // In front of what would let code reach for what happens to be near.
+    passes.PreFixupPasses.insert(passes.PreFixupPasses.begin(), [this](jitlink::LinkGraph& graph) {
+      record_relocations(graph, code_);
+      return llvm::Error::success();
+    });
   }
   llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
   llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override {
@@ -132,12 +132,15 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
 
 // Adds the object to a dylib of its own and materializes everything in it.
 llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer,
-                    std::span<const char> object, uint32_t frame_bytes) {
+                    std::span<const char> object, uint32_t frame_bytes,
+                    std::span<const std::unique_ptr<LoopCell>> cells) {
   orc::JITDylib& dylib = session.createBareJITDylib("hindsight");
   orc::SymbolMap outside;
-  for (const char* name : {"memcpy", "memmove", "memset", "memcmp", "bcmp"}) {
-    outside[session.intern(name)] = {ExecutorAddr::fromPtr(outside_function(name)),
-                                     llvm::JITSymbolFlags::Exported};
+  for (const auto& [name, function] : outside_functions())
+    outside[session.intern(name)] = {ExecutorAddr::fromPtr(address_of(function)), llvm::JITSymbolFlags::Exported};
+  for (uint32_t i = 0; i < cells.size(); ++i) {
+    outside[session.intern(cell_symbol(i))] = {ExecutorAddr::fromPtr(cells[i].get()),
+                                               llvm::JITSymbolFlags::Exported};
   }
   outside[session.intern(kFrameBytesSymbol)] = {ExecutorAddr(frame_bytes), llvm::JITSymbolFlags::Exported};
   outside[session.intern(kPersonalitySymbol)] = {ExecutorAddr(), llvm::JITSymbolFlags::Exported};
@@ -157,7 +160,12 @@ llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& lay
 
 }  // namespace
 
-Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes) {
+std::string cell_symbol(uint32_t index) {
+  return kCellPrefix + std::to_string(index);
+}
+
+Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes,
+                             std::span<const std::unique_ptr<LoopCell>> cells) {
   LinkedCode code;
   std::string reported;
   ArenaMemory memory(arena, code);
@@ -167,12 +175,15 @@ Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uin
   {
     orc::ObjectLinkingLayer layer(session, memory);
     layer.addPlugin(std::make_unique<Observer>(code));
-    error = llvm::joinErrors(std::move(error), link_in(session, layer, object, frame_bytes));
+    error = llvm::joinErrors(std::move(error), link_in(session, layer, object, frame_bytes, cells));
     // Drops the dylib's claim on the memory, which LinkedCode owns.
     error = llvm::joinErrors(std::move(error), session.endSession());
   }
   if (error)
     return make_error(ErrorKind::kResource, "linking: " + reported + llvm::toString(std::move(error)));
+  if (!code.immovable.empty()) code.relocations.reset();
+  // From here on as it is done wherever the code is moved to.
+  if (code.relocations) relocate(*code.relocations, code.memory, cells);
   return code;
 }
 

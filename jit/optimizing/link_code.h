@@ -7,15 +7,20 @@
 //
 // Each object has an ORC session and a dylib of its own, for the time of linking: nothing in it is looked up
 // by name later, and compiles on different threads share nothing. Everything it needs from outside is a short
-// list of C library functions, defined as absolute symbols.
+// list of C library functions, and the version's loop cells, defined as absolute symbols. What linking writes
+// that depends on where these and the code are is noted (relocation_record.h), so that the code can be moved.
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "jit/code/code_arena.h"
+#include "jit/code/relocation.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -25,12 +30,18 @@ struct LinkedCode {
   uint32_t text_offset = 0;  // of the object's .text in the allocation
   uint32_t text_bytes = 0;
   std::map<std::string, const std::byte*> symbols;  // defined functions, in the executable view
+  // Empty: the code cannot be moved, because of `immovable`.
+  std::optional<std::vector<CodeRelocation>> relocations;
+  std::string immovable;
 };
 
 // `frame_bytes`: the value of kFrameBytesSymbol, see IrModule::frame_bytes.
 inline constexpr const char* kFrameBytesSymbol = "hindsight_frame_bytes";
 // A name whose tables LLVM knows how to write. Linked to nothing that could be called.
 inline constexpr const char* kPersonalitySymbol = "__gxx_personality_v0";
-Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes);
+// The name by which code refers to CodeVersion::loop_cells[index].
+std::string cell_symbol(uint32_t index);
+Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes,
+                             std::span<const std::unique_ptr<LoopCell>> cells);
 
 }  // namespace hindsight::jit::optimizing

@@ -6,6 +6,8 @@
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Host.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 
@@ -18,6 +20,8 @@
 #include "jit/optimizing/pipeline.h"
 #include "jit/optimizing/prefetch_pass.h"
 #include "jit/optimizing/protect.h"
+
+extern "C" hindsight::jit::Optimizer* hindsight_create_optimizer();
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -169,7 +173,8 @@ class Compilation {
       return make_error(ErrorKind::kResource, "a frame of more than 1 GiB");
     HINDSIGHT_ASSIGN(
         LinkedCode code,
-        link_code(object.bytes, arena_, static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes)));
+        link_code(object.bytes, arena_, static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes),
+                  prefetches.cells));
     lap("link");
 
     auto version = std::make_unique<CodeVersion>();
@@ -195,6 +200,7 @@ class Compilation {
     version->loop_cells = std::move(prefetches.cells);
     version->prefetch_sites = std::move(prefetches.sites);
     version->memory = std::move(code.memory);
+    version->relocations = std::move(code.relocations);
     result_.version = std::move(version);
     result_.left_out = limits.left_out();
     result_.dump = std::move(object.dump);
@@ -241,6 +247,16 @@ class LlvmOptimizer : public Optimizer {
       }
     }
     return text + ", vectors of " + std::to_string(host.vector_bits) + " bits";
+  }
+
+  std::vector<std::string> files() const override {
+    std::vector<std::string> files;
+    for (const void* own : {reinterpret_cast<const void*>(&hindsight_create_optimizer),
+                            reinterpret_cast<const void*>(&llvm::sys::getProcessTriple)}) {
+      Dl_info info{};
+      if (dladdr(own, &info) != 0 && info.dli_fname != nullptr) files.emplace_back(info.dli_fname);
+    }
+    return files;
   }
 };
 

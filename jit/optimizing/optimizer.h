@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/ids.h"
@@ -46,6 +47,8 @@ class Optimizer {
   // Thread-safe; each call works in an LLVM context of its own. The code is not published. Never prints.
   virtual Result<OptimizeResult> compile(const OptimizeRequest& request, CodeArena& arena) = 0;
   virtual std::string description() const = 0;  // "LLVM 19.1.7, znver4, avx512..."
+  // The shared objects that decide, with a request and this processor, what compile() makes: its own and LLVM's.
+  virtual std::vector<std::string> files() const = 0;
 };
 
 // Exported by libhindsight-optimizing.so under this name; the caller owns the result. Null on failure.

@@ -58,10 +58,9 @@ llvm::DebugLoc location_of(const IrModule& ir, llvm::Function& function, const L
 // Emits the instrumentation of one loop.
 class Emitter {
  public:
-  Emitter(PrefetchPlan& plan, llvm::Function& function, LoopWork& work, LoopCell& cell)
+  Emitter(PrefetchPlan& plan, llvm::Function& function, LoopWork& work, uint32_t cell)
       : plan_(plan), ir_(plan.ir), function_(function), work_(work), b_(ir_.context) {
-    cell_ = llvm::ConstantExpr::getIntToPtr(
-        llvm::ConstantInt::get(ir_.i64, reinterpret_cast<uint64_t>(&cell)), ir_.ptr);
+    cell_ = ir_.loop_cell(cell);
     location_ = location_of(ir_, function, work);
     for (const PrefetchSlice& slice : work.slices)
       for (const Instruction* operation : slice.operations)
@@ -398,7 +397,7 @@ bool PrefetchPlan::all_applied() const {
   return std::all_of(sites.begin(), sites.end(), [](const PrefetchSite& site) { return site.applied; });
 }
 
-LoopCell& PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
+uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
   const auto [found, is_new] = cell_of_loop_.emplace(loop.value, static_cast<uint32_t>(cells.size()));
   if (is_new) {
     const PrefetchHint& hint = hints[site];
@@ -410,7 +409,7 @@ LoopCell& PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
     cell.site = static_cast<uint32_t>(site);
   }
   sites[site].cell = found->second;
-  return *cells[found->second];
+  return found->second;
 }
 
 std::optional<uint32_t> PrefetchPlan::timed_slot(size_t site) {
@@ -489,12 +488,9 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
     for (size_t i = 0; i < works.size(); ++i) {
       LoopWork& work = works[i];
       if ((backedges[i].count != nullptr) != in_strips) continue;
-      LoopCell* cell = nullptr;
-      for (size_t site : work.sites) {
-        LoopCell& its = plan.cell_of(work.wasm_loop, site);
-        if (!cell) cell = &its;
-      }
-      Emitter emitter(plan, function, work, *cell);
+      uint32_t cell = 0;  // the same for all sites of a loop
+      for (size_t site : work.sites) cell = plan.cell_of(work.wasm_loop, site);
+      Emitter emitter(plan, function, work, cell);
       if (in_strips) {
         emitter.emit_in_strips(backedges[i]);
       } else {

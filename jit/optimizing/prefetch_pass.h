@@ -53,15 +53,15 @@ class PrefetchPlan {
   explicit PrefetchPlan(IrModule& ir);
   bool empty() const { return sites.empty(); }
   bool all_applied() const;
-  // The cell of a wasm loop, shared by its copies (OSR entries); made at first use, for `site`.
-  LoopCell& cell_of(WasmOffset loop, size_t site);
+  // The cell of a wasm loop, shared by its copies (OSR entries): its index in `cells`. Made at first use, for `site`.
+  uint32_t cell_of(WasmOffset loop, size_t site);
   // The place of the site's address in its cell's upcoming[]; made at first use, empty if all are taken.
   std::optional<uint32_t> timed_slot(size_t site);
 
   IrModule& ir;
   std::vector<PrefetchHint> hints;               // by falling stall share; one a load
   std::vector<PrefetchSite> sites;               // one a hint
-  std::vector<std::unique_ptr<LoopCell>> cells;  // their addresses are in the code
+  std::vector<std::unique_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)
   std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
 
  private:

@@ -274,6 +274,10 @@ void hindsight_config_set_profile_in(hindsight_config* config, const char* path)
 void hindsight_config_set_profile_out(hindsight_config* config, const char* path) {
   config->config.profile_out = path;
 }
+void hindsight_config_set_code_cache(hindsight_config* config, const char* directory, uint64_t most_bytes) {
+  config->config.code_cache_directory = directory == nullptr ? "" : directory;
+  config->config.code_cache_bytes = most_bytes;
+}
 void hindsight_config_set_log(hindsight_config* config, hindsight_log_level least,
                               hindsight_log_callback callback, void* user) {
   config->config.log_level = static_cast<hindsight::LogLevel>(least);

@@ -97,6 +97,9 @@ HINDSIGHT_C_API void hindsight_config_set_max_stack_bytes(hindsight_config* conf
 HINDSIGHT_C_API void hindsight_config_set_max_memory_bytes(hindsight_config* config, uint64_t bytes);
 HINDSIGHT_C_API void hindsight_config_set_profile_in(hindsight_config* config, const char* path);
 HINDSIGHT_C_API void hindsight_config_set_profile_out(hindsight_config* config, const char* path);
+/* Keeps optimized code in this folder, of at most so many bytes, for later engines and processes; "" or NULL: keeps none, the default.
+   Only files that the process's user owns and nobody else can write are used. */
+HINDSIGHT_C_API void hindsight_config_set_code_cache(hindsight_config* config, const char* directory, uint64_t most_bytes);
 /* `user` must stay valid as long as the engine. */
 HINDSIGHT_C_API void hindsight_config_set_log(hindsight_config* config, hindsight_log_level least,
                                               hindsight_log_callback callback, void* user);

@@ -75,6 +75,16 @@ void add_run_options(CLI::App* command, RunOptions& options) {
       ->add_option("--profile-out", options.profile_out,
                    "Save the profile at the end (see `hindsight explain`)")
       ->type_name("FILE");
+  options.code_cache = code_cache_of_environment();
+  command
+      ->add_option("--code-cache", options.code_cache,
+                   "Keep optimized code in this folder, for the next start of the program (default "
+                   "$HINDSIGHT_CODE_CACHE, else in the user's cache)")
+      ->type_name("DIR");
+  command
+      ->add_option("--code-cache-size", options.code_cache_size, "What the folder may hold (default 256M)")
+      ->type_name("SIZE");
+  command->add_flag("--no-code-cache", options.no_code_cache, "Neither keep code nor use what was kept");
   command->add_flag("--no-guard-pages", options.no_guard_pages,
                     "Explicit bounds checks instead of 8 GiB of reserved addresses");
   command->prefix_command();
@@ -170,6 +180,17 @@ int command_line(int argc, char** argv) {
   inspect_app->add_option("module", inspected, "A .wasm or .wat file")->required()->type_name("MODULE");
   inspect_app->add_flag("--json", inspect_json, "As JSON");
 
+  std::string cache_folder = code_cache_of_environment();
+  bool cache_json = false;
+  CLI::App* cache_app = app.add_subcommand("cache", "The optimized code that is kept between runs");
+  cache_app->require_subcommand(1);
+  CLI::App* cache_info_app = cache_app->add_subcommand("info", "Which modules' code is kept, and what is not used and why");
+  cache_info_app->add_flag("--json", cache_json, "As JSON");
+  CLI::App* cache_clear_app = cache_app->add_subcommand("clear", "Remove all of it");
+  for (CLI::App* command : {cache_info_app, cache_clear_app}) {
+    command->add_option("--code-cache", cache_folder, "The folder (default as for `hindsight run`)")->type_name("DIR");
+  }
+
   bool lwp_json = false;
   CLI::App* lwp_app = app.add_subcommand("lwp", "Lightweight Profiling on this machine");
   lwp_app->require_subcommand(1);
@@ -263,6 +284,8 @@ int command_line(int argc, char** argv) {
   if (*explain_app) return explain_command(profile);
   if (*inspect_app) return inspect_command(inspected, inspect_json);
   if (*child_app) return bench_child_command(child);
+  if (*cache_info_app) return cache_info_command(cache_folder, cache_json);
+  if (*cache_clear_app) return cache_clear_command(cache_folder);
   if (*lwp_records_app) return lwp_records_command(records);
   if (*lwp_accuracy_app) return lwp_accuracy_command(accuracy);
   emulate.program = lwp_emulate_app->remaining();

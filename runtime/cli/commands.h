@@ -15,6 +15,12 @@ int inspect_command(const std::string& path, bool json);
 int explain_command(const std::string& profile_path);
 int lwp_info_command(bool json, bool calibrate);
 
+// The folder that is meant where nobody names one: $HINDSIGHT_CODE_CACHE, where "off" means none, else the library's
+// default. Empty: none.
+std::string code_cache_of_environment();
+int cache_info_command(const std::string& directory, bool json);
+int cache_clear_command(const std::string& directory);
+
 struct EmulateOptions {
   bool summary = false;
   std::vector<std::string> program;  // and its arguments

@@ -196,6 +196,11 @@ Result<RunPlan> plan_run(const RunOptions& options) {
   if (!options.max_memory.empty()) {
     HINDSIGHT_TRY(take(parse_size(options.max_memory), "--max-memory", plan.engine.max_memory_bytes));
   }
+  if (!options.code_cache_size.empty()) {
+    HINDSIGHT_TRY(take(parse_size(options.code_cache_size), "--code-cache-size", plan.engine.code_cache_bytes));
+  }
+  // Who looks for a function that the optimizer gets wrong wants it compiled.
+  if (!options.no_code_cache && options.optimize_only.empty()) plan.engine.code_cache_directory = options.code_cache;
   plan.engine.guard_pages = !options.no_guard_pages;
   plan.engine.profile_in = options.profile_in;
   plan.engine.time_passes = options.verbosity > 0;

@@ -40,6 +40,9 @@ struct RunOptions {
   std::string timeout, max_memory, feedback = "on", unit = "auto", model, tier = "auto", optimize_only;
   std::string profile_in, profile_out, report, trace;
   uint64_t trace_limit = 1'000'000;  // records
+  std::string code_cache;            // a folder; empty: nothing is kept
+  std::string code_cache_size;
+  bool no_code_cache = false;
   bool no_guard_pages = false;
   int verbosity = 0;                 // number of -v
   std::vector<std::string> program;  // module's path, then the guest's arguments

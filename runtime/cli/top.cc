@@ -53,10 +53,10 @@ std::string view(const std::string& program, double seconds, const FeedbackRepor
   out += fmt::format("stalls     {} attributed samples, with address {}; missed {}, lost {}\n",
                      share(c.stall_records, c.attributed), share(c.stall_addresses, c.stall_records),
                      c.missed, c.lost);
-  out += fmt::format("code       {} functions baseline ({}), {} optimized ({}), OSR entries {}, retired {}\n",
+  out += fmt::format("code       {} functions baseline ({}), {} optimized ({}), {} out of the cache, OSR entries {}, retired {}\n",
                      now.functions_baseline, report::seconds_text(now.baseline_compile_seconds),
                      now.functions_optimized, report::seconds_text(now.optimized_compile_seconds),
-                     now.osr_entries, now.versions_retired);
+                     now.functions_cached, now.osr_entries, now.versions_retired);
   out += fmt::format("decisions  {}{}{}\n", now.decisions.size(), by_state.empty() ? "" : ": ", by_state);
   if (now.decisions.empty()) return out;
   report::TextTable table("rlllrrl");

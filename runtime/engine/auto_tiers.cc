@@ -109,6 +109,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       last_round_(start_),
       last_collect_(start_),
       last_slow_look_(start_),
+      last_save_(start_),
       arena_(std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(compile_threads(config)),
                                                        /*reserved_for_masters=*/0)) {
   feedback::Monitor::Config monitor;
@@ -231,6 +232,7 @@ void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
     state.module = code->module();
     modules_.push_back(std::move(state));
   }
+  install_cached(code);
   if (const feedback::ModuleProfile* known = known_.find(code->module()->content_hash_hex()))
     queue_known(code, *known);
 }
@@ -240,6 +242,7 @@ void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion
 }
 
 void AutoTiers::on_destroyed(ModuleCode& code) {
+  save_code(code);
   std::lock_guard lock(mutex_);
   if (ModuleState* state = state_of(code)) {
     state->ended = code.counts();
@@ -270,6 +273,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedb
                     known.episodes.size()));
   }
   for (auto& [function, episode] : latest) {
+    if (code->version(FuncIndex(function), jit::Tier::kOptimized)) continue;  // out of the code cache
     Job job;
     job.code = code;
     job.plan.action = feedback::Action::kOptimize;
@@ -319,6 +323,7 @@ void AutoTiers::on_round() {
   adapt_rate(now);
   calibrate(now);
   collect(now);
+  save_code_at_times(now);
   last_round_ = now;
 }
 
@@ -377,8 +382,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   double samples = 0;
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (auto& [module, profile] : profiles) {
-      samples += profile->total_samples();
       for (const auto& [index, counts] : profile->functions()) {
+        samples += counts.samples_baseline;  // of what may still be compiled
         const bool left_behind =
             counts.samples_when_published &&
             counts.samples_baseline - *counts.samples_when_published >= policy_.min_samples_left_behind;
@@ -711,8 +716,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   install(job, code, std::move(result->version));
 }
 
-void AutoTiers::install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVersion> finished) {
-  std::shared_ptr<jit::CodeVersion> version = std::move(finished);
+void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) {
   FuncIndex function = job.plan.function;
   Watch watch;
   watch.version = version;
@@ -834,6 +838,7 @@ FeedbackReport AutoTiers::feedback_report() const {
     }
     report.functions_baseline += code.baseline_functions;
     report.functions_optimized += code.optimized_functions;
+    report.functions_cached += code.cached_functions;
     report.baseline_compile_seconds += code.baseline_seconds;
     report.optimized_compile_seconds += code.optimized_seconds;
   }

@@ -120,11 +120,16 @@ class AutoTiers final : public TierManager {
   void run_one_job();
   void task_ended();
   void compile(Job& job, ModuleCode& code);
-  void install(Job& job, ModuleCode& code, std::unique_ptr<jit::CodeVersion> version);
+  void install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version);
   void queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known);
   void set_outcome(const wasm::Module* module, FuncIndex function, uint32_t load,
                    feedback::PrefetchOutcome outcome);
   size_t add_episode(const wasm::Module* module, feedback::Episode episode);
+  // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next run.
+  void install_cached(const std::shared_ptr<ModuleCode>& code);
+  void save_code(const ModuleCode& code);
+  void save_code_at_times(Clock::time_point now);  // monitor thread
+  void save_all_code();                            // on the arena
   // auto_tiers_evidence.cc. What timed loads say by now, into the profiles. `news` (monitor thread only):
   // lines about loads whose level became known or changed.
   void read_timed_loads(std::vector<std::string>* news) const;
@@ -174,7 +179,7 @@ class AutoTiers final : public TierManager {
   // Statistics of the monitor thread for reports; relaxed.
   std::atomic<uint64_t> rate_bursts_{0};
   std::atomic<double> rate_burst_seconds_{0}, rate_burst_cost_{0};
-  Clock::time_point last_round_, last_collect_, last_slow_look_;
+  Clock::time_point last_round_, last_collect_, last_slow_look_, last_save_;
 
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable idle_;

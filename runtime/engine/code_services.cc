@@ -1,11 +1,15 @@
 #include "runtime/engine/code_services.h"
 
 #include "jit/baseline/baseline_compiler.h"
+#include "runtime/engine/code_cache.h"
+#include "runtime/engine/machine_identity.h"
 #include "runtime/engine/optimizer_loader.h"
 #include "runtime/exec/quiescence.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
+
+CodeServices::CodeServices(const jit::CompileOptions& options) : options_(options) {}
 
 Result<std::unique_ptr<CodeServices>> CodeServices::create(const jit::CompileOptions& options) {
   std::unique_ptr<CodeServices> services(new CodeServices(options));
@@ -46,8 +50,16 @@ Result<jit::Optimizer*> CodeServices::optimizer() {
       return std::unexpected(loaded.error());
     }
     optimizer_ = std::move(*loaded);
+    const std::vector<std::string> files = optimizer_->files();
+    if (files.size() == 2)
+      compiler_files_ = CompilerFiles{file_identity(files[0]), files[1], file_identity(files[1])};
   }
   return optimizer_.get();
+}
+
+std::optional<CodeServices::CompilerFiles> CodeServices::compiler_files() {
+  const std::lock_guard lock(optimizer_mutex_);
+  return compiler_files_;
 }
 
 size_t CodeServices::collect_retired() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -18,6 +19,8 @@
 #include "runtime/engine/pass_times.h"
 
 namespace hindsight::rt {
+
+class CodeCache;
 
 class CodeServices {
  public:
@@ -42,10 +45,18 @@ class CodeServices {
   // Opens libhindsight-optimizing.so at the first call (tens of milliseconds). Thread-safe. Error kResource
   // names the places tried; it is remembered.
   Result<jit::Optimizer*> optimizer();
+  // The files of the optimizing tier and of LLVM as they were when it was opened; empty: it has not been.
+  struct CompilerFiles {
+    std::string optimizer;  // file_identity (machine_identity.h)
+    std::string llvm_path, llvm;
+  };
+  std::optional<CompilerFiles> compiler_files();
 
   // Frees retired code that no thread holds; returns how many versions. Any thread, not under a lock that
   // guest threads take.
   size_t collect_retired();
+
+  std::unique_ptr<CodeCache> cache;  // null: nothing is kept between runs
 
   bool time_passes = false;  // before any module is loaded
   PassTimes pass_times;      // empty unless time_passes
@@ -57,7 +68,7 @@ class CodeServices {
 
  private:
   uint32_t first_optimized_ = 0, last_optimized_ = ~uint32_t{0};
-  explicit CodeServices(const jit::CompileOptions& options) : options_(options) {}
+  explicit CodeServices(const jit::CompileOptions& options);
   jit::CompileOptions options_;
   std::unique_ptr<jit::CodeArena> arena_;  // destroyed last: everything below has code in it
   std::unique_ptr<jit::Trampolines> trampolines_;
@@ -66,6 +77,7 @@ class CodeServices {
   std::mutex optimizer_mutex_;  // protects what follows
   std::unique_ptr<jit::Optimizer> optimizer_;
   std::optional<Error> optimizer_error_;
+  std::optional<CompilerFiles> compiler_files_;
 };
 
 }  // namespace hindsight::rt

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <set>
 
+#include "runtime/engine/code_cache.h"
 #include "runtime/engine/tiers.h"
 
 namespace hindsight::rt {
@@ -17,10 +18,18 @@ class FixedTiers final : public TierManager {
   jit::Tier first_tier() const override { return first_; }
 
   void on_loaded(const std::shared_ptr<ModuleCode>& code) override {
-    const std::lock_guard lock(mutex_);
-    live_.insert(code.get());
+    {
+      const std::lock_guard lock(mutex_);
+      live_.insert(code.get());
+    }
+    if (services_.cache == nullptr) return;
+    for (KeptCode& kept : services_.cache->load(*code->module())) {
+      code->adopt(*kept.version);
+      code->publish(kept.version);
+    }
   }
   void on_destroyed(ModuleCode& code) override {
+    save(code);
     const std::lock_guard lock(mutex_);
     live_.erase(&code);
     gone_.add_compilations(code.counts());
@@ -40,6 +49,7 @@ class FixedTiers final : public TierManager {
     report.unit = "none (profiling is off)";
     report.functions_baseline = sum.baseline_functions;
     report.functions_optimized = sum.optimized_functions;
+    report.functions_cached = sum.cached_functions;
     report.baseline_compile_seconds = sum.baseline_seconds;
     report.optimized_compile_seconds = sum.optimized_seconds;
     report.versions_retired = services_.retired().freed();
@@ -53,6 +63,13 @@ class FixedTiers final : public TierManager {
   void shutdown() override {}
 
  private:
+  void save(const ModuleCode& code) {
+    if (services_.cache == nullptr) return;
+    std::vector<KeptCode> kept;
+    for (auto& version : code.optimized_versions()) kept.push_back({std::move(version), {}, {}, {}});
+    services_.cache->save(*code.module(), kept);
+  }
+
   const jit::Tier first_;
   CodeServices& services_;
   mutable std::mutex mutex_;  // protects what follows

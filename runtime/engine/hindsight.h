@@ -104,6 +104,12 @@ struct EngineConfig {
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
   std::string profile_in;              // file with a saved profile; empty: none
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
+  // Optimized code is kept in this folder between runs: a program's second start has it at once. Empty: nothing is kept. Only files are
+  // used that the process's user owns and nobody else can write, made by the same build of the optimizing tier for the same processor and
+  // configuration; others are named in the log and ignored. The folder is made for its owner alone. What is used least recently goes when
+  // the files hold more than code_cache_bytes. See default_code_cache_directory().
+  std::string code_cache_directory;
+  uint64_t code_cache_bytes = uint64_t{256} << 20;
   std::vector<std::string> disabled_decisions;   // names of decision_names(); create() refuses others
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
@@ -434,7 +440,8 @@ struct FeedbackReport {
   std::vector<LoadReport> loads;         // by descending stall samples, at most 16
   std::vector<BranchReport> branches;    // by descending mispredictions seen, at most 16
   std::vector<DecisionReport> decisions;
-  uint64_t functions_baseline = 0, functions_optimized = 0;
+  uint64_t functions_baseline = 0, functions_optimized = 0;  // compiled in this process
+  uint64_t functions_cached = 0;                             // optimized ones out of the code cache
   double baseline_compile_seconds = 0, optimized_compile_seconds = 0;
   uint64_t osr_entries = 0, versions_retired = 0, versions_waiting = 0;
   struct PmuCount { std::string name; bool available = false; std::string why_not; double value = 0; double scale = 1; };
@@ -504,6 +511,27 @@ class HINDSIGHT_API Engine : public std::enable_shared_from_this<Engine> {
 // A multi-line text about this machine: LWP, PMU, units and which one is used, and why not the others, latencies. `json`: the same as
 // JSON. The first call measures the latencies (50 ms) and keeps them in the user's cache; `calibrate`: measure them again.
 HINDSIGHT_API std::string lwp_info(bool json, bool calibrate = false);
+// Where the command keeps optimized code: "code" in $HINDSIGHT_CACHE_DIR, else in hindsight in $XDG_CACHE_HOME, else in ~/.cache/hindsight. Empty: none
+// of these is set.
+HINDSIGHT_API std::string default_code_cache_directory();
+struct CodeCacheInfo {
+  struct File {
+    std::string name;                // in the folder
+    uint64_t bytes = 0;
+    std::string defect;              // why it is not used; empty: it is, for the module, under the options
+    std::string module, module_hash; // as it was named when it was loaded; SHA-256 of its bytes, in hexadecimal digits
+    std::string options;             // in words
+    uint64_t functions = 0;
+    double age_seconds = 0;          // since it was last used
+  };
+  std::string directory;
+  uint64_t bytes = 0;                // of all files
+  std::vector<File> files;           // the most recently used first
+};
+// Errors: kUsage (the folder can be written by others), kResource (it cannot be read). A folder that is not there has no files.
+HINDSIGHT_API Result<CodeCacheInfo> code_cache_info(const std::string& directory);
+// Removes the cache's files and says how many there were. Programs that run meanwhile lose nothing but what they would have kept.
+HINDSIGHT_API Result<uint64_t> clear_code_cache(const std::string& directory);
 // Explains a saved profile: decisions by replaying the policy on it. Errors: kUsage with the file's defect.
 HINDSIGHT_API Result<std::string> explain_profile(const std::string& path);
 // What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize", "prefetch",

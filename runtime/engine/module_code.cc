@@ -72,6 +72,12 @@ Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::baseline(FuncIndex functio
   return version;
 }
 
+void ModuleCode::adopt(jit::CodeVersion& version) {
+  version.id = jit::CodeRegistry::next_version_id();
+  const std::lock_guard lock(mutex_);
+  counts_.cached_functions++;
+}
+
 Result<jit::OptimizeResult> ModuleCode::optimize(jit::OptimizeRequest request) {
   HINDSIGHT_ASSIGN(jit::Optimizer * optimizer, services_.optimizer());
   request.module = module_;
@@ -219,6 +225,14 @@ std::shared_ptr<jit::CodeVersion> ModuleCode::version(FuncIndex function, jit::T
   const std::lock_guard lock(mutex_);
   const FunctionCode& code = code_of(function);
   return tier == jit::Tier::kBaseline ? code.baseline : code.optimized;
+}
+
+std::vector<std::shared_ptr<jit::CodeVersion>> ModuleCode::optimized_versions() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<jit::CodeVersion>> versions;
+  for (const FunctionCode& code : functions_)
+    if (code.optimized_current) versions.push_back(code.optimized);
+  return versions;
 }
 
 size_t ModuleCode::instance_count() const {

@@ -42,12 +42,14 @@ class CodeObserver {
 struct ModuleCodeCounts {
   uint64_t baseline_functions = 0, optimized_functions = 0;  // compilations that succeeded
   double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
+  uint64_t cached_functions = 0;    // optimized versions out of the code cache
   uint64_t optimizer_failures = 0;  // functions that stay in baseline code because the optimizer refused them
   uint64_t published = 0, retired = 0;
   // The compilations and their time.
   void add_compilations(const ModuleCodeCounts& more) {
     baseline_functions += more.baseline_functions;
     optimized_functions += more.optimized_functions;
+    cached_functions += more.cached_functions;
     baseline_seconds += more.baseline_seconds;
     optimized_seconds += more.optimized_seconds;
   }
@@ -73,6 +75,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // The function's baseline version, compiled now if there is none (not published). One compilation a
   // function however many threads ask.
   Result<std::shared_ptr<jit::CodeVersion>> baseline(FuncIndex function);
+  // An optimized version that another process compiled becomes one of this module; not published.
+  void adopt(jit::CodeVersion& version);
   // A new optimized version, not published. request.module and request.options are filled in.
   Result<jit::OptimizeResult> optimize(jit::OptimizeRequest request);
 
@@ -93,6 +97,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // Null if there is none. `current` is the one in the entry slots.
   std::shared_ptr<jit::CodeVersion> current(FuncIndex function) const;
   std::shared_ptr<jit::CodeVersion> version(FuncIndex function, jit::Tier tier) const;
+  // The current optimized versions.
+  std::vector<std::shared_ptr<jit::CodeVersion>> optimized_versions() const;
   size_t instance_count() const;
   ModuleCodeCounts counts() const;
 

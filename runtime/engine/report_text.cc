@@ -21,11 +21,10 @@ std::string FeedbackReport::to_string() const {
         g.inserted, g.inserted_full, g.values_seen, g.values_stored, g.values_full, g.calls_off);
   }
   text += fmt::format(
-      "code: {} functions baseline ({:.1f} ms), {} optimized ({:.1f} ms), {} OSR entries, {} versions "
-      "retired, "
-      "{} waiting\n",
+      "code: {} functions baseline ({:.1f} ms), {} optimized ({:.1f} ms), {} out of the cache, {} OSR entries, {} "
+      "versions retired, {} waiting\n",
       functions_baseline, baseline_compile_seconds * 1e3, functions_optimized,
-      optimized_compile_seconds * 1e3, osr_entries, versions_retired, versions_waiting);
+      optimized_compile_seconds * 1e3, functions_cached, osr_entries, versions_retired, versions_waiting);
   for (const std::string& line : pass_table()) text += line + "\n";
   for (const PmuCount& count : pmu) {
     if (count.available && count.scale < 1)

@@ -236,7 +236,7 @@ void lwp_branch_retired(VmContext* context, const void* pc, uint32_t taken, cons
 void lwp_value_sampled(VmContext* context, const void* pc, uint32_t wasm_offset, uint64_t value,
                        uint32_t site_flags) {
   if (LwpSink* sink = sink_of(context))
-    sink->value(*context->thread, pc, wasm_offset, value, site_flags);
+    sink->value(*context->thread, pc != nullptr ? pc : __builtin_return_address(0), wasm_offset, value, site_flags);
   else
     context->thread->lwp_values = INT32_MAX;
 }

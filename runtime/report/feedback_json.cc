@@ -105,6 +105,7 @@ std::string to_json(const FeedbackReport& report) {
                  {"guest", guest},
                  {"functions_baseline", report.functions_baseline},
                  {"functions_optimized", report.functions_optimized},
+                 {"functions_cached", report.functions_cached},
                  {"baseline_compile_seconds", report.baseline_compile_seconds},
                  {"optimized_compile_seconds", report.optimized_compile_seconds},
                  {"osr_entries", report.osr_entries},

@@ -145,6 +145,7 @@ class TemporaryFolder {
 class Spec : public testing::TestWithParam<Case> {
  protected:
   static void run(const std::filesystem::path& json);
+  static void run_once(const std::filesystem::path& json, EngineConfig config, bool out_of_the_cache);
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Spec);
 
@@ -171,11 +172,24 @@ void Spec::run(const std::filesystem::path& json) {
   config.profiling = GetParam().tier == TierMode::kAuto || GetParam().model;
   if (GetParam().model) config.unit = "model";
   config.guard_pages = GetParam().guard_pages;
+  const bool cached = GetParam().tier == TierMode::kOptimized && GetParam().guard_pages;
+  if (cached) config.code_cache_directory = json.parent_path() / "code";
+  run_once(json, config, false);
+  // Once more, with the code that the first engine kept and without the compiler.
+  if (cached) run_once(json, config, true);
+}
+
+void Spec::run_once(const std::filesystem::path& json, EngineConfig config, bool out_of_the_cache) {
+  config.log = [](LogLevel level, std::string_view topic, std::string_view line) {
+    if (level == LogLevel::kWarning && topic == "cache") ADD_FAILURE() << line;
+  };
   auto engine = Engine::create(config);
   ASSERT_TRUE(engine) << engine.error().describe();
   const Outcome outcome = run_script(**engine, json);
-  for (const std::string& skipped : outcome.skipped) std::printf("skipped: %s\n", skipped.c_str());
-  for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;
+  if (!out_of_the_cache)
+    for (const std::string& skipped : outcome.skipped) std::printf("skipped: %s\n", skipped.c_str());
+  for (const std::string& failure : outcome.failures)
+    ADD_FAILURE() << (out_of_the_cache ? "out of the cache: " : "") << failure;
   RecordProperty("assertions", static_cast<int>(outcome.passed));
   EXPECT_GT(outcome.passed, 0u);
   if (GetParam().model) {
@@ -183,7 +197,11 @@ void Spec::run(const std::filesystem::path& json) {
   }
   // A function that the optimizer refuses would silently be tested as baseline code.
   if (GetParam().tier == TierMode::kOptimized) {
-    EXPECT_EQ((*engine)->feedback_report().functions_baseline, 0u);
+    const FeedbackReport report = (*engine)->feedback_report();
+    EXPECT_EQ(report.functions_baseline, 0u);
+    if (out_of_the_cache) {
+      EXPECT_EQ(report.functions_optimized, 0u);
+    }
   }
 }
 

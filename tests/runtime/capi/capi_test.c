@@ -250,6 +250,8 @@ static void test_errors(hindsight_engine* engine) {
   hindsight_error_delete(missing);
 
   hindsight_config* config = hindsight_config_new();
+  hindsight_config_set_code_cache(config, "", 1 << 20);
+  hindsight_config_set_code_cache(config, NULL, 1 << 20);
   hindsight_config_set_unit(config, "psychic");
   hindsight_engine* none = NULL;
   EXPECT(failed_as(hindsight_engine_new(config, &none), HINDSIGHT_USAGE));

@@ -26,6 +26,8 @@ using testing::StartsWith;
 
 class Command : public ScratchFolder {
  protected:
+  // A run must not depend on the runs before it; tests of the cache name a folder.
+  Command() { ::setenv("HINDSIGHT_CODE_CACHE", "off", 1); }
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return (folder_ / name).string();
@@ -515,6 +517,53 @@ TEST_F(Command, BenchListsAndRefusesUnknownWords) {
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.err, HasSubstr("'memroy' is no suite"));
   EXPECT_EQ(hindsight({"bench", "--manifest", path("none.json")}).status, 2);
+}
+
+TEST_F(Command, RunsTheSecondTimeWithTheCodeOfTheFirst) {
+  const std::string module = file("functions.wat", kFunctions);
+  const std::vector<std::string> words = {"run", "-v", "--tier", "optimized", "--code-cache", path("code"),
+                                          "--invoke", "add", module, "3", "4"};
+  const Outcome first = hindsight(words);
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(first.out, "7\n");
+  EXPECT_THAT(first.err, HasSubstr("functions kept"));
+  const Outcome second = hindsight(words);
+  EXPECT_EQ(second.out, "7\n");
+  EXPECT_THAT(second.err, HasSubstr("1 functions, "));
+  EXPECT_THAT(second.err, Not(HasSubstr("functions kept")));
+
+  const Outcome info = hindsight({"cache", "info", "--code-cache", path("code")});
+  EXPECT_EQ(info.status, 0) << info.err;
+  EXPECT_THAT(info.out, HasSubstr("1 files"));
+  EXPECT_THAT(info.out, HasSubstr("functions.wat, 1 functions; tier optimized"));
+  const auto json = nlohmann::json::parse(hindsight({"cache", "info", "--json", "--code-cache", path("code")}).out);
+  EXPECT_EQ(json["files"][0]["functions"], 1);
+  EXPECT_THAT(hindsight({"cache", "clear", "--code-cache", path("code")}).out, HasSubstr("1 files removed"));
+  EXPECT_THAT(hindsight({"cache", "info", "--code-cache", path("code")}).out, HasSubstr("0 files"));
+}
+
+TEST_F(Command, KeepsNoCodeIfToldSo) {
+  const std::string module = file("functions.wat", kFunctions);
+  const Outcome outcome = hindsight({"run", "--tier", "optimized", "--code-cache", path("code"), "--no-code-cache",
+                                     "--invoke", "add", module, "3", "4"});
+  EXPECT_EQ(outcome.out, "7\n");
+  EXPECT_FALSE(fs::exists(path("code")));
+  EXPECT_EQ(hindsight({"cache", "info"}).status, 2);  // off in the environment
+}
+
+TEST_F(Command, SaysOnceThatAFileOfTheCacheIsDamaged) {
+  const std::string module = file("functions.wat", kFunctions);
+  const std::vector<std::string> words = {"run", "--tier", "optimized", "--code-cache", path("code"),
+                                          "--invoke", "add", module, "3", "4"};
+  EXPECT_EQ(hindsight(words).err, "");
+  for (const auto& entry : fs::directory_iterator(path("code")))
+    if (entry.path().extension() == ".code") fs::resize_file(entry.path(), 100);
+  const Outcome outcome = hindsight(words);
+  EXPECT_EQ(outcome.out, "7\n");
+  EXPECT_THAT(outcome.err, StartsWith("hindsight: warning: cache: "));
+  EXPECT_THAT(outcome.err, HasSubstr("is truncated"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  EXPECT_EQ(hindsight(words).err, "");
 }
 
 TEST_F(Command, BenchFindsTheBundledWorkloads) {

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/messages.h"
+#include "runtime/report/text.h"
+
+namespace hindsight::cli {
+namespace {
+
+// "3 s", "5 min", "2 h", "9 days" ago.
+std::string age_text(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 172'800) return fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{:.0f} days", seconds / 86'400);
+}
+
+Status check_named(const std::string& directory) {
+  if (!directory.empty()) return {};
+  return make_error(ErrorKind::kUsage,
+                    "there is no code cache: it is off, or no home is set; name one with --code-cache");
+}
+
+}  // namespace
+
+std::string code_cache_of_environment() {
+  const char* const given = ::secure_getenv("HINDSIGHT_CODE_CACHE");
+  if (given == nullptr || *given == '\0') return default_code_cache_directory();
+  return std::string_view(given) == "off" ? "" : given;
+}
+
+int cache_info_command(const std::string& directory, bool json) {
+  if (const Status named = check_named(directory); !named) return fail(named.error());
+  const auto info = code_cache_info(directory);
+  if (!info) return fail(info.error());
+  if (json) {
+    auto files = nlohmann::json::array();
+    for (const CodeCacheInfo::File& file : info->files) {
+      files.push_back({{"name", file.name},
+                       {"bytes", file.bytes},
+                       {"defect", file.defect},
+                       {"module", file.module},
+                       {"module_hash", file.module_hash},
+                       {"options", file.options},
+                       {"functions", file.functions},
+                       {"age_seconds", file.age_seconds}});
+    }
+    const nlohmann::json root = {{"directory", info->directory}, {"bytes", info->bytes}, {"files", files}};
+    fmt::print("{}\n", root.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return kOk;
+  }
+  fmt::print("{}: {} files, {} bytes\n", report::printable(info->directory), info->files.size(), info->bytes);
+  for (const CodeCacheInfo::File& file : info->files) {
+    fmt::print("  {}  {} bytes, used {} ago", report::printable(file.name), file.bytes,
+               age_text(file.age_seconds));
+    if (!file.module_hash.empty()) {
+      fmt::print("\n      {}, {} functions; {}", report::printable(file.module), file.functions,
+                 report::printable(file.options));
+    }
+    if (!file.defect.empty()) fmt::print("\n      not used: {}", report::printable(file.defect));
+    fmt::print("\n");
+  }
+  return kOk;
+}
+
+int cache_clear_command(const std::string& directory) {
+  if (const Status named = check_named(directory); !named) return fail(named.error());
+  const auto removed = clear_code_cache(directory);
+  if (!removed) return fail(removed.error());
+  fmt::print("{}: {} files removed\n", report::printable(directory), *removed);
+  return kOk;
+}
+
+}  // namespace hindsight::cli
