@@ -11,7 +11,7 @@
 namespace hindsight::jit::testing {
 namespace {
 
-constexpr double kMostGrowth = 9;
+constexpr double kMostGrowth = 12;
 
 // Heap in use at once, a byte of the module, at the largest size.
 constexpr double kDecodeBytes = 130;
