@@ -1,9 +1,8 @@
 // How long the optimizing tier takes a function, against what the policy expects (feedback/policy/policy.h):
 // compile_cost FILE.wasm...
 //
-// Every function of the modules, alone, with the entries for on-stack replacement that a policy would ask for
-// (the first four loops). Prints the line that fits best and how far the policy's own is from what was
-// measured.
+// Every function of the modules, alone, with entries for on-stack replacement of as many loops as a policy
+// asks for. Prints the line that fits best and how far the policy's own is from what was measured.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,6 +21,7 @@ extern "C" hindsight::jit::Optimizer* hindsight_create_optimizer();
 int main(int argc, char** argv) {
   using namespace hindsight;
   const std::unique_ptr<jit::Optimizer> optimizer(hindsight_create_optimizer());
+  const feedback::PolicyConfig policy;
   struct Point {
     double bytes, seconds;
   };
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
       jit::OptimizeRequest request;
       request.module = *module;
       request.function = FuncIndex(f);
-      for (uint32_t loop = 0; loop < std::min<size_t>(4, body.loops.size()); ++loop)
+      for (uint32_t loop = 0; loop < std::min<size_t>(policy.max_osr_loops, body.loops.size()); ++loop)
         request.osr_loops.push_back(LoopIndex(loop));
       double least = 1e9;
       for (int run = 0; run < 2; ++run)
@@ -52,7 +52,6 @@ int main(int argc, char** argv) {
   if (points.size() < 2) return 1;
   double n = 0, x = 0, y = 0, xx = 0, xy = 0, total = 0, expected_total = 0;
   std::vector<double> ratios;
-  const feedback::PolicyConfig policy;
   for (const Point& p : points) {
     n += 1, x += p.bytes, y += p.seconds, xx += p.bytes * p.bytes, xy += p.bytes * p.seconds;
     const double expected = policy.compile_fixed_seconds + policy.compile_seconds_per_byte * p.bytes;
