@@ -673,8 +673,11 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   auto result = code.optimize(std::move(request));
   if (!result) {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
-    if (!abandoned)
-      say(LogLevel::kWarning, "compile", fmt::format("{}: {}", name, result.error().describe()));
+    if (!abandoned) {
+      // A function too large for the optimizer is the program's business, and runs on.
+      say(result.error().kind == ErrorKind::kResource ? LogLevel::kInfo : LogLevel::kWarning, "compile",
+          fmt::format("{}: {}", name, result.error().describe()));
+    }
     std::lock_guard lock(mutex_);
     episodes_[job.episode].episode.state =
         abandoned ? "abandoned: the engine ended" : "failed: " + result.error().message;
