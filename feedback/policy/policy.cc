@@ -77,18 +77,34 @@ struct LikelyTarget {
   std::string words;
 };
 
+// Of the calls at a site since optimized code was published, in records: those to targets that it has in
+// place. They are not recorded there; they are what is left of the calls that baseline code made a second,
+// which optimized code makes faster.
+double foreseen_records(const CallEvidence& call, const FunctionEvidence& e, const PolicyConfig& config) {
+  if (call.records == 0 || e.seconds_baseline <= 0) return 0;
+  const double a_second = config.optimized_speedup * static_cast<double>(call.records) / e.seconds_baseline;
+  return std::max(0.0, a_second * e.seconds_since_published - static_cast<double>(call.unforeseen_records));
+}
+
 // The targets worth a comparison, the likeliest first: of calls that the published code did not foresee, and
-// of what was seen before. How often foreseen targets are still met is not recorded: it is taken to be as
-// often as the others.
-std::vector<LikelyTarget> likely_targets(const CallEvidence& call, const PolicyConfig& config) {
+// of what was seen before.
+std::vector<LikelyTarget> likely_targets(const CallEvidence& call, const FunctionEvidence& e,
+                                         const PolicyConfig& config) {
   std::vector<LikelyTarget> likely;
-  const bool both = static_cast<double>(call.unforeseen_records) >= config.min_call_records;
-  const auto add = [&](const std::vector<CallEvidence::Target>& targets, uint64_t records, double weight,
+  const bool later = static_cast<double>(call.unforeseen_records) >= config.min_call_records;
+  const auto unforeseen = static_cast<double>(call.unforeseen_records);
+  // An estimate: what was seen before is not dropped for it where there is room.
+  constexpr double kMostUnforeseen = 0.8;
+  const double weight =
+      !later ? 0
+      : call.records == 0
+          ? 1
+          : std::min(kMostUnforeseen, unforeseen / (unforeseen + foreseen_records(call, e, config)));
+  const auto add = [&](const std::vector<CallEvidence::Target>& targets, uint64_t records, double part,
                        const char* where) {
     if (static_cast<double>(records) < config.min_call_records) return;
     for (const CallEvidence::Target& target : targets) {
-      const double share = weight * static_cast<double>(target.records) / static_cast<double>(records);
-      if (share < config.min_call_share) break;
+      const double share = part * static_cast<double>(target.records) / static_cast<double>(records);
       const auto same = std::find_if(likely.begin(), likely.end(), [&](const LikelyTarget& other) {
         return other.element == target.element;
       });
@@ -96,14 +112,17 @@ std::vector<LikelyTarget> likely_targets(const CallEvidence& call, const PolicyC
         same->share += share;
         continue;
       }
-      if (likely.size() >= config.max_call_targets) continue;
       likely.push_back({target.element, share,
                         fmt::format("{} {} ({} of {}{})", call.by_reference ? "function" : "element",
                                     target.element, target.records, records, where)});
     }
   };
-  add(call.unforeseen, call.unforeseen_records, call.records > 0 ? 0.5 : 1, " not foreseen");
-  add(call.targets, call.records, both ? 0.5 : 1, "");
+  if (later) add(call.unforeseen, call.unforeseen_records, weight, " not foreseen");
+  add(call.targets, call.records, 1 - weight, "");
+  std::stable_sort(likely.begin(), likely.end(),
+                   [](const LikelyTarget& a, const LikelyTarget& b) { return a.share > b.share; });
+  std::erase_if(likely, [&](const LikelyTarget& target) { return target.share < config.min_call_share; });
+  if (likely.size() > config.max_call_targets) likely.resize(config.max_call_targets);
   return likely;
 }
 
@@ -118,7 +137,7 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& 
     plan.hint.by_reference = call.by_reference;
     double coverage = 0;
     std::string words;
-    for (const LikelyTarget& target : likely_targets(call, config)) {
+    for (const LikelyTarget& target : likely_targets(call, e, config)) {
       plan.hint.targets.push_back({target.element, target.share});
       coverage += target.share;
       words += (words.empty() ? " " : ", ") + target.words;
@@ -179,19 +198,16 @@ const char* to_string(Action action) {
 
 namespace {
 
-// Records of calls that a new version would have targets in place for and the published one has not.
+// Records of calls that a new version would have targets in place for and the published one has not, less
+// those for which it would be the other way round.
 double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config) {
   double records = 0;
   for (const CallEvidence& call : e.calls) {
     if (static_cast<double>(call.unforeseen_records) < config.min_call_records) continue;
-    size_t taken = 0;
-    for (const CallEvidence::Target& target : call.unforeseen) {
-      const auto count = static_cast<double>(target.records);
-      if (taken++ >= config.max_call_targets ||
-          count < config.min_call_share * static_cast<double>(call.unforeseen_records))
-        break;
-      records += count;
-    }
+    const double foreseen = foreseen_records(call, e, config);
+    double share = 0;
+    for (const LikelyTarget& target : likely_targets(call, e, config)) share += target.share;
+    records += std::max(0.0, share * (foreseen + static_cast<double>(call.unforeseen_records)) - foreseen);
   }
   return records;
 }

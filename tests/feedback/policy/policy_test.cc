@@ -58,8 +58,7 @@ TEST(Policy, NeverSendsAFunctionToTheOptimizerWhoseCompileCostsMoreThanItHasToGa
           config.background_cost * (config.compile_fixed_seconds + config.compile_seconds_per_byte * bytes);
       const bool worth_it = gain > cost && e.samples_baseline >= config.min_samples;
       // Where it is worth it, the policy may still wait, for a call that makes an entry into a loop needless.
-      EXPECT_EQ(decide(e, config).action != Action::kNothing, worth_it)
-          << bytes << " bytes, " << ms << " ms";
+      EXPECT_EQ(decide(e, config).action != Action::kNothing, worth_it) << bytes << " bytes, " << ms << " ms";
     }
   }
 }
@@ -171,10 +170,27 @@ TEST(Policy, KeepsAsManyTargetsInPlaceAsMayBe) {
       {.call = WasmOffset(140), .records = 100, .targets = {{1, 50}, {2, 20}, {3, 15}, {4, 15}}});
   e.calls[0].unforeseen_records = 100;
   e.calls[0].unforeseen = {{8, 60}, {9, 40}};
+  // 100 records in 100 ms of baseline code: twice as many a second in optimized code, half of them
+  // unforeseen.
+  e.seconds_since_published = 0.1;
   const std::vector<CallPlan> plans = plan_calls(e, {});
   ASSERT_EQ(plans.size(), 1u);
-  EXPECT_EQ(plans[0].hint.targets.size(), PolicyConfig().max_call_targets);
-  EXPECT_EQ(plans[0].hint.targets[0].element, 8u);
+  std::vector<uint32_t> elements;
+  for (const jit::CallHint::Target& target : plans[0].hint.targets) elements.push_back(target.element);
+  EXPECT_EQ(elements, (std::vector<uint32_t>{8, 1, 9, 2}));
+}
+
+TEST(Policy, LeavesFrequentTargetsInPlaceForRareOnes) {
+  FunctionEvidence e = hot_function(100);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.samples_optimized = 100;
+  e.seconds_optimized = e.seconds_since_published = 0.4;
+  e.calls.push_back(
+      {.call = WasmOffset(140), .records = 200, .targets = {{1, 50}, {2, 50}, {3, 50}, {4, 50}}});
+  e.calls[0].unforeseen_records = 500;
+  e.calls[0].unforeseen = {{5, 250}, {6, 250}};
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << decide(e, {}).reason;
 }
 
 TEST(Policy, NeverTriesALoadAgainThatLostItsTrial) {
