@@ -68,8 +68,10 @@ struct PolicyConfig {
   double min_page_spread = 0.6;                  // of the addresses on pages of their own
   double tlb_reach_bytes = 12.0 * (1 << 20);     // of the second level, with pages of 4 KiB
   double max_page_gap_bytes = 32.0 * (1 << 20);  // between sampled regions that are moved together
-  double walk_share_of_stalls = 0.15;  // of the time that loads stall: page walks that huge pages save
-  double move_seconds_per_byte = 0.35e-9;
+  double walk_share_of_stalls = 0.25;  // of the time that loads stall: page walks that huge pages save
+  // As measured (Linux 6.18 in a virtual machine): 8 ms for 2 MiB, in which a guest that lives in that memory
+  // hardly gets on.
+  double move_seconds_per_byte = 4e-9;
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
 };
 

@@ -5,11 +5,11 @@
 namespace hindsight::feedback {
 namespace {
 
-// A second of a program of which `share` stalls, spread over `mib` MiB from 16 GiB on.
+// Twelve seconds of a program of which `share` stalls, spread over `mib` MiB from 16 GiB on.
 PageEvidence spread_over(uint64_t mib, double share) {
   PageEvidence e;
   e.samples = 1000;
-  e.seconds = 4;
+  e.seconds = 12;
   e.stall_samples = 1000 * share;
   e.addresses = static_cast<uint64_t>(1000 * share);
   e.distinct_pages = std::min<uint64_t>(e.addresses, kMaxPagesSeen);
@@ -35,7 +35,7 @@ TEST(Pages, LeaveASmallRangeAlone) {
 
 TEST(Pages, DoNotMoveForMoreThanItReturns) {
   PageEvidence e = spread_over(256, 0.6);
-  e.seconds = 0.2;
+  e.seconds = 2;
   const PagePlan plan = decide_pages(e, {});
   EXPECT_TRUE(plan.ranges.empty());
   EXPECT_NE(plan.reason.find("against"), std::string::npos) << plan.reason;
