@@ -143,7 +143,8 @@ class Anchors {
       if (needed_in.contains(at) || !seen.insert(at).second) continue;
       if (++steps_ > limit()) return false;
       const Instruction* const end = at->getTerminator();
-      if (llvm::isa<llvm::ReturnInst>(end)) return false;
+      // A trap is a way out as well: the load's own would have come before it.
+      if (llvm::isa<llvm::ReturnInst>(end) || llvm::isa<llvm::UnreachableInst>(end)) return false;
       worklist.insert(worklist.end(), llvm::succ_begin(at), llvm::succ_end(at));
     }
     return true;

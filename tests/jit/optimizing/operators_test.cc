@@ -326,6 +326,26 @@ class OptimizedMemory : public ::testing::TestWithParam<BoundsChecks> {
   }
 };
 
+TEST_P(OptimizedMemory, ATrapComesBeforeThoseBehindItThoughNothingNeedsTheLoad) {
+  Optimized m(R"((module (memory 1)
+    (func (export "always") (param i32) (drop (i32.load8_u (local.get 0))) (unreachable))
+    (func (export "divide") (param i32 i32) (result i32)
+      (drop (i32.xor (i32.load8_u offset=6 (local.get 0)) (i32.rem_s (i32.const 7) (local.get 1))))
+      (drop (i32.trunc_f32_s (f32.const 0x1p63))) (i32.const 1))
+    (func (export "needed") (param i32 i32) (result i32) (local i32)
+      (local.set 2 (i32.load (local.get 0)))
+      (if (i32.eqz (local.get 1)) (then (unreachable)))
+      (local.get 2))))",
+              request());
+  EXPECT_EQ(m.call("always", {i32(-1)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("always", {i32(0)}), traps(TrapCode::kUnreachable));
+  EXPECT_EQ(m.call("divide", {i32(-1), i32(0)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("divide", {i32(-1), i32(1)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("divide", {i32(0), i32(0)}), traps(TrapCode::kIntegerDivideByZero));
+  EXPECT_EQ(m.call("needed", {i32(-1), i32(0)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("needed", {i32(0), i32(0)}), traps(TrapCode::kUnreachable));
+}
+
 TEST_P(OptimizedMemory, AccessesExtendAndTrapAtTheEnd) {
   Optimized m(R"((module (memory 1) (data (i32.const 8) "\80\81\82\83\84\85\86\87")
     (func (export "s8") (param i32) (result i32) (i32.load8_s (local.get 0)))
