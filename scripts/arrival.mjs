@@ -21,6 +21,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { nodeFlags, readManifest, root, samplesFolder } from './samples_manifest.mjs';
+import { geomean } from './statistics.mjs';
 
 // Arguments with a unit of work of about a millisecond, as a function of how many.
 const kUnits = {
@@ -78,8 +79,6 @@ const flags = nodeFlags(version);
 const more = options.options.split(' ').filter((o) => o !== '');
 if (!more.includes('--code-cache')) more.push('--no-code-cache');
 const workloads = readManifest().workloads.filter((w) => kUnits[w.name] !== undefined && (names.length === 0 || names.includes(w.name)));
-
-const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
 
 let wrong = 0;
 const answers = new Map();

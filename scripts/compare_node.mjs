@@ -30,6 +30,7 @@ import { parseArgs } from 'node:util';
 
 import { fnv1a, selfContained } from './self_contained.mjs';
 import { chooseWorkloads, nodeFlags, readManifest, root, samplesFolder } from './samples_manifest.mjs';
+import { geomean, median } from './statistics.mjs';
 
 function usage(problem) {
   console.error(`compare_node.mjs: ${problem}; the options are at the top of the script`);
@@ -96,12 +97,6 @@ if (options.wasmtime) {
   }
 }
 
-const median = (values) => {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-};
-const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
 const summary = (values) => ({ median: median(values), min: Math.min(...values), max: Math.max(...values) });
 
 // The native program of a workload: x86-64's baseline, no contraction, as expected answers are made.

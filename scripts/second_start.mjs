@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { readManifest, root, samplesFolder } from './samples_manifest.mjs';
+import { geomean, median } from './statistics.mjs';
 
 const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -32,8 +33,6 @@ if (!Number.isInteger(rounds) || rounds < 1) {
 const wanted = names.length > 0 ? names : ['compute', 'branch'];
 const workloads = readManifest().workloads.filter((w) => wanted.includes(w.suite) || wanted.includes(w.name));
 
-const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
-const geomean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
 let wrong = 0;
 
 // bash says what the process and its threads used.

@@ -52,12 +52,10 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
     plan.reason = seen + ": they come back to the same pages";
   } else if (footprint < 2 * config.tlb_reach_bytes) {
     plan.reason = seen + ": within what the TLB reaches";
-  } else if (gain <= cost) {
-    plan.reason =
-        fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
   } else {
     plan.reason =
         fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
+    if (gain <= cost) return plan;
     plan.ranges = std::move(ranges);
     plan.bytes = bytes;
   }

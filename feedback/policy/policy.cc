@@ -67,10 +67,6 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
   return plans;
 }
 
-}  // namespace
-
-namespace {
-
 struct LikelyTarget {
   uint32_t element;
   double share;
@@ -304,11 +300,9 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       e.seconds_since_published >= config.min_seconds_published) {
     const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
     plan.alternatives.push_back({"recompile with the targets that calls have now", compile_cost, gain});
-    plan.calls = plan_calls(e, config);
-    if (plan.calls.empty() || gain <= compile_cost ||
-        gain < config.min_unforeseen_share * e.seconds_since_published) {
-      plan.calls.clear();
-    } else {
+    if (gain > compile_cost && gain >= config.min_unforeseen_share * e.seconds_since_published)
+      plan.calls = plan_calls(e, config);
+    if (!plan.calls.empty()) {
       plan.action = Action::kReoptimize;
       plan.prefetches = plan_prefetches(e, config);
       plan.osr_loops = plan_osr_loops(e, config);

@@ -163,7 +163,7 @@ class FunctionGenerator {
   void emit_call(const wasm::Instr& instr);
   void emit_call_indirect(const wasm::Instr& instr);
   void emit_call_ref(const wasm::Instr& instr);
-  llvm::Value* check_callee(const wasm::Instr& instr);
+  llvm::Value* check_callee(const wasm::Instr& instr, llvm::Value* index);
   void enter_inlined(FuncIndex callee, WasmOffset call_site, bool tail);
   Activation& begin_activation(FuncIndex callee, WasmOffset call_site, bool tail,
                                const std::vector<llvm::Value*>& args);

@@ -41,8 +41,7 @@ void FunctionGenerator::emit_call(const wasm::Instr& instr) {
 }
 
 // Pops a table index; the FuncRef that it names, checked.
-Value* FunctionGenerator::check_callee(const wasm::Instr& instr) {
-  Value* const index = table_index();
+Value* FunctionGenerator::check_callee(const wasm::Instr& instr, Value* index) {
   Value* const reference = table_element(instr, index);
   check_reference(instr, reference);
   return reference;
@@ -72,8 +71,7 @@ void FunctionGenerator::check_reference(const wasm::Instr& instr, Value* referen
 void FunctionGenerator::emit_call_indirect(const wasm::Instr& instr) {
   if (enter_likely_targets(instr)) return;
   Value* const index = table_index();
-  Value* const reference = table_element(instr, index);
-  check_reference(instr, reference);
+  Value* const reference = check_callee(instr, index);
   sample_call(instr, index);
   call_reference(instr, reference);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/messages.h"
@@ -50,7 +51,7 @@ void add_run_options(CLI::App* command, RunOptions& options) {
   command->add_option("--feedback", options.feedback, "Decisions beyond hotness (default on)")
       ->type_name("on|off");
   command->add_option("--without", options.without, "Without this decision; repeatable")
-      ->type_name("optimize|prefetch|inline-calls|huge-pages")
+      ->type_name(fmt::to_string(fmt::join(decision_names(), "|")))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);

@@ -90,7 +90,6 @@ class AutoTiers final : public TierManager {
 
   struct PageMove {
     const wasm::Module* module = nullptr;
-    feedback::PageEvidence evidence;
     feedback::PagePlan plan;
     std::string state = "queued";  // moving, moved, kept, rolled back, failed
     std::string outcome;

@@ -25,7 +25,6 @@ void AutoTiers::ask_pages() {
   if (!policy_.huge_pages || gate_.holder() != nullptr) return;
   struct Wanted {
     const wasm::Module* module;
-    feedback::PageEvidence evidence;
     feedback::PagePlan plan;
   };
   std::vector<Wanted> wanted;
@@ -33,14 +32,13 @@ void AutoTiers::ask_pages() {
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (auto& [module, profile] : profiles) {
       if (profile->pages().addresses == 0) continue;
-      feedback::PageEvidence evidence = profile->page_evidence();
-      feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
+      feedback::PagePlan plan = feedback::decide_pages(profile->page_evidence(), policy_);
       if (plan.ranges.empty()) {
         reasons.push_back(std::move(plan.reason));
         continue;
       }
       for (const feedback::PageRange& range : plan.ranges) profile->pages().settle(range.begin, range.end);
-      wanted.push_back({module, std::move(evidence), std::move(plan)});
+      wanted.push_back({module, std::move(plan)});
     }
   });
   for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
@@ -51,7 +49,6 @@ void AutoTiers::ask_pages() {
     if (stopping_ || !state || state->gone) continue;
     PageMove move;
     move.module = want.module;
-    move.evidence = std::move(want.evidence);
     move.plan = std::move(want.plan);
     move.seconds = now_seconds();
     for (const auto& [function, watch] : state->watches) {

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "feedback/profile/evidence.h"
+
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // since Linux 6.1; glibc 2.36 does not name it
 #endif
@@ -19,7 +21,7 @@
 namespace hindsight::rt {
 namespace {
 
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
+using feedback::kHugePageBytes;
 constexpr uint64_t kPage = 4096;
 
 int advise(uint64_t begin, uint64_t bytes, int advice) {
@@ -40,11 +42,11 @@ HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomi
   // What is touched later comes in huge pages at once.
   advise(begin, end - begin, MADV_HUGEPAGE);
   for (uint64_t at = begin; at < end && !result.advised && !stop.load(std::memory_order_relaxed);
-       at += kHugePage) {
-    if (const int error = advise(at, kHugePage, MADV_COLLAPSE); error == 0) {
-      result.moved_bytes += kHugePage;
+       at += kHugePageBytes) {
+    if (const int error = advise(at, kHugePageBytes, MADV_COLLAPSE); error == 0) {
+      result.moved_bytes += kHugePageBytes;
     } else {
-      result.refused_bytes += kHugePage;
+      result.refused_bytes += kHugePageBytes;
       if (result.first_refusal.empty()) result.first_refusal = std::strerror(error);
     }
   }
@@ -56,7 +58,7 @@ void leave_huge_pages(uint64_t begin, uint64_t end) {
   advise(begin, end - begin, MADV_NOHUGEPAGE);
   // Advice for a part of a huge page makes the kernel split it; this one changes nothing else but the page's
   // age.
-  for (uint64_t at = begin; at < end; at += kHugePage) advise(at, kPage, MADV_COLD);
+  for (uint64_t at = begin; at < end; at += kHugePageBytes) advise(at, kPage, MADV_COLD);
 }
 
 uint64_t bytes_on_huge_pages(uint64_t begin, uint64_t end) {

@@ -3,6 +3,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "tests/jit/wasm/module_bytes.h"
+
 namespace hindsight::fuzz {
 namespace {
 
@@ -13,16 +15,8 @@ constexpr uint8_t kI32 = 0x7f, kI64 = 0x7e, kF64 = 0x7c, kEnd = 0x0b, kNoResult 
 void append(Bytes& to, const Bytes& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
-Bytes leb_of(uint64_t value) {
-  Bytes out;
-  do {
-    out.push_back(static_cast<uint8_t>((value & 0x7f) | (value > 0x7f ? 0x80 : 0)));
-    value >>= 7;
-  } while (value != 0);
-  return out;
-}
 Bytes with_size(const Bytes& contents) {
-  Bytes out = leb_of(contents.size());
+  Bytes out = wasm::testing::leb(contents.size());
   append(out, contents);
   return out;
 }
@@ -31,17 +25,17 @@ void section(Bytes& module, uint8_t id, const Bytes& contents) {
   append(module, with_size(contents));
 }
 Bytes exported(std::string_view name, uint8_t kind, uint32_t index) {
-  Bytes out = leb_of(name.size());
+  Bytes out = wasm::testing::leb(name.size());
   out.insert(out.end(), name.begin(), name.end());
   out.push_back(kind);
-  append(out, leb_of(index));
+  append(out, wasm::testing::leb(index));
   return out;
 }
 
 }  // namespace
 
 void FeatureModule::leb(uint64_t value) {
-  append(code_, leb_of(value));
+  append(code_, wasm::testing::leb(value));
 }
 void FeatureModule::signed_leb(int64_t value) {
   for (;;) {
@@ -675,7 +669,7 @@ Bytes FeatureModule::checksum() {
 // Something to work on, here and there in the first 32 KiB of each memory.
 Bytes FeatureModule::data() {
   const uint32_t memories = second_ ? 2 : 1, count = 24 * memories;
-  Bytes segments = leb_of(count);
+  Bytes segments = wasm::testing::leb(count);
   for (uint32_t i = 0; i < count; ++i) {
     const bool second = i % memories;
     code_.clear();
@@ -705,7 +699,7 @@ Bytes FeatureModule::make() {
   section(module, 1, {6, 0x60, 2, kI32, kI64, 1,    kI32, 0x60, 2,    kI32, kI64, 1, kI64, 0x60, 0,
                       0, 0x60, 0, 2,    kI64, kI32, 0x60, 1,    kI32, 0,    0x60, 2, kI64, kI32, 0});
   const uint32_t entries = kFunctions + 1, all = kFunctions + 1 + entries + 1;
-  Bytes types = leb_of(all);
+  Bytes types = wasm::testing::leb(all);
   for (uint32_t i = 0; i <= kFunctions; ++i) types.push_back(i % 2);
   for (uint32_t i = 0; i < entries; ++i) types.push_back(i % 2);
   types.push_back(1);
@@ -716,7 +710,7 @@ Bytes FeatureModule::make() {
   section(module, 5, memories);
   section(module, 13, {2, 0, 4, 0, 5});
   section(module, 6, {3, kI32, 1, 0x41, 5, kEnd, kI64, 1, 0x42, 9, kEnd, kI32, 1, 0x41, 0, kEnd});
-  Bytes exports = leb_of(entries + 2);
+  Bytes exports = wasm::testing::leb(entries + 2);
   append(exports, exported("memory", 2, 0));
   for (uint32_t i = 0; i < entries; ++i)
     append(exports, exported(std::string_view(&"abcdefgh"[i], 1), 0, kFunctions + 1 + i));
@@ -725,7 +719,7 @@ Bytes FeatureModule::make() {
   // Four functions of type 0, then four of type 1, all of them below those that call through the table: no
   // recursion that fuel would not end.
   section(module, 9, {1, 0, 0x41, 0, kEnd, 8, 0, 2, 0, 2, 1, 3, 1, 3});
-  Bytes bodies = leb_of(all);
+  Bytes bodies = wasm::testing::leb(all);
   for (uint32_t i = 0; i <= kFunctions; ++i) append(bodies, function(i));
   for (uint32_t i = 0; i < entries; ++i) append(bodies, entry(i));
   append(bodies, checksum());

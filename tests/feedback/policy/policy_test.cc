@@ -19,6 +19,16 @@ FunctionEvidence hot_function(double ms) {
   return e;
 }
 
+// The same, with optimized code that ran 0.4 s since it was published.
+FunctionEvidence optimized_function() {
+  FunctionEvidence e = hot_function(100);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.samples_optimized = 100;
+  e.seconds_optimized = e.seconds_since_published = 0.4;
+  return e;
+}
+
 LoadEvidence stalling_load(uint32_t offset, double samples) {
   LoadEvidence l;
   l.load = WasmOffset(offset);
@@ -143,11 +153,7 @@ TEST(Policy, InlinesTheUsualTargetsOfIndirectCalls) {
 }
 
 TEST(Policy, InlinesTheCallsAnewThatGoElsewhereByNow) {
-  FunctionEvidence e = hot_function(100);
-  e.optimized = true;
-  e.optimize_count = 1;
-  e.samples_optimized = 100;
-  e.seconds_optimized = e.seconds_since_published = 0.4;
+  FunctionEvidence e = optimized_function();
   e.calls.push_back({.call = WasmOffset(140), .records = 100, .targets = {{1, 60}, {2, 40}}});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "all goes where it went";
   e.calls[0].unforeseen_records = 1000;
@@ -181,11 +187,7 @@ TEST(Policy, KeepsAsManyTargetsInPlaceAsMayBe) {
 }
 
 TEST(Policy, LeavesFrequentTargetsInPlaceForRareOnes) {
-  FunctionEvidence e = hot_function(100);
-  e.optimized = true;
-  e.optimize_count = 1;
-  e.samples_optimized = 100;
-  e.seconds_optimized = e.seconds_since_published = 0.4;
+  FunctionEvidence e = optimized_function();
   e.calls.push_back(
       {.call = WasmOffset(140), .records = 200, .targets = {{1, 50}, {2, 50}, {3, 50}, {4, 50}}});
   e.calls[0].unforeseen_records = 500;

@@ -43,6 +43,20 @@ class Codes : public testing::Test {
   int32_t result(hindsight::Instance& instance, const char* function) {
     return instance.call(function, {}).value()[0].as_i32();
   }
+  // Does `change` while another thread calls the guest, a thousand times at least.
+  void while_called(const std::function<void()>& change) {
+    std::atomic<bool> done{false};
+    std::atomic<uint64_t> calls{0};
+    std::thread guest([&] {
+      while (!done || calls < 1000) {
+        ASSERT_EQ(result(*guest_, "call_f"), 1);
+        calls++;
+      }
+    });
+    change();
+    done = true;
+    guest.join();
+  }
   std::shared_ptr<EngineHandle> engine_;
   std::shared_ptr<const hindsight::Module> module_;
   std::unique_ptr<Linker> linker_;
@@ -140,21 +154,13 @@ TEST_F(Codes, AreFoundOnTheScanningThreadsOwnStack) {
 }
 
 TEST_F(Codes, CanBeReplacedWhileTheyRun) {
-  std::atomic<bool> done{false};
-  std::atomic<uint64_t> calls{0};
-  std::thread guest([&] {
-    while (!done || calls < 1000) {
-      ASSERT_EQ(result(*guest_, "call_f"), 1);
-      calls++;
+  size_t freed = 0;
+  while_called([&] {
+    for (int i = 0; i < 200; i++) {
+      code().publish(make_version(kF));
+      if (i % 3 == 0) freed += engine_->code().collect_retired();
     }
   });
-  size_t freed = 0;
-  for (int i = 0; i < 200; i++) {
-    code().publish(make_version(kF));
-    if (i % 3 == 0) freed += engine_->code().collect_retired();
-  }
-  done = true;
-  guest.join();
   freed += engine_->code().collect_retired();
   EXPECT_EQ(freed, 199u);
 }
@@ -183,21 +189,13 @@ TEST_F(Codes, PublishedWhileAFunctionIsWatchedAreWhatItsNextCallRuns) {
 }
 
 TEST_F(Codes, CanBeWatchedWhileTheyRun) {
-  std::atomic<bool> done{false};
-  std::atomic<uint64_t> calls{0};
-  std::thread guest([&] {
-    while (!done || calls < 1000) {
-      ASSERT_EQ(result(*guest_, "call_f"), 1);
-      calls++;
+  while_called([&] {
+    for (int i = 0; i < 2000; i++) {
+      code().watch_entry(kF);
+      if (i % 7 == 0) code().publish(make_version(kF));
+      if (i % 11 == 0) code().withdraw(kF);
     }
   });
-  for (int i = 0; i < 2000; i++) {
-    code().watch_entry(kF);
-    if (i % 7 == 0) code().publish(make_version(kF));
-    if (i % 11 == 0) code().withdraw(kF);
-  }
-  done = true;
-  guest.join();
   engine_->code().collect_retired();
   // Whether the guest called once more after it was last watched is its own affair.
   EXPECT_EQ(result(*guest_, "call_f"), 1);
