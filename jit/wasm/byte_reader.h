@@ -44,6 +44,8 @@ class ByteReader {
   }
   // Precondition: !at_end().
   uint8_t peek() const { return *pos_; }
+  // The next byte of remaining() ones.
+  const uint8_t* position() const { return pos_; }
 
   [[nodiscard]] bool u32(uint32_t& out) {
     if (pos_ != end_ && *pos_ < 0x80) [[likely]] {

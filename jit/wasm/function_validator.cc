@@ -722,6 +722,126 @@ bool FunctionValidator::step(FunctionBody& body) {
   return fail(fmt::format("illegal opcode 0x{:02x}", code));
 }
 
+namespace {
+
+// What quick_steps() knows of an opcode.
+struct Quick {
+  enum class Kind : uint8_t { kOther, kPlain, kLocalGet, kLocalSet, kLocalTee, kI32Const, kLoad, kStore };
+  Kind kind = Kind::kOther;
+  uint8_t params = 0;           // kPlain: at most two
+  uint8_t align_log2 = 0;       // kLoad, kStore: the largest
+  uint8_t second = 0, top = 0;  // types of the operands; kStore: of the value
+  uint8_t result = 0;           // 0: none
+};
+
+constexpr auto kQuick = [] {
+  std::array<Quick, 256> all{};
+  for (uint32_t code = 0; code < 256; ++code) {
+    const Signature& signature = kSignatures.plain[code];
+    Quick& quick = all[code];
+    if (signature.plain && signature.param_count <= 2) {
+      quick.kind = Quick::Kind::kPlain;
+      quick.params = signature.param_count;
+      if (quick.params >= 1) quick.top = signature.params[quick.params - 1];
+      if (quick.params == 2) quick.second = signature.params[0];
+      quick.result = signature.result;
+    }
+  }
+  all[static_cast<uint8_t>(Opcode::kLocalGet)].kind = Quick::Kind::kLocalGet;
+  all[static_cast<uint8_t>(Opcode::kLocalSet)].kind = Quick::Kind::kLocalSet;
+  all[static_cast<uint8_t>(Opcode::kLocalTee)].kind = Quick::Kind::kLocalTee;
+  all[static_cast<uint8_t>(Opcode::kI32Const)].kind = Quick::Kind::kI32Const;
+  for (auto code = static_cast<uint32_t>(Opcode::kI32Load); code <= static_cast<uint32_t>(Opcode::kI64Store32); ++code) {
+    const Signature& signature = kSignatures.plain[code];
+    Quick& quick = all[code];
+    const bool loads = signature.result != 0;
+    quick.kind = loads ? Quick::Kind::kLoad : Quick::Kind::kStore;
+    quick.align_log2 = static_cast<uint8_t>(access_log2(static_cast<Opcode>(code)));
+    quick.result = signature.result;
+    if (!loads) quick.top = signature.params[1];
+  }
+  return all;
+}();
+
+}  // namespace
+
+void FunctionValidator::quick_steps(const FunctionBody& body) {
+  // An instruction takes at most three bytes here and pushes at most one operand. What it changes is kept out of
+  // memory meanwhile, as operands and heights have one type and the compiler must expect them in one place.
+  const uint8_t* at = reader_.position();
+  const uint8_t* const begin = at;
+  const uint8_t* const end = at + reader_.remaining();
+  Operand* const operands = operands_.data();
+  const auto capacity = static_cast<uint32_t>(operands_.size());
+  const ValType* const locals = body.locals.data();
+  // Locals that must be set before they are read are step()'s.
+  const auto local_count = local_has_value_.empty() ? static_cast<uint32_t>(body.locals.size()) : 0;
+  const bool memory32 = !module_.memories.empty() && !module_.memories[0].is64;
+  constexpr auto kI32 = static_cast<Operand>(ValType::kI32);
+  const uint32_t floor = floor_;
+  uint32_t height = height_;
+  uint32_t max = max_stack_;
+  uint64_t done = 0;
+  bool accesses = false;
+  while (end - at >= 3 && height < capacity) {
+    const Quick& quick = kQuick[at[0]];
+    const uint32_t depth = height - floor;
+    switch (quick.kind) {
+      case Quick::Kind::kLocalGet:
+        if (at[1] >= 0x80 || at[1] >= local_count) goto out;
+        operands[height++] = static_cast<Operand>(locals[at[1]]);
+        at += 2;
+        break;
+      case Quick::Kind::kI32Const:
+        if (at[1] >= 0x80) goto out;
+        operands[height++] = kI32;
+        at += 2;
+        break;
+      case Quick::Kind::kLocalSet:
+      case Quick::Kind::kLocalTee:
+        if (at[1] >= 0x80 || at[1] >= local_count || depth == 0 ||
+            operands[height - 1] != static_cast<Operand>(locals[at[1]]))
+          goto out;
+        if (quick.kind == Quick::Kind::kLocalSet) --height;
+        at += 2;
+        break;
+      case Quick::Kind::kPlain:
+        if (depth < quick.params) goto out;
+        if (quick.params >= 1 && operands[height - 1] != quick.top) goto out;
+        if (quick.params == 2 && operands[height - 2] != quick.second) goto out;
+        height -= quick.params;
+        operands[height] = quick.result;
+        height += quick.result != 0 ? 1 : 0;
+        at += 1;
+        break;
+      case Quick::Kind::kLoad:
+        if (at[1] > quick.align_log2 || at[2] >= 0x80 || !memory32 || depth < 1 || operands[height - 1] != kI32) goto out;
+        operands[height - 1] = quick.result;
+        accesses = true;
+        at += 3;
+        break;
+      case Quick::Kind::kStore:
+        if (at[1] > quick.align_log2 || at[2] >= 0x80 || !memory32 || depth < 2 || operands[height - 1] != quick.top ||
+            operands[height - 2] != kI32)
+          goto out;
+        height -= 2;
+        accesses = true;
+        at += 3;
+        break;
+      case Quick::Kind::kOther:
+        goto out;
+    }
+    ++done;
+    if (height > max) max = height;
+  }
+out:
+  height_ = height;
+  max_stack_ = max;
+  instructions_ += done;
+  has_memory_access_ |= accesses;
+  reader_.skip(static_cast<uint32_t>(at - begin));
+}
+
 bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   height_ = 0;
   frames_.clear();
@@ -738,8 +858,10 @@ bool FunctionValidator::validate(FunctionBody& body, const FuncType& type) {
   at_ = reader_.offset();
   body.begin = WasmOffset(at_);
   if (!push_frame(Opcode::kBlock, {}, type.results)) return false;
-  while (!frames_.empty())
+  while (!frames_.empty()) {
+    quick_steps(body);
     if (!step(body)) return false;
+  }
   body.end = WasmOffset(reader_.offset());
   body.max_stack = max_stack_ + max_catches_;
   body.has_calls = has_calls_;

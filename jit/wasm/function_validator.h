@@ -58,6 +58,8 @@ class FunctionValidator {
   };
 
   bool step(FunctionBody& body);
+  // As many of the commonest instructions as come next and are right; the rest, and every error, is step()'s.
+  void quick_steps(const FunctionBody& body);
   bool prefixed();
 
   bool block(FunctionBody& body, Opcode opcode);

@@ -80,26 +80,25 @@ inline int64_t read_signed(const uint8_t*& p) {
 
 }  // namespace
 
-constinit const std::array<InstrReader::QuickImmediate, 256> InstrReader::kQuickImmediates = [] {
-  std::array<QuickImmediate, 256> out{};
-  const auto quick = [](ImmKind kind) {
+constinit const std::array<InstrReader::Quick, 256> InstrReader::kQuick = [] {
+  std::array<Quick, 256> out{};
+  const auto quick = [](ImmKind kind) -> Quick {
     switch (kind) {
       case ImmKind::kNone:
-        return QuickImmediate::kNone;
+        return {.length = 1};
       case ImmKind::kLabel:
       case ImmKind::kFunc:
       case ImmKind::kLocal:
       case ImmKind::kGlobal:
-        return QuickImmediate::kIndex;
+        return {.length = 2, .more_in_first = 0x80, .index_mask = 0x7f};
       case ImmKind::kMemArg:
-        return QuickImmediate::kMemArg;
-      case ImmKind::kI32:
-        return QuickImmediate::kI32;
+        static_assert((kMemArgHasMemory & (kMemArgHasMemory - 1)) == 0);
+        return {.length = 3, .more_in_first = 0x80 | kMemArgHasMemory, .more_in_second = 0x80};
       default:
-        return QuickImmediate::kOther;
+        return {.never = 1};  // with masks of zero no bits are equal to this
     }
   };
-  for (uint32_t code = 0; code < 0xfc; ++code) out[code] = quick(kPlainKinds[code]);
+  for (uint32_t code = 0; code < 256; ++code) out[code] = code < 0xfc ? quick(kPlainKinds[code]) : Quick{.never = 1};
   return out;
 }();
 

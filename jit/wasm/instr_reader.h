@@ -52,37 +52,33 @@ class InstrReader {
   void next(Instr& instr) {
     instr.offset = position();
     const uint8_t code = pos_[0];
-    // Nearly all instructions are one of these, with immediates of one byte. Invariant: what the bytes below
-    // belong to was validated, so they are there.
-    switch (kQuickImmediates[code]) {
-      case QuickImmediate::kNone:
-        instr.opcode = static_cast<Opcode>(code);
-        pos_ += 1;
-        return;
-      case QuickImmediate::kIndex:
-        if (pos_[1] >= 0x80) break;
-        instr.opcode = static_cast<Opcode>(code);
-        instr.index = pos_[1];
-        pos_ += 2;
-        return;
-      case QuickImmediate::kMemArg:
-        if (pos_[1] >= kMemArgHasMemory || pos_[2] >= 0x80) break;
-        instr.opcode = static_cast<Opcode>(code);
-        instr.align_log2 = pos_[1];
-        instr.index = 0;
-        instr.bits = pos_[2];
-        pos_ += 3;
-        return;
-      case QuickImmediate::kI32:
-        if (pos_[1] >= 0x80) break;
-        instr.opcode = static_cast<Opcode>(code);
-        instr.bits = static_cast<uint32_t>(static_cast<int32_t>(uint32_t{pos_[1]} << 25) >> 25);
-        pos_ += 2;
-        return;
-      case QuickImmediate::kOther:
-        break;
+    // Nearly all instructions have immediates of one byte each, or none: these are taken without asking which, as the
+    // kinds follow each other in no order that a branch predictor could know.
+    const Quick& quick = kQuick[code];
+    if (end_ - pos_ >= 3 && ((pos_[1] & quick.more_in_first) | (pos_[2] & quick.more_in_second)) == quick.never) [[likely]] {
+      instr.opcode = static_cast<Opcode>(code);
+      instr.index = pos_[1] & quick.index_mask;
+      instr.align_log2 = pos_[1];
+      instr.bits = pos_[2];
+      pos_ += quick.length;
+      return;
     }
     next_of_any_kind(instr);
+  }
+
+  // The two instructions that code consists of more than of any other, with an immediate of one byte: skipped and
+  // true, if that is what comes next.
+  bool next_is_local_get(uint32_t& local) {
+    if (pos_[0] != static_cast<uint8_t>(Opcode::kLocalGet) || pos_[1] >= 0x80) return false;
+    local = pos_[1];
+    pos_ += 2;
+    return true;
+  }
+  bool next_is_i32_const(uint32_t& value) {
+    if (pos_[0] != static_cast<uint8_t>(Opcode::kI32Const) || pos_[1] >= 0x80) return false;
+    value = short_i32(pos_[1]);
+    pos_ += 2;
+    return true;
   }
 
   // The targets of the br_table that next() just returned: target_count labels, then the default.
@@ -91,9 +87,18 @@ class InstrReader {
   const std::vector<CatchClause>& catches() const { return catches_; }
 
  private:
-  enum class QuickImmediate : uint8_t { kOther, kNone, kIndex, kMemArg, kI32 };
-  static const std::array<QuickImmediate, 256> kQuickImmediates;
-
+  // How an opcode's immediates are taken if each has one byte. The masks are of bits that say that one has more.
+  struct Quick {
+    uint8_t length = 1;  // of the instruction
+    uint8_t more_in_first = 0, more_in_second = 0;
+    uint8_t index_mask = 0;  // whether the first is Instr::index
+    uint8_t never = 0;       // 1: not taken like this
+  };
+  static const std::array<Quick, 256> kQuick;
+  // Of a LEB128 of one byte.
+  static uint32_t short_i32(uint8_t byte) {
+    return static_cast<uint32_t>(static_cast<int32_t>(uint32_t{byte} << 25) >> 25);
+  }
   void next_of_any_kind(Instr& instr);
   void read_catches();
   ValType read_heap_type();

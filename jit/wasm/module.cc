@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "jit/wasm/sha256.h"
+
 namespace hindsight::wasm {
 
 const Export* Module::find_export(std::string_view export_name) const {
@@ -13,10 +15,15 @@ const Export* Module::find_export(std::string_view export_name) const {
   return &exports[*it];
 }
 
+const std::array<uint8_t, 32>& Module::content_hash() const {
+  std::call_once(hashed_, [this] { content_hash_ = sha256(bytes); });
+  return content_hash_;
+}
+
 std::string Module::content_hash_hex() const {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  for (uint8_t byte : content_hash) {
+  for (const uint8_t byte : content_hash()) {
     hex += kDigits[byte >> 4];
     hex += kDigits[byte & 15];
   }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -140,7 +141,6 @@ class Module {
  public:
   std::string name;  // from the file or the name section; for messages
   std::vector<uint8_t> bytes;
-  std::array<uint8_t, 32> content_hash{};  // of `bytes` (see decode_module for the function): keys profiles
 
   std::vector<FuncType> types;
   std::vector<uint32_t> canonical_types;  // of each type the first one that is equal to it
@@ -179,7 +179,10 @@ class Module {
   std::string function_name(FuncIndex f) const;
   // From the name section, else the export name, else the import's name, else "tag[12]".
   std::string tag_name(uint32_t tag) const;
-  // content_hash in lower-case hexadecimal digits.
+  // The SHA-256 of `bytes`: what is kept of a module from one process to the next is found by it. Computed when it is
+  // first asked for (half a millisecond a megabyte). Any thread.
+  const std::array<uint8_t, 32>& content_hash() const;
+  // The same in lower-case hexadecimal digits.
   std::string content_hash_hex() const;
   // What active segments with constant offsets put into a table; nothing if none of them does, or if it is null. What
   // the table holds later, or when it is imported, is another matter. O(segments).
@@ -195,11 +198,14 @@ class Module {
   std::vector<uint32_t> function_exports;
 
   DecodeStats decode_stats;
+
+ private:
+  mutable std::once_flag hashed_;
+  mutable std::array<uint8_t, 32> content_hash_{};  // written once, by call_once
 };
 
 // Decodes and validates in one streaming pass, linear in the size. `name` is used in messages only.
 // Errors: kBadModule or kUnsupported (feature or limit named), always with the byte offset.
-// content_hash is the SHA-256 of the bytes.
 Result<std::shared_ptr<const Module>> decode_module(std::span<const uint8_t> bytes, std::string name);
 
 // Text format -> binary, through wabt in a child process, so that an abort of its parser is an error here.

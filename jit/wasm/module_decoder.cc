@@ -17,7 +17,6 @@
 #include "jit/wasm/limits.h"
 #include "jit/wasm/module.h"
 #include "jit/wasm/name_section.h"
-#include "jit/wasm/sha256.h"
 
 namespace hindsight::wasm {
 
@@ -793,7 +792,6 @@ Result<std::shared_ptr<const Module>> decode_module(std::span<const uint8_t> byt
       message += fmt::format(" (in function {})", *function);
     return make_error(failure.kind, std::move(message), std::move(module->name), failure.offset);
   }
-  module->content_hash = sha256(module->bytes);
   return std::shared_ptr<const Module>(std::move(module));
 }
 

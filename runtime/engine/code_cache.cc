@@ -49,7 +49,7 @@ CodeCache::CodeCache(const EngineConfig& config, CodeServices& services)
 
 CacheKey CodeCache::key_of(const wasm::Module& module) const {
   CacheKey key;
-  key.module = module.content_hash;
+  key.module = module.content_hash();
   key.options = options_;
   return key;
 }

@@ -21,7 +21,7 @@ constexpr double kNeverSeconds = 1e9;
 // As TraceFunction::module names it.
 uint64_t name_of(const wasm::Module& module) {
   uint64_t name = 0;
-  for (size_t i = 0; i < 8; ++i) name = name << 8 | module.content_hash[i];
+  for (size_t i = 0; i < 8; ++i) name = name << 8 | module.content_hash()[i];
   return name;
 }
 

@@ -156,7 +156,7 @@ TEST(Decoder, HashesTheBytesWithSha256) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   const Bytes million(1'000'000, 'a');
   EXPECT_EQ(hex(sha256(million)), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  EXPECT_EQ(decode(full_module())->content_hash, sha256(full_module()));
+  EXPECT_EQ(decode(full_module())->content_hash(), sha256(full_module()));
 }
 
 TEST(Decoder, HashesAlikeWithAndWithoutTheProcessorsHelp) {
