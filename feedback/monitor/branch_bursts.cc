@@ -14,7 +14,7 @@ namespace {
 // between rounds.
 struct Site {
   std::optional<jit::RegisteredCode> code;
-  const jit::PcRow* row = nullptr;
+  std::optional<jit::PcRow> row;
   bool located = false;
   uint64_t key = 0;
   BranchOutcomeCounts counts;

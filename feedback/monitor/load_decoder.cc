@@ -2,8 +2,6 @@
 
 #include <Zydis/Zydis.h>
 
-#include <algorithm>
-
 namespace hindsight::feedback {
 
 namespace {
@@ -28,11 +26,9 @@ const ZydisDecoder& decoder() {
 
 std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOffset pc,
                                          const uint64_t (&registers)[16]) {
-  const auto& rows = version.pc_map.rows();
-  auto row = std::lower_bound(rows.begin(), rows.end(), pc,
-                              [](const jit::PcRow& r, CodeOffset at) { return r.code < at; });
-  if (row == rows.begin()) return std::nullopt;
-  --row;  // starts before pc: an instruction boundary
+  if (pc.value == 0) return std::nullopt;
+  const auto row = version.pc_map.find(CodeOffset(pc.value - 1));  // begins at an instruction
+  if (!row) return std::nullopt;
   const auto* code = reinterpret_cast<const uint8_t*>(version.begin());
 
   ZydisDecodedInstruction instruction;

@@ -28,7 +28,7 @@ uint64_t monotonic_ns() {
 // kind of site and data1 is its wasm offset. Anything else is a value of the guest's own. A guest that
 // imitates a site spoils what is known of that site of its own, and nothing else. Where the code is gone, only
 // the guest's own records have a time.
-bool made_by_generated_code(const lwp::EventRecord& record, const jit::PcRow* row) {
+bool made_by_generated_code(const lwp::EventRecord& record, const std::optional<jit::PcRow>& row) {
   if (!row) return record.timestamp == 0;
   return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kValueSiteCallRef &&
          row->wasm.value == record.data1;
@@ -268,7 +268,7 @@ Profile& Monitor::profile_of(const std::shared_ptr<const wasm::Module>& module) 
 std::pair<uint32_t, lwp::MissSource> Monitor::estimate(const jit::RegisteredCode& code,
                                                        CodeOffset instruction) {
   const auto profile = profiles_.find(code.module.get());
-  const jit::PcRow* row = code.version->pc_map.find(instruction);
+  const auto row = code.version->pc_map.find(instruction);
   if (profile == profiles_.end() || !row || row->wasm == jit::kNoWasmOffset)
     return {0, lwp::MissSource::kNone};
   const LoadLatency* latency = profile->second->latency(code.version->function, row->wasm);
@@ -300,7 +300,7 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
   if (!load) return;
   // A load whose address is lost because it overwrote it may be the runtime's own as well: of a jump table, a
   // callee's address, a global.
-  const jit::PcRow* row = code->version->pc_map.find(load->instruction);
+  const auto row = code->version->pc_map.find(load->instruction);
   const bool of_runtime =
       load->address ? config_.is_guest_memory && !config_.is_guest_memory(*load->address)
                     : row && row->wasm != jit::kNoWasmOffset &&
@@ -323,7 +323,7 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
 void Monitor::attribute_hardware(const lwp::EventRecord& record) {
   counts_.hardware_records += 1;
   auto code = registry_.find(reinterpret_cast<const void*>(record.address));
-  const jit::PcRow* row = nullptr;
+  std::optional<jit::PcRow> row;
   if (code) {
     CodeOffset at(static_cast<uint32_t>(reinterpret_cast<const std::byte*>(record.address) -
                                         code->version->begin()));
@@ -342,7 +342,7 @@ void Monitor::attribute_hardware(const lwp::EventRecord& record) {
 }
 
 void Monitor::tell(const lwp::EventRecord& record, const lwp::RawSample* sample,
-                   const jit::RegisteredCode* code, const jit::PcRow* row, bool from_guest) {
+                   const jit::RegisteredCode* code, const std::optional<jit::PcRow>& row, bool from_guest) {
   if (!config_.on_record || (config_.only_guest_records && !from_guest)) return;
   LocatedRecord located{.record = record,
                         .time_ns = sample ? sample->time_ns : record.timestamp,
@@ -378,7 +378,7 @@ void Monitor::attribute(const lwp::EventRecord& record, const lwp::RawSample* sa
                         id == lwp::EventId::kValue || id == lwp::EventId::kProgrammed;
   uint64_t address = return_address ? record.address - 1 : record.address;
   auto code = registry_.find(reinterpret_cast<const void*>(address));
-  const jit::PcRow* row = nullptr;
+  std::optional<jit::PcRow> row;
   FuncIndex function;
   if (code) {
     CodeOffset at(

@@ -167,7 +167,7 @@ class Monitor {
   void attribute(const lwp::EventRecord& record, const lwp::RawSample* sample);
   void attribute_hardware(const lwp::EventRecord& record);
   void tell(const lwp::EventRecord& record, const lwp::RawSample* sample, const jit::RegisteredCode* code,
-            const jit::PcRow* row, bool from_guest);
+            const std::optional<jit::PcRow>& row, bool from_guest);
   Profile& profile_of(const std::shared_ptr<const wasm::Module>& module);
 
   const jit::CodeRegistry& registry_;

@@ -38,6 +38,8 @@ class Trampolines {
   // Unwinds: jump here with rdi = ThreadState*. Used by builtins (noreturn call) and by signal handlers (as
   // new rip).
   virtual const void* unwind() const = 0;
+  // Fills in what generated code calls through a ThreadState, before any runs with it.
+  virtual void prepare(ThreadState& thread) const = 0;
 };
 
 }  // namespace hindsight::jit

@@ -87,6 +87,21 @@ struct alignas(16) GlobalCell {
 inline constexpr uint32_t kMaxResults = 1000;  // the decoder refuses more
 inline constexpr uint32_t kMaxArguments = 1000;
 
+// What code of the first tier calls, through its ThreadState, when something rare happens (jit/baseline/stubs.h).
+enum class RareStub : uint32_t {
+  kInstructions,
+  kBranch,
+  kBranchNotTaken,
+  kJump,
+  kRunAndBranch,  // instructions, then a branch
+  kRunAndBranchNotTaken,
+  kRunAndJump,
+  kComputedJump,
+  kStackCheck,
+  kTrap,
+};
+inline constexpr uint32_t kRareStubs = 10;
+
 struct ThreadState {
   // Stack check at every function entry: if (rsp - frame < stack_limit) call builtins->stack_check_failed.
   // An interruption request sets it to ~0, so that the next function entry notices.
@@ -97,6 +112,9 @@ struct ThreadState {
   int32_t lwp_branches;
   int32_t lwp_values;
   std::atomic<uint32_t> interrupt_requested;
+  // What code of the first tier calls is near the start, within a displacement of 8 bits. By RareStub; set by
+  // Trampolines::prepare() before guest code runs.
+  const void* rare_stubs[kRareStubs];
   // rsp of the innermost guest entry (see jit/abi/trampolines.h); 0 outside the guest. Read by signal
   // handlers of this thread and, as a hint only, by other threads.
   std::atomic<uint64_t> entry_sp;
@@ -117,8 +135,9 @@ inline constexpr int32_t kThreadLwpInstructions = 8;
 inline constexpr int32_t kThreadLwpBranches = 12;
 inline constexpr int32_t kThreadLwpValues = 16;
 inline constexpr int32_t kThreadInterrupt = 20;
-inline constexpr int32_t kThreadEntrySp = 24;
-inline constexpr int32_t kThreadResults = 64;
+inline constexpr int32_t kThreadRareStubs = 24;
+inline constexpr int32_t kThreadEntrySp = kThreadRareStubs + 8 * static_cast<int32_t>(kRareStubs);
+inline constexpr int32_t kThreadResults = kThreadEntrySp + 40;
 inline constexpr int32_t kThreadTraceAt = kThreadResults + 16 * static_cast<int32_t>(kMaxResults);
 inline constexpr int32_t kThreadTraceEnd = kThreadTraceAt + 8;
 inline constexpr int32_t kThreadArguments = kThreadTraceEnd + 8;
@@ -128,6 +147,7 @@ static_assert(offsetof(ThreadState, lwp_branches) == kThreadLwpBranches);
 static_assert(offsetof(ThreadState, lwp_values) == kThreadLwpValues);
 static_assert(offsetof(ThreadState, interrupt_requested) == kThreadInterrupt);
 static_assert(offsetof(ThreadState, entry_sp) == kThreadEntrySp);
+static_assert(offsetof(ThreadState, rare_stubs) == kThreadRareStubs);
 static_assert(offsetof(ThreadState, results) == kThreadResults);
 static_assert(offsetof(ThreadState, trace_at) == kThreadTraceAt);
 static_assert(offsetof(ThreadState, trace_end) == kThreadTraceEnd);

@@ -225,14 +225,14 @@ void FunctionCompiler::call_builtin(size_t offset, std::span<const Argument> arg
 
 // Never shared between positions: the call's return address is the trap's position.
 void FunctionCompiler::trap_here(TrapCode code) {
-  a_.mov(x86::esi, static_cast<uint32_t>(code));
-  a_.call_near(stub(hindsight_stub_trap));
+  a_.push_byte(static_cast<uint8_t>(code));
+  a_.call(RareStub::kTrap);
   // The return address must lie inside this position's row and version.
   a_.ud2();
 }
 
 void FunctionCompiler::trap_if(x86::CondCode cc, TrapCode code) {
-  out_of_line(Rare::kTrap, a_.j_later(cc), static_cast<uint32_t>(code));
+  out_of_line_.push_back({a_.j_later(cc), offset_, static_cast<uint32_t>(code)});
 }
 
 }  // namespace hindsight::jit::baseline

@@ -244,13 +244,13 @@ void FunctionCompiler::osr_poll(uint32_t loop) {
 }
 
 void FunctionCompiler::enter_if(const Instr& instr, const Condition& condition) {
-  count_instructions(TraceEnd::kBranch);
+  end_traced_run(TraceEnd::kBranch);
   // Flushing uses moves and scratch registers only, so the condition's operands stay as they are.
   enter_block(instr, Control::Kind::kIf);
   Control& control = controls_.back();
   control.else_label = a_.new_label();
   const Label then = a_.new_label();
-  count_branch(condition, then, control.else_label);
+  count_branch(condition, then, control.else_label, Jumps::kIfNotTaken);
   emit_condition(condition);
   jump_if(condition.inverted(), control.else_label);
   a_.bind(then);
@@ -378,8 +378,11 @@ void FunctionCompiler::do_return() {
 void FunctionCompiler::branch(uint32_t depth) {
   Control& to = control_at(depth);
   if (to.kind == Control::Kind::kFunction) return do_return();
-  count_instructions(to.kind == Control::Kind::kLoop ? TraceEnd::kJump : TraceEnd::kFallThrough,
-                     {branch_arity(to), to.base});
+  const RunRecorder::Moved moved{branch_arity(to), to.base};
+  if (to.kind == Control::Kind::kLoop)
+    end_traced_run(TraceEnd::kJump, moved);
+  else
+    count_instructions(TraceEnd::kFallThrough, moved);
   move_results(branch_arity(to), to.base);
   if (to.kind == Control::Kind::kLoop)
     count_jump(to.label);
@@ -391,7 +394,7 @@ void FunctionCompiler::branch(uint32_t depth) {
 
 void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
   Control& to = control_at(depth);
-  count_instructions(TraceEnd::kBranch);
+  end_traced_run(TraceEnd::kBranch);
   const bool returns = to.kind == Control::Kind::kFunction;
   const uint32_t arity = branch_arity(to);
   // Operands that a jump delivers in place are flushed for good: then the jump needs no code of its own.
@@ -401,7 +404,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
   const bool direct = returns ? arity == 0 && !recorder_ : arity == 0 || in_place;
   const Label go_on = a_.new_label();
   if (direct) {
-    count_branch(condition, to.label, go_on);
+    count_branch(condition, to.label, go_on, Jumps::kIfTaken);
     emit_condition(condition);
     jump_if(condition, to.label);
     a_.bind(go_on);
@@ -409,7 +412,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
     return;
   }
   const Label taken = a_.new_label();
-  count_branch(condition, taken, go_on);
+  count_branch(condition, taken, go_on, Jumps::kIfNotTaken);
   emit_condition(condition);
   jump_if(condition.inverted(), go_on);
   a_.bind(taken);

@@ -80,11 +80,6 @@ void Emitter::jmp(Label to) {
     *at_++ = static_cast<uint8_t>(target - (here + 2));
     return;
   }
-  jmp_long(to);
-}
-
-void Emitter::jmp_long(Label to) {
-  room();
   *at_++ = 0xe9;
   use_label(to);
 }
@@ -98,20 +93,9 @@ void Emitter::j(x86::CondCode cc, Label to) {
     *at_++ = static_cast<uint8_t>(target - (here + 2));
     return;
   }
-  j_long(cc, to);
-}
-
-void Emitter::j_long(x86::CondCode cc, Label to) {
-  room();
   *at_++ = 0x0f;
   *at_++ = static_cast<uint8_t>(0x80 | static_cast<uint8_t>(cc));
   use_label(to);
-}
-
-void Emitter::skip_next_jump(x86::CondCode cc) {
-  room();
-  *at_++ = static_cast<uint8_t>(0x70 | static_cast<uint8_t>(cc));
-  *at_++ = 6;
 }
 
 uint32_t Emitter::j_later(x86::CondCode cc) {
@@ -127,30 +111,29 @@ void Emitter::direct_here(uint32_t jump) {
   std::memcpy(begin_.get() + jump - 4, &distance, sizeof distance);
 }
 
-void Emitter::jmp_back(uint32_t to) {
-  room();
-  const auto here = static_cast<uint32_t>(offset());
-  if (here + 2 - to <= 128) {
-    *at_++ = 0xeb;
-    *at_++ = static_cast<uint8_t>(to - (here + 2));
-    return;
-  }
-  *at_++ = 0xe9;
-  put32(to - (here + 5));
-}
-
-uint32_t Emitter::count_down(int32_t at, uint32_t n) {
-  room();
-  // Invariant: r14 + a displacement of 8 bits (the counters are at the start of ThreadState).
+void Emitter::subtract_from_counter(int32_t at, uint32_t n) {
+  // Invariant: the counters are at the start of ThreadState, so that a displacement of 8 bits does.
   const bool small = n <= 127;
-  const uint8_t head[] = {0x41, static_cast<uint8_t>(small ? 0x83 : 0x81), 0x6e, static_cast<uint8_t>(at)};
-  std::memcpy(at_, head, sizeof head);
-  at_ += sizeof head;
+  put32(0x006e8141u | (small ? 0x00000200u : 0u) | static_cast<uint32_t>(at) << 24);
   if (small)
     *at_++ = static_cast<uint8_t>(n);
   else
     put32(n);
-  return j_later(x86::CondCode::kS);
+}
+
+void Emitter::count_down(int32_t at, uint32_t n, RareStub stub) {
+  room();
+  subtract_from_counter(at, n);
+  call_unless(x86::CondCode::kNS, stub);
+}
+
+void Emitter::count_run_and_branch(uint32_t n, RareStub stub) {
+  room();
+  subtract_from_counter(kThreadLwpInstructions, n);
+  *at_++ = 0x78;  // js: to the call
+  *at_++ = 7;
+  subtract_from_counter(kThreadLwpBranches, 1);
+  call_unless(x86::CondCode::kNS, stub);
 }
 
 void Emitter::call_near(const void* function) {
@@ -233,7 +216,7 @@ Result<CodeAllocation> Emitter::place(CodeArena& arena, size_t alignment) {
     const void* function = nullptr;
     const std::byte* entry = nullptr;
   };
-  std::array<Known, 8> known;
+  std::array<Known, 16> known;
   for (const NearCall& call : near_calls_) {
     Known& entry = known[(reinterpret_cast<uintptr_t>(call.function) >> 5) % known.size()];
     if (entry.function != call.function) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "jit/abi/vm_context.h"
 #include "jit/baseline/place_code.h"
 #include "jit/code/code_arena.h"
 
@@ -74,25 +75,43 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   void jns(Label to) { j(x86::CondCode::kNS, to); }
   void jp(Label to) { j(x86::CondCode::kP, to); }
   void jnp(Label to) { j(x86::CondCode::kNP, to); }
-  // With a distance of 32 bits, whatever the label: 6 and 5 bytes, for code that is read by a program.
-  void j_long(x86::CondCode cc, Label to);
-  void jmp_long(Label to);
   // The operand that is at the label, whether bound or not. Relative to the instruction.
   static x86::Mem at(Label label, uint32_t size = 0) {
     return x86::ptr(x86::rip, static_cast<int32_t>(label.id), size);
   }
 
-  // A conditional jump over the 6 bytes of a j_long().
-  void skip_next_jump(x86::CondCode cc);
-
-  // --- jumps without a label, to and from code out of line
+  // --- jumps without a label
   // A conditional jump to be directed later; returns the offset behind it, by which it is named.
   uint32_t j_later(x86::CondCode cc);
   void direct_here(uint32_t jump);
-  // `jmp` to an offset that is behind us.
-  void jmp_back(uint32_t to);
-  // `sub dword [r14 + at], n`, and a jump to be directed later that is taken where the result is negative.
-  uint32_t count_down(int32_t at, uint32_t n);
+  // Calls of stubs, through r14: 4 bytes.
+  void call(RareStub stub) {
+    room();
+    put32(call_bytes(stub));
+  }
+  // Jumped over where the condition holds.
+  void call_unless(x86::CondCode cc, RareStub stub) {
+    room();
+    *at_++ = static_cast<uint8_t>(0x70 | static_cast<uint8_t>(cc));
+    *at_++ = 4;
+    put32(call_bytes(stub));
+  }
+  // `sub dword [r14 + at], n`, and a call of `stub` where the result is negative. The call stands where it is made: out
+  // of line it would take twice the code.
+  void count_down(int32_t at, uint32_t n, RareStub stub);
+  // Counts `n` instructions and a branch down, with one call for either: of the instructions', without the branch being
+  // counted, or of the branch's.
+  void count_run_and_branch(uint32_t n, RareStub stub);
+
+  // `mov` between a register and the frame, by far the commonest instruction. `disp` is from rbp.
+  void load_frame(uint32_t reg, int32_t disp, bool wide) { frame_move(0x8b, reg, disp, wide); }
+  void store_frame(uint32_t reg, int32_t disp, bool wide) { frame_move(0x89, reg, disp, wide); }
+
+  void push_byte(uint8_t value) {  // sign-extended
+    room();
+    *at_++ = 0x6a;
+    *at_++ = value;
+  }
 
   // A call of a function of the process. Clobbers nothing itself.
   void call_near(const void* function);
@@ -111,6 +130,46 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
 
   // Resolves what is open and copies the code into the arena. Every label used must be bound.
   Result<CodeAllocation> place(CodeArena& arena, size_t alignment = 64);
+
+  // --- the commonest instructions, without the look at which one it is
+  using Base::call;
+  using Base::mov;
+  asmjit::Error mov(const x86::Gp& to, const x86::Gp& from) {
+    if (to.type() != from.type() || (to.size() & 12) == 0) [[unlikely]]
+      return _emitI(x86::Inst::kIdMov, to, from);
+    op_reg(0, to.size() == 8, 0x89, from.id(), to.id());
+    return asmjit::kErrorOk;
+  }
+  asmjit::Error mov(const x86::Gp& to, const x86::Mem& from) {
+    if (!plain(from) || (to.size() & 12) == 0) [[unlikely]]
+      return _emitI(x86::Inst::kIdMov, to, from);
+    if (from.baseId() == x86::Gp::kIdBp && !from.hasIndex())
+      load_frame(to.id(), from.offsetLo32(), to.size() == 8);
+    else
+      op_mem(0, to.size() == 8, 0x8b, to.id(), from);
+    return asmjit::kErrorOk;
+  }
+  asmjit::Error mov(const x86::Mem& to, const x86::Gp& from) {
+    if (!plain(to) || (from.size() & 12) == 0) [[unlikely]]
+      return _emitI(x86::Inst::kIdMov, to, from);
+    if (to.baseId() == x86::Gp::kIdBp && !to.hasIndex())
+      store_frame(from.id(), to.offsetLo32(), from.size() == 8);
+    else
+      op_mem(0, from.size() == 8, 0x89, from.id(), to);
+    return asmjit::kErrorOk;
+  }
+
+  // add, or, and, sub, xor or cmp by its number, 0 to 7, of 32 or 64 bits; `b` is a register, an immediate that fits or
+  // a frame slot.
+  void alu(uint32_t number, bool wide, uint32_t a, const asmjit::Operand& b) {
+    if (b.isReg()) return op_reg(0, wide, number << 3 | 1, b.id(), a);
+    if (b.isMem()) return op_mem(0, wide, number << 3 | 3, a, b.as<x86::Mem>());
+    const auto value = static_cast<int32_t>(b.as<asmjit::Imm>().value());
+    const bool small = value == static_cast<int8_t>(value);
+    op_reg(0, wide, small ? 0x83 : 0x81, number, a);
+    std::memcpy(at_, &value, sizeof value);
+    at_ += small ? 1 : 4;
+  }
 
   // --- instructions: what asmjit's methods call, and emit() for instructions chosen at run time
   template <typename... Operands>
@@ -171,10 +230,33 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   }
   void use_label(Label label);  // its distance, in the four bytes to come
   asmjit::Error by_asmjit(asmjit::InstId inst, const asmjit::Operand_* operands, size_t count);
+  void subtract_from_counter(int32_t at, uint32_t n);
+  // call [r14 + a displacement of 8 bits]
+  static uint32_t call_bytes(RareStub stub) {
+    static_assert(kThreadRareStubs + 8 * kRareStubs <= 128);
+    return 0x0056ff41u | (static_cast<uint32_t>(kThreadRareStubs) + 8 * static_cast<uint32_t>(stub)) << 24;
+  }
+  // A memory operand that this class encodes itself.
+  static bool plain(const x86::Mem& mem) {
+    if (mem.hasSegment()) return false;
+    if (mem.baseType() == asmjit::RegType::kX86_Rip) return !mem.hasIndex();
+    return mem.baseType() == asmjit::RegType::kX86_Gpq &&
+           (!mem.hasIndex() || mem.indexType() == asmjit::RegType::kX86_Gpq);
+  }
   void op_reg(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, uint32_t rm, bool force_rex = false);
   void op_mem(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, const x86::Mem& mem,
               uint32_t trailing = 0, bool force_rex = false);
   void opcode_bytes(uint32_t opcode);
+  void frame_move(uint8_t opcode, uint32_t reg, int32_t disp, bool wide) {
+    room();
+    const uint32_t rex = (wide ? 8u : 0u) | ((reg & 8) >> 1);
+    if (rex) *at_++ = static_cast<uint8_t>(0x40 | rex);
+    *at_++ = opcode;
+    const bool near = disp == static_cast<int8_t>(disp);
+    *at_++ = static_cast<uint8_t>((near ? 0x45u : 0x85u) | (reg & 7) << 3);
+    std::memcpy(at_, &disp, sizeof disp);
+    at_ += near ? 1 : 4;
+  }
   void immediate(int64_t value, uint32_t bytes);
 
   std::unique_ptr<uint8_t[]> begin_;

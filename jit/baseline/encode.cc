@@ -139,11 +139,6 @@ bool is16(const x86::Gp& r) {
 bool alike(const x86::Gp& a, const x86::Gp& b) {
   return a.type() == b.type() && (is32(a) || is64(a));
 }
-bool plain(const x86::Mem& m) {
-  if (m.hasSegment()) return false;
-  if (m.baseType() == RegType::kX86_Rip) return !m.hasIndex();
-  return m.baseType() == RegType::kX86_Gpq && (!m.hasIndex() || m.indexType() == RegType::kX86_Gpq);
-}
 bool fits8(int64_t v) {
   return v == static_cast<int8_t>(v);
 }

@@ -1,4 +1,4 @@
-// The driver: prologue, dispatch to the operator families, epilogue, out-of-line code, constants.
+// The driver: prologue, epilogue, out-of-line code, constants.
 #include "jit/baseline/function_compiler.h"
 
 #include <time.h>
@@ -12,9 +12,6 @@ namespace baseline {
 namespace {
 
 constexpr uint64_t kMaxFrameBytes = 64 << 20;  // no stack is that large
-// Of one function. Two bytes of wasm can ask for a thousand moves: without a bound a body of a few megabytes would take
-// all memory there is.
-constexpr size_t kMaxCodeBytes = size_t{256} << 20;
 constexpr x86::Gp kIntArgs[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
 
 // Not the thread's CPU time, which takes a system call: a tenth of the time that a small function takes.
@@ -36,7 +33,7 @@ TargetFeatures TargetFeatures::host() {
 
 struct FunctionCompiler::Workspace {
   Emitter emitter;
-  PcMap pc_map;
+  PcMapBuilder pc_map;
   std::vector<Entry> stack;
   std::vector<uint32_t> last_ref;
   std::vector<RegId> local_reg;
@@ -45,7 +42,6 @@ struct FunctionCompiler::Workspace {
   std::vector<Control> controls;
   std::vector<OutOfLine> out_of_line;
   std::vector<Body> bodies;
-  std::vector<CountedBranch> branches;
   std::unordered_map<uint64_t, Label> constants8;
   std::vector<std::pair<uint64_t, Label>> constants8_order;
 
@@ -82,7 +78,6 @@ FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex functio
       innermost_(body_.loops.size(), true),
       out_of_line_(workspace_->out_of_line),
       bodies_(workspace_->bodies),
-      branches_(workspace_->branches),
       constants8_(workspace_->constants8),
       constants8_order_(workspace_->constants8_order) {
   last_ref_.assign(body_.locals.size(), kNoIndex);
@@ -94,20 +89,21 @@ FunctionCompiler::FunctionCompiler(const wasm::Module& module, FuncIndex functio
 }
 
 FunctionCompiler::~FunctionCompiler() {
+  constexpr size_t kKeptBytes = size_t{1} << 20;
+  if (pc_map_.heap_bytes() > kKeptBytes) return;  // a giant's; the next compiler begins anew
   a_.reset();
   pc_map_.clear();
   stack_.clear();
   controls_.clear();
   out_of_line_.clear();
   bodies_.clear();
-  branches_.clear();
   if (!constants8_.empty()) constants8_.clear();
   constants8_order_.clear();
   Workspace::spare = std::move(workspace_);
 }
 
 void FunctionCompiler::out_of_line(const Label& entry, std::function<void()> body) {
-  out_of_line(Rare::kBody, 0, static_cast<uint32_t>(bodies_.size()));
+  out_of_line_.push_back({kBody, offset_, static_cast<uint32_t>(bodies_.size())});
   bodies_.push_back({entry, std::move(body)});
 }
 
@@ -136,7 +132,9 @@ Status FunctionCompiler::prologue() {
   a_.lea(x86::r11, x86::ptr(x86::rsp, -below_saved));
   a_.cmp(x86::r11, x86::qword_ptr(x86::r14, kThreadStackLimit));
   offset_ = body_.begin;
-  out_of_line(Rare::kStackCheck, a_.j_later(x86::CondCode::kB));
+  row(offset_);
+  a_.call_unless(x86::CondCode::kAE, RareStub::kStackCheck);
+  row(kNoWasmOffset);
   a_.sub(x86::rsp, below_saved);
   a_.mov(x86::rbx, x86::rdi);
   if (body_.has_memory_access) a_.mov(x86::r15, x86::qword_ptr(x86::rdi, kVmMemoryBase));
@@ -226,190 +224,6 @@ void FunctionCompiler::epilogue() {
   a_.ret();
 }
 
-void FunctionCompiler::skip_dead(const Instr& instr) {
-  switch (instr.opcode) {
-    case Opcode::kLoop:
-      ++next_loop_;
-      ++dead_depth_;
-      break;
-    case Opcode::kBlock:
-    case Opcode::kIf:
-    case Opcode::kTry:
-    case Opcode::kTryTable:
-      ++dead_depth_;
-      break;
-    case Opcode::kCatch:
-    case Opcode::kCatchAll:
-      if (dead_depth_ == 0) {
-        offset_ = instr.offset;
-        row(offset_);
-        do_catch(instr);
-      }
-      break;
-    case Opcode::kDelegate:
-      if (dead_depth_ == 0) {
-        offset_ = instr.offset;
-        row(offset_);
-        do_delegate(instr.index);
-      } else {
-        --dead_depth_;
-      }
-      break;
-    case Opcode::kElse:
-      if (dead_depth_ == 0) {
-        offset_ = instr.offset;
-        do_else();
-      }
-      break;
-    case Opcode::kEnd:
-      if (dead_depth_ == 0) {
-        offset_ = instr.offset;
-        row(offset_);
-        do_end();
-      } else {
-        --dead_depth_;
-      }
-      break;
-    default:
-      break;
-  }
-}
-
-void FunctionCompiler::compile_body() {
-  Control& function = controls_.emplace_back();
-  function.kind = Control::Kind::kFunction;
-  function.label = epilogue_ = a_.new_label();
-  function.type.func_type = &type_;
-  Instr instr;
-  while (!controls_.empty()) {
-    reader_.next(instr);
-    if (!reachable_) {
-      skip_dead(instr);
-      continue;
-    }
-    if (a_.offset() > kMaxCodeBytes) return;  // see compile()
-    if (recorder_) {
-      recorder_->sync(stack_.size());
-      if (recorder_->full()) count_instructions();
-    }
-    begin_instruction(instr);
-    compile_instruction(instr);
-    finish_instruction();
-  }
-}
-
-namespace {
-
-// Who compiles an opcode of one byte.
-enum class Family : uint8_t {
-  kTable, kControl, kException, kCall, kCallIndirect, kReturnCall, kReturnCallIndirect, kCallRef, kReturnCallRef,
-  kLocalGet, kLocalSet, kLocalTee, kVariable, kI32Const, kI64Const, kF32Const, kF64Const, kMemory, kInteger,
-  kFloating, kConversion, kRefAsNonNull, kBrOnNull, kBrOnNonNull,
-};
-
-constexpr auto kFamilies = [] {
-  std::array<Family, 256> of{};
-  const auto set = [&](uint32_t first, uint32_t last, Family family) {
-    for (uint32_t code = first; code <= last; ++code) of[code] = family;
-  };
-  set(0x00, 0x0f, Family::kControl);
-  set(0x06, 0x0a, Family::kException);
-  set(0x10, 0x10, Family::kCall);
-  set(0x11, 0x11, Family::kCallIndirect);
-  set(0x12, 0x12, Family::kReturnCall);
-  set(0x13, 0x13, Family::kReturnCallIndirect);
-  set(0x14, 0x14, Family::kCallRef);
-  set(0x15, 0x15, Family::kReturnCallRef);
-  set(0x18, 0x19, Family::kException);
-  set(0x1a, 0x24, Family::kVariable);
-  set(0x1f, 0x1f, Family::kException);
-  set(0x20, 0x20, Family::kLocalGet);
-  set(0x21, 0x21, Family::kLocalSet);
-  set(0x22, 0x22, Family::kLocalTee);
-  set(0x28, 0x40, Family::kMemory);
-  set(0x41, 0x41, Family::kI32Const);
-  set(0x42, 0x42, Family::kI64Const);
-  set(0x43, 0x43, Family::kF32Const);
-  set(0x44, 0x44, Family::kF64Const);
-  set(0x45, 0x5a, Family::kInteger);
-  set(0x5b, 0x66, Family::kFloating);
-  set(0x67, 0x8a, Family::kInteger);
-  set(0x8b, 0xa6, Family::kFloating);
-  set(0xa7, 0xbf, Family::kConversion);
-  set(0xc0, 0xc4, Family::kInteger);
-  set(0xd4, 0xd4, Family::kRefAsNonNull);
-  set(0xd5, 0xd5, Family::kBrOnNull);
-  set(0xd6, 0xd6, Family::kBrOnNonNull);
-  return of;
-}();
-
-}  // namespace
-
-void FunctionCompiler::compile_instruction(const Instr& instr) {
-  const auto code = static_cast<uint16_t>(instr.opcode);
-  if (code > 0xff) [[unlikely]]
-    return compile_prefixed(instr);
-  switch (kFamilies[code]) {
-    case Family::kLocalGet:
-      return push_local(instr.index);
-    case Family::kLocalSet:
-      return set_local(instr.index, false);
-    case Family::kLocalTee:
-      return set_local(instr.index, true);
-    case Family::kI32Const:
-      return push_const(ValType::kI32, instr.bits);
-    case Family::kI64Const:
-      return push_const(ValType::kI64, instr.bits);
-    case Family::kF32Const:
-      return push_const(ValType::kF32, instr.bits);
-    case Family::kF64Const:
-      return push_const(ValType::kF64, instr.bits);
-    case Family::kInteger:
-      return integer(instr);
-    case Family::kMemory:
-      return memory(instr);
-    case Family::kControl:
-      return control(instr);
-    case Family::kVariable:
-      return variable(instr);
-    case Family::kCall:
-      return call(instr);
-    case Family::kCallIndirect:
-      return call_indirect(instr);
-    case Family::kFloating:
-      return floating(instr);
-    case Family::kConversion:
-      return conversion(instr);
-    case Family::kException:
-      return exception_instruction(instr);
-    case Family::kReturnCall:
-      return return_call(instr);
-    case Family::kReturnCallIndirect:
-      return return_call_indirect(instr);
-    case Family::kCallRef:
-      return call_ref(instr);
-    case Family::kReturnCallRef:
-      return return_call_ref(instr);
-    case Family::kRefAsNonNull:
-      return ref_as_non_null();
-    case Family::kBrOnNull:
-      return branch_on_null(instr.index);
-    case Family::kBrOnNonNull:
-      return branch_on_non_null(instr.index);
-    case Family::kTable:
-      return table(instr);
-  }
-}
-
-void FunctionCompiler::compile_prefixed(const Instr& instr) {
-  const auto code = static_cast<uint16_t>(instr.opcode);
-  if (wasm::is_simd(instr.opcode)) return simd(instr);
-  if (code >= 0xfc00 && code <= 0xfc07) return conversion(instr);
-  if (code >= 0xfc08 && code <= 0xfc0b) return memory(instr);
-  if (code >> 8 == 0xfe) return atomic(instr);
-  return table(instr);  // tables, segments
-}
-
 void FunctionCompiler::emit_out_of_line() {
   // Bodies may add others.
   for (size_t i = 0; i < out_of_line_.size(); ++i) {
@@ -417,38 +231,13 @@ void FunctionCompiler::emit_out_of_line() {
     const OutOfLine part = out_of_line_[i];
     offset_ = part.offset;
     row(part.offset);
-    if (part.kind != Rare::kBody) a_.direct_here(part.jump);
-    switch (part.kind) {
-      case Rare::kBody: {
-        const Body body = std::move(bodies_[part.detail]);
-        a_.bind(body.entry);
-        body.emit();
-        break;
-      }
-      case Rare::kTrap:
-        trap_here(static_cast<TrapCode>(part.detail));
-        break;
-      case Rare::kInstructions:
-        a_.call_near(stub(hindsight_stub_instructions));
-        a_.jmp_back(part.jump);
-        break;
-      case Rare::kBranch: {
-        const CountedBranch& branch = branches_[part.detail];
-        emit_branch_record(branch.condition, branch.taken, branch.not_taken);
-        break;
-      }
-      case Rare::kJump:
-        a_.call_near(stub(hindsight_stub_jump));
-        a_.jmp_long({part.detail});
-        break;
-      case Rare::kComputedJump:
-        a_.call_near(stub(hindsight_stub_computed_jump));
-        a_.jmp_back(part.jump);
-        break;
-      case Rare::kStackCheck:
-        a_.call_near(stub(hindsight_stub_stack_check));
-        a_.jmp_back(part.jump);
-        break;
+    if (part.jump == kBody) {
+      const Body body = std::move(bodies_[part.detail]);
+      a_.bind(body.entry);
+      body.emit();
+    } else {
+      a_.direct_here(part.jump);
+      trap_here(static_cast<TrapCode>(part.detail));
     }
   }
   row(kNoWasmOffset);
@@ -509,7 +298,7 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
     version->handlers.push_back({CodeOffset(call.return_offset - 1), CodeOffset(call.return_offset),
                                  CodeOffset(static_cast<uint32_t>(a_.offset_of(landing)))});
   }
-  version->pc_map = pc_map_;  // in order already, and next to nothing to merge
+  version->pc_map = pc_map_.finish();
   if (options_.osr_polls && !body_.loops.empty()) {
     static_assert(sizeof(std::atomic<const void*>) == 8);
     const size_t offset = a_.offset_of(osr_slots_);

@@ -63,6 +63,9 @@ inline constexpr uint32_t kRegs = 32;
 constexpr uint32_t bit(RegId r) {
   return 1u << r;
 }
+constexpr bool is_float_reg(RegId r) {
+  return r >= 16;
+}
 
 struct Entry {
   enum class Kind : uint8_t { kSlot, kReg, kConst, kLocal };
@@ -140,7 +143,9 @@ class FunctionCompiler {
   void leave_frame();  // all but the return; keeps rax and every argument register
   void epilogue();
   void compile_body();
-  void compile_instruction(const Instr& instr);
+  // What compiles an opcode of one byte.
+  using CompileOpcode = void (*)(FunctionCompiler&, const Instr&);
+  struct Dispatch;
   void compile_prefixed(const Instr& instr);
   void begin_instruction(const Instr& instr);
   void finish_instruction();
@@ -148,11 +153,6 @@ class FunctionCompiler {
   void emit_out_of_line();
   void emit_constants();
   void out_of_line(const Label& entry, std::function<void()> body);
-  enum class Rare : uint8_t { kBody, kTrap, kInstructions, kBranch, kJump, kComputedJump, kStackCheck };
-  // What the conditional jump that ends at `jump` leads to.
-  void out_of_line(Rare kind, uint32_t jump, uint32_t detail = 0) {
-    out_of_line_.push_back({kind, jump, offset_, detail});
-  }
   void row(WasmOffset offset);
 
   // --- operands and registers (operands.cc)
@@ -200,6 +200,12 @@ class FunctionCompiler {
   }
   x86::Mem place(const Entry& entry, uint32_t size = 8) const {
     return entry.kind == Entry::Kind::kLocal ? slot(entry.local, size) : home(entry, size);
+  }
+  void store_slot(uint32_t frame_index, RegId from, ValType type) {
+    if (is_float_reg(from))
+      store_reg(slot(frame_index), from, type);
+    else
+      a_.store_frame(from, frame_disp_ + static_cast<int32_t>(slot_bytes_ * frame_index), is_wide(type));
   }
   uint32_t locals_count() const { return static_cast<uint32_t>(body_.locals.size()); }
   x86::Mem constant8(uint64_t bits);
@@ -271,7 +277,11 @@ class FunctionCompiler {
   // --- lwp (lwp.cc)
   // Ends a straight run of code. `end` and `moved` matter to a trace only.
   void count_instructions(TraceEnd end = TraceEnd::kFallThrough, RunRecorder::Moved moved = {});
-  void count_branch(const Condition& condition, const Label& taken, const Label& not_taken);
+  // In front of a count_branch() or count_jump(), which counts the run unless it is traced.
+  void end_traced_run(TraceEnd end, RunRecorder::Moved moved = {});
+  void count_run_and(RareStub branch, RareStub both);
+  enum class Jumps : uint8_t { kIfTaken, kIfNotTaken };  // what the conditional jump does
+  void count_branch(const Condition& condition, const Label& taken, const Label& not_taken, Jumps jumps);
   void count_jump(const Label& target);
   void count_computed_jump();  // target in r11
   // `value` is popped or about to be consumed, and nobody has changed its register or slot since. No flags
@@ -280,7 +290,6 @@ class FunctionCompiler {
   void sample_callee();  // whose FuncRef is in rax
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
-  void emit_branch_record(const Condition& condition, Label taken, Label not_taken);
   bool samples_values() const { return options_.lwp_counting || recorder_; }
 
   // --- trace (trace.cc); each does nothing unless CompileOptions::trace is set. No flags may be alive.
@@ -300,10 +309,10 @@ class FunctionCompiler {
   void publish_trace(const CodeVersion& version);
 
   // --- families
-  void integer(const Instr& instr);
   void floating(const Instr& instr);
   void conversion(const Instr& instr);
-  void memory(const Instr& instr);
+  void load(const Instr& instr, asmjit::InstId inst, ValType type, uint32_t size, bool wide_register);
+  void store(const Instr& instr, uint32_t size);
   void bulk(const Instr& instr);  // and memory.size and .grow
   void atomic(const Instr& instr);
   void variable(const Instr& instr);
@@ -322,7 +331,9 @@ class FunctionCompiler {
   Condition is_null(const Entry& reference);
   void push_non_null(const Entry& reference, const Condition& tested);
 
-  void int_alu(asmjit::InstId inst, bool wide, bool commutative);
+  // As Emitter::alu numbers them.
+  static constexpr uint32_t kAluAdd = 0, kAluOr = 1, kAluAnd = 4, kAluSub = 5, kAluXor = 6;
+  void int_alu(uint32_t number, bool wide, bool commutative);
   void int_mul(bool wide);
   void int_shift(asmjit::InstId inst, asmjit::InstId bmi2, bool wide);
   void int_divide(bool wide, bool is_signed, bool remainder);
@@ -451,7 +462,7 @@ class FunctionCompiler {
 
   Emitter& a_;
   wasm::InstrReader reader_;
-  PcMap& pc_map_;
+  PcMapBuilder& pc_map_;
   WasmOffset offset_;  // of the instruction being compiled
 
   int32_t frame_disp_ = 0;  // of frame()[0] from rbp, negative
@@ -499,22 +510,17 @@ class FunctionCompiler {
   Label osr_slots_;  // of the first loop; those of the others follow
 
   struct OutOfLine {
-    Rare kind;
-    uint32_t jump;  // that leads here; kBody: none
+    uint32_t jump;  // that leads to this trap, or kBody
     WasmOffset offset;
-    uint32_t detail;  // kBody: index in bodies_; kTrap: the code; kBranch: index in branches_; kJump: label
+    uint32_t detail;  // the TrapCode, or an index in bodies_
   };
+  static constexpr uint32_t kBody = ~0u;
   std::vector<OutOfLine>& out_of_line_;
   struct Body {
     Label entry;
     std::function<void()> emit;
   };
   std::vector<Body>& bodies_;
-  struct CountedBranch {
-    Condition condition;
-    Label taken, not_taken;
-  };
-  std::vector<CountedBranch>& branches_;
   struct JumpTable {
     Label label;
     std::vector<Label> targets;
@@ -529,6 +535,10 @@ class FunctionCompiler {
   std::vector<Constant16> constants16_;
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> constants16_index_;
   uint64_t steps_ = 0;
+
+  // Of one function. Two bytes of wasm can ask for a thousand moves: without a bound a body of a few megabytes would
+  // take all memory there is.
+  static constexpr size_t kMaxCodeBytes = size_t{256} << 20;
 };
 
 }  // namespace hindsight::jit::baseline

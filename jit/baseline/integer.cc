@@ -6,85 +6,20 @@ namespace hindsight::jit::baseline {
 using x86::CondCode;
 namespace Inst = x86::Inst;
 
-void FunctionCompiler::integer(const Instr& instr) {
-  switch (instr.opcode) {
-    case Opcode::kI32Eqz:
-      return int_eqz(false);
-    case Opcode::kI64Eqz:
-      return int_eqz(true);
-#define HINDSIGHT_COMPARE(name, cc)          \
-  case Opcode::kI32##name:                   \
-    return int_compare(CondCode::cc, false); \
-  case Opcode::kI64##name:                   \
-    return int_compare(CondCode::cc, true);
-      HINDSIGHT_COMPARE(Eq, kE)
-      HINDSIGHT_COMPARE(Ne, kNE)
-      HINDSIGHT_COMPARE(LtS, kL)
-      HINDSIGHT_COMPARE(LtU, kB)
-      HINDSIGHT_COMPARE(GtS, kG)
-      HINDSIGHT_COMPARE(GtU, kA)
-      HINDSIGHT_COMPARE(LeS, kLE)
-      HINDSIGHT_COMPARE(LeU, kBE)
-      HINDSIGHT_COMPARE(GeS, kGE)
-      HINDSIGHT_COMPARE(GeU, kAE)
-#undef HINDSIGHT_COMPARE
-#define HINDSIGHT_BOTH(name, call) \
-  case Opcode::kI32##name: {       \
-    constexpr bool wide = false;   \
-    return call;                   \
-  }                                \
-  case Opcode::kI64##name: {       \
-    constexpr bool wide = true;    \
-    return call;                   \
-  }
-      HINDSIGHT_BOTH(Add, int_alu(Inst::kIdAdd, wide, true))
-      HINDSIGHT_BOTH(Sub, int_alu(Inst::kIdSub, wide, false))
-      HINDSIGHT_BOTH(And, int_alu(Inst::kIdAnd, wide, true))
-      HINDSIGHT_BOTH(Or, int_alu(Inst::kIdOr, wide, true))
-      HINDSIGHT_BOTH(Xor, int_alu(Inst::kIdXor, wide, true))
-      HINDSIGHT_BOTH(Mul, int_mul(wide))
-      HINDSIGHT_BOTH(DivS, int_divide(wide, true, false))
-      HINDSIGHT_BOTH(DivU, int_divide(wide, false, false))
-      HINDSIGHT_BOTH(RemS, int_divide(wide, true, true))
-      HINDSIGHT_BOTH(RemU, int_divide(wide, false, true))
-      HINDSIGHT_BOTH(Shl, int_shift(Inst::kIdShl, Inst::kIdShlx, wide))
-      HINDSIGHT_BOTH(ShrS, int_shift(Inst::kIdSar, Inst::kIdSarx, wide))
-      HINDSIGHT_BOTH(ShrU, int_shift(Inst::kIdShr, Inst::kIdShrx, wide))
-      HINDSIGHT_BOTH(Rotl, int_shift(Inst::kIdRol, 0, wide))
-      HINDSIGHT_BOTH(Rotr, int_shift(Inst::kIdRor, 0, wide))
-      HINDSIGHT_BOTH(Clz, int_count(instr, wide))
-      HINDSIGHT_BOTH(Ctz, int_count(instr, wide))
-      HINDSIGHT_BOTH(Popcnt, int_count(instr, wide))
-#undef HINDSIGHT_BOTH
-    case Opcode::kI32Extend8S:
-      return int_extend(ValType::kI32, 8);
-    case Opcode::kI32Extend16S:
-      return int_extend(ValType::kI32, 16);
-    case Opcode::kI64Extend8S:
-      return int_extend(ValType::kI64, 8);
-    case Opcode::kI64Extend16S:
-      return int_extend(ValType::kI64, 16);
-    case Opcode::kI64Extend32S:
-      return int_extend(ValType::kI64, 32);
-    default:
-      return;
-  }
-}
-
-void FunctionCompiler::int_alu(asmjit::InstId inst, bool wide, bool commutative) {
+void FunctionCompiler::int_alu(uint32_t number, bool wide, bool commutative) {
   Entry b = pop();
   Entry a = pop();
   if (commutative && (a.is_const() || (!owned(a) && owned(b)))) std::swap(a, b);
   const ValType type = wide ? ValType::kI64 : ValType::kI32;
   const asmjit::Operand rhs = int_operand(b, wide);
-  const bool adds = inst == Inst::kIdAdd || (inst == Inst::kIdSub && rhs.isImm());
+  const bool adds = number == kAluAdd || (number == kAluSub && rhs.isImm());
   if (adds && !owned(a) && a.kind == Entry::Kind::kLocal && !rhs.isMem()) {
     // A three-operand add: the local's register stays a cache.
     const RegId left = use(a);
     const RegId result = alloc(false);
     if (rhs.isImm()) {
       int64_t value = rhs.as<asmjit::Imm>().value();
-      if (inst == Inst::kIdSub) value = -value;
+      if (number == kAluSub) value = -value;
       // -(-2^31) is no 32-bit displacement; modulo 2^32 it is -2^31 again.
       if (!wide || value == static_cast<int32_t>(value)) {
         a_.lea(gp(result, wide), x86::ptr(x86::gpq(left), static_cast<int32_t>(value)));
@@ -97,7 +32,7 @@ void FunctionCompiler::int_alu(asmjit::InstId inst, bool wide, bool commutative)
     release(result);
   }
   const RegId result = own(a);
-  a_.emit(inst, gp(result, wide), rhs);
+  a_.alu(number, wide, result, rhs);
   push_reg(type, result);
 }
 

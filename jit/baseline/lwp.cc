@@ -14,47 +14,52 @@
 // instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still traps); the
 // checks of a byte count are the builtin's, so one that traps is recorded too.
 //
-// A counter is decremented before the comparison, so no flags are alive; the out-of-line path that writes the
-// record evaluates the comparison a second time, from the same operands, and goes on from there. All of the work
-// is the stubs' (stubs.h), so that a place that counts has little code of its own.
+// A counter is decremented before the comparison, so no flags are alive; where a record is due, a stub reads the
+// comparison and the jumps behind it and says how they will go. All of the work is the stubs' (stubs.h), so that a
+// place that counts has little code of its own.
 #include "jit/baseline/function_compiler.h"
 #include "jit/baseline/stubs.h"
 
 namespace hindsight::jit::baseline {
 
+void FunctionCompiler::end_traced_run(TraceEnd end, RunRecorder::Moved moved) {
+  if (recorder_) count_instructions(end, moved);
+}
+
 void FunctionCompiler::count_instructions(TraceEnd end, RunRecorder::Moved moved) {
   const uint32_t n = std::exchange(pending_instructions_, 0);
   if (recorder_) trace_run(end, n, moved);
   if (!options_.lwp_counting || n == 0) return;
-  out_of_line(Rare::kInstructions, a_.count_down(kThreadLwpInstructions, n));
+  a_.count_down(kThreadLwpInstructions, n, RareStub::kInstructions);
 }
 
-void FunctionCompiler::count_branch(const Condition& condition, const Label& taken, const Label& not_taken) {
+// Directly in front of the comparison, to which the stub looks ahead. Ends the straight run too.
+void FunctionCompiler::count_branch(const Condition& condition, const Label& taken, const Label& not_taken,
+                                    Jumps jumps) {
   trace_outcome(condition, taken, not_taken);
-  if (!options_.lwp_counting) return;
-  out_of_line(Rare::kBranch, a_.count_down(kThreadLwpBranches, 1), static_cast<uint32_t>(branches_.size()));
-  branches_.push_back({condition, taken, not_taken});
+  if (jumps == Jumps::kIfTaken)
+    count_run_and(RareStub::kBranch, RareStub::kRunAndBranch);
+  else
+    count_run_and(RareStub::kBranchNotTaken, RareStub::kRunAndBranchNotTaken);
 }
 
-// The comparison's operands are registers that the stub does not change, slots relative to rbp, or immediates.
-void FunctionCompiler::emit_branch_record(const Condition& condition, Label taken, Label not_taken) {
-  emit_condition(condition);
-  a_.call_near(stub(hindsight_stub_branch));
-  if (condition.parity == Condition::Parity::kAndOrdered) a_.skip_next_jump(x86::CondCode::kP);
-  if (condition.parity == Condition::Parity::kOrUnordered) a_.j_long(x86::CondCode::kP, taken);
-  a_.j_long(condition.cc, taken);
-  a_.jmp_long(not_taken);
-}
-
+// Directly in front of the jump.
 void FunctionCompiler::count_jump(const Label& target) {
   trace_jump(target);
+  count_run_and(RareStub::kJump, RareStub::kRunAndJump);
+}
+
+void FunctionCompiler::count_run_and(RareStub branch, RareStub both) {
+  const uint32_t n = std::exchange(pending_instructions_, 0);
   if (!options_.lwp_counting) return;
-  out_of_line(Rare::kJump, a_.count_down(kThreadLwpBranches, 1), target.id);
+  if (n == 0)
+    a_.count_down(kThreadLwpBranches, 1, branch);
+  else
+    a_.count_run_and_branch(n, both);
 }
 
 void FunctionCompiler::count_computed_jump() {
-  if (!options_.lwp_counting) return;
-  out_of_line(Rare::kComputedJump, a_.count_down(kThreadLwpBranches, 1));
+  if (options_.lwp_counting) a_.count_down(kThreadLwpBranches, 1, RareStub::kComputedJump);
 }
 
 // `load` brings the value to r11, and may use no other register.
@@ -70,7 +75,7 @@ void FunctionCompiler::sample_site(uint32_t site_flags, const Load& load) {
     load();
     a_.push(asmjit::imm(site_flags));
     a_.push(asmjit::imm(offset_.value));
-    a_.call_near(stub(hindsight_stub_value));
+    a_.call_near(reinterpret_cast<const void*>(hindsight_stub_value));
     a_.lea(x86::rsp, x86::ptr(x86::rsp, 16));
     a_.jmp(resume);
   });

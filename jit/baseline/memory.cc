@@ -95,101 +95,54 @@ x86::Mem FunctionCompiler::address64(const Entry& index, const Instr& instr, uin
   return checked_up_to(instr.index, base, size);
 }
 
-void FunctionCompiler::memory(const Instr& instr) {
-  const auto load = [&](asmjit::InstId inst, ValType type, uint32_t size, bool wide_register) {
-    const Entry index = pop();
-    const x86::Mem from = address(index, instr, size);
-    const bool floating = wasm::is_float(type);
-    trace_access(from);
-    // Where the code is watched, a load leaves its index alone: a time sample behind it takes the address
-    // from the registers.
-    const RegId result = options_.lwp_counting ? alloc(floating) : result_like(index, floating);
-    if (floating)
-      a_.emit(inst, xmm(result), from);
-    else
-      a_.emit(inst, gp(result, wide_register), from);
-    push_reg(type, result);
-  };
-  const auto store = [&](uint32_t size) {
-    const Entry value = pop();
-    const Entry index = pop();
-    if (wasm::is_float(value.type)) {
-      const RegId reg = use(value);
-      const x86::Mem to = address(index, instr, size);
-      trace_access(to);
-      a_.emit(size == 8 ? Inst::kIdMovsd : Inst::kIdMovss, to, xmm(reg));
-      return;
-    }
-    if (value.is_const() &&
-        (size < 8 || static_cast<int64_t>(value.bits) == static_cast<int32_t>(value.bits))) {
-      const x86::Mem to = address(index, instr, size);
-      trace_access(to);
-      const auto bits = static_cast<int32_t>(value.bits);
-      a_.emit(Inst::kIdMov, to,
-              size == 1   ? asmjit::imm(static_cast<int8_t>(bits))
-              : size == 2 ? asmjit::imm(static_cast<int16_t>(bits))
-                          : asmjit::imm(bits));
-      return;
-    }
+void FunctionCompiler::load(const Instr& instr, asmjit::InstId inst, ValType type, uint32_t size, bool wide_register) {
+  const Entry index = pop();
+  const x86::Mem from = address(index, instr, size);
+  const bool floating = wasm::is_float(type);
+  trace_access(from);
+  // Where the code is watched, a load leaves its index alone: a time sample behind it takes the address
+  // from the registers.
+  const RegId result = options_.lwp_counting ? alloc(floating) : result_like(index, floating);
+  if (floating)
+    a_.emit(inst, xmm(result), from);
+  else
+    a_.emit(inst, gp(result, wide_register), from);
+  push_reg(type, result);
+}
+
+void FunctionCompiler::store(const Instr& instr, uint32_t size) {
+  const Entry value = pop();
+  const Entry index = pop();
+  if (wasm::is_float(value.type)) {
     const RegId reg = use(value);
     const x86::Mem to = address(index, instr, size);
     trace_access(to);
-    switch (size) {
-      case 1:
-        return (void)a_.mov(to, x86::gpb(reg));
-      case 2:
-        return (void)a_.mov(to, x86::gpw(reg));
-      case 4:
-        return (void)a_.mov(to, x86::gpd(reg));
-      default:
-        return (void)a_.mov(to, x86::gpq(reg));
-    }
-  };
-
-  switch (instr.opcode) {
-    case Opcode::kI32Load:
-      return load(Inst::kIdMov, ValType::kI32, 4, false);
-    case Opcode::kI64Load:
-      return load(Inst::kIdMov, ValType::kI64, 8, true);
-    case Opcode::kF32Load:
-      return load(Inst::kIdMovss, ValType::kF32, 4, false);
-    case Opcode::kF64Load:
-      return load(Inst::kIdMovsd, ValType::kF64, 8, false);
-    case Opcode::kI32Load8S:
-      return load(Inst::kIdMovsx, ValType::kI32, 1, false);
-    case Opcode::kI32Load8U:
-      return load(Inst::kIdMovzx, ValType::kI32, 1, false);
-    case Opcode::kI32Load16S:
-      return load(Inst::kIdMovsx, ValType::kI32, 2, false);
-    case Opcode::kI32Load16U:
-      return load(Inst::kIdMovzx, ValType::kI32, 2, false);
-    case Opcode::kI64Load8S:
-      return load(Inst::kIdMovsx, ValType::kI64, 1, true);
-    case Opcode::kI64Load8U:
-      return load(Inst::kIdMovzx, ValType::kI64, 1, false);
-    case Opcode::kI64Load16S:
-      return load(Inst::kIdMovsx, ValType::kI64, 2, true);
-    case Opcode::kI64Load16U:
-      return load(Inst::kIdMovzx, ValType::kI64, 2, false);
-    case Opcode::kI64Load32S:
-      return load(Inst::kIdMovsxd, ValType::kI64, 4, true);
-    case Opcode::kI64Load32U:
-      return load(Inst::kIdMov, ValType::kI64, 4, false);
-    case Opcode::kI32Store8:
-    case Opcode::kI64Store8:
-      return store(1);
-    case Opcode::kI32Store16:
-    case Opcode::kI64Store16:
-      return store(2);
-    case Opcode::kI32Store:
-    case Opcode::kF32Store:
-    case Opcode::kI64Store32:
-      return store(4);
-    case Opcode::kI64Store:
-    case Opcode::kF64Store:
-      return store(8);
+    a_.emit(size == 8 ? Inst::kIdMovsd : Inst::kIdMovss, to, xmm(reg));
+    return;
+  }
+  if (value.is_const() &&
+      (size < 8 || static_cast<int64_t>(value.bits) == static_cast<int32_t>(value.bits))) {
+    const x86::Mem to = address(index, instr, size);
+    trace_access(to);
+    const auto bits = static_cast<int32_t>(value.bits);
+    a_.emit(Inst::kIdMov, to,
+            size == 1   ? asmjit::imm(static_cast<int8_t>(bits))
+            : size == 2 ? asmjit::imm(static_cast<int16_t>(bits))
+                        : asmjit::imm(bits));
+    return;
+  }
+  const RegId reg = use(value);
+  const x86::Mem to = address(index, instr, size);
+  trace_access(to);
+  switch (size) {
+    case 1:
+      return (void)a_.mov(to, x86::gpb(reg));
+    case 2:
+      return (void)a_.mov(to, x86::gpw(reg));
+    case 4:
+      return (void)a_.mov(to, x86::gpd(reg));
     default:
-      return bulk(instr);
+      return (void)a_.mov(to, x86::gpq(reg));
   }
 }
 

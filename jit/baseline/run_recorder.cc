@@ -108,7 +108,7 @@ RunRecorder::RunRecorder(const wasm::Module& module, FuncIndex function, TraceDi
       local_state_(locals_) {
   function_->function = function;
   function_->slots = locals_ + module.body(function).max_stack;
-  const auto& hash = module.content_hash;
+  const auto& hash = module.content_hash();
   for (size_t i = 0; i < 8; ++i) function_->module = function_->module << 8 | static_cast<uint8_t>(hash[i]);
 }
 

@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <iterator>
 
 #include "jit/abi/builtins.h"
 #include "jit/abi/vm_context.h"
+#include "jit/baseline/comparison.h"
 
 namespace hindsight::jit::baseline {
 namespace {
@@ -16,93 +17,74 @@ struct Saved {
   uint64_t frame;        // rbp
   uint64_t return_to;    // the call
   uint64_t pushed[2];    // by the code, of a value
+
+  // By their numbers, those that generated code of this tier compares: what the stub saved, and rbp.
+  RegisterFile registers() const {
+    RegisterFile file{};
+    file[0] = rax, file[1] = rcx, file[2] = rdx, file[5] = frame, file[6] = rsi, file[7] = rdi;
+    file[8] = r8, file[9] = r9, file[10] = r10, file[11] = r11;
+    return file;
+  }
 };
 static_assert(offsetof(Saved, flags) == 72 && offsetof(Saved, pushed) == 96);
-
-bool holds(uint32_t condition, uint64_t flags) {
-  const bool carry = (flags & 1) != 0, parity = (flags & 4) != 0, zero = (flags & 0x40) != 0;
-  const bool sign = (flags & 0x80) != 0, overflow = (flags & 0x800) != 0;
-  bool result = false;
-  switch (condition >> 1) {
-    case 0:
-      result = overflow;
-      break;
-    case 1:
-      result = carry;
-      break;
-    case 2:
-      result = zero;
-      break;
-    case 3:
-      result = carry || zero;
-      break;
-    case 4:
-      result = sign;
-      break;
-    case 5:
-      result = parity;
-      break;
-    case 6:
-      result = sign != overflow;
-      break;
-    default:
-      result = zero || sign != overflow;
-      break;
-  }
-  return result != ((condition & 1) != 0);
-}
-
-int32_t distance_at(const uint8_t* code) {
-  int32_t distance;
-  std::memcpy(&distance, code, sizeof distance);
-  return distance;
-}
 
 }  // namespace
 
 // Used by the assembly below.
 extern "C" {
-[[gnu::used]] static void hindsight_record_instructions(VmContext* context, const uint8_t* pc, const Saved*) {
+[[gnu::used]] static void hindsight_record_instructions(VmContext* context, const uint8_t* pc, const Saved*,
+                                                        const VectorHalves*) {
   context->builtins->lwp_instructions_retired(context, pc);
 }
 
-// Follows the jumps as the processor will.
-[[gnu::used]] static void hindsight_record_branch(VmContext* context, const uint8_t* pc, const Saved* saved) {
-  const uint8_t* at = pc;
-  for (;;) {
-    if (*at == 0x0f) {  // jcc, 32 bits
-      const uint8_t* next = at + 6;
-      if (holds(at[1] & 15u, saved->flags))
-        return context->builtins->lwp_branch_retired(context, pc, 1, next + distance_at(at + 2));
-      at = next;
-    } else if ((*at & 0xf0) == 0x70) {  // jcc, 8 bits
-      const bool jumps = holds(*at & 15u, saved->flags);
-      at += 2 + (jumps ? static_cast<int8_t>(at[1]) : 0);
-    } else {  // jmp, 32 bits
-      return context->builtins->lwp_branch_retired(context, pc, 0, at + 5 + distance_at(at + 1));
-    }
-  }
+[[gnu::used]] static void hindsight_record_branch(VmContext* context, const uint8_t* pc, const Saved* saved,
+                                                  const VectorHalves* vectors) {
+  const Outcome outcome = outcome_at(pc, saved->registers(), *vectors);
+  context->builtins->lwp_branch_retired(context, pc, outcome.jumps ? 1 : 0, outcome.target);
 }
 
-[[gnu::used]] static void hindsight_record_jump(VmContext* context, const uint8_t* pc, const Saved*) {
-  context->builtins->lwp_branch_retired(context, pc, 1, pc + 5 + distance_at(pc + 1));
+[[gnu::used]] static void hindsight_record_branch_not_taken(VmContext* context, const uint8_t* pc,
+                                                            const Saved* saved, const VectorHalves* vectors) {
+  const Outcome outcome = outcome_at(pc, saved->registers(), *vectors);
+  context->builtins->lwp_branch_retired(context, pc, outcome.jumps ? 0 : 1, outcome.target);
 }
+
+[[gnu::used]] static void hindsight_record_jump(VmContext* context, const uint8_t* pc, const Saved*,
+                                                const VectorHalves*) {
+  context->builtins->lwp_branch_retired(context, pc, 1, jump_target(pc));
+}
+
+// The code counted instructions, and a branch only where no record of them is due.
+#define HINDSIGHT_RUN_AND(name)                                                                       \
+  [[gnu::used]] static void hindsight_record_run_and_##name(VmContext* context, const uint8_t* pc,   \
+                                                            const Saved* saved,                       \
+                                                            const VectorHalves* vectors) {            \
+    if (context->thread->lwp_instructions < 0) {                                                      \
+      context->builtins->lwp_instructions_retired(context, pc);                                       \
+      if (--context->thread->lwp_branches >= 0) return;                                               \
+    }                                                                                                 \
+    hindsight_record_##name(context, pc, saved, vectors);                                             \
+  }
+HINDSIGHT_RUN_AND(branch)
+HINDSIGHT_RUN_AND(branch_not_taken)
+HINDSIGHT_RUN_AND(jump)
 
 [[gnu::used]] static void hindsight_record_computed_jump(VmContext* context, const uint8_t* pc,
-                                                         const Saved* saved) {
+                                                         const Saved* saved, const VectorHalves*) {
   context->builtins->lwp_branch_retired(context, pc, 1, reinterpret_cast<const void*>(saved->r11));
 }
 
-[[gnu::used]] static void hindsight_record_value(VmContext* context, const uint8_t* pc, const Saved* saved) {
+[[gnu::used]] static void hindsight_record_value(VmContext* context, const uint8_t* pc, const Saved* saved,
+                                                 const VectorHalves*) {
   context->builtins->lwp_value_sampled(context, pc, static_cast<uint32_t>(saved->pushed[0]), saved->r11,
                                        static_cast<uint32_t>(saved->pushed[1]));
 }
 
-[[gnu::used]] static void hindsight_empty_trace(VmContext* context, const uint8_t*, const Saved*) {
+[[gnu::used]] static void hindsight_empty_trace(VmContext* context, const uint8_t*, const Saved*, const VectorHalves*) {
   context->builtins->trace_full(context);
 }
 
-[[gnu::used]] static void hindsight_check_stack(VmContext*, const uint8_t*, const Saved* saved) {
+[[gnu::used]] static void hindsight_check_stack(VmContext*, const uint8_t*, const Saved* saved, const VectorHalves*) {
   auto* context = reinterpret_cast<VmContext*>(saved->rdi);
   context->builtins->stack_check_failed(context);
 }
@@ -125,7 +107,7 @@ extern "C" {
       "movaps %xmm9, 144(%rsp)\n movaps %xmm10, 160(%rsp)\n movaps %xmm11, 176(%rsp)\n"         \
       "movaps %xmm12, 192(%rsp)\n movaps %xmm13, 208(%rsp)\n movaps %xmm14, 224(%rsp)\n"        \
       "movaps %xmm15, 240(%rsp)\n"                                                              \
-      "cld\n call " #function "\n"                                                              \
+      "movq %rsp, %rcx\n cld\n call " #function "\n"                                                              \
       "movaps (%rsp), %xmm0\n movaps 16(%rsp), %xmm1\n movaps 32(%rsp), %xmm2\n"                \
       "movaps 48(%rsp), %xmm3\n movaps 64(%rsp), %xmm4\n movaps 80(%rsp), %xmm5\n"              \
       "movaps 96(%rsp), %xmm6\n movaps 112(%rsp), %xmm7\n movaps 128(%rsp), %xmm8\n"            \
@@ -140,7 +122,11 @@ extern "C" {
 
 HINDSIGHT_STUB(instructions, hindsight_record_instructions);
 HINDSIGHT_STUB(branch, hindsight_record_branch);
+HINDSIGHT_STUB(branch_not_taken, hindsight_record_branch_not_taken);
 HINDSIGHT_STUB(jump, hindsight_record_jump);
+HINDSIGHT_STUB(run_and_branch, hindsight_record_run_and_branch);
+HINDSIGHT_STUB(run_and_branch_not_taken, hindsight_record_run_and_branch_not_taken);
+HINDSIGHT_STUB(run_and_jump, hindsight_record_run_and_jump);
 HINDSIGHT_STUB(computed_jump, hindsight_record_computed_jump);
 HINDSIGHT_STUB(value, hindsight_record_value);
 HINDSIGHT_STUB(trace_full, hindsight_empty_trace);
@@ -151,7 +137,31 @@ HINDSIGHT_STUB(stack_check, hindsight_check_stack);
 static_assert(kVmBuiltins == 24 && offsetof(Builtins, trap) == 0);
 asm(".text\n .p2align 4\n .globl hindsight_stub_trap\n .hidden hindsight_stub_trap\n"
     ".type hindsight_stub_trap, @function\n hindsight_stub_trap:\n"
+    "popq %rdx\n popq %rsi\n pushq %rdx\n"
     "movq %rbx, %rdi\n movq 24(%rbx), %rax\n jmp *(%rax)\n"
     ".size hindsight_stub_trap, .-hindsight_stub_trap\n");
+
+extern "C" {
+void hindsight_stub_instructions();
+void hindsight_stub_branch();
+void hindsight_stub_branch_not_taken();
+void hindsight_stub_jump();
+void hindsight_stub_run_and_branch();
+void hindsight_stub_run_and_branch_not_taken();
+void hindsight_stub_run_and_jump();
+void hindsight_stub_computed_jump();
+void hindsight_stub_stack_check();
+void hindsight_stub_trap();
+}
+
+const void* rare_stub(RareStub stub) {
+  static constexpr void (*kStubs[])() = {hindsight_stub_instructions, hindsight_stub_branch,
+                                         hindsight_stub_branch_not_taken, hindsight_stub_jump,
+                                         hindsight_stub_run_and_branch, hindsight_stub_run_and_branch_not_taken,
+                                         hindsight_stub_run_and_jump, hindsight_stub_computed_jump,
+                                         hindsight_stub_stack_check, hindsight_stub_trap};
+  static_assert(std::size(kStubs) == kRareStubs);
+  return reinterpret_cast<const void*>(kStubs[static_cast<uint32_t>(stub)]);
+}
 
 }  // namespace hindsight::jit::baseline

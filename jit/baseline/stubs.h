@@ -4,32 +4,28 @@
 // A stub saves every register that C++ may change, the flags included, and gives all of them back: to the code around
 // it the call is a nop. What it needs besides, it reads from the code at its return address:
 //   instructions    call stub; ...
-//   branch          compare; call stub; the conditional jumps; jmp fall     all long but one jp over the others
-//   jump            call stub; jmp target                                   long
+//   branch          call stub; a comparison and its conditional jumps (comparison.h). Two stubs: the jump is WebAssembly's
+//                   branch taken, or not taken
+//   jump            call stub; jmp target
+//   run and ...     the same where instructions were counted just before: see Emitter::count_run_and_branch
 //   computed jump   target in r11; call stub
+//   stack check     in a prologue, with the VmContext* in rdi: call stub; returns if the function may go on
+//   trap            push code; call stub, which does not return: its return address is the trap's position
 //   value           value in r11; push site_flags; push wasm_offset; call stub; lea rsp, [rsp + 16]
 // rbx is the VmContext*. The return address is the record's pc.
 #pragma once
 
+#include "jit/abi/vm_context.h"
+
 namespace hindsight::jit::baseline {
+
+// The entry of a stub. All but two are called through the ThreadState (Trampolines::prepare).
+const void* rare_stub(RareStub stub);
 
 extern "C" {
 // Not to be called from C++.
-void hindsight_stub_instructions();
-void hindsight_stub_branch();
-void hindsight_stub_jump();
-void hindsight_stub_computed_jump();
 void hindsight_stub_value();
 void hindsight_stub_trace_full();
-// In a prologue, with the VmContext* in rdi: returns if the function may go on.
-void hindsight_stub_stack_check();
-// esi: the TrapCode. Does not return; the return address is the trap's position.
-void hindsight_stub_trap();
-}
-
-// The address of one of them.
-inline const void* stub(void (*function)()) {
-  return reinterpret_cast<const void*>(function);
 }
 
 }  // namespace hindsight::jit::baseline

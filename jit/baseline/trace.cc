@@ -56,7 +56,7 @@ void FunctionCompiler::trace_run(TraceEnd end, uint32_t instructions, RunRecorde
   a_.mov(x86::qword_ptr(x86::r11), asmjit::imm(run_word(id)));
   a_.add(kTraceAt, 8);
   out_of_line(full, [this, resume] {
-    a_.call_near(stub(hindsight_stub_trace_full));
+    a_.call_near(reinterpret_cast<const void*>(hindsight_stub_trace_full));
     a_.mov(x86::r11, kTraceAt);
     a_.jmp(resume);
   });

@@ -14,6 +14,7 @@
 #include "jit/abi/type_registry.h"
 #include "jit/baseline/baseline_compiler.h"
 #include "jit/baseline/place_code.h"
+#include "jit/baseline/stubs.h"
 
 namespace hindsight::jit {
 namespace {
@@ -272,6 +273,10 @@ class AsmjitTrampolines final : public Trampolines {
   }
 
   const void* unwind() const override { return unwind_.executable(); }
+
+  void prepare(ThreadState& thread) const override {
+    for (uint32_t i = 0; i < kRareStubs; ++i) thread.rare_stubs[i] = baseline::rare_stub(static_cast<RareStub>(i));
+  }
 
  private:
   template <typename Emit>

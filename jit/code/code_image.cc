@@ -106,7 +106,9 @@ class Reading {
                 "has a row in no function");
       rows.push_back(row);
     });
-    version_->pc_map = PcMap(std::move(rows), std::move(sites));
+    PcMapBuilder map;
+    for (const PcRow& row : rows) map.add_row(row);
+    version_->pc_map = map.finish(std::move(sites));
   }
 
   void read_handlers() {

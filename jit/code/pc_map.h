@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -30,40 +29,61 @@ struct PcRow {
 };
 inline constexpr WasmOffset kNoWasmOffset{~0u};
 
+// Kept as differences between neighbours, of two bytes in nearly all rows of baseline code, with a row in full every
+// kRowsPerBlock rows for lookups: there is a row for nearly every instruction that was compiled.
 class PcMap {
  public:
-  PcMap() = default;
-  // Of rows that are sorted and finished already, each at an offset of its own.
-  PcMap(std::vector<PcRow> rows, std::vector<InlineSite> sites)
-      : rows_(std::move(rows)), sites_(std::move(sites)) {}
-  // In ascending code offset; a repeated offset replaces.
-  void add_row(PcRow row) {
-    if (!rows_.empty() && rows_.back().code == row.code)
-      rows_.back() = row;
-    else
-      rows_.push_back(row);
-  }
-  uint32_t add_inline_site(InlineSite site) {
-    sites_.push_back(site);
-    return static_cast<uint32_t>(sites_.size() - 1);
-  }
-  // Sorts, merges rows that say the same. Call once, before lookups.
-  void finish();
-  // The same without giving memory back: for a map that is copied and then cleared for the next function.
-  void merge_rows();
-  void clear() {
-    rows_.clear();
-    sites_.clear();
-  }
+  static constexpr uint32_t kRowsPerBlock = 32;
 
-  // The row in force at `code`, if any. O(log n); async-signal-safe after finish().
-  const PcRow* find(CodeOffset code) const noexcept;
-  const std::vector<PcRow>& rows() const { return rows_; }
+  // The row in force at `code`, if any. O(log n); async-signal-safe.
+  std::optional<PcRow> find(CodeOffset code) const noexcept;
+  // All of them, in order. O(n).
+  std::vector<PcRow> rows() const;
   const std::vector<InlineSite>& inline_sites() const { return sites_; }
+  // What it takes on the heap.
+  size_t heap_bytes() const {
+    return blocks_.capacity() * sizeof(Block) + bytes_.capacity() + sites_.capacity() * sizeof(InlineSite);
+  }
 
  private:
-  std::vector<PcRow> rows_;
+  friend class PcMapBuilder;
+  struct Block {
+    PcRow first;
+    uint32_t begin;  // in bytes_, of the rows behind the first
+  };
+  class Cursor;
+
+  std::vector<Block> blocks_;
+  std::vector<uint8_t> bytes_;
   std::vector<InlineSite> sites_;
+};
+
+// Makes one map after the other, in the same buffers.
+class PcMapBuilder {
+ public:
+  // In ascending code offset; a repeated offset replaces (the earlier instruction emitted no code). A row that says
+  // the same as the one before is left out.
+  void add_row(PcRow row) {
+    if (pending_ && row.code != last_.code) append();
+    pending_ = true;
+    last_ = row;
+  }
+  // The map of all rows since the last one. What an inline site is, `sites` says.
+  PcMap finish(std::vector<InlineSite> sites = {});
+  // Gives up what was added.
+  void clear();
+  size_t heap_bytes() const { return blocks_.capacity() * sizeof(PcMap::Block) + bytes_.capacity(); }
+
+ private:
+  void append();  // last_
+
+  std::vector<PcMap::Block> blocks_;
+  std::vector<uint8_t> bytes_;  // larger than what is in use
+  size_t used_ = 0;
+  PcRow last_;    // if pending_: not stored yet
+  PcRow stored_;  // the last one that is
+  uint32_t rows_in_block_ = PcMap::kRowsPerBlock;
+  bool pending_ = false;
 };
 
 }  // namespace hindsight::jit

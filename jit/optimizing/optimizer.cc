@@ -178,7 +178,7 @@ class Compilation {
     lap("link");
 
     auto version = std::make_unique<CodeVersion>();
-    HINDSIGHT_TRY(add_pc_rows(object.bytes, code, version->pc_map));
+    HINDSIGHT_ASSIGN(version->pc_map, make_pc_map(object.bytes, code, ir.inline_sites));
     lap("pc map");
     std::vector<std::string> functions;
     for (const llvm::Function& function : ir.module)
@@ -195,7 +195,6 @@ class Compilation {
     if (!version->entry) return make_error(ErrorKind::kInternal, "linked code has no entry");
     for (LoopIndex loop : request_.osr_loops)
       if (const void* entry = symbol(osr_name(loop))) version->osr_entries.push_back({loop, entry});
-    for (const InlineSite& site : ir.inline_sites) version->pc_map.add_inline_site(site);
     for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
     version->loop_cells = std::move(prefetches.cells);
     version->prefetch_sites = std::move(prefetches.sites);

@@ -3,9 +3,13 @@
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
 #include <llvm/Object/ObjectFile.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace hindsight::jit::optimizing {
 
-Status add_pc_rows(std::span<const char> object, const LinkedCode& code, PcMap& map) {
+Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
+                          std::vector<InlineSite> sites) {
   auto file = llvm::object::ObjectFile::createObjectFile(
       llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "hindsight"));
   if (!file) return make_error(ErrorKind::kInternal, "debug info: " + llvm::toString(file.takeError()));
@@ -13,7 +17,7 @@ Status add_pc_rows(std::span<const char> object, const LinkedCode& code, PcMap& 
   const auto note = [&problem](llvm::Error error) { problem = llvm::toString(std::move(error)); };
   const std::unique_ptr<llvm::DWARFContext> debug = llvm::DWARFContext::create(
       **file, llvm::DWARFContext::ProcessDebugRelocations::Process, nullptr, "", note, note);
-  map.add_row({CodeOffset(0), kNoWasmOffset, kNoInlineSite});
+  std::vector<PcRow> rows = {{CodeOffset(0), kNoWasmOffset, kNoInlineSite}};
   for (const auto& unit : debug->compile_units()) {
     const llvm::DWARFDebugLine::LineTable* table = debug->getLineTableForUnit(unit.get());
     if (!table) continue;
@@ -29,13 +33,16 @@ Status add_pc_rows(std::span<const char> object, const LinkedCode& code, PcMap& 
         wasm = WasmOffset(row.Line);
         site = row.Column == 0 ? kNoInlineSite : row.Column - 1u;
       }
-      map.add_row({CodeOffset(code.text_offset + static_cast<uint32_t>(row.Address.Address)), wasm, site});
+      rows.push_back({CodeOffset(code.text_offset + static_cast<uint32_t>(row.Address.Address)), wasm, site});
     }
   }
-  map.add_row({CodeOffset(code.text_offset + code.text_bytes), kNoWasmOffset, kNoInlineSite});
-  map.finish();
+  rows.push_back({CodeOffset(code.text_offset + code.text_bytes), kNoWasmOffset, kNoInlineSite});
+  // One sequence follows the other in the table, whatever their addresses.
+  std::ranges::stable_sort(rows, {}, &PcRow::code);
+  PcMapBuilder map;
+  for (const PcRow& row : rows) map.add_row(row);
   if (!problem.empty()) return make_error(ErrorKind::kInternal, "debug info: " + problem);
-  return {};
+  return map.finish(std::move(sites));
 }
 
 }  // namespace hindsight::jit::optimizing

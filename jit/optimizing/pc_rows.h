@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "jit/code/pc_map.h"
@@ -12,6 +13,7 @@ namespace hindsight::jit::optimizing {
 // Rows for all of `code`: see ir_module.h for what line and column mean. Instructions to which LLVM gives no
 // line (merged or moved ones) are counted to the instruction before them in code order: a stalled or
 // faulting one is then off by little, rather than lost. Stubs behind the text have no wasm offset.
-Status add_pc_rows(std::span<const char> object, const LinkedCode& code, PcMap& map);
+Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
+                          std::vector<InlineSite> sites);
 
 }  // namespace hindsight::jit::optimizing

@@ -50,10 +50,10 @@ void add_frames(const jit::RegisteredCode& code, uintptr_t pc, std::vector<Guest
   };
   const jit::CodeVersion& version = *code.version;
   const auto offset = static_cast<uint32_t>(pc - reinterpret_cast<uintptr_t>(version.begin()));
-  const jit::PcRow* row = version.pc_map.find(CodeOffset(offset));
+  const auto row = version.pc_map.find(CodeOffset(offset));
   std::optional<WasmOffset> wasm;
   uint32_t site = jit::kNoInlineSite;
-  if (row != nullptr) {
+  if (row) {
     if (row->wasm != jit::kNoWasmOffset) wasm = row->wasm;
     site = row->inline_site;
   }

@@ -9,7 +9,10 @@ namespace hindsight::rt {
 
 Store::Store(StoreServices services)
     : services_(std::move(services)), thread_(std::make_unique<jit::ThreadState>()) {
-  if (services_.trampolines != nullptr) unwind_ = services_.trampolines->unwind();
+  if (services_.trampolines != nullptr) {
+    unwind_ = services_.trampolines->unwind();
+    services_.trampolines->prepare(*thread_);
+  }
   thread_->store = this;
   entry_.add_listener([this](bool interrupted) { parker_.set_interrupted(interrupted); });
   // Without a unit nothing is counted: the counters are reloaded with this when they run out.

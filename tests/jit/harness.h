@@ -145,6 +145,7 @@ class TestInstance {
     context_ = new (std::aligned_alloc(64, (layout.total_bytes() + 63) & ~size_t{63})) VmContext{};
     std::memset(static_cast<void*>(context_ + 1), 0, layout.total_bytes() - sizeof(VmContext));
     builtins_ = make_builtins();
+    trampolines_->prepare(*thread_);
     context_->thread = thread_.get();
     context_->builtins = &builtins_;
     context_->instance = this;

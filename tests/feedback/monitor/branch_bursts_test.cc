@@ -93,9 +93,10 @@ class BurstsInMonitor : public ::testing::Test {
     version->function = FuncIndex(0);
     version->memory = std::move(*arena->allocate(64));
     version->code_size = CodeOffset(64);
-    version->pc_map.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
-    version->pc_map.add_row({CodeOffset(32), WasmOffset(24), jit::kNoInlineSite});
-    version->pc_map.finish();
+    jit::PcMapBuilder rows;
+    rows.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
+    rows.add_row({CodeOffset(32), WasmOffset(24), jit::kNoInlineSite});
+    version->pc_map = rows.finish();
     registry.add(module, version);
     unit = std::make_shared<SilentUnit>();
     make_monitor({});

@@ -14,8 +14,9 @@ struct Code {
     version.memory = std::move(*arena->allocate(bytes.size()));
     std::memcpy(version.memory.writable().data(), std::data(bytes), bytes.size());
     version.code_size = CodeOffset(static_cast<uint32_t>(bytes.size()));
-    version.pc_map.add_row({CodeOffset(0), WasmOffset(1), jit::kNoInlineSite});
-    version.pc_map.finish();
+    jit::PcMapBuilder rows;
+    rows.add_row({CodeOffset(0), WasmOffset(1), jit::kNoInlineSite});
+    version.pc_map = rows.finish();
   }
   std::unique_ptr<jit::CodeArena> arena;
   jit::CodeVersion version;

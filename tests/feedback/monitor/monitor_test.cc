@@ -37,23 +37,28 @@ class ScriptedUnit final : public lwp::Unit {
   uint32_t frequency = 0;
 };
 
+// Of one function, of nops and this instruction at 20.
+std::shared_ptr<const wasm::Module> module_with(uint8_t opcode) {
+  auto made = std::make_shared<wasm::Module>();
+  made->name = "test";
+  made->types.push_back({});
+  made->functions.push_back(TypeIndex(0));
+  wasm::FunctionBody body;
+  body.begin = WasmOffset(10);
+  body.end = WasmOffset(100);
+  made->bodies.push_back(body);
+  made->bytes.assign(100, 0x01);
+  made->bytes[20] = opcode;
+  made->bytes[21] = 0x02;
+  made->bytes[22] = 0x00;
+  made->bytes[99] = 0x0b;
+  return made;
+}
+
 class MonitorTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto made = std::make_shared<wasm::Module>();
-    made->name = "test";
-    made->types.push_back({});
-    made->functions.push_back(TypeIndex(0));
-    wasm::FunctionBody body;
-    body.begin = WasmOffset(10);
-    body.end = WasmOffset(100);
-    made->bodies.push_back(body);
-    made->bytes.assign(100, 0x01);  // nop, and the load at 20
-    made->bytes[20] = 0x28;
-    made->bytes[21] = 0x02;
-    made->bytes[22] = 0x00;
-    made->bytes[99] = 0x0b;
-    module = made;
+    module = module_with(0x28);  // i32.load
 
     const uint8_t bytes[] = {0x41, 0x8b, 0x04, 0x17,  // mov eax, [r15+rdx]   wasm 20
                              0x01, 0xc1,              // add ecx, eax         wasm 24
@@ -64,10 +69,11 @@ class MonitorTest : public ::testing::Test {
     version->memory = std::move(*arena->allocate(sizeof bytes));
     std::memcpy(version->memory.writable().data(), bytes, sizeof bytes);
     version->code_size = CodeOffset(sizeof bytes);
-    version->pc_map.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
-    version->pc_map.add_row({CodeOffset(4), WasmOffset(24), jit::kNoInlineSite});
-    version->pc_map.add_row({CodeOffset(6), jit::kNoWasmOffset, jit::kNoInlineSite});
-    version->pc_map.finish();
+    jit::PcMapBuilder rows;
+    rows.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
+    rows.add_row({CodeOffset(4), WasmOffset(24), jit::kNoInlineSite});
+    rows.add_row({CodeOffset(6), jit::kNoWasmOffset, jit::kNoInlineSite});
+    version->pc_map = rows.finish();
     registry.add(module, version);
     unit = std::make_shared<ScriptedUnit>();
     monitor = std::make_unique<Monitor>(registry, Monitor::Config{});
@@ -123,8 +129,7 @@ TEST_F(MonitorTest, ALoadOfTheRuntimesOwnDataIsNoStall) {
 }
 
 TEST_F(MonitorTest, ALoadThatOverwroteItsAddressIsTheRuntimesWhereTheGuestLoadsNothing) {
-  auto branching = std::make_shared<wasm::Module>(*module);
-  branching->bytes[20] = 0x0e;                          // br_table
+  const auto branching = module_with(0x0e);             // br_table
   const uint8_t bytes[] = {0x48, 0x63, 0x04, 0x82,      // movsxd rax, [rdx+4*rax]: the jump table
                            0x48, 0x01, 0xd0};           // add rax, rdx
   auto jump = std::make_shared<jit::CodeVersion>();
@@ -132,8 +137,9 @@ TEST_F(MonitorTest, ALoadThatOverwroteItsAddressIsTheRuntimesWhereTheGuestLoadsN
   jump->memory = std::move(*arena->allocate(sizeof bytes));
   std::memcpy(jump->memory.writable().data(), bytes, sizeof bytes);
   jump->code_size = CodeOffset(sizeof bytes);
-  jump->pc_map.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
-  jump->pc_map.finish();
+  jit::PcMapBuilder rows;
+  rows.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
+  jump->pc_map = rows.finish();
   registry.add(branching, jump);
   unit->samples.push_back(sample(reinterpret_cast<uint64_t>(jump->begin()) + 4));
   monitor->round();

@@ -42,7 +42,7 @@ class BaselineTest : public ::testing::Test {
     const CodeVersion& v = *versions_.at(function);
     const auto* p = static_cast<const std::byte*>(pc) - (return_address ? 1 : 0);
     if (p < v.begin() || p >= v.end()) return std::nullopt;
-    const PcRow* row = v.pc_map.find(CodeOffset(static_cast<uint32_t>(p - v.begin())));
+    const auto row = v.pc_map.find(CodeOffset(static_cast<uint32_t>(p - v.begin())));
     if (!row) return std::nullopt;
     return row->wasm;
   }

@@ -123,7 +123,7 @@ void compile_all(benchmark::State& state, bool decode_too) {
     wasm_bytes += code_bytes(**module);
     for (const auto& version : versions) {
       machine_bytes += version->code_size.value;
-      kept_bytes += version->code_size.value + sizeof(CodeVersion) + version->pc_map.rows().capacity() * sizeof(PcRow);
+      kept_bytes += version->code_size.value + sizeof(CodeVersion) + version->pc_map.heap_bytes();
     }
     versions.clear();  // before the arena
     arena.reset();

@@ -1,6 +1,11 @@
 // LWP counting: exact in total, right about branches, invisible to the program.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/jit/baseline/baseline_support.h"
 #include "tests/jit/typed_module.h"
@@ -218,6 +223,73 @@ TEST_F(LwpTest, BranchRecordsSayWhetherAndWhere) {
   ASSERT_EQ(instance->branch_records.size(), 2u);
   EXPECT_EQ(instance->branch_records[0].taken, 1u);
   EXPECT_NE(instance->branch_records[0].target, instance->branch_records[1].target);
+}
+
+// The record is made before the comparison, from its machine code: it says what the comparison does then.
+TEST_F(LwpTest, BranchRecordsForeseeEveryKindOfComparison) {
+  struct Kind {
+    std::string type, test;  // of the two operands
+    std::vector<Value> values;
+  };
+  std::vector<Kind> kinds;
+  const std::vector<Value> words = {i32(0), i32(1), i32(5), i32(-1), i32(INT32_MIN), i32(INT32_MAX), i32(300)};
+  const std::vector<Value> longs = {i64(0), i64(1), i64(-1), i64(INT64_MIN), i64(INT64_MAX), i64(int64_t{1} << 32)};
+  const std::vector<Value> floats = {f32(0), f32(-0.0f), f32(1.5f), f32(-2), f32(NAN), f32(INFINITY)};
+  const std::vector<Value> doubles = {f64(0), f64(-0.0), f64(1.5), f64(-2), f64(NAN), f64(-INFINITY)};
+  for (const char* test : {"eq", "ne", "lt_s", "lt_u", "gt_s", "gt_u", "le_s", "le_u", "ge_s", "ge_u"}) {
+    kinds.push_back({"i32", std::string("i32.") + test, words});
+    kinds.push_back({"i64", std::string("i64.") + test, longs});
+  }
+  for (const char* test : {"eq", "ne", "lt", "gt", "le", "ge"}) {
+    kinds.push_back({"f32", std::string("f32.") + test, floats});
+    kinds.push_back({"f64", std::string("f64.") + test, doubles});
+  }
+  int variants = 0;
+  for (const Kind& kind : kinds) {
+    const std::string& t = kind.type;
+    const bool wide_constants = t == "i32" || t == "i64";
+    // Operands in registers, in frame slots, constants of one and of four bytes, and zero.
+    std::vector<std::pair<std::string, std::string>> operands = {
+        {"(local.get 0)", "(local.get 1)"},
+        {"(block (result " + t + ") (br 0 (local.get 0)))", "(block (result " + t + ") (br 0 (local.get 1)))"},
+        {"(local.get 0)", "(" + t + ".const 5)"},
+        {"(" + t + ".const 0)", "(local.get 1)"}};
+    if (wide_constants) operands.push_back({"(local.get 0)", "(" + t + ".const 300)"});
+    for (const auto& [a, b] : operands) {
+      const std::string compare = "(" + kind.test + " " + a + " " + b + ")";
+      const std::string head = "(param " + t + " " + t + ") (result i32) ";
+      const std::string wat = "(module (func (export \"if\") " + head + "(if (result i32) " + compare +
+                              " (then (i32.const 1)) (else (i32.const 0))))" + "(func (export \"br\") " + head +
+                              "(block (br_if 0 " + compare + ") (return (i32.const 0))) (i32.const 1))" +
+                              "(func (export \"not\") " + head + "(block (br_if 0 (i32.eqz " + compare +
+                              ")) (return (i32.const 0))) (i32.const 1)))";
+      auto instance = instantiate(wat.c_str(), {.branch_period = 1});
+      instance->thread().lwp_branches = 0;
+      for (const char* name : {"if", "br", "not"})
+        for (const Value& x : kind.values)
+          for (const Value& y : kind.values) {
+            instance->branch_records.clear();
+            const Outcome outcome = instance->call(name, {x, y});
+            ASSERT_EQ(instance->branch_records.size(), 1u);
+            EXPECT_EQ(outcome, returns({i32(instance->branch_records[0].taken)})) << name << " " << compare;
+          }
+      ++variants;
+    }
+  }
+  EXPECT_EQ(variants, 20 * 5 + 12 * 4);
+  // Vectors are tested as a whole.
+  auto vectors = instantiate(R"((module
+    (func (export "any") (param v128) (result i32) (if (result i32) (v128.any_true (local.get 0)) (then (i32.const 1)) (else (i32.const 0))))
+    (func (export "all") (param v128) (result i32) (if (result i32) (i32x4.all_true (local.get 0)) (then (i32.const 1)) (else (i32.const 0))))))",
+                             {.branch_period = 1});
+  vectors->thread().lwp_branches = 0;
+  for (const char* name : {"any", "all"})
+    for (const Value& x : {v128(0, 0), v128(1, 0), v128(0, uint64_t{1} << 63), v128(0x100000001, 0x100000001)}) {
+      vectors->branch_records.clear();
+      const Outcome outcome = vectors->call(name, {x});
+      ASSERT_EQ(vectors->branch_records.size(), 1u);
+      EXPECT_EQ(outcome, returns({i32(vectors->branch_records[0].taken)})) << name;
+    }
 }
 
 TEST_F(LwpTest, CodeWithoutCountingTouchesNoCounter) {

@@ -87,8 +87,8 @@ TEST(CodeImage, KeepsThePlaceOfATrap) {
   const CodeVersion& version = *moved.versions.back();
   const auto at =
       static_cast<uint32_t>(static_cast<const std::byte*>(moved.instance->trap_pc) - version.begin());
-  const PcRow* row = version.pc_map.find(CodeOffset(at - 1));
-  ASSERT_NE(row, nullptr);
+  const auto row = version.pc_map.find(CodeOffset(at - 1));
+  ASSERT_TRUE(row);
   const FuncIndex divide(moved.original.module->find_export("divide")->index);
   EXPECT_EQ(moved.original.module->function_at(row->wasm), divide);
 }
@@ -177,7 +177,7 @@ TEST(CodeImage, IsRefusedIfAnythingIsMissing) {
 // Whatever an accepted image says has to be good for what is done with versions that nobody enters.
 void look_at_everything(const CodeVersion& version, const wasm::Module& module) {
   for (uint32_t at = 0; at < version.code_size.value; ++at) {
-    const PcRow* row = version.pc_map.find(CodeOffset(at));
+    const auto row = version.pc_map.find(CodeOffset(at));
     uint32_t depth = 0;
     for (uint32_t site = row ? row->inline_site : kNoInlineSite; site != kNoInlineSite;) {
       const InlineSite& inlined = version.pc_map.inline_sites()[site];

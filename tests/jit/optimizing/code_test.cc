@@ -140,8 +140,8 @@ TEST(OptimizedCode, EveryInstructionHasARowAndEveryRowAnInstruction) {
     offsets.push_back(instr.offset.value);
   }
   for (uint32_t pc = 0; pc < version->code_size.value; ++pc) {
-    const PcRow* row = version->pc_map.find(CodeOffset(pc));
-    ASSERT_NE(row, nullptr) << pc;
+    const auto row = version->pc_map.find(CodeOffset(pc));
+    ASSERT_TRUE(row) << pc;
     if (row->wasm != kNoWasmOffset) {
       EXPECT_TRUE(std::find(offsets.begin(), offsets.end(), row->wasm.value) != offsets.end())
           << row->wasm.value;
