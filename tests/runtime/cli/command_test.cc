@@ -569,7 +569,7 @@ TEST_F(Command, SaysOnceThatAFileOfTheCacheIsDamaged) {
 TEST_F(Command, BenchFindsTheBundledWorkloads) {
   const Outcome outcome = hindsight({"bench", "--list"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call"})
+  for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call", "traps"})
     EXPECT_THAT(outcome.out, HasSubstr(suite));
 }
 
