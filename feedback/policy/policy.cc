@@ -147,6 +147,14 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& 
 
 namespace {
 
+// Not called so far, and not yet seen to sit in a loop: a function that takes a small part of the time,
+// between calls of others, is not waited for as long as it takes to run that long itself.
+bool may_be_called_soon(const FunctionEvidence& e, const PolicyConfig& config) {
+  return e.seconds_watched < config.max_seconds_to_wait_for_entry &&
+         (e.seconds_watched < config.min_seconds_watched ||
+          e.all_seconds_watched < config.max_all_seconds_to_wait_for_entry);
+}
+
 bool left_behind(const FunctionEvidence& e, const PolicyConfig& config) {
   return e.samples_left_behind >= config.min_samples_left_behind;
 }
@@ -257,7 +265,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
           100 * top_share, samples, config.min_samples_with_stalls);
       return plan;
     }
-    if (e.entered == Entered::kNotYet && e.seconds_watched < config.max_seconds_to_wait_for_entry &&
+    if (e.entered == Entered::kNotYet && may_be_called_soon(e, config) &&
         !plan_osr_loops(e, config).empty()) {
       plan.action = Action::kWait;
       plan.reason =
@@ -269,15 +277,33 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.prefetches = std::move(prefetches);
     plan.calls = plan_calls(e, config);
     plan.osr_loops = plan_osr_loops(e, config);
+    // Of a loop with prefetches the whole function says whether it is long enough.
+    plan.loop_entries_only =
+        e.entered == Entered::kNotYet && !plan.osr_loops.empty() && plan.prefetches.empty();
     plan.reason = fmt::format(
         "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): {:.1f} ms to gain against {:.1f} ms of "
         "compiling",
         e.samples_baseline, e.total_samples, 1e3 * e.seconds_baseline, 1e3 * gain, 1e3 * compile_cost);
+    if (plan.loop_entries_only) plan.reason += "; not called again: its running loop alone";
     return plan;
   }
 
   plan.alternatives.push_back({"nothing", 0, 0});
-  // Optimized already: did a loop stay behind that has no way out of baseline code?
+  // Optimized already: is it called again, of which only a running loop was?
+  if (e.loop_entries_only && e.entered == Entered::kAgain && config.optimize &&
+      e.optimize_count < config.max_compiles) {
+    const double gain = (e.seconds_baseline + e.seconds_optimized) * (1 - 1 / config.optimized_speedup);
+    plan.alternatives.push_back({"compile the whole function", compile_cost, gain});
+    if (gain > compile_cost) {
+      plan.action = Action::kReoptimize;
+      plan.prefetches = plan_prefetches(e, config);
+      plan.calls = plan_calls(e, config);
+      if (left_behind(e, config)) plan.osr_loops = plan_osr_loops(e, config);
+      plan.reason = "called again: all of it, of which only a running loop was optimized";
+      return plan;
+    }
+  }
+  // Did a loop stay behind that has no way out of baseline code?
   if (const double gain = e.seconds_left_behind * (1 - 1 / config.optimized_speedup);
       config.optimize && left_behind(e, config) && e.optimize_count < config.max_compiles) {
     plan.alternatives.push_back({"recompile with an entry for the loop left behind", compile_cost, gain});
@@ -356,6 +382,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
   auto same_hint = [](const PrefetchPlan& x, const PrefetchPlan& y) { return x.hint.load == y.hint.load; };
   return a.action == b.action && a.function == b.function && a.osr_loops == b.osr_loops &&
+         a.loop_entries_only == b.loop_entries_only &&
          std::equal(a.prefetches.begin(), a.prefetches.end(), b.prefetches.begin(), b.prefetches.end(),
                     same_hint) &&
          std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(),
@@ -395,6 +422,8 @@ void visit_parameters(Config& c, Visit visit) {
   visit("max_prefetches", c.max_prefetches);
   visit("max_osr_loops", c.max_osr_loops);
   visit("max_seconds_to_wait_for_entry", c.max_seconds_to_wait_for_entry);
+  visit("max_all_seconds_to_wait_for_entry", c.max_all_seconds_to_wait_for_entry);
+  visit("min_seconds_watched", c.min_seconds_watched);
   visit("min_samples_left_behind", c.min_samples_left_behind);
   visit("optimized_speedup", c.optimized_speedup);
   visit("compile_fixed_seconds", c.compile_fixed_seconds);

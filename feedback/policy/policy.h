@@ -54,8 +54,12 @@ struct PolicyConfig {
   uint32_t max_compiles = 4;            // of one function
   uint32_t max_prefetches = 8;          // loads a function
   uint32_t max_osr_loops = 1;  // each costs another copy of the function's remainder, and its compile time
-  // Of baseline time, for a function's next call: a loop entry that it turns out not to need costs more.
-  double max_seconds_to_wait_for_entry = 0.010;
+  // For a function's next call, in its baseline code or, while it is seen running at all, in anyone's. A loop
+  // entry that it turns out not to need costs a compile, and is of use at each call until the whole function
+  // is compiled.
+  double max_seconds_to_wait_for_entry = 0.004;
+  double max_all_seconds_to_wait_for_entry = 0.010;
+  double min_seconds_watched = 0.0007;
   double min_samples_left_behind = 12;  // in baseline code while optimized code is there
   double optimized_speedup = 2.0;       // optimized against baseline code, conservative
   double compile_fixed_seconds = 0.004;
@@ -99,6 +103,7 @@ struct FunctionPlan {
   Action action = Action::kNothing;
   FuncIndex function;
   std::vector<LoopIndex> osr_loops;  // loops running baseline code is to leave by
+  bool loop_entries_only = false;    // nothing but these: it is not called again as far as anyone knows
   std::vector<PrefetchPlan> prefetches;
   std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
   std::vector<Alternative> alternatives;

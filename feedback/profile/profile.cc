@@ -254,8 +254,11 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
   evidence.entered = counts.entered;
-  if (counts.entered != Entered::kUnknown)
+  evidence.loop_entries_only = counts.loop_entries_only;
+  if (counts.entered != Entered::kUnknown) {
     evidence.seconds_watched = std::max(0.0, counts.seconds_baseline - counts.seconds_when_watched);
+    evidence.all_seconds_watched = std::max(0.0, seconds_seen_ - counts.all_seconds_when_watched);
+  }
   if (counts.samples_when_published && counts.seconds_when_published) {
     evidence.samples_left_behind = std::max(0.0, counts.samples_baseline - *counts.samples_when_published);
     evidence.seconds_left_behind = std::max(0.0, counts.seconds_baseline - *counts.seconds_when_published);

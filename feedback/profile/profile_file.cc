@@ -250,6 +250,8 @@ json to_json(const FunctionEvidence& e) {
           {"optimize_count", e.optimize_count},
           {"entered", to_string(e.entered)},
           {"seconds_watched", e.seconds_watched},
+          {"all_seconds_watched", e.all_seconds_watched},
+          {"loop_entries_only", e.loop_entries_only},
           {"samples_left_behind", e.samples_left_behind},
           {"seconds_left_behind", e.seconds_left_behind},
           {"seconds_since_published", e.seconds_since_published},
@@ -274,6 +276,10 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   if (Reader::has(j, "entered")) {
     e.entered = r.entered(j, place, "entered");
     e.seconds_watched = r.number(j, place, "seconds_watched");
+  }
+  if (Reader::has(j, "loop_entries_only")) {
+    e.all_seconds_watched = r.number(j, place, "all_seconds_watched");
+    e.loop_entries_only = r.boolean(j, place, "loop_entries_only");
   }
   if (Reader::has(j, "seconds_since_published"))
     e.seconds_since_published = r.number(j, place, "seconds_since_published");

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t kMostCodeBytes = uint32_t{256} << 20;  // of one version
 constexpr uint32_t kMostCells = 65536;
+constexpr uint32_t kNoEntry = ~uint32_t{0};  // of a version for running loops alone
 constexpr uint32_t kCodeAlignment = 64;
 
 uint32_t offset_of(const CodeVersion& version, const void* code) {
@@ -64,13 +65,15 @@ class Reading {
     in_.check(!bytes_.empty() && bytes_.size() <= kMostCodeBytes && code_size_ <= bytes_.size(),
               "has no code of an acceptable size");
     version_->code_size = CodeOffset(code_size_);
-    entry_ = code_offset();
+    entry_ = CodeOffset(u32());
+    in_.check(entry_.value < code_size_ || entry_.value == kNoEntry, "is entered outside of its code");
     in_.list(8, [&](uint32_t) {
       const LoopIndex loop(u32());
       in_.check(!in_.failed() && loop.value < body().loops.size(),
                 "enters a loop that the function does not have");
       osr_.push_back({loop, code_offset()});
     });
+    in_.check(entry_.value != kNoEntry || !osr_.empty(), "cannot be entered");
     in_.list(4, [&](uint32_t) {
       const FuncIndex callee(u32());
       in_.check(is_defined(callee), "contains a function that the module does not define");
@@ -195,7 +198,7 @@ class Reading {
     constexpr int kBreakpoint = 0xcc;
     std::memset(writable.data() + bytes_.size(), kBreakpoint, writable.size() - bytes_.size());
     relocate(*version_->relocations, version_->memory, version_->loop_cells);
-    version_->entry = version_->begin() + entry_.value;
+    if (entry_.value != kNoEntry) version_->entry = version_->begin() + entry_.value;
     for (const auto& [loop, offset] : osr_)
       version_->osr_entries.push_back({loop, version_->begin() + offset.value});
     return std::move(version_);
@@ -225,7 +228,7 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
   unrelocate(*version.relocations, bytes);
   out.block(bytes);
   u32(version.code_size.value);
-  u32(offset_of(version, version.entry));
+  u32(version.entry != nullptr ? offset_of(version, version.entry) : kNoEntry);
   out.list(version.osr_entries, [&](const OsrEntry& entry) {
     u32(entry.loop.value);
     u32(offset_of(version, entry.code));

@@ -1,13 +1,13 @@
 // One compilation from request to code version; the shared object's only export.
 #include "jit/optimizing/optimizer.h"
 
+#include <dlfcn.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Host.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 
@@ -94,6 +94,9 @@ Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits)
     remainder.generate_from(point);
     HINDSIGHT_TRY(finish(*osr, remainder));
   }
+  // The whole body was generated for what its loops' entries begin with.
+  if (request.loop_entries_only && !generator.osr_points().empty() && whole->use_empty())
+    whole->eraseFromParent();
   ir.finish_debug_info();
   for (llvm::Function& function : ir.module)
     if (!function.isDeclaration()) HINDSIGHT_TRY(verify(function));
@@ -156,7 +159,7 @@ class Compilation {
       drop_refused_hints(prefetches);
       return {};
     }
-    split_early_return(ir, *ir.module.getFunction(kEntryName));
+    if (llvm::Function* const whole = ir.module.getFunction(kEntryName)) split_early_return(ir, *whole);
     HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_, timer_, limits));
     HINDSIGHT_TRY(unless_abandoned(request_));
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
@@ -171,10 +174,9 @@ class Compilation {
     constexpr uint64_t kCallBytes = 256;  // return addresses and arguments of a call out of the frame
     if (diagnostics.largest_frame > kLargestFrame)
       return make_error(ErrorKind::kResource, "a frame of more than 1 GiB");
-    HINDSIGHT_ASSIGN(
-        LinkedCode code,
-        link_code(object.bytes, arena_, static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes),
-                  prefetches.cells));
+    HINDSIGHT_ASSIGN(LinkedCode code, link_code(object.bytes, arena_,
+                                                static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes),
+                                                prefetches.cells));
     lap("link");
 
     auto version = std::make_unique<CodeVersion>();
@@ -192,9 +194,10 @@ class Compilation {
       return found == code.symbols.end() ? nullptr : found->second;
     };
     version->entry = symbol(kEntryName);
-    if (!version->entry) return make_error(ErrorKind::kInternal, "linked code has no entry");
     for (LoopIndex loop : request_.osr_loops)
       if (const void* entry = symbol(osr_name(loop))) version->osr_entries.push_back({loop, entry});
+    if (!version->entry && (!request_.loop_entries_only || version->osr_entries.empty()))
+      return make_error(ErrorKind::kInternal, "linked code has no entry");
     for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
     version->loop_cells = std::move(prefetches.cells);
     version->prefetch_sites = std::move(prefetches.sites);

@@ -351,6 +351,7 @@ void AutoTiers::watch_entries() {
         feedback::FunctionCounts& watched = profile->counts(FuncIndex(index));
         watched.entered = feedback::Entered::kNotYet;
         watched.seconds_when_watched = watched.seconds_baseline;
+        watched.all_seconds_when_watched = profile->seconds_seen();
         candidates.emplace_back(module, FuncIndex(index));
       }
     }
@@ -394,6 +395,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
             });
         bool look = counts.optimized
                         ? left_behind || calls_elsewhere ||
+                              (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain) ||
                               (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples)
                         : counts.samples_baseline >= policy_.min_samples;
         if (!look || !services_.may_optimize(FuncIndex(index))) continue;
@@ -405,6 +407,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         feedback::FunctionCounts& mutable_counts = profile->counts(FuncIndex(index));
         mutable_counts.optimized = true;
         mutable_counts.optimize_count += 1;
+        mutable_counts.loop_entries_only = false;  // known again when it is installed
         mutable_counts.samples_when_published.reset();
         mutable_counts.seconds_when_published.reset();
         for (const auto& p : plan.prefetches) {
@@ -665,6 +668,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   jit::OptimizeRequest request;
   request.function = job.plan.function;
   request.osr_loops = job.plan.osr_loops;
+  request.loop_entries_only = job.plan.loop_entries_only;
   request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
   for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
@@ -776,11 +780,14 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   for (uint32_t load : without_slice) {
     set_outcome(code.module().get(), function, load, feedback::PrefetchOutcome::kNoSlice);
   }
+  const bool loop_entries_only = version->entry == nullptr;
   code.publish(version);
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto found = profiles.find(code.module().get());
     if (found == profiles.end()) return;
-    found->second->counts(function).publish();
+    feedback::FunctionCounts& counts = found->second->counts(function);
+    counts.publish();
+    counts.loop_entries_only = loop_entries_only;
   });
 }
 

@@ -38,17 +38,21 @@ ModuleCode::~ModuleCode() {
 }
 
 const void* ModuleCode::current_entry(const FunctionCode& code) const {
-  if (code.optimized_current) return code.optimized->entry;
+  if (code.optimized_current && code.optimized->entry != nullptr) return code.optimized->entry;
   if (code.baseline_current) return code.baseline->entry;
   return nullptr;
+}
+
+const void* ModuleCode::entry_or_stub(FuncIndex f) const {
+  const void* const entry = current_entry(code_of(f));
+  return entry != nullptr ? entry : lazy_stubs_[f.value - module_->imported_functions];
 }
 
 Status ModuleCode::attach(Instance& instance) {
   const std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < functions_.size(); i++) {
-    const void* entry = current_entry(functions_[i]);
-    instance.set_initial_entry(FuncIndex(module_->imported_functions + i),
-                               entry != nullptr ? entry : lazy_stubs_[i]);
+    const FuncIndex function(module_->imported_functions + i);
+    instance.set_initial_entry(function, entry_or_stub(function));
   }
   instances_.push_back(&instance);
   return {};
@@ -124,16 +128,18 @@ void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
       code.baseline = version;
       code.baseline_registered = code.baseline_current = true;
       // A function that is already optimized keeps that; the baseline version is for loops and rolling back.
-      if (code.optimized_current)
-        set_osr_slots(code, code.optimized.get());
-      else
-        store_entries(version->function, version->entry);
+      if (code.optimized_current) set_osr_slots(code, code.optimized.get());
+      if (current_entry(code) == version->entry) store_entries(version->function, version->entry);
     } else {
       services_.registry().add(module_, version);
       std::shared_ptr<jit::CodeVersion> replaced = std::move(code.optimized);
       code.optimized = version;
       code.optimized_current = true;
-      store_entries(version->function, version->entry);
+      // One for running loops alone leaves the slots as they are, watched or not.
+      if (version->entry != nullptr)
+        store_entries(version->function, version->entry);
+      else if (replaced != nullptr && replaced->entry != nullptr)
+        store_entries(version->function, entry_or_stub(version->function));
       set_osr_slots(code, version.get());
       // Invariant: nothing leads to the replaced version any more when it is handed over.
       if (replaced != nullptr && replaced != version) {
@@ -152,9 +158,7 @@ bool ModuleCode::withdraw(FuncIndex function) {
   if (!code.optimized_current) return false;
   code.optimized_current = false;
   set_osr_slots(code, nullptr);
-  const void* entry = current_entry(code);
-  store_entries(function,
-                entry != nullptr ? entry : lazy_stubs_[function.value - module_->imported_functions]);
+  store_entries(function, entry_or_stub(function));
   counts_.retired++;
   services_.retired().add(std::move(code.optimized));
   code.optimized = nullptr;

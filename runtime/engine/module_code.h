@@ -42,7 +42,7 @@ class CodeObserver {
 struct ModuleCodeCounts {
   uint64_t baseline_functions = 0, optimized_functions = 0;  // compilations that succeeded
   double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
-  uint64_t cached_functions = 0;    // optimized versions out of the code cache
+  uint64_t cached_functions = 0;                             // optimized versions out of the code cache
   uint64_t optimizer_failures = 0;  // functions that stay in baseline code because the optimizer refused them
   uint64_t published = 0, retired = 0;
   // The compilations and their time.
@@ -82,7 +82,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
 
   // Makes a version current: registers it, stores its entry into all instances' slots and, if it is
   // optimized, its OSR entries into the baseline version's OSR slots; the optimized version it replaces goes
-  // to the retire list.
+  // to the retire list. A version without an entry is published to running loops alone: calls go on to
+  // baseline code, and a watch for them goes on.
   void publish(const std::shared_ptr<jit::CodeVersion>& version);
   // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
   bool withdraw(FuncIndex function);
@@ -119,6 +120,7 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   void store_entries(FuncIndex f, const void* entry);  // under mutex_
   static void set_osr_slots(const FunctionCode& code, const jit::CodeVersion* optimized);
   const void* current_entry(const FunctionCode& code) const;
+  const void* entry_or_stub(FuncIndex f) const;
 
   std::shared_ptr<const wasm::Module> module_;
   CodeServices& services_;

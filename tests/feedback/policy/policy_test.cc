@@ -263,6 +263,56 @@ TEST(Policy, MakesNoLoopEntriesForAFunctionThatIsEnteredAgain) {
   EXPECT_EQ(decide(e, {}).osr_loops, std::vector<LoopIndex>{LoopIndex(1)});
 }
 
+TEST(Policy, CompilesTheRunningLoopAloneOfAFunctionThatIsNotEnteredAgain) {
+  FunctionEvidence e = hot_function(100);
+  EXPECT_FALSE(decide(e, {}).loop_entries_only) << "nobody has watched whether it is entered";
+  e.entered = Entered::kNotYet;
+  e.seconds_watched = 0.02;
+  EXPECT_TRUE(decide(e, {}).loop_entries_only);
+  e.entered = Entered::kAgain;
+  EXPECT_FALSE(decide(e, {}).loop_entries_only);
+}
+
+TEST(Policy, CompilesTheWholeFunctionWhereItPrefetchesInItsLoop) {
+  FunctionEvidence e = hot_function(100);
+  e.entered = Entered::kNotYet;
+  e.seconds_watched = 0.02;
+  e.loads.push_back(stalling_load(130, 250));
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize);
+  EXPECT_FALSE(plan.prefetches.empty());
+  EXPECT_FALSE(plan.loop_entries_only);
+}
+
+TEST(Policy, WaitsForTheCallOfAFunctionWithASmallShareOnlyWhileOthersRunAWhile) {
+  FunctionEvidence e = hot_function(100);
+  e.entered = Entered::kNotYet;
+  e.seconds_watched = 0.001;
+  e.all_seconds_watched = 0.009;
+  EXPECT_EQ(decide(e, {}).action, Action::kWait);
+  e.all_seconds_watched = 0.011;
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  e.seconds_watched = 0;
+  EXPECT_EQ(decide(e, {}).action, Action::kWait) << "it does not run: its loop may be over";
+}
+
+TEST(Policy, CompilesAllOfAFunctionThatIsCalledAfterItsRunningLoopWasCompiled) {
+  FunctionEvidence e = hot_function(100);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.loop_entries_only = true;
+  e.entered = Entered::kNotYet;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+  e.entered = Entered::kAgain;
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kReoptimize);
+  EXPECT_TRUE(plan.osr_loops.empty());
+  EXPECT_FALSE(plan.loop_entries_only);
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  e.optimize_count = PolicyConfig().max_compiles;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+}
+
 TEST(Policy, LetsALoopLeaveThatStayedBehindInBaselineCode) {
   FunctionEvidence e = hot_function(100);
   e.entered = Entered::kAgain;

@@ -34,6 +34,8 @@ ProfileFile example() {
                               .latency = {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
   e.evidence.entered = Entered::kAgain;
   e.evidence.seconds_watched = 0.02;
+  e.evidence.all_seconds_watched = 0.03;
+  e.evidence.loop_entries_only = true;
   e.evidence.samples_left_behind = 12;
   e.evidence.seconds_left_behind = 0.003;
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
@@ -81,7 +83,8 @@ TEST(ProfileFile, OfAnEarlierVersionKnowsNothingOfTimedLoadsBranchesAndCalls) {
   file.modules[0].episodes[0].inlined_calls.clear();
   e.loads.pop_back();
   std::string text = format_profile(file);
-  for (const std::string field : {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],", "\"functions\": [],"}) {
+  for (const std::string field :
+       {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],", "\"functions\": [],"}) {
     const size_t at = text.find(field);
     ASSERT_NE(at, std::string::npos) << field;
     text.erase(at, field.size());

@@ -143,6 +143,23 @@ TEST(CodeImage, GivesPrefetchesLoopCellsOfTheirOwn) {
   EXPECT_EQ(cell.countdown, (1 << 20) - 5000);
 }
 
+TEST(CodeImage, MayBeOfRunningLoopsAlone) {
+  OptimizeRequest request;
+  request.osr_loops = {LoopIndex(0)};
+  request.loop_entries_only = true;
+  Optimized m(kEverything, request);
+  const CodeVersion* version = m.compile("clear");
+  ASSERT_TRUE(version);
+  ASSERT_EQ(version->entry, nullptr);
+  auto placed = place_code_image(image_of(*version), *m.module, *m.arena);
+  ASSERT_TRUE(placed) << placed.error().describe();
+  EXPECT_EQ((*placed)->entry, nullptr);
+  ASSERT_EQ((*placed)->osr_entries.size(), 1u);
+  using Loop = uint32_t (*)(VmContext*, const uint64_t* frame);
+  const uint64_t frame[] = {100, 9, 0};  // at, n, i
+  EXPECT_EQ(reinterpret_cast<Loop>((*placed)->osr_entries[0].code)(m.instance->context(), frame), 7u);
+}
+
 TEST(CodeImage, IsNotMadeOfBaselineCode) {
   Optimized guest(kEverything);
   auto version = compile_baseline(*guest.module, FuncIndex(0), {}, *guest.arena);

@@ -93,6 +93,34 @@ TEST(Osr, EveryLevelOfANestCanBeEntered) {
   }
 }
 
+TEST(Osr, EntriesCanBeCompiledWithoutTheWholeFunction) {
+  OptimizeRequest request;
+  request.osr_loops = {LoopIndex(2)};
+  Optimized both(kNest, request);
+  request.loop_entries_only = true;
+  Optimized alone(kNest, request);
+  const CodeVersion* version = alone.compile("f");
+  ASSERT_NE(version, nullptr);
+  EXPECT_EQ(version->entry, nullptr);
+  EXPECT_LT(version->code_size, both.compile("f")->code_size);
+  const uint64_t frame[] = {4, 1, 2, 3, 99, 1000, 5};
+  EXPECT_EQ(static_cast<uint32_t>(entry(*version, 2)(alone.instance->context(), frame)),
+            nest(4, 1, 2, 3, 99, 2));
+}
+
+TEST(Osr, AFunctionThatCallsItselfIsCompiledWhole) {
+  OptimizeRequest request;
+  request.osr_loops = {LoopIndex(0)};
+  request.loop_entries_only = true;
+  Optimized m(R"((module (func $f (export "f") (param i32) (result i32) (local i32)
+    (loop $l (local.set 1 (i32.add (local.get 1) (i32.const 1))) (br_if $l (i32.lt_u (local.get 1) (local.get 0))))
+    (if (i32.eqz (local.get 0)) (then (return (i32.const 1))))
+    (i32.add (local.get 1) (call $f (i32.sub (local.get 0) (i32.const 1)))))))",
+              request);
+  ASSERT_NE(m.compile("f"), nullptr);
+  EXPECT_EQ(m.call("f", {i32(4)}), returns({i32(11)}));
+}
+
 TEST(Osr, LoopsInsideIfArmsLeaveThroughTheEndOfTheIf) {
   Optimized m = with_osr(R"((module (func (export "f") (param i32) (result i32)
     (if (result i32) (local.get 0)

@@ -188,6 +188,33 @@ TEST_F(Codes, PublishedWhileAFunctionIsWatchedAreWhatItsNextCallRuns) {
   EXPECT_FALSE(code().entered(kF));
 }
 
+// Versions for running loops alone.
+TEST_F(Codes, WithoutAnEntryLeaveCallsAndTheirWatchAsTheyAre) {
+  EXPECT_EQ(result(*guest_, "call_f"), 1);
+  const auto slot = [&] { return static_cast<InstanceHandle&>(*guest_).inside().func_ref(kF)->code.load(); };
+  const void* const baseline = slot();
+  ASSERT_TRUE(code().watch_entry(kF));
+  auto version = make_version(kF);
+  version->entry = nullptr;
+  code().publish(version);
+  EXPECT_EQ(code().current(kF), version);
+  EXPECT_EQ(result(*guest_, "call_f"), 1);
+  EXPECT_TRUE(code().entered(kF));
+  EXPECT_EQ(slot(), baseline);
+  // As out of a cache, before the function has any code; and taking the place of a whole function.
+  auto of_park = make_version(kPark);
+  of_park->entry = nullptr;
+  code().publish(of_park);
+  EXPECT_TRUE(guest_->call("park", {}));
+  code().publish(make_version(kF));
+  auto again = make_version(kF);
+  again->entry = nullptr;
+  code().publish(again);
+  EXPECT_EQ(slot(), baseline);
+  EXPECT_TRUE(code().withdraw(kF));
+  EXPECT_EQ(slot(), baseline);
+}
+
 TEST_F(Codes, CanBeWatchedWhileTheyRun) {
   while_called([&] {
     for (int i = 0; i < 2000; i++) {
