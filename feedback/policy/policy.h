@@ -66,7 +66,7 @@ struct PolicyConfig {
   double compile_seconds_per_byte = 6e-6;
   // What a second of compiling in the background costs the guest, in its seconds: a core that is otherwise
   // idle is cheap, not free (other work, the package's clock). 1 where the guest has to stand aside.
-  double background_cost = 0.25;
+  double background_cost = 0.125;
   // Of pages.h.
   double min_page_addresses = 48;
   double min_page_spread = 0.6;                  // of the addresses on pages of their own

@@ -106,7 +106,7 @@ struct FunctionEvidence {
   bool optimized = false;       // an optimized version is published or being made
   uint32_t optimize_count = 0;  // compiles so far
   Entered entered = Entered::kUnknown;
-  double seconds_watched = 0;      // in its baseline code while watched for entries
+  double seconds_watched = 0;  // in its baseline code while watched for entries
   double all_seconds_watched = 0;  // the same in all functions' code
   bool loop_entries_only = false;  // what is optimized are loops that were running: no call enters it
   // In baseline code since the optimized version was published: what does not leave it by calls.
@@ -128,11 +128,10 @@ struct PageEvidence {
     uint64_t addresses = 0;  // stalled ones in it
     friend bool operator==(const Region&, const Region&) = default;
   };
-  double samples = 0;  // clock samples of all functions, up to the last stalled address
-  double seconds = 0;  // CPU time of all functions up to now
-  double stall_samples =
-      0;                   // of the samples: behind a load whose address is known, in these regions or others
-  uint64_t addresses = 0;  // in these regions
+  double samples = 0;           // clock samples of all functions, up to the last stalled address
+  double seconds = 0;           // CPU time of all functions up to now
+  double stall_samples = 0;     // of the samples: behind a load whose address is known, in these regions or others
+  uint64_t addresses = 0;       // in these regions
   uint64_t distinct_pages = 0;  // 4 KiB pages among them (exact up to kMaxPagesSeen)
   std::vector<Region> regions;  // ascending
   friend bool operator==(const PageEvidence&, const PageEvidence&) = default;

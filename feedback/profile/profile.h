@@ -64,7 +64,7 @@ struct FunctionCounts {
   bool optimized = false;
   uint32_t optimize_count = 0;
   Entered entered = Entered::kUnknown;
-  double seconds_when_watched = 0;      // seconds_baseline when watching began
+  double seconds_when_watched = 0;  // seconds_baseline when watching began
   double all_seconds_when_watched = 0;  // Profile::seconds_seen() then
   bool loop_entries_only = false;       // the optimized version cannot be called
   // What samples_baseline and seconds_baseline were when the optimized version was published; none before.
@@ -87,8 +87,7 @@ struct PageCounts {
   std::set<uint64_t> huge;                       // regions that were moved, or cannot be
   std::set<uint64_t> pages;                      // 4 KiB, of `regions`; bounded by kMaxPagesSeen
   uint64_t addresses = 0;                        // in `regions`
-  // These do not decay: what was stalled once stays spread as it was, when prefetches hide it from the
-  // samples too.
+  // These do not decay: what was stalled once stays spread as it was, when prefetches hide it from the samples too.
   uint64_t stall_samples = 0;  // with an address, wherever
   uint64_t samples = 0;        // of any kind, up to the last of them
   void add(uint64_t address, uint64_t samples_seen);

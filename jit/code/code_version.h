@@ -68,10 +68,9 @@ struct CodeVersion {
   FuncIndex function;
   Tier tier = Tier::kBaseline;
   CodeAllocation memory;
-  CodeOffset code_size;  // instruction bytes at the start of memory.executable(), constants behind
-  const void* entry =
-      nullptr;   // in the executable view; null: optimized, but only for loops that are running
-  PcMap pc_map;  // offsets relative to memory.executable()
+  CodeOffset code_size;         // instruction bytes at the start of memory.executable(), constants behind
+  const void* entry = nullptr;  // in the executable view; null: only running loops may enter
+  PcMap pc_map;                 // offsets relative to memory.executable()
   std::vector<OsrEntry> osr_entries;  // optimized tier
   std::atomic<const void*>* osr_slots =
       nullptr;  // baseline tier: one a loop, in the writable view; null without loops
@@ -79,8 +78,8 @@ struct CodeVersion {
   std::vector<std::unique_ptr<LoopCell>> loop_cells;  // optimized tier; addresses are in the code
   std::vector<PrefetchSite> prefetch_sites;
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
-  std::vector<FuncIndex> inlined;          // functions whose bodies are in this code
-  double compile_seconds = 0;  // optimized: CPU time of the compiling thread; baseline: time that passed
+  std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
+  double compile_seconds = 0;      // optimized: CPU time of the compiling thread; baseline: time that passed
   std::vector<PassTime> pass_times;
   // What to write anew if the bytes are copied to another place; empty: nobody knows (baseline code).
   std::optional<std::vector<CodeRelocation>> relocations;

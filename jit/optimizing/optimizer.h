@@ -23,9 +23,8 @@ struct OptimizeRequest {
   FuncIndex function;
   // Loops that running baseline code may enter by OSR; each costs one more copy of the function's remainder.
   std::vector<LoopIndex> osr_loops;
-  // For a function that is not called again as far as anyone knows: its loops' entries are all that is
-  // compiled, in half of the time, and the version's `entry` is null. A function that calls itself is
-  // compiled whole nevertheless.
+  // Of a function that nobody calls again as far as is known: these loops' entries alone, in half of the
+  // time; the version's `entry` is null. A function that calls itself is compiled whole nevertheless.
   bool loop_entries_only = false;
   CompileOptions options;
   Tuning tuning;
@@ -33,7 +32,7 @@ struct OptimizeRequest {
   // Null, or a wish of whoever waits: once true, the compilation ends soon (what is left of a pass, some
   // milliseconds at most) with an error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;
-  bool dump_ir = false;      // keep the final IR and assembly in OptimizeResult::dump
+  bool dump_ir = false;  // keep the final IR and assembly in OptimizeResult::dump
   bool time_passes = false;  // fill OptimizeResult::passes; costs a few percent of the compile
 };
 
@@ -41,7 +40,7 @@ struct OptimizeResult {
   std::unique_ptr<CodeVersion> version;
   std::string dump;
   std::vector<std::string> begun_anew;  // why, for each time that the compilation had to begin again
-  std::string left_out;          // passes that a function of this size does not get, and why; empty: none
+  std::string left_out;  // passes that a function of this size does not get, and why; empty: none
   std::vector<PassCost> passes;  // LLVM's and ours, code generation's too, by descending time
 };
 
@@ -51,8 +50,7 @@ class Optimizer {
   // Thread-safe; each call works in an LLVM context of its own. The code is not published. Never prints.
   virtual Result<OptimizeResult> compile(const OptimizeRequest& request, CodeArena& arena) = 0;
   virtual std::string description() const = 0;  // "LLVM 19.1.7, znver4, avx512..."
-  // The shared objects that decide, with a request and this processor, what compile() makes: its own and
-  // LLVM's.
+  // The shared objects that decide, with a request and this processor, what compile() makes: its own and LLVM's.
   virtual std::vector<std::string> files() const = 0;
 };
 

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // Between the monitor's rounds. The rates themselves are the policy's (feedback/policy/sampling.h).
-constexpr auto kBurstPeriod = 2000us;
+constexpr auto kBurstPeriod = 1000us;
 constexpr auto kSteadyPeriod = 50000us;
 constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
 constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already

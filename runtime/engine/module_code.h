@@ -42,7 +42,7 @@ class CodeObserver {
 struct ModuleCodeCounts {
   uint64_t baseline_functions = 0, optimized_functions = 0;  // compilations that succeeded
   double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
-  uint64_t cached_functions = 0;                             // optimized versions out of the code cache
+  uint64_t cached_functions = 0;    // optimized versions out of the code cache
   uint64_t optimizer_failures = 0;  // functions that stay in baseline code because the optimizer refused them
   uint64_t published = 0, retired = 0;
   // The compilations and their time.
