@@ -15,6 +15,7 @@
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
 #include "tests/runtime/engine/guest.h"
+#include "tests/sanitizers.h"
 
 namespace hindsight {
 namespace {
@@ -167,14 +168,18 @@ TEST(AutomaticTiers, SayWhatTheOptimizersPassesTook) {
     if (!wanted) continue;
     double sum = 0;
     for (const auto& pass : report.optimizer_passes) sum += pass.seconds;
-    EXPECT_GT(sum, 0.5 * report.optimized_compile_seconds);
+    // Under the sanitizers most of a small function's compile is ours, which is instrumented.
+    const bool sanitized = kThreadSanitizer || kAddressSanitizer;
+    if (!sanitized) EXPECT_GT(sum, 0.5 * report.optimized_compile_seconds);
     EXPECT_LT(sum, 1.01 * report.optimized_compile_seconds);
     EXPECT_TRUE(std::is_sorted(report.optimizer_passes.begin(), report.optimizer_passes.end(),
                                [](const auto& a, const auto& b) { return a.seconds > b.seconds; }));
-    const std::string table = report.to_string();
     // Of the middle end and of code generation.
-    EXPECT_THAT(table, testing::HasSubstr("InstCombinePass"));
-    EXPECT_THAT(table, testing::HasSubstr("Instruction Selection"));
+    for (const char* part : {"InstCombinePass", "Instruction Selection"})
+      EXPECT_TRUE(std::ranges::any_of(report.optimizer_passes,
+                                      [&](const auto& pass) { return pass.name.find(part) != std::string::npos; }))
+          << part;
+    EXPECT_THAT(report.to_string(), testing::HasSubstr("ms in passes of"));
   }
 }
 
