@@ -24,6 +24,7 @@ constexpr std::string_view kProgram = R"((module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "host" "meet" (func $meet (param i32)))
+  (import "host" "hold" (func $hold))
   (import "env" "memory" (memory 2 4 shared))
   (global $own (mut i32) (i32.const 0))
   (table $functions 1 funcref)
@@ -41,6 +42,7 @@ constexpr std::string_view kProgram = R"((module
       (drop (i32.atomic.rmw.add (i32.const 4) (global.get $own)))
       (i32.atomic.store (i32.add (i32.const 64) (i32.shl (local.get $argument) (i32.const 2))) (local.get $id))
       (br $done))
+      (call $hold)
       (unreachable))
       (drop (memory.atomic.wait32 (i32.const 12) (i32.const 0) (i64.const -1)))
       (br $done))
@@ -99,6 +101,7 @@ class GuestThreads : public testing::TestWithParam<Mode> {
     wasi.stdout_sink = [this](std::string_view text) { written_ += text; };
     ASSERT_TRUE(linker.define_wasi(std::move(wasi)));
     linker.define_function("host", "meet", [this](Caller& caller, int32_t id) { meet(caller, id); });
+    linker.define_function("host", "hold", [this](Caller&) { held_.wait(true); });
     guest_ = instantiate(linker, *engine_, kProgram);
     ASSERT_NE(guest_, nullptr);
   }
@@ -122,6 +125,7 @@ class GuestThreads : public testing::TestWithParam<Mode> {
   }
 
   std::shared_ptr<Engine> engine_;
+  std::atomic<bool> held_{false};  // threads that are to trap wait
   std::string written_;
   std::mutex mutex_;
   std::set<std::thread::id> native_;
@@ -183,7 +187,10 @@ TEST_P(GuestThreads, ATrapInOneEndsAll) {
 }
 
 TEST_P(GuestThreads, ATrapBetweenTwoCallsIsWhatTheNextOneEndsWith) {
+  held_ = true;  // until the first call is over: it would be the one that ends
   EXPECT_GT(spawn(kTraps), 0);
+  held_ = false;
+  held_.notify_all();
   EXPECT_EQ(trap_of(*guest_, "await", {Value::i32(12), Value::i32(1)}), "unreachable");
   EXPECT_EQ(trap_of(*guest_, "get", {Value::i32(0)}), "no trap");
 }
