@@ -17,6 +17,15 @@ struct PrefetchHint {
   bool initially_enabled = true;
 };
 
+// "This load stalls, and if its address comes from what the search that it belongs to has just loaded, run
+// several of these searches at once": the loop around the search in groups of iterations.
+struct InterleaveHint {
+  WasmOffset load;
+  double stall_share = 0;       // of the function's time, 0..1; orders the work
+  uint32_t initial_width = 16;  // searches at once
+  bool initially_enabled = true;
+};
+
 // "This call_indirect mostly goes through these elements of its table", the most frequent one first. Of a
 // call_ref the functions themselves, by their indices.
 struct CallHint {
@@ -31,6 +40,7 @@ struct CallHint {
 
 struct FunctionHints {
   std::vector<PrefetchHint> prefetches;
+  std::vector<InterleaveHint> interleaves;
   std::vector<CallHint> calls;
 };
 

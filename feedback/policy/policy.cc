@@ -23,48 +23,94 @@ bool hopeless(const LoadEvidence& load, const PolicyConfig& config) {
   return !load.in_loop || cached(load, config);
 }
 
-bool untried(const LoadEvidence& load) {
-  return load.outcome == PrefetchOutcome::kNone;
+bool in_use(PrefetchOutcome outcome) {
+  return outcome == PrefetchOutcome::kKept || outcome == PrefetchOutcome::kInTrial;
 }
+
+// Nothing was tried, and nothing else stands where something could be.
+bool untried(const LoadEvidence& load) {
+  return load.outcome == PrefetchOutcome::kNone && !in_use(load.interleave);
+}
+
+// What the loads of a function say together, and which of them are worth a change.
+struct Stalls {
+  Stalls(const FunctionEvidence& e, const PolicyConfig& config) : samples(function_samples(e)) {
+    double all = 0, top = 0;
+    for (const LoadEvidence& load : e.loads) {
+      if (hopeless(load, config)) continue;
+      all += load.stall_samples;
+      top = std::max(top, load.stall_samples);
+    }
+    stand_out = samples > 0 && all >= config.min_total_stall_share * samples &&
+                top >= config.min_top_stall_share * samples;
+  }
+  double share_of(const LoadEvidence& load) const { return load.stall_samples / samples; }
+  bool worth_a_change(const LoadEvidence& load, const PolicyConfig& config) const {
+    const double share = share_of(load);
+    const bool blind = load.addresses == 0 && share < config.min_blind_share;
+    return stand_out && !blind && !hopeless(load, config) && load.stall_samples >= config.min_stall_samples &&
+           share >= config.min_stall_share;
+  }
+  std::string words_of(const LoadEvidence& load) const {
+    std::string words = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind the load at 0x{:x}",
+                                    load.stall_samples, samples, 100 * share_of(load), load.load.value);
+    if (load.addresses > 0) {
+      words += fmt::format(", addresses known for {}, over {:.1f} MiB on {}{} pages", load.addresses,
+                           static_cast<double>(load.address_span_bytes) / (1 << 20), load.distinct_pages,
+                           load.distinct_pages >= kMaxPagesSeen ? "+" : "");
+    }
+    return words;
+  }
+
+  double samples;
+  bool stand_out;
+};
 
 // Loads worth a hint. Those whose trial was won keep their prefetch in any new version; those that lost stay
 // without.
 std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const PolicyConfig& config) {
   std::vector<PrefetchPlan> plans;
-  double samples = function_samples(e);
-  if (!config.prefetch || samples <= 0) return plans;
-  double stalls = 0, top = 0;
-  for (const LoadEvidence& load : e.loads) {
-    if (hopeless(load, config)) continue;
-    stalls += load.stall_samples;
-    top = std::max(top, load.stall_samples);
-  }
-  bool stalling =
-      stalls >= config.min_total_stall_share * samples && top >= config.min_top_stall_share * samples;
+  const Stalls stalls(e, config);
+  if (!config.prefetch || stalls.samples <= 0) return plans;
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
-    bool kept = load.outcome == PrefetchOutcome::kKept || load.outcome == PrefetchOutcome::kInTrial;
-    double share = load.stall_samples / samples;
-    if (!kept) {
-      bool blind = load.addresses == 0 && share < config.min_blind_share;
-      if (!stalling || blind || hopeless(load, config) || !untried(load) ||
-          load.stall_samples < config.min_stall_samples || share < config.min_stall_share)
-        continue;
-    }
+    if (!in_use(load.outcome) && !(untried(load) && stalls.worth_a_change(load, config))) continue;
     PrefetchPlan plan;
     plan.hint.load = load.load;
-    plan.hint.stall_share = share;
-    plan.estimated_gain = share;
-    plan.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind the load at 0x{:x}",
-                              load.stall_samples, samples, 100 * share, load.load.value);
-    if (load.addresses > 0) {
-      plan.reason += fmt::format(", addresses known for {}, over {:.1f} MiB on {}{} pages", load.addresses,
-                                 static_cast<double>(load.address_span_bytes) / (1 << 20),
-                                 load.distinct_pages, load.distinct_pages >= kMaxPagesSeen ? "+" : "");
-    }
+    plan.hint.stall_share = stalls.share_of(load);
+    plan.estimated_gain = stalls.share_of(load);
+    plan.reason = stalls.words_of(load);
     plans.push_back(std::move(plan));
   }
   return plans;
+}
+
+// Loads whose searches are worth interleaving, should they have some: only the compiler sees that. A prefetch
+// that was won stays instead.
+std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const PolicyConfig& config) {
+  std::vector<InterleavePlan> plans;
+  const Stalls stalls(e, config);
+  if (!config.interleave || stalls.samples <= 0) return plans;
+  for (const LoadEvidence& load : e.loads) {
+    if (plans.size() >= config.max_prefetches) break;
+    const bool fresh = load.interleave == PrefetchOutcome::kNone && load.outcome != PrefetchOutcome::kKept &&
+                       stalls.worth_a_change(load, config);
+    if (!in_use(load.interleave) && !fresh) continue;
+    InterleavePlan plan;
+    plan.hint.load = load.load;
+    plan.hint.stall_share = stalls.share_of(load);
+    plan.hint.initial_width = config.first_width;
+    plan.estimated_gain = stalls.share_of(load) * (1 - 1.0 / std::max(config.first_width, 1u));
+    plan.reason = stalls.words_of(load);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+// The changes of loops that go with any version.
+void plan_loops(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config) {
+  plan.prefetches = plan_prefetches(e, config);
+  plan.interleaves = plan_interleaves(e, config);
 }
 
 struct LikelyTarget {
@@ -229,14 +275,18 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     double gain = e.seconds_baseline * (1 - 1 / config.optimized_speedup);
     plan.alternatives.push_back({"nothing", 0, 0});
     plan.alternatives.push_back({"optimize", compile_cost, gain});
-    std::vector<PrefetchPlan> prefetches = plan_prefetches(e, config);
-    double stall_share = 0;
-    for (const PrefetchPlan& p : prefetches) stall_share += p.estimated_gain;
-    if (!prefetches.empty()) {
+    FunctionPlan loops;
+    plan_loops(loops, e, config);
+    const auto offer = [&](const char* what, const auto& plans) {
+      if (plans.empty()) return;
+      double share = 0;
+      for (const auto& p : plans) share += p.estimated_gain;
       plan.alternatives.push_back(
-          {fmt::format("optimize + prefetch {} load{}", prefetches.size(), prefetches.size() == 1 ? "" : "s"),
-           compile_cost, gain + e.seconds_baseline / config.optimized_speedup * stall_share});
-    }
+          {fmt::format(fmt::runtime(what), plans.size(), plans.size() == 1 ? "" : "s"), compile_cost,
+           gain + e.seconds_baseline / config.optimized_speedup * share});
+    };
+    offer("optimize + prefetch {} load{}", loops.prefetches);
+    offer("optimize + interleave the searches of {} load{}, where they are searches", loops.interleaves);
     if (!config.optimize) {
       plan.reason = "decision 'optimize' is switched off";
       return plan;
@@ -257,7 +307,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       if (samples > 0 && !hopeless(load, config))
         top_share = std::max(top_share, load.stall_samples / samples);
     }
-    if (config.prefetch && top_share >= config.stall_share_to_wait &&
+    if ((config.prefetch || config.interleave) && top_share >= config.stall_share_to_wait &&
         samples < config.min_samples_with_stalls && e.seconds_baseline < config.max_seconds_to_wait) {
       plan.action = Action::kWait;
       plan.reason = fmt::format(
@@ -274,7 +324,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       return plan;
     }
     plan.action = Action::kOptimize;
-    plan.prefetches = std::move(prefetches);
+    plan.prefetches = std::move(loops.prefetches);
+    plan.interleaves = std::move(loops.interleaves);
     plan.calls = plan_calls(e, config);
     plan.osr_loops = plan_osr_loops(e, config);
     // Of a loop with prefetches the whole function says whether it is long enough.
@@ -296,7 +347,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.alternatives.push_back({"compile the whole function", compile_cost, gain});
     if (gain > compile_cost) {
       plan.action = Action::kReoptimize;
-      plan.prefetches = plan_prefetches(e, config);
+      plan_loops(plan, e, config);
       plan.calls = plan_calls(e, config);
       if (left_behind(e, config)) plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = "called again: all of it, of which only a running loop was optimized";
@@ -310,7 +361,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.osr_loops = plan_osr_loops(e, config);
     if (gain > compile_cost && !plan.osr_loops.empty()) {
       plan.action = Action::kReoptimize;
-      plan.prefetches = plan_prefetches(e, config);
+      plan_loops(plan, e, config);
       plan.calls = plan_calls(e, config);
       plan.reason = fmt::format(
           "{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: a loop is to be "
@@ -330,7 +381,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       plan.calls = plan_calls(e, config);
     if (!plan.calls.empty()) {
       plan.action = Action::kReoptimize;
-      plan.prefetches = plan_prefetches(e, config);
+      plan_loops(plan, e, config);
       plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = fmt::format(
           "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
@@ -341,7 +392,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     }
   }
   // Is there a stall that nobody has tried to remove?
-  if (!config.prefetch || e.optimize_count >= config.max_compiles ||
+  if ((!config.prefetch && !config.interleave) || e.optimize_count >= config.max_compiles ||
       e.samples_optimized < config.min_reoptimize_samples) {
     plan.reason = e.optimize_count >= config.max_compiles
                       ? fmt::format("compiled {} times already", e.optimize_count)
@@ -354,20 +405,22 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       untried_share += load.stall_samples_optimized / e.samples_optimized;
   }
   double gain = untried_share * e.seconds_optimized;
-  plan.alternatives.push_back({"recompile with prefetches", compile_cost, gain});
+  plan.alternatives.push_back({"recompile with prefetches, or searches interleaved", compile_cost, gain});
   if (untried_share < config.min_reoptimize_share || gain <= compile_cost) {
     plan.reason = fmt::format(
         "loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code: not worth a compile",
         100 * untried_share, e.samples_optimized);
     return plan;
   }
-  plan.prefetches = plan_prefetches(e, config);
-  bool any_new = std::any_of(plan.prefetches.begin(), plan.prefetches.end(), [&](const PrefetchPlan& p) {
+  plan_loops(plan, e, config);
+  const auto is_new = [&](const auto& p) {
     return std::any_of(e.loads.begin(), e.loads.end(),
                        [&](const LoadEvidence& l) { return l.load == p.hint.load && untried(l); });
-  });
-  if (!any_new) {
+  };
+  if (std::none_of(plan.prefetches.begin(), plan.prefetches.end(), is_new) &&
+      std::none_of(plan.interleaves.begin(), plan.interleaves.end(), is_new)) {
     plan.prefetches.clear();
+    plan.interleaves.clear();
     plan.reason = "no single untried load is worth a prefetch";
     return plan;
   }
@@ -380,10 +433,12 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
 }
 
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
-  auto same_hint = [](const PrefetchPlan& x, const PrefetchPlan& y) { return x.hint.load == y.hint.load; };
+  auto same_hint = [](const auto& x, const auto& y) { return x.hint.load == y.hint.load; };
   return a.action == b.action && a.function == b.function && a.osr_loops == b.osr_loops &&
          a.loop_entries_only == b.loop_entries_only &&
          std::equal(a.prefetches.begin(), a.prefetches.end(), b.prefetches.begin(), b.prefetches.end(),
+                    same_hint) &&
+         std::equal(a.interleaves.begin(), a.interleaves.end(), b.interleaves.begin(), b.interleaves.end(),
                     same_hint) &&
          std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(),
                     [](const CallPlan& x, const CallPlan& y) { return x.hint.call == y.hint.call; });
@@ -396,6 +451,8 @@ template <typename Config, typename Visit>
 void visit_parameters(Config& c, Visit visit) {
   visit("optimize", c.optimize);
   visit("prefetch", c.prefetch);
+  visit("interleave", c.interleave);
+  visit("first_width", c.first_width);
   visit("inline_calls", c.inline_calls);
   visit("min_call_records", c.min_call_records);
   visit("min_call_share", c.min_call_share);
@@ -449,6 +506,8 @@ std::map<std::string, double> to_parameters(const PolicyConfig& config) {
 
 PolicyConfig from_parameters(const std::map<std::string, double>& parameters) {
   PolicyConfig config;
+  // Saved before there was such a decision.
+  config.interleave = parameters.empty() || parameters.contains("interleave");
   visit_parameters(config, [&](const char* name, auto& member) {
     auto found = parameters.find(name);
     if (found == parameters.end()) return;
@@ -479,9 +538,13 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
   episode.action = to_string(plan.action);
   for (LoopIndex loop : plan.osr_loops) episode.osr_loops.push_back(loop.value);
   for (const PrefetchPlan& p : plan.prefetches) episode.prefetch_loads.push_back(p.hint.load.value);
+  for (const InterleavePlan& p : plan.interleaves) episode.interleave_loads.push_back(p.hint.load.value);
   episode.reason = plan.reason;
   for (const CallPlan& c : plan.calls) episode.inlined_calls.push_back(c.hint.call.value);
   for (const PrefetchPlan& p : plan.prefetches) episode.reason += "; " + p.reason;
+  // Usually the same loads: once is enough.
+  for (const InterleavePlan& p : plan.interleaves)
+    if (episode.reason.find(p.reason) == std::string::npos) episode.reason += "; " + p.reason;
   for (const CallPlan& c : plan.calls) episode.reason += "; " + c.reason;
   episode.alternatives = describe_alternatives(plan);
   return episode;
@@ -490,7 +553,8 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
 bool replays(const Episode& episode, const PolicyConfig& config) {
   Episode again = make_episode(episode.evidence, decide(episode.evidence, config));
   return again.action == episode.action && again.osr_loops == episode.osr_loops &&
-         again.prefetch_loads == episode.prefetch_loads && again.inlined_calls == episode.inlined_calls;
+         again.prefetch_loads == episode.prefetch_loads &&
+         again.interleave_loads == episode.interleave_loads && again.inlined_calls == episode.inlined_calls;
 }
 
 }  // namespace hindsight::feedback

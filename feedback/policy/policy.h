@@ -9,6 +9,8 @@
 //     cost = background_cost * (compile_fixed_seconds + compile_seconds_per_byte * bytes)
 // Prefetch: a load whose stall samples are a share s of the function's samples can save at most s of its
 // time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
+// Interleave: the same loads, if they turn out to be those of searches, which only the compiler sees; of w
+// searches at once a stall is waited for by all together, so 1/w of it stays.
 #pragma once
 
 #include <map>
@@ -25,6 +27,7 @@ namespace hindsight::feedback {
 struct PolicyConfig {
   bool optimize = true;                 // decision "optimize"
   bool prefetch = true;                 // decision "prefetch"
+  bool interleave = true;               // decision "interleave"
   bool inline_calls = true;             // decision "inline-calls"
   bool huge_pages = true;               // decision "huge-pages"; the rest of it below
   double min_samples = 6;               // below, evidence is noise
@@ -53,6 +56,7 @@ struct PolicyConfig {
   double min_seconds_published = 0.05;  // of optimized code, before its calls are judged again
   uint32_t max_compiles = 4;            // of one function
   uint32_t max_prefetches = 8;          // loads a function
+  uint32_t first_width = 16;            // searches at once that a trial begins with
   uint32_t max_osr_loops = 1;  // each costs another copy of the function's remainder, and its compile time
   // For a function's next call, in its baseline code or, while it is seen running at all, in anyone's. A loop
   // entry that it turns out not to need costs a compile, and is of use at each call until the whole function
@@ -94,6 +98,12 @@ struct PrefetchPlan {
   std::string reason;
 };
 
+struct InterleavePlan {
+  jit::InterleaveHint hint;
+  double estimated_gain = 0;  // upper bound, share of the function's time
+  std::string reason;
+};
+
 struct CallPlan {
   jit::CallHint hint;
   std::string reason;
@@ -105,6 +115,7 @@ struct FunctionPlan {
   std::vector<LoopIndex> osr_loops;  // loops running baseline code is to leave by
   bool loop_entries_only = false;    // nothing but these: it is not called again as far as anyone knows
   std::vector<PrefetchPlan> prefetches;
+  std::vector<InterleavePlan> interleaves;  // loads whose searches are to go several at once
   std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
   std::vector<Alternative> alternatives;
   std::string reason;
@@ -117,7 +128,7 @@ FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config
 // predictor as before.
 std::vector<CallPlan> plan_calls(const FunctionEvidence& evidence, const PolicyConfig& config);
 
-// Same action, loops and prefetched loads: what replaying must reproduce.
+// Same action, loops, prefetched loads and interleaved searches: what replaying must reproduce.
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b);
 
 // Parameters by name, as saved with a profile. Unknown names are ignored, missing ones keep their default.

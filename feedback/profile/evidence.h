@@ -12,7 +12,7 @@
 
 namespace hindsight::feedback {
 
-// What became of a prefetch that was tried on a load.
+// What became of a prefetch that was tried on a load, or of interleaving the searches that it belongs to.
 enum class PrefetchOutcome : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNoSlice };
 const char* to_string(PrefetchOutcome outcome);
 
@@ -37,7 +37,8 @@ struct LoadEvidence {
   uint64_t distinct_pages = 0;         // 4 KiB pages among the addresses seen (exact up to kMaxPagesSeen)
   // Inside a loop of the function (or in a body inlined into it): else no address can run ahead of it.
   bool in_loop = true;
-  PrefetchOutcome outcome = PrefetchOutcome::kNone;
+  PrefetchOutcome outcome = PrefetchOutcome::kNone;     // of a prefetch
+  PrefetchOutcome interleave = PrefetchOutcome::kNone;  // of interleaving; kNoSlice: not possible
   LoadLatency latency = {};
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };

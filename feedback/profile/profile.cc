@@ -276,6 +276,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                   return loop.offset <= e.load && e.load < loop.end;
                 });
     e.outcome = load.outcome;
+    e.interleave = load.interleave;
     e.latency = load.latency;
     evidence.loads.push_back(e);
   }

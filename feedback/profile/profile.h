@@ -22,6 +22,7 @@ struct LoadCounts {
   uint64_t highest = 0;
   std::set<uint64_t> pages;  // bounded by kMaxPagesSeen
   PrefetchOutcome outcome = PrefetchOutcome::kNone;
+  PrefetchOutcome interleave = PrefetchOutcome::kNone;
   LoadLatency latency;
 };
 

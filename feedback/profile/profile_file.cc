@@ -227,6 +227,7 @@ json to_json(const FunctionEvidence& e) {
                      {"distinct_pages", l.distinct_pages},
                      {"in_loop", l.in_loop},
                      {"outcome", to_string(l.outcome)}});
+    if (l.interleave != PrefetchOutcome::kNone) loads.back()["interleave"] = to_string(l.interleave);
     if (l.latency.timed != 0) loads.back()["latency"] = to_json(l.latency);
   }
   json branches = json::array();
@@ -297,6 +298,7 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
     l.distinct_pages = r.integer(element, where, "distinct_pages", ~uint64_t{0});
     if (Reader::has(element, "in_loop")) l.in_loop = r.boolean(element, where, "in_loop");
     l.outcome = r.outcome(element, where, "outcome");
+    if (Reader::has(element, "interleave")) l.interleave = r.outcome(element, where, "interleave");
     if (Reader::has(element, "latency")) l.latency = read_latency(r, element["latency"], where + ".latency");
     e.loads.push_back(l);
   });
@@ -336,6 +338,7 @@ json to_json(const Episode& e) {
                           {"distance", p.distance},
                           {"measured_gain", p.measured_gain},
                           {"words", p.words}});
+    if (p.interleaved) prefetches.back()["interleaved"] = true;
   }
   return {{"id", e.id},
           {"seconds", e.seconds},
@@ -343,6 +346,7 @@ json to_json(const Episode& e) {
           {"action", e.action},
           {"osr_loops", e.osr_loops},
           {"prefetch_loads", e.prefetch_loads},
+          {"interleave_loads", e.interleave_loads},
           {"inlined_calls", e.inlined_calls},
           {"reason", e.reason},
           {"alternatives", e.alternatives},
@@ -360,6 +364,7 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
   e.action = r.text(j, place, "action");
   e.osr_loops = r.u32_list(j, place, "osr_loops");
   e.prefetch_loads = r.u32_list(j, place, "prefetch_loads");
+  if (Reader::has(j, "interleave_loads")) e.interleave_loads = r.u32_list(j, place, "interleave_loads");
   if (Reader::has(j, "inlined_calls")) e.inlined_calls = r.u32_list(j, place, "inlined_calls");
   e.reason = r.text(j, place, "reason");
   r.list(j, place, "alternatives", [&](const json& element, const std::string& where) {
@@ -375,6 +380,7 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
     p.distance = r.u32(element, where, "distance");
     p.measured_gain = r.number(element, where, "measured_gain");
     p.words = r.text(element, where, "words");
+    if (Reader::has(element, "interleaved")) p.interleaved = r.boolean(element, where, "interleaved");
     e.prefetches.push_back(p);
   });
   return e;

@@ -23,7 +23,8 @@ struct Episode {
   FunctionEvidence evidence;
   std::string action;  // policy.h: to_string(Action)
   std::vector<uint32_t> osr_loops;
-  std::vector<uint32_t> prefetch_loads;  // wasm offsets
+  std::vector<uint32_t> prefetch_loads;    // wasm offsets
+  std::vector<uint32_t> interleave_loads;  // the same
   std::vector<uint32_t>
       inlined_calls;  // wasm offsets of call_indirects; their targets follow from the evidence
   std::string reason;
@@ -34,9 +35,10 @@ struct Episode {
   struct Prefetch {
     uint32_t load = 0;
     PrefetchOutcome outcome = PrefetchOutcome::kNone;
-    uint32_t distance = 0;
+    uint32_t distance = 0;  // iterations; of an interleaved loop: searches at once
     double measured_gain = 0;
     std::string words;
+    bool interleaved = false;  // the change is the other one: the searches of this load at once
     friend bool operator==(const Prefetch&, const Prefetch&) = default;
   };
   std::vector<Prefetch> prefetches;

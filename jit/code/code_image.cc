@@ -135,11 +135,16 @@ class Reading {
     if (in_.failed()) return;
     std::vector<uint32_t> site_of_cell;
     for (uint32_t i = 0; i < cells; ++i) site_of_cell.push_back(u32());
-    in_.list(30, [&](uint32_t) {
+    in_.list(33, [&](uint32_t) {
       PrefetchSite site;
+      const auto kind = in_.number<uint8_t>();
+      in_.check(kind <= static_cast<uint8_t>(SiteKind::kInterleave), "hints at what nobody knows");
+      site.kind = static_cast<SiteKind>(kind);
       site.load = WasmOffset(u32());
       site.loop = WasmOffset(u32());
       site.applied = in_.number<uint8_t>() != 0;
+      site.superseded = in_.number<uint8_t>() != 0;
+      site.follows = in_.number<uint8_t>() != 0;
       site.reason = in_.text();
       site.slice_loads = u32();
       site.slice_operations = u32();
@@ -254,9 +259,12 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
 
   out.list(version.loop_cells, [&](const std::unique_ptr<LoopCell>& cell) { u32(cell->site); });
   out.list(version.prefetch_sites, [&](const PrefetchSite& site) {
+    out.number(static_cast<uint8_t>(site.kind));
     u32(site.load.value);
     u32(site.loop.value);
     out.number(static_cast<uint8_t>(site.applied));
+    out.number(static_cast<uint8_t>(site.superseded));
+    out.number(static_cast<uint8_t>(site.follows));
     out.text(site.reason);
     u32(site.slice_loads);
     u32(site.slice_operations);

@@ -32,11 +32,19 @@ struct OsrEntry {
   const void* code = nullptr;  // optimized version's entry for that loop
 };
 
-// What the optimizer did about one prefetch hint.
+// What a hinted load's loop got: addresses that run ahead, or several of its iterations at once.
+enum class SiteKind : uint8_t { kPrefetch, kInterleave };
+
+// What the optimizer did about one hint to prefetch or to interleave.
 struct PrefetchSite {
+  SiteKind kind = SiteKind::kPrefetch;
   WasmOffset load;  // the hinted load
-  WasmOffset loop;  // wasm offset of the loop whose induction variable runs ahead
+  WasmOffset loop;  // wasm offset of the loop whose induction variable runs ahead, or that goes in groups
   bool applied = false;
+  // A prefetch that was not tried because the loop around the load is interleaved: still untried.
+  bool superseded = false;
+  // A load, hinted or not, that shares the change of another site's loop, which is said there.
+  bool follows = false;
   std::string reason;        // why not; or the slice in words ("a[b[i]]: 1 load, 4 operations, clamped")
   uint32_t slice_loads = 0;  // loads that the slice itself executes
   uint32_t slice_operations = 0;

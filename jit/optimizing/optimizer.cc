@@ -211,7 +211,7 @@ class Compilation {
 
   void drop_refused_hints(PrefetchPlan& prefetches) {
     for (PrefetchSite& site : prefetches.sites) {
-      if (site.applied) continue;
+      if (site.applied || site.superseded || site.kind != SiteKind::kPrefetch) continue;
       std::erase_if(request_.hints.prefetches, [&](const PrefetchHint& h) { return h.load == site.load; });
       result_.begun_anew.push_back("no prefetch for the load at " + std::to_string(site.load.value) + ": " +
                                    site.reason);

@@ -14,6 +14,7 @@
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <time.h>
 
+#include "jit/optimizing/interleave_pass.h"
 #include "jit/optimizing/protect.h"
 #include "jit/optimizing/widen_pass.h"
 #include "jit/optimizing/wider_vectors.h"
@@ -76,12 +77,17 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     // sees as dead.
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
+    if (!prefetches.interleaves.empty()) {
+      passes.addPass(InterleavePass(prefetches));
+      passes.addPass(llvm::LoopSimplifyPass());
+      passes.addPass(llvm::LCSSAPass());
+    }
     passes.addPass(PrefetchPass(prefetches));
     passes.addPass(llvm::ADCEPass());
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
-    if (!prefetches.all_applied()) return false;
+    if (!prefetches.all_prefetches_settled()) return false;
   }
   if (tuning.vectorize) {
     llvm::FunctionPassManager passes;

@@ -7,9 +7,8 @@
 
 #include <algorithm>
 
-#include "jit/abi/builtins.h"
+#include "jit/optimizing/cell_code.h"
 #include "jit/optimizing/prefetch_slice.h"
-#include "jit/optimizing/protect.h"
 #include "jit/optimizing/strips.h"
 
 namespace hindsight::jit::optimizing {
@@ -28,20 +27,6 @@ constexpr uint32_t kTimedAhead = 512;
 constexpr uint32_t kLeastTimedAhead = 128;
 constexpr uint32_t kTimedAheadBlindly = 256;
 
-// The wasm loops around an instruction, innermost first, through the calls it was inlined by.
-std::vector<WasmOffset> wasm_loops_around(const wasm::Module& module, const llvm::DILocation* at) {
-  std::vector<WasmOffset> around;
-  for (; at; at = at->getInlinedAt()) {
-    const WasmOffset offset(at->getLine());
-    const std::optional<FuncIndex> function = module.function_at(offset);
-    if (!function || module.is_imported(*function)) continue;
-    const auto& loops = module.body(*function).loops;
-    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
-      if (loop->offset <= offset && offset < loop->end) around.push_back(loop->offset);
-  }
-  return around;
-}
-
 // All slices of one loop.
 struct LoopWork {
   llvm::Loop* loop = nullptr;
@@ -50,18 +35,17 @@ struct LoopWork {
   std::vector<size_t> sites;  // of the plan, one a slice
 };
 
-// A location of its own: samples of the slice are the loop's, never the hinted load's.
-llvm::DebugLoc location_of(const IrModule& ir, llvm::Function& function, const LoopWork& work) {
-  return llvm::DILocation::get(ir.context, work.wasm_loop.value, 0, function.getSubprogram());
-}
-
 // Emits the instrumentation of one loop.
 class Emitter {
  public:
   Emitter(PrefetchPlan& plan, llvm::Function& function, LoopWork& work, uint32_t cell)
-      : plan_(plan), ir_(plan.ir), function_(function), work_(work), b_(ir_.context) {
-    cell_ = ir_.loop_cell(cell);
-    location_ = location_of(ir_, function, work);
+      : plan_(plan),
+        ir_(plan.ir),
+        function_(function),
+        work_(work),
+        b_(ir_.context),
+        cell_(ir_, function, cell) {
+    location_ = loop_location(ir_, function, work.wasm_loop);
     for (const PrefetchSlice& slice : work.slices)
       for (const Instruction* operation : slice.operations)
         if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
@@ -129,19 +113,9 @@ class Emitter {
     b_.SetInsertPoint(before);
     b_.SetCurrentDebugLocation(location_);
   }
-  Value* cell_field(int32_t offset) {
-    return b_.CreateConstGEP1_64(ir_.i8, cell_, static_cast<uint64_t>(offset));
-  }
-  Value* cell_load(int32_t offset) {
-    return ir_.mark(b_.CreateAlignedLoad(ir_.i32, cell_field(offset), llvm::Align(4)),
-                    IrModule::World::kCells);
-  }
+  Value* cell_load(int32_t offset) { return cell_.load(b_, offset); }
   Value* runtime_load(llvm::Type* type, Value* base, int64_t offset, bool invariant) {
-    llvm::LoadInst* const load = b_.CreateAlignedLoad(
-        type, b_.CreateConstInBoundsGEP1_64(ir_.i8, base, static_cast<uint64_t>(offset)), llvm::Align(8));
-    if (invariant)
-      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir_.context, {}));
-    return ir_.mark(load, IrModule::World::kRuntime);
+    return cell_.runtime_load(b_, type, base, offset, invariant);
   }
 
   // Memory only grows: a length stays good.
@@ -195,32 +169,19 @@ class Emitter {
       Value* place = b_.CreatePtrToInt(clone(slice.target->getPointerOperand(), slice, 1, clones), ir_.i64);
       if (go) place = b_.CreateSelect(go, place, llvm::ConstantInt::get(ir_.i64, 0));
       ir_.mark(b_.CreateAlignedStore(
-                   place, cell_field(kCellUpcoming + static_cast<int32_t>(sizeof(uint64_t) * *slot)),
+                   place, cell_.field(b_, kCellUpcoming + static_cast<int32_t>(sizeof(uint64_t) * *slot)),
                    llvm::Align(8)),
                IrModule::World::kCells);
     }
     next_ = nullptr;
   }
 
-  // countdown -= iterations; below zero the trial has its turn. Before `rest`.
+  // Before `rest`.
   void emit_countdown(Value* iterations, Instruction* rest, const Strips* strips) {
-    at(rest);
-    Value* const left = b_.CreateSub(cell_load(kCellCountdown), iterations);
-    ir_.mark(b_.CreateAlignedStore(left, cell_field(kCellCountdown), llvm::Align(4)),
-             IrModule::World::kCells);
-    Value* const ended = b_.CreateICmpSLT(left, llvm::ConstantInt::get(ir_.i32, 0));
-    Instruction* const strip_end = llvm::SplitBlockAndInsertIfThen(ended, rest, false, ir_.unlikely);
-    strip_end->setDebugLoc(location_);
-    at(strip_end);
-    emit_upcoming(strips);
-    Value* const vmctx = function_.getArg(0);
-    Value* const builtins = runtime_load(ir_.ptr, vmctx, kVmBuiltins, true);
-    Value* const code = runtime_load(ir_.ptr, builtins, offsetof(Builtins, strip_ended), true);
-    llvm::CallInst* const call = b_.CreateCall(
-        llvm::FunctionType::get(ir_.void_type, {ir_.ptr, ir_.ptr}, false), code, {vmctx, cell_});
-    call->setDoesNotThrow();
-    call->addFnAttr(llvm::Attribute::NoMerge);
-    call->addFnAttr(llvm::Attribute::Cold);
+    cell_.emit_countdown(iterations, rest, location_, [&](Instruction* before) {
+      at(before);
+      emit_upcoming(strips);
+    });
   }
 
   // One copy of the slice's computation a level of missing loads: the last runs one distance ahead and finds
@@ -309,7 +270,7 @@ class Emitter {
   llvm::Function& function_;
   LoopWork& work_;
   llvm::IRBuilder<> b_;
-  llvm::Constant* cell_ = nullptr;
+  CellCode cell_;
   llvm::DebugLoc location_;
   std::map<uint32_t, Value*> lengths_;  // of the memories that clamped loads read
   Value* distance_ = nullptr;
@@ -385,27 +346,48 @@ PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module
   });
   std::set<uint32_t> seen;
   std::erase_if(hints, [&](const PrefetchHint& hint) { return !seen.insert(hint.load.value).second; });
-  for (const PrefetchHint& hint : hints) {
-    PrefetchSite site;
-    site.load = hint.load;
-    site.reason = "load is not in the optimized code";
-    sites.push_back(std::move(site));
-  }
+  for (const PrefetchHint& hint : hints) add_site(SiteKind::kPrefetch, hint.load);
+  interleaves = ir.request.hints.interleaves;
+  std::stable_sort(
+      interleaves.begin(), interleaves.end(),
+      [](const InterleaveHint& a, const InterleaveHint& b) { return a.stall_share > b.stall_share; });
+  seen.clear();
+  std::erase_if(interleaves,
+                [&](const InterleaveHint& hint) { return !seen.insert(hint.load.value).second; });
+  for (const InterleaveHint& hint : interleaves) add_site(SiteKind::kInterleave, hint.load);
 }
 
-bool PrefetchPlan::all_applied() const {
-  return std::all_of(sites.begin(), sites.end(), [](const PrefetchSite& site) { return site.applied; });
+void PrefetchPlan::add_site(SiteKind kind, WasmOffset load) {
+  PrefetchSite site;
+  site.kind = kind;
+  site.load = load;
+  site.reason = "load is not in the optimized code";
+  sites.push_back(std::move(site));
+}
+
+bool PrefetchPlan::all_prefetches_settled() const {
+  return std::all_of(sites.begin(), sites.end(), [](const PrefetchSite& site) {
+    return site.kind != SiteKind::kPrefetch || site.applied || site.superseded;
+  });
 }
 
 uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
-  const auto [found, is_new] = cell_of_loop_.emplace(loop.value, static_cast<uint32_t>(cells.size()));
+  const SiteKind kind = sites[site].kind;
+  const auto [found, is_new] =
+      cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
   if (is_new) {
-    const PrefetchHint& hint = hints[site];
     cells.push_back(std::make_unique<LoopCell>());
     LoopCell& cell = *cells.back();
     cell.countdown = static_cast<int32_t>(cell.strip_length);
-    cell.enabled = hint.initially_enabled ? 1 : 0;
-    cell.distance = std::clamp(hint.initial_distance, 1u, kMaxDistance);
+    if (kind == SiteKind::kPrefetch) {
+      const PrefetchHint& hint = hints[site];
+      cell.enabled = hint.initially_enabled ? 1 : 0;
+      cell.distance = std::clamp(hint.initial_distance, 1u, kMaxDistance);
+    } else {
+      const InterleaveHint& hint = interleaves[site - hints.size()];
+      cell.enabled = hint.initially_enabled ? 1 : 0;
+      cell.distance = std::clamp(hint.initial_width, 1u, kMaxInterleaveWidth);
+    }
     cell.site = static_cast<uint32_t>(site);
   }
   sites[site].cell = found->second;
@@ -427,14 +409,12 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
   // The loads are found below; what kept them apart until now has done its work.
-  std::vector<Instruction*> users;
-  for (Instruction& instruction : llvm::instructions(function))
-    if (instruction.getMetadata(kTemporaryUser)) users.push_back(&instruction);
-  for (Instruction* user : users) user->eraseFromParent();
+  remove_temporary_users(function);
   std::vector<LoopWork> works;
   for (size_t i = 0; i < plan.hints.size(); ++i) {
     const PrefetchHint& hint = plan.hints[i];
     PrefetchSite& site = plan.sites[i];
+    if (site.superseded) continue;
     for (Instruction& instruction : llvm::instructions(function)) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
       if (!load || load->isVolatile() || plan.ir.is_of(*load, IrModule::World::kRuntime)) continue;
@@ -476,14 +456,14 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
       work->sites.push_back(i);
     }
   }
-  if (works.empty()) return users.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
+  if (works.empty()) return llvm::PreservedAnalyses::none();
   // Trip counts first, while the analyses are true; strips next, which need them no more but for the loops'
   // own blocks; then the rest: outer and inner loops may both have work.
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
   std::vector<Backedges> backedges;
   for (const LoopWork& work : works)
     backedges.push_back(
-        emit_backedges(*work.loop, dominators, evolution, location_of(plan.ir, function, work)));
+        emit_backedges(*work.loop, dominators, evolution, loop_location(plan.ir, function, work.wasm_loop)));
   for (const bool in_strips : {true, false}) {
     for (size_t i = 0; i < works.size(); ++i) {
       LoopWork& work = works[i];

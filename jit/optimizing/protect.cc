@@ -10,6 +10,7 @@
 #include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
+#include <algorithm>
 #include <map>
 
 namespace hindsight::jit::optimizing {
@@ -191,11 +192,13 @@ llvm::LoadInst* pinned_by(Instruction& instruction) {
 // InstCombine makes one load of a phi of two; a hinted load has to be found again by the prefetch pass.
 void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) {
   for (llvm::LoadInst* load : loads) {
-    for (const PrefetchHint& hint : ir.request.hints.prefetches) {
-      if (load->getDebugLoc().getLine() != hint.load.value) continue;
+    const auto is_of_load = [line = load->getDebugLoc().getLine()](const auto& hint) {
+      return line == hint.load.value;
+    };
+    const FunctionHints& hints = ir.request.hints;
+    if (std::any_of(hints.prefetches.begin(), hints.prefetches.end(), is_of_load) ||
+        std::any_of(hints.interleaves.begin(), hints.interleaves.end(), is_of_load))
       add_user(ir, *load)->setMetadata(kTemporaryUser, llvm::MDNode::get(ir.context, {}));
-      break;
-    }
   }
 }
 

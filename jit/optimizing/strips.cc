@@ -278,6 +278,11 @@ Value* emit_zero_crossing(llvm::IRBuilder<>& b, Value* start, const llvm::APInt&
 Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
                          llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location) {
   if (!qualifies(loop, dominators)) return {};
+  return emit_latch_backedges(loop, evolution, location);
+}
+
+Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& evolution,
+                               const llvm::DebugLoc& location) {
   Instruction* const place = loop.getLoopPreheader()->getTerminator();
   llvm::SCEVExpander expander(evolution, place->getModule()->getDataLayout(), "strip");
   llvm::IRBuilder<> b(place);

@@ -32,6 +32,11 @@ struct Backedges {
 Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
                          llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location);
 
+// The same for a loop that need not be innermost, nor without other ways out: of its latch alone. The loop
+// must be simplified and left by its latch.
+Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& evolution,
+                               const llvm::DebugLoc& location);
+
 struct Strips {
   llvm::BasicBlock* head = nullptr;           // ends in a branch on the choice
   llvm::BasicBlock* with_entry = nullptr;     // preheader of the loop as it was

@@ -46,6 +46,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   feedback::PolicyConfig policy;
   policy.optimize = config.tier == TierMode::kAuto && !disabled(config, "optimize");
   policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
+  policy.interleave = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "interleave");
   policy.inline_calls =
       config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
   policy.huge_pages = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "huge-pages");
@@ -84,6 +85,20 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
   const wasm::FunctionBody& body = module.body(episode.evidence.function);
   return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
                      [&](uint32_t loop) { return loop < body.loops.size(); });
+}
+
+const char* name_of(jit::SiteKind kind) {
+  return kind == jit::SiteKind::kInterleave ? "interleave" : "prefetch";
+}
+
+void plan_interleave(feedback::FunctionPlan& plan, uint32_t load, uint32_t width, double gain,
+                     const char* reason) {
+  feedback::InterleavePlan known;
+  known.hint.load = WasmOffset(load);
+  known.hint.initial_width = std::max(width, 1u);
+  known.estimated_gain = gain;
+  known.reason = reason;
+  plan.interleaves.push_back(std::move(known));
 }
 
 }  // namespace
@@ -280,13 +295,22 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedb
     job.plan.function = FuncIndex(function);
     for (uint32_t loop : episode->osr_loops) job.plan.osr_loops.push_back(LoopIndex(loop));
     for (const feedback::Episode::Prefetch& p : episode->prefetches) {
-      if (p.outcome != feedback::PrefetchOutcome::kKept || !policy_.prefetch) continue;
+      const bool kept = p.outcome == feedback::PrefetchOutcome::kKept;
+      if (p.interleaved) {
+        // A trial that the run did not see the end of is held again.
+        if (!policy_.interleave || !(kept || p.outcome == feedback::PrefetchOutcome::kInTrial)) continue;
+        plan_interleave(job.plan, p.load, p.distance, p.measured_gain,
+                        kept ? "kept in an earlier run" : "on trial when an earlier run ended");
+        if (kept) job.settled[{jit::SiteKind::kInterleave, p.load}] = std::max(p.distance, 1u);
+        continue;
+      }
+      if (!kept || !policy_.prefetch) continue;
       feedback::PrefetchPlan plan;
       plan.hint.load = WasmOffset(p.load);
       plan.hint.initial_distance = std::clamp(p.distance, 1u, 1024u);
       plan.estimated_gain = p.measured_gain;
       plan.reason = "kept in an earlier run";
-      job.settled[p.load] = plan.hint.initial_distance;
+      job.settled[{jit::SiteKind::kPrefetch, p.load}] = plan.hint.initial_distance;
       job.plan.prefetches.push_back(plan);
     }
     job.plan.calls = feedback::plan_calls(episode->evidence, policy_);
@@ -304,7 +328,8 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedb
       feedback::FunctionCounts& counts = profile->counts(FuncIndex(function));
       counts.optimized = true;
       for (const auto& p : episode->prefetches) {
-        if (p.outcome != feedback::PrefetchOutcome::kInTrial) counts.loads[p.load].outcome = p.outcome;
+        if (p.outcome == feedback::PrefetchOutcome::kInTrial) continue;
+        (p.interleaved ? counts.loads[p.load].interleave : counts.loads[p.load].outcome) = p.outcome;
       }
     });
     say(LogLevel::kInfo, "profile",
@@ -414,6 +439,10 @@ void AutoTiers::ask_policy(Clock::time_point now) {
           feedback::PrefetchOutcome& outcome = mutable_counts.loads[p.hint.load.value].outcome;
           if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
         }
+        for (const auto& p : plan.interleaves) {
+          feedback::PrefetchOutcome& outcome = mutable_counts.loads[p.hint.load.value].interleave;
+          if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
+        }
         plans.emplace_back(std::move(evidence), std::move(plan));
         plan_modules.push_back(module);
       }
@@ -440,13 +469,19 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         for (const jit::PrefetchSite& site : watch->second.version->prefetch_sites) {
           if (!site.applied || site.cell >= watch->second.trials.size()) continue;
           LoopTrial::Status status = watch->second.trials[site.cell]->status();
-          if (status.state == TrialState::kKept) job.settled[site.load.value] = status.distance;
+          if (status.state == TrialState::kKept) job.settled[key_of(site)] = status.distance;
         }
       }
     }
     for (feedback::PrefetchPlan& p : plan.prefetches) {
-      if (auto known = job.settled.find(p.hint.load.value); known != job.settled.end())
+      if (auto known = job.settled.find({jit::SiteKind::kPrefetch, p.hint.load.value});
+          known != job.settled.end())
         p.hint.initial_distance = known->second;
+    }
+    for (feedback::InterleavePlan& p : plan.interleaves) {
+      if (auto known = job.settled.find({jit::SiteKind::kInterleave, p.hint.load.value});
+          known != job.settled.end())
+        p.hint.initial_width = known->second;
     }
     job.episode = add_episode(plan_modules[i], feedback::make_episode(evidence, plan));
     job.priority = evidence.seconds_baseline + evidence.seconds_optimized;
@@ -454,6 +489,10 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         fmt::format("{} {}: {}", to_string(plan.action), evidence.name, plan.reason));
     for (const feedback::PrefetchPlan& p : plan.prefetches) {
       say(LogLevel::kInfo, "policy", fmt::format("prefetch in {}: {}", evidence.name, p.reason));
+    }
+    for (const feedback::InterleavePlan& p : plan.interleaves) {
+      say(LogLevel::kInfo, "policy",
+          fmt::format("interleave in {}, if it searches: {}", evidence.name, p.reason));
     }
     for (const std::string& line : feedback::describe_alternatives(plan)) {
       say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
@@ -467,7 +506,7 @@ void AutoTiers::read_trials() {
   struct Change {
     const wasm::Module* module;
     FuncIndex function;
-    uint32_t load;
+    SiteKey site;
     feedback::PrefetchOutcome outcome;
   };
   std::vector<Change> changes;
@@ -490,18 +529,21 @@ void AutoTiers::read_trials() {
             if (!site.applied || site.cell != i) continue;
             feedback::PrefetchOutcome outcome =
                 kept ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kRolledBack;
-            changes.push_back({state.module.get(), FuncIndex(function), site.load.value, outcome});
+            changes.push_back({state.module.get(), FuncIndex(function), key_of(site), outcome});
+            const bool interleaved = site.kind == jit::SiteKind::kInterleave;
             for (feedback::Episode::Prefetch& p : episodes_[watch.episode].episode.prefetches) {
-              if (p.load != site.load.value) continue;
+              if (p.load != site.load.value || p.interleaved != interleaved) continue;
               p.outcome = outcome;
               p.distance = status.distance;
               p.measured_gain = status.gain;
               p.words = site.reason + "; " + status.words;
             }
+            if (site.follows) continue;
             lines.push_back(fmt::format(
-                "prefetch at 0x{:x} in {}: {}, {:+.1f} % at distance {} after {} chunks ({})",
+                "{} at 0x{:x} in {}: {}, {:+.1f} % at {} {} after {} chunks ({})", name_of(site.kind),
                 site.load.value, state.module->function_name(FuncIndex(function)), to_string(status.state),
-                100 * status.gain, status.distance, status.chunks, status.words));
+                100 * status.gain, interleaved ? "width" : "distance", status.distance, status.chunks,
+                status.words));
           }
         }
         // Something lost and nothing is open any more: a version without the losers takes over.
@@ -514,15 +556,13 @@ void AutoTiers::read_trials() {
         job.plan.function = FuncIndex(function);
         job.plan.osr_loops = watch.osr_loops;
         job.plan.calls = watch.calls;
-        for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
-          if (!site.applied || watch.reported[site.cell] != TrialState::kKept) continue;
-          feedback::PrefetchPlan plan;
-          plan.hint.load = site.load;
-          plan.hint.initial_distance = watch.trials[site.cell]->status().distance;
-          job.settled[site.load.value] = plan.hint.initial_distance;
-          job.plan.prefetches.push_back(plan);
-        }
-        job.plan.reason = "rolled back: a version without the prefetches that did not pay";
+        const std::vector<SiteKey> instead = plan_without_losers(job, watch);
+        for (const SiteKey& site : instead)
+          changes.push_back(
+              {state.module.get(), FuncIndex(function), site, feedback::PrefetchOutcome::kInTrial});
+        job.plan.reason = instead.empty()
+                              ? "rolled back: a version without the changes that did not pay"
+                              : "rolled back: a version with prefetches where interleaving did not pay";
         job.episode = watch.episode;
         job.priority = 1e3;  // undoing comes first
         cleanups.push_back(std::move(job));
@@ -530,7 +570,7 @@ void AutoTiers::read_trials() {
     }
   }
   for (const Change& change : changes)
-    set_outcome(change.module, change.function, change.load, change.outcome);
+    set_outcome(change.module, change.function, change.site, change.outcome);
   for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
   for (Job& job : cleanups) {
     if (auto code = job.code.lock()) {
@@ -588,12 +628,40 @@ void AutoTiers::collect(Clock::time_point now) {
   }
 }
 
-void AutoTiers::set_outcome(const wasm::Module* module, FuncIndex function, uint32_t load,
+void AutoTiers::set_outcome(const wasm::Module* module, FuncIndex function, SiteKey site,
                             feedback::PrefetchOutcome outcome) {
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto found = profiles.find(module);
-    if (found != profiles.end()) found->second->counts(function).loads[load].outcome = outcome;
+    if (found == profiles.end()) return;
+    feedback::LoadCounts& load = found->second->counts(function).loads[site.second];
+    (site.first == jit::SiteKind::kInterleave ? load.interleave : load.outcome) = outcome;
   });
+}
+
+std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const Watch& watch) const {
+  std::vector<SiteKey> instead;
+  const feedback::FunctionEvidence& evidence = episodes_[watch.episode].episode.evidence;
+  const double samples = evidence.samples_baseline + evidence.samples_optimized;
+  for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+    feedback::PrefetchPlan plan;
+    plan.hint.load = site.load;
+    if (site.superseded && policy_.prefetch) {
+      for (const feedback::LoadEvidence& load : evidence.loads)
+        if (load.load == site.load && samples > 0) plan.hint.stall_share = load.stall_samples / samples;
+      job.plan.prefetches.push_back(plan);
+      instead.push_back(key_of(site));
+    }
+    if (!site.applied || watch.reported[site.cell] != TrialState::kKept) continue;
+    const uint32_t best = watch.trials[site.cell]->status().distance;
+    job.settled[key_of(site)] = best;
+    if (site.kind == jit::SiteKind::kInterleave) {
+      plan_interleave(job.plan, site.load.value, best, 0, "kept by its trial");
+    } else {
+      plan.hint.initial_distance = best;
+      job.plan.prefetches.push_back(plan);
+    }
+  }
+  return instead;
 }
 
 size_t AutoTiers::add_episode(const wasm::Module* module, feedback::Episode episode) {
@@ -671,6 +739,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   request.loop_entries_only = job.plan.loop_entries_only;
   request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
+  for (const feedback::InterleavePlan& p : job.plan.interleaves) request.hints.interleaves.push_back(p.hint);
   for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
   std::string name = code.module()->function_name(job.plan.function);
   Clock::time_point begin = Clock::now();
@@ -716,9 +785,13 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
     say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, plan.reason, inlined));
   }
   for (const jit::PrefetchSite& site : version.prefetch_sites) {
+    if (site.follows) continue;
     say(LogLevel::kInfo, "compile",
-        fmt::format("prefetch at 0x{:x} in {}: {}{}", site.load.value, name,
-                    site.applied ? "" : "not possible: ", site.reason));
+        fmt::format("{} at 0x{:x} in {}: {}{}", name_of(site.kind), site.load.value, name,
+                    site.applied      ? ""
+                    : site.superseded ? "not now: "
+                                      : "not possible: ",
+                    site.reason));
   }
   install(job, code, std::move(result->version));
 }
@@ -730,7 +803,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   watch.episode = job.episode;
   watch.osr_loops = job.plan.osr_loops;
   watch.calls = job.plan.calls;
-  std::vector<uint32_t> without_slice;
+  std::vector<std::pair<SiteKey, feedback::PrefetchOutcome>> outcomes;  // that are known now
   {
     std::lock_guard lock(mutex_);
     feedback::Episode& episode = episodes_[job.episode].episode;
@@ -739,20 +812,28 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
     episode.compile_seconds += version->compile_seconds;
     for (size_t i = 0; i < version->loop_cells.size(); ++i) {
       // A loop starts settled if everything prefetched in it is known to pay.
-      bool settled = true;
+      bool settled = true, known_to_pay = false;
       uint32_t distance = 16;
       double stall_share = 0;
+      bool interleaves = false;
       for (const jit::PrefetchSite& site : version->prefetch_sites) {
         if (!site.applied || site.cell != i) continue;
+        interleaves = site.kind == jit::SiteKind::kInterleave;
+        if (interleaves && !known_to_pay) distance = policy_.first_width;
         for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-          if (plan.hint.load == site.load) stall_share += plan.hint.stall_share;
-        auto known = job.settled.find(site.load.value);
-        if (known == job.settled.end())
+          if (!interleaves && plan.hint.load == site.load) stall_share += plan.hint.stall_share;
+        auto known = job.settled.find(key_of(site));
+        if (known == job.settled.end()) {
           settled = false;
-        else
+        } else {
+          known_to_pay = true;
           distance = known->second;
+        }
       }
-      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_);
+      // All loads of interleaved searches share one change.
+      if (interleaves) settled = known_to_pay;
+      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_,
+                                              interleaves ? "width" : "distance");
       trial.arm(*version->loop_cells[i]);
       watch.trials.push_back(&trial);
       TimedLoads& timed = timed_loads_.emplace_back(tsc_ticks_per_second());
@@ -761,10 +842,22 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
     }
     for (const jit::PrefetchSite& site : version->prefetch_sites) {
-      if (undoing) continue;
+      if (site.superseded) continue;  // stays in trial with the change that stands in for it
       feedback::Episode::Prefetch p;
       p.load = site.load.value;
-      auto known = job.settled.find(site.load.value);
+      p.interleaved = site.kind == jit::SiteKind::kInterleave;
+      if (site.follows) {
+        outcomes.emplace_back(key_of(site), watch.reported[site.cell] == TrialState::kKept
+                                                ? feedback::PrefetchOutcome::kKept
+                                                : feedback::PrefetchOutcome::kInTrial);
+        continue;
+      }
+      if (std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
+                      [&](const feedback::Episode::Prefetch& other) {
+                        return other.load == p.load && other.interleaved == p.interleaved;
+                      }))
+        continue;  // when something else was undone
+      auto known = job.settled.find(key_of(site));
       bool kept = site.applied && known != job.settled.end();
       p.outcome = !site.applied ? feedback::PrefetchOutcome::kNoSlice
                   : kept        ? feedback::PrefetchOutcome::kKept
@@ -772,14 +865,12 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       p.distance = kept ? known->second : 16;
       p.words = site.reason;
       episode.prefetches.push_back(p);
-      if (!site.applied) without_slice.push_back(site.load.value);
+      if (!site.applied) outcomes.emplace_back(key_of(site), feedback::PrefetchOutcome::kNoSlice);
     }
     if (ModuleState* state = state_of(code); state && !state->gone)
       state->watches[function.value] = std::move(watch);
   }
-  for (uint32_t load : without_slice) {
-    set_outcome(code.module().get(), function, load, feedback::PrefetchOutcome::kNoSlice);
-  }
+  for (const auto& [site, outcome] : outcomes) set_outcome(code.module().get(), function, site, outcome);
   const bool loop_entries_only = version->entry == nullptr;
   code.publish(version);
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
@@ -887,7 +978,7 @@ FeedbackReport AutoTiers::feedback_report() const {
     for (const feedback::Episode::Prefetch& p : e.prefetches) {
       DecisionReport prefetch;
       prefetch.id = e.id;
-      prefetch.kind = "prefetch";
+      prefetch.kind = p.interleaved ? "interleave" : "prefetch";
       prefetch.function = e.evidence.name;
       prefetch.wasm_offset = p.load;
       for (const feedback::LoadEvidence& load : e.evidence.loads) {
@@ -896,9 +987,9 @@ FeedbackReport AutoTiers::feedback_report() const {
         prefetch.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind this load",
                                       load.stall_samples, samples, 100 * load.stall_samples / samples);
       }
-      prefetch.alternatives = {
-          "nothing: costs nothing, gains nothing",
-          fmt::format("prefetch: at most {:.0f} % of the function's time", 100 * prefetch.estimated_gain)};
+      prefetch.alternatives = {"nothing: costs nothing, gains nothing",
+                               fmt::format("{}: at most {:.0f} % of the function's time", prefetch.kind,
+                                           100 * prefetch.estimated_gain)};
       prefetch.state = p.outcome == feedback::PrefetchOutcome::kInTrial   ? "trial"
                        : p.outcome == feedback::PrefetchOutcome::kNoSlice ? "rejected"
                                                                           : to_string(p.outcome);

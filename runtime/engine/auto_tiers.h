@@ -52,8 +52,10 @@ class AutoTiers final : public TierManager {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A prefetch that is known to pay: its trial starts settled, at this distance.
-  using Settled = std::map<uint32_t, uint32_t>;  // wasm offset of the load -> distance
+  // A change that is known to pay: its trial starts settled, at this distance or width.
+  using SiteKey = std::pair<jit::SiteKind, uint32_t>;  // what is changed for the load at a wasm offset
+  using Settled = std::map<SiteKey, uint32_t>;
+  static SiteKey key_of(const jit::PrefetchSite& site) { return {site.kind, site.load.value}; }
 
   struct Job {
     std::weak_ptr<ModuleCode> code;
@@ -121,8 +123,11 @@ class AutoTiers final : public TierManager {
   void compile(Job& job, ModuleCode& code);
   void install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version);
   void queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known);
-  void set_outcome(const wasm::Module* module, FuncIndex function, uint32_t load,
+  void set_outcome(const wasm::Module* module, FuncIndex function, SiteKey site,
                    feedback::PrefetchOutcome outcome);
+  // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that
+  // it stood in for, as new. Their keys.
+  std::vector<SiteKey> plan_without_losers(Job& job, const Watch& watch) const;  // under mutex_
   size_t add_episode(const wasm::Module* module, feedback::Episode episode);
   // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next run.
   void install_cached(const std::shared_ptr<ModuleCode>& code);

@@ -31,12 +31,22 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     for (const jit::OsrEntry& entry : version.osr_entries) job.plan.osr_loops.push_back(entry.loop);
     for (const CachedPrefetch& p : kept.prefetches) {
       if (p.outcome != feedback::PrefetchOutcome::kKept) continue;
+      if (p.interleaved) {
+        feedback::InterleavePlan plan;
+        plan.hint.load = WasmOffset(p.load);
+        plan.hint.initial_width = std::clamp(p.distance, 1u, kMostDistance);
+        plan.estimated_gain = p.measured_gain;
+        plan.reason = "kept in an earlier run";
+        job.settled[{jit::SiteKind::kInterleave, p.load}] = plan.hint.initial_width;
+        job.plan.interleaves.push_back(std::move(plan));
+        continue;
+      }
       feedback::PrefetchPlan plan;
       plan.hint.load = WasmOffset(p.load);
       plan.hint.initial_distance = std::clamp(p.distance, 1u, kMostDistance);
       plan.estimated_gain = p.measured_gain;
       plan.reason = "kept in an earlier run";
-      job.settled[p.load] = plan.hint.initial_distance;
+      job.settled[{jit::SiteKind::kPrefetch, p.load}] = plan.hint.initial_distance;
       job.plan.prefetches.push_back(std::move(plan));
     }
     constexpr std::string_view kWords = "from the code cache: ";
@@ -49,7 +59,8 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
       feedback::FunctionCounts& counts = profile->counts(function);
       counts.optimized = true;
       counts.optimize_count = std::max(counts.optimize_count, 1u);
-      for (const CachedPrefetch& p : kept.prefetches) counts.loads[p.load].outcome = p.outcome;
+      for (const CachedPrefetch& p : kept.prefetches)
+        (p.interleaved ? counts.loads[p.load].interleave : counts.loads[p.load].outcome) = p.outcome;
       for (const auto& [call, values] : kept.calls) counts.values[call] = values;
       evidence = profile->evidence(function);
     });
@@ -64,7 +75,7 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     episode.compile_seconds = 0;  // in this process
     for (feedback::Episode::Prefetch& p : episode.prefetches)
       for (const CachedPrefetch& known : kept.prefetches)
-        if (known.load == p.load) p.measured_gain = known.measured_gain;
+        if (known.load == p.load && known.interleaved == p.interleaved) p.measured_gain = known.measured_gain;
   }
 }
 
@@ -78,7 +89,7 @@ void AutoTiers::save_code(const ModuleCode& code) {
   }
   if (kept.empty()) return;
   // What became of each load, in this version and in those before it; then what this one's trials say by now.
-  std::map<uint32_t, std::map<uint32_t, CachedPrefetch>> loads;
+  std::map<uint32_t, std::map<SiteKey, CachedPrefetch>> loads;
   std::map<uint32_t, CachedCalls> calls;
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
@@ -87,9 +98,12 @@ void AutoTiers::save_code(const ModuleCode& code) {
       if (!kept.contains(function)) continue;
       calls[function] = counts.values;
       for (const auto& [load, seen] : counts.loads)
-        if (seen.outcome != feedback::PrefetchOutcome::kNone &&
-            seen.outcome != feedback::PrefetchOutcome::kInTrial)
-          loads[function][load] = {load, seen.outcome, 0, 0};
+        for (const jit::SiteKind kind : {jit::SiteKind::kPrefetch, jit::SiteKind::kInterleave}) {
+          const bool interleaved = kind == jit::SiteKind::kInterleave;
+          const feedback::PrefetchOutcome outcome = interleaved ? seen.interleave : seen.outcome;
+          if (outcome != feedback::PrefetchOutcome::kNone && outcome != feedback::PrefetchOutcome::kInTrial)
+            loads[function][{kind, load}] = {load, outcome, 0, 0, interleaved};
+        }
     }
   });
   {
@@ -107,9 +121,9 @@ void AutoTiers::save_code(const ModuleCode& code) {
           const LoopTrial::Status status = watch.trials[site.cell]->status();
           // One that was rejected but not yet compiled out is tried again.
           const bool won = status.state == TrialState::kKept;
-          loads[function][site.load.value] = {
+          loads[function][key_of(site)] = {
               site.load.value, won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
-              won ? status.distance : 0, won ? status.gain : 0};
+              won ? status.distance : 0, won ? status.gain : 0, site.kind == jit::SiteKind::kInterleave};
         }
       }
     }

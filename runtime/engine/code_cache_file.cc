@@ -19,7 +19,7 @@ using jit::ImageWriter;
 
 constexpr std::string_view kMagic = "hindcode";
 // Of this file and of the images in it.
-constexpr uint32_t kFormat = 1 << 16 | jit::kCodeImageFormat;
+constexpr uint32_t kFormat = 2 << 16 | jit::kCodeImageFormat;
 constexpr size_t kChecksumAt = 8 + 4 + 8;
 constexpr size_t kContentsAt = kChecksumAt + 32;
 
@@ -42,7 +42,7 @@ CachedFunction read_function(ImageReader& in) {
   CachedFunction function;
   function.function = FuncIndex(in.number<uint32_t>());
   function.reason = in.text();
-  in.list(17, [&](uint32_t) {
+  in.list(18, [&](uint32_t) {
     CachedPrefetch p;
     p.load = in.number<uint32_t>();
     const auto outcome = in.number<uint8_t>();
@@ -52,6 +52,7 @@ CachedFunction read_function(ImageReader& in) {
     p.distance = in.number<uint32_t>();
     p.measured_gain = in.number<double>();
     in.check(std::isfinite(p.measured_gain), "has a gain that is no number");
+    p.interleaved = in.number<uint8_t>() != 0;
     function.prefetches.push_back(p);
   });
   in.list(16, [&](uint32_t) {
@@ -99,6 +100,7 @@ std::vector<std::byte> format_cache_file(const CacheFile& file) {
       out.number(static_cast<uint8_t>(p.outcome));
       out.number(p.distance);
       out.number(p.measured_gain);
+      out.number(static_cast<uint8_t>(p.interleaved));
     });
     out.list(function.calls, [&](const auto& call) {
       out.number(call.first);

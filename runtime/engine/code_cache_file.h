@@ -39,6 +39,7 @@ struct CachedPrefetch {
   feedback::PrefetchOutcome outcome = feedback::PrefetchOutcome::kNone;
   uint32_t distance = 0;  // iterations, where the outcome is kKept
   double measured_gain = 0;
+  bool interleaved = false;  // the other change: `distance` searches at once
   friend bool operator==(const CachedPrefetch&, const CachedPrefetch&) = default;
 };
 

@@ -23,7 +23,8 @@ Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
 }
 
 std::span<const std::string_view> decision_names() {
-  static constexpr std::array<std::string_view, 4> kNames{"optimize", "prefetch", "inline-calls", "huge-pages"};
+  static constexpr std::array<std::string_view, 5> kNames{"optimize", "prefetch", "interleave",
+                                                          "inline-calls", "huge-pages"};
   return kNames;
 }
 

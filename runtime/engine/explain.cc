@@ -23,9 +23,10 @@ void explain_episode(const feedback::Episode& episode, const feedback::PolicyCon
     text +=
         fmt::format("      then: {}, compiled in {:.1f} ms\n", episode.state, episode.compile_seconds * 1e3);
   for (const auto& prefetch : episode.prefetches)
-    text += fmt::format("      load at 0x{:x}: distance {}, measured gain {:+.1f} %{}{}\n", prefetch.load,
-                        prefetch.distance, prefetch.measured_gain * 100, prefetch.words.empty() ? "" : "; ",
-                        prefetch.words);
+    text += fmt::format("      {} at 0x{:x}: {} {}, measured gain {:+.1f} %{}{}\n",
+                        prefetch.interleaved ? "searches of the load" : "load", prefetch.load,
+                        prefetch.interleaved ? "width" : "distance", prefetch.distance,
+                        prefetch.measured_gain * 100, prefetch.words.empty() ? "" : "; ", prefetch.words);
   if (!feedback::replays(episode, policy))
     text += "      (the policy decides otherwise now on the same evidence)\n";
 }
@@ -40,6 +41,8 @@ void explain_evidence(const feedback::FunctionEvidence& e, std::string& text) {
     const feedback::LoadEvidence& l = e.loads[i];
     text += fmt::format("      load at 0x{:x}: {:.0f} of {:.0f} samples, prefetch: {}", l.load.value,
                         l.stall_samples, samples, to_string(l.outcome));
+    if (l.interleave != feedback::PrefetchOutcome::kNone)
+      text += fmt::format(", interleave: {}", to_string(l.interleave));
     if (l.latency.timed) {
       text += fmt::format(
           "; from {}, mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory (estimate)",

@@ -535,7 +535,7 @@ HINDSIGHT_API Result<uint64_t> clear_code_cache(const std::string& directory);
 // Explains a saved profile: decisions by replaying the policy on it. Errors: kUsage with the file's defect.
 HINDSIGHT_API Result<std::string> explain_profile(const std::string& path);
 // What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize", "prefetch",
-// "inline-calls", "huge-pages".
+// "interleave", "inline-calls", "huge-pages".
 HINDSIGHT_API std::span<const std::string_view> decision_names();
 HINDSIGHT_API const char* version();
 

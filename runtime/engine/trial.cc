@@ -75,14 +75,16 @@ uint32_t estimated_distance(double seconds_an_iteration, double stall_share) {
   return static_cast<uint32_t>(std::clamp<double>(distance, kLadder[0], kLadder[std::size(kLadder) - 1]));
 }
 
-TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share)
+TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
+                       const char* tuned)
     : ticks_per_second_(ticks_per_second),
+      tuned_(tuned),
       stall_share_(stall_share),
       best_distance_(first_distance),
       first_tries_{first_distance, 48, 6} {
   if (settled) {
     state_ = TrialState::kKept;
-    words_ = fmt::format("known from before, distance {}", first_distance);
+    words_ = fmt::format("known from before, {} {}", tuned, first_distance);
     idle_ = true;
     setting_ = {true, first_distance, strip_length_};
     return;
@@ -208,8 +210,9 @@ void TrialLogic::end_comparison() {
     case TrialState::kComparing:
       gain_ = gain;
       words_ = fmt::format(
-          "{}{:.1f} -> {:.1f} ticks an iteration at distance {}, {} of {} chunk pairs faster",
-          words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_), b_.distance, wins, pairs);
+          "{}{:.1f} -> {:.1f} ticks an iteration at {} {}, {} of {} chunk pairs faster",
+          words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_), tuned_, b_.distance, wins,
+          pairs);
       if (gain >= kMinGain && consistent) {
         best_distance_ = b_.distance;
         state_ = TrialState::kTuning;
@@ -233,7 +236,7 @@ void TrialLogic::end_comparison() {
         direction_ = -1;
         if (climb()) return;
       }
-      words_ += fmt::format("; tuned to distance {}", best_distance_);
+      words_ += fmt::format("; tuned to {} {}", tuned_, best_distance_);
       keep();
       return;
     case TrialState::kKept:
@@ -278,8 +281,8 @@ void TrialLogic::reject() {
 }
 
 LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-                     TrialGate& gate)
-    : gate_(gate), logic_(ticks_per_second, first_distance, settled, stall_share) {}
+                     TrialGate& gate, const char* tuned)
+    : gate_(gate), logic_(ticks_per_second, first_distance, settled, stall_share, tuned) {}
 
 void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
   // Relaxed: the fields are independent of each other and of all other memory; generated code may see any mix

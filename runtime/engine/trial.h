@@ -43,8 +43,10 @@ class TrialLogic {
  public:
   // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance
   // (known from before). stall_share: of the loop's time in baseline code, spent behind the loads that are
-  // prefetched; 0 if not known, then first_distance is tried first.
-  TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0);
+  // prefetched; 0 if not known, then first_distance is tried first. tuned: what a distance is called in words
+  // ("width": of a group of searches, see jit/optimizing/interleave_pass.h).
+  TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
+             const char* tuned = "distance");
 
   // A strip of `iterations` under the current setting took `ticks`. Returns the next setting.
   StripSetting strip(uint64_t iterations, uint64_t ticks);
@@ -82,6 +84,7 @@ class TrialLogic {
   bool climb();  // begins the next comparison of the climb; false: at the top
 
   const double ticks_per_second_;
+  const char* const tuned_;
   double stall_share_ = 0;  // 0: nothing to estimate from, or done
   TrialState state_ = TrialState::kComparing;
   StripSetting setting_;
@@ -147,7 +150,7 @@ class TrialGate {
 class LoopTrial {
  public:
   LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-            TrialGate& gate);
+            TrialGate& gate, const char* tuned = "distance");
 
   // Writes the first setting into the cell. Before the code is published.
   void arm(jit::LoopCell& cell);

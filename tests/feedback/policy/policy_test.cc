@@ -202,6 +202,46 @@ TEST(Policy, NeverTriesALoadAgainThatLostItsTrial) {
   EXPECT_TRUE(decide(e, {}).prefetches.empty());
 }
 
+TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 250));
+  FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.interleaves.size(), 1u);
+  EXPECT_EQ(plan.interleaves[0].hint.load, WasmOffset(130));
+  EXPECT_EQ(plan.interleaves[0].hint.initial_width, PolicyConfig().first_width);
+  EXPECT_LT(plan.interleaves[0].estimated_gain, plan.prefetches.at(0).estimated_gain);
+  EXPECT_NE(plan.alternatives.back().name.find("interleave the searches"), std::string::npos);
+  PolicyConfig without;
+  without.interleave = false;
+  EXPECT_TRUE(decide(e, without).interleaves.empty());
+  EXPECT_EQ(decide(e, without).prefetches.size(), 1u);
+  // In the second-level cache nothing waits.
+  e.loads[0].address_span_bytes = 100 << 10;
+  EXPECT_TRUE(decide(e, {}).interleaves.empty());
+}
+
+TEST(Policy, InterleavesNothingThatHasItsPrefetchOrLostItsTrial) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 250));
+  e.loads[0].outcome = PrefetchOutcome::kKept;
+  EXPECT_TRUE(decide(e, {}).interleaves.empty());
+  e.loads[0].outcome = PrefetchOutcome::kNone;
+  for (PrefetchOutcome outcome : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
+    e.loads[0].interleave = outcome;
+    EXPECT_TRUE(decide(e, {}).interleaves.empty()) << to_string(outcome);
+    EXPECT_EQ(decide(e, {}).prefetches.size(), 1u) << to_string(outcome);
+  }
+  // What runs interleaved stays so in any new version, and no prefetch takes its place.
+  e.loads[0].interleave = PrefetchOutcome::kKept;
+  EXPECT_EQ(decide(e, {}).interleaves.size(), 1u);
+  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  FunctionEvidence later = optimized_function();
+  later.samples_optimized = 200;
+  later.loads.push_back(e.loads[0]);
+  later.loads[0].stall_samples_optimized = 150;
+  EXPECT_EQ(decide(later, {}).action, Action::kNothing);
+}
+
 TEST(Policy, RecompilesOptimizedCodeInWhichAnUntriedLoadStalls) {
   FunctionEvidence e = hot_function(0);
   e.optimized = true;
@@ -344,6 +384,10 @@ TEST(Policy, ReplaysToTheSamePlanFromASavedEpisode) {
   config.min_stall_share = 0.02;
   Episode episode = make_episode(e, decide(e, config));
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
+  EXPECT_EQ(episode.interleave_loads, std::vector<uint32_t>{130});
+  Episode other = episode;
+  other.interleave_loads.clear();
+  EXPECT_FALSE(replays(other, config));
   episode.prefetch_loads.clear();
   EXPECT_FALSE(replays(episode, config));
 }
@@ -354,6 +398,10 @@ TEST(Policy, ParametersSurviveTheTripThroughTheirNames) {
   config.max_compiles = 9;
   config.optimized_speedup = 3.25;
   EXPECT_EQ(from_parameters(to_parameters(config)), config);
+  // Of a time when nobody decided about it.
+  auto old = to_parameters(config);
+  old.erase("interleave");
+  EXPECT_FALSE(from_parameters(old).interleave);
 }
 
 }  // namespace

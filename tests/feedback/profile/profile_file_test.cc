@@ -46,11 +46,13 @@ ProfileFile example() {
   e.action = "optimize";
   e.osr_loops = {0, 1};
   e.prefetch_loads = {77};
+  e.interleave_loads = {78};
   e.inlined_calls = {95};
   e.reason = "because";
   e.alternatives = {"nothing", "optimize"};
   e.state = "compiled";
   e.prefetches.push_back({77, PrefetchOutcome::kKept, 32, 0.5, "words"});
+  e.prefetches.push_back({78, PrefetchOutcome::kInTrial, 16, 0.25, "at once", true});
   ProfileFile file;
   file.policy = {{"min_samples", 6}, {"prefetch", 1}};
   file.modules.push_back({"abcd", "app.wasm", {e}, {e.evidence}});

@@ -170,7 +170,9 @@ TEST(AutomaticTiers, SayWhatTheOptimizersPassesTook) {
     for (const auto& pass : report.optimizer_passes) sum += pass.seconds;
     // Under the sanitizers most of a small function's compile is ours, which is instrumented.
     const bool sanitized = kThreadSanitizer || kAddressSanitizer;
-    if (!sanitized) EXPECT_GT(sum, 0.5 * report.optimized_compile_seconds);
+    if (!sanitized) {
+      EXPECT_GT(sum, 0.5 * report.optimized_compile_seconds);
+    }
     EXPECT_LT(sum, 1.01 * report.optimized_compile_seconds);
     EXPECT_TRUE(std::is_sorted(report.optimizer_passes.begin(), report.optimizer_passes.end(),
                                [](const auto& a, const auto& b) { return a.seconds > b.seconds; }));
@@ -232,6 +234,66 @@ TEST(AutomaticTiers, CanBeLookedAtWhileGuestsRunAndModulesComeAndGo) {
   loader.join();
   engine->wait_for_compiles();
   EXPECT_GE(engine->feedback_report().functions_baseline, 2u);
+}
+
+// Chains of one node in the nearest cache: a group of searches only costs. The answers are right all the time.
+TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
+  constexpr const char* kGuest = R"((module (memory 1)
+    (func (export "probe") (param $n i32) (result i32) (local $p i32) (local $sum i32)
+      (loop $l
+        (local.set $p (i32.add (i32.const 64) (i32.shl (i32.and (local.get $n) (i32.const 31)) (i32.const 3))))
+        (loop $chain
+          (local.set $sum (i32.add (local.get $sum) (i32.load offset=4 (local.get $p))))
+          (br_if $chain (local.tee $p (i32.load (local.get $p)))))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $sum))
+    (data (i32.const 64) "\00\00\00\00\01\00\00\00\00\00\00\00\02\00\00\00")))";
+  const auto text = wasm::assemble_text(kGuest, "guest");
+  ASSERT_TRUE(text);
+  feedback::Episode episode;
+  episode.id = 1;
+  episode.action = "optimize";
+  episode.state = "compiled";
+  feedback::Episode::Prefetch interleave;
+  // The second load, whose value is the next node.
+  const auto first = std::find(text->begin(), text->end(), uint8_t{0x28});
+  constexpr std::array<uint8_t, 2> kLoad = {0x28, 0x02};
+  const auto second = std::search(first + 2, text->end(), kLoad.begin(), kLoad.end());
+  interleave.load = static_cast<uint32_t>(second - text->begin());
+  interleave.outcome = feedback::PrefetchOutcome::kInTrial;
+  interleave.distance = 16;
+  interleave.interleaved = true;
+  episode.prefetches.push_back(interleave);
+  feedback::ModuleProfile profile;
+  profile.hash_hex = load(*make_engine(), kGuest)->content_hash_hex();
+  profile.episodes.push_back(episode);
+  EngineConfig config;
+  config.profile_in = testing::TempDir() + "hindsight_interleave.json";
+  ASSERT_TRUE(feedback::save_profile({.policy = {}, .modules = {profile}}, config.profile_in));
+  Lines compiles("compile");
+  config.log = compiles.sink();
+  auto engine = make_auto_engine(config);
+  auto module = load(*engine, kGuest);
+  engine->wait_for_compiles();
+  ASSERT_FALSE(compiles.lines().empty());
+  EXPECT_THAT(compiles.lines().back(), testing::HasSubstr("interleave at "));
+  EXPECT_THAT(compiles.lines().back(), testing::HasSubstr("searches of "));
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module).value();
+  const auto decision = [&] {
+    for (const DecisionReport& report : engine->feedback_report().decisions)
+      if (report.kind == "interleave") return report;
+    return DecisionReport{};
+  };
+  constexpr int kMostCalls = 2000;
+  std::string state;
+  for (int i = 0; i < kMostCalls && state != "rolled back"; ++i) {
+    EXPECT_EQ(instance->call("probe", std::array{Value::i32(320'000)}).value()[0].as_i32(), 30'000);
+    state = decision().state;
+  }
+  EXPECT_EQ(state, "rolled back") << decision().outcome;
+  engine->wait_for_compiles();
+  EXPECT_EQ(instance->call("probe", std::array{Value::i32(320'000)}).value()[0].as_i32(), 30'000);
 }
 
 }  // namespace

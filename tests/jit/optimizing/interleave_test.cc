@@ -1,0 +1,458 @@
+// Loops of searches, several at once: which ones, and that nobody can tell but by the clock.
+#include <cstring>
+#include <random>
+
+#include "tests/jit/optimizing/hinted.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+constexpr uint32_t kKeys = 0;           // what is looked for, u32
+constexpr uint32_t kData = 65536;       // tree, table or chains
+constexpr uint32_t kMost = 3000;        // searches a call
+constexpr uint32_t kWords = 4 * 16384;  // of memory
+
+// The same function with the loop interleaved and as it is, in memories of the same content.
+struct Searches {
+  Searches(std::string_view wat, uint32_t load, bool osr = false, TestInstance::Options options = {},
+           OptimizeRequest settings = {})
+      : interleaved(wat, settings, options), plain(wat, settings, options) {
+    interleaved.request.hints.interleaves = {
+        {.load = load_of(*interleaved.module, "f", load), .stall_share = 0.5}};
+    if (osr) interleaved.request.osr_loops = {LoopIndex(0)};
+    version = interleaved.compile("f");
+    if (version)
+      func_refs(interleaved.instance->context())[interleaved.module->find_export("f")->index].code =
+          version->entry;
+  }
+  const PrefetchSite& site() const { return version->prefetch_sites.at(0); }
+  LoopCell& cell() const { return *version->loop_cells.at(0); }
+  uint32_t* words(Optimized& of) const { return reinterpret_cast<uint32_t*>(of.instance->memory()); }
+  template <typename Fill>
+  void fill(Fill fill_one) {
+    fill_one(words(interleaved));
+    std::memcpy(plain.instance->memory(), interleaved.instance->memory(), 4 * kWords);
+  }
+  void expect_same(std::vector<Value> args, const std::string& what) {
+    const Outcome expected = plain.call("f", args);
+    EXPECT_EQ(interleaved.call("f", args), expected) << what;
+    EXPECT_EQ(std::memcmp(plain.instance->memory(), interleaved.instance->memory(), 4 * kWords), 0) << what;
+  }
+  // All the ways that a group may end and the plain loop go on.
+  void expect_same_at_all_widths(const std::function<std::vector<Value>(uint32_t n)>& args) {
+    for (uint32_t width : {0u, 1u, 2u, 3u, 16u, 64u, 4000000000u}) {
+      cell().distance = width;
+      for (uint32_t enabled : {1u, 0u}) {
+        cell().enabled = enabled;
+        for (uint32_t n : {0u, 1u, 2u, 3u, 4u, 15u, 16u, 17u, 18u, 33u, 64u, 65u, 66u, 700u, kMost})
+          expect_same(args(n), std::to_string(n) + " searches, " + std::to_string(width) + " at once" +
+                                   (enabled ? "" : ", switched off"));
+      }
+    }
+  }
+
+  Optimized interleaved, plain;
+  const CodeVersion* version = nullptr;
+};
+
+// `search` finds $found from $key; `then` is what the outer loop does with it, for iteration $i of $n.
+std::string searches(std::string_view locals, std::string_view search, std::string_view then,
+                     std::string_view result, std::string_view result_type = "i64") {
+  return "(module (memory 4) (func (export \"f\") (param $n i32) (param $root i32) (result " +
+         std::string(result_type) + ") (local $i i32) (local $key i32) (local $p i32) (local $sum i64) " +
+         std::string(locals) +
+         "(local.set $sum (i64.const 0x7fff1234567)) "
+         "(block $out (br_if $out (i32.eqz (local.get $n))) (loop $l "
+         "(local.set $key (i32.load (i32.shl (local.get $i) (i32.const 2)))) " +
+         std::string(search) + " " + std::string(then) +
+         " (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))) " +
+         std::string(result) + ")";
+}
+constexpr const char* kEnd = ")";
+
+// Nodes of left, right, key, value.
+constexpr const char* kTreeSearch = R"(
+  (local.set $p (local.get $root))
+  (block $found (loop $down
+    (br_if $found (i32.eqz (local.get $p)))
+    (br_if $found (i32.eq (i32.load offset=8 (local.get $p)) (local.get $key)))
+    (local.set $p (i32.load (i32.add (local.get $p)
+      (i32.shl (i32.ge_u (local.get $key) (i32.load offset=8 (local.get $p))) (i32.const 2)))))
+    (br $down))))";
+constexpr const char* kAddValue = R"(
+  (if (local.get $p) (then
+    (local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31))
+      (i64.extend_i32_u (i32.load offset=12 (local.get $p)))))))";
+
+uint32_t build_tree(uint32_t* words, uint32_t low, uint32_t high, uint32_t& next) {
+  if (low >= high) return 0;
+  const uint32_t at = next;
+  next += 16;
+  const uint32_t middle = low + (high - low) / 2;
+  const uint32_t left = build_tree(words, low, middle, next);
+  const uint32_t right = build_tree(words, middle + 1, high, next);
+  words[at / 4] = left;
+  words[at / 4 + 1] = right;
+  words[at / 4 + 2] = 2 * middle + 1;
+  words[at / 4 + 3] = middle * 2654435761u;
+  return at;
+}
+void fill_tree(uint32_t* words) {
+  uint32_t next = kData;
+  build_tree(words, 0, 5000, next);
+  std::mt19937 random(1);
+  for (uint32_t i = 0; i < kMost; ++i) words[i] = random() % 10002;
+}
+
+TEST(Interleave, LookUpsInATreeGoSeveralAtOnce) {
+  Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  EXPECT_EQ(s.site().kind, SiteKind::kInterleave);
+  ASSERT_EQ(s.version->loop_cells.size(), 1u);
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
+  EXPECT_GT(s.interleaved.instance->strips_ended, 0u);
+  // No tree at all.
+  s.expect_same({i32(100), i32(0)}, "without a tree");
+}
+
+// Trees of a model in C++, not only of other generated code.
+TEST(Interleave, LookUpsInATreeFindWhatIsThere) {
+  Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  s.fill(fill_tree);
+  uint64_t sum = 0x7fff1234567;
+  for (uint32_t i = 0; i < kMost; ++i) {
+    const uint32_t key = s.words(s.interleaved)[i];
+    if (key % 2 == 1 && key < 10000) sum = sum * 31 + (key / 2) * 2654435761u;
+  }
+  EXPECT_EQ(s.interleaved.call("f", {i32(kMost), i32(kData)}), returns({i64(sum)}));
+}
+
+TEST(Interleave, RunningLoopsAreEnteredInTheMiddleToo) {
+  Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1, true);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_EQ(s.version->osr_entries.size(), 1u);
+  s.fill(fill_tree);
+  s.expect_same({i32(kMost), i32(kData)}, "entered at the top");
+}
+
+// $lo and $hi close in on the first element that is not below the key; found by branch, not by select.
+constexpr const char* kBinarySearch = R"(
+  (local.set $p (i32.const 0)) (local.set $hi (local.get $root))
+  (block $done (br_if $done (i32.eqz (local.get $hi)))
+  (loop $halve
+    (local.set $mid (i32.shr_u (i32.add (local.get $p) (local.get $hi)) (i32.const 1)))
+    (if (i32.lt_u (i32.load offset=65536 (i32.shl (local.get $mid) (i32.const 2))) (local.get $key))
+      (then (local.set $p (i32.add (local.get $mid) (i32.const 1))))
+      (else (local.set $hi (local.get $mid))))
+    (br_if $halve (i32.lt_u (local.get $p) (local.get $hi))))))";
+
+void fill_table(uint32_t* words) {
+  std::mt19937 random(2);
+  for (uint32_t i = 0; i < 20000; ++i) words[kData / 4 + i] = 7 * i;
+  for (uint32_t i = 0; i < kMost; ++i) words[i] = random() % 150000;
+}
+
+TEST(Interleave, BinarySearchesGoSeveralAtOnceAndFloatsAreAddedInOrder) {
+  Searches s(searches("(local $hi i32) (local $mid i32) (local $f f64)", kBinarySearch,
+                      "(local.set $f (f64.add (f64.mul (local.get $f) (f64.const 0.75)) "
+                      "(f64.convert_i32_u (i32.xor (local.get $p) (local.get $i)))))",
+                      "(local.get $f)", "f64") +
+                 kEnd,
+             1);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  s.fill(fill_table);
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(20000)}; });
+  s.expect_same({i32(1000), i32(0)}, "of nothing");
+  s.expect_same({i32(1000), i32(1)}, "of one");
+}
+
+// Chains of next, key, payload; all matches of a chain are added up on the way.
+std::string chain(std::string_view operation, std::string_view start = "") {
+  return std::string(start) + R"(
+  (local.set $p (i32.load offset=65536 (i32.shl (i32.and (i32.mul (local.get $key) (i32.const 0x9e3779b1))
+    (i32.const 1023)) (i32.const 2))))
+  (block $done (loop $chain
+    (br_if $done (i32.eqz (local.get $p)))
+    (if (i32.eq (i32.load offset=4 (local.get $p)) (local.get $key)) (then
+      (local.set $sum ()" +
+         std::string(operation) +
+         R"( (local.get $sum) (i64.extend_i32_u (i32.load offset=8 (local.get $p)))))))
+    (local.set $p (i32.load (local.get $p)))
+    (br $chain))))";
+}
+void fill_chains(uint32_t* words) {
+  uint32_t node = kData + 4096;
+  std::mt19937 random(3);
+  for (uint32_t i = 0; i < 4000; ++i, node += 12) {
+    const uint32_t key = random() % 3000;
+    uint32_t& head = words[kData / 4 + ((key * 0x9e3779b1u) & 1023)];
+    words[node / 4] = head;
+    words[node / 4 + 1] = key;
+    words[node / 4 + 2] = random() | 1;
+    head = node;
+  }
+  for (uint32_t i = 0; i < kMost; ++i) words[i] = random() % 4000;
+}
+
+TEST(Interleave, ProbesOfHashChainsGoSeveralAtOnceThoughTheySumUpInTheChain) {
+  for (const char* operation : {"i64.add", "i64.sub", "i64.xor", "i64.or", "i64.and", "i64.mul"}) {
+    Searches s(searches("", chain(operation), "", "(local.get $sum)") + kEnd, 2);
+    ASSERT_TRUE(s.site().applied) << operation << ": " << s.site().reason;
+    EXPECT_NE(s.site().reason.find("a sum of their own"), std::string::npos) << s.site().reason;
+    s.fill(fill_chains);
+    s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(0)}; });
+  }
+}
+
+TEST(Interleave, ASumThatBeginsAnewIsPartOfTheSearch) {
+  Searches s(searches("(local $all i64)", chain("i64.add", "(local.set $sum (i64.const 7))"),
+                      "(local.set $all (i64.xor (i64.rotl (local.get $all) (i64.const 3)) (local.get $sum)))",
+                      "(local.get $all)") +
+                 kEnd,
+             2);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  s.fill(fill_chains);
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(0)}; });
+}
+
+TEST(Interleave, TheLastSearchesValuesLeaveTheLoop) {
+  Searches s(
+      searches("(local $before i32) (local $last i32)", kTreeSearch,
+               "(local.set $before (local.get $last)) (local.set $last (local.get $p))",
+               "(i64.add (i64.mul (i64.extend_i32_u (local.get $before)) (i64.const 1000003)) "
+               "(i64.extend_i32_u (i32.add (local.get $last) (i32.add (local.get $key) (local.get $i)))))") +
+          kEnd,
+      1);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
+}
+
+TEST(Interleave, ALoadOutOfBoundsTrapsInAGroupAsInOrder) {
+  Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  s.fill([](uint32_t* words) {
+    fill_tree(words);
+    words[kData / 4 + 400 * 4] = 0xfffffff0;  // some subtree is gone
+  });
+  EXPECT_EQ(s.plain.call("f", {i32(kMost), i32(kData)}), traps(TrapCode::kMemoryOutOfBounds));
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
+}
+
+// The key is divided before the search: by zero for one of them, behind one whose search leaves memory.
+TEST(Interleave, TheTrapThatComesIsTheFirstInTheProgramsOrder) {
+  const std::string divided =
+      "(local.set $key (i32.div_u (i32.const 100000) (local.get $key))) " + std::string(kTreeSearch);
+  for (const BoundsChecks bounds : {BoundsChecks::kGuardPages, BoundsChecks::kExplicit}) {
+    OptimizeRequest settings;
+    settings.options.bounds = bounds;
+    Searches s(searches("", divided, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1, false, {},
+               settings);
+    ASSERT_TRUE(s.site().applied) << s.site().reason;
+    s.fill([](uint32_t* words) {
+      fill_tree(words);
+      for (uint32_t i = 0; i < kMost; ++i) words[i] = words[i] % 1000 + 1;
+      words[205] = 0;
+    });
+    EXPECT_EQ(s.plain.call("f", {i32(kMost), i32(kData)}), traps(TrapCode::kIntegerDivideByZero));
+    s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
+    if (bounds == BoundsChecks::kGuardPages) continue;
+    // Checked accesses trap in order.
+    s.fill([](uint32_t* words) {
+      fill_tree(words);
+      for (uint32_t i = 0; i < kMost; ++i) words[i] = words[i] % 1000 + 1;
+      words[205] = 0;
+      words[kData / 4] = 0xfffffff0;
+    });
+    s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
+  }
+}
+
+// All shapes of heads, searches and tails together: what is skipped, what is computed early for later, loops
+// in heads and tails.
+TEST(Interleave, AnyHeadGoesWithAnySearchAndAnyTail) {
+  const std::pair<std::string, std::string> heads[] = {
+      {"", ""},
+      // Every third search is not made at all.
+      {"(local.set $p (i32.const 12)) (if (i32.rem_u (local.get $key) (i32.const 3)) (then ", "))"},
+      // The key is looked up, at a place that is not strided.
+      {"(local.set $key (i32.load (i32.shl (i32.and (i32.mul (local.get $key) (i32.const 77)) (i32.const "
+       "2047)) "
+       "(i32.const 2)))) ",
+       ""},
+      // What only tails need is computed in front of the search.
+      {"(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 37)) (i64.extend_i32_u (local.get "
+       "$i)))) ",
+       ""},
+      // A loop of its own.
+      {"(local.set $k (i32.const 5)) (loop $mix (local.set $key (i32.rem_u (i32.xor (i32.rotl (local.get "
+       "$key) "
+       "(i32.const 3)) (local.get $k)) (i32.const 4001))) (br_if $mix (local.tee $k (i32.sub (local.get $k) "
+       "(i32.const 1))))) ",
+       ""},
+  };
+  const std::pair<std::string, uint32_t> bodies[] = {
+      {kTreeSearch, 1}, {kBinarySearch, 1}, {chain("i64.add"), 2}};
+  const std::string tails[] = {
+      "(local.set $sum (i64.add (i64.rotl (local.get $sum) (i64.const 7)) (i64.extend_i32_u (local.get "
+      "$p))))",
+      "(if (i32.and (local.get $p) (i32.const 16)) (then (local.set $sum (i64.xor (local.get $sum) "
+      "(i64.extend_i32_u "
+      "(i32.mul (local.get $i) (local.get $key)))))) (else (local.set $k (local.get $key))))",
+      "(local.set $k (i32.and (local.get $key) (i32.const 3))) (loop $times (local.set $sum (i64.add "
+      "(i64.mul (local.get "
+      "$sum) (i64.const 3)) (i64.extend_i32_u (i32.load offset=65536 (i32.and (i32.add (local.get $p) "
+      "(local.get $k)) "
+      "(i32.const 0xfffc)))))) (br_if $times (i32.gt_s (local.tee $k (i32.sub (local.get $k) (i32.const 1))) "
+      "(i32.const "
+      "0))))",
+  };
+  uint32_t applied = 0;
+  for (size_t h = 0; h < std::size(heads); ++h) {
+    for (size_t b = 0; b < std::size(bodies); ++b) {
+      for (size_t t = 0; t < std::size(tails); ++t) {
+        const std::string what =
+            "head " + std::to_string(h) + ", search " + std::to_string(b) + ", tail " + std::to_string(t);
+        // The load's number: those of the head come first.
+        const uint32_t load = bodies[b].second + (h == 2 ? 1 : 0);
+        Searches s(searches("(local $k i32) (local $hi i32) (local $mid i32)",
+                            heads[h].first + bodies[b].first + heads[h].second, tails[t],
+                            "(i64.add (local.get $sum) (i64.extend_i32_u (local.get $k)))") +
+                       kEnd,
+                   load);
+        ASSERT_NE(s.version, nullptr) << what;
+        // A sum in the search that also changes in between is no sum of the search.
+        applied += s.site().applied ? 1 : 0;
+        const bool chained = b == 2;
+        if (!chained) {
+          EXPECT_TRUE(s.site().applied) << what << ": " << s.site().reason;
+        }
+        s.fill(chained ? fill_chains : b == 0 ? fill_tree : fill_table);
+        const uint32_t root = b == 0 ? kData : 10000;
+        for (uint32_t width : {1u, 3u, 16u, 64u}) {
+          if (s.site().applied) s.cell().distance = width;
+          for (uint32_t n : {1u, 17u, 700u})
+            s.expect_same({i32(n), i32(root)},
+                          what + ", " + std::to_string(n) + " of " + std::to_string(width));
+        }
+      }
+    }
+  }
+  EXPECT_GE(applied, 40u);
+}
+
+void expect_refused(const std::string& wat, uint32_t load, const std::string& reason) {
+  Searches s(wat, load);
+  EXPECT_FALSE(s.site().applied);
+  EXPECT_NE(s.site().reason.find(reason), std::string::npos) << s.site().reason;
+  EXPECT_TRUE(s.version->loop_cells.empty());
+}
+
+TEST(Interleave, WhatIsNoSearchIsLeftAlone) {
+  // A stream.
+  expect_refused(
+      searches("", "", "(local.set $sum (i64.add (local.get $sum) (i64.extend_i32_u (local.get $key))))",
+               "(local.get $sum)") +
+          kEnd,
+      0, "does not come from what was loaded before");
+  // One list.
+  expect_refused(
+      R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $sum i32)
+        (loop $l (local.set $sum (i32.add (local.get $sum) (i32.load offset=4 (local.get $n))))
+          (br_if $l (local.tee $n (i32.load (local.get $n))))) (local.get $sum))))",
+      0, "one search alone");
+}
+
+TEST(Interleave, SearchesThatChangeSomethingAreLeftAlone) {
+  const std::string counting = R"(
+    (local.set $p (local.get $root))
+    (loop $chain
+      (i32.store offset=4 (local.get $p) (i32.add (i32.load offset=4 (local.get $p)) (local.get $key)))
+      (br_if $chain (local.tee $p (i32.load (local.get $p))))))";
+  expect_refused(searches("", counting, "", "(local.get $sum)") + kEnd, 2, "the search stores");
+  expect_refused(searches("", kTreeSearch,
+                          "(i32.store offset=131072 (i32.shl (local.get $i) (i32.const 2)) (local.get $p))",
+                          "(local.get $sum)") +
+                     kEnd,
+                 1, "stores");
+}
+
+TEST(Interleave, SearchesThatDependOnEachOtherAreLeftAlone) {
+  // What is looked for comes from what was found.
+  expect_refused(
+      searches("(local $last i32)",
+               "(local.set $key (i32.xor (local.get $key) (local.get $last))) " + std::string(kTreeSearch),
+               "(local.set $last (local.get $p))", "(i64.extend_i32_u (local.get $last))") +
+          kEnd,
+      1, "depends on the result of the one before");
+  // A digest is no sum.
+  const std::string digest = R"(
+    (local.set $p (local.get $root))
+    (loop $chain
+      (local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31))
+        (i64.extend_i32_u (i32.load offset=4 (local.get $p)))))
+      (br_if $chain (local.tee $p (i32.load (local.get $p))))))";
+  expect_refused(searches("", digest, "", "(local.get $sum)") + kEnd, 2,
+                 "depends on the result of the one before");
+}
+
+TEST(Interleave, LoopsThatCallOrMayEndEarlyAreLeftAlone) {
+  expect_refused(searches("", kTreeSearch, "(drop (memory.grow (local.get $p)))", "(local.get $sum)") + kEnd,
+                 1, "the loop around the search");
+  expect_refused(
+      searches("", kTreeSearch, "(br_if $out (i32.eqz (local.get $p)))", "(local.get $sum)") + kEnd, 1,
+      "may end early");
+}
+
+TEST(Interleave, FramesOfWhichThereMayBeThousandsStaySmall) {
+  expect_refused(searches("", kTreeSearch, std::string(kAddValue) + kEnd,
+                          "(if (i32.eq (local.get $n) (i32.const 987654)) (then "
+                          "(local.set $sum (call 0 (i32.const 1) (local.get $root))))) (local.get $sum)") +
+                     kEnd,
+                 1, "calls itself");
+}
+
+TEST(Interleave, SearchesThatTrapOtherwiseThanByTheirLoadsAreLeftAloneWhereLoadsFault) {
+  const std::string dividing = R"(
+    (local.set $p (local.get $root))
+    (loop $chain
+      (local.set $k (i32.div_u (local.get $key) (i32.load offset=4 (local.get $p))))
+      (br_if $chain (local.tee $p (i32.load (local.get $p))))))";
+  const std::string text =
+      searches("(local $k i32)", dividing,
+               "(local.set $sum (i64.add (local.get $sum) (i64.extend_i32_u (local.get $k))))",
+               "(local.get $sum)") +
+      kEnd;
+  expect_refused(text, 2, "the search can trap");
+  OptimizeRequest settings;
+  settings.options.bounds = BoundsChecks::kExplicit;
+  Searches s(text, 2, false, {}, settings);
+  EXPECT_TRUE(s.site().applied) << s.site().reason;
+}
+
+TEST(Interleave, PrefetchesInAnInterleavedLoopWait) {
+  Searches s(searches("", chain("i64.add"), "", "(local.get $sum)") + kEnd, 2);
+  OptimizeRequest& request = s.interleaved.request;
+  request.hints.prefetches = {{.load = load_of(*s.interleaved.module, "f", 1), .stall_share = 0.2}};
+  const CodeVersion* version = s.interleaved.compile("f");
+  ASSERT_GE(version->prefetch_sites.size(), 2u);
+  // The other loads of the loop share its change: nothing else is to be tried on them.
+  for (size_t i = 2; i < version->prefetch_sites.size(); ++i) {
+    EXPECT_TRUE(version->prefetch_sites[i].follows);
+    EXPECT_EQ(version->prefetch_sites[i].cell, version->prefetch_sites[1].cell);
+  }
+  EXPECT_EQ(version->prefetch_sites.size(), 2u + 4u);
+  EXPECT_FALSE(version->prefetch_sites[0].applied);
+  EXPECT_TRUE(version->prefetch_sites[0].superseded);
+  EXPECT_TRUE(version->prefetch_sites[1].applied) << version->prefetch_sites[1].reason;
+  EXPECT_EQ(version->loop_cells.size(), 1u);
+  // Without the one the other has its turn.
+  request.hints.interleaves.clear();
+  version = s.interleaved.compile("f");
+  EXPECT_TRUE(version->prefetch_sites.at(0).applied) << version->prefetch_sites[0].reason;
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing
