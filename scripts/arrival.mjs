@@ -80,6 +80,7 @@ const flags = nodeFlags(version);
 // What is kept from one process to the next would be no start; who asks for it names the folder.
 const more = options.options.split(' ').filter((o) => o !== '');
 if (!more.includes('--code-cache')) more.push('--no-code-cache');
+if (!more.includes('--profile-dir')) more.push('--no-profile');
 const workloads = readManifest().workloads.filter((w) => kUnits[w.name] !== undefined && (names.length === 0 || names.includes(w.name)));
 
 let wrong = 0;

@@ -34,7 +34,7 @@ const kLast = 2 ** 20;
 function run(first, last) {
   const [command, args] = options.runner !== undefined
     ? [options.runner, [first > last ? 'baseline' : `optimized@${first}-${last}`, ...program]]
-    : [options.hindsight, ['run', '--no-code-cache', '--unit', 'none',
+    : [options.hindsight, ['run', '--no-code-cache', '--no-profile', '--unit', 'none',
       ...(first > last ? ['--tier', 'baseline'] : ['--tier', 'optimized', '--optimize-only', `${first}-${last}`]),
       program[0], '--', ...program.slice(1)]];
   const result = spawnSync(command, args, { encoding: 'buffer', maxBuffer: 1 << 30 });

@@ -143,7 +143,7 @@ for (const workload of workloads) {
     node: () => time(`${workload.name} in node`, options.node,
       [...flags, join(root, 'scripts/node_wasi.mjs'), wasm, ...args], expected),
     hindsight: () => time(`${workload.name} in hindsight`, options.hindsight,
-      ['run', '--no-code-cache', `--tier=${options.tier}`, `--feedback=${options.mode}`, wasm, '--', ...args], expected),
+      ['run', '--no-code-cache', '--no-profile', `--tier=${options.tier}`, `--feedback=${options.mode}`, wasm, '--', ...args], expected),
   };
   if (options.native) {
     const program = nativeProgram(workload);

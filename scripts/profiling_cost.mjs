@@ -25,7 +25,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'samples/manifest.json'), 'u
 // User plus system time of the whole process, from the shell's own accounting.
 function run(workload, unit) {
   const wasm = join(root, 'samples', workload.wasm);
-  const result = spawnSync('bash', ['-c', 'TIMEFORMAT="%U %S"; time "$@"', 'bash', hindsight, 'run', '--no-code-cache', '--tier=optimized', `--unit=${unit}`,
+  const result = spawnSync('bash', ['-c', 'TIMEFORMAT="%U %S"; time "$@"', 'bash', hindsight, 'run', '--no-code-cache', '--no-profile', '--tier=optimized', `--unit=${unit}`,
                                     wasm, '--', ...workload.args], {encoding: 'utf8'});
   if (result.stdout !== workload.expected) throw new Error(`${workload.name} with unit ${unit}: wrong answer ${result.stdout}${result.stderr}`);
   const [user, system] = result.stderr.trim().split('\n').pop().split(' ').map(Number);

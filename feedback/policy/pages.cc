@@ -62,4 +62,18 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   return plan;
 }
 
+PageEpisode make_page_episode(const PageEvidence& evidence, const PagePlan& plan) {
+  PageEpisode episode;
+  episode.evidence = evidence;
+  for (const PageRange& range : plan.ranges) episode.ranges.push_back({range.begin, range.end});
+  episode.reason = plan.reason;
+  episode.alternatives = describe_alternatives(plan.alternatives);
+  episode.estimated_gain = plan.estimated_gain;
+  return episode;
+}
+
+bool replays(const PageEpisode& episode, const PolicyConfig& config) {
+  return make_page_episode(episode.evidence, decide_pages(episode.evidence, config)).ranges == episode.ranges;
+}
+
 }  // namespace hindsight::feedback

@@ -17,6 +17,7 @@
 
 #include "feedback/policy/policy.h"
 #include "feedback/profile/evidence.h"
+#include "feedback/profile/profile_file.h"
 
 namespace hindsight::feedback {
 
@@ -36,5 +37,9 @@ struct PagePlan {
 };
 
 PagePlan decide_pages(const PageEvidence& evidence, const PolicyConfig& config);
+
+// In the form in which it is saved, and a saved one decided again.
+PageEpisode make_page_episode(const PageEvidence& evidence, const PagePlan& plan);
+bool replays(const PageEpisode& episode, const PolicyConfig& config);
 
 }  // namespace hindsight::feedback

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "feedback/policy/start.h"
+
 namespace hindsight::feedback {
 
 namespace {
@@ -264,12 +266,17 @@ double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config)
 
 }  // namespace
 
+double compile_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
+  return e.compile_seconds > 0
+             ? e.compile_seconds
+             : config.compile_fixed_seconds + config.compile_seconds_per_byte * e.code_bytes;
+}
+
 FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   FunctionPlan plan;
   plan.function = e.function;
   double samples = function_samples(e);
-  const double compile_cost = config.background_cost *
-                              (config.compile_fixed_seconds + config.compile_seconds_per_byte * e.code_bytes);
+  const double compile_cost = config.background_cost * compile_seconds(e, config);
 
   if (!e.optimized) {
     double gain = e.seconds_baseline * (1 - 1 / config.optimized_speedup);
@@ -524,8 +531,12 @@ PolicyConfig from_parameters(const std::map<std::string, double>& parameters) {
 }
 
 std::vector<std::string> describe_alternatives(const FunctionPlan& plan) {
+  return describe_alternatives(plan.alternatives);
+}
+
+std::vector<std::string> describe_alternatives(const std::vector<Alternative>& alternatives) {
   std::vector<std::string> lines;
-  for (const Alternative& a : plan.alternatives) {
+  for (const Alternative& a : alternatives) {
     lines.push_back(fmt::format("{}: costs {:.1f} ms, gains up to {:.1f} ms", a.name, 1e3 * a.cost_seconds,
                                 1e3 * a.gain_seconds));
   }
@@ -551,7 +562,10 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
 }
 
 bool replays(const Episode& episode, const PolicyConfig& config) {
-  Episode again = make_episode(episode.evidence, decide(episode.evidence, config));
+  const Episode again =
+      episode.earlier
+          ? make_episode(episode.evidence, decide_start(episode.evidence, *episode.earlier, config).plan)
+          : make_episode(episode.evidence, decide(episode.evidence, config));
   return again.action == episode.action && again.osr_loops == episode.osr_loops &&
          again.prefetch_loads == episode.prefetch_loads &&
          again.interleave_loads == episode.interleave_loads && again.inlined_calls == episode.inlined_calls;

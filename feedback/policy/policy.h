@@ -7,6 +7,7 @@
 // would save exceeds the compile time:
 //     gain = t * (1 - 1/optimized_speedup)
 //     cost = background_cost * (compile_fixed_seconds + compile_seconds_per_byte * bytes)
+// where an earlier run did not find out what the compile takes.
 // Prefetch: a load whose stall samples are a share s of the function's samples can save at most s of its
 // time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
 // Interleave: the same loads, if they turn out to be those of searches, which only the compiler sees; of w
@@ -122,6 +123,8 @@ struct FunctionPlan {
 };
 
 FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config);
+// Of CPU time: what it took before, else the estimate.
+double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
 
 // The calls to inline with any version of a function: no trial decides about them, as testing for the usual
 // targets costs a comparison where the call through the table costs two checks, and a miss of the branch
@@ -136,6 +139,7 @@ std::map<std::string, double> to_parameters(const PolicyConfig& config);
 PolicyConfig from_parameters(const std::map<std::string, double>& parameters);
 
 // One line an alternative, as logs and reports print it.
+std::vector<std::string> describe_alternatives(const std::vector<Alternative>& alternatives);
 std::vector<std::string> describe_alternatives(const FunctionPlan& plan);
 
 // Writes a plan into the form in which it is saved, and decides a saved episode again from its evidence.

@@ -114,6 +114,7 @@ struct FunctionEvidence {
   double samples_left_behind = 0;
   double seconds_left_behind = 0;
   double seconds_since_published = 0;  // of seconds_optimized, in the version that is published
+  double compile_seconds = 0;          // what compiling it took in an earlier run; 0: not known
   std::vector<LoadEvidence> loads;     // by descending stall_samples, at most kMaxLoads
   std::vector<LoopEvidence> loops;     // in LoopIndex order
   std::vector<BranchEvidence>
@@ -137,6 +138,29 @@ struct PageEvidence {
   std::vector<Region> regions;  // ascending
   friend bool operator==(const PageEvidence&, const PageEvidence&) = default;
 };
+
+// Where a function's samples stood in the whole run: nothing in it decays while the program runs. Not evidence
+// of a decision made in the run, but of those made at the start of the next.
+struct FunctionSamples {
+  struct Place {
+    WasmOffset offset;   // kNoWasmOffset's value: nobody knows
+    double samples = 0;  // clock samples
+    double stalls = 0;   // of a load: samples that stood behind it, some of them at the place behind
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  FuncIndex function;
+  std::string name;
+  WasmOffset begin;  // of the function's first instruction
+  double samples = 0;
+  double seconds_baseline = 0;  // CPU time
+  double seconds_optimized = 0;
+  std::vector<Place> places;  // by ascending offset, at most kMaxPlaces
+  friend bool operator==(const FunctionSamples&, const FunctionSamples&) = default;
+};
+
+inline constexpr size_t kMaxPlaces = 256;
+// At most so many, those with the most samples and stalls, by ascending offset.
+void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most = kMaxPlaces);
 
 inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 inline constexpr size_t kMaxLoads = 32;

@@ -35,16 +35,31 @@ const char* to_string(PrefetchOutcome outcome) {
   return "unknown";
 }
 
+void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most) {
+  using Place = FunctionSamples::Place;
+  if (places.size() > most) {
+    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+      return a.samples + a.stalls > b.samples + b.stalls;
+    });
+    places.resize(most);
+  }
+  std::stable_sort(places.begin(), places.end(),
+                   [](const Place& a, const Place& b) { return a.offset < b.offset; });
+}
+
 void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds) {
   FunctionCounts& counts = functions_[function.value];
   if (optimized_code) {
     counts.samples_optimized += 1;
     counts.seconds_optimized += seconds;
+    counts.run_seconds_optimized += seconds;
   } else {
     counts.samples_baseline += 1;
     counts.seconds_baseline += seconds;
+    counts.run_seconds_baseline += seconds;
   }
   counts.samples_at[at.value] += 1;
+  counts.places[at.value].samples += 1;
   total_samples_ += 1;
   samples_seen_ += 1;
   seconds_seen_ += seconds;
@@ -83,8 +98,10 @@ void note_address(LoadCounts& counts, uint64_t address) {
 bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address) {
   std::optional<WasmOffset> charged = load_at_or_before(load);
   if (!charged) return false;
-  LoadCounts& counts = functions_[function.value].loads[charged->value];
+  FunctionCounts& of_function = functions_[function.value];
+  LoadCounts& counts = of_function.loads[charged->value];
   (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
+  of_function.places[charged->value].stalls += 1;
   if (address) {
     note_address(counts, *address);
     pages_.add(*address, samples_seen_);
@@ -253,6 +270,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.seconds_optimized = counts.seconds_optimized;
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
+  evidence.compile_seconds = counts.compile_seconds;
   evidence.entered = counts.entered;
   evidence.loop_entries_only = counts.loop_entries_only;
   if (counts.entered != Entered::kUnknown) {
@@ -343,6 +361,55 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     evidence.loops.push_back(e);
   }
   return evidence;
+}
+
+FunctionSamples Profile::run_samples(FuncIndex function) const {
+  FunctionSamples all;
+  all.function = function;
+  all.name = module_->function_name(function);
+  all.begin = module_->body(function).begin;
+  const auto found = functions_.find(function.value);
+  if (found == functions_.end()) return all;
+  const FunctionCounts& counts = found->second;
+  all.seconds_baseline = counts.run_seconds_baseline;
+  all.seconds_optimized = counts.run_seconds_optimized;
+  for (const auto& [offset, place] : counts.places) {
+    all.samples += static_cast<double>(place.samples);
+    all.places.push_back(
+        {WasmOffset(offset), static_cast<double>(place.samples), static_cast<double>(place.stalls)});
+  }
+  keep_dearest(all.places);
+  return all;
+}
+
+void Profile::seed(const FunctionEvidence& earlier) {
+  FunctionCounts& counts = functions_[earlier.function.value];
+  counts.compile_seconds = earlier.compile_seconds;
+  for (const LoadEvidence& load : earlier.loads) {
+    // A trial that never ended says nothing.
+    const auto judged = [](PrefetchOutcome outcome) {
+      return outcome != PrefetchOutcome::kNone && outcome != PrefetchOutcome::kInTrial;
+    };
+    if (!judged(load.outcome) && !judged(load.interleave) && load.latency.timed == 0) continue;
+    LoadCounts& of_load = counts.loads[load.load.value];
+    if (judged(load.outcome)) of_load.outcome = load.outcome;
+    if (judged(load.interleave)) of_load.interleave = load.interleave;
+    of_load.latency = load.latency;
+  }
+  for (const BranchEvidence& branch : earlier.branches) {
+    counts.branches[branch.branch.value] = {
+        branch.sampled_taken,
+        branch.sampled,
+        {branch.outcomes, branch.taken, branch.judged, branch.mispredicted}};
+  }
+  for (const CallEvidence& call : earlier.calls) {
+    ValueCounts& values = counts.values[call.call.value];
+    values = {};
+    values.total = call.records;
+    for (const CallEvidence::Target& target : call.targets)
+      if (values.candidates.size() < ValueCounts::kCandidates)
+        values.candidates.push_back({target.element, target.records});
+  }
 }
 
 }  // namespace hindsight::feedback

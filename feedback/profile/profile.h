@@ -56,6 +56,13 @@ struct ValueCounts {
   void fade_into(const ValueCounts& later);
 };
 
+// What one place of a function, a wasm offset, was seen to take since the module was loaded. Does not decay:
+// it is for what is saved and exported, and no decision looks at it.
+struct PlaceCounts {
+  uint64_t samples = 0;
+  uint64_t stalls = 0;  // of loads: samples that stood behind it
+};
+
 struct FunctionCounts {
   double samples_baseline = 0;
   double samples_optimized = 0;
@@ -79,6 +86,11 @@ struct FunctionCounts {
   std::map<uint32_t, ValueCounts> values;     // wasm offset
   // Of the published optimized code: calls that went to none of the targets it has in place. Wasm offset.
   std::map<uint32_t, ValueCounts> unforeseen;
+  // Of the whole run: nothing of it decays.
+  double run_seconds_baseline = 0;
+  double run_seconds_optimized = 0;
+  double compile_seconds = 0;  // of an earlier run
+  std::map<uint32_t, PlaceCounts> places;  // wasm offset
 };
 
 // Stalled addresses of all functions, by 2 MiB of address space.
@@ -135,6 +147,11 @@ class Profile {
   const wasm::Module& module() const { return *module_; }
 
   FunctionEvidence evidence(FuncIndex function) const;
+  // What places of the function took, the dearest kMaxPlaces of them, in order of their offsets.
+  FunctionSamples run_samples(FuncIndex function) const;
+  // What an earlier run knew of the function, to go on from: where its branches and calls went, what became of
+  // its prefetches. No samples: whether it is hot shows again. Once a function, before anything is seen of it.
+  void seed(const FunctionEvidence& earlier);
 
  private:
   std::optional<WasmOffset> load_at_or_before(WasmOffset at);

@@ -57,6 +57,13 @@ class Reader {
     }
     return number;
   }
+  // A number of at least zero.
+  double amount(const json& object, const std::string& place, const char* name) {
+    const double value = number(object, place, name);
+    if (value >= 0) return value;
+    fail(place + "." + name, "is negative");
+    return 0;
+  }
   uint64_t integer(const json& object, const std::string& place, const char* name, uint64_t max) {
     const json* value = field(object, place, name);
     if (!value) return 0;
@@ -106,6 +113,24 @@ class Reader {
     });
     return values;
   }
+  std::vector<std::string> texts(const json& object, const std::string& place, const char* name) {
+    std::vector<std::string> values;
+    list(object, place, name, [&](const json& element, const std::string& where) {
+      if (!element.is_string()) return fail(where, "is not a string");
+      values.push_back(element.get<std::string>());
+    });
+    return values;
+  }
+  // Calls each(first, second, place of it) for a list of pairs of integers.
+  template <typename Each>
+  void pairs(const json& object, const std::string& place, const char* name, Each each) {
+    list(object, place, name, [&](const json& element, const std::string& where) {
+      if (!element.is_array() || element.size() != 2 || !element[0].is_number_unsigned() ||
+          !element[1].is_number_unsigned())
+        return fail(where, "is not a pair of integers");
+      each(element[0].get<uint64_t>(), element[1].get<uint64_t>(), where);
+    });
+  }
   // Fields that later versions of the program added: a file without them says nothing about them.
   static bool has(const json& object, const char* name) {
     return object.is_object() && object.contains(name);
@@ -135,6 +160,14 @@ class Reader {
     }
     fail(place + "." + name, fmt::format("'{}' is not an outcome", word));
     return PrefetchOutcome::kNone;
+  }
+  Origin origin(const json& object, const std::string& place, const char* name) {
+    std::string word = text(object, place, name);
+    for (Origin o : {Origin::kDecided, Origin::kProfile, Origin::kCodeCache}) {
+      if (word == to_string(o)) return o;
+    }
+    fail(place + "." + name, fmt::format("'{}' is not where a decision comes from", word));
+    return Origin::kDecided;
   }
 
  private:
@@ -256,6 +289,7 @@ json to_json(const FunctionEvidence& e) {
           {"samples_left_behind", e.samples_left_behind},
           {"seconds_left_behind", e.seconds_left_behind},
           {"seconds_since_published", e.seconds_since_published},
+          {"compile_seconds", e.compile_seconds},
           {"loads", loads},
           {"branches", branches},
           {"calls", calls},
@@ -284,6 +318,7 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   }
   if (Reader::has(j, "seconds_since_published"))
     e.seconds_since_published = r.number(j, place, "seconds_since_published");
+  if (Reader::has(j, "compile_seconds")) e.compile_seconds = r.amount(j, place, "compile_seconds");
   if (Reader::has(j, "samples_left_behind")) {
     e.samples_left_behind = r.number(j, place, "samples_left_behind");
     e.seconds_left_behind = r.number(j, place, "seconds_left_behind");
@@ -330,17 +365,154 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   return e;
 }
 
-json to_json(const Episode& e) {
-  json prefetches = json::array();
-  for (const Episode::Prefetch& p : e.prefetches) {
-    prefetches.push_back({{"load", p.load},
-                          {"outcome", to_string(p.outcome)},
-                          {"distance", p.distance},
-                          {"measured_gain", p.measured_gain},
-                          {"words", p.words}});
-    if (p.interleaved) prefetches.back()["interleaved"] = true;
+json to_json(const std::vector<Episode::Prefetch>& prefetches) {
+  json list = json::array();
+  for (const Episode::Prefetch& p : prefetches) {
+    list.push_back({{"load", p.load},
+                    {"outcome", to_string(p.outcome)},
+                    {"distance", p.distance},
+                    {"measured_gain", p.measured_gain},
+                    {"words", p.words},
+                    {"runs_ago", p.runs_ago}});
+    if (p.interleaved) list.back()["interleaved"] = true;
   }
+  return list;
+}
+
+std::vector<Episode::Prefetch> read_prefetches(Reader& r, const json& j, const std::string& place) {
+  std::vector<Episode::Prefetch> prefetches;
+  r.list(j, place, "prefetches", [&](const json& element, const std::string& where) {
+    Episode::Prefetch p;
+    p.load = r.u32(element, where, "load");
+    p.outcome = r.outcome(element, where, "outcome");
+    p.distance = r.u32(element, where, "distance");
+    p.measured_gain = r.number(element, where, "measured_gain");
+    p.words = r.text(element, where, "words");
+    if (Reader::has(element, "interleaved")) p.interleaved = r.boolean(element, where, "interleaved");
+    if (Reader::has(element, "runs_ago")) p.runs_ago = r.u32(element, where, "runs_ago");
+    prefetches.push_back(std::move(p));
+  });
+  return prefetches;
+}
+
+json to_json(const Episode::Earlier& e) {
+  return {{"runs", e.runs},
+          {"seconds_baseline", e.seconds_baseline},
+          {"seconds_optimized", e.seconds_optimized},
+          {"compile_seconds", e.compile_seconds},
+          {"osr_loops", e.osr_loops},
+          {"prefetches", to_json(e.prefetches)}};
+}
+
+Episode::Earlier read_earlier(Reader& r, const json& j, const std::string& place) {
+  Episode::Earlier e;
+  e.runs = r.amount(j, place, "runs");
+  e.seconds_baseline = r.amount(j, place, "seconds_baseline");
+  e.seconds_optimized = r.amount(j, place, "seconds_optimized");
+  e.compile_seconds = r.amount(j, place, "compile_seconds");
+  e.osr_loops = r.u32_list(j, place, "osr_loops");
+  e.prefetches = read_prefetches(r, j, place);
+  return e;
+}
+
+json to_json(const PageEpisode& e) {
+  json regions = json::array();
+  for (const PageEvidence::Region& region : e.evidence.regions)
+    regions.push_back({region.index, region.addresses});
+  json ranges = json::array();
+  for (const PageEpisode::Range& range : e.ranges) ranges.push_back({range.begin, range.end});
   return {{"id", e.id},
+          {"seconds", e.seconds},
+          {"evidence",
+           {{"samples", e.evidence.samples},
+            {"seconds", e.evidence.seconds},
+            {"stall_samples", e.evidence.stall_samples},
+            {"addresses", e.evidence.addresses},
+            {"distinct_pages", e.evidence.distinct_pages},
+            {"regions", regions}}},
+          {"ranges", ranges},
+          {"reason", e.reason},
+          {"alternatives", e.alternatives},
+          {"estimated_gain", e.estimated_gain},
+          {"state", e.state},
+          {"outcome", e.outcome},
+          {"measured_gain", e.measured_gain},
+          {"runs_ago", e.runs_ago}};
+}
+
+PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place) {
+  // 57 bits of address, the most there are: no sum or product of two of them overflows in a double or wraps.
+  constexpr uint64_t kMostAddress = uint64_t{1} << 57;
+  PageEpisode e;
+  e.id = r.integer(j, place, "id", ~uint64_t{0});
+  e.seconds = r.number(j, place, "seconds");
+  if (const json* evidence = r.field(j, place, "evidence")) {
+    const std::string where = place + ".evidence";
+    e.evidence.samples = r.amount(*evidence, where, "samples");
+    e.evidence.seconds = r.amount(*evidence, where, "seconds");
+    e.evidence.stall_samples = r.amount(*evidence, where, "stall_samples");
+    e.evidence.addresses = r.integer(*evidence, where, "addresses", uint64_t{1} << 62);
+    e.evidence.distinct_pages = r.integer(*evidence, where, "distinct_pages", uint64_t{1} << 62);
+    r.pairs(*evidence, where, "regions", [&](uint64_t index, uint64_t addresses, const std::string& at) {
+      if (index > kMostAddress / kHugePageBytes ||
+          (!e.evidence.regions.empty() && e.evidence.regions.back().index >= index))
+        return r.fail(at, "is no region, or not behind the one in front of it");
+      e.evidence.regions.push_back({index, addresses});
+    });
+  }
+  r.pairs(j, place, "ranges", [&](uint64_t begin, uint64_t end, const std::string& at) {
+    if (begin >= end || end > kMostAddress) return r.fail(at, "is no range of addresses");
+    e.ranges.push_back({begin, end});
+  });
+  e.reason = r.text(j, place, "reason");
+  e.alternatives = r.texts(j, place, "alternatives");
+  e.estimated_gain = r.number(j, place, "estimated_gain");
+  e.state = r.text(j, place, "state");
+  e.outcome = r.text(j, place, "outcome");
+  e.measured_gain = r.number(j, place, "measured_gain");
+  e.runs_ago = r.u32(j, place, "runs_ago");
+  return e;
+}
+
+json to_json(const FunctionSamples& s) {
+  json places = json::array();
+  for (const FunctionSamples::Place& p : s.places) places.push_back({p.offset.value, p.samples, p.stalls});
+  return {{"function", s.function.value},
+          {"name", s.name},
+          {"begin", s.begin.value},
+          {"samples", s.samples},
+          {"seconds_baseline", s.seconds_baseline},
+          {"seconds_optimized", s.seconds_optimized},
+          {"places", places}};
+}
+
+FunctionSamples read_samples(Reader& r, const json& j, const std::string& place) {
+  FunctionSamples s;
+  s.function = FuncIndex(r.u32(j, place, "function"));
+  s.name = r.text(j, place, "name");
+  s.begin = WasmOffset(r.u32(j, place, "begin"));
+  s.samples = r.amount(j, place, "samples");
+  s.seconds_baseline = r.amount(j, place, "seconds_baseline");
+  s.seconds_optimized = r.amount(j, place, "seconds_optimized");
+  r.list(j, place, "places", [&](const json& element, const std::string& where) {
+    const auto amount = [&](size_t i) {
+      const double number = element[i].get<double>();
+      return std::isfinite(number) && number >= 0 && number <= 1e18 ? number : -1;
+    };
+    if (!element.is_array() || element.size() != 3 || !element[0].is_number_unsigned() ||
+        element[0].get<uint64_t>() > ~uint32_t{0} || !element[1].is_number() || !element[2].is_number() ||
+        amount(1) < 0 || amount(2) < 0)
+      return r.fail(where, "is not an offset with its samples and stalls");
+    const WasmOffset offset(element[0].get<uint32_t>());
+    if (!s.places.empty() && s.places.back().offset >= offset)
+      return r.fail(where, "is not behind the place in front of it");
+    s.places.push_back({offset, amount(1), amount(2)});
+  });
+  return s;
+}
+
+json to_json(const Episode& e) {
+  json j = {{"id", e.id},
           {"seconds", e.seconds},
           {"evidence", to_json(e.evidence)},
           {"action", e.action},
@@ -352,7 +524,11 @@ json to_json(const Episode& e) {
           {"alternatives", e.alternatives},
           {"state", e.state},
           {"compile_seconds", e.compile_seconds},
-          {"prefetches", prefetches}};
+          {"prefetches", to_json(e.prefetches)},
+          {"origin", to_string(e.origin)},
+          {"runs_ago", e.runs_ago}};
+  if (e.earlier) j["earlier"] = to_json(*e.earlier);
+  return j;
 }
 
 Episode read_episode(Reader& r, const json& j, const std::string& place) {
@@ -367,26 +543,33 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
   if (Reader::has(j, "interleave_loads")) e.interleave_loads = r.u32_list(j, place, "interleave_loads");
   if (Reader::has(j, "inlined_calls")) e.inlined_calls = r.u32_list(j, place, "inlined_calls");
   e.reason = r.text(j, place, "reason");
-  r.list(j, place, "alternatives", [&](const json& element, const std::string& where) {
-    if (!element.is_string()) return r.fail(where, "is not a string");
-    e.alternatives.push_back(element.get<std::string>());
-  });
+  e.alternatives = r.texts(j, place, "alternatives");
   e.state = r.text(j, place, "state");
-  e.compile_seconds = r.number(j, place, "compile_seconds");
-  r.list(j, place, "prefetches", [&](const json& element, const std::string& where) {
-    Episode::Prefetch p;
-    p.load = r.u32(element, where, "load");
-    p.outcome = r.outcome(element, where, "outcome");
-    p.distance = r.u32(element, where, "distance");
-    p.measured_gain = r.number(element, where, "measured_gain");
-    p.words = r.text(element, where, "words");
-    if (Reader::has(element, "interleaved")) p.interleaved = r.boolean(element, where, "interleaved");
-    e.prefetches.push_back(p);
-  });
+  e.compile_seconds = r.amount(j, place, "compile_seconds");
+  e.prefetches = read_prefetches(r, j, place);
+  if (Reader::has(j, "origin")) {
+    e.origin = r.origin(j, place, "origin");
+    e.runs_ago = r.u32(j, place, "runs_ago");
+  }
+  if (Reader::has(j, "earlier")) e.earlier = read_earlier(r, j["earlier"], place + ".earlier");
+  if (e.earlier.has_value() != (e.origin == Origin::kProfile))
+    r.fail(place + ".earlier", "belongs to a decision that was taken over from earlier runs, and only there");
   return e;
 }
 
 }  // namespace
+
+const char* to_string(Origin origin) {
+  switch (origin) {
+    case Origin::kDecided:
+      return "decided";
+    case Origin::kProfile:
+      return "earlier runs";
+    case Origin::kCodeCache:
+      return "code cache";
+  }
+  return "unknown";
+}
 
 const ModuleProfile* ProfileFile::find(const std::string& hash_hex) const {
   for (const ModuleProfile& module : modules) {
@@ -395,27 +578,35 @@ const ModuleProfile* ProfileFile::find(const std::string& hash_hex) const {
   return nullptr;
 }
 
-std::string format_profile(const ProfileFile& file) {
+std::string format_profile(const ProfileFile& file, bool compact) {
   json modules = json::array();
   for (const ModuleProfile& m : file.modules) {
     json episodes = json::array();
     for (const Episode& e : m.episodes) episodes.push_back(to_json(e));
     json functions = json::array();
     for (const FunctionEvidence& e : m.functions) functions.push_back(to_json(e));
-    modules.push_back(
-        {{"hash", m.hash_hex}, {"name", m.name}, {"episodes", episodes}, {"functions", functions}});
+    json page_episodes = json::array();
+    for (const PageEpisode& e : m.page_episodes) page_episodes.push_back(to_json(e));
+    json samples = json::array();
+    for (const FunctionSamples& s : m.samples) samples.push_back(to_json(s));
+    modules.push_back({{"hash", m.hash_hex},
+                       {"name", m.name},
+                       {"episodes", episodes},
+                       {"functions", functions},
+                       {"options", m.options},
+                       {"runs_seen", m.runs_seen},
+                       {"runs", m.runs},
+                       {"page_episodes", page_episodes},
+                       {"samples", samples}});
   }
   json root = {
       {"format", kFormatName}, {"version", kFormatVersion}, {"policy", file.policy}, {"modules", modules}};
   // Names come from modules and may be any bytes: what is not UTF-8 is replaced, never an exception.
-  return root.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return root.dump(compact ? -1 : 1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-Result<ProfileFile> parse_profile(const std::string& text, const std::string& name) {
-  auto bad = [&](const std::string& why) {
-    return make_error(ErrorKind::kUsage, "not a usable profile: " + why + "; delete it or name another",
-                      name);
-  };
+Result<ProfileFile> read_profile(const std::string& text) {
+  auto bad = [&](const std::string& why) { return make_error(ErrorKind::kUsage, why); };
   // Nesting is bounded before parsing: the parser and the tree's destructor are recursive in it.
   size_t depth = 0;
   bool in_string = false;
@@ -458,9 +649,30 @@ Result<ProfileFile> parse_profile(const std::string& text, const std::string& na
         module.functions.push_back(read_evidence(r, evidence, where));
       });
     }
+    if (Reader::has(element, "runs")) {
+      module.options = r.text(element, place, "options");
+      module.runs_seen = r.integer(element, place, "runs_seen", uint64_t{1} << 62);
+      module.runs = r.amount(element, place, "runs");
+      if (module.runs < 1e-3) r.fail(place + ".runs", "is less than any run leaves");
+      r.list(element, place, "page_episodes", [&](const json& episode, const std::string& where) {
+        module.page_episodes.push_back(read_page_episode(r, episode, where));
+      });
+      r.list(element, place, "samples", [&](const json& samples, const std::string& where) {
+        module.samples.push_back(read_samples(r, samples, where));
+      });
+    }
     file.modules.push_back(std::move(module));
   });
   if (r.failed()) return bad(r.defect());
+  return file;
+}
+
+Result<ProfileFile> parse_profile(const std::string& text, const std::string& name) {
+  auto file = read_profile(text);
+  if (!file) {
+    return make_error(ErrorKind::kUsage,
+                      "not a usable profile: " + file.error().message + "; delete it or name another", name);
+  }
   return file;
 }
 
@@ -478,7 +690,13 @@ Result<ProfileFile> load_profile(const std::string& path) {
                         fmt::format("the profile is larger than {} MiB", kMaxProfileFileBytes >> 20), path);
     }
   }
-  return parse_profile(text, path);
+  if (!is_sealed(text)) return parse_profile(text, path);
+  const auto inside = unseal(text);
+  if (!inside)
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("not a usable profile: {}; delete it or name another", inside.error().message),
+                      path);
+  return parse_profile(std::string(*inside), path);
 }
 
 Status save_profile(const ProfileFile& file, const std::string& path) {

@@ -4,17 +4,30 @@
 // change what code means, only what is tried.
 //
 // Saving is atomic: written to a temporary file in the same folder, synced, renamed over the old one.
+//
+// Where programs keep profiles for themselves, the same text stands sealed: behind one line with its length
+// and SHA-256, so that a file which was torn or damaged is told from one that is sound before it is read.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "feedback/profile/evidence.h"
 
 namespace hindsight::feedback {
+
+// Where a decision came from.
+enum class Origin : uint8_t {
+  kDecided,    // in this run, on this evidence
+  kProfile,    // at the start, from what earlier runs had decided: Episode::earlier says what those knew
+  kCodeCache,  // with the code of an earlier run; the evidence is what was kept beside the code
+};
+const char* to_string(Origin origin);
 
 // One decision: what was seen, what was chosen, what it gave.
 struct Episode {
@@ -39,10 +52,50 @@ struct Episode {
     double measured_gain = 0;
     std::string words;
     bool interleaved = false;  // the change is the other one: the searches of this load at once
+    uint32_t runs_ago = 0;  // in which it was judged last
     friend bool operator==(const Prefetch&, const Prefetch&) = default;
   };
   std::vector<Prefetch> prefetches;
+  Origin origin = Origin::kDecided;
+  uint32_t runs_ago = 0;  // when it was decided; 0: in the last run
+  // What a decision at the start was made from, beside the evidence of the decision it takes over.
+  struct Earlier {
+    double runs = 0;               // how many, faded: the denominator of the next two
+    double seconds_baseline = 0;   // CPU time of the function in them, faded alike
+    double seconds_optimized = 0;
+    double compile_seconds = 0;    // what the compile took; 0: not known
+    std::vector<uint32_t> osr_loops;
+    std::vector<Prefetch> prefetches;
+    friend bool operator==(const Earlier&, const Earlier&) = default;
+  };
+  std::optional<Earlier> earlier;  // exactly where the origin is kProfile
   friend bool operator==(const Episode&, const Episode&) = default;
+};
+
+// The same change for the same load.
+inline bool same_change(const Episode::Prefetch& a, const Episode::Prefetch& b) {
+  return a.load == b.load && a.interleaved == b.interleaved;
+}
+
+// One decision about pages of linear memory.
+struct PageEpisode {
+  uint64_t id = 0;
+  double seconds = 0;  // since the engine's start
+  PageEvidence evidence;
+  struct Range {
+    uint64_t begin = 0;  // addresses in that process, multiples of kHugePageBytes
+    uint64_t end = 0;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  std::vector<Range> ranges;
+  std::string reason;
+  std::vector<std::string> alternatives;
+  double estimated_gain = 0;
+  // Afterwards:
+  std::string state, outcome;
+  double measured_gain = 0;
+  uint32_t runs_ago = 0;
+  friend bool operator==(const PageEpisode&, const PageEpisode&) = default;
 };
 
 struct ModuleProfile {
@@ -50,6 +103,12 @@ struct ModuleProfile {
   std::string name;
   std::vector<Episode> episodes;
   std::vector<FunctionEvidence> functions;  // what was known of the hottest ones at the end
+  // What decisions depend on beside the module, in words: options, processor. Empty: not said.
+  std::string options;
+  uint64_t runs_seen = 1;  // runs that are in here, and
+  double runs = 1;         // what is left of them: each run before the last one has faded (merge.h)
+  std::vector<PageEpisode> page_episodes;
+  std::vector<FunctionSamples> samples;  // of whole runs, the hottest functions first
   friend bool operator==(const ModuleProfile&, const ModuleProfile&) = default;
 };
 
@@ -63,9 +122,18 @@ struct ProfileFile {
 
 inline constexpr size_t kMaxProfileFileBytes = size_t{256} << 20;
 
+// Sealed text, and what is behind the seal. Errors: kUsage with the defect, in words that go on from the file's name.
+std::string seal(std::string_view text);
+Result<std::string_view> unseal(std::string_view sealed);
+bool is_sealed(std::string_view text);
+
 Result<ProfileFile> parse_profile(const std::string& text, const std::string& name);
+// The same, with nothing but the defect in the error.
+Result<ProfileFile> read_profile(const std::string& text);
+// Sealed or not.
 Result<ProfileFile> load_profile(const std::string& path);
-std::string format_profile(const ProfileFile& file);
+// `compact`: without line breaks, for files that nobody reads.
+std::string format_profile(const ProfileFile& file, bool compact = false);
 Status save_profile(const ProfileFile& file, const std::string& path);
 
 }  // namespace hindsight::feedback

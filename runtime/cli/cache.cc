@@ -32,6 +32,12 @@ std::string code_cache_of_environment() {
   return std::string_view(given) == "off" ? "" : given;
 }
 
+std::string profile_directory_of_environment() {
+  const char* const given = ::secure_getenv("HINDSIGHT_PROFILE_DIR");
+  if (given == nullptr || *given == '\0') return default_profile_directory();
+  return std::string_view(given) == "off" ? "" : given;
+}
+
 int cache_info_command(const std::string& directory, bool json) {
   if (const Status named = check_named(directory); !named) return fail(named.error());
   const auto info = code_cache_info(directory);

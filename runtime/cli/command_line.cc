@@ -86,6 +86,14 @@ void add_run_options(CLI::App* command, RunOptions& options) {
       ->add_option("--code-cache-size", options.code_cache_size, "What the folder may hold (default 256M)")
       ->type_name("SIZE");
   command->add_flag("--no-code-cache", options.no_code_cache, "Neither keep code nor use what was kept");
+  options.profile_directory = profile_directory_of_environment();
+  command
+      ->add_option("--profile-dir", options.profile_directory,
+                   "Keep what was seen and decided in this folder, for the next start of the program (default "
+                   "$HINDSIGHT_PROFILE_DIR, else in the user's cache)")
+      ->type_name("DIR");
+  command->add_flag("--no-profile", options.no_profile,
+                    "Neither keep a profile nor use one that was kept");
   command->add_flag("--no-guard-pages", options.no_guard_pages,
                     "Explicit bounds checks instead of 8 GiB of reserved addresses");
   command->prefix_command();
@@ -170,9 +178,66 @@ int command_line(int argc, char** argv) {
   std::string profile;
   CLI::App* explain_app =
       app.add_subcommand("explain", "Say what a saved profile leads to: decisions, reasons, alternatives");
-  explain_app->add_option("profile", profile, "A file of `hindsight run --profile-out`")
+  std::string profile_folder = profile_directory_of_environment();
+  const auto add_profile = [](CLI::App* command, const char* name, std::string& path) {
+    command
+        ->add_option(name, path,
+                     "A file of `hindsight run --profile-out`, or a module whose kept profile is meant")
+        ->required()
+        ->type_name("PROFILE|MODULE");
+  };
+  const auto add_folder = [&profile_folder](CLI::App* command) {
+    command
+        ->add_option("--profile-dir", profile_folder,
+                     "Where profiles are kept (default $HINDSIGHT_PROFILE_DIR, else in the user's cache)")
+        ->type_name("DIR");
+  };
+  add_profile(explain_app, "profile", profile);
+  add_folder(explain_app);
+
+  CLI::App* profile_app = app.add_subcommand(
+      "profile", "What runs have seen and decided: show, compare, put together, export");
+  profile_app->require_subcommand(1);
+  CLI::App* profile_show_app = profile_app->add_subcommand("show", "What a profile knows");
+  add_profile(profile_show_app, "profile", profile);
+  add_folder(profile_show_app);
+  std::string profile_after;
+  CLI::App* profile_diff_app =
+      profile_app->add_subcommand("diff", "What a second profile decided and saw otherwise");
+  add_profile(profile_diff_app, "before", profile);
+  add_profile(profile_diff_app, "after", profile_after);
+  add_folder(profile_diff_app);
+  std::vector<std::string> profiles;
+  std::string merged;
+  CLI::App* profile_merge_app = profile_app->add_subcommand(
+      "merge", "Put profiles together, as those of runs are: the first is the oldest and fades most");
+  profile_merge_app->add_option("profiles", profiles, "Two or more")
       ->required()
-      ->type_name("PROFILE");
+      ->expected(2, 1000)
+      ->type_name("PROFILE|MODULE");
+  profile_merge_app->add_option("-o,--output", merged, "The profile to write")->required()->type_name("FILE");
+  add_folder(profile_merge_app);
+  ExportOptions exported;
+  CLI::App* profile_export_app =
+      profile_app->add_subcommand("export", "For other tools: pprof, LLVM, engines that read branch hints");
+  add_profile(profile_export_app, "profile", exported.profile);
+  profile_export_app
+      ->add_option("--format", exported.format,
+                   "pprof: gzipped, for `pprof`; llvm: a sample profile in text; branch-hints: a copy of the "
+                   "module with section metadata.code.branch_hint (default pprof)")
+      ->check(CLI::IsMember({"pprof", "llvm", "branch-hints"}))
+      ->type_name("pprof|llvm|branch-hints");
+  profile_export_app
+      ->add_option("--module", exported.module, "The module that was profiled, if the profile is a file")
+      ->type_name("MODULE");
+  profile_export_app->add_option("-o,--output", exported.out, "The file to write; - for stdout")
+      ->required()
+      ->type_name("FILE");
+  add_folder(profile_export_app);
+  CLI::App* profile_list_app = profile_app->add_subcommand("list", "The profiles that are kept");
+  add_folder(profile_list_app);
+  CLI::App* profile_clear_app = profile_app->add_subcommand("clear", "Remove all of them");
+  add_folder(profile_clear_app);
 
   std::string inspected;
   bool inspect_json = false;
@@ -282,7 +347,16 @@ int command_line(int argc, char** argv) {
   if (*run_app) return run_command(run);
   if (*top_app) return top_command(top);
   if (*bench_app) return bench_command(bench);
-  if (*explain_app) return explain_command(profile);
+  if (*explain_app) return explain_command(profile, profile_folder);
+  if (*profile_show_app) return profile_show_command(profile, profile_folder);
+  if (*profile_diff_app) return profile_diff_command(profile, profile_after, profile_folder);
+  if (*profile_merge_app) return profile_merge_command(profiles, merged, profile_folder);
+  if (*profile_export_app) {
+    exported.directory = profile_folder;
+    return profile_export_command(exported);
+  }
+  if (*profile_list_app) return profile_list_command(profile_folder);
+  if (*profile_clear_app) return profile_clear_command(profile_folder);
   if (*inspect_app) return inspect_command(inspected, inspect_json);
   if (*child_app) return bench_child_command(child);
   if (*cache_info_app) return cache_info_command(cache_folder, cache_json);

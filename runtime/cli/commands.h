@@ -12,12 +12,28 @@ namespace hindsight::cli {
 int run_command(const RunOptions& options);
 int top_command(const RunOptions& options);
 int inspect_command(const std::string& path, bool json);
-int explain_command(const std::string& profile_path);
+
+// A profile is a file, or a module whose profile in `directory` is meant.
+int explain_command(const std::string& profile, const std::string& directory);
+int profile_show_command(const std::string& profile, const std::string& directory);
+int profile_diff_command(const std::string& before, const std::string& after, const std::string& directory);
+int profile_merge_command(const std::vector<std::string>& profiles, const std::string& out,
+                          const std::string& directory);
+struct ExportOptions {
+  std::string profile, directory, format = "pprof", module;
+  std::string out;  // "-": stdout
+};
+int profile_export_command(const ExportOptions& options);
+int profile_list_command(const std::string& directory);
+int profile_clear_command(const std::string& directory);
+
 int lwp_info_command(bool json, bool calibrate);
 
 // The folder that is meant where nobody names one: $HINDSIGHT_CODE_CACHE, where "off" means none, else the library's
 // default. Empty: none.
 std::string code_cache_of_environment();
+// The same of kept profiles: $HINDSIGHT_PROFILE_DIR.
+std::string profile_directory_of_environment();
 int cache_info_command(const std::string& directory, bool json);
 int cache_clear_command(const std::string& directory);
 

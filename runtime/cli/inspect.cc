@@ -117,16 +117,6 @@ int inspect_command(const std::string& path, bool json) {
   return kOk;
 }
 
-int explain_command(const std::string& profile_path) {
-  auto text = explain_profile(profile_path);
-  if (!text) {
-    say(text.error().describe());
-    return kCannotLoad;  // an input that cannot be used, not a wrong use of the command
-  }
-  fmt::print("{}\n", printable(*text, true));
-  return kOk;
-}
-
 int lwp_info_command(bool json, bool calibrate) {
   std::string text = lwp_info(json, calibrate);
   while (text.ends_with('\n')) text.pop_back();

@@ -201,6 +201,8 @@ Result<RunPlan> plan_run(const RunOptions& options) {
   }
   // Who looks for a function that the optimizer gets wrong wants it compiled.
   if (!options.no_code_cache && options.optimize_only.empty()) plan.engine.code_cache_directory = options.code_cache;
+  if (!options.no_profile && options.optimize_only.empty())
+    plan.engine.profile_directory = options.profile_directory;
   plan.engine.guard_pages = !options.no_guard_pages;
   plan.engine.profile_in = options.profile_in;
   plan.engine.time_passes = options.verbosity > 0;

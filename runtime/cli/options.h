@@ -43,6 +43,8 @@ struct RunOptions {
   std::string code_cache;            // a folder; empty: nothing is kept
   std::string code_cache_size;
   bool no_code_cache = false;
+  std::string profile_directory;  // empty: no profile is kept
+  bool no_profile = false;
   bool no_guard_pages = false;
   int verbosity = 0;                 // number of -v
   std::vector<std::string> program;  // module's path, then the guest's arguments

@@ -8,6 +8,7 @@
 
 #include "base/order.h"
 #include "runtime/engine/guest_unit.h"
+#include "runtime/engine/profile_store.h"
 #include "runtime/engine/profiling_counts.h"
 #include "runtime/instance/address_ranges.h"
 
@@ -76,15 +77,6 @@ std::string lesser_clock(const lwp::Selection& selection) {
     if (probe.name == "clock/timer" && probe.selected) return perf;
   }
   return {};
-}
-
-// What a saved profile says to do, checked against the module: a file is hostile until proven otherwise.
-bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
-  uint32_t f = episode.evidence.function.value;
-  if (f < module.imported_functions || f >= module.function_count()) return false;
-  const wasm::FunctionBody& body = module.body(episode.evidence.function);
-  return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
-                     [&](uint32_t loop) { return loop < body.loops.size(); });
 }
 
 const char* name_of(jit::SiteKind kind) {
@@ -247,9 +239,17 @@ void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
     state.module = code->module();
     modules_.push_back(std::move(state));
   }
+  // The module is hashed on demand.
+  const feedback::ModuleProfile* known =
+      known_.modules.empty() ? nullptr : known_.find(code->module()->content_hash_hex());
+  std::optional<feedback::ModuleProfile> kept;
+  if (known == nullptr && services_.profiles != nullptr) {
+    kept = services_.profiles->load(*code->module());
+    if (kept) known = &*kept;
+  }
+  if (known != nullptr) seed(code, *known);
   install_cached(code);
-  if (const feedback::ModuleProfile* known = known_.find(code->module()->content_hash_hex()))
-    queue_known(code, *known);
+  if (known != nullptr) queue_known(code, *known);
 }
 
 void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>& version) {
@@ -258,83 +258,12 @@ void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion
 
 void AutoTiers::on_destroyed(ModuleCode& code) {
   save_code(code);
+  keep_profile(code);
   std::lock_guard lock(mutex_);
   if (ModuleState* state = state_of(code)) {
     state->ended = code.counts();
     state->gone = true;
     state->watches.clear();
-  }
-}
-
-// The last run's verdicts: functions that were optimized are compiled at once, with the prefetches that were
-// kept, at their distances.
-void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known) {
-  if (!policy_.optimize) return;
-  std::map<uint32_t, const feedback::Episode*> latest;
-  size_t implausible = 0;
-  for (const feedback::Episode& episode : known.episodes) {
-    if (!plausible(episode, *code->module())) {
-      ++implausible;
-      continue;
-    }
-    if (episode.action == to_string(feedback::Action::kOptimize) ||
-        episode.action == to_string(feedback::Action::kReoptimize)) {
-      latest[episode.evidence.function.value] = &episode;
-    }
-  }
-  if (implausible) {
-    say(LogLevel::kWarning, "profile",
-        fmt::format("{} of {} saved decisions do not fit the module and are ignored", implausible,
-                    known.episodes.size()));
-  }
-  for (auto& [function, episode] : latest) {
-    if (code->version(FuncIndex(function), jit::Tier::kOptimized)) continue;  // out of the code cache
-    Job job;
-    job.code = code;
-    job.plan.action = feedback::Action::kOptimize;
-    job.plan.function = FuncIndex(function);
-    for (uint32_t loop : episode->osr_loops) job.plan.osr_loops.push_back(LoopIndex(loop));
-    for (const feedback::Episode::Prefetch& p : episode->prefetches) {
-      const bool kept = p.outcome == feedback::PrefetchOutcome::kKept;
-      if (p.interleaved) {
-        // A trial that the run did not see the end of is held again.
-        if (!policy_.interleave || !(kept || p.outcome == feedback::PrefetchOutcome::kInTrial)) continue;
-        plan_interleave(job.plan, p.load, p.distance, p.measured_gain,
-                        kept ? "kept in an earlier run" : "on trial when an earlier run ended");
-        if (kept) job.settled[{jit::SiteKind::kInterleave, p.load}] = std::max(p.distance, 1u);
-        continue;
-      }
-      if (!kept || !policy_.prefetch) continue;
-      feedback::PrefetchPlan plan;
-      plan.hint.load = WasmOffset(p.load);
-      plan.hint.initial_distance = std::clamp(p.distance, 1u, 1024u);
-      plan.estimated_gain = p.measured_gain;
-      plan.reason = "kept in an earlier run";
-      job.settled[{jit::SiteKind::kPrefetch, p.load}] = plan.hint.initial_distance;
-      job.plan.prefetches.push_back(plan);
-    }
-    job.plan.calls = feedback::plan_calls(episode->evidence, policy_);
-    job.plan.reason = "decided in an earlier run: " + episode->reason;
-    job.plan.alternatives = {
-        {"nothing", 0, 0},
-        {"as in the earlier run", episode->compile_seconds, episode->evidence.seconds_baseline}};
-    job.priority = episode->evidence.samples_baseline;
-    feedback::Episode again = feedback::make_episode(episode->evidence, job.plan);
-    again.action = episode->action;
-    job.episode = add_episode(code->module().get(), std::move(again));
-    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
-      auto& profile = profiles[code->module().get()];
-      if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
-      feedback::FunctionCounts& counts = profile->counts(FuncIndex(function));
-      counts.optimized = true;
-      for (const auto& p : episode->prefetches) {
-        if (p.outcome == feedback::PrefetchOutcome::kInTrial) continue;
-        (p.interleaved ? counts.loads[p.load].interleave : counts.loads[p.load].outcome) = p.outcome;
-      }
-    });
-    say(LogLevel::kInfo, "profile",
-        fmt::format("{}: {}", code->module()->function_name(FuncIndex(function)), job.plan.reason));
-    queue(std::move(job));
   }
 }
 
@@ -863,6 +792,11 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
                   : kept        ? feedback::PrefetchOutcome::kKept
                                 : feedback::PrefetchOutcome::kInTrial;
       p.distance = kept ? known->second : 16;
+      // What it gave when it was measured; it is settled, not measured again.
+      for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
+        if (kept && !p.interleaved && plan.hint.load == site.load) p.measured_gain = plan.estimated_gain;
+      for (const feedback::InterleavePlan& plan : job.plan.interleaves)
+        if (kept && p.interleaved && plan.hint.load == site.load) p.measured_gain = plan.estimated_gain;
       p.words = site.reason;
       episode.prefetches.push_back(p);
       if (!site.applied) outcomes.emplace_back(key_of(site), feedback::PrefetchOutcome::kNoSlice);
@@ -887,30 +821,6 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
 void AutoTiers::wait_for_compiles() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return tasks_ == 0; });
-}
-
-feedback::ProfileFile AutoTiers::profile_file() const {
-  feedback::ProfileFile file;
-  file.policy = feedback::to_parameters(policy_);
-  read_timed_loads(nullptr);
-  std::map<const wasm::Module*, std::vector<feedback::FunctionEvidence>> functions;
-  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
-    for (const auto& [module, profile] : profiles) functions[module] = hottest_of(*profile);
-  });
-  std::lock_guard lock(mutex_);
-  for (const ModuleState& state : modules_) {
-    feedback::ModuleProfile module;
-    module.hash_hex = state.module->content_hash_hex();
-    module.name = state.module->name;
-    for (size_t index : state.episodes) module.episodes.push_back(episodes_[index].episode);
-    module.functions = std::move(functions[state.module.get()]);
-    file.modules.push_back(std::move(module));
-  }
-  return file;
-}
-
-Status AutoTiers::save_profile(const std::string& path) const {
-  return feedback::save_profile(profile_file(), path);
 }
 
 FeedbackReport AutoTiers::feedback_report() const {

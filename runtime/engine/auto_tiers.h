@@ -81,6 +81,7 @@ class AutoTiers final : public TierManager {
     std::shared_ptr<const wasm::Module> module;
     std::map<uint32_t, Watch> watches;  // by function index
     std::vector<size_t> episodes;       // into episodes_
+    std::map<uint32_t, feedback::FunctionEvidence> seeds;  // what profiles were seeded with, by function index
     ModuleCodeCounts ended;             // of a module that is gone
     bool gone = false;
   };
@@ -93,6 +94,7 @@ class AutoTiers final : public TierManager {
   struct PageMove {
     const wasm::Module* module = nullptr;
     feedback::PagePlan plan;
+    feedback::PageEvidence evidence;
     std::string state = "queued";  // moving, moved, kept, rolled back, failed
     std::string outcome;
     double seconds = 0, measured_gain = 0;
@@ -114,6 +116,7 @@ class AutoTiers final : public TierManager {
   void move_pages();
   void judge_pages(Clock::time_point now);
   void report_pages(FeedbackReport& report) const;
+  std::vector<feedback::PageEpisode> page_episodes(const wasm::Module* module) const;  // under mutex_
 
   void queue(Job job);
   void enqueue(void (AutoTiers::*task)());  // on the arena; mutex_ is held
@@ -122,7 +125,12 @@ class AutoTiers final : public TierManager {
   void task_ended();
   void compile(Job& job, ModuleCode& code);
   void install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version);
+  // auto_tiers_profile.cc. What earlier runs decided, at a module's start; what this one did, for the next.
+  void seed(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known);
   void queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known);
+  feedback::ModuleProfile module_profile(const wasm::Module* module) const;
+  void keep_profile(const ModuleCode& code);
+  void fold_trials(const wasm::Module* module);
   void set_outcome(const wasm::Module* module, FuncIndex function, SiteKey site,
                    feedback::PrefetchOutcome outcome);
   // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that
@@ -138,6 +146,7 @@ class AutoTiers final : public TierManager {
   // lines about loads whose level became known or changed.
   void read_timed_loads(std::vector<std::string>* news) const;
   static std::vector<feedback::FunctionEvidence> hottest_of(const feedback::Profile& profile);
+  static std::vector<feedback::FunctionSamples> samples_of(const feedback::Profile& profile);
   void report_evidence(FeedbackReport& report) const;
   void new_code() { new_code_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
   void new_version() {

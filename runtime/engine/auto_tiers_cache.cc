@@ -66,7 +66,9 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     });
     // The same as when the code was made, since the policy is pure.
     job.plan.calls = feedback::plan_calls(evidence, policy_);
-    job.episode = add_episode(module, feedback::make_episode(evidence, job.plan));
+    feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
+    taken_over.origin = feedback::Origin::kCodeCache;
+    job.episode = add_episode(module, std::move(taken_over));
     say(LogLevel::kDebug, "cache", fmt::format("{}: {}", evidence.name, job.plan.reason));
     code->adopt(version);
     install(job, *code, std::move(kept.version));

@@ -12,7 +12,11 @@ namespace {
 constexpr size_t kReported = 16;        // loads, and branches, of a report
 constexpr size_t kSavedFunctions = 64;  // of a module, with all their evidence
 
-double samples_of(const feedback::FunctionCounts& counts) {
+constexpr size_t kSavedSamples = 256;   // of a module: functions with their places,
+constexpr size_t kHottest = 16;         // the first of them with all,
+constexpr size_t kPlacesOfOthers = 16;  // others with so many: the profile is written when a program ends
+
+double total_of(const feedback::FunctionCounts& counts) {
   return counts.samples_baseline + counts.samples_optimized;
 }
 
@@ -63,14 +67,25 @@ void AutoTiers::read_timed_loads(std::vector<std::string>* news) const {
 std::vector<feedback::FunctionEvidence> AutoTiers::hottest_of(const feedback::Profile& profile) {
   std::vector<std::pair<double, uint32_t>> order;
   for (const auto& [index, counts] : profile.functions()) {
-    if (samples_of(counts) > 0 || !counts.branches.empty() || !counts.loads.empty())
-      order.emplace_back(samples_of(counts), index);
+    if (total_of(counts) > 0 || !counts.branches.empty() || !counts.loads.empty())
+      order.emplace_back(total_of(counts), index);
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   if (order.size() > kSavedFunctions) order.resize(kSavedFunctions);
   std::vector<feedback::FunctionEvidence> all;
   for (const auto& [samples, index] : order) all.push_back(profile.evidence(FuncIndex(index)));
+  return all;
+}
+
+std::vector<feedback::FunctionSamples> AutoTiers::samples_of(const feedback::Profile& profile) {
+  std::vector<feedback::FunctionSamples> all;
+  for (const auto& [index, counts] : profile.functions())
+    if (!counts.places.empty()) all.push_back(profile.run_samples(FuncIndex(index)));
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.samples > b.samples; });
+  if (all.size() > kSavedSamples) all.resize(kSavedSamples);
+  for (size_t i = kHottest; i < all.size(); ++i) feedback::keep_dearest(all[i].places, kPlacesOfOthers);
   return all;
 }
 
@@ -93,7 +108,7 @@ void AutoTiers::report_evidence(FeedbackReport& report) const {
           report.loads.push_back({.function = name,
                                   .wasm_offset = offset,
                                   .stall_samples = load.stall_baseline + load.stall_optimized,
-                                  .function_samples = samples_of(function),
+                                  .function_samples = total_of(function),
                                   .level = std::string(to_string(load.latency.level)),
                                   .timed = load.latency.timed,
                                   .mean_ticks = load.latency.mean_ticks,

@@ -26,19 +26,21 @@ void AutoTiers::ask_pages() {
   struct Wanted {
     const wasm::Module* module;
     feedback::PagePlan plan;
+    feedback::PageEvidence evidence;
   };
   std::vector<Wanted> wanted;
   std::vector<std::string> reasons;  // of those that stay
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (auto& [module, profile] : profiles) {
       if (profile->pages().addresses == 0) continue;
-      feedback::PagePlan plan = feedback::decide_pages(profile->page_evidence(), policy_);
+      feedback::PageEvidence evidence = profile->page_evidence();
+      feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
       if (plan.ranges.empty()) {
         reasons.push_back(std::move(plan.reason));
         continue;
       }
       for (const feedback::PageRange& range : plan.ranges) profile->pages().settle(range.begin, range.end);
-      wanted.push_back({module, std::move(plan)});
+      wanted.push_back({module, std::move(plan), std::move(evidence)});
     }
   });
   for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
@@ -50,6 +52,7 @@ void AutoTiers::ask_pages() {
     PageMove move;
     move.module = want.module;
     move.plan = std::move(want.plan);
+    move.evidence = std::move(want.evidence);
     move.seconds = now_seconds();
     for (const auto& [function, watch] : state->watches) {
       for (LoopTrial* trial : watch.trials) {
@@ -125,6 +128,21 @@ void AutoTiers::judge_pages(Clock::time_point now) {
   for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
 }
 
+std::vector<feedback::PageEpisode> AutoTiers::page_episodes(const wasm::Module* module) const {
+  std::vector<feedback::PageEpisode> episodes;
+  for (const PageMove& move : page_moves_) {
+    if (move.module != module) continue;
+    feedback::PageEpisode episode = feedback::make_page_episode(move.evidence, move.plan);
+    episode.id = episodes.size() + 1;
+    episode.seconds = move.seconds;
+    episode.state = move.state;
+    episode.outcome = move.outcome;
+    episode.measured_gain = move.measured_gain;
+    episodes.push_back(std::move(episode));
+  }
+  return episodes;
+}
+
 // Under mutex_.
 void AutoTiers::report_pages(FeedbackReport& report) const {
   for (size_t i = 0; i < page_moves_.size(); ++i) {
@@ -134,10 +152,7 @@ void AutoTiers::report_pages(FeedbackReport& report) const {
     decision.kind = "huge-pages";
     decision.function = "linear memory";
     decision.reason = move.plan.reason;
-    for (const feedback::Alternative& a : move.plan.alternatives) {
-      decision.alternatives.push_back(fmt::format("{}: costs {:.1f} ms, gains up to {:.1f} ms", a.name,
-                                                  1e3 * a.cost_seconds, 1e3 * a.gain_seconds));
-    }
+    decision.alternatives = feedback::describe_alternatives(move.plan.alternatives);
     decision.state = move.state;
     decision.estimated_gain = move.plan.estimated_gain;
     decision.measured_gain = move.measured_gain;

@@ -19,7 +19,6 @@ namespace hindsight::rt {
 namespace {
 
 constexpr const char* kLockName = ".lock";
-constexpr std::string_view kSuffix = ".code";
 constexpr std::string_view kTemporarySuffix = ".tmp";
 constexpr uint64_t kMostFileBytes = uint64_t{1} << 30;
 constexpr auto kLockPatience = std::chrono::milliseconds(300);
@@ -92,11 +91,13 @@ bool visit(int folder, Each each) {
   return true;
 }
 
-std::vector<CacheDirectory::Entry> list(int folder) {
-  std::vector<CacheDirectory::Entry> entries;
+}  // namespace
+
+std::vector<CacheDirectory::Entry> CacheDirectory::list(int folder) const {
+  std::vector<Entry> entries;
   visit(folder, [&](std::string_view name) {
     struct stat status {};
-    if (!name.ends_with(kSuffix) ||
+    if (!name.ends_with(suffix_) ||
         ::fstatat(folder, std::string(name).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         S_ISDIR(status.st_mode))
       return;
@@ -108,8 +109,6 @@ std::vector<CacheDirectory::Entry> list(int folder) {
   });
   return entries;
 }
-
-}  // namespace
 
 Result<int> CacheDirectory::open_folder() const {
   const int folder = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -189,7 +188,7 @@ Status CacheDirectory::update(const std::string& name,
   if (bytes.empty()) return {};
   if (bytes.size() > std::min(most_bytes_, kMostFileBytes)) {
     return make_error(ErrorKind::kResource,
-                      fmt::format("{} bytes of code are more than the cache may hold", bytes.size()),
+                      fmt::format("{} bytes are more than the folder may hold", bytes.size()),
                       path_of(name));
   }
   HINDSIGHT_TRY(write_at(folder.get(), name, bytes));

@@ -1,5 +1,5 @@
 // CacheDirectory: a folder of files that anybody may delete and nobody but their owner may have written,
-// because code in them will be executed.
+// because code in them will be executed, or what they say will be acted on.
 //
 //   - A file is read if it is a regular file and no link, and it and the folder belong to the process's user
 //   and
@@ -10,7 +10,7 @@
 //     a temporary file that is then renamed over the old one. Readers never wait: they see the old file or
 //     the new one. Nothing is synced: after a power failure a file may be empty or torn, which its checksum
 //     tells, and all that is lost is time; a sync would be paid at the end of every program.
-//   - Of the folder's files (".code") the least recently used go until the rest is within the bound.
+//   - Of the folder's files the least recently used go until the rest is within the bound.
 //
 // Threads and processes: everything may be called at any time by any number of them.
 #pragma once
@@ -32,9 +32,11 @@ namespace hindsight::rt {
 
 class CacheDirectory {
  public:
-  // Nothing is touched yet. `owner`: who must own what is read; another one is for tests.
-  explicit CacheDirectory(std::string path, uint64_t most_bytes = UINT64_MAX, uid_t owner = ::geteuid())
-      : path_(std::move(path)), most_bytes_(most_bytes), owner_(owner) {}
+  // Nothing is touched yet. `owner`: who must own what is read; another one is for tests. `suffix`: of the
+  // names of its files; others in the folder are left alone.
+  explicit CacheDirectory(std::string path, uint64_t most_bytes = UINT64_MAX, uid_t owner = ::geteuid(),
+                          std::string suffix = ".code")
+      : path_(std::move(path)), most_bytes_(most_bytes), owner_(owner), suffix_(std::move(suffix)) {}
 
   using Bytes = std::vector<std::byte>;
 
@@ -68,10 +70,12 @@ class CacheDirectory {
   Result<std::optional<Bytes>> read_at(int folder, const std::string& name) const;
   Status write_at(int folder, const std::string& name, std::span<const std::byte> bytes) const;
   void enforce_bound(int folder, const std::string& keep) const;
+  std::vector<Entry> list(int folder) const;
 
   const std::string path_;
   const uint64_t most_bytes_;
   const uid_t owner_;
+  const std::string suffix_;
 };
 
 }  // namespace hindsight::rt

@@ -18,6 +18,11 @@ std::string default_code_cache_directory() {
   return folder.empty() ? folder : folder + "/code";
 }
 
+std::string default_profile_directory() {
+  const std::string folder = lwp::calibration_folder();
+  return folder.empty() ? folder : folder + "/profiles";
+}
+
 Result<CodeCacheInfo> code_cache_info(const std::string& directory) {
   const rt::CacheDirectory folder(directory);
   HINDSIGHT_ASSIGN(const auto entries, folder.entries());

@@ -4,6 +4,7 @@
 #include "runtime/engine/code_cache.h"
 #include "runtime/engine/machine_identity.h"
 #include "runtime/engine/optimizer_loader.h"
+#include "runtime/engine/profile_store.h"
 #include "runtime/exec/quiescence.h"
 #include "runtime/instance/address_ranges.h"
 

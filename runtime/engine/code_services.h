@@ -21,6 +21,7 @@
 namespace hindsight::rt {
 
 class CodeCache;
+class ProfileStore;
 
 class CodeServices {
  public:
@@ -56,7 +57,8 @@ class CodeServices {
   // guest threads take.
   size_t collect_retired();
 
-  std::unique_ptr<CodeCache> cache;  // null: nothing is kept between runs
+  std::unique_ptr<CodeCache> cache;        // null: no code is kept between runs
+  std::unique_ptr<ProfileStore> profiles;  // null: neither is what was decided
 
   bool time_passes = false;  // before any module is loaded
   PassTimes pass_times;      // empty unless time_passes

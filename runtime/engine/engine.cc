@@ -13,6 +13,7 @@
 #include "runtime/engine/code_cache.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/model_tiers.h"
+#include "runtime/engine/profile_store.h"
 #include "runtime/engine/tier_manager.h"
 #include "runtime/exec/enter.h"
 
@@ -91,7 +92,10 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;
-  if (engine->trace_ == nullptr) engine->code_->cache = CodeCache::create(engine->config_, *engine->code_);
+  if (engine->trace_ == nullptr) {
+    engine->code_->cache = CodeCache::create(engine->config_, *engine->code_);
+    engine->code_->profiles = ProfileStore::create(engine->config_, *engine->code_);
+  }
   if (options.bounds == jit::BoundsChecks::kExplicit && engine->config_.guard_pages)
     engine->code_->say(LogLevel::kInfo, "memory",
                        "8 GiB of address space cannot be reserved: bounds are checked in code");

@@ -1,95 +1,197 @@
-// What the machine offers, and what a saved profile says when its decisions are made again.
+// What a saved profile says about each hot place: what was seen, what was weighed, what was done, what it
+// gave and what was undone; and whether the policy decides the same again on the same evidence.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <map>
 
-#include "feedback/lwp/info.h"
+#include "feedback/policy/pages.h"
 #include "feedback/policy/policy.h"
-#include "feedback/profile/profile_file.h"
 #include "runtime/engine/hindsight.h"
+#include "runtime/engine/profile_sources.h"
+#include "runtime/engine/profile_words.h"
 
 namespace hindsight {
 namespace {
 
-void explain_episode(const feedback::Episode& episode, const feedback::PolicyConfig& policy,
-                     std::string& text) {
-  text += fmt::format("  [{}] {:.3f} s  func[{}]: {}\n", episode.id, episode.seconds,
-                      episode.evidence.function.value, episode.action);
-  if (!episode.reason.empty()) text += fmt::format("      because {}\n", episode.reason);
-  for (const std::string& alternative : episode.alternatives)
-    text += fmt::format("      - {}\n", alternative);
-  if (!episode.state.empty())
-    text +=
-        fmt::format("      then: {}, compiled in {:.1f} ms\n", episode.state, episode.compile_seconds * 1e3);
-  for (const auto& prefetch : episode.prefetches)
-    text += fmt::format("      {} at 0x{:x}: {} {}, measured gain {:+.1f} %{}{}\n",
-                        prefetch.interleaved ? "searches of the load" : "load", prefetch.load,
-                        prefetch.interleaved ? "width" : "distance", prefetch.distance,
-                        prefetch.measured_gain * 100, prefetch.words.empty() ? "" : "; ", prefetch.words);
-  if (!feedback::replays(episode, policy))
+using namespace feedback;
+using rt::share_text;
+
+constexpr size_t kShown = 8;  // loads, branches, calls of a function each; sorted by importance
+
+struct Replayed {
+  size_t decisions = 0, same = 0, from_cache = 0;
+};
+
+std::string places(const char* before, const std::vector<uint32_t>& offsets) {
+  std::string text;
+  for (const uint32_t offset : offsets)
+    text += fmt::format("{}0x{:x}", text.empty() ? fmt::format("{} ", before) : ", ", offset);
+  return text;
+}
+
+// What the plan consisted of.
+std::string done_text(const Episode& e) {
+  std::string text = e.state.empty() ? "nothing yet" : e.state;
+  if (e.compile_seconds > 0) text += fmt::format(", {:.1f} ms of compiling", 1e3 * e.compile_seconds);
+  std::vector<std::string> parts;
+  if (!e.prefetch_loads.empty()) parts.push_back(places("prefetching for the loads at", e.prefetch_loads));
+  if (!e.interleave_loads.empty())
+    parts.push_back(
+        places("interleaving the searches, where they are searches, of the loads at", e.interleave_loads));
+  if (!e.inlined_calls.empty())
+    parts.push_back(places("with the usual targets in place of the calls at", e.inlined_calls));
+  if (!e.osr_loops.empty()) {
+    std::string loops;
+    for (const uint32_t loop : e.osr_loops) {
+      const bool known = loop < e.evidence.loops.size();
+      loops += fmt::format(
+          "{}{}", loops.empty() ? "" : ", ",
+          known ? fmt::format("0x{:x}", e.evidence.loops[loop].offset.value) : fmt::format("#{}", loop));
+    }
+    parts.push_back(fmt::format("to be entered in the middle of the loop at {}", loops));
+  }
+  for (const std::string& part : parts) text += "; " + part;
+  return text;
+}
+
+void explain_episode(const Episode& e, const PolicyConfig& policy, const wasm::Module* module,
+                     Replayed& replayed, std::string& text) {
+  text += fmt::format("    [{}] {}, {}, at {:.3f} s", e.id, e.action, rt::age_text(e.runs_ago), e.seconds);
+  if (e.origin != Origin::kDecided) text += fmt::format(", taken over ({})", to_string(e.origin));
+  text += "\n";
+  const FunctionEvidence& seen = e.evidence;
+  text += fmt::format(
+      "      seen     {} samples in its baseline code ({:.1f} ms), {:.0f} in optimized code ({:.1f} ms)\n",
+      share_text(seen.samples_baseline, seen.total_samples), 1e3 * seen.seconds_baseline,
+      seen.samples_optimized, 1e3 * seen.seconds_optimized);
+  text += rt::evidence_text(seen, module, "               ", kShown);
+  if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
+  for (const std::string& alternative : e.alternatives)
+    text += fmt::format("      weighed  {}\n", alternative);
+  text += fmt::format("      done     {}\n", done_text(e));
+  for (const Episode::Prefetch& p : e.prefetches) {
+    const bool undone = p.outcome == PrefetchOutcome::kRolledBack || p.outcome == PrefetchOutcome::kNoSlice;
+    text += fmt::format("      {}   {}: {}\n", undone ? "undone" : "gave  ", rt::change_text(p),
+                        rt::prefetch_text(p));
+  }
+  if (e.prefetches.empty() && e.prefetch_loads.empty())
+    text += "      gave     not measured by itself: no part of it is on trial\n";
+  if (e.origin == Origin::kCodeCache) {
+    ++replayed.from_cache;
+    return;
+  }
+  ++replayed.decisions;
+  if (replays(e, policy))
+    ++replayed.same;
+  else
     text += "      (the policy decides otherwise now on the same evidence)\n";
 }
 
-// What was known at the end of the run; decisions carry what was known when they were made.
-void explain_evidence(const feedback::FunctionEvidence& e, std::string& text) {
-  constexpr size_t kShown = 8;  // of each; they are sorted by importance
-  if (e.loads.empty() && e.branches.empty()) return;
-  const double samples = e.samples_baseline + e.samples_optimized;
-  text += fmt::format("  func[{}] {} at the end:\n", e.function.value, e.name);
-  for (size_t i = 0; i < std::min(kShown, e.loads.size()); ++i) {
-    const feedback::LoadEvidence& l = e.loads[i];
-    text += fmt::format("      load at 0x{:x}: {:.0f} of {:.0f} samples, prefetch: {}", l.load.value,
-                        l.stall_samples, samples, to_string(l.outcome));
-    if (l.interleave != feedback::PrefetchOutcome::kNone)
-      text += fmt::format(", interleave: {}", to_string(l.interleave));
-    if (l.latency.timed) {
-      text += fmt::format(
-          "; from {}, mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory (estimate)",
-          to_string(l.latency.level), l.latency.timed, l.latency.mean_ticks, 100 * l.latency.memory_share);
+void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& replayed, std::string& text) {
+  uint64_t bytes = 0;
+  for (const PageEpisode::Range& range : e.ranges) bytes += range.end - range.begin;
+  text += fmt::format("    [p{}] huge-pages, {}, at {:.3f} s\n", e.id, rt::age_text(e.runs_ago), e.seconds);
+  text += fmt::format(
+      "      seen     {} samples stall; {} addresses of them on {} pages in {} regions of 2 MiB\n",
+      share_text(e.evidence.stall_samples, e.evidence.samples), e.evidence.addresses,
+      e.evidence.distinct_pages, e.evidence.regions.size());
+  if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
+  for (const std::string& alternative : e.alternatives)
+    text += fmt::format("      weighed  {}\n", alternative);
+  text += fmt::format("      done     {} MiB in {} ranges: {}\n", bytes >> 20, e.ranges.size(), e.state);
+  if (!e.outcome.empty())
+    text += fmt::format("      {}   {}\n", e.state == "rolled back" ? "undone" : "gave  ", e.outcome);
+  ++replayed.decisions;
+  if (replays(e, policy))
+    ++replayed.same;
+  else
+    text += "      (the policy decides otherwise now on the same evidence)\n";
+}
+
+// The functions by heat: those of whole runs if they were saved, else those of which something was decided.
+std::vector<FuncIndex> hot_functions(const ModuleProfile& module) {
+  std::vector<FuncIndex> order;
+  const auto add = [&](FuncIndex function) {
+    if (std::find(order.begin(), order.end(), function) == order.end()) order.push_back(function);
+  };
+  for (const FunctionSamples& s : module.samples) add(s.function);
+  for (const Episode& e : module.episodes) add(e.evidence.function);
+  for (const FunctionEvidence& e : module.functions) add(e.function);
+  return order;
+}
+
+std::string name_of(const ModuleProfile& module, FuncIndex function) {
+  for (const FunctionSamples& s : module.samples)
+    if (s.function == function) return s.name;
+  for (const Episode& e : module.episodes)
+    if (e.evidence.function == function) return e.evidence.name;
+  for (const FunctionEvidence& e : module.functions)
+    if (e.function == function) return e.name;
+  return {};
+}
+
+void explain_module(const ModuleProfile& module, const PolicyConfig& policy, const wasm::Module* wasm,
+                    Replayed& replayed, std::string& text) {
+  text += fmt::format("{} ({}): {} decisions, {} run{}", module.name, module.hash_hex.substr(0, 12),
+                      module.episodes.size() + module.page_episodes.size(), module.runs_seen,
+                      module.runs_seen == 1 ? "" : "s");
+  if (module.runs_seen > 1) text += fmt::format(" (faded to {:.1f})", module.runs);
+  text += "\n";
+  double total = 0;
+  for (const FunctionSamples& s : module.samples) total += s.samples;
+  size_t cold = 0;
+  for (const FuncIndex function : hot_functions(module)) {
+    const auto samples = std::find_if(module.samples.begin(), module.samples.end(),
+                                      [&](const FunctionSamples& s) { return s.function == function; });
+    const auto known = std::find_if(module.functions.begin(), module.functions.end(),
+                                    [&](const FunctionEvidence& e) { return e.function == function; });
+    const bool decided = std::any_of(module.episodes.begin(), module.episodes.end(),
+                                     [&](const Episode& e) { return e.evidence.function == function; });
+    constexpr double kColdShare = 0.01;
+    if (!decided && (samples == module.samples.end() || samples->samples < kColdShare * total)) {
+      ++cold;
+      continue;
+    }
+    text += "  " + rt::function_text(function, name_of(module, function));
+    if (samples != module.samples.end()) {
+      text +=
+          fmt::format(": {} samples, {:.1f} ms in baseline code, {:.1f} ms in optimized code{}",
+                      share_text(samples->samples, total), 1e3 * samples->seconds_baseline / module.runs,
+                      1e3 * samples->seconds_optimized / module.runs, module.runs_seen > 1 ? " a run" : "");
     }
     text += "\n";
-  }
-  for (size_t i = 0; i < std::min(kShown, e.branches.size()); ++i) {
-    const feedback::BranchEvidence& b = e.branches[i];
-    text += fmt::format("      branch at 0x{:x}: taken {:.0f} % of {} seen", b.branch.value,
-                        100 * b.taken_share(), b.outcomes + b.sampled);
-    if (b.judged) {
-      text += fmt::format(", mispredicted {} of {} judged ({:.1f} %, estimate)", b.mispredicted, b.judged,
-                          100 * b.mispredict_rate());
+    for (const Episode& e : module.episodes)
+      if (e.evidence.function == function) explain_episode(e, policy, wasm, replayed, text);
+    if (!decided) text += "    nothing was decided about it\n";
+    if (known != module.functions.end()) {
+      const std::string later = rt::evidence_text(*known, wasm, "      ", kShown);
+      if (!later.empty()) text += "    at the end:\n" + later;
     }
-    text += "\n";
   }
+  if (!module.page_episodes.empty()) text += "  linear memory\n";
+  for (const PageEpisode& e : module.page_episodes) explain_pages(e, policy, replayed, text);
+  if (cold > 0) text += fmt::format("  and {} functions with less than 1 % of the samples each\n", cold);
 }
 
 }  // namespace
 
-std::string lwp_info(bool json, bool calibrate) {
-  const auto info = lwp::info("auto", calibrate ? lwp::Calibrate::kAnew : lwp::Calibrate::kIfUnknown);
-  if (!info)
-    return json ? nlohmann::json{{"error", info.error().describe()}}.dump(2) : info.error().describe();
-  return json ? lwp::to_json(*info).dump(2) : lwp::to_text(*info);
-}
-
-Result<std::string> explain_profile(const std::string& path) {
-  HINDSIGHT_ASSIGN(const feedback::ProfileFile file, feedback::load_profile(path));
-  const feedback::PolicyConfig policy = feedback::from_parameters(file.policy);
+Result<std::string> explain_profile(const ProfileSource& profile) {
+  HINDSIGHT_ASSIGN(const rt::FoundProfile found, rt::find_profile(profile));
+  const PolicyConfig policy = from_parameters(found.file.policy);
   std::string text;
-  size_t decisions = 0;
-  size_t replayed = 0;
-  for (const feedback::ModuleProfile& module : file.modules) {
-    text += fmt::format("{} ({}): {} decisions\n", module.name, module.hash_hex.substr(0, 12),
-                        module.episodes.size());
-    for (const feedback::Episode& episode : module.episodes) {
-      explain_episode(episode, policy, text);
-      decisions++;
-      replayed += feedback::replays(episode, policy);
-    }
-    for (const feedback::FunctionEvidence& evidence : module.functions) explain_evidence(evidence, text);
+  Replayed replayed;
+  for (const ModuleProfile& module : found.file.modules) {
+    const bool named = found.module && found.module->content_hash_hex() == module.hash_hex;
+    explain_module(module, policy, named ? found.module.get() : nullptr, replayed, text);
   }
-  text += fmt::format("{} of {} decisions are reproduced by the policy from the saved evidence\n", replayed,
-                      decisions);
-  return text;
+  text += fmt::format("{} of {} decisions are reproduced by the policy from the saved evidence",
+                      replayed.same, replayed.decisions);
+  if (replayed.from_cache > 0) {
+    text += fmt::format("; {} more came with code out of the code cache, where the evidence is not kept",
+                        replayed.from_cache);
+  }
+  return text + "\n";
 }
 
 }  // namespace hindsight

@@ -102,8 +102,13 @@ struct EngineConfig {
   // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier gets wrong
   // (scripts/bisect.mjs).
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
-  std::string profile_in;              // file with a saved profile; empty: none
+  std::string profile_in;              // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
+  // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at
+  // once, with the decisions that had paid. One file a module and set of options; runs are put together, older ones fade. Trusted, made and
+  // bounded as code_cache_directory is. Empty: nothing is kept. See default_profile_directory().
+  std::string profile_directory;
+  uint64_t profile_directory_bytes = uint64_t{64} << 20;
   // Optimized code is kept in this folder between runs: a program's second start has it at once. Empty: nothing is kept. Only files are
   // used that the process's user owns and nobody else can write, made by the same build of the optimizing tier for the same processor and
   // configuration; others are named in the log and ignored. The folder is made for its owner alone. What is used least recently goes when
@@ -514,6 +519,8 @@ HINDSIGHT_API std::string lwp_info(bool json, bool calibrate = false);
 // Where the command keeps optimized code: "code" in $HINDSIGHT_CACHE_DIR, else in hindsight in $XDG_CACHE_HOME, else in ~/.cache/hindsight. Empty: none
 // of these is set.
 HINDSIGHT_API std::string default_code_cache_directory();
+// Where the command keeps profiles: "profiles" in the same folder. Empty: as above.
+HINDSIGHT_API std::string default_profile_directory();
 struct CodeCacheInfo {
   struct File {
     std::string name;                // in the folder
@@ -532,8 +539,57 @@ struct CodeCacheInfo {
 HINDSIGHT_API Result<CodeCacheInfo> code_cache_info(const std::string& directory);
 // Removes the cache's files and says how many there were. Programs that run meanwhile lose nothing but what they would have kept.
 HINDSIGHT_API Result<uint64_t> clear_code_cache(const std::string& directory);
-// Explains a saved profile: decisions by replaying the policy on it. Errors: kUsage with the file's defect.
-HINDSIGHT_API Result<std::string> explain_profile(const std::string& path);
+
+// ---------------------------------------------------------------- saved profiles
+
+// A saved profile, wherever one is asked for below: a file (of EngineConfig::profile_out, or one that is kept), or a module (.wasm or .wat),
+// whose profile in `directory` is meant: of several, which other options or processors have left, the one that was used last.
+struct ProfileSource {
+  std::string path;
+  std::string directory = {};
+};
+// Errors of all: kUsage (no such file, not a profile and not a module, no profile of the module; always with what to do), kBadModule.
+//
+// Explains the decisions: what was seen, which alternatives were weighed, what was done, what it gave, what was undone; and asks the policy
+// about each of them again.
+HINDSIGHT_API Result<std::string> explain_profile(const ProfileSource& profile);
+// What the profile knows: modules, runs, hot functions, loads, branches, calls, decisions.
+HINDSIGHT_API Result<std::string> show_profile(const ProfileSource& profile);
+// What is different in `after`: decisions and evidence.
+HINDSIGHT_API Result<std::string> diff_profiles(const ProfileSource& before, const ProfileSource& after);
+// Puts profiles together as runs are put together, the last one fading least, into a new file. kResource: it cannot be written.
+HINDSIGHT_API Status merge_profiles(std::span<const ProfileSource> profiles, const std::string& out);
+enum class ProfileFormat : uint8_t {
+  kPprof,        // gzipped, for `pprof`
+  kLlvm,         // LLVM's sample profile, text
+  kBranchHints,  // a copy of the module with the section metadata.code.branch_hint
+};
+struct ExportedProfile {
+  std::vector<std::byte> bytes;
+  std::string summary;  // one line: what is in it
+};
+// `module`: the path of the module that was profiled. kBranchHints needs it, kLlvm names the targets of calls with it. Empty: none, or the
+// one that `profile` names.
+HINDSIGHT_API Result<ExportedProfile> export_profile(const ProfileSource& profile, ProfileFormat format, const std::string& module = {});
+
+struct KeptProfiles {
+  struct File {
+    std::string name;                // in the folder
+    uint64_t bytes = 0;
+    std::string defect;              // why it is not used; empty: it is
+    std::string module, module_hash; // as in CodeCacheInfo
+    std::string options;
+    uint64_t runs = 0, decisions = 0;
+    double age_seconds = 0;
+  };
+  std::string directory;
+  uint64_t bytes = 0;
+  std::vector<File> files;           // the most recently used first
+};
+// As code_cache_info and clear_code_cache.
+HINDSIGHT_API Result<KeptProfiles> kept_profiles(const std::string& directory);
+HINDSIGHT_API Result<uint64_t> clear_kept_profiles(const std::string& directory);
+
 // What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize", "prefetch",
 // "interleave", "inline-calls", "huge-pages".
 HINDSIGHT_API std::span<const std::string_view> decision_names();

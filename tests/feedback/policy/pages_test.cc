@@ -65,5 +65,24 @@ TEST(Pages, KeepRangesFarApartApart) {
             plan.ranges[0].end - plan.ranges[0].begin + plan.ranges[1].end - plan.ranges[1].begin);
 }
 
+TEST(Pages, ReplayFromWhatIsSaved) {
+  const PolicyConfig config;
+  const PageEvidence e = spread_over(256, 0.6);
+  PageEpisode episode = make_page_episode(e, decide_pages(e, config));
+  EXPECT_EQ(episode.alternatives.size(), 2u);
+  ProfileFile file;
+  file.policy = to_parameters(config);
+  file.modules.resize(1);
+  file.modules[0].page_episodes = {episode};
+  const auto back = read_profile(format_profile(file));
+  ASSERT_TRUE(back) << back.error().message;
+  ASSERT_EQ(back->modules[0].page_episodes.size(), 1u);
+  EXPECT_EQ(back->modules[0].page_episodes[0], episode);
+  EXPECT_TRUE(replays(back->modules[0].page_episodes[0], from_parameters(back->policy)));
+  PolicyConfig other = config;
+  other.tlb_reach_bytes *= 100;
+  EXPECT_FALSE(replays(episode, other));
+}
+
 }  // namespace
 }  // namespace hindsight::feedback

@@ -57,6 +57,14 @@ TEST(Policy, DoesNotCompileALargeFunctionForASmallGain) {
   EXPECT_NE(plan.reason.find("against"), std::string::npos) << plan.reason;
 }
 
+TEST(Policy, BelievesWhatACompileTookBefore) {
+  FunctionEvidence e = hot_function(100);
+  e.compile_seconds = 1;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+  e.compile_seconds = 0.1;
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+}
+
 TEST(Policy, NeverSendsAFunctionToTheOptimizerWhoseCompileCostsMoreThanItHasToGain) {
   const PolicyConfig config;
   for (const uint32_t bytes : {1u, 100u, 1'000u, 10'000u, 100'000u}) {

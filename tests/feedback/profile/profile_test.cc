@@ -226,5 +226,53 @@ TEST(Profile, ATimedLoadIsFoundFromTheInstructionThatItWasFoldedInto) {
   EXPECT_EQ(e.loads[0].latency.level, MemoryLevel::kL3);
 }
 
+TEST(Profile, SamplesOfTheWholeRunDoNotDecay) {
+  Profile profile(module_with_loops());
+  for (int i = 0; i < 8; ++i) profile.add_sample(FuncIndex(0), WasmOffset(47), i >= 4, 0.004);
+  ASSERT_TRUE(profile.add_stall(FuncIndex(0), WasmOffset(47), false, nullptr));
+  for (int i = 0; i < 20; ++i) profile.decay(0.5);
+  EXPECT_LT(profile.evidence(FuncIndex(0)).samples_baseline, 0.01);
+  const FunctionSamples samples = profile.run_samples(FuncIndex(0));
+  EXPECT_EQ(samples.samples, 8);
+  EXPECT_NEAR(samples.seconds_baseline, 0.016, 1e-9);
+  EXPECT_NEAR(samples.seconds_optimized, 0.016, 1e-9);
+  EXPECT_EQ(samples.begin, WasmOffset(5));
+  // The stall is the load's, which stands in front.
+  EXPECT_EQ(samples.places,
+            (std::vector<FunctionSamples::Place>{{WasmOffset(44), 0, 1}, {WasmOffset(47), 8, 0}}));
+}
+
+TEST(Profile, GoesOnFromWhatAnEarlierRunKnew) {
+  FunctionEvidence earlier;
+  earlier.function = FuncIndex(0);
+  earlier.compile_seconds = 0.04;
+  earlier.samples_baseline = 100;
+  earlier.loads = {{.load = WasmOffset(40), .stall_samples = 50, .outcome = PrefetchOutcome::kKept},
+                   {.load = WasmOffset(44), .stall_samples = 50, .outcome = PrefetchOutcome::kInTrial}};
+  earlier.branches = {{WasmOffset(50), 7, 3, 100, 90, 80, 10}};
+  Profile profile(module_with_loops());
+  profile.seed(earlier);
+  profile.add_branch(FuncIndex(0), WasmOffset(50), true);
+  const FunctionEvidence evidence = profile.evidence(FuncIndex(0));
+  EXPECT_EQ(evidence.samples_baseline, 0);  // whether it is hot shows again
+  EXPECT_EQ(evidence.compile_seconds, 0.04);
+  ASSERT_EQ(evidence.loads.size(), 1u);  // a trial that never ended says nothing
+  EXPECT_EQ(evidence.loads[0].outcome, PrefetchOutcome::kKept);
+  EXPECT_EQ(evidence.loads[0].stall_samples, 0);
+  EXPECT_EQ(evidence.branches, (std::vector<BranchEvidence>{{WasmOffset(50), 8, 4, 100, 90, 80, 10}}));
+  EXPECT_TRUE(profile.run_samples(FuncIndex(0)).places.empty());
+}
+
+TEST(Profile, KeepsTheDearestPlacesInTheirOrder) {
+  std::vector<FunctionSamples::Place> places;
+  for (uint32_t i = 0; i < 10; ++i)
+    places.push_back({WasmOffset(i), i == 3 ? 50.0 : 1.0 * i, i == 5 ? 90.0 : 0});
+  keep_dearest(places, 3);
+  ASSERT_EQ(places.size(), 3u);
+  EXPECT_EQ(places[0].offset, WasmOffset(3));
+  EXPECT_EQ(places[1].offset, WasmOffset(5));
+  EXPECT_EQ(places[2].offset, WasmOffset(9));
+}
+
 }  // namespace
 }  // namespace hindsight::feedback

@@ -12,10 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/runtime/cli/scratch_folder.h"
+#include "tests/runtime/cli/command.h"
 #include "tests/sanitizers.h"
-
-extern char** environ;
 
 namespace {
 
@@ -23,37 +21,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-class Command : public ScratchFolder {
- protected:
-  // A run must not depend on the runs before it; tests of the cache name a folder.
-  Command() { ::setenv("HINDSIGHT_CODE_CACHE", "off", 1); }
-  std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return (folder_ / name).string();
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  Outcome hindsight(std::vector<std::string> words) const {
-    words.insert(words.begin(), HINDSIGHT_COMMAND);
-    std::vector<char*> argv;
-    for (auto& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, path(".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_addopen(&actions, 2, path(".err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    pid_t child = -1;
-    const int failed = ::posix_spawn(&child, HINDSIGHT_COMMAND, &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed != 0) return {};
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contents(path(".out")),
-            contents(path(".err"))};
-  }
-};
 
 constexpr const char* kFunctions = R"((module $functions
   (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))

@@ -99,4 +99,17 @@ TEST(Plan, TakesAnUnknownOptionForOneAndNotForAModule) {
 }
 
 }  // namespace
+TEST(Options, ProfilesAreKeptUnlessTheyAreNotWanted) {
+  RunOptions options;
+  options.program = {"app.wasm"};
+  options.profile_directory = "/somewhere";
+  EXPECT_EQ(plan_run(options)->engine.profile_directory, "/somewhere");
+  options.no_profile = true;
+  EXPECT_EQ(plan_run(options)->engine.profile_directory, "");
+  options.no_profile = false;
+  // Who looks for a function that the optimizer gets wrong wants the same decisions every time.
+  options.optimize_only = "3-4";
+  EXPECT_EQ(plan_run(options)->engine.profile_directory, "");
+}
+
 }  // namespace hindsight::cli

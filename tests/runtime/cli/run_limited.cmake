@@ -3,7 +3,7 @@
 # The guest's answer is right, the reason is there exactly once, and warnings only where nothing watches.
 string(REPLACE "," ";" LIMITS "${LIMITS}")
 execute_process(
-  COMMAND ${LIMITED} ${LIMITS} -- ${HINDSIGHT} run -v --no-code-cache --invoke sum ${FOLDER}/sum.wat 200000000
+  COMMAND ${LIMITED} ${LIMITS} -- ${HINDSIGHT} run -v --no-code-cache --no-profile --invoke sum ${FOLDER}/sum.wat 200000000
   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "ended with ${status}\n-- printed:\n${output}\n-- on stderr:\n${errors}")

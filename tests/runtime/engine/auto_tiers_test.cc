@@ -38,14 +38,14 @@ std::string functions(uint32_t count) {
 
 // As an earlier run would have saved it: every function was worth optimizing.
 std::string profile_of(const Module& module, uint32_t count,
-                       const std::function<double(uint32_t)>& samples = {}) {
+                       const std::function<double(uint32_t)>& seconds = {}) {
   feedback::ModuleProfile profile;
   profile.hash_hex = module.content_hash_hex();
   for (uint32_t i = 0; i < count; ++i) {
     feedback::Episode episode;
     episode.id = i + 1;
     episode.evidence.function = FuncIndex(i);
-    if (samples) episode.evidence.samples_baseline = samples(i);
+    episode.evidence.seconds_baseline = seconds ? seconds(i) : 1;
     episode.action = "optimize";
     episode.state = "compiled";
     profile.episodes.push_back(std::move(episode));
@@ -126,6 +126,7 @@ TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
   feedback::Episode episode;
   episode.id = 1;
   episode.evidence.function = FuncIndex(0);
+  episode.evidence.seconds_baseline = 1;
   episode.action = "optimize";
   episode.state = "compiled";
   episode.reason = "it was hot";
@@ -252,6 +253,7 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
   ASSERT_TRUE(text);
   feedback::Episode episode;
   episode.id = 1;
+  episode.evidence.seconds_baseline = 1;
   episode.action = "optimize";
   episode.state = "compiled";
   feedback::Episode::Prefetch interleave;

@@ -475,6 +475,7 @@ std::string profile_of_everything(const fs::path& folder, const Module& module) 
     feedback::Episode episode;
     episode.id = i + 1;
     episode.evidence.function = FuncIndex(i);
+    episode.evidence.seconds_baseline = 1;
     episode.action = "optimize";
     episode.state = "compiled";
     episode.reason = "hot";

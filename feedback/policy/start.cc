@@ -1,0 +1,153 @@
+#include "feedback/policy/start.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hindsight::feedback {
+namespace {
+
+constexpr uint32_t kMostDistance = 1024;
+constexpr std::string_view kTakenOver = "decided in an earlier run: ";
+
+double stall_share_of(const FunctionEvidence& evidence, uint32_t load) {
+  const double samples = evidence.samples_baseline + evidence.samples_optimized;
+  for (const LoadEvidence& l : evidence.loads)
+    if (l.load.value == load && samples > 0) return std::min(1.0, l.stall_samples / samples);
+  return 0;
+}
+
+}  // namespace
+
+StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier& earlier,
+                       const PolicyConfig& config) {
+  StartPlan start;
+  FunctionPlan& plan = start.plan;
+  plan.function = evidence.function;
+  const double compile =
+      earlier.compile_seconds > 0 ? earlier.compile_seconds : compile_seconds(evidence, config);
+  const double seconds =
+      earlier.runs > 0
+          ? (earlier.seconds_baseline + config.optimized_speedup * earlier.seconds_optimized) / earlier.runs
+          : 0;
+  const double gain = seconds * (1 - 1 / config.optimized_speedup);
+  const double cost = config.background_cost * compile;
+  plan.alternatives.push_back({"wait until it is hot", 0, 0});
+  plan.alternatives.push_back({"optimize at the start", cost, gain});
+  if (!config.optimize) {
+    plan.reason = "decision 'optimize' is switched off";
+    return start;
+  }
+  const std::string seen = fmt::format(
+      "{:.1f} ms of baseline code a run, the mean of {:.1f} runs: {:.1f} ms "
+      "to gain against {:.1f} ms of compiling",
+      1e3 * seconds, earlier.runs, 1e3 * gain, 1e3 * cost);
+  if (gain <= cost) {
+    plan.reason = seen;
+    return start;
+  }
+  plan.action = Action::kOptimize;
+  plan.reason = seen;
+  // Undoing what was lost comes before everything (1e3 and above).
+  const double rate = gain / compile;
+  start.priority = 1e3 * rate / (1e3 + rate);
+  for (const uint32_t loop : earlier.osr_loops) plan.osr_loops.push_back(LoopIndex(loop));
+  for (const Episode::Prefetch& p : earlier.prefetches) {
+    const bool kept = p.outcome == PrefetchOutcome::kKept;
+    if (p.interleaved) {
+      if (!config.interleave || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
+      if (plan.interleaves.size() >= config.max_prefetches) continue;
+      InterleavePlan interleave;
+      interleave.hint.load = WasmOffset(p.load);
+      interleave.hint.stall_share = stall_share_of(evidence, p.load);
+      interleave.hint.initial_width = config.first_width;
+      interleave.estimated_gain = kept ? p.measured_gain : interleave.hint.stall_share;
+      if (kept) {
+        interleave.hint.initial_width = std::clamp(p.distance, 1u, kMostDistance);
+        start.settled_widths[p.load] = interleave.hint.initial_width;
+        interleave.reason = fmt::format("interleaving the searches of 0x{:x} was kept at width {}, {:+.1f} %",
+                                        p.load, interleave.hint.initial_width, 100 * p.measured_gain);
+      } else {
+        interleave.reason =
+            fmt::format("the trial of interleaving the searches of 0x{:x} had not ended", p.load);
+      }
+      plan.interleaves.push_back(std::move(interleave));
+      continue;
+    }
+    if (!config.prefetch || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
+    if (plan.prefetches.size() >= config.max_prefetches) continue;
+    PrefetchPlan prefetch;
+    prefetch.hint.load = WasmOffset(p.load);
+    prefetch.hint.stall_share = stall_share_of(evidence, p.load);
+    prefetch.estimated_gain = kept ? p.measured_gain : prefetch.hint.stall_share;
+    if (kept) {
+      prefetch.hint.initial_distance = std::clamp(p.distance, 1u, kMostDistance);
+      start.settled[p.load] = prefetch.hint.initial_distance;
+      prefetch.reason = fmt::format("the prefetch at 0x{:x} was kept at distance {}, {:+.1f} %", p.load,
+                                    prefetch.hint.initial_distance, 100 * p.measured_gain);
+    } else {
+      prefetch.reason = fmt::format("the trial of the prefetch at 0x{:x} had not ended", p.load);
+    }
+    plan.prefetches.push_back(std::move(prefetch));
+  }
+  plan.calls = plan_calls(evidence, config);
+  return start;
+}
+
+std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
+  std::map<uint32_t, const Episode*> latest;
+  for (const Episode& episode : known.episodes) {
+    const bool compiled =
+        episode.action == to_string(Action::kOptimize) || episode.action == to_string(Action::kReoptimize);
+    if (compiled && !episode.state.starts_with("failed")) latest[episode.evidence.function.value] = &episode;
+  }
+  std::vector<StartQuestion> questions;
+  for (const auto& [function, episode] : latest) {
+    StartQuestion question;
+    question.decision = episode;
+    Episode::Earlier& earlier = question.earlier;
+    earlier.runs = known.runs;
+    earlier.compile_seconds = episode->compile_seconds;
+    earlier.osr_loops = episode->osr_loops;
+    earlier.prefetches = episode->prefetches;
+    // What was found out about loads by any decision on the function: a recompile knows only its own.
+    for (const Episode& other : known.episodes) {
+      if (other.evidence.function.value != function || &other == episode) continue;
+      for (const Episode::Prefetch& p : other.prefetches) {
+        const bool listed = std::any_of(earlier.prefetches.begin(), earlier.prefetches.end(),
+                                        [&](const Episode::Prefetch& q) { return same_change(p, q); });
+        const bool lost = p.outcome == PrefetchOutcome::kRolledBack || p.outcome == PrefetchOutcome::kNoSlice;
+        if (!listed && lost) earlier.prefetches.push_back(p);
+      }
+    }
+    const auto samples = std::find_if(known.samples.begin(), known.samples.end(),
+                                      [&](const FunctionSamples& s) { return s.function.value == function; });
+    if (samples != known.samples.end()) {
+      earlier.seconds_baseline = samples->seconds_baseline;
+      earlier.seconds_optimized = samples->seconds_optimized;
+    } else if (known.samples.empty()) {  // of a version that did not save them: what the decision knew
+      earlier.seconds_baseline = episode->evidence.seconds_baseline;
+      earlier.seconds_optimized = episode->evidence.seconds_optimized;
+    }
+    questions.push_back(std::move(question));
+  }
+  return questions;
+}
+
+std::string first_reason(const Episode& decision) {
+  std::string reason = decision.reason;
+  // Of what was taken over more than once, the first reason counts.
+  if (const size_t at = reason.rfind(kTakenOver); at != std::string::npos)
+    reason.erase(0, at + kTakenOver.size());
+  return std::string(kTakenOver) + reason;
+}
+
+Episode make_start_episode(const StartQuestion& question, const StartPlan& plan) {
+  Episode episode = make_episode(question.decision->evidence, plan.plan);
+  episode.reason += "; " + first_reason(*question.decision);
+  episode.origin = Origin::kProfile;
+  episode.earlier = question.earlier;
+  return episode;
+}
+
+}  // namespace hindsight::feedback

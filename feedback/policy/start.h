@@ -1,0 +1,52 @@
+// What to do about a function when its module starts, given what earlier runs decided about it. Pure.
+//
+// It will run as it did on the average of the runs that are known (merge.h). What it ran in optimized code
+// would have taken baseline code longer, so
+//
+//     t    = (seconds in baseline code + optimized_speedup * seconds in optimized code) / runs
+//     gain = t * (1 - 1 / optimized_speedup)
+//     cost = background_cost * what the compile took last time
+//
+// and it is compiled at once where the gain is larger. Of those that are, the one with the most gain for each
+// second of compiling comes first (Smith's rule), which makes the sum of all waiting smallest.
+//
+// It is compiled as it was decided: with the prefetches and interleaved searches that were kept, as they were
+// tuned, and those whose trial had not ended, on trial again; with the usual targets of its calls; with the
+// loop entries it needed. Everything stays as open as it ever was: a prefetch that is settled is looked at
+// again while it runs, calls that go elsewhere are seen, and the function is compiled anew for what is.
+#pragma once
+
+#include <map>
+
+#include "feedback/policy/policy.h"
+#include "feedback/profile/profile_file.h"
+
+namespace hindsight::feedback {
+
+struct StartPlan {
+  FunctionPlan plan;                     // kNothing or kOptimize
+  std::map<uint32_t, uint32_t> settled;  // prefetches known to pay: wasm offset of the load -> distance
+  std::map<uint32_t, uint32_t> settled_widths;  // the same of interleaved searches: how many at once
+  double priority = 0;                          // seconds to gain for each second of compiling
+};
+
+// `evidence`: what the decision was made on that is taken over.
+StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier& earlier,
+                       const PolicyConfig& config);
+
+// What decide_start() is to be asked about, for each function of the module of which something was decided:
+// of its last decision the evidence, and what earlier runs knew. Decisions that came to nothing (the compiler
+// refused) are left out.
+struct StartQuestion {
+  const Episode* decision = nullptr;
+  Episode::Earlier earlier;
+};
+std::vector<StartQuestion> start_questions(const ModuleProfile& known);
+
+// "decided in an earlier run: ", and why then.
+std::string first_reason(const Episode& decision);
+
+// In the form in which it is saved; replays() asks decide_start() about it again.
+Episode make_start_episode(const StartQuestion& question, const StartPlan& plan);
+
+}  // namespace hindsight::feedback

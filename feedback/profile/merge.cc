@@ -1,0 +1,335 @@
+#include "feedback/profile/merge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace hindsight::feedback {
+namespace {
+
+// Rounds: a count below another one stays so, and small counts do not vanish by being cut off.
+uint64_t faded(uint64_t count, double factor) {
+  return static_cast<uint64_t>(std::llround(static_cast<double>(count) * factor));
+}
+
+template <typename T>
+T* find_by(std::vector<T>& list, auto member, const auto& key) {
+  const auto found = std::find_if(list.begin(), list.end(), [&](const T& t) { return t.*member == key; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+void fade(FunctionEvidence& e, double factor) {
+  for (double* count : {&e.samples_baseline, &e.samples_optimized, &e.seconds_baseline, &e.seconds_optimized,
+                        &e.total_samples, &e.seconds_watched, &e.all_seconds_watched, &e.samples_left_behind,
+                        &e.seconds_left_behind, &e.seconds_since_published})
+    *count *= factor;
+  for (LoadEvidence& l : e.loads) {
+    l.stall_samples *= factor;
+    l.stall_samples_optimized *= factor;
+    l.addresses = faded(l.addresses, factor);
+  }
+  for (BranchEvidence& b : e.branches)
+    for (uint64_t* count : {&b.sampled, &b.sampled_taken, &b.outcomes, &b.taken, &b.judged, &b.mispredicted})
+      *count = faded(*count, factor);
+  for (CallEvidence& c : e.calls) {
+    c.records = faded(c.records, factor);
+    c.unforeseen_records = faded(c.unforeseen_records, factor);
+    for (auto* targets : {&c.targets, &c.unforeseen})
+      for (CallEvidence::Target& t : *targets) t.records = faded(t.records, factor);
+  }
+  for (LoopEvidence& l : e.loops) l.samples *= factor;
+}
+
+void add(std::vector<CallEvidence::Target>& to, const std::vector<CallEvidence::Target>& more) {
+  for (const CallEvidence::Target& target : more) {
+    if (CallEvidence::Target* known = find_by(to, &CallEvidence::Target::element, target.element))
+      known->records += target.records;
+    else
+      to.push_back(target);
+  }
+  std::stable_sort(to.begin(), to.end(), [](const CallEvidence::Target& a, const CallEvidence::Target& b) {
+    return std::tie(b.records, a.element) < std::tie(a.records, b.element);
+  });
+  constexpr size_t kMostTargets = 8;  // ValueCounts::kCandidates
+  if (to.size() > kMostTargets) to.resize(kMostTargets);
+}
+
+// The order and the bounds that evidence promises.
+void put_in_order(FunctionEvidence& e) {
+  std::stable_sort(e.loads.begin(), e.loads.end(), [](const LoadEvidence& a, const LoadEvidence& b) {
+    return a.stall_samples > b.stall_samples;
+  });
+  if (e.loads.size() > kMaxLoads) e.loads.resize(kMaxLoads);
+  std::stable_sort(e.branches.begin(), e.branches.end(),
+                   [](const BranchEvidence& a, const BranchEvidence& b) {
+                     return std::tie(a.mispredicted, a.outcomes, a.sampled) >
+                            std::tie(b.mispredicted, b.outcomes, b.sampled);
+                   });
+  if (e.branches.size() > kMaxBranches) e.branches.resize(kMaxBranches);
+  std::stable_sort(e.calls.begin(), e.calls.end(), [](const CallEvidence& a, const CallEvidence& b) {
+    return a.records + a.unforeseen_records > b.records + b.unforeseen_records;
+  });
+  if (e.calls.size() > kMaxCalls) e.calls.resize(kMaxCalls);
+}
+
+// `to` has faded already.
+void add(FunctionEvidence& to, const FunctionEvidence& more) {
+  to.name = more.name;
+  to.code_bytes = more.code_bytes;
+  to.samples_baseline += more.samples_baseline;
+  to.samples_optimized += more.samples_optimized;
+  to.seconds_baseline += more.seconds_baseline;
+  to.seconds_optimized += more.seconds_optimized;
+  to.total_samples += more.total_samples;
+  to.optimized = more.optimized;
+  if (more.compile_seconds > 0) to.compile_seconds = more.compile_seconds;
+  to.optimize_count = more.optimize_count;
+  if (more.entered != Entered::kUnknown) to.entered = more.entered;
+  to.loop_entries_only = more.loop_entries_only;
+  to.seconds_watched += more.seconds_watched;
+  to.all_seconds_watched += more.all_seconds_watched;
+  to.samples_left_behind += more.samples_left_behind;
+  to.seconds_left_behind += more.seconds_left_behind;
+  to.seconds_since_published += more.seconds_since_published;
+  for (const LoadEvidence& l : more.loads) {
+    LoadEvidence* known = find_by(to.loads, &LoadEvidence::load, l.load);
+    if (!known) {
+      to.loads.push_back(l);
+      continue;
+    }
+    known->stall_samples += l.stall_samples;
+    known->stall_samples_optimized += l.stall_samples_optimized;
+    known->addresses += l.addresses;
+    known->address_span_bytes = std::max(known->address_span_bytes, l.address_span_bytes);
+    known->distinct_pages = std::max(known->distinct_pages, l.distinct_pages);
+    known->in_loop = l.in_loop;
+    if (l.outcome != PrefetchOutcome::kNone) known->outcome = l.outcome;
+    if (l.interleave != PrefetchOutcome::kNone) known->interleave = l.interleave;
+    if (l.latency.timed != 0) known->latency = l.latency;
+  }
+  for (const BranchEvidence& b : more.branches) {
+    BranchEvidence* known = find_by(to.branches, &BranchEvidence::branch, b.branch);
+    if (!known) {
+      to.branches.push_back(b);
+      continue;
+    }
+    known->sampled += b.sampled;
+    known->sampled_taken += b.sampled_taken;
+    known->outcomes += b.outcomes;
+    known->taken += b.taken;
+    known->judged += b.judged;
+    known->mispredicted += b.mispredicted;
+  }
+  for (const CallEvidence& c : more.calls) {
+    CallEvidence* known = find_by(to.calls, &CallEvidence::call, c.call);
+    if (!known) {
+      to.calls.push_back(c);
+      continue;
+    }
+    known->records += c.records;
+    known->unforeseen_records += c.unforeseen_records;
+    known->by_reference = c.by_reference;
+    add(known->targets, c.targets);
+    add(known->unforeseen, c.unforeseen);
+  }
+  const bool same_loops =
+      std::equal(to.loops.begin(), to.loops.end(), more.loops.begin(), more.loops.end(),
+                 [](const LoopEvidence& a, const LoopEvidence& b) { return a.offset == b.offset; });
+  if (same_loops) {
+    for (size_t i = 0; i < to.loops.size(); ++i) to.loops[i].samples += more.loops[i].samples;
+  } else {
+    to.loops = more.loops;
+  }
+  put_in_order(to);
+}
+
+double weight(const FunctionEvidence& e) {
+  return e.samples_baseline + e.samples_optimized;
+}
+
+void merge_functions(std::vector<FunctionEvidence>& earlier, const std::vector<FunctionEvidence>& run,
+                     double factor) {
+  for (FunctionEvidence& e : earlier) fade(e, factor);
+  for (const FunctionEvidence& e : run) {
+    if (FunctionEvidence* known = find_by(earlier, &FunctionEvidence::function, e.function))
+      add(*known, e);
+    else
+      earlier.push_back(e);
+  }
+  std::stable_sort(earlier.begin(), earlier.end(), [](const FunctionEvidence& a, const FunctionEvidence& b) {
+    return weight(a) > weight(b);
+  });
+  if (earlier.size() > kMaxFunctionsKept) earlier.resize(kMaxFunctionsKept);
+}
+
+void merge_samples(std::vector<FunctionSamples>& earlier, const std::vector<FunctionSamples>& run,
+                   double factor) {
+  for (FunctionSamples& s : earlier) {
+    for (double* count : {&s.samples, &s.seconds_baseline, &s.seconds_optimized}) *count *= factor;
+    for (FunctionSamples::Place& p : s.places) {
+      p.samples *= factor;
+      p.stalls *= factor;
+    }
+  }
+  for (const FunctionSamples& s : run) {
+    FunctionSamples* known = find_by(earlier, &FunctionSamples::function, s.function);
+    if (!known) {
+      earlier.push_back(s);
+      continue;
+    }
+    known->name = s.name;
+    known->begin = s.begin;
+    known->samples += s.samples;
+    known->seconds_baseline += s.seconds_baseline;
+    known->seconds_optimized += s.seconds_optimized;
+    for (const FunctionSamples::Place& p : s.places) {
+      if (auto* place = find_by(known->places, &FunctionSamples::Place::offset, p.offset)) {
+        place->samples += p.samples;
+        place->stalls += p.stalls;
+      } else {
+        known->places.push_back(p);
+      }
+    }
+    keep_dearest(known->places);
+  }
+  std::erase_if(earlier, [](const FunctionSamples& s) { return s.samples < 0.01; });
+  std::stable_sort(earlier.begin(), earlier.end(),
+                   [](const FunctionSamples& a, const FunctionSamples& b) { return a.samples > b.samples; });
+  if (earlier.size() > kMaxFunctionsSampled) earlier.resize(kMaxFunctionsSampled);
+}
+
+bool judged(const Episode::Prefetch& p) {
+  return p.outcome != PrefetchOutcome::kNone && p.outcome != PrefetchOutcome::kInTrial;
+}
+
+// What a run found out about a decision that it took over.
+void take_outcomes(Episode& decided, const Episode& later) {
+  if (later.compile_seconds > 0) decided.compile_seconds = later.compile_seconds;
+  for (const Episode::Prefetch& p : later.prefetches) {
+    const auto same = std::find_if(decided.prefetches.begin(), decided.prefetches.end(),
+                                   [&](const Episode::Prefetch& q) { return same_change(p, q); });
+    Episode::Prefetch* known = same == decided.prefetches.end() ? nullptr : &*same;
+    if (!known)
+      decided.prefetches.push_back(p);
+    else if (p.outcome == known->outcome && p.distance == known->distance)
+      known->runs_ago = p.runs_ago;  // as it was: how it was found out stays
+    else if (judged(p) || !judged(*known))
+      *known = p;
+  }
+}
+
+// As many runs are added as make others so much older.
+uint32_t older(uint32_t runs_ago, uint64_t runs) {
+  return static_cast<uint32_t>(std::min<uint64_t>(runs_ago + runs, 1'000'000));
+}
+
+void merge_episodes(ModuleProfile& to, const ModuleProfile& run) {
+  std::map<uint32_t, std::vector<Episode>> by_function;
+  for (Episode& e : to.episodes) {
+    e.runs_ago = older(e.runs_ago, run.runs_seen);
+    for (Episode::Prefetch& p : e.prefetches) p.runs_ago = older(p.runs_ago, run.runs_seen);
+    by_function[e.evidence.function.value].push_back(std::move(e));
+  }
+  for (const Episode& e : run.episodes) {
+    std::vector<Episode>& known = by_function[e.evidence.function.value];
+    if (e.origin == Origin::kDecided || known.empty()) {
+      // One that was undone before it began says nothing against the one before.
+      known.push_back(e);
+    } else {
+      take_outcomes(known.back(), e);
+    }
+  }
+  to.episodes.clear();
+  for (auto& [function, episodes] : by_function) {
+    const auto seen = std::find_if(to.samples.begin(), to.samples.end(),
+                                   [&](const FunctionSamples& s) { return s.function.value == function; });
+    if (seen == to.samples.end() && episodes.back().runs_ago > kRunsToForgetIdle) continue;
+    if (episodes.size() > kMaxEpisodesKept)
+      episodes.erase(episodes.begin(), episodes.end() - static_cast<ptrdiff_t>(kMaxEpisodesKept));
+    for (Episode& e : episodes) {
+      std::erase_if(e.prefetches, [](const Episode::Prefetch& p) {
+        return p.outcome != PrefetchOutcome::kKept && p.runs_ago > kRunsToForgetLosers;
+      });
+      to.episodes.push_back(std::move(e));
+    }
+  }
+  // In the order in which they were made.
+  std::stable_sort(to.episodes.begin(), to.episodes.end(), [](const Episode& a, const Episode& b) {
+    return std::tie(b.runs_ago, a.seconds) < std::tie(a.runs_ago, b.seconds);
+  });
+  for (size_t i = 0; i < to.episodes.size(); ++i) to.episodes[i].id = i + 1;
+}
+
+}  // namespace
+
+double fading(double runs) {
+  return std::exp2(-runs / kHalfLifeRuns);
+}
+
+ModuleProfile merge(ModuleProfile earlier, const ModuleProfile& run) {
+  const double factor = fading(static_cast<double>(run.runs_seen));
+  ModuleProfile to = std::move(earlier);
+  to.name = run.name;
+  to.runs = to.runs * factor + run.runs;
+  to.runs_seen = std::min(to.runs_seen + run.runs_seen, uint64_t{1} << 62);
+  merge_functions(to.functions, run.functions, factor);
+  merge_samples(to.samples, run.samples, factor);
+  merge_episodes(to, run);
+  if (!run.page_episodes.empty()) {
+    to.page_episodes = run.page_episodes;
+  } else {
+    for (PageEpisode& e : to.page_episodes) e.runs_ago = older(e.runs_ago, run.runs_seen);
+  }
+  if (to.page_episodes.size() > kMaxPageEpisodesKept) to.page_episodes.resize(kMaxPageEpisodesKept);
+  return to;
+}
+
+ProfileFile merge(ProfileFile earlier, const ProfileFile& run) {
+  earlier.policy = run.policy;
+  for (const ModuleProfile& module : run.modules) {
+    const auto same = std::find_if(
+        earlier.modules.begin(), earlier.modules.end(),
+        [&](const ModuleProfile& m) { return m.hash_hex == module.hash_hex && m.options == module.options; });
+    if (same == earlier.modules.end())
+      earlier.modules.push_back(module);
+    else
+      *same = merge(std::move(*same), module);
+  }
+  return earlier;
+}
+
+FunctionEvidence without(FunctionEvidence seen, const FunctionEvidence& seed) {
+  const auto less = [](uint64_t& count, uint64_t by) { count -= std::min(count, by); };
+  for (BranchEvidence& b : seen.branches) {
+    const auto known = std::find_if(seed.branches.begin(), seed.branches.end(),
+                                    [&](const BranchEvidence& s) { return s.branch == b.branch; });
+    if (known == seed.branches.end()) continue;
+    less(b.sampled, known->sampled);
+    less(b.sampled_taken, known->sampled_taken);
+    less(b.outcomes, known->outcomes);
+    less(b.taken, known->taken);
+    less(b.judged, known->judged);
+    less(b.mispredicted, known->mispredicted);
+  }
+  std::erase_if(seen.branches, [](const BranchEvidence& b) { return b.outcomes + b.sampled == 0; });
+  for (CallEvidence& c : seen.calls) {
+    const auto known = std::find_if(seed.calls.begin(), seed.calls.end(),
+                                    [&](const CallEvidence& s) { return s.call == c.call; });
+    if (known == seed.calls.end()) continue;
+    less(c.records, known->records);
+    for (CallEvidence::Target& t : c.targets) {
+      const auto before = std::find_if(known->targets.begin(), known->targets.end(),
+                                       [&](const CallEvidence::Target& s) { return s.element == t.element; });
+      if (before != known->targets.end()) less(t.records, before->records);
+      // Candidates lose counts to each other, also those that the seed had.
+      t.records = std::min(t.records, c.records);
+    }
+    std::erase_if(c.targets, [](const CallEvidence::Target& t) { return t.records == 0; });
+  }
+  std::erase_if(seen.calls, [](const CallEvidence& c) { return c.records + c.unforeseen_records == 0; });
+  put_in_order(seen);
+  return seen;
+}
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,41 @@
+// Runs of one module put together. Each run that is added fades all before it by the same factor, so that the
+// last kHalfLifeRuns runs make up half of what is known, however long the program has been used: what it does
+// now weighs more than what it once did, and one odd run does not overturn the rest.
+//
+// Pure. Counts of the merged profile are sums of faded counts, so ratios keep their denominators; `runs` is
+// what the runs themselves have faded to, the denominator of everything that is said per run.
+#pragma once
+
+#include "feedback/profile/profile_file.h"
+
+namespace hindsight::feedback {
+
+inline constexpr double kHalfLifeRuns = 8;
+// A verdict on a prefetch that did not pay is forgotten after so many runs that did not renew it: other input
+// may want it, and trying costs milliseconds.
+inline constexpr uint32_t kRunsToForgetLosers = 16;
+// So many runs after which a decision is forgotten about a function in which no run since has been seen.
+inline constexpr uint32_t kRunsToForgetIdle = 32;
+inline constexpr size_t kMaxEpisodesKept = 4;  // of a function
+inline constexpr size_t kMaxPageEpisodesKept = 8;
+inline constexpr size_t kMaxFunctionsKept = 64;  // with all their evidence
+inline constexpr size_t kMaxFunctionsSampled = 256;
+
+// What is left of `runs` runs once others were added.
+double fading(double runs);
+
+// `run`, one or several runs, on top of `earlier`. Both are of the same module and options, else what is in
+// `run` stays as it is.
+//
+// Of each function the decisions that `run` made itself come behind those of before; what it found out about
+// decisions it took over goes into them. Of pages, the decisions of the last run that made any stay.
+ModuleProfile merge(ModuleProfile earlier, const ModuleProfile& run);
+
+// Module by module. The parameters of the policy are those of `run`. Modules of the same hash and other
+// options are other modules.
+ProfileFile merge(ProfileFile earlier, const ProfileFile& run);
+
+// What was seen beyond what the run was seeded with (Profile::seed), so that it is not counted again.
+FunctionEvidence without(FunctionEvidence seen, const FunctionEvidence& seed);
+
+}  // namespace hindsight::feedback

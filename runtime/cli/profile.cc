@@ -1,0 +1,125 @@
+// `hindsight profile ...` and `hindsight explain`: words to the library, its texts to stdout.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/messages.h"
+#include "runtime/report/text.h"
+
+namespace hindsight::cli {
+namespace {
+
+using report::printable;
+
+// An input that cannot be used, not a wrong use of the command.
+int refuse(const Error& error) {
+  say(error.describe());
+  return kCannotLoad;
+}
+
+int print(const Result<std::string>& text) {
+  if (!text) return refuse(text.error());
+  std::string_view rest = *text;
+  while (rest.ends_with('\n')) rest.remove_suffix(1);
+  fmt::print("{}\n", printable(rest, true));
+  return kOk;
+}
+
+// Beside the file and renamed over it, so that nobody finds half of it.
+Status write_file(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  {
+    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+    if (!file) return make_error(ErrorKind::kUsage, "cannot be written; name another file with -o", path);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) {
+      std::remove(temporary.c_str());
+      return make_error(ErrorKind::kResource, "cannot be written to its end (is the disk full?)", path);
+    }
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  std::remove(temporary.c_str());
+  return make_error(ErrorKind::kUsage, "cannot be put in place; name another file with -o", path);
+}
+
+std::string age(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 172'800) return fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{:.0f} days", seconds / 86'400);
+}
+
+Status check_named(const std::string& directory) {
+  if (!directory.empty()) return {};
+  return make_error(ErrorKind::kUsage,
+                    "there is no folder of profiles: keeping them is off, or no home is set; name one with "
+                    "--profile-dir");
+}
+
+}  // namespace
+
+int explain_command(const std::string& profile, const std::string& directory) {
+  return print(explain_profile({profile, directory}));
+}
+
+int profile_show_command(const std::string& profile, const std::string& directory) {
+  return print(show_profile({profile, directory}));
+}
+
+int profile_diff_command(const std::string& before, const std::string& after, const std::string& directory) {
+  return print(diff_profiles({before, directory}, {after, directory}));
+}
+
+int profile_merge_command(const std::vector<std::string>& profiles, const std::string& out,
+                          const std::string& directory) {
+  std::vector<ProfileSource> sources;
+  for (const std::string& profile : profiles) sources.push_back({profile, directory});
+  if (const Status merged = merge_profiles(sources, out); !merged) return refuse(merged.error());
+  fmt::print("{}: {} profiles put together\n", printable(out), profiles.size());
+  return kOk;
+}
+
+int profile_export_command(const ExportOptions& options) {
+  ProfileFormat format = ProfileFormat::kPprof;
+  if (options.format == "llvm") format = ProfileFormat::kLlvm;
+  if (options.format == "branch-hints") format = ProfileFormat::kBranchHints;
+  const auto exported = export_profile({options.profile, options.directory}, format, options.module);
+  if (!exported) return refuse(exported.error());
+  if (options.out == "-") {
+    std::fwrite(exported->bytes.data(), 1, exported->bytes.size(), stdout);
+    return std::fflush(stdout) == 0 ? kOk : kCannotLoad;
+  }
+  if (const Status written = write_file(options.out, exported->bytes); !written)
+    return refuse(written.error());
+  fmt::print("{}: {} bytes; {}\n", printable(options.out), exported->bytes.size(),
+             printable(exported->summary));
+  return kOk;
+}
+
+int profile_list_command(const std::string& directory) {
+  if (const Status named = check_named(directory); !named) return fail(named.error());
+  const auto kept = kept_profiles(directory);
+  if (!kept) return fail(kept.error());
+  fmt::print("{}: {} files, {} bytes\n", printable(kept->directory), kept->files.size(), kept->bytes);
+  for (const KeptProfiles::File& file : kept->files) {
+    fmt::print("  {}  {} bytes, used {} ago\n", printable(file.name), file.bytes, age(file.age_seconds));
+    if (!file.module_hash.empty())
+      fmt::print("      {}, {} decisions of {} runs\n", printable(file.module), file.decisions, file.runs);
+    if (!file.defect.empty()) fmt::print("      not used: {}\n", printable(file.defect));
+  }
+  return kOk;
+}
+
+int profile_clear_command(const std::string& directory) {
+  if (const Status named = check_named(directory); !named) return fail(named.error());
+  const auto removed = clear_kept_profiles(directory);
+  if (!removed) return fail(removed.error());
+  fmt::print("{}: {} files removed\n", printable(directory), *removed);
+  return kOk;
+}
+
+}  // namespace hindsight::cli

@@ -1,0 +1,210 @@
+// The automatic tier and saved profiles. At a module's start what earlier runs knew is put into its profile
+// and what they decided is asked for at once (feedback/policy/start.h); at its end what this run saw beyond
+// that, and what became of decisions, is what it adds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "feedback/policy/start.h"
+#include "feedback/profile/merge.h"
+#include "runtime/engine/auto_tiers.h"
+#include "runtime/engine/profile_store.h"
+
+namespace hindsight::rt {
+namespace {
+
+// What a saved decision says to do, checked against the module: a file is hostile until proven otherwise.
+bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
+  const uint32_t f = episode.evidence.function.value;
+  if (f < module.imported_functions || f >= module.function_count()) return false;
+  const wasm::FunctionBody& body = module.body(episode.evidence.function);
+  return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
+                     [&](uint32_t loop) { return loop < body.loops.size(); });
+}
+
+// What a decision was made on, with what became of its prefetches since.
+feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
+  feedback::FunctionEvidence seed = question.decision->evidence;
+  seed.compile_seconds = question.earlier.compile_seconds;
+  for (const feedback::Episode::Prefetch& p : question.earlier.prefetches) {
+    auto load = std::find_if(seed.loads.begin(), seed.loads.end(),
+                             [&](const feedback::LoadEvidence& l) { return l.load.value == p.load; });
+    if (load == seed.loads.end()) load = seed.loads.insert(load, {.load = WasmOffset(p.load)});
+    (p.interleaved ? load->interleave : load->outcome) = p.outcome;
+  }
+  // One that nobody remembers trying may be tried again.
+  const auto remembered = [&](const feedback::LoadEvidence& load, bool interleaved) {
+    return std::any_of(question.earlier.prefetches.begin(), question.earlier.prefetches.end(),
+                       [&](const feedback::Episode::Prefetch& p) {
+                         return p.load == load.load.value && p.interleaved == interleaved;
+                       });
+  };
+  for (feedback::LoadEvidence& load : seed.loads) {
+    if (!remembered(load, false)) load.outcome = feedback::PrefetchOutcome::kNone;
+    if (!remembered(load, true)) load.interleave = feedback::PrefetchOutcome::kNone;
+  }
+  return seed;
+}
+
+}  // namespace
+
+void AutoTiers::seed(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known) {
+  const wasm::Module& module = *code->module();
+  std::map<uint32_t, feedback::FunctionEvidence> seeds;
+  for (const feedback::StartQuestion& question : feedback::start_questions(known)) {
+    if (plausible(*question.decision, module))
+      seeds.emplace(question.decision->evidence.function.value, seed_of(question));
+  }
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    auto& profile = profiles[&module];
+    if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
+    for (const auto& [function, evidence] : seeds) profile->seed(evidence);
+  });
+  std::lock_guard lock(mutex_);
+  if (ModuleState* state = state_of(*code)) state->seeds = std::move(seeds);
+}
+
+void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known) {
+  const wasm::Module& module = *code->module();
+  size_t implausible = 0;
+  for (const feedback::StartQuestion& question : feedback::start_questions(known)) {
+    const feedback::Episode& decision = *question.decision;
+    if (!plausible(decision, module)) {
+      ++implausible;
+      continue;
+    }
+    const FuncIndex function = decision.evidence.function;
+    if (!services_.may_optimize(function)) continue;
+    if (code->version(function, jit::Tier::kOptimized)) continue;  // out of the code cache
+    feedback::StartPlan start = feedback::decide_start(decision.evidence, question.earlier, policy_);
+    const std::string name = module.function_name(function);
+    if (start.plan.action != feedback::Action::kOptimize) {
+      say(LogLevel::kDebug, "profile", fmt::format("{}: not at the start: {}", name, start.plan.reason));
+      continue;
+    }
+    Job job;
+    job.code = code;
+    feedback::Episode episode = feedback::make_start_episode(question, start);
+    say(LogLevel::kInfo, "profile", fmt::format("{}: {}", name, episode.reason));
+    for (const std::string& line : episode.alternatives)
+      say(LogLevel::kDebug, "profile", fmt::format("  alternative {}", line));
+    job.episode = add_episode(&module, std::move(episode));
+    for (const auto& [load, distance] : start.settled)
+      job.settled[{jit::SiteKind::kPrefetch, load}] = distance;
+    for (const auto& [load, width] : start.settled_widths)
+      job.settled[{jit::SiteKind::kInterleave, load}] = width;
+    job.priority = start.priority;
+    job.plan = std::move(start.plan);
+    job.plan.reason = feedback::first_reason(decision) + "; " + job.plan.reason;
+    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      feedback::FunctionCounts& counts = profiles[&module]->counts(function);
+      counts.optimized = true;
+      counts.optimize_count = 1;
+      for (const feedback::PrefetchPlan& p : job.plan.prefetches) {
+        feedback::PrefetchOutcome& outcome = counts.loads[p.hint.load.value].outcome;
+        if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
+      }
+      for (const feedback::InterleavePlan& p : job.plan.interleaves) {
+        feedback::PrefetchOutcome& outcome = counts.loads[p.hint.load.value].interleave;
+        if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
+      }
+    });
+    queue(std::move(job));
+  }
+  if (implausible) {
+    say(LogLevel::kWarning, "profile",
+        fmt::format("{} saved decisions do not fit the module and are ignored", implausible));
+  }
+}
+
+feedback::ModuleProfile AutoTiers::module_profile(const wasm::Module* module) const {
+  feedback::ModuleProfile all;
+  all.hash_hex = module->content_hash_hex();
+  all.name = module->name;
+  if (services_.profiles != nullptr) all.options = services_.profiles->options();
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    const auto found = profiles.find(module);
+    if (found == profiles.end()) return;
+    all.functions = hottest_of(*found->second);
+    all.samples = samples_of(*found->second);
+  });
+  std::lock_guard lock(mutex_);
+  for (const ModuleState& state : modules_) {
+    if (state.module.get() != module) continue;
+    for (feedback::FunctionEvidence& e : all.functions) {
+      if (const auto seed = state.seeds.find(e.function.value); seed != state.seeds.end())
+        e = feedback::without(std::move(e), seed->second);
+    }
+    for (const size_t index : state.episodes) all.episodes.push_back(episodes_[index].episode);
+  }
+  std::erase_if(all.functions, [](const feedback::FunctionEvidence& e) {
+    return e.samples_baseline + e.samples_optimized <= 0 && e.branches.empty() && e.calls.empty() &&
+           e.loads.empty();
+  });
+  all.page_episodes = page_episodes(module);
+  return all;
+}
+
+void AutoTiers::keep_profile(const ModuleCode& code) {
+  if (services_.profiles == nullptr) return;
+  // What the threads wrote up to now; where an embedder listens, at the times that it was told of only.
+  if (config_.profiling && !config_.on_record) monitor_->round();
+  read_timed_loads(nullptr);
+  fold_trials(code.module().get());
+  (void)services_.profiles->add(*code.module(), module_profile(code.module().get()),
+                                feedback::to_parameters(policy_));
+}
+
+// What trials found out since the monitor's last round, and how far those came that go on.
+void AutoTiers::fold_trials(const wasm::Module* module) {
+  std::lock_guard lock(mutex_);
+  const ModuleState* state = state_of(module);
+  if (state == nullptr) return;
+  for (const auto& [function, watch] : state->watches) {
+    for (feedback::Episode::Prefetch& p : episodes_[watch.episode].episode.prefetches) {
+      const auto site = std::find_if(watch.version->prefetch_sites.begin(),
+                                     watch.version->prefetch_sites.end(), [&](const jit::PrefetchSite& s) {
+                                       return s.load.value == p.load &&
+                                              (s.kind == jit::SiteKind::kInterleave) == p.interleaved &&
+                                              !s.superseded;
+                                     });
+      if (site == watch.version->prefetch_sites.end() || !site->applied || site->cell >= watch.trials.size())
+        continue;
+      const LoopTrial::Status status = watch.trials[site->cell]->status();
+      if (status.strips == 0) continue;  // it never ran: what was known of it stays
+      p.outcome = status.state == TrialState::kKept       ? feedback::PrefetchOutcome::kKept
+                  : status.state == TrialState::kRejected ? feedback::PrefetchOutcome::kRolledBack
+                                                          : feedback::PrefetchOutcome::kInTrial;
+      p.distance = status.distance != 0 ? status.distance : p.distance;
+      if (status.gain != 0) p.measured_gain = status.gain;
+      p.words = site->reason + "; " + status.words;
+      if (p.outcome == feedback::PrefetchOutcome::kInTrial)
+        p.words += fmt::format("; {} chunks when the run ended", status.chunks);
+    }
+  }
+}
+
+feedback::ProfileFile AutoTiers::profile_file() const {
+  feedback::ProfileFile file;
+  file.policy = feedback::to_parameters(policy_);
+  read_timed_loads(nullptr);
+  std::vector<std::shared_ptr<const wasm::Module>> modules;
+  {
+    std::lock_guard lock(mutex_);
+    for (const ModuleState& state : modules_) modules.push_back(state.module);
+  }
+  std::set<const wasm::Module*> seen;
+  for (const auto& module : modules)
+    if (seen.insert(module.get()).second) file.modules.push_back(module_profile(module.get()));
+  return file;
+}
+
+Status AutoTiers::save_profile(const std::string& path) const {
+  // On top of what the run started with, so that one file can be handed from run to run.
+  const feedback::ProfileFile file =
+      known_.modules.empty() ? profile_file() : feedback::merge(known_, profile_file());
+  return feedback::save_profile(file, path);
+}
+
+}  // namespace hindsight::rt

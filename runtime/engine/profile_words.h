@@ -1,0 +1,33 @@
+// Evidence in words, each count with its denominator: what explaining, showing and comparing profiles share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "feedback/profile/profile_file.h"
+#include "jit/wasm/module.h"
+
+namespace hindsight::rt {
+
+// "12 of 80 (15 %)".
+std::string share_text(double part, double whole);
+
+std::string load_text(const feedback::LoadEvidence& load, double function_samples);
+std::string branch_text(const feedback::BranchEvidence& branch);
+// `module`: names the targets; may be null.
+std::string call_text(const feedback::CallEvidence& call, const wasm::Module* module);
+// Loads, branches and calls, at most `most` of each, each line behind `indent`.
+std::string evidence_text(const feedback::FunctionEvidence& evidence, const wasm::Module* module,
+                          const std::string& indent, size_t most);
+
+// "kept, +12.0 % at distance 16 (why)".
+std::string prefetch_text(const feedback::Episode::Prefetch& prefetch);
+// "prefetch for the load at 0x12".
+std::string change_text(const feedback::Episode::Prefetch& prefetch);
+// "in the last run", "3 runs ago".
+std::string age_text(uint32_t runs_ago);
+// "func[12] name".
+std::string function_text(FuncIndex function, const std::string& name);
+
+}  // namespace hindsight::rt

@@ -1,0 +1,235 @@
+#include "feedback/profile/merge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace hindsight::feedback {
+namespace {
+
+FunctionEvidence evidence(uint32_t function, double samples) {
+  FunctionEvidence e;
+  e.function = FuncIndex(function);
+  e.name = "f";
+  e.samples_baseline = samples;
+  e.seconds_baseline = samples / 1000;
+  return e;
+}
+
+FunctionSamples samples(uint32_t function, double count) {
+  FunctionSamples s;
+  s.function = FuncIndex(function);
+  s.samples = count;
+  s.seconds_baseline = count / 1000;
+  s.places = {{WasmOffset(10 * function + 1), count, 0}};
+  return s;
+}
+
+Episode decision(uint32_t function, Origin origin = Origin::kDecided) {
+  Episode e;
+  e.evidence = evidence(function, 50);
+  e.action = "optimize";
+  e.state = "compiled";
+  e.origin = origin;
+  if (origin == Origin::kProfile) e.earlier.emplace();
+  return e;
+}
+
+ModuleProfile run(std::vector<Episode> episodes = {}, double count = 100) {
+  ModuleProfile m;
+  m.hash_hex = "abcd";
+  m.functions = {evidence(1, count)};
+  m.samples = {samples(1, count)};
+  m.episodes = std::move(episodes);
+  return m;
+}
+
+TEST(Merge, HalfOfARunIsLeftAfterAHalfLifeOfOthers) {
+  ModuleProfile all = run({}, 1000);
+  ModuleProfile other = run({}, 0);
+  other.functions.clear();
+  other.samples.clear();
+  for (int i = 0; i < 8; ++i) all = merge(std::move(all), other);
+  ASSERT_EQ(all.functions.size(), 1u);
+  EXPECT_NEAR(all.functions[0].samples_baseline, 500, 1e-6);
+  EXPECT_NEAR(all.samples[0].places[0].samples, 500, 1e-6);
+  EXPECT_NEAR(all.samples[0].seconds_baseline, 0.5, 1e-9);
+  EXPECT_EQ(all.runs_seen, 9u);
+  // Runs fade as what they saw does: the mean of a run stays one.
+  EXPECT_NEAR(all.runs, 0.5 + (1 - 0.5) / (1 - fading(1)), 1e-6);
+}
+
+TEST(Merge, EqualRunsStayWhatTheyAreOnTheAverage) {
+  ModuleProfile all = run();
+  for (int i = 0; i < 100; ++i) all = merge(std::move(all), run());
+  EXPECT_NEAR(all.samples[0].seconds_baseline / all.runs, 0.1, 1e-9);
+  EXPECT_NEAR(all.functions[0].samples_baseline / all.runs, 100, 1e-6);
+}
+
+TEST(Merge, CountsStayWithinWhatTheyAreCountedOf) {
+  ModuleProfile all = run();
+  all.functions[0].branches = {{WasmOffset(5), 7, 3, 101, 99, 98, 97}};
+  all.functions[0].calls = {{WasmOffset(9), 13, {{1, 7}, {2, 6}}, false, 5, {{3, 5}}}};
+  ProfileFile file;
+  for (int i = 0; i < 200; ++i) {
+    ModuleProfile other = run();
+    if (i % 3 == 0) other.functions[0].branches = {{WasmOffset(5), 1, 0, 3, 2, 1, 1}};
+    if (i % 5 == 0) other.functions[0].calls = {{WasmOffset(9), 3, {{2, 2}, {7, 1}}}};
+    all = merge(std::move(all), other);
+    file.modules = {all};
+    ASSERT_TRUE(read_profile(format_profile(file))) << read_profile(format_profile(file)).error().message;
+    for (const BranchEvidence& b : all.functions[0].branches) {
+      ASSERT_LE(b.taken, b.outcomes);
+      ASSERT_LE(b.mispredicted, b.judged);
+      ASSERT_LE(b.sampled_taken, b.sampled);
+    }
+  }
+}
+
+TEST(Merge, KeepsADecisionThatALaterRunTookOver) {
+  Episode before = decision(1);
+  before.reason = "it was hot";
+  before.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "won"},
+                       {80, PrefetchOutcome::kInTrial, 0, 0, ""}};
+  Episode taken_over = decision(1, Origin::kProfile);
+  taken_over.evidence = evidence(1, 0);
+  taken_over.prefetches = {{77, PrefetchOutcome::kRolledBack, 32, -0.1, "lost"},
+                           {80, PrefetchOutcome::kKept, 8, 0.25, "won at last"}};
+  const ModuleProfile all = merge(run({before}), run({taken_over}));
+  ASSERT_EQ(all.episodes.size(), 1u);
+  EXPECT_EQ(all.episodes[0].origin, Origin::kDecided);
+  EXPECT_EQ(all.episodes[0].reason, "it was hot");
+  EXPECT_EQ(all.episodes[0].evidence, before.evidence);
+  EXPECT_EQ(all.episodes[0].runs_ago, 1u);
+  EXPECT_EQ(all.episodes[0].prefetches, taken_over.prefetches);
+}
+
+TEST(Merge, ATrialThatDidNotEndSaysNothingAgainstAnEarlierVerdict) {
+  Episode before = decision(1);
+  before.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "won"}};
+  Episode taken_over = decision(1, Origin::kCodeCache);
+  taken_over.prefetches = {{77, PrefetchOutcome::kInTrial, 4, 0, "going on"}};
+  const ModuleProfile all = merge(run({before}), run({taken_over}));
+  ASSERT_EQ(all.episodes.size(), 1u);
+  ASSERT_EQ(all.episodes[0].prefetches.size(), 1u);
+  EXPECT_EQ(all.episodes[0].prefetches[0].outcome, PrefetchOutcome::kKept);
+  EXPECT_EQ(all.episodes[0].prefetches[0].runs_ago, 1u);
+}
+
+TEST(Merge, RemembersHowAVerdictWasReachedThatLaterRunsTakeOver) {
+  Episode before = decision(1);
+  before.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "after 68 chunks"}};
+  Episode taken_over = decision(1, Origin::kProfile);
+  taken_over.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "known from before"}};
+  ModuleProfile all = merge(run({before}), run());
+  EXPECT_EQ(all.episodes[0].prefetches[0].runs_ago, 1u);
+  all = merge(std::move(all), run({taken_over}));
+  EXPECT_EQ(all.episodes[0].prefetches, before.prefetches);
+}
+
+TEST(Merge, KeepsThePrefetchAndTheInterleavingOfOneLoadApart) {
+  Episode before = decision(1);
+  before.prefetches = {{77, PrefetchOutcome::kRolledBack, 16, -0.1, "lost"},
+                       {77, PrefetchOutcome::kInTrial, 16, 0, "", true}};
+  Episode taken_over = decision(1, Origin::kProfile);
+  taken_over.prefetches = {{77, PrefetchOutcome::kKept, 12, 1.5, "won", true}};
+  const ModuleProfile all = merge(run({before}), run({taken_over}));
+  ASSERT_EQ(all.episodes[0].prefetches.size(), 2u);
+  EXPECT_EQ(all.episodes[0].prefetches[0].outcome, PrefetchOutcome::kRolledBack);
+  EXPECT_EQ(all.episodes[0].prefetches[1], taken_over.prefetches[0]);
+}
+
+TEST(Merge, AddsNewDecisionsBehindOldOnesAndKeepsTheLastFew) {
+  ModuleProfile all = run({decision(1), decision(2)});
+  for (int i = 0; i < 10; ++i) {
+    Episode again = decision(1);
+    again.action = "reoptimize";
+    again.seconds = i;
+    all = merge(std::move(all), run({again}));
+  }
+  EXPECT_EQ(all.episodes.size(), kMaxEpisodesKept + 1);
+  EXPECT_EQ(all.episodes.front().evidence.function, FuncIndex(2));
+  EXPECT_EQ(all.episodes.back().seconds, 9);
+  EXPECT_EQ(all.episodes.back().runs_ago, 0u);
+  EXPECT_EQ(all.episodes.back().id, all.episodes.size());
+}
+
+TEST(Merge, ForgetsAfterAWhileThatAPrefetchLostButNotThatOneWon) {
+  Episode before = decision(1);
+  before.prefetches = {{77, PrefetchOutcome::kRolledBack, 0, 0, ""},
+                       {80, PrefetchOutcome::kKept, 16, 0.5, ""}};
+  ModuleProfile all = run({before});
+  for (uint32_t i = 0; i < kRunsToForgetLosers; ++i) all = merge(std::move(all), run());
+  EXPECT_EQ(all.episodes[0].prefetches.size(), 2u);
+  all = merge(std::move(all), run());
+  ASSERT_EQ(all.episodes[0].prefetches.size(), 1u);
+  EXPECT_EQ(all.episodes[0].prefetches[0].load, 80u);
+}
+
+TEST(Merge, ForgetsDecisionsAboutFunctionsThatNoLongerRun) {
+  ModuleProfile all = run({decision(2)});
+  all.samples.push_back(samples(2, 1e-1));
+  ModuleProfile other = run();
+  for (uint32_t i = 0; i < kRunsToForgetIdle; ++i) all = merge(std::move(all), other);
+  EXPECT_EQ(all.episodes.size(), 1u);
+  all = merge(std::move(all), other);
+  EXPECT_EQ(all.episodes.size(), 0u);
+}
+
+TEST(Merge, PageDecisionsAreThoseOfTheLastRunThatMadeAny) {
+  ModuleProfile with = run();
+  with.page_episodes.resize(1);
+  with.page_episodes[0].reason = "wide";
+  ModuleProfile all = merge(with, run());
+  ASSERT_EQ(all.page_episodes.size(), 1u);
+  EXPECT_EQ(all.page_episodes[0].runs_ago, 1u);
+  with.page_episodes[0].reason = "wider";
+  all = merge(std::move(all), with);
+  ASSERT_EQ(all.page_episodes.size(), 1u);
+  EXPECT_EQ(all.page_episodes[0].reason, "wider");
+}
+
+TEST(Merge, ModulesOfOtherOptionsAreOtherModules) {
+  ProfileFile a, b;
+  a.modules = {run()};
+  b.modules = {run()};
+  b.modules[0].options = "no prefetch";
+  EXPECT_EQ(merge(a, b).modules.size(), 2u);
+  EXPECT_EQ(merge(a, a).modules.size(), 1u);
+  EXPECT_EQ(merge(a, a).modules[0].runs_seen, 2u);
+}
+
+TEST(Merge, IsBounded) {
+  ModuleProfile all = run(), other = run();
+  for (uint32_t f = 0; f < 2000; ++f) {
+    other.functions.push_back(evidence(f + 10, 1));
+    other.samples.push_back(samples(f + 10, 1));
+  }
+  for (uint32_t i = 0; i < 1000; ++i) other.samples[0].places.push_back({WasmOffset(100 + i), 1, 0});
+  all = merge(std::move(all), other);
+  EXPECT_EQ(all.functions.size(), kMaxFunctionsKept);
+  EXPECT_EQ(all.samples.size(), kMaxFunctionsSampled);
+  EXPECT_EQ(all.samples[0].places.size(), kMaxPlaces);
+  EXPECT_EQ(all.functions[0].function, FuncIndex(1));
+}
+
+TEST(Merge, WhatARunWasSeededWithIsNotCountedAgain) {
+  FunctionEvidence seed = evidence(1, 10);
+  seed.branches = {{WasmOffset(5), 7, 3, 100, 90, 80, 10}, {WasmOffset(6), 1, 1, 0, 0, 0, 0}};
+  seed.calls = {{WasmOffset(9), 13, {{1, 7}, {2, 6}}}};
+  FunctionEvidence seen = seed;
+  seen.branches[0].outcomes += 20;
+  seen.branches[0].taken += 5;
+  seen.calls[0].records += 4;
+  seen.calls[0].targets = {{1, 10}, {3, 1}};
+  const FunctionEvidence news = without(seen, seed);
+  ASSERT_EQ(news.branches.size(), 1u);
+  EXPECT_EQ(news.branches[0], (BranchEvidence{WasmOffset(5), 0, 0, 20, 5, 0, 0}));
+  ASSERT_EQ(news.calls.size(), 1u);
+  EXPECT_EQ(news.calls[0].records, 4u);
+  EXPECT_EQ(news.calls[0].targets, (std::vector<CallEvidence::Target>{{1, 3}, {3, 1}}));
+  EXPECT_TRUE(without(seed, seed).calls.empty());
+}
+
+}  // namespace
+}  // namespace hindsight::feedback
