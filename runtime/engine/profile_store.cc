@@ -84,7 +84,7 @@ std::optional<feedback::ModuleProfile> ProfileStore::load(const wasm::Module& mo
     services_.say(
         LogLevel::kWarning, "profile",
         fmt::format("{} {}; ignored, and {}", folder ? error.place : directory_.path_of(name), error.message,
-                    folder ? "nothing is kept" : "written anew when the program ends"));
+                    folder ? "nothing is kept" : "written anew when there are decisions to keep"));
     return std::nullopt;
   }
   if (!*profile) return std::nullopt;
@@ -98,12 +98,15 @@ std::optional<feedback::ModuleProfile> ProfileStore::load(const wasm::Module& mo
 Status ProfileStore::add(const wasm::Module& module, feedback::ModuleProfile run,
                          const std::map<std::string, double>& policy) const {
   const auto begin = std::chrono::steady_clock::now();
+  // Most programs end before anything is decided about them, and what is kept helps by its decisions alone:
+  // no lock for those, no folder, and no ageing of what longer runs found out.
+  if (run.episodes.empty() && run.page_episodes.empty()) {
+    services_.say(LogLevel::kDebug, "profile",
+                  module.name + ": nothing was decided, nothing is kept of this run");
+    return {};
+  }
   const std::string name = file_name(module.content_hash_hex(), options_);
   run.options = options_;
-  const bool empty = run.episodes.empty() && run.page_episodes.empty() && run.samples.empty();
-  // Most programs end before anything is seen of them: no lock for those, and no folder.
-  if (empty)
-    if (const auto old = directory_.read(name); !old || !*old) return {};
   size_t written = 0;
   uint64_t runs = 0;
   const Status saved = directory_.update(name, [&](std::optional<CacheDirectory::Bytes> old) {
@@ -113,7 +116,6 @@ Status ProfileStore::add(const wasm::Module& module, feedback::ModuleProfile run
     std::optional<feedback::ModuleProfile> before;
     if (old)
       if (auto known = module_in(*old, module)) before = std::move(*known);
-    if (!old && empty) return CacheDirectory::Bytes{};
     file.modules.push_back(before ? feedback::merge(std::move(*before), run) : std::move(run));
     runs = file.modules[0].runs_seen;
     const std::string text = feedback::seal(feedback::format_profile(file, /*compact=*/true));

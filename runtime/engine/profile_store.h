@@ -34,7 +34,7 @@ class ProfileStore {
 
   // Nothing if there is nothing that can be used.
   std::optional<feedback::ModuleProfile> load(const wasm::Module& module) const;
-  // Adds one run. One in which nothing was seen or decided begins no file. Errors, which have been said:
+  // Adds one run; one in which nothing was decided changes no file. Errors, which have been said:
   // kUsage (the folder is not ours alone), kResource (it cannot be written, or others wrote for longer than a
   // program's end should wait).
   Status add(const wasm::Module& module, feedback::ModuleProfile run,

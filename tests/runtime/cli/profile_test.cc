@@ -106,7 +106,7 @@ TEST_F(ProfileCommand, SaysOnceThatAKeptProfileIsDamaged) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.err,
               MatchesRegex("hindsight: warning: profile: [^\n]*is cut off: [^\n]*; ignored, and written "
-                           "anew when the program ends\n"));
+                           "anew when there are decisions to keep\n"));
 }
 
 class SavedProfiles : public ProfileCommand {

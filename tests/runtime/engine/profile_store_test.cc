@@ -166,10 +166,16 @@ TEST_F(ProfileStoreTest, ASecondStartCompilesWhatTheFirstHadDecided) {
   EXPECT_THAT(warnings(), IsEmpty());
 }
 
-TEST_F(ProfileStoreTest, BeginsNoFileForARunInWhichNothingWasSeen) {
+TEST_F(ProfileStoreTest, ARunInWhichNothingWasDecidedChangesNothing) {
+  ModuleProfile undecided = run();
+  undecided.episodes.clear();
   Stored stored = open();
-  EXPECT_TRUE(stored.store().add(stored.wasm(), ModuleProfile{}, {}));
+  EXPECT_TRUE(stored.store().add(stored.wasm(), undecided, {}));
   EXPECT_FALSE(fs::exists(folder_ / "profiles"));
+  fill();
+  const std::string before = contents(file());
+  EXPECT_TRUE(stored.store().add(stored.wasm(), undecided, {}));
+  EXPECT_EQ(contents(file()), before);
 }
 
 TEST_F(ProfileStoreTest, RunsThatEndOneAfterTheOtherAreAllInIt) {
@@ -245,8 +251,9 @@ TEST_F(ProfileStoreTest, DamagedAndTruncatedFilesAreIgnoredAndWrittenAnew) {
   expect_ignored("empty");
   write(file(), "not at all");
   expect_ignored("no profile that was kept");
+  fill();
   EXPECT_EQ(kept().modules.size(), 1u);
-  EXPECT_EQ(start(config()), 0u);
+  EXPECT_EQ(start(config()), 1u);
   EXPECT_THAT(warnings(), IsEmpty());
   std::string version = sound;
   version.replace(version.find(" 1 "), 3, " 7 ");
@@ -311,7 +318,8 @@ TEST_F(ProfileStoreTest, WhateverASealedFileSaysTheGuestComputesTheSame) {
   fill({1, 2});
   feedback::ProfileFile file = kept();
   Episode& e = file.modules[0].episodes[0];
-  e.prefetches = {{77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", false, 3}, {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", true, 3}};
+  e.prefetches = {{77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", false, 3},
+                  {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", true, 3}};
   e.evidence.loads.push_back({.load = WasmOffset(~0u), .stall_samples = 1e18});
   e.evidence.branches.push_back({WasmOffset(3), 1, 1, uint64_t{1} << 62, uint64_t{1} << 62, 9, 9});
   e.evidence.calls.push_back({WasmOffset(~0u), uint64_t{1} << 62, {{~0u, uint64_t{1} << 62}}});
