@@ -70,9 +70,9 @@ struct Stalls {
 
 // Loads worth a hint. Those whose trial was won keep their prefetch in any new version; those that lost stay
 // without.
-std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const PolicyConfig& config) {
+std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Stalls& stalls,
+                                          const PolicyConfig& config) {
   std::vector<PrefetchPlan> plans;
-  const Stalls stalls(e, config);
   if (!config.prefetch || stalls.samples <= 0) return plans;
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
@@ -89,9 +89,9 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Polic
 
 // Loads whose searches are worth interleaving, should they have some: only the compiler sees that. A prefetch
 // that was won stays instead.
-std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const PolicyConfig& config) {
+std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const Stalls& stalls,
+                                             const PolicyConfig& config) {
   std::vector<InterleavePlan> plans;
-  const Stalls stalls(e, config);
   if (!config.interleave || stalls.samples <= 0) return plans;
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
@@ -111,8 +111,9 @@ std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const Po
 
 // The changes of loops that go with any version.
 void plan_loops(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config) {
-  plan.prefetches = plan_prefetches(e, config);
-  plan.interleaves = plan_interleaves(e, config);
+  const Stalls stalls(e, config);
+  plan.prefetches = plan_prefetches(e, stalls, config);
+  plan.interleaves = plan_interleaves(e, stalls, config);
 }
 
 struct LikelyTarget {

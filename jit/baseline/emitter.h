@@ -103,10 +103,6 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   // counted, or of the branch's.
   void count_run_and_branch(uint32_t n, RareStub stub);
 
-  // `mov` between a register and the frame, by far the commonest instruction. `disp` is from rbp.
-  void load_frame(uint32_t reg, int32_t disp, bool wide) { frame_move(0x8b, reg, disp, wide); }
-  void store_frame(uint32_t reg, int32_t disp, bool wide) { frame_move(0x89, reg, disp, wide); }
-
   void push_byte(uint8_t value) {  // sign-extended
     room();
     *at_++ = 0x6a;
@@ -143,19 +139,13 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   asmjit::Error mov(const x86::Gp& to, const x86::Mem& from) {
     if (!plain(from) || (to.size() & 12) == 0) [[unlikely]]
       return _emitI(x86::Inst::kIdMov, to, from);
-    if (from.baseId() == x86::Gp::kIdBp && !from.hasIndex())
-      load_frame(to.id(), from.offsetLo32(), to.size() == 8);
-    else
-      op_mem(0, to.size() == 8, 0x8b, to.id(), from);
+    move_memory(0x8b, to, from);
     return asmjit::kErrorOk;
   }
   asmjit::Error mov(const x86::Mem& to, const x86::Gp& from) {
     if (!plain(to) || (from.size() & 12) == 0) [[unlikely]]
       return _emitI(x86::Inst::kIdMov, to, from);
-    if (to.baseId() == x86::Gp::kIdBp && !to.hasIndex())
-      store_frame(from.id(), to.offsetLo32(), from.size() == 8);
-    else
-      op_mem(0, from.size() == 8, 0x89, from.id(), to);
+    move_memory(0x89, from, to);
     return asmjit::kErrorOk;
   }
 
@@ -247,13 +237,17 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   void op_mem(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, const x86::Mem& mem,
               uint32_t trailing = 0, bool force_rex = false);
   void opcode_bytes(uint32_t opcode);
-  void frame_move(uint8_t opcode, uint32_t reg, int32_t disp, bool wide) {
+  // `mov` one way or the other. With the frame, relative to rbp alone, it is by far the commonest instruction.
+  void move_memory(uint8_t opcode, const x86::Gp& reg, const x86::Mem& mem) {
+    const bool wide = reg.size() == 8;
+    if (mem.baseId() != x86::Gp::kIdBp || mem.hasIndex()) return op_mem(0, wide, opcode, reg.id(), mem);
     room();
-    const uint32_t rex = (wide ? 8u : 0u) | ((reg & 8) >> 1);
+    const int32_t disp = mem.offsetLo32();
+    const uint32_t rex = (wide ? 8u : 0u) | ((reg.id() & 8) >> 1);
     if (rex) *at_++ = static_cast<uint8_t>(0x40 | rex);
     *at_++ = opcode;
     const bool near = disp == static_cast<int8_t>(disp);
-    *at_++ = static_cast<uint8_t>((near ? 0x45u : 0x85u) | (reg & 7) << 3);
+    *at_++ = static_cast<uint8_t>((near ? 0x45u : 0x85u) | (reg.id() & 7) << 3);
     std::memcpy(at_, &disp, sizeof disp);
     at_ += near ? 1 : 4;
   }

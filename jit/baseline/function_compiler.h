@@ -63,9 +63,6 @@ inline constexpr uint32_t kRegs = 32;
 constexpr uint32_t bit(RegId r) {
   return 1u << r;
 }
-constexpr bool is_float_reg(RegId r) {
-  return r >= 16;
-}
 
 struct Entry {
   enum class Kind : uint8_t { kSlot, kReg, kConst, kLocal };
@@ -200,12 +197,6 @@ class FunctionCompiler {
   }
   x86::Mem place(const Entry& entry, uint32_t size = 8) const {
     return entry.kind == Entry::Kind::kLocal ? slot(entry.local, size) : home(entry, size);
-  }
-  void store_slot(uint32_t frame_index, RegId from, ValType type) {
-    if (is_float_reg(from))
-      store_reg(slot(frame_index), from, type);
-    else
-      a_.store_frame(from, frame_disp_ + static_cast<int32_t>(slot_bytes_ * frame_index), is_wide(type));
   }
   uint32_t locals_count() const { return static_cast<uint32_t>(body_.locals.size()); }
   x86::Mem constant8(uint64_t bits);

@@ -72,7 +72,7 @@ void FunctionCompiler::claim(RegId reg) {
 
 void FunctionCompiler::spill(RegId reg) {
   Entry& entry = stack_[stack_owner_[reg]];
-  store_slot(locals_count() + entry.index, reg, entry.type);
+  store_reg(home(entry), reg, entry.type);
   entry.kind = Kind::kSlot;
   operand_regs_ &= ~bit(reg);
   free_ |= bit(reg);
@@ -201,7 +201,7 @@ void FunctionCompiler::load_into(RegId reg, const Entry& entry) {
   if (entry.type == ValType::kV128)
     a_.movups(xmm(reg), place(entry, 16));
   else if (!is_float_reg(reg))
-    a_.load_frame(reg, place(entry).offsetLo32(), wide);
+    a_.mov(gp(reg, wide), place(entry, wide ? 8 : 4));
   else if (wide)
     a_.movsd(xmm(reg), place(entry, 8));
   else

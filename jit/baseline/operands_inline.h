@@ -4,6 +4,10 @@
 
 namespace hindsight::jit::baseline {
 
+inline bool is_float_reg(RegId r) {
+  return r >= 16;
+}
+
 inline void FunctionCompiler::row(WasmOffset offset) {
   pc_map_.add_row({CodeOffset(static_cast<uint32_t>(a_.offset())), offset});
 }

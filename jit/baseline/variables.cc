@@ -18,7 +18,7 @@ void FunctionCompiler::set_local(uint32_t local, bool tee) {
   }
   // I2: written through; the register goes on as a cache.
   const RegId reg = own(value);
-  store_slot(local, reg, value.type);
+  store_reg(slot(local), reg, value.type);
   cache_local(local, reg);
   if (tee) push_local(local);
 }

@@ -10,14 +10,6 @@
 namespace hindsight::cli {
 namespace {
 
-// "3 s", "5 min", "2 h", "9 days" ago.
-std::string age_text(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  if (seconds < 172'800) return fmt::format("{:.0f} h", seconds / 3600);
-  return fmt::format("{:.0f} days", seconds / 86'400);
-}
-
 Status check_named(const std::string& directory) {
   if (!directory.empty()) return {};
   return make_error(ErrorKind::kUsage,
@@ -61,7 +53,7 @@ int cache_info_command(const std::string& directory, bool json) {
   fmt::print("{}: {} files, {} bytes\n", report::printable(info->directory), info->files.size(), info->bytes);
   for (const CodeCacheInfo::File& file : info->files) {
     fmt::print("  {}  {} bytes, used {} ago", report::printable(file.name), file.bytes,
-               age_text(file.age_seconds));
+               report::age_text(file.age_seconds));
     if (!file.module_hash.empty()) {
       fmt::print("\n      {}, {} functions; {}", report::printable(file.module), file.functions,
                  report::printable(file.options));

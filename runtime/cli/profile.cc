@@ -46,13 +46,6 @@ Status write_file(const std::string& path, std::span<const std::byte> bytes) {
   return make_error(ErrorKind::kUsage, "cannot be put in place; name another file with -o", path);
 }
 
-std::string age(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  if (seconds < 172'800) return fmt::format("{:.0f} h", seconds / 3600);
-  return fmt::format("{:.0f} days", seconds / 86'400);
-}
-
 Status check_named(const std::string& directory) {
   if (!directory.empty()) return {};
   return make_error(ErrorKind::kUsage,
@@ -106,7 +99,8 @@ int profile_list_command(const std::string& directory) {
   if (!kept) return fail(kept.error());
   fmt::print("{}: {} files, {} bytes\n", printable(kept->directory), kept->files.size(), kept->bytes);
   for (const KeptProfiles::File& file : kept->files) {
-    fmt::print("  {}  {} bytes, used {} ago\n", printable(file.name), file.bytes, age(file.age_seconds));
+    fmt::print("  {}  {} bytes, used {} ago\n", printable(file.name), file.bytes,
+               report::age_text(file.age_seconds));
     if (!file.module_hash.empty())
       fmt::print("      {}, {} decisions of {} runs\n", printable(file.module), file.decisions, file.runs);
     if (!file.defect.empty()) fmt::print("      not used: {}\n", printable(file.defect));

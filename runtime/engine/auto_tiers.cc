@@ -83,16 +83,6 @@ const char* name_of(jit::SiteKind kind) {
   return kind == jit::SiteKind::kInterleave ? "interleave" : "prefetch";
 }
 
-void plan_interleave(feedback::FunctionPlan& plan, uint32_t load, uint32_t width, double gain,
-                     const char* reason) {
-  feedback::InterleavePlan known;
-  known.hint.load = WasmOffset(load);
-  known.hint.initial_width = std::max(width, 1u);
-  known.estimated_gain = gain;
-  known.reason = reason;
-  plan.interleaves.push_back(std::move(known));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& config, CodeServices& services,
@@ -247,9 +237,11 @@ void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
     kept = services_.profiles->load(*code->module());
     if (kept) known = &*kept;
   }
-  if (known != nullptr) seed(code, *known);
+  std::vector<feedback::StartQuestion> questions;
+  if (known != nullptr) questions = plausible_questions(*code->module(), *known);
+  if (known != nullptr) seed(code, questions);
   install_cached(code);
-  if (known != nullptr) queue_known(code, *known);
+  queue_known(code, questions);
 }
 
 void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>& version) {
@@ -572,25 +564,39 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
   const feedback::FunctionEvidence& evidence = episodes_[watch.episode].episode.evidence;
   const double samples = evidence.samples_baseline + evidence.samples_optimized;
   for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
-    feedback::PrefetchPlan plan;
-    plan.hint.load = site.load;
     if (site.superseded && policy_.prefetch) {
+      feedback::PrefetchPlan plan;
+      plan.hint.load = site.load;
       for (const feedback::LoadEvidence& load : evidence.loads)
         if (load.load == site.load && samples > 0) plan.hint.stall_share = load.stall_samples / samples;
-      job.plan.prefetches.push_back(plan);
+      job.plan.prefetches.push_back(std::move(plan));
       instead.push_back(key_of(site));
     }
     if (!site.applied || watch.reported[site.cell] != TrialState::kKept) continue;
-    const uint32_t best = watch.trials[site.cell]->status().distance;
-    job.settled[key_of(site)] = best;
-    if (site.kind == jit::SiteKind::kInterleave) {
-      plan_interleave(job.plan, site.load.value, best, 0, "kept by its trial");
-    } else {
-      plan.hint.initial_distance = best;
-      job.plan.prefetches.push_back(plan);
-    }
+    const bool interleaved = site.kind == jit::SiteKind::kInterleave;
+    plan_settled(job, key_of(site), watch.trials[site.cell]->status().distance, 0,
+                 interleaved ? "kept by its trial" : "");
   }
   return instead;
+}
+
+void AutoTiers::plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason) {
+  if (site.first == jit::SiteKind::kInterleave) {
+    feedback::InterleavePlan plan;
+    plan.hint.load = WasmOffset(site.second);
+    plan.hint.initial_width = std::max(best, 1u);
+    plan.estimated_gain = gain;
+    plan.reason = reason;
+    job.plan.interleaves.push_back(std::move(plan));
+  } else {
+    feedback::PrefetchPlan plan;
+    plan.hint.load = WasmOffset(site.second);
+    plan.hint.initial_distance = best;
+    plan.estimated_gain = gain;
+    plan.reason = reason;
+    job.plan.prefetches.push_back(std::move(plan));
+  }
+  job.settled[site] = best;
 }
 
 size_t AutoTiers::add_episode(const wasm::Module* module, feedback::Episode episode) {

@@ -18,6 +18,7 @@
 #include "feedback/policy/pages.h"
 #include "feedback/policy/policy.h"
 #include "feedback/policy/sampling.h"
+#include "feedback/policy/start.h"
 #include "feedback/profile/profile_file.h"
 #include "runtime/engine/background_calibration.h"
 #include "runtime/engine/huge_pages.h"
@@ -126,8 +127,12 @@ class AutoTiers final : public TierManager {
   void compile(Job& job, ModuleCode& code);
   void install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version);
   // auto_tiers_profile.cc. What earlier runs decided, at a module's start; what this one did, for the next.
-  void seed(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known);
-  void queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known);
+  // Of decisions that fit the module; the others are counted in the log.
+  std::vector<feedback::StartQuestion> plausible_questions(const wasm::Module& module,
+                                                           const feedback::ModuleProfile& known) const;
+  void seed(const std::shared_ptr<ModuleCode>& code, const std::vector<feedback::StartQuestion>& questions);
+  void queue_known(const std::shared_ptr<ModuleCode>& code,
+                   const std::vector<feedback::StartQuestion>& questions);
   feedback::ModuleProfile module_profile(const wasm::Module* module) const;
   void keep_profile(const ModuleCode& code);
   void fold_trials(const wasm::Module* module);
@@ -136,6 +141,8 @@ class AutoTiers final : public TierManager {
   // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that
   // it stood in for, as new. Their keys.
   std::vector<SiteKey> plan_without_losers(Job& job, const Watch& watch) const;  // under mutex_
+  // What is known to pay: `best` is the prefetch's distance or the width of the interleaved searches.
+  static void plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason);
   size_t add_episode(const wasm::Module* module, feedback::Episode episode);
   // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next run.
   void install_cached(const std::shared_ptr<ModuleCode>& code);

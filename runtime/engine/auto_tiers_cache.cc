@@ -31,23 +31,9 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     for (const jit::OsrEntry& entry : version.osr_entries) job.plan.osr_loops.push_back(entry.loop);
     for (const CachedPrefetch& p : kept.prefetches) {
       if (p.outcome != feedback::PrefetchOutcome::kKept) continue;
-      if (p.interleaved) {
-        feedback::InterleavePlan plan;
-        plan.hint.load = WasmOffset(p.load);
-        plan.hint.initial_width = std::clamp(p.distance, 1u, kMostDistance);
-        plan.estimated_gain = p.measured_gain;
-        plan.reason = "kept in an earlier run";
-        job.settled[{jit::SiteKind::kInterleave, p.load}] = plan.hint.initial_width;
-        job.plan.interleaves.push_back(std::move(plan));
-        continue;
-      }
-      feedback::PrefetchPlan plan;
-      plan.hint.load = WasmOffset(p.load);
-      plan.hint.initial_distance = std::clamp(p.distance, 1u, kMostDistance);
-      plan.estimated_gain = p.measured_gain;
-      plan.reason = "kept in an earlier run";
-      job.settled[{jit::SiteKind::kPrefetch, p.load}] = plan.hint.initial_distance;
-      job.plan.prefetches.push_back(std::move(plan));
+      const jit::SiteKind kind = p.interleaved ? jit::SiteKind::kInterleave : jit::SiteKind::kPrefetch;
+      plan_settled(job, {kind, p.load}, std::clamp(p.distance, 1u, kMostDistance), p.measured_gain,
+                   "kept in an earlier run");
     }
     constexpr std::string_view kWords = "from the code cache: ";
     job.plan.reason = kept.reason.starts_with(kWords) ? kept.reason : std::string(kWords) + kept.reason;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "feedback/policy/start.h"
 #include "feedback/profile/merge.h"
 #include "runtime/engine/auto_tiers.h"
 #include "runtime/engine/profile_store.h"
@@ -49,13 +48,25 @@ feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
 
 }  // namespace
 
-void AutoTiers::seed(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known) {
+std::vector<feedback::StartQuestion> AutoTiers::plausible_questions(
+    const wasm::Module& module, const feedback::ModuleProfile& known) const {
+  std::vector<feedback::StartQuestion> questions = feedback::start_questions(known);
+  const size_t implausible = std::erase_if(questions, [&](const feedback::StartQuestion& question) {
+    return !plausible(*question.decision, module);
+  });
+  if (implausible) {
+    say(LogLevel::kWarning, "profile",
+        fmt::format("{} saved decisions do not fit the module and are ignored", implausible));
+  }
+  return questions;
+}
+
+void AutoTiers::seed(const std::shared_ptr<ModuleCode>& code,
+                     const std::vector<feedback::StartQuestion>& questions) {
   const wasm::Module& module = *code->module();
   std::map<uint32_t, feedback::FunctionEvidence> seeds;
-  for (const feedback::StartQuestion& question : feedback::start_questions(known)) {
-    if (plausible(*question.decision, module))
-      seeds.emplace(question.decision->evidence.function.value, seed_of(question));
-  }
+  for (const feedback::StartQuestion& question : questions)
+    seeds.emplace(question.decision->evidence.function.value, seed_of(question));
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto& profile = profiles[&module];
     if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
@@ -65,15 +76,11 @@ void AutoTiers::seed(const std::shared_ptr<ModuleCode>& code, const feedback::Mo
   if (ModuleState* state = state_of(*code)) state->seeds = std::move(seeds);
 }
 
-void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedback::ModuleProfile& known) {
+void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
+                            const std::vector<feedback::StartQuestion>& questions) {
   const wasm::Module& module = *code->module();
-  size_t implausible = 0;
-  for (const feedback::StartQuestion& question : feedback::start_questions(known)) {
+  for (const feedback::StartQuestion& question : questions) {
     const feedback::Episode& decision = *question.decision;
-    if (!plausible(decision, module)) {
-      ++implausible;
-      continue;
-    }
     const FuncIndex function = decision.evidence.function;
     if (!services_.may_optimize(function)) continue;
     if (code->version(function, jit::Tier::kOptimized)) continue;  // out of the code cache
@@ -111,10 +118,6 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code, const feedb
       }
     });
     queue(std::move(job));
-  }
-  if (implausible) {
-    say(LogLevel::kWarning, "profile",
-        fmt::format("{} saved decisions do not fit the module and are ignored", implausible));
   }
 }
 

@@ -103,6 +103,13 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
+std::string age_text(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 172'800) return fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{:.0f} days", seconds / 86'400);
+}
+
 std::string seconds_text(double seconds) {
   if (!std::isfinite(seconds)) return "-";
   const double size = std::fabs(seconds);

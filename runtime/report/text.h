@@ -19,6 +19,9 @@ std::string escape_html(std::string_view text);
 // "1.23 s", "45.6 ms", "7.8 us": three figures and a unit.
 std::string seconds_text(double seconds);
 
+// "3 s", "5 min", "2 h", "9 days": how long ago, in whole ones.
+std::string age_text(double seconds);
+
 // Columns of a plain table, padded by code points. The first row is the header and is underlined.
 class TextTable {
  public:

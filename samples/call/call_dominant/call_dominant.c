@@ -1,50 +1,7 @@
-// Events handled through a table of functions, where 96 % of the events are of one kind: what guarded
+// Events handled through a table of functions (../dispatch.h), where 96 % of the events are of one kind: what guarded
 // inlining of the usual target is for.
-//
-// Arguments: log2 of the number of events, repetitions.
-#include "../../common/sample.h"
-
-typedef uint32_t (*Handler)(uint32_t state, uint32_t value);
-
-static uint32_t on_sample(uint32_t state, uint32_t value) {
-  return state + (value ^ (state >> 7));
-}
-static uint32_t on_reset(uint32_t state, uint32_t value) {
-  return value - (state & 0xff);
-}
-static uint32_t on_scale(uint32_t state, uint32_t value) {
-  return state * (value | 1);
-}
-static uint32_t on_mark(uint32_t state, uint32_t value) {
-  return (state << 5 | state >> 27) ^ value;
-}
-
-static Handler handlers[4] = {on_sample, on_reset, on_scale, on_mark};
-
-typedef struct {
-  uint32_t kind;
-  uint32_t value;
-} Event;
-
-KERNEL static uint32_t dispatch(const Event* events, uint32_t count, uint32_t state) {
-  for (uint32_t i = 0; i < count; ++i) state = handlers[events[i].kind](state, events[i].value);
-  return state;
-}
-
-int main(int argc, char** argv) {
-  const uint32_t count = 1u << argument(argc, argv, 1, 16);
-  const uint32_t repetitions = argument(argc, argv, 2, 24000);
-
-  Event* events = allocate(count, sizeof *events);
-  uint64_t seed = 40;
-  for (uint32_t i = 0; i < count; ++i) {
-    events[i].kind = random_below(&seed, 100) < 96 ? 0 : 1 + random_below(&seed, 3);
-    events[i].value = (uint32_t)next_random(&seed);
-  }
-  // The table is not a constant for the compiler, as one filled by plug-ins is not.
-  if (argc > 3) handlers[argument(argc, argv, 3, 0) & 3] = on_mark;
-
-  uint32_t state = 1;
-  for (uint32_t r = 0; r < repetitions; ++r) state = dispatch(events, count, state);
-  return report("call_dominant", state);
-}
+#define NAME "call_dominant"
+#define REPETITIONS 24000
+#define SEED 40
+#define KIND(seed) (random_below(seed, 100) < 96 ? 0 : 1 + random_below(seed, 3))
+#include "../dispatch.h"

@@ -6,6 +6,7 @@
 
 #include "feedback/lwp/record.h"
 #include "feedback/monitor/monitor.h"
+#include "tests/feedback/monitor/nop_module.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -78,16 +79,7 @@ class SilentUnit final : public lwp::Unit {
 class BurstsInMonitor : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto made = std::make_shared<wasm::Module>();
-    made->name = "test";
-    made->types.push_back({});
-    made->functions.push_back(TypeIndex(0));
-    wasm::FunctionBody body;
-    body.begin = WasmOffset(10);
-    body.end = WasmOffset(100);
-    made->bodies.push_back(body);
-    made->bytes.assign(100, 0x01);
-    module = made;
+    module = testing::module_with(0x01);
     arena = std::move(*jit::CodeArena::create(1 << 20));
     version = std::make_shared<jit::CodeVersion>();
     version->function = FuncIndex(0);

@@ -6,6 +6,7 @@
 
 #include "feedback/lwp/record.h"
 #include "jit/abi/builtins.h"
+#include "tests/feedback/monitor/nop_module.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -37,28 +38,10 @@ class ScriptedUnit final : public lwp::Unit {
   uint32_t frequency = 0;
 };
 
-// Of one function, of nops and this instruction at 20.
-std::shared_ptr<const wasm::Module> module_with(uint8_t opcode) {
-  auto made = std::make_shared<wasm::Module>();
-  made->name = "test";
-  made->types.push_back({});
-  made->functions.push_back(TypeIndex(0));
-  wasm::FunctionBody body;
-  body.begin = WasmOffset(10);
-  body.end = WasmOffset(100);
-  made->bodies.push_back(body);
-  made->bytes.assign(100, 0x01);
-  made->bytes[20] = opcode;
-  made->bytes[21] = 0x02;
-  made->bytes[22] = 0x00;
-  made->bytes[99] = 0x0b;
-  return made;
-}
-
 class MonitorTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    module = module_with(0x28);  // i32.load
+    module = testing::module_with(0x28);  // i32.load
 
     const uint8_t bytes[] = {0x41, 0x8b, 0x04, 0x17,  // mov eax, [r15+rdx]   wasm 20
                              0x01, 0xc1,              // add ecx, eax         wasm 24
@@ -129,7 +112,7 @@ TEST_F(MonitorTest, ALoadOfTheRuntimesOwnDataIsNoStall) {
 }
 
 TEST_F(MonitorTest, ALoadThatOverwroteItsAddressIsTheRuntimesWhereTheGuestLoadsNothing) {
-  const auto branching = module_with(0x0e);             // br_table
+  const auto branching = testing::module_with(0x0e);             // br_table
   const uint8_t bytes[] = {0x48, 0x63, 0x04, 0x82,      // movsxd rax, [rdx+4*rax]: the jump table
                            0x48, 0x01, 0xd0};           // add rax, rdx
   auto jump = std::make_shared<jit::CodeVersion>();
