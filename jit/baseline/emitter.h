@@ -236,7 +236,6 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   void op_reg(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, uint32_t rm, bool force_rex = false);
   void op_mem(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, const x86::Mem& mem,
               uint32_t trailing = 0, bool force_rex = false);
-  void opcode_bytes(uint32_t opcode);
   // `mov` one way or the other. With the frame, relative to rbp alone, it is by far the commonest instruction.
   void move_memory(uint8_t opcode, const x86::Gp& reg, const x86::Mem& mem) {
     const bool wide = reg.size() == 8;

