@@ -641,7 +641,40 @@ void AutoTiers::open_optimizer() {
     say(LogLevel::kWarning, "compile", "no optimizing tier: " + optimizer.error().describe());
 }
 
+// Jobs wait for the library and for each other, and what was hot when they were queued need not be what is
+// hot now.
+void AutoTiers::refresh_priorities() {
+  struct Waiting {
+    size_t episode;
+    const wasm::Module* module;
+    FuncIndex function;
+    double seconds = 0;
+  };
+  std::vector<Waiting> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    if (jobs_.size() < 2) return;
+    for (const Job& job : jobs_)
+      waiting.push_back({job.episode, episodes_[job.episode].module, job.plan.function});
+  }
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    for (Waiting& w : waiting) {
+      const auto profile = profiles.find(w.module);
+      if (profile == profiles.end()) continue;
+      const auto counts = profile->second->functions().find(w.function.value);
+      if (counts != profile->second->functions().end())
+        w.seconds = counts->second.seconds_baseline + counts->second.seconds_optimized;
+    }
+  });
+  std::lock_guard lock(mutex_);
+  for (Job& job : jobs_) {
+    for (const Waiting& w : waiting)
+      if (w.episode == job.episode) job.priority = std::max(job.priority, w.seconds);
+  }
+}
+
 void AutoTiers::run_one_job() {
+  refresh_priorities();
   Job job;
   {
     std::lock_guard lock(mutex_);

@@ -62,7 +62,7 @@ class AutoTiers final : public TierManager {
     std::weak_ptr<ModuleCode> code;
     feedback::FunctionPlan plan;
     size_t episode = 0;
-    double priority = 0;
+    double priority = 0;  // seconds in the function so far; known and undoing ones come before
     Settled settled;
   };
 
@@ -82,8 +82,9 @@ class AutoTiers final : public TierManager {
     std::shared_ptr<const wasm::Module> module;
     std::map<uint32_t, Watch> watches;  // by function index
     std::vector<size_t> episodes;       // into episodes_
-    std::map<uint32_t, feedback::FunctionEvidence> seeds;  // what profiles were seeded with, by function index
-    ModuleCodeCounts ended;             // of a module that is gone
+    std::map<uint32_t, feedback::FunctionEvidence>
+        seeds;               // what profiles were seeded with, by function index
+    ModuleCodeCounts ended;  // of a module that is gone
     bool gone = false;
   };
 
@@ -122,6 +123,7 @@ class AutoTiers final : public TierManager {
   void queue(Job job);
   void enqueue(void (AutoTiers::*task)());  // on the arena; mutex_ is held
   void open_optimizer();
+  void refresh_priorities();
   void run_one_job();
   void task_ended();
   void compile(Job& job, ModuleCode& code);
@@ -144,7 +146,8 @@ class AutoTiers final : public TierManager {
   // What is known to pay: `best` is the prefetch's distance or the width of the interleaved searches.
   static void plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason);
   size_t add_episode(const wasm::Module* module, feedback::Episode episode);
-  // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next run.
+  // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next
+  // run.
   void install_cached(const std::shared_ptr<ModuleCode>& code);
   void save_code(const ModuleCode& code);
   void save_code_at_times(Clock::time_point now);  // monitor thread

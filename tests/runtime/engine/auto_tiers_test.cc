@@ -116,7 +116,53 @@ TEST(AutomaticTiers, CompileTheHottestOfTheFunctionsThatWait) {
     ASSERT_EQ(std::sscanf(line.c_str(), "f%u:", &function), 1) << line;
     heats.push_back(heat(function));
   }
-  EXPECT_TRUE(std::is_sorted(heats.begin() + 1, heats.end(), std::greater<>())) << testing::PrintToString(heats);
+  EXPECT_TRUE(std::is_sorted(heats.begin() + 1, heats.end(), std::greater<>()))
+      << testing::PrintToString(heats);
+}
+
+// f0 is being compiled, f1 and f2 wait, and then `late` runs on. Which is compiled next?
+std::string compiled_next(const std::string& late) {
+  std::string text = "(module";
+  for (int i = 0; i < 3; ++i)
+    text += fmt::format(R"((func (export "f{}") (param i32) (result i32)
+      (loop $l (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+      (local.get 0)))",
+                        i);
+  EngineConfig config;
+  Lines compiles("compile", /*hold=*/true), decisions("policy");
+  config.log = [sinks = std::array{compiles.sink(), decisions.sink()}](LogLevel level, std::string_view topic,
+                                                                       std::string_view line) {
+    for (const LogSink& sink : sinks) sink(level, topic, line);
+  };
+  auto engine = make_auto_engine(config);
+  auto module = load(*engine, text + ")");
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module);
+  EXPECT_TRUE(instance);
+  // Bounded by what a machine does in a minute.
+  const auto run_until = [&](const std::string& function, const std::function<bool()>& enough) {
+    for (int i = 0; i < 10'000 && !enough(); ++i)
+      EXPECT_TRUE((*instance)->call(function, std::array{Value::i32(1'000'000)}));
+    EXPECT_TRUE(enough()) << function;
+  };
+  run_until("f0", [&] { return !compiles.lines().empty(); });
+  for (const std::string function : {"f1", "f2"})
+    run_until(function, [&, decided = "optimize " + function + ":"] {
+      return std::ranges::any_of(decisions.lines(),
+                                 [&](const std::string& line) { return line.starts_with(decided); });
+    });
+  int calls = 0;
+  run_until(late, [&] { return ++calls > 100; });
+  compiles.let_go();
+  engine->wait_for_compiles();
+  const std::vector<std::string> lines = compiles.lines();
+  return lines.size() > 1 ? lines[1].substr(0, lines[1].find(':')) : "";
+}
+
+TEST(AutomaticTiers, CompileFirstWhatGotHotWhileItWaited) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  EXPECT_EQ(compiled_next("f1"), "f1");
+  EXPECT_EQ(compiled_next("f2"), "f2");
 }
 
 TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
@@ -179,9 +225,9 @@ TEST(AutomaticTiers, SayWhatTheOptimizersPassesTook) {
                                [](const auto& a, const auto& b) { return a.seconds > b.seconds; }));
     // Of the middle end and of code generation.
     for (const char* part : {"InstCombinePass", "Instruction Selection"})
-      EXPECT_TRUE(std::ranges::any_of(report.optimizer_passes,
-                                      [&](const auto& pass) { return pass.name.find(part) != std::string::npos; }))
-          << part;
+      EXPECT_TRUE(std::ranges::any_of(report.optimizer_passes, [&](const auto& pass) {
+        return pass.name.find(part) != std::string::npos;
+      })) << part;
     EXPECT_THAT(report.to_string(), testing::HasSubstr("ms in passes of"));
   }
 }
@@ -237,7 +283,8 @@ TEST(AutomaticTiers, CanBeLookedAtWhileGuestsRunAndModulesComeAndGo) {
   EXPECT_GE(engine->feedback_report().functions_baseline, 2u);
 }
 
-// Chains of one node in the nearest cache: a group of searches only costs. The answers are right all the time.
+// Chains of one node in the nearest cache: a group of searches only costs. The answers are right all the
+// time.
 TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
   constexpr const char* kGuest = R"((module (memory 1)
     (func (export "probe") (param $n i32) (result i32) (local $p i32) (local $sum i32)
