@@ -7,12 +7,15 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/LCSSA.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <time.h>
+
+#include <set>
 
 #include "jit/optimizing/interleave_pass.h"
 #include "jit/optimizing/protect.h"
@@ -37,16 +40,22 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
 
 // The default pipeline in its two halves, with the prefetch pass between them: before it, loops are
 // simplified; after it, they are unrolled and widened.
-bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-                PassTimer& timer, PassLimits& limits) {
+bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches, PassTimer& timer,
+                PassLimits& limits) {
   const Tuning& tuning = ir.request.tuning;
   llvm::PipelineTuningOptions options;
   options.LoopVectorization = tuning.vectorize;
   options.SLPVectorization = tuning.vectorize;
   options.LoopInterleaving = tuning.vectorize;
   llvm::PassInstrumentationCallbacks callbacks;
-  callbacks.registerShouldRunOptionalPassCallback(
-      [&](llvm::StringRef, llvm::Any) { return !is_abandoned(ir.request); });
+  // Of each function once, in front of UnpinPass.
+  std::set<const llvm::Function*> stores_removed;
+  callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef pass, llvm::Any unit) {
+    if (pass == "DSEPass")
+      if (const auto* const* function = llvm::any_cast<const llvm::Function*>(&unit))
+        if (!stores_removed.insert(*function).second) return false;
+    return !is_abandoned(ir.request);
+  });
   timer.listen(callbacks);
   limits.listen(callbacks);
   llvm::PassBuilder builder(&machine, options, std::nullopt, &callbacks);
@@ -54,7 +63,9 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   // need.
   builder.registerPeepholeEPCallback(
       [places = 0](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) mutable {
-        if (++places == 2) passes.addPass(UnpinPass());
+        if (++places != 2) return;
+        passes.addPass(llvm::DSEPass());
+        passes.addPass(UnpinPass());
       });
   // The managers refer to each other: declared in the order that lets them be destroyed.
   llvm::LoopAnalysisManager loops;
@@ -169,7 +180,8 @@ Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vect
     llvm::SmallVector<char, 0> assembly;
     llvm::raw_svector_ostream assembly_out(assembly);
     PassTimer untimed(false);
-    HINDSIGHT_TRY(emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile, untimed, limits));
+    HINDSIGHT_TRY(
+        emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile, untimed, limits));
     object.dump.append(assembly.begin(), assembly.end());
   }
   AbandonGate gate(ir.request);

@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ConstantFolding.h>
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InlineAsm.h>
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <map>
+
+#include "jit/optimizing/needs.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -121,66 +124,6 @@ llvm::CallInst* add_user(IrModule& ir, llvm::LoadInst& load) {
   return user;
 }
 
-// Which loads LLVM might not execute where the program does: it removes what nothing needs, and moves what is
-// needed on some ways only to these ("sinking"). So a load whose value nothing needs on some way out of the
-// function gets a user where it is.
-class Anchors {
- public:
-  explicit Anchors(llvm::Function& function) : function_(function) {}
-
-  // Whether every way from the load to an end of the function passes something with an effect that needs its
-  // value.
-  bool is_needed_everywhere(llvm::LoadInst& load) {
-    llvm::BasicBlock& from = *load.getParent();
-    llvm::SmallPtrSet<const llvm::BasicBlock*, 8> needed_in;
-    if (!collect_needs(load, needed_in)) return false;
-    if (needed_in.contains(&from)) return true;
-    llvm::SmallPtrSet<const llvm::BasicBlock*, 16> seen;
-    std::vector<const llvm::BasicBlock*> worklist(llvm::succ_begin(&from), llvm::succ_end(&from));
-    if (worklist.empty()) return false;
-    while (!worklist.empty()) {
-      const llvm::BasicBlock* const at = worklist.back();
-      worklist.pop_back();
-      if (needed_in.contains(at) || !seen.insert(at).second) continue;
-      if (++steps_ > limit()) return false;
-      const Instruction* const end = at->getTerminator();
-      // A trap is a way out as well: the load's own would have come before it.
-      if (llvm::isa<llvm::ReturnInst>(end) || llvm::isa<llvm::UnreachableInst>(end)) return false;
-      worklist.insert(worklist.end(), llvm::succ_begin(at), llvm::succ_end(at));
-    }
-    return true;
-  }
-
- private:
-  size_t limit() const { return 200 * function_.size() + 10000; }
-
-  // The blocks of whatever with an effect needs the value, through whatever computes. False: too much to look
-  // at.
-  bool collect_needs(Instruction& value, llvm::SmallPtrSetImpl<const llvm::BasicBlock*>& blocks) {
-    llvm::SmallPtrSet<const Instruction*, 16> seen{&value};
-    std::vector<const Instruction*> worklist{&value};
-    while (!worklist.empty()) {
-      const Instruction* const at = worklist.back();
-      worklist.pop_back();
-      for (const llvm::User* user : at->users()) {
-        const auto* const by = llvm::cast<Instruction>(user);
-        if (by->getMetadata(kPin) != nullptr) continue;
-        if (by->isTerminator() || by->mayWriteToMemory()) {
-          blocks.insert(by->getParent());
-          if (by->getParent() == value.getParent()) return true;  // what else needs it makes no difference
-        } else if (seen.insert(by).second) {
-          worklist.push_back(by);
-        }
-        if (++steps_ > limit()) return false;
-      }
-    }
-    return true;
-  }
-
-  llvm::Function& function_;
-  size_t steps_ = 0;  // of all questions together, so that the time stays linear in the function's size
-};
-
 // The load whose pin `instruction` is; null: it is none.
 llvm::LoadInst* pinned_by(Instruction& instruction) {
   if (!instruction.getMetadata(kPin)) return nullptr;
@@ -227,19 +170,24 @@ void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGen
   keep_hinted_loads(ir, loads);
 }
 
-llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   std::vector<llvm::CallInst*> pins;
-  for (Instruction& instruction : llvm::instructions(function))
-    if (instruction.getMetadata(kPin)) pins.push_back(llvm::cast<llvm::CallInst>(&instruction));
-  if (pins.empty()) return llvm::PreservedAnalyses::all();
-  Anchors anchors(function);
-  std::vector<llvm::CallInst*> needless;
-  for (llvm::CallInst* pin : pins) {
-    llvm::LoadInst* const load = pinned_by(*pin);
-    if (load == nullptr || anchors.is_needed_everywhere(*load)) needless.push_back(pin);
+  std::vector<llvm::LoadInst*> loads;  // one a pin; null: it is not a load's any more
+  for (Instruction& instruction : llvm::instructions(function)) {
+    if (!instruction.getMetadata(kPin)) continue;
+    pins.push_back(llvm::cast<llvm::CallInst>(&instruction));
+    loads.push_back(pinned_by(instruction));
   }
-  for (llvm::CallInst* pin : pins) pin->setMetadata(kPin, nullptr);  // those that stay do for good
-  for (llvm::CallInst* pin : needless) pin->eraseFromParent();
+  if (pins.empty()) return llvm::PreservedAnalyses::all();
+  std::vector<llvm::LoadInst*> pinned;
+  for (llvm::LoadInst* load : loads)
+    if (load != nullptr) pinned.push_back(load);
+  const Needs needs(function, analyses.getResult<llvm::LoopAnalysis>(function), pinned,
+                    [](const Instruction& user) { return user.getMetadata(kPin) != nullptr; });
+  for (size_t i = 0; i < pins.size(); ++i) {
+    pins[i]->setMetadata(kPin, nullptr);  // those that stay do for good
+    if (loads[i] == nullptr || needs.everywhere(*loads[i])) pins[i]->eraseFromParent();
+  }
   llvm::PreservedAnalyses preserved;
   preserved.preserveSet<llvm::CFGAnalyses>();
   return preserved;

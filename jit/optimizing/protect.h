@@ -1,11 +1,11 @@
 // What has to happen between IR generation and LLVM's passes: locals become SSA values, and three things
 // that LLVM's rules allow but WebAssembly's forbid are ruled out.
 //
-// 1. LLVM executes a load only where its value is needed; in wasm it traps wherever it is out of bounds.
-// Every wasm
-//    load gets an empty inline assembly as a user, a pin. When LLVM has folded what it folds first, UnpinPass
-//    removes those of loads whose value something with an effect needs on every way out of the function.
-//    (Such a load may still be *moved*: its trap may come later.)
+// 1. LLVM executes a load only where its value is needed; in wasm it traps wherever it is out of bounds. So
+//    every wasm load gets an empty inline assembly as a user, a pin. When LLVM has folded what it folds
+//    first, and removed the stores that others overwrite, UnpinPass removes the pins of loads that are needed
+//    wherever they are (needs.h). Such a load may still be moved: its trap may come later. From then on no
+//    store is removed any more: what made a load needed has to stay.
 // 2. x + 0, x - 0, x * 1, x / 1 and their negative kin are x for LLVM; in wasm they turn a signaling NaN into
 //    a quiet one. Such constants become opaque values, made once in the entry block so that loops stay
 //    vectorizable.

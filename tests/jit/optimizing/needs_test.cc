@@ -1,0 +1,106 @@
+// LLVM removes loads that nothing needs and moves those that are needed elsewhere; the trap of one that is
+// out of bounds must come all the same (jit/optimizing/needs.h).
+#include <gtest/gtest.h>
+
+#include "tests/jit/optimizing/optimized.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+constexpr int32_t kOutside = -8;
+
+// Loops whose parameter $p advances by 8 for $n turns: of the addresses only the first is out of bounds.
+std::string turns(std::string_view body, std::string_view result) {
+  return "(module (memory 1) (global $g (mut i32) (i32.const 0)) "
+         "(func (export \"f\") (param $p i32) (param $n i32) (result i32) (local $x i32) (local $y i32) "
+         "(loop $l " +
+         std::string(body) +
+         " (local.set $p (i32.add (local.get $p) (i32.const 8)))"
+         " (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) " +
+         std::string(result) + "))";
+}
+
+class TurnsOfALoop : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(TurnsOfALoop, TrapAtTheFirstThoughOnlyTheLastMatters) {
+  Optimized m(turns(GetParam().first, GetParam().second));
+  EXPECT_EQ(m.call("f", {i32(kOutside), i32(5)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(kOutside), i32(1)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(0), i32(5)}).trap, TrapCode::kNone);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, TurnsOfALoop,
+    ::testing::Values(
+        std::pair("(local.set $x (i32.load (local.get $p)))", "(local.get $x)"),
+        std::pair("(local.set $y (local.get $x)) (local.set $x (i32.load (local.get $p)))", "(local.get $y)"),
+        std::pair("(global.set $g (i32.load (local.get $p)))", "(i32.const 1)"),
+        std::pair("(i32.store (i32.const 64) (i32.load (local.get $p)))", "(i32.const 1)"),
+        std::pair("(local.set $x (select (i32.load (local.get $p)) (local.get $x)"
+                  " (i32.and (local.get $n) (i32.const 1))))",
+                  "(local.get $x)"),
+        std::pair(
+            "(if (i32.and (local.get $n) (i32.const 1)) (then (local.set $x (i32.load (local.get $p)))))",
+            "(local.get $x)"),
+        std::pair("(local.set $x (i32.add (local.get $x) (i32.load (local.get $p))))", "(local.get $x)"),
+        std::pair(
+            "(local.set $x (i32.add (i32.shl (local.get $x) (i32.const 16)) (i32.load (local.get $p))))",
+            "(local.get $x)"),
+        std::pair("(local.set $x (i32.and (local.get $x) (i32.load (local.get $p))))", "(local.get $x)"),
+        std::pair("(local.set $x (i32.add (local.get $x) (i32.load (local.get $p))))", "(i32.const 1)")));
+
+TEST(Needs, AStoreThatIsOverwrittenIsNone) {
+  Optimized m(R"((module (memory 1) (global $g (mut i32) (i32.const 0))
+    (func (export "memory") (param $p i32) (param $c i32)
+      (i32.store (i32.const 8) (i32.load (local.get $p)))
+      (if (local.get $c) (then (global.set $g (i32.const 7))))
+      (i32.store (i32.const 8) (i32.const 5)))
+    (func (export "global") (param $p i32) (param $c i32)
+      (global.set $g (i32.load (local.get $p)))
+      (if (local.get $c) (then (i32.store (i32.const 8) (i32.const 7))))
+      (global.set $g (i32.const 5)))))");
+  for (const char* name : {"memory", "global"}) {
+    EXPECT_EQ(m.call(name, {i32(kOutside), i32(1)}), traps(TrapCode::kMemoryOutOfBounds)) << name;
+    EXPECT_EQ(m.call(name, {i32(kOutside), i32(0)}), traps(TrapCode::kMemoryOutOfBounds)) << name;
+    EXPECT_EQ(m.call(name, {i32(0), i32(1)}).trap, TrapCode::kNone) << name;
+  }
+}
+
+TEST(Needs, AnArgumentThatTheCalleeIgnoresIsNone) {
+  Optimized m(R"((module (memory 1)
+    (func $f (export "f") (param $ignored i32) (param $n i32) (param $p i32) (result i32)
+      (if (i32.eqz (local.get $n)) (then (return (i32.const 4))))
+      (drop (call $f (i32.load (local.get $p)) (i32.sub (local.get $n) (i32.const 1)) (local.get $p)))
+      (i32.const 9))))");
+  EXPECT_EQ(m.call("f", {i32(0), i32(3), i32(kOutside)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(0), i32(3), i32(0)}).trap, TrapCode::kNone);
+}
+
+// One way needs the value, the other does not.
+TEST(Needs, AnArmOfAnIfIsNotEveryWay) {
+  Optimized m(R"((module (memory 1)
+    (func (export "f") (param $p i32) (param $c i32) (result i32) (local $x i32)
+      (local.set $x (i32.load (local.get $p)))
+      (if (local.get $c) (then (i32.store (i32.const 100) (i32.const 1)) (local.set $x (i32.const 3)))
+        (else (i32.store (i32.const 104) (i32.const 1))))
+      (local.get $x))))");
+  EXPECT_EQ(m.call("f", {i32(kOutside), i32(1)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(kOutside), i32(0)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(0), i32(1)}), returns({i32(3)}));
+}
+
+// What keeps a load costs: where it is needed, nothing does.
+TEST(Needs, OfASumNothingHoldsTheLoadsBack) {
+  OptimizeRequest settings;
+  settings.dump_ir = true;
+  Optimized sum(turns("(local.set $x (i32.add (local.get $x) (i32.load (local.get $p))))", "(local.get $x)"),
+                settings);
+  ASSERT_NE(sum.compile("f"), nullptr);
+  EXPECT_EQ(sum.dump.find("asm sideeffect \"\""), std::string::npos) << sum.dump;
+  Optimized last(turns("(local.set $x (i32.load (local.get $p)))", "(local.get $x)"), settings);
+  ASSERT_NE(last.compile("f"), nullptr);
+  EXPECT_NE(last.dump.find("asm sideeffect \"\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing
