@@ -53,6 +53,12 @@ struct Stalls {
     return stand_out && !blind && !hopeless(load, config) && load.stall_samples >= config.min_stall_samples &&
            share >= config.min_stall_share;
   }
+  // Searches gain by going side by side also where all of what they load is in a near cache: what each step
+  // decides is then no branch that the processor has to guess.
+  bool worth_a_search(const LoadEvidence& load, const PolicyConfig& config) const {
+    return load.in_loop && cached(load, config) && load.stall_samples >= config.min_stall_samples &&
+           share_of(load) >= config.min_search_share;
+  }
   std::string words_of(const LoadEvidence& load) const {
     std::string words = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind the load at 0x{:x}",
                                     load.stall_samples, samples, 100 * share_of(load), load.load.value);
@@ -96,7 +102,7 @@ std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const St
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
     const bool fresh = load.interleave == PrefetchOutcome::kNone && load.outcome != PrefetchOutcome::kKept &&
-                       stalls.worth_a_change(load, config);
+                       (stalls.worth_a_change(load, config) || stalls.worth_a_search(load, config));
     if (!in_use(load.interleave) && !fresh) continue;
     InterleavePlan plan;
     plan.hint.load = load.load;
@@ -479,6 +485,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_total_stall_share", c.min_total_stall_share);
   visit("min_top_stall_share", c.min_top_stall_share);
   visit("min_blind_share", c.min_blind_share);
+  visit("min_search_share", c.min_search_share);
   visit("min_span_bytes", c.min_span_bytes);
   visit("min_addresses_for_span", c.min_addresses_for_span);
   visit("min_reoptimize_samples", c.min_reoptimize_samples);

@@ -42,6 +42,7 @@ struct PolicyConfig {
   double min_total_stall_share = 0.20;
   double min_top_stall_share = 0.12;   // and one load at least must stand out
   double min_blind_share = 0.15;       // of a load none of whose addresses is known
+  double min_search_share = 0.15;      // of a load in a near cache, to ask whether it searches
   double min_span_bytes = 512 * 1024;  // addresses closer together than this are in a second-level cache
   double min_addresses_for_span = 8;
   double min_reoptimize_samples = 60;  // optimized code in which an untried load stalls

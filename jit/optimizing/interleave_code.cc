@@ -23,7 +23,8 @@ Emission::Emission(IrModule& ir, llvm::Function& function, const InterleaveShape
       location_(location),
       header_(shape.outer->getHeader()),
       latch_(shape.outer->getLoopLatch()),
-      before_(shape.outer->getLoopPreheader()) {
+      before_(shape.outer->getLoopPreheader()),
+      lanes_(search_lanes(ir, shape)) {
   const auto* branch = llvm::cast<llvm::BranchInst>(latch_->getTerminator());
   after_ = branch->getSuccessor(branch->getSuccessor(0) == header_ ? 1 : 0);
 }
@@ -41,9 +42,13 @@ void Emission::emit(Value* backedges) {
   tails_end_ = new_block("tails.end");
   group_end_ = new_block("group.end");
   waiting_ = array(i64());
+  if (lanes_ != 0) searching_ = array(ir_.i8);
   emit_group(backedges);
   emit_heads();
-  emit_steps();
+  if (lanes_ != 0)
+    emit_lane_steps();
+  else
+    emit_steps();
   emit_tails();
   emit_group_end();
   turn_plain();
@@ -102,6 +107,7 @@ void Emission::emit_group(Value* backedges) {
       i64(), "width");
   Value* const enabled = b.CreateIsNotNull(cell_.load(b, kCellEnabled));
   Value* const go = b.CreateAnd(enabled, b.CreateICmpUGE(remaining_, width_));
+  if (searching_) b.CreateStore(llvm::Constant::getNullValue(searching_->getAllocatedType()), searching_);
   b.CreateCondBr(go, emit_warm(), plain_);
 
   move(b, plain_);

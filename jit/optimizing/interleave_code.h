@@ -23,6 +23,10 @@ struct InterleaveStarts {
 InterleaveStarts find_interleave_starts(const IrModule& ir, const InterleaveShape& shape,
                                         llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution);
 
+// How many searches go into a vector, each in a lane of its own: where a step is one block of operations that
+// vectors have, loads among them gathers of whole words. 0: they do not.
+unsigned search_lanes(const IrModule& ir, const InterleaveShape& shape);
+
 // Precondition: `backedges`, an i64, is how often the outer loop's backedge will be taken, known at its
 // preheader. The loops there were become the plain copy. No analysis survives, loops are neither simplified
 // nor in LCSSA form.

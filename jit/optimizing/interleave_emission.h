@@ -109,14 +109,22 @@ class Emission {
   // What a known load's operations need that the search does not make.
   std::vector<std::pair<Value*, Value*>> outside_of(const KnownLoad& known, const Copies& copies) const;
 
-  // A value of the head, of the iteration with this number. It goes through the frame.
-  Value* kept(Value* value, Builder& b, Value* index);
+  // A value of the head goes through the frame: an element an iteration.
+  llvm::AllocaInst* kept_array(Value* value);
+  Value* kept(Value* value, Builder& b, Value* index) { return load(b, kept_array(value), index); }
 
   void emit_steps();
 
   void emit_leave(Way& way, Value* slot, const Copies& in_step);
 
   void emit_again(BasicBlock* again, Value* slot, Value* still, const Copies& in_step);
+
+  // interleave_lanes.cc: the same with a lane of vectors for each search.
+  Value* lanes_from(Builder& b, llvm::AllocaInst* array, Value* base) const;
+  void lanes_to(Builder& b, Value* lanes, llvm::AllocaInst* array, Value* base) const;
+  Value* lanes_of(Value* value, Builder& b, Value* base, Copies& in_lanes);
+  Value* emit_lanes(Instruction& operation, Builder& b, Value* base, Value* mask, Copies& in_lanes);
+  void emit_lane_steps();
 
   // interleave_tails.cc. A value of head or behind it, in the tail under way; made at the tail's beginning.
   // Recursion is bounded by the loop's instructions.
@@ -160,6 +168,9 @@ class Emission {
   Value* width_ = nullptr;
   std::map<const PHINode*, PHINode*> carried_;  // by the outer header's phi
   PHINode *head_index_ = nullptr, *tail_index_ = nullptr;
+  const unsigned lanes_;                               // searches a vector; 0: one at a time
+  llvm::AllocaInst* searching_ = nullptr;              // with lanes: a byte each, not zero while it is active
+  BasicBlock* begin_ = nullptr;                        // of a search, behind its head
   Value* active_now_ = nullptr;                        // searches that the heads began
   llvm::AllocaInst* waiting_ = nullptr;                // the numbers of the active searches
   std::map<const PHINode*, llvm::AllocaInst*> state_;  // by the search's header phi

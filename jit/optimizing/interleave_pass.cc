@@ -36,11 +36,13 @@ std::vector<llvm::LoadInst*> loads_of(const IrModule& ir, llvm::Function& functi
   return loads;
 }
 
-std::string describe(const InterleaveShape& shape) {
+std::string describe(const IrModule& ir, const InterleaveShape& shape) {
   size_t step = 0;
   for (const llvm::BasicBlock* block : shape.steps) step += block->size();
   std::string text = "searches of " + std::to_string(step) + " operations a step";
   if (!shape.reductions.empty()) text += ", with a sum of their own";
+  if (const unsigned lanes = search_lanes(ir, shape); lanes != 0)
+    text += ", " + std::to_string(lanes) + " in a vector";
   return text;
 }
 
@@ -89,7 +91,7 @@ class Interleaver {
     if (!site.applied) {
       site.applied = true;
       site.loop = wasm_loop;
-      site.reason = describe(*shape);
+      site.reason = describe(plan_.ir, *shape);
     }
     const uint32_t cell = plan_.cell_of(wasm_loop, site_index);
     supersede_prefetches(*shape->outer);

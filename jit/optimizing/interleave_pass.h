@@ -17,6 +17,10 @@
 // When a search needs its next node again, width - 1 others have had a step: the node has arrived, or
 // is on its way with as many others as the processor can have under way.
 //
+// Where a step is one block of operations that vectors have, each search is a lane instead: a round is a step
+// of vector after vector, in which a mask says which lanes still search. No step is guessed then, which is
+// worth more than the waiting where everything is in a near cache; see `interleave_lanes.cc`.
+//
 // The width is read from the loop's cell, so a trial tunes it without a recompile (LoopCell::distance). The
 // last iteration always is the plain loop's: so what comes after the loop sees values of one copy only.
 //

@@ -40,7 +40,7 @@ void Emission::emit_heads() {
   llvm::remapInstructionsInBlocks(copies, in_head_);
   b.CreateBr(llvm::cast<BasicBlock>(static_cast<Value*>(in_head_[header_])));
 
-  BasicBlock* const begin = new_block("begin");
+  BasicBlock* const begin = begin_ = new_block("begin");
   for (size_t i = 0; i < copies.size(); ++i)
     redirect(copies[i], shape_.head[i], shape_.chase->getHeader(), begin);
   move(b, heads_end_);
@@ -99,6 +99,11 @@ void Emission::emit_begin(BasicBlock* begin, Value* active) {
     b.CreateStore(start, element(b, state_.at(&phi), head_index_));
     state[&phi] = start;
   }
+  if (lanes_ != 0) {
+    b.CreateStore(llvm::ConstantInt::get(ir_.i8, 1), element(b, searching_, head_index_));
+    b.CreateBr(heads_end_);
+    return;
+  }
   for (const KnownLoad& known : starts_.steps) {
     for (const auto& [from, to] : outside_of(known, in_head_)) state[from] = to;
     prefetch(b, known, state);
@@ -121,7 +126,7 @@ std::vector<std::pair<Value*, Value*>> Emission::outside_of(const KnownLoad& kno
   return values;
 }
 
-Value* Emission::kept(Value* value, Builder& b, Value* index) {
+llvm::AllocaInst* Emission::kept_array(Value* value) {
   llvm::AllocaInst*& its = kept_[value];
   if (!its) {
     its = array(value->getType());
@@ -130,7 +135,7 @@ Value* Emission::kept(Value* value, Builder& b, Value* index) {
         at(llvm::isa<PHINode>(made) ? &*made->getParent()->getFirstInsertionPt() : made->getNextNode());
     there.CreateStore(made, element(there, its, head_index_));
   }
-  return load(b, its, index);
+  return its;
 }
 
 void Emission::emit_steps() {

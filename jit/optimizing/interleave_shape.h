@@ -69,8 +69,8 @@ struct InterleaveShape {
 
 // More are not worth copying: so much work between two loads hides what they wait for.
 inline constexpr size_t kMaxInterleavedInstructions = 400;
-// What a search carries through the frame, in values, each of them an array of kMaxInterleaveWidth there: they
-// should stay in the nearest cache.
+// What a search carries through the frame, in values, each of them an array of kMaxInterleaveWidth there:
+// they should stay in the nearest cache.
 inline constexpr size_t kMaxInterleavedValues = 24;
 
 // The shape of the searches that `load` belongs to, or why they cannot run at once. Changes nothing.

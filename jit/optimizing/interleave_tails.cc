@@ -108,9 +108,12 @@ void Emission::choose_entry(const std::vector<BasicBlock*>& entries) {
   }
   llvm::AllocaInst* const taken = array(ir_.i16);
   for (size_t i = 0; i < ways_.size(); ++i) {
-    Builder there = at(ways_[i].leave->getTerminator());
+    const bool of_head = i < ways_of_heads_;
+    // Of lanes there is one way out of the search, known when it begins.
+    BasicBlock* const notes = of_head || lanes_ == 0 ? ways_[i].leave : begin_;
+    Builder there = at(notes->getTerminator());
     there.CreateStore(llvm::ConstantInt::get(ir_.i16, i),
-                      element(there, taken, i < ways_of_heads_ ? head_index_ : slot_of_step()));
+                      element(there, taken, of_head || lanes_ != 0 ? head_index_ : slot_of_step()));
   }
   llvm::SwitchInst* const choice = b.CreateSwitch(load(b, taken, tail_index_), entries.back());
   for (size_t i = 0; i + 1 < entries.size(); ++i)

@@ -223,8 +223,17 @@ TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
   without.interleave = false;
   EXPECT_TRUE(decide(e, without).interleaves.empty());
   EXPECT_EQ(decide(e, without).prefetches.size(), 1u);
-  // In the second-level cache nothing waits.
+}
+
+TEST(Policy, OffersToInterleaveInANearCacheTooButNotToPrefetch) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 50));
   e.loads[0].address_span_bytes = 100 << 10;
+  const double samples = e.samples_baseline + e.samples_optimized;
+  e.loads[0].stall_samples = 0.4 * samples;
+  EXPECT_EQ(decide(e, {}).interleaves.size(), 1u);
+  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  e.loads[0].stall_samples = 0.1 * samples;  // no more than others
   EXPECT_TRUE(decide(e, {}).interleaves.empty());
 }
 

@@ -154,6 +154,14 @@ void fill_table(uint32_t* words) {
   for (uint32_t i = 0; i < kMost; ++i) words[i] = random() % 150000;
 }
 
+// Steps without branches go in the lanes of vectors where the processor has them.
+void expect_lanes(const Searches& s) {
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  if (__builtin_cpu_supports("avx2")) {
+    EXPECT_NE(s.site().reason.find("in a vector"), std::string::npos) << s.site().reason;
+  }
+}
+
 TEST(Interleave, BinarySearchesGoSeveralAtOnceAndFloatsAreAddedInOrder) {
   Searches s(searches("(local $hi i32) (local $mid i32) (local $f f64)", kBinarySearch,
                       "(local.set $f (f64.add (f64.mul (local.get $f) (f64.const 0.75)) "
@@ -161,11 +169,85 @@ TEST(Interleave, BinarySearchesGoSeveralAtOnceAndFloatsAreAddedInOrder) {
                       "(local.get $f)", "f64") +
                  kEnd,
              1);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  expect_lanes(s);
   s.fill(fill_table);
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(20000)}; });
   s.expect_same({i32(1000), i32(0)}, "of nothing");
   s.expect_same({i32(1000), i32(1)}, "of one");
+}
+
+TEST(Interleave, ALaneThatLeavesMemoryTrapsAsInOrder) {
+  // The search for one key goes through a table that is larger than the memory.
+  const std::string search =
+      "(local.set $root (select (i32.const 100000) (local.get $root) (i32.eq (local.get $i) (i32.const "
+      "205))))" +
+      std::string(kBinarySearch) + "(local.set $root (i32.const 20000))";
+  Searches s(searches("(local $hi i32) (local $mid i32)", search,
+                      "(local.set $sum (i64.add (local.get $sum) (i64.extend_i32_u (local.get $p))))",
+                      "(local.get $sum)") +
+                 kEnd,
+             1);
+  expect_lanes(s);
+  s.fill(fill_table);
+  EXPECT_EQ(s.plain.call("f", {i32(205), i32(20000)}).trap, TrapCode::kNone);
+  EXPECT_EQ(s.plain.call("f", {i32(kMost), i32(20000)}), traps(TrapCode::kMemoryOutOfBounds));
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(20000)}; });
+}
+
+// A walk that depends on what it reads in all ways that lanes have: words of both widths, sums of its own,
+// smaller and greater, shifts, and a way out at the end of the step that is taken at different times.
+TEST(Interleave, LanesComputeWhatOneSearchAtATimeComputes) {
+  const std::string walk = R"(
+    (local.set $p (i32.and (local.get $key) (i32.const 0xfff8))) (local.set $k (i32.const 0))
+    (local.set $w (i64.extend_i32_s (local.get $key)))
+    (loop $step
+      (local.set $d (i64.load offset=65536 (local.get $p)))
+      (local.set $w (select (i64.add (local.get $w) (local.get $d))
+                            (i64.xor (i64.shl (local.get $w) (i64.const 3)) (local.get $d))
+                            (i64.lt_s (local.get $w) (local.get $d))))
+      (local.set $sum (i64.add (local.get $sum) (local.get $w)))
+      (local.set $p (i32.and (i32.mul (i32.add (i32.wrap_i64 (local.get $d)) (i32.add (local.get $p) (i32.const 24)))
+                              (i32.const 5)) (i32.const 0x1fff8)))
+      (local.set $k (i32.add (local.get $k) (i32.const 1)))
+      (br_if $step (i32.and (i32.ne (i32.and (i32.wrap_i64 (local.get $w)) (i32.const 7)) (i32.const 0))
+                            (i32.lt_u (local.get $k) (i32.const 40))))))";
+  Searches s(
+      searches("(local $k i32) (local $w i64) (local $d i64)", walk,
+               "(local.set $sum (i64.mul (i64.xor (local.get $sum) (i64.add (local.get $w) (i64.extend_i32_u "
+               "(i32.add (local.get $p) (local.get $k))))) (i64.const 31)))",
+               "(local.get $sum)") +
+          kEnd,
+      1);
+  expect_lanes(s);
+  s.fill([](uint32_t* words) {
+    std::mt19937 random(5);
+    for (uint32_t i = 0; i < kWords; ++i) words[i] = random();
+  });
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(0)}; });
+
+  const std::string floats = R"(
+    (local.set $p (i32.and (local.get $key) (i32.const 0xfff8))) (local.set $k (i32.const 0))
+    (local.set $x (f64.convert_i32_s (local.get $key)))
+    (loop $step
+      (local.set $x (f64.add (f64.mul (local.get $x) (f64.const 0.25))
+                             (f64.reinterpret_i64 (i64.or (i64.and (i64.load offset=65536 (local.get $p))
+                               (i64.const 0x800fffffffffffff)) (i64.const 0x3ff0000000000000)))))
+      (local.set $p (i32.and (i32.add (i32.load offset=65540 (local.get $p)) (local.get $p)) (i32.const 0x1fff8)))
+      (local.set $k (i32.add (local.get $k) (i32.const 1)))
+      (br_if $step (i32.and (f64.gt (local.get $x) (f64.const -1)) (i32.lt_u (local.get $k) (i32.const 30))))))";
+  Searches f(
+      searches("(local $k i32) (local $x f64) (local $y f64)", floats,
+               "(local.set $y (f64.add (f64.mul (local.get $y) (f64.const 0.5)) (f64.add (local.get $x) "
+               "(f64.convert_i32_u (local.get $p)))))",
+               "(local.get $y)", "f64") +
+          kEnd,
+      1);
+  expect_lanes(f);
+  f.fill([](uint32_t* words) {
+    std::mt19937 random(6);
+    for (uint32_t i = 0; i < kWords; ++i) words[i] = random();
+  });
+  f.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(0)}; });
 }
 
 // Chains of next, key, payload; all matches of a chain are added up on the way.
