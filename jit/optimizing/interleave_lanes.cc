@@ -1,6 +1,5 @@
 // Searches in the lanes of vectors: a step of as many as a vector holds is a handful of instructions, and
 // what each of them decides is a mask instead of a branch.
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -14,12 +13,6 @@ using llvm::Instruction;
 // One word of a lane.
 bool is_word(const llvm::Type& type) {
   return type.isIntegerTy(32) || type.isIntegerTy(64) || type.isFloatTy() || type.isDoubleTy();
-}
-
-// What the lanes have no use for: nothing is moved out of them.
-bool is_pin(const Instruction& operation) {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(&operation);
-  return call && call->isInlineAsm() && call->getType()->isVoidTy();
 }
 
 bool is_min_or_max(const Instruction& operation) {
@@ -49,8 +42,8 @@ bool is_division(const Instruction& operation) {
   }
 }
 
+// Not so a pin (protect.h): its load has to be made though nothing may need it.
 bool has_lanes(const Instruction& operation) {
-  if (is_pin(operation)) return true;
   if (llvm::isa<llvm::PHINode>(operation)) return is_word(*operation.getType());
   if (llvm::isa<llvm::BinaryOperator>(operation)) return !is_division(operation);
   if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&operation))
@@ -174,7 +167,7 @@ void Emission::emit_lane_steps() {
   Copies in_lanes;
   for (PHINode& phi : original->phis()) in_lanes[&phi] = lanes_from(b, state_.at(&phi), base);
   for (Instruction& operation : *original) {
-    if (llvm::isa<PHINode>(operation) || operation.isTerminator() || is_pin(operation)) continue;
+    if (llvm::isa<PHINode>(operation) || operation.isTerminator()) continue;
     if (operation.getDebugLoc()) b.SetCurrentDebugLocation(operation.getDebugLoc());
     Value* const made = emit_lanes(operation, b, base, mask, in_lanes);
     in_lanes[&operation] = made;

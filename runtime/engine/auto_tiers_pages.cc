@@ -4,6 +4,7 @@
 // A move cannot alternate as a prefetch does. So its trial is before against after, by the time per iteration
 // of the loops whose prefetch is settled and keeps being timed; where there is none, nothing is claimed.
 #include <fmt/format.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 
@@ -22,7 +23,7 @@ constexpr double kWorthUndoing = -0.05;
 
 void AutoTiers::ask_pages() {
   // A range that moves under a trial would be taken for the trial's doing.
-  if (!policy_.huge_pages || gate_.holder() != nullptr) return;
+  if (!policy_.huge_pages || gate_.busy(__rdtsc())) return;
   struct Wanted {
     const wasm::Module* module;
     feedback::PagePlan plan;

@@ -209,10 +209,9 @@ void TrialLogic::end_comparison() {
   switch (state_) {
     case TrialState::kComparing:
       gain_ = gain;
-      words_ = fmt::format(
-          "{}{:.1f} -> {:.1f} ticks an iteration at {} {}, {} of {} chunk pairs faster",
-          words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_), tuned_, b_.distance, wins,
-          pairs);
+      words_ = fmt::format("{}{:.1f} -> {:.1f} ticks an iteration at {} {}, {} of {} chunk pairs faster",
+                           words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_), tuned_,
+                           b_.distance, wins, pairs);
       if (gain >= kMinGain && consistent) {
         best_distance_ = b_.distance;
         state_ = TrialState::kTuning;
@@ -320,8 +319,8 @@ void LoopTrial::strip_ended(jit::LoopCell& cell) {
   thread_ = self;
   last_tick_ = now;
 
-  if (logic_.measuring() && !(holding_ && gate_.holder() == this)) {
-    holding_ = gate_.enter(this);
+  if (logic_.measuring() && !(holding_ && gate_.stay(this, now))) {
+    holding_ = gate_.enter(this, now);
     if (!holding_) return write(cell, logic_.waiting());
     logic_.restart();
     return write(cell, logic_.setting());

@@ -128,23 +128,50 @@ uint32_t estimated_distance(double seconds_an_iteration, double stall_share);
 class LoopTrial;
 
 // One trial measures at a time: the time per iteration of one loop includes what other loops do between its
-// iterations, so two trials that toggle at once would judge each other's changes.
+// iterations, so two trials that toggle at once would judge each other's changes. A loop that has not ended a
+// strip for a while, because the program went on to something else or because its code was replaced, has to
+// stand back.
+//
+// Times are ticks of the time-stamp counter.
 //
 // Concurrency: `holder_` is only compared and exchanged; who holds it measures, nothing else is published by
-// it (relaxed suffices). A holder that was evicted notices at its next strip and starts its comparison anew.
+// it (relaxed suffices). `seen_` is a hint of its own: read beside another holder than it was written for, it
+// lets two trials in for a strip. A holder that was evicted notices at its next strip and starts its
+// comparison anew.
 class TrialGate {
  public:
-  bool enter(const LoopTrial* trial) {
-    const LoopTrial* expected = nullptr;
-    return holder_.compare_exchange_strong(expected, trial, std::memory_order_relaxed) || expected == trial;
+  // Some 50 ms at the 2 to 4 GHz of these counters; strips take a thousandth of that.
+  static constexpr uint64_t kPatienceTicks = 150'000'000;
+
+  bool enter(const LoopTrial* trial, uint64_t now) {
+    const LoopTrial* holder = holder_.load(std::memory_order_relaxed);
+    if (holder != trial) {
+      if (holder != nullptr && busy(now)) return false;
+      if (!holder_.compare_exchange_strong(holder, trial, std::memory_order_relaxed)) return false;
+    }
+    seen_.store(now, std::memory_order_relaxed);
+    return true;
+  }
+  // Whether it still is the holder; says that it goes on.
+  bool stay(const LoopTrial* trial, uint64_t now) {
+    if (holder_.load(std::memory_order_relaxed) != trial) return false;
+    seen_.store(now, std::memory_order_relaxed);
+    return true;
   }
   void leave(const LoopTrial* trial) {
     holder_.compare_exchange_strong(trial, nullptr, std::memory_order_relaxed);
   }
-  const LoopTrial* holder() const { return holder_.load(std::memory_order_relaxed); }
+  // Whether anybody measures.
+  bool busy(uint64_t now) const {
+    if (holder_.load(std::memory_order_relaxed) == nullptr) return false;
+    // Another thread's counter may be a little behind.
+    const uint64_t seen = seen_.load(std::memory_order_relaxed);
+    return now < seen || now - seen < kPatienceTicks;
+  }
 
  private:
   std::atomic<const LoopTrial*> holder_{nullptr};
+  std::atomic<uint64_t> seen_{0};
 };
 
 class LoopTrial {

@@ -194,6 +194,26 @@ TEST(Interleave, ALaneThatLeavesMemoryTrapsAsInOrder) {
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(20000)}; });
 }
 
+// What a search loads for nothing may be what traps.
+TEST(Interleave, ALoadThatNothingNeedsKeepsItsSearchOutOfLanes) {
+  std::string search = kBinarySearch;
+  search.insert(search.find("(if (i32.lt_u"),
+                "(drop (i32.load offset=180000 (i32.shl (local.get $mid) (i32.const 2))))");
+  Searches s(searches("(local $hi i32) (local $mid i32)", search,
+                      "(local.set $sum (i64.add (local.get $sum) (i64.extend_i32_u (local.get $p))))",
+                      "(local.get $sum)") +
+                 kEnd,
+             2);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  EXPECT_EQ(s.site().reason.find("in a vector"), std::string::npos) << s.site().reason;
+  s.fill([](uint32_t* words) {
+    fill_table(words);
+    for (uint32_t i = 0; i < 400; ++i) words[i] = i;  // to the left: the other load stays in memory
+  });
+  EXPECT_EQ(s.plain.call("f", {i32(kMost), i32(40000)}), traps(TrapCode::kMemoryOutOfBounds));
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(40000)}; });
+}
+
 // A walk that depends on what it reads in all ways that lanes have: words of both widths, sums of its own,
 // smaller and greater, shifts, and a way out at the end of the step that is taken at different times.
 TEST(Interleave, LanesComputeWhatOneSearchAtATimeComputes) {

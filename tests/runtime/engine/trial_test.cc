@@ -169,5 +169,26 @@ TEST(Trial, ASettledTrialStartsAsKept) {
   EXPECT_EQ(trial.setting().distance, 32u);
 }
 
+TEST(TrialGate, LetsInOneAtATimeAndTheNextWhenTheFirstIsSeenNoMore) {
+  TrialGate gate;
+  const LoopTrial first(1e9, 16, false, 0, gate), second(1e9, 16, false, 0, gate);
+  constexpr uint64_t kStart = 1'000'000, kPatience = TrialGate::kPatienceTicks;
+  EXPECT_FALSE(gate.busy(kStart));
+  EXPECT_TRUE(gate.enter(&first, kStart));
+  EXPECT_FALSE(gate.enter(&second, kStart + 10));
+  EXPECT_TRUE(gate.busy(kStart - 10)) << "by another thread's counter";
+  EXPECT_TRUE(gate.stay(&first, kStart + kPatience - 1));
+  EXPECT_FALSE(gate.enter(&second, kStart + kPatience + 1)) << "it has just been seen";
+  // Its code was replaced: no strip ends any more.
+  EXPECT_FALSE(gate.busy(kStart + 2 * kPatience));
+  EXPECT_TRUE(gate.enter(&second, kStart + 2 * kPatience));
+  EXPECT_FALSE(gate.stay(&first, kStart + 2 * kPatience + 1));
+  EXPECT_FALSE(gate.enter(&first, kStart + 2 * kPatience + 1));
+  gate.leave(&first);  // is nothing to the other
+  EXPECT_TRUE(gate.stay(&second, kStart + 2 * kPatience + 2));
+  gate.leave(&second);
+  EXPECT_TRUE(gate.enter(&first, kStart + 2 * kPatience + 3));
+}
+
 }  // namespace
 }  // namespace hindsight::rt
