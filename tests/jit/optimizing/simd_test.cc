@@ -368,9 +368,8 @@ TEST_F(SimdTest, TiersAndProcessorsAgreeOnEveryInstruction) {
                     subject->instance->call(ask_plain ? plain_name : name, ask_plain ? plain : input);
                 canonicalize_nans(op, outcome);
                 std::array<uint8_t, 32> bytes{};
-                const Value& index = plain[0];
-                if (stores && index.bits <= 65536 - 32)
-                  std::memcpy(bytes.data(), subject->instance->memory() + index.bits, bytes.size());
+                if (stores && plain[0].bits <= 65536 - 32)
+                  std::memcpy(bytes.data(), subject->instance->memory() + plain[0].bits, bytes.size());
                 if (!wanted) {
                   wanted = outcome;
                   wanted_bytes = bytes;
