@@ -89,7 +89,7 @@ class Emission {
   struct Way {
     const BasicBlock* from;
     BasicBlock* to;
-    BasicBlock* leave;  // in the copy of head or search: notes that this way was taken
+    BasicBlock* leave;  // in the copy of head or search: notes that this way was taken; of lanes none
     std::map<const PHINode*, llvm::AllocaInst*> results;  // of the search, by the tail's phi
   };
   Way& way(const BasicBlock* from, BasicBlock* to);

@@ -1,7 +1,10 @@
 // Searches in the lanes of vectors: a step of as many as a vector holds is a handful of instructions, and
 // what each of them decides is a mask instead of a branch.
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
+
+#include <bit>
 
 #include "jit/optimizing/interleave_emission.h"
 
@@ -13,6 +16,12 @@ using llvm::Instruction;
 // One word of a lane.
 bool is_word(const llvm::Type& type) {
   return type.isIntegerTy(32) || type.isIntegerTy(64) || type.isFloatTy() || type.isDoubleTy();
+}
+
+// What can lie in the frame, an element a search, and be read as a vector: a vector of i1 is packed into
+// bits.
+bool lies_in_frame(const llvm::Type& type) {
+  return is_word(type) || type.isPointerTy();
 }
 
 bool is_min_or_max(const Instruction& operation) {
@@ -71,16 +80,15 @@ unsigned search_lanes(const IrModule& ir, const InterleaveShape& shape) {
     if (&operation == end) continue;
     if (!has_lanes(operation)) return 0;
     for (const llvm::Value* operand : operation.operands()) {
-      const llvm::Type& type = *operand->getType();
       const auto* const made = llvm::dyn_cast<Instruction>(operand);
-      // What heads make comes through the frame, as words.
-      if (made && shape.in_head.contains(made->getParent()) && !is_word(type) && !type.isPointerTy())
-        return 0;
+      if (made && shape.in_head.contains(made->getParent()) && !lies_in_frame(*operand->getType())) return 0;
     }
   }
-
-  // Two vectors at once hide what one waits for.
-  return std::min(kMostLanes, 2 * ir.host.vector_bits / kLaneBits);
+  for (const llvm::BasicBlock* to : llvm::successors(&step))
+    for (const llvm::PHINode& phi : to->phis())
+      if (!lies_in_frame(*phi.getType())) return 0;
+  // Two vectors at once hide what one waits for. A power of two: the frame has room for kMaxInterleaveWidth.
+  return std::bit_floor(std::min(kMostLanes, 2 * ir.host.vector_bits / kLaneBits));
 }
 
 namespace interleaving {

@@ -194,6 +194,26 @@ TEST(Interleave, ALaneThatLeavesMemoryTrapsAsInOrder) {
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(20000)}; });
 }
 
+// What its last comparison said is all that a search leaves: one bit, which LLVM keeps as one.
+TEST(Interleave, ABitMayBeWhatASearchFinds) {
+  std::string search = kBinarySearch;
+  const std::string compared =
+      "(i32.lt_u (i32.load offset=65536 (i32.shl (local.get $mid) (i32.const 2))) (local.get $key))";
+  const size_t at = search.find(compared);
+  ASSERT_NE(at, std::string::npos);
+  search.replace(at, compared.size(), "(local.tee $less " + compared + ")");
+  Searches s(searches("(local $hi i32) (local $mid i32) (local $less i32)",
+                      "(local.set $less (i32.const 0))" + search,
+                      "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 3)) "
+                      "(select (i64.const 1000003) (i64.const 77) (local.get $less))))",
+                      "(local.get $sum)") +
+                 kEnd,
+             1);
+  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  s.fill(fill_table);
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(20000)}; });
+}
+
 // What a search loads for nothing may be what traps.
 TEST(Interleave, ALoadThatNothingNeedsKeepsItsSearchOutOfLanes) {
   std::string search = kBinarySearch;
