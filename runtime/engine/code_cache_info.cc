@@ -1,13 +1,11 @@
 // What the code cache's folder holds, for people.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include "feedback/lwp/calibration_cache.h"
 #include "runtime/engine/cache_directory.h"
 #include "runtime/engine/code_cache_file.h"
 #include "runtime/engine/hindsight.h"
+#include "runtime/engine/list_files.h"
 #include "runtime/engine/machine_identity.h"
 #include "runtime/engine/optimizer_loader.h"
 
@@ -25,35 +23,20 @@ std::string default_profile_directory() {
 
 Result<CodeCacheInfo> code_cache_info(const std::string& directory) {
   const rt::CacheDirectory folder(directory);
-  HINDSIGHT_ASSIGN(const auto entries, folder.entries());
-  const auto now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  CodeCacheInfo info;
-  info.directory = directory;
-  for (const rt::CacheDirectory::Entry& entry : entries) {
-    CodeCacheInfo::File file;
-    file.name = entry.name;
-    file.bytes = entry.bytes;
-    file.age_seconds = std::max(0.0, now - 1e-9 * static_cast<double>(entry.used_ns));
-    info.bytes += entry.bytes;
-    const auto bytes = folder.read(entry.name);
-    if (!bytes) {
-      file.defect = bytes.error().message;
-    } else if (*bytes) {
-      if (const auto parsed = rt::parse_cache_file(**bytes)) {
-        file.module = parsed->module_name;
-        for (const uint8_t byte : parsed->key.module) file.module_hash += fmt::format("{:02x}", byte);
-        file.options = parsed->key.options;
-        file.functions = parsed->functions.size();
-        if (parsed->key.machine != rt::machine_identity(rt::file_identity(rt::optimizer_file()),
-                                                        rt::file_identity(parsed->llvm_path)))
-          file.defect = "was made by another build of the compiler or for another processor";
-      } else {
-        file.defect = parsed.error().message;
-      }
+  return rt::list_files<CodeCacheInfo>(folder, [](const auto& bytes, CodeCacheInfo::File& file) {
+    const auto parsed = rt::parse_cache_file(bytes);
+    if (!parsed) {
+      file.defect = parsed.error().message;
+      return;
     }
-    info.files.push_back(std::move(file));
-  }
-  return info;
+    file.module = parsed->module_name;
+    for (const uint8_t byte : parsed->key.module) file.module_hash += fmt::format("{:02x}", byte);
+    file.options = parsed->key.options;
+    file.functions = parsed->functions.size();
+    if (parsed->key.machine !=
+        rt::machine_identity(rt::file_identity(rt::optimizer_file()), rt::file_identity(parsed->llvm_path)))
+      file.defect = "was made by another build of the compiler or for another processor";
+  });
 }
 
 Result<uint64_t> clear_code_cache(const std::string& directory) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include "feedback/profile/branch_hint_section.h"
@@ -10,6 +9,7 @@
 #include "feedback/profile/merge.h"
 #include "feedback/profile/pprof.h"
 #include "runtime/engine/cache_directory.h"
+#include "runtime/engine/list_files.h"
 #include "runtime/engine/profile_sources.h"
 #include "runtime/engine/profile_store.h"
 
@@ -88,38 +88,25 @@ Result<ExportedProfile> export_profile(const ProfileSource& profile, ProfileForm
 
 Result<KeptProfiles> kept_profiles(const std::string& directory) {
   const rt::CacheDirectory folder(directory, UINT64_MAX, ::geteuid(), rt::ProfileStore::kSuffix);
-  HINDSIGHT_ASSIGN(const auto entries, folder.entries());
-  const auto now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  KeptProfiles all;
-  all.directory = directory;
-  for (const rt::CacheDirectory::Entry& entry : entries) {
-    KeptProfiles::File file;
-    file.name = entry.name;
-    file.bytes = entry.bytes;
-    file.age_seconds = std::max(0.0, now - 1e-9 * static_cast<double>(entry.used_ns));
-    all.bytes += entry.bytes;
-    const auto bytes = folder.read(entry.name);
-    if (!bytes) {
-      file.defect = bytes.error().message;
-    } else if (*bytes) {
-      if (const auto parsed = rt::ProfileStore::parse(**bytes); !parsed) {
-        file.defect = parsed.error().message;
-      } else if (parsed->modules.size() != 1) {
-        file.defect = "is not of one module";
-      } else {
-        const feedback::ModuleProfile& module = parsed->modules[0];
-        file.module = module.name;
-        file.module_hash = module.hash_hex;
-        file.options = module.options;
-        file.runs = module.runs_seen;
-        file.decisions = module.episodes.size() + module.page_episodes.size();
-        if (rt::ProfileStore::file_name(module.hash_hex, module.options) != entry.name)
-          file.defect = "is of another module or of other options than its name says";
-      }
+  return rt::list_files<KeptProfiles>(folder, [](const auto& bytes, KeptProfiles::File& file) {
+    const auto parsed = rt::ProfileStore::parse(bytes);
+    if (!parsed) {
+      file.defect = parsed.error().message;
+      return;
     }
-    all.files.push_back(std::move(file));
-  }
-  return all;
+    if (parsed->modules.size() != 1) {
+      file.defect = "is not of one module";
+      return;
+    }
+    const feedback::ModuleProfile& module = parsed->modules[0];
+    file.module = module.name;
+    file.module_hash = module.hash_hex;
+    file.options = module.options;
+    file.runs = module.runs_seen;
+    file.decisions = module.episodes.size() + module.page_episodes.size();
+    if (rt::ProfileStore::file_name(module.hash_hex, module.options) != file.name)
+      file.defect = "is of another module or of other options than its name says";
+  });
 }
 
 Result<uint64_t> clear_kept_profiles(const std::string& directory) {

@@ -36,24 +36,34 @@ std::string functions(uint32_t count) {
   return text + ")";
 }
 
-// As an earlier run would have saved it: every function was worth optimizing.
-std::string profile_of(const Module& module, uint32_t count,
-                       const std::function<double(uint32_t)>& seconds = {}) {
+// As an earlier run would have saved it, in a file of this test's own.
+std::string profile_of(const Module& module, std::vector<feedback::Episode> episodes) {
   feedback::ModuleProfile profile;
   profile.hash_hex = module.content_hash_hex();
-  for (uint32_t i = 0; i < count; ++i) {
-    feedback::Episode episode;
-    episode.id = i + 1;
-    episode.evidence.function = FuncIndex(i);
-    episode.evidence.seconds_baseline = seconds ? seconds(i) : 1;
-    episode.action = "optimize";
-    episode.state = "compiled";
-    profile.episodes.push_back(std::move(episode));
-  }
-  std::string path = testing::TempDir() + "hindsight_auto_tiers_test.json";
+  profile.episodes = std::move(episodes);
+  std::string path = testing::TempDir() + "hindsight_" +
+                     testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
   Status saved = feedback::save_profile({.policy = {}, .modules = {std::move(profile)}}, path);
   EXPECT_TRUE(saved) << saved.error().describe();
   return path;
+}
+
+feedback::Episode worth_optimizing(uint32_t function, double seconds) {
+  feedback::Episode episode;
+  episode.id = function + 1;
+  episode.evidence.function = FuncIndex(function);
+  episode.evidence.seconds_baseline = seconds;
+  episode.action = "optimize";
+  episode.state = "compiled";
+  return episode;
+}
+
+// Every function was worth it.
+std::string profile_of(const Module& module, uint32_t count,
+                       const std::function<double(uint32_t)>& seconds = {}) {
+  std::vector<feedback::Episode> episodes;
+  for (uint32_t i = 0; i < count; ++i) episodes.push_back(worth_optimizing(i, seconds ? seconds(i) : 1));
+  return profile_of(module, std::move(episodes));
 }
 
 TEST(AutomaticTiers, CompileWhatAProfileSaysBeforeTheGuestRuns) {
@@ -169,12 +179,7 @@ TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
   constexpr const char* kGuest = R"((module (memory 1)
     (func (export "f") (param i32) (result i32) (i32.load (local.get 0)))))";
   auto known = load(*make_engine(), kGuest);
-  feedback::Episode episode;
-  episode.id = 1;
-  episode.evidence.function = FuncIndex(0);
-  episode.evidence.seconds_baseline = 1;
-  episode.action = "optimize";
-  episode.state = "compiled";
+  feedback::Episode episode = worth_optimizing(0, 1);
   episode.reason = "it was hot";
   // Of a load that is in no loop: no prefetch is possible, so that the compile begins anew without it.
   feedback::Episode::Prefetch prefetch;
@@ -184,12 +189,8 @@ TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
   prefetch.load = static_cast<uint32_t>(load_at);
   prefetch.outcome = feedback::PrefetchOutcome::kKept;
   episode.prefetches.push_back(prefetch);
-  feedback::ModuleProfile profile;
-  profile.hash_hex = known->content_hash_hex();
-  profile.episodes.push_back(episode);
   EngineConfig config;
-  config.profile_in = testing::TempDir() + "hindsight_why.json";
-  ASSERT_TRUE(feedback::save_profile({.policy = {}, .modules = {profile}}, config.profile_in));
+  config.profile_in = profile_of(*known, {episode});
   Lines compiles("compile");
   config.log = compiles.sink();
   auto engine = make_auto_engine(config);
@@ -298,11 +299,7 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
     (data (i32.const 64) "\00\00\00\00\01\00\00\00\00\00\00\00\02\00\00\00")))";
   const auto text = wasm::assemble_text(kGuest, "guest");
   ASSERT_TRUE(text);
-  feedback::Episode episode;
-  episode.id = 1;
-  episode.evidence.seconds_baseline = 1;
-  episode.action = "optimize";
-  episode.state = "compiled";
+  feedback::Episode episode = worth_optimizing(0, 1);
   feedback::Episode::Prefetch interleave;
   // The second load, whose value is the next node.
   const auto first = std::find(text->begin(), text->end(), uint8_t{0x28});
@@ -313,12 +310,8 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
   interleave.distance = 16;
   interleave.interleaved = true;
   episode.prefetches.push_back(interleave);
-  feedback::ModuleProfile profile;
-  profile.hash_hex = load(*make_engine(), kGuest)->content_hash_hex();
-  profile.episodes.push_back(episode);
   EngineConfig config;
-  config.profile_in = testing::TempDir() + "hindsight_interleave.json";
-  ASSERT_TRUE(feedback::save_profile({.policy = {}, .modules = {profile}}, config.profile_in));
+  config.profile_in = profile_of(*load(*make_engine(), kGuest), {episode});
   Lines compiles("compile");
   config.log = compiles.sink();
   auto engine = make_auto_engine(config);
