@@ -15,6 +15,7 @@
 #include <map>
 
 #include "jit/optimizing/needs.h"
+#include "jit/optimizing/pin_loops.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -182,12 +183,21 @@ llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionA
   std::vector<llvm::LoadInst*> pinned;
   for (llvm::LoadInst* load : loads)
     if (load != nullptr) pinned.push_back(load);
-  const Needs needs(function, analyses.getResult<llvm::LoopAnalysis>(function), pinned,
-                    [](const Instruction& user) { return user.getMetadata(kPin) != nullptr; });
+  auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  const Needs needs(function, loops, pinned, [](const Instruction& user) {
+    // Neither stays: pins go now, the users of hinted loads with the prefetch pass.
+    return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr;
+  });
+  std::vector<Pin> left;
   for (size_t i = 0; i < pins.size(); ++i) {
-    pins[i]->setMetadata(kPin, nullptr);  // those that stay do for good
-    if (loads[i] == nullptr || needs.everywhere(*loads[i])) pins[i]->eraseFromParent();
+    if (loads[i] == nullptr || needs.everywhere(*loads[i]))
+      pins[i]->eraseFromParent();
+    else
+      left.push_back({pins[i], loads[i]});
   }
+  const bool reshaped = carry_pins(left, loops, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
+  for (const Pin& pin : left) pin.user->setMetadata(kPin, nullptr);  // they stay for good
+  if (reshaped) return llvm::PreservedAnalyses::none();
   llvm::PreservedAnalyses preserved;
   preserved.preserveSet<llvm::CFGAnalyses>();
   return preserved;

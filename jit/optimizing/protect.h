@@ -5,7 +5,8 @@
 //    every wasm load gets an empty inline assembly as a user, a pin. When LLVM has folded what it folds
 //    first, and removed the stores that others overwrite, UnpinPass removes the pins of loads that are needed
 //    wherever they are (needs.h). Such a load may still be moved: its trap may come later. From then on no
-//    store is removed any more: what made a load needed has to stay.
+//    store is removed any more: what made a load needed has to stay. Of the pins that stay, those in loops
+//    that could be vectorized are carried out of them (pin_loops.h).
 // 2. x + 0, x - 0, x * 1, x / 1 and their negative kin are x for LLVM; in wasm they turn a signaling NaN into
 //    a quiet one. Such constants become opaque values, made once in the entry block so that loops stay
 //    vectorizable.

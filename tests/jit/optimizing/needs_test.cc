@@ -2,6 +2,7 @@
 // out of bounds must come all the same (jit/optimizing/needs.h).
 #include <gtest/gtest.h>
 
+#include "tests/jit/optimizing/hinted.h"
 #include "tests/jit/optimizing/optimized.h"
 
 namespace hindsight::jit::testing {
@@ -89,6 +90,20 @@ TEST(Needs, AnArmOfAnIfIsNotEveryWay) {
   EXPECT_EQ(m.call("f", {i32(0), i32(1)}), returns({i32(3)}));
 }
 
+// What the compiler adds to find the load again goes before the code is made.
+TEST(Needs, AHintIsNone) {
+  const auto module =
+      TestInstance::module_of(turns("(drop (i32.load (local.get $p))) (local.set $y (i32.add (local.get $y) "
+                                    "(i32.load offset=32 (i32.const 0))))",
+                                    "(local.get $y)"));
+  OptimizeRequest settings;
+  settings.hints.prefetches = {{.load = load_of(*module, "f", 0), .stall_share = 0.5}};
+  settings.hints.interleaves = {{.load = load_of(*module, "f", 0), .stall_share = 0.5}};
+  Optimized m(module, settings);
+  EXPECT_EQ(m.call("f", {i32(kOutside), i32(5)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(0), i32(5)}), returns({i32(0)}));
+}
+
 // What keeps a load costs: where it is needed, nothing does.
 TEST(Needs, OfASumNothingHoldsTheLoadsBack) {
   OptimizeRequest settings;
@@ -101,6 +116,43 @@ TEST(Needs, OfASumNothingHoldsTheLoadsBack) {
   ASSERT_NE(last.compile("f"), nullptr);
   EXPECT_NE(last.dump.find("asm sideeffect \"\""), std::string::npos);
 }
+
+// A masked value is not needed where the mask is zero: each load has to be made and the loop to be
+// vectorized.
+class MaskedLoads : public ::testing::TestWithParam<std::pair<const char*, const char*>> {
+ protected:
+  // Bytes, words and doubles by the parameter: sums `value` where another value is 2, from $p on for $n
+  // turns.
+  static std::string sum() {
+    const auto [load, size] = GetParam();
+    const std::string type(load, 3);
+    return "(module (memory 1) (func (export \"f\") (param $p i32) (param $n i32) (param $out i32) "
+           "(loop $l (" +
+           type + ".store" + (std::string(load).find("load8") != std::string::npos ? "8" : "") +
+           " (local.get $out) (select (" + load + " (local.get $p)) (" + type + ".const 0)" +
+           " (i32.eq (i32.load8_u offset=16384 (local.get $out)) (i32.const 2))))"
+           " (local.set $p (i32.add (local.get $p) (i32.const " +
+           size + "))) (local.set $out (i32.add (local.get $out) (i32.const " + size +
+           ")))"
+           " (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))";
+  }
+};
+
+TEST_P(MaskedLoads, TrapWhereTheMaskIsZeroAndAreVectorized) {
+  OptimizeRequest settings;
+  settings.dump_ir = true;
+  Optimized m(sum(), settings);
+  // The first of 64 elements is outside, and the mask is zero everywhere.
+  EXPECT_EQ(m.call("f", {i32(kOutside), i32(64), i32(8192)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(65536 - 16), i32(64), i32(8192)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("f", {i32(0), i32(64), i32(8192)}).trap, TrapCode::kNone);
+  ASSERT_NE(m.compile("f"), nullptr);
+  EXPECT_NE(m.dump.find(" = load <"), std::string::npos) << m.dump;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, MaskedLoads,
+                         ::testing::Values(std::pair("i32.load8_u", "1"), std::pair("i32.load", "4"),
+                                           std::pair("f64.load", "8")));
 
 }  // namespace
 }  // namespace hindsight::jit::testing
