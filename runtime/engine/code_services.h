@@ -61,6 +61,7 @@ class CodeServices {
   std::unique_ptr<ProfileStore> profiles;  // null: neither is what was decided
 
   bool time_passes = false;  // before any module is loaded
+  uint32_t random_hints = 0;  // the same; 0: none
   PassTimes pass_times;      // empty unless time_passes
   LogSink log;               // may be empty
   LogLevel log_level = LogLevel::kInfo;

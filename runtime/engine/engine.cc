@@ -62,6 +62,8 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
 Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) {
   if (config.tier == TierMode::kAuto && !config.profiling)
     return make_error(ErrorKind::kUsage, "tier auto needs profiling; choose a fixed tier to run without");
+  if (config.random_hints != 0 && (config.tier != TierMode::kOptimized || config.profiling))
+    return make_error(ErrorKind::kUsage, "random hints are for tier optimized without profiling");
   for (const std::string& name : config.disabled_decisions) {
     const auto names = decision_names();
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -89,10 +91,11 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->feed_ = std::make_shared<RecordFeed>(engine->config_.on_record);
   HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options));
   engine->code_->time_passes = engine->config_.time_passes;
+  engine->code_->random_hints = engine->config_.random_hints;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;
-  if (engine->trace_ == nullptr) {
+  if (engine->trace_ == nullptr && engine->config_.random_hints == 0) {
     engine->code_->cache = CodeCache::create(engine->config_, *engine->code_);
     engine->code_->profiles = ProfileStore::create(engine->config_, *engine->code_);
   }

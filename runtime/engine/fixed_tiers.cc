@@ -9,6 +9,8 @@
 namespace hindsight::rt {
 namespace {
 
+constexpr int32_t kTestedStrip = 37;  // iterations between with and without random hints
+
 class FixedTiers final : public TierManager {
  public:
   FixedTiers(TierMode mode, CodeServices& services)
@@ -38,7 +40,14 @@ class FixedTiers final : public TierManager {
 
   std::shared_ptr<LwpSink> on_first_entry(Store&) override { return nullptr; }
   void strip_ended(Store&, jit::VmContext*, jit::LoopCell* cell) override {
-    std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);
+    // Relaxed throughout, as loop_cell.h says.
+    if (services_.random_hints == 0) {
+      std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);
+      return;
+    }
+    const std::atomic_ref enabled(cell->enabled);
+    enabled.store(enabled.load(std::memory_order_relaxed) ^ 1, std::memory_order_relaxed);
+    std::atomic_ref(cell->countdown).store(kTestedStrip, std::memory_order_relaxed);
   }
 
   FeedbackReport feedback_report() const override {

@@ -102,6 +102,9 @@ struct EngineConfig {
   // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier gets wrong
   // (scripts/bisect.mjs).
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
+  // Tier optimized only: not 0 gives the compiler hints that are drawn by lot, from this seed, in place of none, and changes between with and
+  // without them at each strip of a loop. For tests of what a profile may cause: results stay the same. No code is kept then.
+  uint32_t random_hints = 0;
   std::string profile_in;              // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "jit/baseline/baseline_compiler.h"
+#include "runtime/engine/random_hints.h"
 #include "runtime/instance/instance.h"
 
 namespace hindsight::rt {
@@ -181,6 +182,7 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
   if (first_ == jit::Tier::kOptimized && services_.may_optimize(function)) {
     jit::OptimizeRequest request;
     request.function = function;
+    if (services_.random_hints != 0) request.hints = random_hints(*module_, function, services_.random_hints);
     auto made = optimize(std::move(request));
     if (made) {
       std::string why = "its first call, in the optimizing tier";

@@ -8,7 +8,7 @@
 //   --seconds N        stop beginning new batches then (default: no limit)
 //   --node FILE|none   the independent engine (default: the node that runs this)
 //   --keep FOLDER      where modules that differ are left (default: a folder in the temporary directory)
-//   --modes A,B        (default baseline,optimized,auto,baseline-explicit,optimized-explicit)
+//   --modes A,B        (default baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints)
 //
 // Exit status: 0; 1 where something differed; 2 for usage or missing tools. Prints the seed of everything that differed:
 // `--seed S --count 1` is that module again.
@@ -22,7 +22,7 @@ import { parseArgs } from 'node:util';
 const { values: options } = parseArgs({ options: {
   bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
   seconds: { type: 'string', default: '0' }, node: { type: 'string', default: process.execPath },
-  keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,auto,baseline-explicit,optimized-explicit' },
+  keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints' },
 } });
 const count = Number(options.count);
 const firstSeed = Number(options.seed);
@@ -67,7 +67,7 @@ function make(seed) {
   const file = join(folder, `${seed}.wasm`);
   if (seed % 4 === 2) return run(join(options.bin, 'feature_module'), [String(seed), file]).status === 0 ? file : undefined;
   if (seed % 4 === 0) {
-    const text = run(join(options.bin, 'loop_module'), [String(seed / 2)]);
+    const text = run(join(options.bin, 'loop_module'), [String(seed / 4)]);
     writeFileSync(`${file}.wat`, text.stdout);
     return run('wat2wasm', [`${file}.wat`, '-o', file]).status === 0 ? file : undefined;
   }

@@ -1,10 +1,27 @@
-// Prints a module with a random loop, as text, for tests/fuzz/fuzz.mjs: `loop_module SEED`. Export "run" fills the
-// memory, runs the loop on arrays that lie apart, close together and on top of each other, and returns what it made.
+// Prints a module with a random loop, as text, for tests/fuzz/fuzz.mjs: `loop_module SEED`. Export "run"
+// fills the memory, runs the loop on arrays that lie apart, close together and on top of each other, and
+// returns what it made.
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 
 #include "tests/fuzz/loop_text.h"
+#include "tests/fuzz/search_text.h"
+
+namespace {
+
+std::string text_of(uint32_t seed) {
+  switch (seed % 3) {
+    case 0:
+      return hindsight::fuzz::LoopText(seed).make();
+    case 1:
+      return hindsight::fuzz::VectorLoopText(seed).make();
+    default:
+      return hindsight::fuzz::SearchText(seed).make();
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   uint32_t seed = 0;
@@ -12,7 +29,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: loop_module SEED\n");
     return 2;
   }
-  std::string text = seed % 2 == 0 ? hindsight::fuzz::LoopText(seed).make() : hindsight::fuzz::VectorLoopText(seed).make();
+  std::string text = text_of(seed);
   text.replace(text.find("(export \"f\")"), std::strlen("(export \"f\")"), "");
   text.pop_back();  // the module's end
   text += R"(

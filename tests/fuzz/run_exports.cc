@@ -2,8 +2,9 @@
 // it, one line a call: for tests/fuzz/fuzz.mjs, which compares the lines of several engines. run_exports.mjs says the
 // same in a JavaScript engine.
 //
-//   run_exports MODE FILE...     MODE: baseline|optimized|auto, with "-explicit" behind it for explicit bounds checks, and "@12-40"
-//                                for functions of other indices to stay in baseline code
+//   run_exports MODE FILE...     MODE: baseline|optimized|auto, with "-explicit" behind it for explicit bounds checks, "-hints" for
+//                                code made with hints that are drawn by lot, and "@12-40" for functions of other indices to stay
+//                                in baseline code
 //
 // A module's lines stand between "module FILE" and "end". Behind a trap for memory or the stack nothing more is called:
 // what a loop stored before such a trap may differ, and so may the depth of stacks.
@@ -175,6 +176,7 @@ int main(int argc, char** argv) {
   }
   config.guard_pages = mode.find("-explicit") == std::string::npos;
   config.profiling = tier == "auto";
+  config.random_hints = mode.find("-hints") == std::string::npos ? 0 : 1;
   for (int i = 2; i < argc; ++i) {
     auto engine = hindsight::Engine::create(config);
     if (!engine) {
