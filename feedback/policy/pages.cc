@@ -62,6 +62,21 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   return plan;
 }
 
+PageStart decide_pages_at_start(const PageEpisode& earlier, const PolicyConfig& config) {
+  if (!config.huge_pages) return {false, "decision 'huge-pages' is switched off"};
+  if (earlier.state != "kept") return {false, fmt::format("an earlier run's move was {}", earlier.state)};
+  if (earlier.measured_gain < 0)
+    return {false, fmt::format("an earlier run kept it at {:+.1f} %", 100 * earlier.measured_gain)};
+  if (earlier.places.empty()) return {false, "an earlier run did not say where in the memory it was"};
+  uint64_t bytes = 0;
+  for (const PageEpisode::Place& place : earlier.places) bytes += place.end - place.begin;
+  return {true,
+          fmt::format("{} MiB before they are touched, as an earlier run moved and kept them{}", bytes >> 20,
+                      earlier.measured_gain > 0 ? fmt::format(" ({:+.1f} % in the loops that were timed)",
+                                                              100 * earlier.measured_gain)
+                                                : std::string())};
+}
+
 PageEpisode make_page_episode(const PageEvidence& evidence, const PagePlan& plan) {
   PageEpisode episode;
   episode.evidence = evidence;

@@ -38,6 +38,15 @@ struct PagePlan {
 
 PagePlan decide_pages(const PageEvidence& evidence, const PolicyConfig& config);
 
+// At a module's start, of a move that an earlier run made: whether to ask the kernel for huge pages before
+// the memory is touched. Nothing is there to be copied then, so nothing speaks against it where the move was
+// kept and was not seen to make loops slower.
+struct PageStart {
+  bool ask = false;
+  std::string reason;
+};
+PageStart decide_pages_at_start(const PageEpisode& earlier, const PolicyConfig& config);
+
 // In the form in which it is saved, and a saved one decided again.
 PageEpisode make_page_episode(const PageEvidence& evidence, const PagePlan& plan);
 bool replays(const PageEpisode& episode, const PolicyConfig& config);

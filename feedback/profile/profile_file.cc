@@ -421,6 +421,9 @@ json to_json(const PageEpisode& e) {
     regions.push_back({region.index, region.addresses});
   json ranges = json::array();
   for (const PageEpisode::Range& range : e.ranges) ranges.push_back({range.begin, range.end});
+  json places = json::array();
+  for (const PageEpisode::Place& place : e.places)
+    places.push_back({{"memory", place.memory}, {"begin", place.begin}, {"end", place.end}});
   return {{"id", e.id},
           {"seconds", e.seconds},
           {"evidence",
@@ -431,6 +434,7 @@ json to_json(const PageEpisode& e) {
             {"distinct_pages", e.evidence.distinct_pages},
             {"regions", regions}}},
           {"ranges", ranges},
+          {"places", places},
           {"reason", e.reason},
           {"alternatives", e.alternatives},
           {"estimated_gain", e.estimated_gain},
@@ -464,6 +468,15 @@ PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place
     if (begin >= end || end > kMostAddress) return r.fail(at, "is no range of addresses");
     e.ranges.push_back({begin, end});
   });
+  if (r.has(j, "places")) {
+    r.list(j, place, "places", [&](const json& range, const std::string& at) {
+      const PageEpisode::Place read{.memory = r.u32(range, at, "memory"),
+                                    .begin = r.integer(range, at, "begin", kMostAddress),
+                                    .end = r.integer(range, at, "end", kMostAddress)};
+      if (read.begin >= read.end && !r.failed()) return r.fail(at, "is no range of a memory");
+      e.places.push_back(read);
+    });
+  }
   e.reason = r.text(j, place, "reason");
   e.alternatives = r.texts(j, place, "alternatives");
   e.estimated_gain = r.number(j, place, "estimated_gain");
@@ -513,20 +526,20 @@ FunctionSamples read_samples(Reader& r, const json& j, const std::string& place)
 
 json to_json(const Episode& e) {
   json j = {{"id", e.id},
-          {"seconds", e.seconds},
-          {"evidence", to_json(e.evidence)},
-          {"action", e.action},
-          {"osr_loops", e.osr_loops},
-          {"prefetch_loads", e.prefetch_loads},
-          {"interleave_loads", e.interleave_loads},
-          {"inlined_calls", e.inlined_calls},
-          {"reason", e.reason},
-          {"alternatives", e.alternatives},
-          {"state", e.state},
-          {"compile_seconds", e.compile_seconds},
-          {"prefetches", to_json(e.prefetches)},
-          {"origin", to_string(e.origin)},
-          {"runs_ago", e.runs_ago}};
+            {"seconds", e.seconds},
+            {"evidence", to_json(e.evidence)},
+            {"action", e.action},
+            {"osr_loops", e.osr_loops},
+            {"prefetch_loads", e.prefetch_loads},
+            {"interleave_loads", e.interleave_loads},
+            {"inlined_calls", e.inlined_calls},
+            {"reason", e.reason},
+            {"alternatives", e.alternatives},
+            {"state", e.state},
+            {"compile_seconds", e.compile_seconds},
+            {"prefetches", to_json(e.prefetches)},
+            {"origin", to_string(e.origin)},
+            {"runs_ago", e.runs_ago}};
   if (e.earlier) j["earlier"] = to_json(*e.earlier);
   return j;
 }
@@ -693,9 +706,9 @@ Result<ProfileFile> load_profile(const std::string& path) {
   if (!is_sealed(text)) return parse_profile(text, path);
   const auto inside = unseal(text);
   if (!inside)
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("not a usable profile: {}; delete it or name another", inside.error().message),
-                      path);
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format("not a usable profile: {}; delete it or name another", inside.error().message), path);
   return parse_profile(std::string(*inside), path);
 }
 

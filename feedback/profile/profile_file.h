@@ -88,6 +88,14 @@ struct PageEpisode {
     friend bool operator==(const Range&, const Range&) = default;
   };
   std::vector<Range> ranges;
+  // Where these lay in the module's memories, in bytes from a memory's start; of other memories nothing is said.
+  struct Place {
+    uint32_t memory = 0;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  std::vector<Place> places;
   std::string reason;
   std::vector<std::string> alternatives;
   double estimated_gain = 0;

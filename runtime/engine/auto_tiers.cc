@@ -239,7 +239,11 @@ void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
   }
   std::vector<feedback::StartQuestion> questions;
   if (known != nullptr) questions = plausible_questions(*code->module(), *known);
-  if (known != nullptr) seed(code, questions);
+  if (known != nullptr) {
+    seed(code, questions);
+    std::lock_guard lock(mutex_);
+    if (ModuleState* state = state_of(*code)) state->known_pages = known->page_episodes;
+  }
   install_cached(code);
   queue_known(code, questions);
 }

@@ -48,6 +48,7 @@ class AutoTiers final : public TierManager {
 
   // CodeObserver
   void on_published(ModuleCode& code, const std::shared_ptr<jit::CodeVersion>& version) override;
+  void on_instance(ModuleCode& code, const Instance& instance) override;  // auto_tiers_pages.cc
   void on_destroyed(ModuleCode& code) override;
 
  private:
@@ -84,6 +85,8 @@ class AutoTiers final : public TierManager {
     std::vector<size_t> episodes;       // into episodes_
     std::map<uint32_t, feedback::FunctionEvidence>
         seeds;               // what profiles were seeded with, by function index
+    // Moves of earlier runs that are asked for as soon as there is a memory.
+    std::vector<feedback::PageEpisode> known_pages;
     ModuleCodeCounts ended;  // of a module that is gone
     bool gone = false;
   };
@@ -97,6 +100,9 @@ class AutoTiers final : public TierManager {
     const wasm::Module* module = nullptr;
     feedback::PagePlan plan;
     feedback::PageEvidence evidence;
+    std::vector<feedback::PageEpisode::Place> places;
+    // Asked for before anything was touched, as an earlier run had decided.
+    std::optional<feedback::PageEpisode> earlier;
     std::string state = "queued";  // moving, moved, kept, rolled back, failed
     std::string outcome;
     double seconds = 0, measured_gain = 0;
@@ -115,6 +121,7 @@ class AutoTiers final : public TierManager {
 
   // auto_tiers_pages.cc
   void ask_pages();
+  bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan);
   void move_pages();
   void judge_pages(Clock::time_point now);
   void report_pages(FeedbackReport& report) const;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "runtime/engine/auto_tiers.h"
+#include "runtime/instance/instance.h"
 
 namespace hindsight::rt {
 
@@ -18,8 +19,66 @@ namespace {
 
 constexpr auto kJudgeAfter = 100ms;
 constexpr double kWorthUndoing = -0.05;
+constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
 
 }  // namespace
+
+// Once a module, when its first memories come to be.
+void AutoTiers::on_instance(ModuleCode& code, const Instance& instance) {
+  std::vector<feedback::PageEpisode> known;
+  bool again = false;
+  {
+    std::lock_guard lock(mutex_);
+    ModuleState* state = state_of(code);
+    if (state == nullptr) return;
+    known = state->known_pages;
+    again = code.instance_count() > 1;
+  }
+  for (feedback::PageEpisode& earlier : known) {
+    const feedback::PageStart start = feedback::decide_pages_at_start(earlier, policy_);
+    if (!again)
+      say(start.ask ? LogLevel::kInfo : LogLevel::kDebug, "policy",
+          fmt::format("{}huge-pages: {}", start.ask ? "" : "no ", start.reason));
+    if (!start.ask) continue;
+    bool asked = false;
+    for (const feedback::PageEpisode::Place& place : earlier.places) {
+      const Memory* const memory = instance.memory(place.memory);
+      if (memory == nullptr) continue;
+      // What it may grow to is reserved; a file may name more.
+      const uint64_t most = memory->record()->max_pages * wasm::kPageBytes;
+      const auto base = reinterpret_cast<uint64_t>(memory->base());
+      asked |= ask_for_huge_pages(base + std::min(place.begin, most), base + std::min(place.end, most));
+    }
+    if (again) continue;
+    PageMove move;
+    move.module = code.module().get();
+    move.evidence = earlier.evidence;
+    move.plan.estimated_gain = earlier.estimated_gain;
+    move.plan.reason = start.reason;
+    move.measured_gain = earlier.measured_gain;
+    move.places = earlier.places;
+    move.state = asked ? "kept" : "failed";
+    move.outcome = asked ? "asked for before the first touch" : "the kernel refused";
+    move.seconds = now_seconds();
+    move.earlier = std::move(earlier);
+    std::lock_guard lock(mutex_);
+    page_moves_.push_back(std::move(move));
+  }
+}
+
+// Whether an earlier run's decision has brought about what `plan` is to do.
+bool AutoTiers::already_huge(const wasm::Module* module, const feedback::PagePlan& plan) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::none_of(page_moves_.begin(), page_moves_.end(), [&](const PageMove& move) {
+          return move.module == module && move.earlier && move.state == "kept";
+        }))
+      return false;
+  }
+  uint64_t huge = 0;
+  for (const feedback::PageRange& range : plan.ranges) huge += bytes_on_huge_pages(range.begin, range.end);
+  return static_cast<double>(huge) >= kMostly * static_cast<double>(plan.bytes);
+}
 
 void AutoTiers::ask_pages() {
   // A range that moves under a trial would be taken for the trial's doing.
@@ -46,6 +105,10 @@ void AutoTiers::ask_pages() {
   });
   for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
   for (Wanted& want : wanted) {
+    if (already_huge(want.module, want.plan)) {
+      say(LogLevel::kInfo, "policy", "no huge-pages: asked for before the first touch, and there by now");
+      continue;
+    }
     say(LogLevel::kInfo, "policy", fmt::format("huge-pages: {}", want.plan.reason));
     std::lock_guard lock(mutex_);
     ModuleState* state = state_of(want.module);
@@ -55,6 +118,11 @@ void AutoTiers::ask_pages() {
     move.plan = std::move(want.plan);
     move.evidence = std::move(want.evidence);
     move.seconds = now_seconds();
+    if (const std::shared_ptr<ModuleCode> code = state->code.lock()) {
+      for (const feedback::PageRange& range : move.plan.ranges)
+        for (const ModuleCode::MemoryPlace& place : code->places_of(range.begin, range.end))
+          move.places.push_back({.memory = place.memory, .begin = place.begin, .end = place.end});
+    }
     for (const auto& [function, watch] : state->watches) {
       for (LoopTrial* trial : watch.trials) {
         if (const LoopTrial::Status status = trial->status(); status.ticks_an_iteration > 0)
@@ -133,7 +201,10 @@ std::vector<feedback::PageEpisode> AutoTiers::page_episodes(const wasm::Module* 
   std::vector<feedback::PageEpisode> episodes;
   for (const PageMove& move : page_moves_) {
     if (move.module != module) continue;
-    feedback::PageEpisode episode = feedback::make_page_episode(move.evidence, move.plan);
+    feedback::PageEpisode episode =
+        move.earlier ? *move.earlier : feedback::make_page_episode(move.evidence, move.plan);
+    episode.runs_ago = 0;
+    episode.places = move.places;
     episode.id = episodes.size() + 1;
     episode.seconds = move.seconds;
     episode.state = move.state;

@@ -54,6 +54,12 @@ HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomi
   return result;
 }
 
+bool ask_for_huge_pages(uint64_t begin, uint64_t end) {
+  begin = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  end = end / kHugePageBytes * kHugePageBytes;
+  return begin < end && advise(begin, end - begin, MADV_HUGEPAGE) == 0;
+}
+
 void leave_huge_pages(uint64_t begin, uint64_t end) {
   advise(begin, end - begin, MADV_NOHUGEPAGE);
   // Advice for a part of a huge page makes the kernel split it; this one changes nothing else but the page's

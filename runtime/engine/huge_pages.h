@@ -23,6 +23,10 @@ struct HugePageResult {
 // Both ends are multiples of 2 MiB. Ends early once `stop` is true. Any thread.
 HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop);
 
+// Of memory that is not touched yet: its first touches get huge pages, if the system's setting leaves that to
+// whom asks. The part inside of whole huge pages counts. False: the kernel refused. Any thread.
+bool ask_for_huge_pages(uint64_t begin, uint64_t end);
+
 // The way back: splits the range's huge pages and asks for no new ones. Any thread.
 void leave_huge_pages(uint64_t begin, uint64_t end);
 

@@ -50,13 +50,32 @@ const void* ModuleCode::entry_or_stub(FuncIndex f) const {
 }
 
 Status ModuleCode::attach(Instance& instance) {
-  const std::lock_guard lock(mutex_);
-  for (uint32_t i = 0; i < functions_.size(); i++) {
-    const FuncIndex function(module_->imported_functions + i);
-    instance.set_initial_entry(function, entry_or_stub(function));
+  {
+    const std::lock_guard lock(mutex_);
+    for (uint32_t i = 0; i < functions_.size(); i++) {
+      const FuncIndex function(module_->imported_functions + i);
+      instance.set_initial_entry(function, entry_or_stub(function));
+    }
+    instances_.push_back(&instance);
   }
-  instances_.push_back(&instance);
+  if (observer_ != nullptr) observer_->on_instance(*this, instance);
   return {};
+}
+
+std::vector<ModuleCode::MemoryPlace> ModuleCode::places_of(uint64_t begin, uint64_t end) const {
+  std::vector<MemoryPlace> places;
+  const std::lock_guard lock(mutex_);
+  for (const Instance* instance : instances_) {
+    for (uint32_t index = 0; index < module_->memories.size(); index++) {
+      const Memory& memory = *instance->memory(index);
+      const auto base = reinterpret_cast<uint64_t>(memory.base());
+      const uint64_t from = std::max(begin, base), to = std::min(end, base + memory.bytes());
+      if (from >= to) continue;
+      const MemoryPlace place{.memory = index, .begin = from - base, .end = to - base};
+      if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+    }
+  }
+  return places;
 }
 
 void ModuleCode::detach(Instance& instance) {

@@ -35,6 +35,8 @@ class CodeObserver {
  public:
   virtual ~CodeObserver() = default;
   virtual void on_published(ModuleCode& code, const std::shared_ptr<jit::CodeVersion>& version) = 0;
+  // A new instance, whose memories are there and, as far as they are its own, not yet touched.
+  virtual void on_instance(ModuleCode&, const Instance&) {}
   // The module's last instance and last handle are gone; the reference must not be used after it returns.
   virtual void on_destroyed(ModuleCode& code) = 0;
 };
@@ -42,7 +44,7 @@ class CodeObserver {
 struct ModuleCodeCounts {
   uint64_t baseline_functions = 0, optimized_functions = 0;  // compilations that succeeded
   double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
-  uint64_t cached_functions = 0;    // optimized versions out of the code cache
+  uint64_t cached_functions = 0;                             // optimized versions out of the code cache
   uint64_t optimizer_failures = 0;  // functions that stay in baseline code because the optimizer refused them
   uint64_t published = 0, retired = 0;
   // The compilations and their time.
@@ -101,6 +103,13 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // The current optimized versions.
   std::vector<std::shared_ptr<jit::CodeVersion>> optimized_versions() const;
   size_t instance_count() const;
+  // What of these addresses lies in which of the instances' memories.
+  struct MemoryPlace {
+    uint32_t memory = 0;          // index in the module
+    uint64_t begin = 0, end = 0;  // bytes from the memory's start
+    friend bool operator==(const MemoryPlace&, const MemoryPlace&) = default;
+  };
+  std::vector<MemoryPlace> places_of(uint64_t begin, uint64_t end) const;
   ModuleCodeCounts counts() const;
 
  private:

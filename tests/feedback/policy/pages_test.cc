@@ -65,11 +65,44 @@ TEST(Pages, KeepRangesFarApartApart) {
             plan.ranges[0].end - plan.ranges[0].begin + plan.ranges[1].end - plan.ranges[1].begin);
 }
 
+PageEpisode kept_before() {
+  PageEpisode earlier;
+  earlier.state = "kept";
+  earlier.places = {{.memory = 0, .begin = 0, .end = 64 * kHugePageBytes}};
+  return earlier;
+}
+
+TEST(Pages, AreAskedForAtTheStartWhereAnEarlierRunKeptThem) {
+  PageEpisode earlier = kept_before();
+  EXPECT_TRUE(decide_pages_at_start(earlier, {}).ask);
+  earlier.measured_gain = 0.3;
+  const PageStart start = decide_pages_at_start(earlier, {});
+  EXPECT_TRUE(start.ask);
+  EXPECT_NE(start.reason.find("128 MiB"), std::string::npos) << start.reason;
+  EXPECT_NE(start.reason.find("+30.0 %"), std::string::npos) << start.reason;
+}
+
+TEST(Pages, AreNotAskedForAtTheStartWhereTheyDidNotPay) {
+  for (const char* state : {"rolled back", "failed", "queued", ""}) {
+    PageEpisode earlier = kept_before();
+    earlier.state = state;
+    EXPECT_FALSE(decide_pages_at_start(earlier, {}).ask) << state;
+  }
+  PageEpisode slower = kept_before();
+  slower.measured_gain = -0.03;
+  EXPECT_FALSE(decide_pages_at_start(slower, {}).ask);
+  PageEpisode nowhere = kept_before();
+  nowhere.places.clear();
+  EXPECT_FALSE(decide_pages_at_start(nowhere, {}).ask);
+  EXPECT_FALSE(decide_pages_at_start(kept_before(), {.huge_pages = false}).ask);
+}
+
 TEST(Pages, ReplayFromWhatIsSaved) {
   const PolicyConfig config;
   const PageEvidence e = spread_over(256, 0.6);
   PageEpisode episode = make_page_episode(e, decide_pages(e, config));
   EXPECT_EQ(episode.alternatives.size(), 2u);
+  episode.places = kept_before().places;
   ProfileFile file;
   file.policy = to_parameters(config);
   file.modules.resize(1);

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
+#include "runtime/engine/huge_pages.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
 
@@ -37,10 +39,12 @@ std::string functions(uint32_t count) {
 }
 
 // As an earlier run would have saved it, in a file of this test's own.
-std::string profile_of(const Module& module, std::vector<feedback::Episode> episodes) {
+std::string profile_of(const Module& module, std::vector<feedback::Episode> episodes,
+                       std::vector<feedback::PageEpisode> page_episodes = {}) {
   feedback::ModuleProfile profile;
   profile.hash_hex = module.content_hash_hex();
   profile.episodes = std::move(episodes);
+  profile.page_episodes = std::move(page_episodes);
   std::string path = testing::TempDir() + "hindsight_" +
                      testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
   Status saved = feedback::save_profile({.policy = {}, .modules = {std::move(profile)}}, path);
@@ -336,6 +340,52 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
   EXPECT_EQ(state, "rolled back") << decision().outcome;
   engine->wait_for_compiles();
   EXPECT_EQ(instance->call("probe", std::array{Value::i32(320'000)}).value()[0].as_i32(), 30'000);
+}
+
+// Nothing is there to be moved before the first touch, so an earlier run's decision is carried out by asking
+// the kernel.
+TEST(AutomaticTiers, AskForHugePagesBeforeTheFirstTouchWhereAnEarlierRunKeptThem) {
+  constexpr const char* kGuest = R"((module (memory (export "memory") 512)
+    (func (export "touch") (local $i i32)
+      (loop $l
+        (i32.store8 (local.get $i) (i32.const 7))
+        (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 4096))) (i32.const 33554432)))))))";
+  const uint64_t bytes = uint64_t{32} << 20;
+  feedback::PageEpisode kept, beyond;
+  kept.state = "kept";
+  kept.measured_gain = 0.25;
+  kept.places = {{.memory = 0, .begin = 0, .end = bytes}};
+  beyond = kept;  // as a file may say that somebody else wrote
+  beyond.places = {{.memory = 0, .begin = bytes, .end = uint64_t{1} << 56},
+                   {.memory = 9, .begin = 0, .end = bytes}};
+  EngineConfig config;
+  config.profile_in = profile_of(*load(*make_engine(), kGuest), {}, {kept, beyond});
+  Lines said("policy");
+  config.log = said.sink();
+  auto engine = make_auto_engine(config);
+  auto module = load(*engine, kGuest);
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module).value();
+  EXPECT_THAT(said.lines(), testing::Contains(testing::HasSubstr("before they are touched")));
+  ASSERT_TRUE(instance->call("touch", {}));
+  const auto memory = instance->memory("memory");
+  ASSERT_TRUE(memory);
+  const auto base = reinterpret_cast<uint64_t>(memory->data());
+  for (uint64_t at = 0; at < bytes; at += 4096) ASSERT_EQ(static_cast<int>((*memory)[at]), 7);
+  std::vector<std::string> states;
+  for (const DecisionReport& report : engine->feedback_report().decisions)
+    if (report.kind == "huge-pages") states.push_back(report.state);
+  ASSERT_EQ(states.size(), 2u);
+  if (states[0] != "kept") GTEST_SKIP() << "the kernel has no huge pages";
+  const std::string setting = [] {
+    std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+    std::string line;
+    std::getline(file, line);
+    return line;
+  }();
+  if (setting.find("[never]") != std::string::npos)
+    GTEST_SKIP() << "the system's setting for huge pages is never";
+  EXPECT_GE(rt::bytes_on_huge_pages(base, base + bytes), bytes / 2);
 }
 
 }  // namespace
