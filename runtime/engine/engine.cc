@@ -62,8 +62,10 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
 Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) {
   if (config.tier == TierMode::kAuto && !config.profiling)
     return make_error(ErrorKind::kUsage, "tier auto needs profiling; choose a fixed tier to run without");
-  if (config.random_hints != 0 && (config.tier != TierMode::kOptimized || config.profiling))
-    return make_error(ErrorKind::kUsage, "random hints are for tier optimized without profiling");
+  const bool for_tests = config.random_hints != 0 || config.enter_at_loops;
+  if (for_tests && (config.tier != TierMode::kOptimized || config.profiling))
+    return make_error(ErrorKind::kUsage,
+                      "random hints and entering at loops are for tier optimized without profiling");
   for (const std::string& name : config.disabled_decisions) {
     const auto names = decision_names();
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -74,7 +76,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   options.bounds = config.guard_pages && guard_pages_available() ? jit::BoundsChecks::kGuardPages
                                                                  : jit::BoundsChecks::kExplicit;
   options.lwp_counting = config.profiling;
-  options.osr_polls = config.tier == TierMode::kAuto;
+  options.osr_polls = config.tier == TierMode::kAuto || config.enter_at_loops;
 
   std::unique_ptr<TraceDirectory> trace;
   if (config.profiling && config.unit == "model") {
@@ -92,10 +94,11 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options));
   engine->code_->time_passes = engine->config_.time_passes;
   engine->code_->random_hints = engine->config_.random_hints;
+  engine->code_->enter_at_loops = engine->config_.enter_at_loops;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;
-  if (engine->trace_ == nullptr && engine->config_.random_hints == 0) {
+  if (engine->trace_ == nullptr && !for_tests) {
     engine->code_->cache = CodeCache::create(engine->config_, *engine->code_);
     engine->code_->profiles = ProfileStore::create(engine->config_, *engine->code_);
   }

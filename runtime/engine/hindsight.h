@@ -105,6 +105,8 @@ struct EngineConfig {
   // Tier optimized only: not 0 gives the compiler hints that are drawn by lot, from this seed, in place of none, and changes between with and
   // without them at each strip of a loop. For tests of what a profile may cause: results stay the same. No code is kept then.
   uint32_t random_hints = 0;
+  // The same: functions that have loops begin in baseline code, and enter optimized code at the head of the first loop that they come to.
+  bool enter_at_loops = false;
   std::string profile_in;              // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at

@@ -202,6 +202,13 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
     jit::OptimizeRequest request;
     request.function = function;
     if (services_.random_hints != 0) request.hints = random_hints(*module_, function, services_.random_hints);
+    const size_t loops = module_->body(function).loops.size();
+    if (services_.enter_at_loops && loops != 0) {
+      HINDSIGHT_ASSIGN(auto slow, baseline(function));
+      publish(slow);
+      for (uint32_t i = 0; i < loops; i++) request.osr_loops.emplace_back(i);
+      request.loop_entries_only = true;
+    }
     auto made = optimize(std::move(request));
     if (made) {
       std::string why = "its first call, in the optimizing tier";

@@ -3,7 +3,8 @@
 // same in a JavaScript engine.
 //
 //   run_exports MODE FILE...     MODE: baseline|optimized|auto, with "-explicit" behind it for explicit bounds checks, "-hints" for
-//                                code made with hints that are drawn by lot, and "@12-40" for functions of other indices to stay
+//                                code made with hints that are drawn by lot, "-loops" for
+//                                functions that enter optimized code at loops only, and "@12-40" for functions of other indices to stay
 //                                in baseline code
 //
 // A module's lines stand between "module FILE" and "end". Behind a trap for memory or the stack nothing more is called:
@@ -176,6 +177,7 @@ int main(int argc, char** argv) {
   }
   config.guard_pages = mode.find("-explicit") == std::string::npos;
   config.profiling = tier == "auto";
+  config.enter_at_loops = mode.find("-loops") != std::string::npos;
   config.random_hints = mode.find("-hints") == std::string::npos ? 0 : 1;
   for (int i = 2; i < argc; ++i) {
     auto engine = hindsight::Engine::create(config);

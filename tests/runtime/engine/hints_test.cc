@@ -1,0 +1,91 @@
+// Hints drawn by lot, and entering at loops: what the fuzzer relies on to reach code that only profiles lead
+// to.
+#include "runtime/engine/random_hints.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/runtime/engine/guest.h"
+
+namespace hindsight {
+namespace {
+
+constexpr std::string_view kGuest =
+    R"((module (memory 1) (table 2 funcref) (elem (i32.const 0) $one $two) (type $t (func (result i32)))
+  (func $one (result i32) (i32.const 1))
+  (func $two (result i32) (i32.const 2))
+  (func (export "sum") (param $n i32) (result i32) (local $s i32) (local $i i32)
+    (loop $l
+      (local.set $s (i32.add (local.get $s)
+        (i32.load (i32.and (i32.load (i32.shl (local.get $i) (i32.const 2))) (i32.const 0xfffc)))))
+      (local.set $s (i32.add (local.get $s) (call_indirect (type $t) (i32.and (local.get $i) (i32.const 1)))))
+      (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+    (local.get $s))))";
+
+std::shared_ptr<Engine> engine_with(uint32_t random_hints, bool enter_at_loops) {
+  EngineConfig config;
+  config.tier = TierMode::kOptimized;
+  config.profiling = false;
+  config.random_hints = random_hints;
+  config.enter_at_loops = enter_at_loops;
+  auto engine = Engine::create(config);
+  EXPECT_TRUE(engine) << engine.error().describe();
+  return *engine;
+}
+
+int32_t sum_of(Engine& engine, int32_t turns) {
+  Linker linker(engine);
+  auto instance = linker.instantiate(load(engine, kGuest));
+  EXPECT_TRUE(instance);
+  const Value n = Value::i32(turns);
+  return (*(*instance)->call("sum", std::span(&n, 1)))[0].as_i32();
+}
+
+TEST(RandomHints, AreTheSameForTheSameSeedAndOthersForOthers) {
+  auto bytes = wasm::assemble_text(kGuest, "guest");
+  ASSERT_TRUE(bytes);
+  const auto module = wasm::decode_module(*bytes, "guest");
+  ASSERT_TRUE(module);
+  bool prefetched = false, interleaved = false, called = false, differ = false;
+  for (uint32_t seed = 1; seed < 40; ++seed) {
+    const jit::FunctionHints a = rt::random_hints(**module, FuncIndex(2), seed);
+    const jit::FunctionHints b = rt::random_hints(**module, FuncIndex(2), seed);
+    ASSERT_EQ(a.prefetches.size(), b.prefetches.size());
+    for (size_t i = 0; i < a.prefetches.size(); ++i) EXPECT_EQ(a.prefetches[i].load, b.prefetches[i].load);
+    prefetched |= !a.prefetches.empty();
+    interleaved |= !a.interleaves.empty();
+    called |= !a.calls.empty();
+    differ |= a.prefetches.size() != rt::random_hints(**module, FuncIndex(2), seed + 1).prefetches.size();
+  }
+  EXPECT_TRUE(prefetched && interleaved && called && differ);
+}
+
+TEST(RandomHints, ChangeNoResult) {
+  const int32_t expected = sum_of(*engine_with(0, false), 1000);
+  EXPECT_EQ(expected, 1500);
+  for (uint32_t seed = 1; seed < 6; ++seed)
+    EXPECT_EQ(sum_of(*engine_with(seed, false), 1000), expected) << seed;
+}
+
+TEST(EnteringAtLoops, LeavesBaselineCodeAtTheFirstLoop) {
+  auto engine = engine_with(0, true);
+  EXPECT_EQ(sum_of(*engine, 1000), 1500);
+  const FeedbackReport report = engine->feedback_report();
+  EXPECT_EQ(report.functions_baseline, 1u);   // where it begins
+  EXPECT_EQ(report.functions_optimized, 3u);  // where it goes on, and the two that have no loop
+}
+
+TEST(RandomHints, AreRefusedWhereFeedbackGivesHints) {
+  for (const bool loops : {false, true}) {
+    EngineConfig config;
+    config.random_hints = loops ? 0 : 1;
+    config.enter_at_loops = loops;
+    const auto engine = Engine::create(config);
+    ASSERT_FALSE(engine);
+    EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
+  }
+}
+
+}  // namespace
+}  // namespace hindsight
