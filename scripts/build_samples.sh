@@ -39,7 +39,7 @@ mkdir "$work/native" "$work/wasm"
 
 # Programs that import more than WASI have no native build and do not run in node: their .wasm alone is made.
 profiling=(phases)
-threads=(collatz_threads)
+threads=(collatz_threads gather_threads)
 workloads=()
 programs=()
 threaded=()
@@ -92,11 +92,14 @@ build_wasm() {
   "$compiler" --target=wasm32-wasi -Wl,--strip-debug "$work/$1.o" -o "$work/wasm/$(basename "$3")"
 }
 
+# What a shared memory may grow to, in MiB, as its module has to say.
+declare -A most_memory=([collatz_threads]=64 [gather_threads]=1024)
+
 # build_threaded NAME: without a C library, which would have to know threads.
 build_threaded() {
   clang-19 --target=wasm32 -std=c23 "${flags[@]}" -O2 -matomics -mbulk-memory -nostdlib -fno-builtin \
     -c "samples/threads/$1/$1.c" -o "$work/$1.o"
-  wasm-ld-19 --strip-debug --no-entry --import-memory --export-memory --shared-memory --max-memory=$((64 << 20)) \
+  wasm-ld-19 --strip-debug --no-entry --import-memory --export-memory --shared-memory --max-memory=$((${most_memory[$1]} << 20)) \
     "$work/$1.o" -o "$work/wasm/$1.wasm"
 }
 

@@ -68,8 +68,9 @@ void add_run_options(CLI::App* command, RunOptions& options) {
           "Baseline code first and the optimizer for what is hot, or one of them alone (default auto)")
       ->type_name("auto|baseline|optimized");
   command
-      ->add_option("--optimize-only", options.optimize_only,
-                   "Functions of other indices stay in baseline code: to find one that the optimizer gets wrong")
+      ->add_option(
+          "--optimize-only", options.optimize_only,
+          "Functions of other indices stay in baseline code: to find one that the optimizer gets wrong")
       ->type_name("FIRST-LAST");
   command->add_option("--profile-in", options.profile_in, "Start from a saved profile")->type_name("FILE");
   command
@@ -82,18 +83,17 @@ void add_run_options(CLI::App* command, RunOptions& options) {
                    "Keep optimized code in this folder, for the next start of the program (default "
                    "$HINDSIGHT_CODE_CACHE, else in the user's cache)")
       ->type_name("DIR");
-  command
-      ->add_option("--code-cache-size", options.code_cache_size, "What the folder may hold (default 256M)")
+  command->add_option("--code-cache-size", options.code_cache_size, "What the folder may hold (default 256M)")
       ->type_name("SIZE");
   command->add_flag("--no-code-cache", options.no_code_cache, "Neither keep code nor use what was kept");
   options.profile_directory = profile_directory_of_environment();
   command
-      ->add_option("--profile-dir", options.profile_directory,
-                   "Keep what was seen and decided in this folder, for the next start of the program (default "
-                   "$HINDSIGHT_PROFILE_DIR, else in the user's cache)")
+      ->add_option(
+          "--profile-dir", options.profile_directory,
+          "Keep what was seen and decided in this folder, for the next start of the program (default "
+          "$HINDSIGHT_PROFILE_DIR, else in the user's cache)")
       ->type_name("DIR");
-  command->add_flag("--no-profile", options.no_profile,
-                    "Neither keep a profile nor use one that was kept");
+  command->add_flag("--no-profile", options.no_profile, "Neither keep a profile nor use one that was kept");
   command->add_flag("--no-guard-pages", options.no_guard_pages,
                     "Explicit bounds checks instead of 8 GiB of reserved addresses");
   command->prefix_command();
@@ -162,7 +162,14 @@ int command_line(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   bench_app->add_flag("--quick", bench.quick, "Short inputs and three rounds");
   bench_app->add_flag("--list", bench.list, "List the workloads and stop");
-  bench_app->add_flag("--pin", bench.pin, "Keep the guest's thread on one processor and the others off it");
+  CLI::Option* const pin = bench_app->add_flag(
+      "--pin", bench.pin, "Keep the guest's thread on one processor and the others off it");
+  bench_app
+      ->add_option("--instances", bench.instances,
+                   "Instances of the workload that run at once, a thread each, in one process (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64))
+      ->excludes(pin);
   bench_app->add_option("--json", bench.json, "Write all figures")->type_name("FILE");
   bench_app->add_option("--html", bench.html, "Write a page with bars")->type_name("FILE");
   bench_app->add_option("--unit", bench.unit, "LWP unit (default auto)")->type_name("UNIT");
@@ -195,8 +202,8 @@ int command_line(int argc, char** argv) {
   add_profile(explain_app, "profile", profile);
   add_folder(explain_app);
 
-  CLI::App* profile_app = app.add_subcommand(
-      "profile", "What runs have seen and decided: show, compare, put together, export");
+  CLI::App* profile_app =
+      app.add_subcommand("profile", "What runs have seen and decided: show, compare, put together, export");
   profile_app->require_subcommand(1);
   CLI::App* profile_show_app = profile_app->add_subcommand("show", "What a profile knows");
   add_profile(profile_show_app, "profile", profile);
@@ -250,11 +257,13 @@ int command_line(int argc, char** argv) {
   bool cache_json = false;
   CLI::App* cache_app = app.add_subcommand("cache", "The optimized code that is kept between runs");
   cache_app->require_subcommand(1);
-  CLI::App* cache_info_app = cache_app->add_subcommand("info", "Which modules' code is kept, and what is not used and why");
+  CLI::App* cache_info_app =
+      cache_app->add_subcommand("info", "Which modules' code is kept, and what is not used and why");
   cache_info_app->add_flag("--json", cache_json, "As JSON");
   CLI::App* cache_clear_app = cache_app->add_subcommand("clear", "Remove all of it");
   for (CLI::App* command : {cache_info_app, cache_clear_app}) {
-    command->add_option("--code-cache", cache_folder, "The folder (default as for `hindsight run`)")->type_name("DIR");
+    command->add_option("--code-cache", cache_folder, "The folder (default as for `hindsight run`)")
+        ->type_name("DIR");
   }
 
   bool lwp_json = false;
@@ -305,8 +314,7 @@ int command_line(int argc, char** argv) {
   lwp_accuracy_app->add_option("--hz", accuracy.hz, "Samples of the clock unit a second (default 1000)")
       ->type_name("N")
       ->check(CLI::Range(10, 10'000));
-  lwp_accuracy_app
-      ->add_option("--runs", accuracy.runs, "Runs under the clock unit, put together (default 3)")
+  lwp_accuracy_app->add_option("--runs", accuracy.runs, "Runs under the clock unit, put together (default 3)")
       ->check(CLI::Range(uint32_t{1}, uint32_t{100}));
   lwp_accuracy_app
       ->add_option("--model", accuracy.model,
@@ -325,6 +333,7 @@ int command_line(int argc, char** argv) {
   child_app->add_option("--mode", child.mode)->required();
   child_app->add_option("--unit", child.unit);
   child_app->add_flag("--pin", child.pin);
+  child_app->add_option("--instances", child.instances)->check(CLI::Range(1, 64));
   child_app->prefix_command();
 
   // CLI11 would only say that a command is required.

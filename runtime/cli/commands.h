@@ -63,6 +63,7 @@ struct BenchOptions {
   std::vector<std::string> selection;  // suites, names or module files; empty: all of the manifest
   std::vector<std::string> modes{"baseline", "optimized", "feedback"};
   uint32_t runs = 0;  // 0: 5, or 3 with `quick`
+  uint32_t instances = 1;  // at once, in one process
   bool quick = false, list = false, pin = false;
   std::string json, html, manifest, unit = "auto", time = "wall";
 };
@@ -73,6 +74,7 @@ struct BenchChildOptions {
   int descriptor = -1;
   std::string mode, unit = "auto";
   bool pin = false;
+  uint32_t instances = 1;
   std::vector<std::string> program;
 };
 int bench_child_command(const BenchChildOptions& options);

@@ -65,8 +65,13 @@ Result<std::shared_ptr<const Module>> load_module(Engine& engine, const std::str
 }
 
 Result<Guest> run_guest(Engine& engine, const RunPlan& plan) {
+  HINDSIGHT_ASSIGN(std::shared_ptr<const Module> module, load_module(engine, plan.module_path));
+  return run_guest(engine, std::move(module), plan);
+}
+
+Result<Guest> run_guest(Engine& engine, std::shared_ptr<const Module> module, const RunPlan& plan) {
   Guest guest;
-  HINDSIGHT_ASSIGN(guest.module, load_module(engine, plan.module_path));
+  guest.module = std::move(module);
   const bool invokes = !plan.invoke.empty();
   const std::string entry = invokes ? plan.invoke : "_start";
   if (!exports_function(*guest.module, entry)) {

@@ -28,5 +28,7 @@ Result<std::shared_ptr<const Module>> load_module(Engine& engine, const std::str
 // Errors: what keeps the guest from running at all (bad module, missing import, wrong arguments, no entry
 // point). A trap and proc_exit are ends, not errors.
 Result<Guest> run_guest(Engine& engine, const RunPlan& plan);
+// The same of a module that is loaded; several threads may run instances of one.
+Result<Guest> run_guest(Engine& engine, std::shared_ptr<const Module> module, const RunPlan& plan);
 
 }  // namespace hindsight::cli

@@ -98,7 +98,9 @@ std::string to_html(const BenchResults& results) {
   body += fmt::format("<footer>Hindsight {} on {}, kernel {}, pages of {} bytes{}{}</footer>",
                       escape_html(machine.version), escape_html(machine.cpu), escape_html(machine.kernel),
                       machine.page_bytes, results.quick ? ", short inputs" : "",
-                      results.pinned ? ", guest thread pinned" : "");
+                      results.pinned          ? ", guest thread pinned"
+                      : results.instances > 1 ? fmt::format(", {} instances at once", results.instances)
+                                              : "");
   return html_page("Hindsight benchmark", "Time per workload and mode, and what feedback changed", body);
 }
 

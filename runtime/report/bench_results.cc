@@ -138,6 +138,7 @@ std::string to_json(const BenchResults& results) {
                                    {"quick", results.quick},
                                    {"time", results.time},
                                    {"pinned", results.pinned},
+                                   {"instances", results.instances},
                                    {"total_seconds", results.total_seconds}}},
                  {"workloads", std::move(workloads)},
                  {"summary", std::move(summary)}};

@@ -118,6 +118,7 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
       child.wasm = workload.wasm;
       child.args = options.quick ? workload.quick_args : workload.args;
       child.pin = options.pin;
+      child.instances = options.instances;
       const auto run = run_in_child(child);
       progress.run_done();
       if (const std::string problem = problem_of(run, expected); !problem.empty()) {
@@ -229,6 +230,7 @@ int bench_command(const BenchOptions& options) {
   results.machine = describe_machine();
   results.quick = options.quick;
   results.pinned = options.pin;
+  results.instances = options.instances;
   results.time = options.time;
   results.rounds = options.runs != 0 ? options.runs : options.quick ? kQuickRounds : kRounds;
   results.modes = options.modes;

@@ -127,6 +127,10 @@ Result<ChildResult> run_in_child(const ChildRun& run) {
       "hindsight", "bench-child", "--descriptor", std::to_string(kResultDescriptor),
       "--mode",    run.mode,      "--unit",       run.unit};
   if (run.pin) words.push_back("--pin");
+  if (run.instances != 1) {
+    words.push_back("--instances");
+    words.push_back(std::to_string(run.instances));
+  }
   words.push_back(run.wasm);
   words.push_back("--");
   words.insert(words.end(), run.args.begin(), run.args.end());

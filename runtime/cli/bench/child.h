@@ -15,12 +15,13 @@ struct ChildRun {
   std::string mode, unit = "auto", wasm;
   std::vector<std::string> args;
   bool pin = false;
+  uint32_t instances = 1;                   // that run at once, a thread each; all have to answer the same
   std::chrono::seconds limit{600};  // then the child is killed and the run has failed
 };
 
 struct ChildResult {
   double seconds = 0;      // engine creation to the guest's end
-  double cpu_seconds = 0;  // of the guest's thread, over the same span
+  double cpu_seconds = 0;  // of the guests' threads together, over the same span
   int exit_status = 0;
   std::string output;  // the guest's stdout, at most kMaxOutput bytes of it
   std::string trap;

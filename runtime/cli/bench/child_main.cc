@@ -73,6 +73,40 @@ double thread_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+// One instance of several, on a thread of its own.
+struct Share {
+  RunPlan plan;
+  std::string output;
+  std::optional<Result<Guest>> guest;
+  double cpu_seconds = 0;
+};
+
+// Instances of one module, all at once. The first answer, if the others gave the same.
+Result<GuestEnd> run_at_once(Engine& engine, std::vector<Share>& shares, double& cpu_seconds) {
+  HINDSIGHT_ASSIGN(const std::shared_ptr<const Module> module,
+                   load_module(engine, shares.front().plan.module_path));
+  std::vector<std::thread> threads;
+  for (Share& share : shares) {
+    threads.emplace_back([&engine, &module, &share] {
+      const double start = thread_cpu_seconds();
+      share.guest = run_guest(engine, module, share.plan);
+      share.cpu_seconds = thread_cpu_seconds() - start;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < shares.size(); ++i) {
+    if (!*shares[i].guest) return std::unexpected(shares[i].guest->error());
+    const GuestEnd& end = (*shares[i].guest)->end;
+    const GuestEnd& first = (*shares.front().guest)->end;
+    if (shares[i].output != shares.front().output || end.exit_status != first.exit_status ||
+        end.trap != first.trap)
+      return make_error(ErrorKind::kInternal,
+                        fmt::format("instance {} of {} answered other than the first", i + 1, shares.size()));
+    cpu_seconds += shares[i].cpu_seconds;
+  }
+  return (*shares.front().guest)->end;
+}
+
 Result<RunPlan> plan_child(const BenchChildOptions& options, std::string* output) {
   RunOptions run;
   run.unit = options.unit;
@@ -97,28 +131,39 @@ Result<RunPlan> plan_child(const BenchChildOptions& options, std::string* output
 }  // namespace
 
 int bench_child_command(const BenchChildOptions& options) {
-  std::string output;
-  auto plan = plan_child(options, &output);
-  if (!plan) return fail(plan.error());
+  std::vector<Share> shares(options.instances);
+  for (Share& share : shares) {
+    auto plan = plan_child(options, &share.output);
+    if (!plan) return fail(plan.error());
+    share.plan = std::move(*plan);
+  }
   std::optional<Pinning> pinning;
   if (options.pin) pinning.emplace();
 
   const auto start = std::chrono::steady_clock::now();
   const double cpu_start = thread_cpu_seconds();
-  auto engine = Engine::create(plan->engine);
+  auto engine = Engine::create(shares.front().plan.engine);
   if (!engine) return fail(engine.error());
-  auto guest = run_guest(**engine, *plan);
+  Result<GuestEnd> end;
+  double cpu_seconds = 0;
+  if (shares.size() > 1) {
+    end = run_at_once(**engine, shares, cpu_seconds);
+  } else if (auto guest = run_guest(**engine, shares.front().plan)) {
+    end = std::move(guest->end);
+  } else {
+    end = std::unexpected(guest.error());
+  }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const double cpu_seconds = thread_cpu_seconds() - cpu_start;
-  if (!guest) return fail(guest.error());
+  cpu_seconds += thread_cpu_seconds() - cpu_start;
+  if (!end) return fail(end.error());
 
   const FeedbackReport feedback = (*engine)->feedback_report();
   ChildResult result;
   result.seconds = seconds.count();
   result.cpu_seconds = cpu_seconds;
-  result.exit_status = guest->end.exit_status;
-  result.output = std::move(output);
-  result.trap = guest->end.trap;
+  result.exit_status = end->exit_status;
+  result.output = std::move(shares.front().output);
+  result.trap = end->trap;
   result.unit = feedback.unit;
   result.decisions = feedback.decisions.size();
   for (const auto& decision : feedback.decisions) {

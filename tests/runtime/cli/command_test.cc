@@ -227,6 +227,12 @@ TEST_F(Command, RunsAProgramThatSpawnsThreads) {
     EXPECT_EQ(run.status, 0) << run.err;
     EXPECT_EQ(run.out, "collatz_threads 23138472 156159\n") << tier;
   }
+  const Outcome gather = hindsight({"run", HINDSIGHT_THREADED_GATHER, "2", "16", "12", "5"});
+  EXPECT_EQ(gather.status, 0) << gather.err;
+  const Outcome slowly =
+      hindsight({"run", "--tier=baseline", HINDSIGHT_THREADED_GATHER, "2", "16", "12", "5"});
+  EXPECT_EQ(gather.out, slowly.out);
+  EXPECT_THAT(gather.out, StartsWith("gather_threads "));
   const Outcome inspected = hindsight({"inspect", HINDSIGHT_THREADED_PROGRAM});
   EXPECT_THAT(inspected.out, HasSubstr("wasi.thread-spawn"));
   EXPECT_THAT(inspected.out, HasSubstr("..1024 pages, shared"));
@@ -444,6 +450,29 @@ TEST_F(Command, BenchMeasuresAFileInEveryModeAndWritesAllFigures) {
   EXPECT_THAT(contents(path("b.html")), HasSubstr("</html>"));
 }
 
+TEST_F(Command, BenchRunsSeveralInstancesAtOnceAndWantsOneAnswerOfThem) {
+  const std::string echo = file("echo.wat", kEcho);
+  const Outcome outcome =
+      hindsight({"bench", echo, "--runs", "1", "--instances", "3", "--json", path("b.json")});
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("1 of 1 workloads answered right"));
+  const auto json = nlohmann::json::parse(contents(path("b.json")), nullptr, false);
+  EXPECT_EQ(json["settings"]["instances"], 3);
+  const std::string random = file("random.wat", R"((module
+    (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (memory (export "memory") 1) (data (i32.const 0) "\10\00\00\00\10\00\00\00")
+    (func (export "_start")
+      (drop (call $random (i32.const 16) (i32.const 16)))
+      (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))))");
+  const Outcome different =
+      hindsight({"bench", random, "--runs", "1", "--modes", "baseline", "--instances", "2"});
+  EXPECT_EQ(different.status, 1) << different.out;
+  EXPECT_THAT(different.out, HasSubstr("answered other than the first"));
+  EXPECT_EQ(hindsight({"bench", echo, "--instances", "0"}).status, 2);
+  EXPECT_EQ(hindsight({"bench", echo, "--instances", "2", "--pin"}).status, 2);
+}
+
 TEST_F(Command, BenchTakesAListOfModesBeforeAndBehindTheWorkload) {
   const std::string echo = file("echo.wat", kEcho);
   for (const auto& arguments : std::vector<std::vector<std::string>>{
@@ -488,8 +517,8 @@ TEST_F(Command, BenchListsAndRefusesUnknownWords) {
 
 TEST_F(Command, RunsTheSecondTimeWithTheCodeOfTheFirst) {
   const std::string module = file("functions.wat", kFunctions);
-  const std::vector<std::string> words = {"run", "-v", "--tier", "optimized", "--code-cache", path("code"),
-                                          "--invoke", "add", module, "3", "4"};
+  const std::vector<std::string> words = {
+      "run", "-v", "--tier", "optimized", "--code-cache", path("code"), "--invoke", "add", module, "3", "4"};
   const Outcome first = hindsight(words);
   EXPECT_EQ(first.status, 0) << first.err;
   EXPECT_EQ(first.out, "7\n");
@@ -503,7 +532,8 @@ TEST_F(Command, RunsTheSecondTimeWithTheCodeOfTheFirst) {
   EXPECT_EQ(info.status, 0) << info.err;
   EXPECT_THAT(info.out, HasSubstr("1 files"));
   EXPECT_THAT(info.out, HasSubstr("functions.wat, 1 functions; tier optimized"));
-  const auto json = nlohmann::json::parse(hindsight({"cache", "info", "--json", "--code-cache", path("code")}).out);
+  const auto json =
+      nlohmann::json::parse(hindsight({"cache", "info", "--json", "--code-cache", path("code")}).out);
   EXPECT_EQ(json["files"][0]["functions"], 1);
   EXPECT_THAT(hindsight({"cache", "clear", "--code-cache", path("code")}).out, HasSubstr("1 files removed"));
   EXPECT_THAT(hindsight({"cache", "info", "--code-cache", path("code")}).out, HasSubstr("0 files"));
@@ -511,8 +541,8 @@ TEST_F(Command, RunsTheSecondTimeWithTheCodeOfTheFirst) {
 
 TEST_F(Command, KeepsNoCodeIfToldSo) {
   const std::string module = file("functions.wat", kFunctions);
-  const Outcome outcome = hindsight({"run", "--tier", "optimized", "--code-cache", path("code"), "--no-code-cache",
-                                     "--invoke", "add", module, "3", "4"});
+  const Outcome outcome = hindsight({"run", "--tier", "optimized", "--code-cache", path("code"),
+                                     "--no-code-cache", "--invoke", "add", module, "3", "4"});
   EXPECT_EQ(outcome.out, "7\n");
   EXPECT_FALSE(fs::exists(path("code")));
   EXPECT_EQ(hindsight({"cache", "info"}).status, 2);  // off in the environment
@@ -520,8 +550,8 @@ TEST_F(Command, KeepsNoCodeIfToldSo) {
 
 TEST_F(Command, SaysOnceThatAFileOfTheCacheIsDamaged) {
   const std::string module = file("functions.wat", kFunctions);
-  const std::vector<std::string> words = {"run", "--tier", "optimized", "--code-cache", path("code"),
-                                          "--invoke", "add", module, "3", "4"};
+  const std::vector<std::string> words = {
+      "run", "--tier", "optimized", "--code-cache", path("code"), "--invoke", "add", module, "3", "4"};
   EXPECT_EQ(hindsight(words).err, "");
   for (const auto& entry : fs::directory_iterator(path("code")))
     if (entry.path().extension() == ".code") fs::resize_file(entry.path(), 100);
