@@ -595,6 +595,58 @@ TEST_F(CodeCacheTest, APrefetchThatWasKeptIsSettledAtItsDistance) {
   EXPECT_EQ(parsed->functions[0].prefetches.size(), 2u);
 }
 
+constexpr std::string_view kChains = R"((module (memory (export "memory") 1)
+  (func (export "sum") (param $n i32) (result i32) (local $p i32) (local $sum i32)
+    (loop $l
+      (local.set $p (i32.add (i32.const 64) (i32.shl (i32.and (local.get $n) (i32.const 31)) (i32.const 3))))
+      (loop $chain
+        (local.set $sum (i32.add (local.get $sum) (i32.load offset=4 (local.get $p))))
+        (br_if $chain (local.tee $p (i32.load (local.get $p)))))
+      (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+    (local.get $sum))
+  (data (i32.const 64) "\00\00\00\00\01\00\00\00\00\00\00\00\02\00\00\00")))";
+
+TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
+  WasmOffset load;
+  {
+    Start first(folder_, {}, kChains);
+    rt::ModuleCode& code = *static_cast<const rt::ModuleHandle&>(*first.module).code();
+    // Of the body's loads the one without an offset.
+    const wasm::FunctionBody& body = code.module()->body(FuncIndex(0));
+    for (uint32_t at = body.begin.value; at + 2 < body.end.value; ++at)
+      if (code.module()->bytes[at] == 0x28 && code.module()->bytes[at + 1] == 2 &&
+          code.module()->bytes[at + 2] == 0)
+        load = WasmOffset(at);
+    jit::OptimizeRequest request;
+    request.function = FuncIndex(0);
+    request.hints.interleaves.push_back({.load = load, .stall_share = 0.5});
+    auto made = code.optimize(request);
+    ASSERT_TRUE(made) << made.error().describe();
+    ASSERT_TRUE(made->version->prefetch_sites.at(0).applied) << made->version->prefetch_sites[0].reason;
+    const rt::KeptCode kept{std::move(made->version),
+                            "its load stalls",
+                            {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, /*interleaved=*/true}},
+                            {}};
+    first.engine->code().cache->save(*code.module(), std::span(&kept, 1));
+  }
+  Start second(folder_, {}, kChains);
+  rt::ModuleCode& code = *static_cast<const rt::ModuleHandle&>(*second.module).code();
+  auto version = code.current(FuncIndex(0));
+  ASSERT_TRUE(version);
+  ASSERT_EQ(version->loop_cells.size(), 1u);
+  EXPECT_EQ(version->loop_cells[0]->enabled, 1u);
+  EXPECT_EQ(version->loop_cells[0]->distance, 8u);
+  version.reset();  // its memory is the engine's
+  // Of 32 chains two have a value each: 1 and 2.
+  EXPECT_EQ(second.call("sum", 32 * 100), 300);
+  EXPECT_EQ(second.call("sum", 5), 2);
+  const FeedbackReport report = second.report();
+  ASSERT_EQ(report.decisions.size(), 2u);
+  EXPECT_EQ(report.decisions[1].kind, "interleave");
+  EXPECT_EQ(report.decisions[1].state, "kept");
+  EXPECT_FALSE(second.opened_the_optimizer());
+}
+
 TEST_F(CodeCacheTest, CodeIsNotPlacedForADecisionThatIsTurnedOff) {
   EngineConfig config;
   config.profile_in = profile_of_everything(folder_, *load(*make_engine(), kGuest));
