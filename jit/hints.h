@@ -38,10 +38,28 @@ struct CallHint {
   bool by_reference = false;  // a call_ref
 };
 
+// What was seen of a br_if, an if, or a select, whose condition held (`taken`) so often and failed so often.
+struct BranchHint {
+  // What it is to be in the code, whatever it is in the program. kAsItComes: as the compiler thinks best with
+  // these numbers.
+  enum class Form : uint8_t {
+    kAsItComes,
+    kSelect,  // "it is mispredicted: compute both sides and choose"
+    kBranch,  // "it is predicted: go ahead with one side, if otherwise a chain of values waits for the choice"
+  };
+  WasmOffset branch;
+  uint64_t taken = 0;
+  uint64_t not_taken = 0;
+  double mispredicted = 0;  // share of its executions, 0..1; an estimate, or what it cannot be above
+  bool weigh = true;        // the numbers are for the compiler, not for the form alone
+  Form form = Form::kAsItComes;
+};
+
 struct FunctionHints {
   std::vector<PrefetchHint> prefetches;
   std::vector<InterleaveHint> interleaves;
   std::vector<CallHint> calls;
+  std::vector<BranchHint> branches;
 };
 
 }  // namespace hindsight::jit

@@ -78,9 +78,17 @@ total=$(($(wc -l < "$work/list") + ${#programs[@]} + ${#threaded[@]}))
 # one, and the answers would differ in the last bit.
 flags=(-Wall -Wextra -Werror -ffp-contract=off)
 
+# source_of NAME SOURCE: the file to compile. A source that is a script writes it.
+source_of() {
+  if [[ $2 != *.mjs ]]; then echo "samples/$2"; return; fi
+  [[ -e $work/$1.c ]] || "$node" "samples/$2" > "$work/$1.c"
+  echo "$work/$1.c"
+}
+
 # build_wasm NAME SOURCE WASM [FLAG...]
 build_wasm() {
-  local compiler=clang-19 standard=(-std=c23) wasm_only=()
+  local compiler=clang-19 standard=(-std=c23) wasm_only=() source
+  source=$(source_of "$1" "$2")
   if [[ $2 == *.cc ]]; then
     compiler=clang++-19
     standard=(-std=c++20)
@@ -88,7 +96,7 @@ build_wasm() {
   fi
   # Two steps: asked to compile and link at once with -O, clang would run wasm-opt where it is installed, and that
   # drops the name section. --strip-debug drops libc's debug information and keeps the names.
-  "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" "${@:4}" -O2 -c "samples/$2" -o "$work/$1.o"
+  "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" "${@:4}" -Isamples/common -O2 -c "$source" -o "$work/$1.o"
   "$compiler" --target=wasm32-wasi -Wl,--strip-debug "$work/$1.o" -o "$work/wasm/$(basename "$3")"
 }
 
@@ -105,12 +113,13 @@ build_threaded() {
 
 # build_native NAME SOURCE
 build_native() {
-  local compiler=clang-19 standard=(-std=c23)
+  local compiler=clang-19 standard=(-std=c23) source
+  source=$(source_of "$1" "$2")
   if [[ $2 == *.cc ]]; then
     compiler=clang++-19
     standard=(-std=c++20)
   fi
-  "$compiler" "${standard[@]}" "${flags[@]}" -O3 "samples/$2" -o "$work/native/$1" -lm
+  "$compiler" "${standard[@]}" "${flags[@]}" -Isamples/common -O3 "$source" -o "$work/native/$1" -lm
 }
 
 # keep WASM: the new one becomes the committed one, or is compared with it.

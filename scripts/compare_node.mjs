@@ -102,10 +102,16 @@ const summary = (values) => ({ median: median(values), min: Math.min(...values),
 // The native program of a workload: x86-64's baseline, no contraction, as expected answers are made.
 const scratch = mkdtempSync(join(tmpdir(), 'hindsight-compare-'));
 function nativeProgram(workload) {
-  const source = join(samplesFolder, workload.source);
+  let source = join(samplesFolder, workload.source);
   const program = join(scratch, workload.name);
+  if (source.endsWith('.mjs')) {  // which writes the source
+    const written = spawnSync(process.execPath, [source], { encoding: 'utf8', maxBuffer: 1 << 28 });
+    if (written.error || written.status !== 0) usage(`${source} writes no source: ${written.error?.message ?? written.stderr}`);
+    source = `${program}.c`;
+    writeFileSync(source, written.stdout);
+  }
   const [compiler, standard] = source.endsWith('.cc') ? ['clang++-19', '-std=c++20'] : ['clang-19', '-std=c23'];
-  const made = spawnSync(compiler, [standard, '-ffp-contract=off', '-O3', source, '-o', program, '-lm'], { encoding: 'utf8' });
+  const made = spawnSync(compiler, [standard, '-ffp-contract=off', `-I${join(samplesFolder, 'common')}`, '-O3', source, '-o', program, '-lm'], { encoding: 'utf8' });
   if (made.error || made.status !== 0) usage(`cannot build ${source}: ${made.error?.message ?? made.stderr}`);
   return program;
 }

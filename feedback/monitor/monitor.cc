@@ -24,13 +24,23 @@ uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// CPU time of a thread of this process, which need not be the calling one; 0 if it is gone. The clock's
+// number is the kernel's way to name it (pthread_getcpuclockid, without a pthread_t).
+double seconds_of(pid_t thread) {
+  constexpr clockid_t kSchedulerOfThread = 6;
+  const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kSchedulerOfThread);
+  timespec now{};
+  if (clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 // Generated code names its own place in the value records that it makes (jit/abi/builtins.h): flags are the
 // kind of site and data1 is its wasm offset. Anything else is a value of the guest's own. A guest that
 // imitates a site spoils what is known of that site of its own, and nothing else. Where the code is gone, only
 // the guest's own records have a time.
 bool made_by_generated_code(const lwp::EventRecord& record, const std::optional<jit::PcRow>& row) {
   if (!row) return record.timestamp == 0;
-  return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kValueSiteCallRef &&
+  return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kValueSiteSelect &&
          row->wasm.value == record.data1;
 }
 
@@ -115,6 +125,7 @@ void Monitor::attach(std::shared_ptr<lwp::Unit> unit, std::optional<pmu::PmuCoun
   watched->unit = std::move(unit);
   watched->counters = std::move(counters);
   watched->thread = ::gettid();
+  watched->seconds_at_attach = seconds_of(watched->thread);
   if (config_.branch_bursts) watched->branches = std::make_unique<ThreadBranches>(watched->unit.get());
   std::lock_guard lock(mutex_);
   (void)watched->unit->set_frequency(frequency_hz_);
@@ -139,6 +150,7 @@ void Monitor::detach(const lwp::Unit* unit) {
   ended_bursts_ += (*found)->unit->branch_bursts().begun();
   ended_refused_ += (*found)->unit->branch_bursts().refused();
   ended_emitted_ += (*found)->unit->ring().emitted();
+  ended_seconds_ += std::max(0.0, seconds_of((*found)->thread) - (*found)->seconds_at_attach);
   watched_.erase(found);
 }
 
@@ -188,6 +200,14 @@ uint64_t Monitor::emitted() const {
   std::lock_guard lock(mutex_);
   uint64_t sum = ended_emitted_;
   for (const auto& watched : watched_) sum += watched->unit->ring().emitted();
+  return sum;
+}
+
+double Monitor::guest_seconds() const {
+  std::lock_guard lock(mutex_);
+  double sum = ended_seconds_;
+  for (const auto& watched : watched_)
+    sum += std::max(0.0, seconds_of(watched->thread) - watched->seconds_at_attach);
   return sum;
 }
 
@@ -408,7 +428,7 @@ void Monitor::attribute(const lwp::EventRecord& record, const lwp::RawSample* sa
       ++(located ? counts_.clock_attributed : counts_.clock_no_offset);
       profile_of(code->module)
           .add_sample(function, located ? row->wasm : jit::kNoWasmOffset, optimized,
-                      sample ? static_cast<double>(sample->period_ns) * 1e-9 : 0);
+                      sample ? static_cast<double>(sample->period_ns) * 1e-9 : 0, code->version->id);
       return;
     case lwp::EventId::kDcacheMiss: {
       counts_.stall_records += 1;

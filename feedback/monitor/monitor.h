@@ -141,6 +141,9 @@ class Monitor {
   // Records that threads wrote into their rings: drained + missed + still in a ring.
   uint64_t emitted() const;
   std::vector<PmuReading> pmu() const;
+  // CPU time that the threads watched now have taken, since each was attached, and those before them had when they
+  // were detached: a difference of two readings is what guests ran in between.
+  double guest_seconds() const;
 
   // One round now, on the calling thread (which must not be a guest thread inside the guest). Used by tests
   // and at the end of a run.
@@ -152,6 +155,7 @@ class Monitor {
     std::optional<pmu::PmuCounters> counters;
     lwp::Batch batch;
     pid_t thread = 0;
+    double seconds_at_attach = 0;  // its CPU time
     std::unique_ptr<ThreadBranches> branches;  // null: no bursts
   };
   void run();
@@ -180,6 +184,7 @@ class Monitor {
   MonitorCounts counts_;
   lwp::UnitCounters ended_;
   uint64_t ended_emitted_ = 0;
+  double ended_seconds_ = 0;
   pid_t draining_ = 0;      // whose records are being attributed
   uint64_t drain_time_ = 0;  // ns, CLOCK_MONOTONIC; when this round began
   std::map<std::string, PmuReading> pmu_ended_;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "feedback/policy/branches.h"
 #include "feedback/policy/start.h"
 
 namespace hindsight::feedback {
@@ -25,13 +27,43 @@ bool hopeless(const LoadEvidence& load, const PolicyConfig& config) {
   return !load.in_loop || cached(load, config);
 }
 
-bool in_use(PrefetchOutcome outcome) {
-  return outcome == PrefetchOutcome::kKept || outcome == PrefetchOutcome::kInTrial;
+// Of the last second's samples in optimized code; 0 where these are too few.
+double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  return !config.follow_shifts || e.samples_recent < config.min_samples_recent ? 0 : load.stall_samples_recent / e.samples_recent;
 }
 
-// Nothing was tried, and nothing else stands where something could be.
-bool untried(const LoadEvidence& load) {
-  return load.outcome == PrefetchOutcome::kNone && !in_use(load.interleave);
+// What lost may win by now: the load stalls far more than when it did. The more often that was an error, the longer
+// it takes until the next.
+bool reopened(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  constexpr uint32_t kMostDoublings = 8;
+  return config.follow_shifts && load.rejections > 0 &&
+         load.seconds_since_rejected >=
+             config.seconds_to_reopen * std::exp2(2.0 * std::min(load.rejections - 1, kMostDoublings)) &&
+         recent_share(load, e, config) >= load.share_when_rejected + config.min_reopen_share;
+}
+
+bool is_open(PrefetchOutcome outcome, bool reopened) {
+  return outcome == PrefetchOutcome::kNone || (outcome == PrefetchOutcome::kRolledBack && reopened);
+}
+
+// Nothing was tried, or the load is not what it was when that was; and nothing else stands where something could be.
+bool untried(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  return is_open(load.outcome, reopened(load, e, config)) && !in_use(load.interleave);
+}
+
+// What the last second alone would have shown.
+FunctionEvidence recent_view(const FunctionEvidence& e) {
+  FunctionEvidence recent = e;
+  recent.samples_baseline = 0;
+  recent.samples_optimized = e.samples_recent;
+  for (LoadEvidence& load : recent.loads) load.stall_samples = load.stall_samples_optimized = load.stall_samples_recent;
+  return recent;
+}
+
+bool may_compile_again(const FunctionEvidence& e, const PolicyConfig& config) {
+  const double earned = config.follow_shifts && config.seconds_per_compile > 0 ? e.seconds_run / config.seconds_per_compile : 0;
+  return e.optimize_count <
+         config.max_compiles + std::min(config.max_later_compiles, static_cast<uint32_t>(std::min(earned, 1e6)));
 }
 
 // What the loads of a function say together, and which of them are worth a change.
@@ -82,7 +114,7 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Stall
   if (!config.prefetch || stalls.samples <= 0) return plans;
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
-    if (!in_use(load.outcome) && !(untried(load) && stalls.worth_a_change(load, config))) continue;
+    if (!in_use(load.outcome) && !(untried(load, e, config) && stalls.worth_a_change(load, config))) continue;
     PrefetchPlan plan;
     plan.hint.load = load.load;
     plan.hint.stall_share = stalls.share_of(load);
@@ -101,7 +133,8 @@ std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const St
   if (!config.interleave || stalls.samples <= 0) return plans;
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
-    const bool fresh = load.interleave == PrefetchOutcome::kNone && load.outcome != PrefetchOutcome::kKept &&
+    const bool fresh = is_open(load.interleave, reopened(load, e, config)) &&
+                       load.outcome != PrefetchOutcome::kKept &&
                        (stalls.worth_a_change(load, config) || stalls.worth_a_search(load, config));
     if (!in_use(load.interleave) && !fresh) continue;
     InterleavePlan plan;
@@ -132,8 +165,10 @@ struct LikelyTarget {
 // place. They are not recorded there; they are what is left of the calls that baseline code made a second,
 // which optimized code makes faster.
 double foreseen_records(const CallEvidence& call, const FunctionEvidence& e, const PolicyConfig& config) {
-  if (call.records == 0 || e.seconds_baseline <= 0) return 0;
-  const double a_second = config.optimized_speedup * static_cast<double>(call.records) / e.seconds_baseline;
+  // Records do not decay, as the time in which they were made does not.
+  const double seconds = std::max(e.seconds_baseline, e.seconds_run_baseline);
+  if (call.records == 0 || seconds <= 0) return 0;
+  const double a_second = config.optimized_speedup * static_cast<double>(call.records) / seconds;
   return std::max(0.0, a_second * e.seconds_since_published - static_cast<double>(call.unforeseen_records));
 }
 
@@ -214,10 +249,16 @@ bool left_behind(const FunctionEvidence& e, const PolicyConfig& config) {
   return e.samples_left_behind >= config.min_samples_left_behind;
 }
 
-// The hottest loop, and of the loops around it as many as may be, outermost first. None for a function that
-// is entered again anyway: its next call runs the new code.
+// Loops that run on in an optimized version before the published one.
+bool stayed(const FunctionEvidence& e, const PolicyConfig& config) {
+  return config.follow_shifts && e.samples_stayed >= config.min_samples_left_behind;
+}
+
+// The hottest loop, and of the loops around it as many as may be, outermost first. Where optimized code runs it can be
+// left by some loops only, of which the new code then has the innermost around the hottest one. None for a function
+// that is entered again anyway: its next call runs the new code.
 std::vector<LoopIndex> plan_osr_loops(const FunctionEvidence& e, const PolicyConfig& config) {
-  if (e.entered == Entered::kAgain && !left_behind(e, config)) return {};
+  if (e.entered == Entered::kAgain && !left_behind(e, config) && !stayed(e, config)) return {};
   const LoopEvidence* hottest = nullptr;
   for (const LoopEvidence& loop : e.loops) {
     if (loop.samples <= 0) continue;
@@ -232,6 +273,12 @@ std::vector<LoopIndex> plan_osr_loops(const FunctionEvidence& e, const PolicyCon
   for (const LoopEvidence* loop = hottest; loop;
        loop = loop->parent >= 0 ? &e.loops[loop->parent] : nullptr) {
     chain.push_back(loop->loop);
+  }
+  if (e.optimized && !left_behind(e, config)) {
+    const auto exit = std::find_if(chain.begin(), chain.end(), [&](LoopIndex loop) {
+      return std::find(e.exit_loops.begin(), e.exit_loops.end(), loop) != e.exit_loops.end();
+    });
+    if (exit != chain.end()) return {*exit};
   }
   std::reverse(chain.begin(), chain.end());
   // The innermost ones are reached soonest; outer ones give better code. Keep the inner end of the chain.
@@ -301,6 +348,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     };
     offer("optimize + prefetch {} load{}", loops.prefetches);
     offer("optimize + interleave the searches of {} load{}, where they are searches", loops.interleaves);
+    std::vector<BranchPlan> branches = plan_branches(e, config);
+    offer_forms(plan, branches, compile_cost, gain);
     if (!config.optimize) {
       plan.reason = "decision 'optimize' is switched off";
       return plan;
@@ -329,6 +378,17 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
           100 * top_share, samples, config.min_samples_with_stalls);
       return plan;
     }
+    if (const BranchEvidence* branch = not_judged_yet(e, config);
+        branch != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_outcomes) {
+      plan.action = Action::kWait;
+      plan.reason = fmt::format(
+          "hot, and the branch at 0x{:x} goes both ways, taken {:.0f} % of {} times: waiting for up to "
+          "{:.0f} ms "
+          "to see how well it is predicted",
+          branch->branch.value, 100 * branch->taken_share(), branch->seen(),
+          1e3 * config.max_seconds_to_wait_for_outcomes);
+      return plan;
+    }
     if (e.entered == Entered::kNotYet && may_be_called_soon(e, config) &&
         !plan_osr_loops(e, config).empty()) {
       plan.action = Action::kWait;
@@ -341,6 +401,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.prefetches = std::move(loops.prefetches);
     plan.interleaves = std::move(loops.interleaves);
     plan.calls = plan_calls(e, config);
+    plan.branches = std::move(branches);
     plan.osr_loops = plan_osr_loops(e, config);
     // Of a loop with prefetches the whole function says whether it is long enough.
     plan.loop_entries_only =
@@ -356,13 +417,14 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   plan.alternatives.push_back({"nothing", 0, 0});
   // Optimized already: is it called again, of which only a running loop was?
   if (e.loop_entries_only && e.entered == Entered::kAgain && config.optimize &&
-      e.optimize_count < config.max_compiles) {
+      may_compile_again(e, config)) {
     const double gain = (e.seconds_baseline + e.seconds_optimized) * (1 - 1 / config.optimized_speedup);
     plan.alternatives.push_back({"compile the whole function", compile_cost, gain});
     if (gain > compile_cost) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
       plan.calls = plan_calls(e, config);
+      plan.branches = plan_branches(e, config);
       if (left_behind(e, config)) plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = "called again: all of it, of which only a running loop was optimized";
       return plan;
@@ -370,13 +432,14 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   }
   // Did a loop stay behind that has no way out of baseline code?
   if (const double gain = e.seconds_left_behind * (1 - 1 / config.optimized_speedup);
-      config.optimize && left_behind(e, config) && e.optimize_count < config.max_compiles) {
+      config.optimize && left_behind(e, config) && may_compile_again(e, config)) {
     plan.alternatives.push_back({"recompile with an entry for the loop left behind", compile_cost, gain});
     plan.osr_loops = plan_osr_loops(e, config);
     if (gain > compile_cost && !plan.osr_loops.empty()) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
       plan.calls = plan_calls(e, config);
+      plan.branches = plan_branches(e, config);
       plan.reason = fmt::format(
           "{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: a loop is to be "
           "left for it",
@@ -385,9 +448,29 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     }
     plan.osr_loops.clear();
   }
+  // Does a loop run on in code that was replaced, and can leave it?
+  if (const double gain = e.seconds_stayed * config.min_reoptimize_share;
+      config.optimize && stayed(e, config) && may_compile_again(e, config)) {
+    plan.alternatives.push_back({"recompile with an entry for the loop that stayed", compile_cost, gain});
+    plan.osr_loops = plan_osr_loops(e, config);
+    // Where the new code has such an entry already, the loop has only not come by it yet.
+    const bool has_entry = std::all_of(plan.osr_loops.begin(), plan.osr_loops.end(), [&](LoopIndex loop) {
+      return std::find(e.entry_loops.begin(), e.entry_loops.end(), loop) != e.entry_loops.end();
+    });
+    if (gain > compile_cost && !has_entry) {
+      plan.action = Action::kReoptimize;
+      plan_loops(plan, e, config);
+      plan.calls = plan_calls(e, config);
+      plan.reason = fmt::format(
+          "{:.0f} samples ({:.1f} ms) in optimized code that was replaced: a loop is to leave it for the new",
+          e.samples_stayed, 1e3 * e.seconds_stayed);
+      return plan;
+    }
+    plan.osr_loops.clear();
+  }
   // Do its calls go elsewhere by now?
   if (const double records = unforeseen_records(e, config);
-      config.inline_calls && records >= config.min_call_records && e.optimize_count < config.max_compiles &&
+      config.inline_calls && records >= config.min_call_records && may_compile_again(e, config) &&
       e.seconds_since_published >= config.min_seconds_published) {
     const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
     plan.alternatives.push_back({"recompile with the targets that calls have now", compile_cost, gain});
@@ -396,6 +479,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     if (!plan.calls.empty()) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
+      plan.branches = plan_branches(e, config);
       plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = fmt::format(
           "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
@@ -406,30 +490,38 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     }
   }
   // Is there a stall that nobody has tried to remove?
-  if ((!config.prefetch && !config.interleave) || e.optimize_count >= config.max_compiles ||
+  if ((!config.prefetch && !config.interleave) || !may_compile_again(e, config) ||
       e.samples_optimized < config.min_reoptimize_samples) {
-    plan.reason = e.optimize_count >= config.max_compiles
-                      ? fmt::format("compiled {} times already", e.optimize_count)
-                      : "optimized; no evidence for more";
+    plan.reason = !may_compile_again(e, config) ? fmt::format("compiled {} times already", e.optimize_count)
+                                                : "optimized; no evidence for more";
     return plan;
   }
-  double untried_share = 0;
+  double untried_share = 0, untried_recently = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (untried(load) && !hopeless(load, config))
-      untried_share += load.stall_samples_optimized / e.samples_optimized;
+    if (!untried(load, e, config) || hopeless(load, config)) continue;
+    untried_share += load.stall_samples_optimized / e.samples_optimized;
+    untried_recently += recent_share(load, e, config);
   }
-  double gain = untried_share * e.seconds_optimized;
+  // What changed a second ago counts as it is now.
+  const bool changed = untried_recently > untried_share;
+  const double share = changed ? untried_recently : untried_share;
+  const double gain = share * e.seconds_optimized;
+  const std::string words =
+      changed ? fmt::format("loads not tried yet, or no longer what they were, hold {:.0f} % of the last {:.0f} "
+                            "samples in optimized code, {:.0f} % of {:.0f}",
+                            100 * share, e.samples_recent, 100 * untried_share, e.samples_optimized)
+              : fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code", 100 * share,
+                            e.samples_optimized);
   plan.alternatives.push_back({"recompile with prefetches, or searches interleaved", compile_cost, gain});
-  if (untried_share < config.min_reoptimize_share || gain <= compile_cost) {
-    plan.reason = fmt::format(
-        "loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code: not worth a compile",
-        100 * untried_share, e.samples_optimized);
+  if (share < config.min_reoptimize_share || gain <= compile_cost) {
+    plan.reason = words + ": not worth a compile";
     return plan;
   }
-  plan_loops(plan, e, config);
+  plan_loops(plan, changed ? recent_view(e) : e, config);
   const auto is_new = [&](const auto& p) {
-    return std::any_of(e.loads.begin(), e.loads.end(),
-                       [&](const LoadEvidence& l) { return l.load == p.hint.load && untried(l); });
+    return std::any_of(e.loads.begin(), e.loads.end(), [&](const LoadEvidence& l) {
+      return l.load == p.hint.load && untried(l, e, config);
+    });
   };
   if (std::none_of(plan.prefetches.begin(), plan.prefetches.end(), is_new) &&
       std::none_of(plan.interleaves.begin(), plan.interleaves.end(), is_new)) {
@@ -440,9 +532,9 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   }
   plan.action = Action::kReoptimize;
   plan.calls = plan_calls(e, config);
+  plan.branches = plan_branches(e, config);
   plan.osr_loops = plan_osr_loops(e, config);
-  plan.reason = fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code",
-                            100 * untried_share, e.samples_optimized);
+  plan.reason = words;
   return plan;
 }
 
@@ -455,7 +547,12 @@ bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
          std::equal(a.interleaves.begin(), a.interleaves.end(), b.interleaves.begin(), b.interleaves.end(),
                     same_hint) &&
          std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(),
-                    [](const CallPlan& x, const CallPlan& y) { return x.hint.call == y.hint.call; });
+                    [](const CallPlan& x, const CallPlan& y) { return x.hint.call == y.hint.call; }) &&
+         std::equal(a.branches.begin(), a.branches.end(), b.branches.begin(), b.branches.end(),
+                    [](const BranchPlan& x, const BranchPlan& y) {
+                      return x.hint.branch == y.hint.branch && x.hint.form == y.hint.form &&
+                             x.hint.weigh == y.hint.weigh;
+                    });
 }
 
 namespace {
@@ -468,6 +565,21 @@ void visit_parameters(Config& c, Visit visit) {
   visit("interleave", c.interleave);
   visit("first_width", c.first_width);
   visit("inline_calls", c.inline_calls);
+  visit("weigh_branches", c.weigh_branches);
+  visit("select", c.select);
+  visit("branch", c.branch);
+  visit("min_branch_seen", c.min_branch_seen);
+  visit("min_branch_judged", c.min_branch_judged);
+  visit("min_select_rate", c.min_select_rate);
+  visit("max_branch_rate", c.max_branch_rate);
+  visit("min_branch_minority", c.min_branch_minority);
+  visit("min_minority_to_wait", c.min_minority_to_wait);
+  visit("min_branch_records", c.min_branch_records);
+  visit("max_seconds_to_wait_for_outcomes", c.max_seconds_to_wait_for_outcomes);
+  visit("branches_per_record", c.branches_per_record);
+  visit("seconds_mispredicted", c.seconds_mispredicted);
+  visit("seconds_chosen", c.seconds_chosen);
+  visit("max_conversions", c.max_conversions);
   visit("min_call_records", c.min_call_records);
   visit("min_call_share", c.min_call_share);
   visit("min_call_coverage", c.min_call_coverage);
@@ -490,7 +602,13 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_addresses_for_span", c.min_addresses_for_span);
   visit("min_reoptimize_samples", c.min_reoptimize_samples);
   visit("min_reoptimize_share", c.min_reoptimize_share);
+  visit("follow_shifts", c.follow_shifts);
   visit("max_compiles", c.max_compiles);
+  visit("seconds_per_compile", c.seconds_per_compile);
+  visit("max_later_compiles", c.max_later_compiles);
+  visit("min_samples_recent", c.min_samples_recent);
+  visit("min_reopen_share", c.min_reopen_share);
+  visit("seconds_to_reopen", c.seconds_to_reopen);
   visit("max_prefetches", c.max_prefetches);
   visit("max_osr_loops", c.max_osr_loops);
   visit("max_seconds_to_wait_for_entry", c.max_seconds_to_wait_for_entry);
@@ -508,6 +626,16 @@ void visit_parameters(Config& c, Visit visit) {
   visit("max_page_gap_bytes", c.max_page_gap_bytes);
   visit("walk_share_of_stalls", c.walk_share_of_stalls);
   visit("move_seconds_per_byte", c.move_seconds_per_byte);
+  visit("code_layout", c.code_layout);
+  visit("min_layout_samples", c.min_layout_samples);
+  visit("hot_code_share", c.hot_code_share);
+  visit("itlb_reach_bytes", c.itlb_reach_bytes);
+  visit("layout_share", c.layout_share);
+  visit("layout_seconds_per_byte", c.layout_seconds_per_byte);
+  visit("layout_seconds_per_function", c.layout_seconds_per_function);
+  visit("min_layout_settled", c.min_layout_settled);
+  visit("min_layout_news", c.min_layout_news);
+  visit("max_layouts", c.max_layouts);
 }
 
 }  // namespace
@@ -523,6 +651,10 @@ PolicyConfig from_parameters(const std::map<std::string, double>& parameters) {
   PolicyConfig config;
   // Saved before there was such a decision.
   config.interleave = parameters.empty() || parameters.contains("interleave");
+  for (const auto& [name, member] : {std::pair{"weigh_branches", &config.weigh_branches},
+                                     {"select", &config.select},
+                                     {"branch", &config.branch}})
+    *member = parameters.empty() || parameters.contains(name);
   visit_parameters(config, [&](const char* name, auto& member) {
     auto found = parameters.find(name);
     if (found == parameters.end()) return;
@@ -565,6 +697,13 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
   for (const InterleavePlan& p : plan.interleaves)
     if (episode.reason.find(p.reason) == std::string::npos) episode.reason += "; " + p.reason;
   for (const CallPlan& c : plan.calls) episode.reason += "; " + c.reason;
+  for (const BranchPlan& b : plan.branches) {
+    using Form = jit::BranchHint::Form;
+    if (b.hint.weigh) episode.weighed_branches.push_back(b.hint.branch.value);
+    if (b.hint.form == Form::kSelect) episode.select_branches.push_back(b.hint.branch.value);
+    if (b.hint.form == Form::kBranch) episode.branch_selects.push_back(b.hint.branch.value);
+    if (!b.reason.empty()) episode.reason += "; " + b.reason;
+  }
   episode.alternatives = describe_alternatives(plan);
   return episode;
 }
@@ -576,7 +715,9 @@ bool replays(const Episode& episode, const PolicyConfig& config) {
           : make_episode(episode.evidence, decide(episode.evidence, config));
   return again.action == episode.action && again.osr_loops == episode.osr_loops &&
          again.prefetch_loads == episode.prefetch_loads &&
-         again.interleave_loads == episode.interleave_loads && again.inlined_calls == episode.inlined_calls;
+         again.interleave_loads == episode.interleave_loads && again.inlined_calls == episode.inlined_calls &&
+         again.weighed_branches == episode.weighed_branches &&
+         again.select_branches == episode.select_branches && again.branch_selects == episode.branch_selects;
 }
 
 }  // namespace hindsight::feedback

@@ -10,6 +10,13 @@
 // where an earlier run did not find out what the compile takes.
 // Prefetch: a load whose stall samples are a share s of the function's samples can save at most s of its
 // time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
+// Branches: one that is mispredicted in a share r of its executions loses r times what a misprediction takes;
+// a select in its place loses nothing that way, and makes everything behind it wait for both sides. How much
+// that is depends on the code around it, which only the compiler sees (jit/optimizing/branch_pass.h): it is
+// given the rate, and a trial has the last word. The counts alone go with any compile, for the layout.
+// Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
+// well as by its last seconds; a change that was taken back is tried again where its load stalls clearly more than then;
+// compiles beyond max_compiles are earned by running on.
 // Interleave: the same loads, if they turn out to be those of searches, which only the compiler sees; of w
 // searches at once a stall is waited for by all together, so 1/w of it stays.
 #pragma once
@@ -31,6 +38,11 @@ struct PolicyConfig {
   bool interleave = true;               // decision "interleave"
   bool inline_calls = true;             // decision "inline-calls"
   bool huge_pages = true;               // decision "huge-pages"; the rest of it below
+  bool weigh_branches = true;           // decision "weigh-branches"
+  bool select = true;                   // decision "select": instead of a branch
+  bool branch = true;                   // decision "branch": instead of a select
+  bool follow_shifts = true;            // decision "follow-shifts"
+  bool code_layout = true;              // decision "code-layout"; the rest of it below
   double min_samples = 6;               // below, evidence is noise
   double min_samples_with_stalls = 24;  // before optimizing a function whose stalls are not clear yet
   double stall_share_to_wait = 0.10;    // top load's share from which it is worth waiting for that many
@@ -56,7 +68,24 @@ struct PolicyConfig {
   double seconds_per_unforeseen_call = 4e-9;
   double min_unforeseen_share = 0.04;   // of the optimized code's time, for a recompile
   double min_seconds_published = 0.05;  // of optimized code, before its calls are judged again
-  uint32_t max_compiles = 4;            // of one function
+  double min_branch_seen = 64;     // executions of a branch or select seen, before its counts are believed
+  double min_branch_judged = 128;  // of a branch: those that went through the predictor
+  double min_select_rate = 0.04;   // mispredicted share from which a select may pay
+  double max_branch_rate = 0.05;   // and up to which a branch may, in place of a select
+  double min_branch_minority = 0.01;    // of a branch: with less the compiler leaves it a branch by itself
+  double min_minority_to_wait = 0.10;              // of a branch, to wait for how well it is predicted
+  double min_branch_records = 6;                   // of it, so that it is hot enough to wait for
+  double max_seconds_to_wait_for_outcomes = 0.03;  // of baseline time
+  double branches_per_record = 65521;              // what a record of a branch stands for
+  double seconds_mispredicted = 5e-9;              // that a misprediction takes
+  double seconds_chosen = 1e-9;                    // that waiting for a choice takes
+  uint32_t max_conversions = 16;                   // branches and selects a function
+  uint32_t max_compiles = 4;                       // of one function
+  double seconds_per_compile = 8;       // of its run, for one more
+  uint32_t max_later_compiles = 60;     // that are earned so
+  double min_samples_recent = 40;       // for the last second to speak for itself
+  double min_reopen_share = 0.15;  // of the function's samples, that a load must stall for more than when it was rejected
+  double seconds_to_reopen = 0.5;  // of the function since; four times as many with each rejection
   uint32_t max_prefetches = 8;          // loads a function
   uint32_t first_width = 16;            // searches at once that a trial begins with
   uint32_t max_osr_loops = 1;  // each costs another copy of the function's remainder, and its compile time
@@ -82,6 +111,16 @@ struct PolicyConfig {
   // As measured (Linux 6.18 in a virtual machine): 8 ms for 2 MiB, in which a guest that lives in that memory
   // hardly gets on.
   double move_seconds_per_byte = 4e-9;
+  // Of layout.h.
+  double min_layout_samples = 200;             // in optimized code
+  double hot_code_share = 0.95;                // of these samples: what "hot" code holds
+  double itlb_reach_bytes = 64 * 4096.0;       // of the first level, with pages of 4 KiB
+  double layout_share = 0.08;                  // of the time, that waits for code far beyond that reach
+  double layout_seconds_per_byte = 8e-9;       // to copy code, and to move the page that it lies in
+  double layout_seconds_per_function = 10e-6;  // to count its calls, to publish it back and forth in a trial
+  double min_layout_settled = 0.5;             // seconds without a new version
+  double min_layout_news = 0.25;  // of the samples, outside of what was tried already, to try once more
+  uint32_t max_layouts = 4;       // of one module
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
 };
 
@@ -111,6 +150,14 @@ struct CallPlan {
   std::string reason;
 };
 
+// What is said to the compiler about a branch or select. Where the hint asks for another form, `reason` is
+// why.
+struct BranchPlan {
+  jit::BranchHint hint;
+  double estimated_gain = 0;  // seconds over the assumed future, upper bound
+  std::string reason;
+};
+
 struct FunctionPlan {
   Action action = Action::kNothing;
   FuncIndex function;
@@ -119,6 +166,7 @@ struct FunctionPlan {
   std::vector<PrefetchPlan> prefetches;
   std::vector<InterleavePlan> interleaves;  // loads whose searches are to go several at once
   std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
+  std::vector<BranchPlan> branches;
   std::vector<Alternative> alternatives;
   std::string reason;
 };
@@ -132,7 +180,12 @@ double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& con
 // predictor as before.
 std::vector<CallPlan> plan_calls(const FunctionEvidence& evidence, const PolicyConfig& config);
 
-// Same action, loops, prefetched loads and interleaved searches: what replaying must reproduce.
+// What is known of branches and selects, for any version of the function, and which of them are worth another
+// form. The counts cost nothing and are not on trial; the forms are.
+std::vector<BranchPlan> plan_branches(const FunctionEvidence& evidence, const PolicyConfig& config);
+
+// Same action, loops, prefetched loads, interleaved searches, calls and branches: what replaying must
+// reproduce.
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b);
 
 // Parameters by name, as saved with a profile. Unknown names are ignored, missing ones keep their default.

@@ -17,6 +17,29 @@ double stall_share_of(const FunctionEvidence& evidence, uint32_t load) {
   return 0;
 }
 
+// Forms that were kept are settled, those that lost are not asked for again.
+void take_over_forms(StartPlan& start, const Episode::Earlier& earlier) {
+  using Form = jit::BranchHint::Form;
+  for (BranchPlan& plan : start.plan.branches) {
+    const Change change = plan.hint.form == Form::kSelect ? Change::kSelect : Change::kBranch;
+    if (plan.hint.form == Form::kAsItComes) continue;
+    for (const Episode::Prefetch& p : earlier.prefetches) {
+      if (p.change != change || p.load != plan.hint.branch.value) continue;
+      if (p.outcome == PrefetchOutcome::kKept) {
+        start.settled_forms.insert(p.load);
+        plan.reason = fmt::format("the {} at 0x{:x} was kept, {:+.1f} %", to_string(change), p.load,
+                                  100 * p.measured_gain);
+      } else if (p.outcome != PrefetchOutcome::kInTrial) {
+        plan.hint.form = Form::kAsItComes;
+        plan.reason.clear();
+      }
+    }
+  }
+  std::erase_if(start.plan.branches, [](const BranchPlan& plan) {
+    return plan.hint.form == Form::kAsItComes && !plan.hint.weigh;
+  });
+}
+
 }  // namespace
 
 StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier& earlier,
@@ -54,7 +77,8 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   for (const uint32_t loop : earlier.osr_loops) plan.osr_loops.push_back(LoopIndex(loop));
   for (const Episode::Prefetch& p : earlier.prefetches) {
     const bool kept = p.outcome == PrefetchOutcome::kKept;
-    if (p.interleaved) {
+    if (is_of_branch(p.change)) continue;
+    if (p.change == Change::kInterleave) {
       if (!config.interleave || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
       if (plan.interleaves.size() >= config.max_prefetches) continue;
       InterleavePlan interleave;
@@ -91,6 +115,8 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
     plan.prefetches.push_back(std::move(prefetch));
   }
   plan.calls = plan_calls(evidence, config);
+  plan.branches = plan_branches(evidence, config);
+  take_over_forms(start, earlier);
   return start;
 }
 

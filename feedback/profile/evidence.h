@@ -12,9 +12,22 @@
 
 namespace hindsight::feedback {
 
-// What became of a prefetch that was tried on a load, or of interleaving the searches that it belongs to.
+// What became of a change that was tried. kNoSlice: it was not possible.
 enum class PrefetchOutcome : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNoSlice };
 const char* to_string(PrefetchOutcome outcome);
+
+// What is changed for a load, or a branch, while a trial looks on.
+enum class Change : uint8_t {
+  kPrefetch,
+  kInterleave,  // the searches that the load belongs to
+  kSelect,      // of a branch: a choice between both sides
+  kBranch,      // of a choice: a branch
+};
+inline constexpr Change kLastChange = Change::kBranch;
+constexpr bool is_of_branch(Change change) {
+  return change == Change::kSelect || change == Change::kBranch;
+}
+const char* to_string(Change change);  // the decision's name
 
 // Timed loads of one site: an estimate, of isolated latency, not of what the load costs in its loop (that is
 // its share of the samples).
@@ -39,23 +52,33 @@ struct LoadEvidence {
   bool in_loop = true;
   PrefetchOutcome outcome = PrefetchOutcome::kNone;     // of a prefetch
   PrefetchOutcome interleave = PrefetchOutcome::kNone;  // of interleaving; kNoSlice: not possible
+  double stall_samples_recent = 0;  // of those in optimized code, the last second's, about; see samples_recent
+  // Of the last change of the load that was tried and taken back: how often that has happened, how long ago (CPU time
+  // of the function), and which share of the function's samples stood behind the load then.
+  uint32_t rejections = 0;
+  double seconds_since_rejected = 0;
+  double share_when_rejected = 0;
   LoadLatency latency = {};
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
 // One branch as instrumented code saw it. `sampled` counts one execution in some 65,000; `outcomes` are
-// consecutive ones, from bursts, of which `judged` went through a predictor model.
+// consecutive ones, from bursts, of which `judged` went through a predictor model. A
+// select chooses where a branch goes: it was `taken` if it chose its first operand. One execution of it in some
+// thousands is recorded, and none is seen in bursts.
 struct BranchEvidence {
-  WasmOffset branch;           // of the br_if, if, br_table or br
+  WasmOffset branch;           // of the br_if, if, br_table, br or select
   uint64_t sampled = 0;        // branch records
   uint64_t sampled_taken = 0;  // of these
   uint64_t outcomes = 0;       // branches seen in bursts
   uint64_t taken = 0;          // of these
   uint64_t judged = 0;         // of the outcomes: behind the predictor's warm-up
   uint64_t mispredicted = 0;   // of those judged; an estimate
+  bool chooses = false;        // a select
+  PrefetchOutcome outcome = PrefetchOutcome::kNone;  // of giving it the other form
+  uint64_t seen() const { return outcomes + sampled; }
   double taken_share() const {
-    const uint64_t seen = outcomes + sampled;
-    return seen ? static_cast<double>(taken + sampled_taken) / static_cast<double>(seen) : 0;
+    return seen() ? static_cast<double>(taken + sampled_taken) / static_cast<double>(seen()) : 0;
   }
   double mispredict_rate() const {
     return judged ? static_cast<double>(mispredicted) / static_cast<double>(judged) : 0;
@@ -114,6 +137,15 @@ struct FunctionEvidence {
   double samples_left_behind = 0;
   double seconds_left_behind = 0;
   double seconds_since_published = 0;  // of seconds_optimized, in the version that is published
+  // In optimized code of the last second, about: what a program that has changed is like now.
+  double samples_recent = 0;
+  // In earlier optimized versions since the present one was published: loops that run on where they are.
+  double samples_stayed = 0;
+  double seconds_stayed = 0;
+  double seconds_run = 0;           // in the function's code since it was loaded; does not decay
+  double seconds_run_baseline = 0;  // of these, in its baseline code, where its calls were recorded
+  // By which running loops can leave the published optimized code, and by which others may enter it.
+  std::vector<LoopIndex> exit_loops, entry_loops;
   double compile_seconds = 0;          // what compiling it took in an earlier run; 0: not known
   std::vector<LoadEvidence> loads;     // by descending stall_samples, at most kMaxLoads
   std::vector<LoopEvidence> loops;     // in LoopIndex order
@@ -137,6 +169,23 @@ struct PageEvidence {
   uint64_t distinct_pages = 0;  // 4 KiB pages among them (exact up to kMaxPagesSeen)
   std::vector<Region> regions;  // ascending
   friend bool operator==(const PageEvidence&, const PageEvidence&) = default;
+};
+
+// Of a module: how its time is spread over the code of its optimized functions.
+struct LayoutEvidence {
+  struct Function {
+    FuncIndex function;
+    uint32_t code_bytes = 0;  // of its optimized version
+    double samples = 0;       // clock samples of late in that version
+    bool tried = false;       // an earlier decision tried to place it with others, whatever came of it
+    friend bool operator==(const Function&, const Function&) = default;
+  };
+  double samples = 0;               // clock samples of late, of all functions in whatever code
+  double seconds = 0;               // CPU time of all functions up to now
+  double seconds_settled = 0;       // of wall time since a version was last asked for or made
+  uint32_t layouts = 0;             // decisions to move before this one
+  std::vector<Function> functions;  // optimized ones that can be moved, ascending; at most kMaxLayoutFunctions
+  friend bool operator==(const LayoutEvidence&, const LayoutEvidence&) = default;
 };
 
 // Where a function's samples stood in the whole run: nothing in it decays while the program runs. Not evidence
@@ -163,6 +212,7 @@ inline constexpr size_t kMaxPlaces = 256;
 void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most = kMaxPlaces);
 
 inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+inline constexpr size_t kMaxLayoutFunctions = 8192;
 inline constexpr size_t kMaxLoads = 32;
 inline constexpr size_t kMaxBranches = 32;
 inline constexpr size_t kMaxCalls = 32;

@@ -92,6 +92,14 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.samples_left_behind += more.samples_left_behind;
   to.seconds_left_behind += more.seconds_left_behind;
   to.seconds_since_published += more.seconds_since_published;
+  // Of one run alone: nothing of these adds up.
+  to.samples_recent = more.samples_recent;
+  to.samples_stayed = more.samples_stayed;
+  to.seconds_stayed = more.seconds_stayed;
+  to.seconds_run = more.seconds_run;
+  to.seconds_run_baseline = more.seconds_run_baseline;
+  to.exit_loops = more.exit_loops;
+  to.entry_loops = more.entry_loops;
   for (const LoadEvidence& l : more.loads) {
     LoadEvidence* known = find_by(to.loads, &LoadEvidence::load, l.load);
     if (!known) {
@@ -104,6 +112,12 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     known->address_span_bytes = std::max(known->address_span_bytes, l.address_span_bytes);
     known->distinct_pages = std::max(known->distinct_pages, l.distinct_pages);
     known->in_loop = l.in_loop;
+    known->stall_samples_recent = l.stall_samples_recent;
+    if (l.rejections != 0) {
+      known->rejections = l.rejections;
+      known->seconds_since_rejected = l.seconds_since_rejected;
+      known->share_when_rejected = l.share_when_rejected;
+    }
     if (l.outcome != PrefetchOutcome::kNone) known->outcome = l.outcome;
     if (l.interleave != PrefetchOutcome::kNone) known->interleave = l.interleave;
     if (l.latency.timed != 0) known->latency = l.latency;
@@ -120,6 +134,8 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     known->taken += b.taken;
     known->judged += b.judged;
     known->mispredicted += b.mispredicted;
+    known->chooses = b.chooses;
+    if (b.outcome != PrefetchOutcome::kNone) known->outcome = b.outcome;
   }
   for (const CallEvidence& c : more.calls) {
     CallEvidence* known = find_by(to.calls, &CallEvidence::call, c.call);
@@ -282,6 +298,12 @@ ModuleProfile merge(ModuleProfile earlier, const ModuleProfile& run) {
     for (PageEpisode& e : to.page_episodes) e.runs_ago = older(e.runs_ago, run.runs_seen);
   }
   if (to.page_episodes.size() > kMaxPageEpisodesKept) to.page_episodes.resize(kMaxPageEpisodesKept);
+  if (!run.layout_episodes.empty()) {
+    to.layout_episodes = run.layout_episodes;
+  } else {
+    for (LayoutEpisode& e : to.layout_episodes) e.runs_ago = older(e.runs_ago, run.runs_seen);
+  }
+  if (to.layout_episodes.size() > kMaxLayoutEpisodesKept) to.layout_episodes.resize(kMaxLayoutEpisodesKept);
   return to;
 }
 

@@ -18,6 +18,7 @@ inline constexpr uint32_t kRunsToForgetLosers = 16;
 inline constexpr uint32_t kRunsToForgetIdle = 32;
 inline constexpr size_t kMaxEpisodesKept = 4;  // of a function
 inline constexpr size_t kMaxPageEpisodesKept = 8;
+inline constexpr size_t kMaxLayoutEpisodesKept = 4;
 inline constexpr size_t kMaxFunctionsKept = 64;  // with all their evidence
 inline constexpr size_t kMaxFunctionsSampled = 256;
 

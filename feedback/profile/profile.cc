@@ -1,6 +1,7 @@
 #include "feedback/profile/profile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "jit/wasm/instr_reader.h"
@@ -35,6 +36,20 @@ const char* to_string(PrefetchOutcome outcome) {
   return "unknown";
 }
 
+const char* to_string(Change change) {
+  switch (change) {
+    case Change::kPrefetch:
+      return "prefetch";
+    case Change::kInterleave:
+      return "interleave";
+    case Change::kSelect:
+      return "select";
+    case Change::kBranch:
+      return "branch";
+  }
+  return "unknown";
+}
+
 void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most) {
   using Place = FunctionSamples::Place;
   if (places.size() > most) {
@@ -47,10 +62,16 @@ void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most) {
                    [](const Place& a, const Place& b) { return a.offset < b.offset; });
 }
 
-void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds) {
+void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds,
+                         VersionId version) {
   FunctionCounts& counts = functions_[function.value];
   if (optimized_code) {
     counts.samples_optimized += 1;
+    counts.samples_recent += 1;
+    if (version.value != 0 && version.value < counts.published_version) {
+      counts.samples_stayed += 1;
+      counts.seconds_stayed += seconds;
+    }
     counts.seconds_optimized += seconds;
     counts.run_seconds_optimized += seconds;
   } else {
@@ -101,6 +122,7 @@ bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code
   FunctionCounts& of_function = functions_[function.value];
   LoadCounts& counts = of_function.loads[charged->value];
   (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
+  if (optimized_code) counts.stall_recent += 1;
   of_function.places[charged->value].stalls += 1;
   if (address) {
     note_address(counts, *address);
@@ -181,7 +203,18 @@ void ValueCounts::fade_into(const ValueCounts& later) {
   }
 }
 
-void FunctionCounts::publish() {
+void FunctionCounts::reject(uint32_t load) {
+  LoadCounts& counts = loads[load];
+  counts.rejections += 1;
+  counts.run_seconds_when_rejected = run_seconds();
+  counts.share_when_rejected = samples_recent > 0 ? counts.stall_recent / samples_recent : 0;
+}
+
+void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits, std::vector<LoopIndex> entries) {
+  published_version = version.value;
+  exit_loops = std::move(exits);
+  entry_loops = std::move(entries);
+  samples_stayed = seconds_stayed = 0;
   samples_when_published = samples_baseline;
   seconds_when_published = seconds_baseline;
   optimized_seconds_when_published = seconds_optimized;
@@ -221,9 +254,15 @@ void Profile::add_instructions(FuncIndex function) {
 }
 
 void Profile::decay(double factor) {
+  // Fast enough for a change to win within a second, slow enough for the steady rate to tell.
+  constexpr int kRecently = 5;
+  const double recent = std::pow(factor, kRecently);
   for (auto& [index, counts] : functions_) {
     counts.samples_baseline *= factor;
     counts.samples_optimized *= factor;
+    counts.samples_recent *= recent;
+    counts.samples_stayed *= factor;
+    counts.seconds_stayed *= factor;
     counts.seconds_baseline *= factor;
     counts.seconds_optimized *= factor;
     counts.seconds_when_watched *= factor;
@@ -234,12 +273,19 @@ void Profile::decay(double factor) {
     for (auto& [offset, load] : counts.loads) {
       load.stall_baseline *= factor;
       load.stall_optimized *= factor;
+      load.stall_recent *= recent;
     }
   }
   total_samples_ *= factor;
 }
 
 namespace {
+
+bool is_select(const wasm::Module& module, uint32_t offset) {
+  if (offset >= module.bytes.size()) return false;
+  const auto opcode = static_cast<wasm::Opcode>(module.bytes[offset]);
+  return opcode == wasm::Opcode::kSelect || opcode == wasm::Opcode::kSelectT;
+}
 
 // By descending records.
 std::vector<CallEvidence::Target> targets_of(const ValueCounts& values) {
@@ -271,6 +317,13 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
   evidence.compile_seconds = counts.compile_seconds;
+  evidence.samples_recent = counts.samples_recent;
+  evidence.samples_stayed = counts.samples_stayed;
+  evidence.seconds_stayed = counts.seconds_stayed;
+  evidence.seconds_run = counts.run_seconds();
+  evidence.seconds_run_baseline = counts.run_seconds_baseline;
+  evidence.exit_loops = counts.exit_loops;
+  evidence.entry_loops = counts.entry_loops;
   evidence.entered = counts.entered;
   evidence.loop_entries_only = counts.loop_entries_only;
   if (counts.entered != Entered::kUnknown) {
@@ -295,6 +348,12 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                 });
     e.outcome = load.outcome;
     e.interleave = load.interleave;
+    e.stall_samples_recent = load.stall_recent;
+    if (load.rejections > 0) {
+      e.rejections = load.rejections;
+      e.seconds_since_rejected = std::max(0.0, counts.run_seconds() - load.run_seconds_when_rejected);
+      e.share_when_rejected = load.share_when_rejected;
+    }
     e.latency = load.latency;
     evidence.loads.push_back(e);
   }
@@ -304,13 +363,24 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   if (evidence.loads.size() > kMaxLoads) evidence.loads.resize(kMaxLoads);
 
   for (const auto& [offset, branch] : counts.branches) {
+    if (!branch.seen()) continue;
     evidence.branches.push_back({.branch = WasmOffset(offset),
                                  .sampled = branch.total,
                                  .sampled_taken = branch.taken,
                                  .outcomes = branch.bursts.outcomes,
                                  .taken = branch.bursts.taken,
                                  .judged = branch.bursts.judged,
-                                 .mispredicted = branch.bursts.mispredicted});
+                                 .mispredicted = branch.bursts.mispredicted,
+                                 .outcome = branch.outcome});
+  }
+  for (const auto& [offset, values] : counts.values) {
+    if (!is_select(*module_, offset)) continue;
+    BranchEvidence e{.branch = WasmOffset(offset), .sampled = values.total, .chooses = true};
+    for (const ValueCounts::Candidate& candidate : values.candidates)
+      if (candidate.value != 0) e.sampled_taken += candidate.count;
+    if (const auto known = counts.branches.find(offset); known != counts.branches.end())
+      e.outcome = known->second.outcome;
+    evidence.branches.push_back(e);
   }
   std::stable_sort(evidence.branches.begin(), evidence.branches.end(),
                    [](const BranchEvidence& a, const BranchEvidence& b) {
@@ -385,22 +455,34 @@ FunctionSamples Profile::run_samples(FuncIndex function) const {
 void Profile::seed(const FunctionEvidence& earlier) {
   FunctionCounts& counts = functions_[earlier.function.value];
   counts.compile_seconds = earlier.compile_seconds;
+  // A trial that never ended says nothing.
+  const auto judged = [](PrefetchOutcome outcome) {
+    return outcome != PrefetchOutcome::kNone && outcome != PrefetchOutcome::kInTrial;
+  };
   for (const LoadEvidence& load : earlier.loads) {
-    // A trial that never ended says nothing.
-    const auto judged = [](PrefetchOutcome outcome) {
-      return outcome != PrefetchOutcome::kNone && outcome != PrefetchOutcome::kInTrial;
-    };
     if (!judged(load.outcome) && !judged(load.interleave) && load.latency.timed == 0) continue;
     LoadCounts& of_load = counts.loads[load.load.value];
     if (judged(load.outcome)) of_load.outcome = load.outcome;
     if (judged(load.interleave)) of_load.interleave = load.interleave;
+    of_load.rejections = load.rejections;
+    of_load.share_when_rejected = load.share_when_rejected;
     of_load.latency = load.latency;
   }
   for (const BranchEvidence& branch : earlier.branches) {
-    counts.branches[branch.branch.value] = {
-        branch.sampled_taken,
-        branch.sampled,
-        {branch.outcomes, branch.taken, branch.judged, branch.mispredicted}};
+    BranchCounts& of_branch = counts.branches[branch.branch.value];
+    if (judged(branch.outcome)) of_branch.outcome = branch.outcome;
+    if (!branch.chooses) {
+      of_branch.taken = branch.sampled_taken;
+      of_branch.total = branch.sampled;
+      of_branch.bursts = {branch.outcomes, branch.taken, branch.judged, branch.mispredicted};
+      continue;
+    }
+    ValueCounts& values = counts.values[branch.branch.value];
+    values = {};
+    values.total = branch.sampled;
+    for (const auto& [value, count] :
+         {std::pair<uint64_t, uint64_t>{1, branch.sampled_taken}, {0, branch.sampled - branch.sampled_taken}})
+      if (count != 0) values.candidates.push_back({value, count});
   }
   for (const CallEvidence& call : earlier.calls) {
     ValueCounts& values = counts.values[call.call.value];

@@ -17,6 +17,10 @@ namespace hindsight::feedback {
 struct LoadCounts {
   double stall_baseline = 0;
   double stall_optimized = 0;
+  double stall_recent = 0;  // of the latter, fading fast
+  uint32_t rejections = 0;  // see LoadEvidence
+  double run_seconds_when_rejected = 0;
+  double share_when_rejected = 0;
   uint64_t addresses = 0;
   uint64_t lowest = ~uint64_t{0};
   uint64_t highest = 0;
@@ -36,8 +40,10 @@ struct BranchOutcomeCounts {
 
 struct BranchCounts {
   uint64_t taken = 0;
-  uint64_t total = 0;  // records, not executions
+  uint64_t total = 0;  // records, not executions; none of a select, whose records are values
   BranchOutcomeCounts bursts;
+  PrefetchOutcome outcome = PrefetchOutcome::kNone;
+  bool seen() const { return total + bursts.outcomes != 0; }
 };
 
 // The values that one place was seen to have: the most frequent ones, by Misra and Gries (1982): with k
@@ -66,6 +72,7 @@ struct PlaceCounts {
 struct FunctionCounts {
   double samples_baseline = 0;
   double samples_optimized = 0;
+  double samples_recent = 0;  // of the latter, fading fast
   double seconds_baseline = 0;
   double seconds_optimized = 0;
   uint64_t instruction_records = 0;
@@ -78,8 +85,15 @@ struct FunctionCounts {
   // What samples_baseline and seconds_baseline were when the optimized version was published; none before.
   std::optional<double> samples_when_published, seconds_when_published;
   double optimized_seconds_when_published = 0;  // what seconds_optimized was then
+  // In optimized versions before that one, since then.
+  double samples_stayed = 0, seconds_stayed = 0;
+  uint64_t published_version = 0;         // VersionId; those before it have lower ones
+  std::vector<LoopIndex> exit_loops = {}, entry_loops = {};  // of it
   // An optimized version takes over.
-  void publish();
+  void publish(VersionId version = {}, std::vector<LoopIndex> exits = {}, std::vector<LoopIndex> entries = {});
+  // A change of the load was taken back.
+  void reject(uint32_t load);
+  double run_seconds() const { return run_seconds_baseline + run_seconds_optimized; }
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
@@ -113,8 +127,8 @@ class Profile {
   explicit Profile(std::shared_ptr<const wasm::Module> module) : module_(std::move(module)) {}
 
   // One clock sample in `function`'s code at wasm offset `at` (kNoWasmOffset value allowed), worth `seconds`
-  // of CPU time.
-  void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds);
+  // of CPU time. `version`: of optimized code, which; 0: not known.
+  void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds, VersionId version = {});
   // The same sample stood behind a load. `address`: linear-memory address, if known. `load` may be the
   // instruction that consumes the value: code generators fold loads into their consumers, whose offset the
   // code then has. The stall is charged to the nearest load at or in front of it in the same body; if there
@@ -130,7 +144,8 @@ class Profile {
   void set_latency(FuncIndex function, WasmOffset load, const LoadLatency& latency);
   // The same for reading, by any instruction that add_stall() would charge to the load; null: not timed.
   const LoadLatency* latency(FuncIndex function, WasmOffset at);
-  // A value that the instruction at `at` had: a table index, a divisor, a byte count.
+  // A value that the instruction at `at` had: a table index, a divisor, a byte count, whether a select chose
+  // its first operand.
   void add_value(FuncIndex function, WasmOffset at, uint64_t value, bool optimized_code);
   void add_instructions(FuncIndex function);
 

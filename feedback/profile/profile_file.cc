@@ -161,6 +161,14 @@ class Reader {
     fail(place + "." + name, fmt::format("'{}' is not an outcome", word));
     return PrefetchOutcome::kNone;
   }
+  Change change(const json& object, const std::string& place, const char* name) {
+    std::string word = text(object, place, name);
+    for (Change c : {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch}) {
+      if (word == to_string(c)) return c;
+    }
+    fail(place + "." + name, fmt::format("'{}' is not a change", word));
+    return Change::kPrefetch;
+  }
   Origin origin(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
     for (Origin o : {Origin::kDecided, Origin::kProfile, Origin::kCodeCache}) {
@@ -191,9 +199,12 @@ LoadLatency read_latency(Reader& r, const json& j, const std::string& place) {
 }
 
 json to_json(const BranchEvidence& b) {
-  return {{"branch", b.branch.value},      {"sampled", b.sampled}, {"sampled_taken", b.sampled_taken},
-          {"outcomes", b.outcomes},        {"taken", b.taken},     {"judged", b.judged},
-          {"mispredicted", b.mispredicted}};
+  json j = {{"branch", b.branch.value},      {"sampled", b.sampled}, {"sampled_taken", b.sampled_taken},
+            {"outcomes", b.outcomes},        {"taken", b.taken},     {"judged", b.judged},
+            {"mispredicted", b.mispredicted}};
+  if (b.chooses) j["chooses"] = true;
+  if (b.outcome != PrefetchOutcome::kNone) j["outcome"] = to_string(b.outcome);
+  return j;
 }
 
 BranchEvidence read_branch(Reader& r, const json& j, const std::string& place) {
@@ -206,6 +217,8 @@ BranchEvidence read_branch(Reader& r, const json& j, const std::string& place) {
   b.taken = r.integer(j, place, "taken", b.outcomes);
   b.judged = r.integer(j, place, "judged", b.outcomes);
   b.mispredicted = r.integer(j, place, "mispredicted", b.judged);
+  if (Reader::has(j, "chooses")) b.chooses = r.boolean(j, place, "chooses");
+  if (Reader::has(j, "outcome")) b.outcome = r.outcome(j, place, "outcome");
   return b;
 }
 
@@ -261,6 +274,12 @@ json to_json(const FunctionEvidence& e) {
                      {"in_loop", l.in_loop},
                      {"outcome", to_string(l.outcome)}});
     if (l.interleave != PrefetchOutcome::kNone) loads.back()["interleave"] = to_string(l.interleave);
+    if (l.stall_samples_recent != 0) loads.back()["stall_samples_recent"] = l.stall_samples_recent;
+    if (l.rejections != 0) {
+      loads.back()["rejections"] = l.rejections;
+      loads.back()["seconds_since_rejected"] = l.seconds_since_rejected;
+      loads.back()["share_when_rejected"] = l.share_when_rejected;
+    }
     if (l.latency.timed != 0) loads.back()["latency"] = to_json(l.latency);
   }
   json branches = json::array();
@@ -272,6 +291,9 @@ json to_json(const FunctionEvidence& e) {
     loops.push_back(
         {{"offset", l.offset.value}, {"depth", l.depth}, {"samples", l.samples}, {"parent", l.parent}});
   }
+  json exit_loops = json::array(), entry_loops = json::array();
+  for (const LoopIndex loop : e.exit_loops) exit_loops.push_back(loop.value);
+  for (const LoopIndex loop : e.entry_loops) entry_loops.push_back(loop.value);
   return {{"function", e.function.value},
           {"name", e.name},
           {"code_bytes", e.code_bytes},
@@ -289,6 +311,13 @@ json to_json(const FunctionEvidence& e) {
           {"samples_left_behind", e.samples_left_behind},
           {"seconds_left_behind", e.seconds_left_behind},
           {"seconds_since_published", e.seconds_since_published},
+          {"samples_recent", e.samples_recent},
+          {"samples_stayed", e.samples_stayed},
+          {"seconds_stayed", e.seconds_stayed},
+          {"seconds_run", e.seconds_run},
+          {"seconds_run_baseline", e.seconds_run_baseline},
+          {"exit_loops", exit_loops},
+          {"entry_loops", entry_loops},
           {"compile_seconds", e.compile_seconds},
           {"loads", loads},
           {"branches", branches},
@@ -318,6 +347,15 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   }
   if (Reader::has(j, "seconds_since_published"))
     e.seconds_since_published = r.number(j, place, "seconds_since_published");
+  if (Reader::has(j, "samples_recent")) {
+    e.samples_recent = r.number(j, place, "samples_recent");
+    e.samples_stayed = r.number(j, place, "samples_stayed");
+    e.seconds_stayed = r.number(j, place, "seconds_stayed");
+    e.seconds_run = r.number(j, place, "seconds_run");
+    e.seconds_run_baseline = r.number(j, place, "seconds_run_baseline");
+    for (const uint32_t loop : r.u32_list(j, place, "exit_loops")) e.exit_loops.push_back(LoopIndex(loop));
+    for (const uint32_t loop : r.u32_list(j, place, "entry_loops")) e.entry_loops.push_back(LoopIndex(loop));
+  }
   if (Reader::has(j, "compile_seconds")) e.compile_seconds = r.amount(j, place, "compile_seconds");
   if (Reader::has(j, "samples_left_behind")) {
     e.samples_left_behind = r.number(j, place, "samples_left_behind");
@@ -333,6 +371,13 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
     l.distinct_pages = r.integer(element, where, "distinct_pages", ~uint64_t{0});
     if (Reader::has(element, "in_loop")) l.in_loop = r.boolean(element, where, "in_loop");
     l.outcome = r.outcome(element, where, "outcome");
+    if (Reader::has(element, "stall_samples_recent"))
+      l.stall_samples_recent = r.number(element, where, "stall_samples_recent");
+    if (Reader::has(element, "rejections")) {
+      l.rejections = r.u32(element, where, "rejections");
+      l.seconds_since_rejected = r.number(element, where, "seconds_since_rejected");
+      l.share_when_rejected = r.number(element, where, "share_when_rejected");
+    }
     if (Reader::has(element, "interleave")) l.interleave = r.outcome(element, where, "interleave");
     if (Reader::has(element, "latency")) l.latency = read_latency(r, element["latency"], where + ".latency");
     e.loads.push_back(l);
@@ -374,7 +419,7 @@ json to_json(const std::vector<Episode::Prefetch>& prefetches) {
                     {"measured_gain", p.measured_gain},
                     {"words", p.words},
                     {"runs_ago", p.runs_ago}});
-    if (p.interleaved) list.back()["interleaved"] = true;
+    if (p.change != Change::kPrefetch) list.back()["change"] = to_string(p.change);
   }
   return list;
 }
@@ -388,7 +433,10 @@ std::vector<Episode::Prefetch> read_prefetches(Reader& r, const json& j, const s
     p.distance = r.u32(element, where, "distance");
     p.measured_gain = r.number(element, where, "measured_gain");
     p.words = r.text(element, where, "words");
-    if (Reader::has(element, "interleaved")) p.interleaved = r.boolean(element, where, "interleaved");
+    if (Reader::has(element, "change")) p.change = r.change(element, where, "change");
+    // As it was said when there was one other change only.
+    if (Reader::has(element, "interleaved") && r.boolean(element, where, "interleaved"))
+      p.change = Change::kInterleave;
     if (Reader::has(element, "runs_ago")) p.runs_ago = r.u32(element, where, "runs_ago");
     prefetches.push_back(std::move(p));
   });
@@ -487,6 +535,65 @@ PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place
   return e;
 }
 
+json to_json(const LayoutEpisode& e) {
+  json functions = json::array();
+  for (const LayoutEvidence::Function& f : e.evidence.functions)
+    functions.push_back({f.function.value, f.code_bytes, f.samples, f.tried});
+  return {{"id", e.id},
+          {"seconds", e.seconds},
+          {"evidence",
+           {{"samples", e.evidence.samples},
+            {"seconds", e.evidence.seconds},
+            {"seconds_settled", e.evidence.seconds_settled},
+            {"layouts", e.evidence.layouts},
+            {"functions", functions}}},
+          {"moves", e.moves},
+          {"reason", e.reason},
+          {"alternatives", e.alternatives},
+          {"estimated_gain", e.estimated_gain},
+          {"state", e.state},
+          {"outcome", e.outcome},
+          {"measured_gain", e.measured_gain},
+          {"runs_ago", e.runs_ago}};
+}
+
+LayoutEpisode read_layout_episode(Reader& r, const json& j, const std::string& place) {
+  LayoutEpisode e;
+  e.id = r.integer(j, place, "id", ~uint64_t{0});
+  e.seconds = r.number(j, place, "seconds");
+  if (const json* evidence = r.field(j, place, "evidence")) {
+    const std::string where = place + ".evidence";
+    e.evidence.samples = r.amount(*evidence, where, "samples");
+    e.evidence.seconds = r.amount(*evidence, where, "seconds");
+    e.evidence.seconds_settled = r.amount(*evidence, where, "seconds_settled");
+    e.evidence.layouts = r.u32(*evidence, where, "layouts");
+    r.list(*evidence, where, "functions", [&](const json& element, const std::string& at) {
+      const auto is_u32 = [](const json& value) {
+        return value.is_number_unsigned() && value.get<uint64_t>() <= ~uint32_t{0};
+      };
+      if (!element.is_array() || element.size() != 4 || !is_u32(element[0]) || !is_u32(element[1]) ||
+          !element[2].is_number() || !(element[2].get<double>() >= 0 && element[2].get<double>() <= 1e18) ||
+          !element[3].is_boolean())
+        return r.fail(at, "is not a function with its code's bytes, its samples, and whether it was tried");
+      const FuncIndex function(element[0].get<uint32_t>());
+      if (e.evidence.functions.size() == kMaxLayoutFunctions ||
+          (!e.evidence.functions.empty() && e.evidence.functions.back().function >= function))
+        return r.fail(at, "is one too many, or not behind the function in front of it");
+      e.evidence.functions.push_back(
+          {function, element[1].get<uint32_t>(), element[2].get<double>(), element[3].get<bool>()});
+    });
+  }
+  e.moves = r.boolean(j, place, "moves");
+  e.reason = r.text(j, place, "reason");
+  e.alternatives = r.texts(j, place, "alternatives");
+  e.estimated_gain = r.number(j, place, "estimated_gain");
+  e.state = r.text(j, place, "state");
+  e.outcome = r.text(j, place, "outcome");
+  e.measured_gain = r.number(j, place, "measured_gain");
+  e.runs_ago = r.u32(j, place, "runs_ago");
+  return e;
+}
+
 json to_json(const FunctionSamples& s) {
   json places = json::array();
   for (const FunctionSamples::Place& p : s.places) places.push_back({p.offset.value, p.samples, p.stalls});
@@ -533,6 +640,9 @@ json to_json(const Episode& e) {
             {"prefetch_loads", e.prefetch_loads},
             {"interleave_loads", e.interleave_loads},
             {"inlined_calls", e.inlined_calls},
+            {"weighed_branches", e.weighed_branches},
+            {"select_branches", e.select_branches},
+            {"branch_selects", e.branch_selects},
             {"reason", e.reason},
             {"alternatives", e.alternatives},
             {"state", e.state},
@@ -555,6 +665,11 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
   e.prefetch_loads = r.u32_list(j, place, "prefetch_loads");
   if (Reader::has(j, "interleave_loads")) e.interleave_loads = r.u32_list(j, place, "interleave_loads");
   if (Reader::has(j, "inlined_calls")) e.inlined_calls = r.u32_list(j, place, "inlined_calls");
+  if (Reader::has(j, "weighed_branches")) {
+    e.weighed_branches = r.u32_list(j, place, "weighed_branches");
+    e.select_branches = r.u32_list(j, place, "select_branches");
+    e.branch_selects = r.u32_list(j, place, "branch_selects");
+  }
   e.reason = r.text(j, place, "reason");
   e.alternatives = r.texts(j, place, "alternatives");
   e.state = r.text(j, place, "state");
@@ -600,6 +715,8 @@ std::string format_profile(const ProfileFile& file, bool compact) {
     for (const FunctionEvidence& e : m.functions) functions.push_back(to_json(e));
     json page_episodes = json::array();
     for (const PageEpisode& e : m.page_episodes) page_episodes.push_back(to_json(e));
+    json layout_episodes = json::array();
+    for (const LayoutEpisode& e : m.layout_episodes) layout_episodes.push_back(to_json(e));
     json samples = json::array();
     for (const FunctionSamples& s : m.samples) samples.push_back(to_json(s));
     modules.push_back({{"hash", m.hash_hex},
@@ -610,6 +727,7 @@ std::string format_profile(const ProfileFile& file, bool compact) {
                        {"runs_seen", m.runs_seen},
                        {"runs", m.runs},
                        {"page_episodes", page_episodes},
+                       {"layout_episodes", layout_episodes},
                        {"samples", samples}});
   }
   json root = {
@@ -670,6 +788,11 @@ Result<ProfileFile> read_profile(const std::string& text) {
       r.list(element, place, "page_episodes", [&](const json& episode, const std::string& where) {
         module.page_episodes.push_back(read_page_episode(r, episode, where));
       });
+      if (Reader::has(element, "layout_episodes")) {
+        r.list(element, place, "layout_episodes", [&](const json& episode, const std::string& where) {
+          module.layout_episodes.push_back(read_layout_episode(r, episode, where));
+        });
+      }
       r.list(element, place, "samples", [&](const json& samples, const std::string& where) {
         module.samples.push_back(read_samples(r, samples, where));
       });

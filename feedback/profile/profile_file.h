@@ -40,18 +40,21 @@ struct Episode {
   std::vector<uint32_t> interleave_loads;  // the same
   std::vector<uint32_t>
       inlined_calls;  // wasm offsets of call_indirects; their targets follow from the evidence
+  std::vector<uint32_t> weighed_branches;  // wasm offsets; which way they go follows from the evidence
+  std::vector<uint32_t> select_branches;   // of branches, to be selects
+  std::vector<uint32_t> branch_selects;    // of selects, or of branches that the compiler may make such, to be branches
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates
   // Afterwards:
   std::string state;  // "compiled", "failed", "rolled back", ...
   double compile_seconds = 0;
   struct Prefetch {
-    uint32_t load = 0;
+    uint32_t load = 0;  // or the branch
     PrefetchOutcome outcome = PrefetchOutcome::kNone;
     uint32_t distance = 0;  // iterations; of an interleaved loop: searches at once
     double measured_gain = 0;
     std::string words;
-    bool interleaved = false;  // the change is the other one: the searches of this load at once
+    Change change = Change::kPrefetch;
     uint32_t runs_ago = 0;  // in which it was judged last
     friend bool operator==(const Prefetch&, const Prefetch&) = default;
   };
@@ -72,9 +75,9 @@ struct Episode {
   friend bool operator==(const Episode&, const Episode&) = default;
 };
 
-// The same change for the same load.
+// The same change for the same load or branch.
 inline bool same_change(const Episode::Prefetch& a, const Episode::Prefetch& b) {
-  return a.load == b.load && a.interleaved == b.interleaved;
+  return a.load == b.load && a.change == b.change;
 }
 
 // One decision about pages of linear memory.
@@ -106,6 +109,22 @@ struct PageEpisode {
   friend bool operator==(const PageEpisode&, const PageEpisode&) = default;
 };
 
+// One decision about where code lies.
+struct LayoutEpisode {
+  uint64_t id = 0;
+  double seconds = 0;  // since the engine's start
+  LayoutEvidence evidence;
+  bool moves = false;  // what was decided
+  std::string reason;
+  std::vector<std::string> alternatives;
+  double estimated_gain = 0;
+  // Afterwards:
+  std::string state, outcome;
+  double measured_gain = 0;
+  uint32_t runs_ago = 0;
+  friend bool operator==(const LayoutEpisode&, const LayoutEpisode&) = default;
+};
+
 struct ModuleProfile {
   std::string hash_hex;
   std::string name;
@@ -116,6 +135,7 @@ struct ModuleProfile {
   uint64_t runs_seen = 1;  // runs that are in here, and
   double runs = 1;         // what is left of them: each run before the last one has faded (merge.h)
   std::vector<PageEpisode> page_episodes;
+  std::vector<LayoutEpisode> layout_episodes;
   std::vector<FunctionSamples> samples;  // of whole runs, the hottest functions first
   friend bool operator==(const ModuleProfile&, const ModuleProfile&) = default;
 };

@@ -102,6 +102,7 @@ void FunctionCompiler::use_condition(Condition condition) {
 }
 
 void FunctionCompiler::select(const Condition& condition) {
+  sample_choice(condition);
   const Entry b = pop();
   const Entry a = pop();
   // Operands are loaded before the comparison; only moves, so that its operands stay as they are.

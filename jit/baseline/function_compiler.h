@@ -279,6 +279,7 @@ class FunctionCompiler {
   // may be alive.
   void sample_value(const Entry& value, uint32_t site_flags);
   void sample_callee();  // whose FuncRef is in rax
+  void sample_choice(const Condition& condition);  // of a select
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
   bool samples_values() const { return options_.lwp_counting || recorder_; }

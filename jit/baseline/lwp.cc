@@ -10,7 +10,7 @@
 //
 // Values are those that a later compilation may specialize on: the table index of a call_indirect, the
 // callee's index of a call_ref, the divisor of an integer division whose divisor is no constant, the byte
-// count of memory.copy, memory.fill and memory.init. Indices and divisors are sampled behind the
+// count of memory.copy, memory.fill and memory.init; and which of its operands a select chose. Indices and divisors are sampled behind the
 // instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still traps); the
 // checks of a byte count are the builtin's, so one that traps is recorded too.
 //
@@ -99,6 +99,18 @@ void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
         a_.mov(to, place(value, wide ? 8 : 4));
         break;
     }
+  });
+}
+
+// In front of the comparison, which the rare case makes a second time.
+void FunctionCompiler::sample_choice(const Condition& condition) {
+  sample_site(kValueSiteSelect, [this, condition] {
+    const Label first = a_.new_label();
+    emit_condition(condition);
+    a_.mov(x86::r11d, asmjit::imm(1));  // leaves the flags alone
+    jump_if(condition, first);
+    a_.mov(x86::r11d, asmjit::imm(0));
+    a_.bind(first);
   });
 }
 

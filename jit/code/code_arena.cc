@@ -38,6 +38,28 @@ int open_memory_file() {
   return memfd_create("hindsight-code", MFD_CLOEXEC);
 }
 
+// The file's `bytes` at an address that is a multiple of kHugeCodePage: what lies together in a huge page of
+// the file does so in every view. Null: errno says why.
+std::byte* map_view(int fd, size_t bytes, int protection) {
+  const size_t room = bytes + kHugeCodePage;
+  void* const reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return nullptr;
+  const auto begin = reinterpret_cast<uintptr_t>(reserved);
+  const uintptr_t aligned = round_up(begin, kHugeCodePage);
+  void* const view = mmap(reinterpret_cast<void*>(aligned), bytes, protection,
+                          MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  const int error = errno;
+  if (view == MAP_FAILED) {
+    munmap(reserved, room);
+    errno = error;
+    return nullptr;
+  }
+  if (aligned != begin) munmap(reserved, aligned - begin);
+  if (const size_t behind = begin + room - (aligned + bytes); behind != 0)
+    munmap(reinterpret_cast<void*>(aligned + bytes), behind);
+  return static_cast<std::byte*>(view);
+}
+
 }  // namespace
 
 struct CodeArena::Impl {
@@ -163,25 +185,19 @@ Result<std::unique_ptr<CodeArena>> CodeArena::create(size_t reserve_bytes) {
   if (ftruncate(impl->fd, static_cast<off_t>(impl->reserved)) != 0)
     return fail("cannot size the code memory");
 
-  void* writable =
-      mmap(nullptr, impl->reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, impl->fd, 0);
-  if (writable == MAP_FAILED) return fail("cannot map the writable view of code");
-  impl->writable = static_cast<std::byte*>(writable);
-  void* executable =
-      mmap(nullptr, impl->reserved, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE, impl->fd, 0);
-  if (executable == MAP_FAILED) return fail("cannot map the executable view of code");
-  impl->executable = static_cast<std::byte*>(executable);
+  impl->writable = map_view(impl->fd, impl->reserved, PROT_READ | PROT_WRITE);
+  if (impl->writable == nullptr) return fail("cannot map the writable view of code");
+  impl->executable = map_view(impl->fd, impl->reserved, PROT_READ | PROT_EXEC);
+  if (impl->executable == nullptr) return fail("cannot map the executable view of code");
   impl->insert_free(0, impl->reserved);
   return std::unique_ptr<CodeArena>(new CodeArena(std::move(impl)));
 }
 
-Result<CodeAllocation> CodeArena::allocate(size_t bytes, size_t alignment) {
-  const size_t length = round_up(std::max<size_t>(bytes, 1), kGranule);
-  alignment = std::max(alignment, kGranule);
-  const std::lock_guard lock(impl_->mutex);
+// The offset of a range that is free no more. `length` is a multiple of the granule. With the mutex held.
+Result<size_t> CodeArena::take(size_t length, size_t alignment) {
   // Best fit among the ranges that surely have an aligned piece: O(log n), and free ranges are granules.
   const auto fit = impl_->free_by_length.lower_bound({length + alignment - kGranule, 0});
-  if (length < bytes || fit == impl_->free_by_length.end())
+  if (fit == impl_->free_by_length.end())
     return make_error(ErrorKind::kResource, "code memory is full", "code arena");
   const auto [free_length, free_offset] = *fit;
   const size_t offset = round_up(free_offset, alignment);
@@ -195,13 +211,47 @@ Result<CodeAllocation> CodeArena::allocate(size_t bytes, size_t alignment) {
   }
   impl_->in_use += length;
   impl_->populate(end);
+  return offset;
+}
 
+CodeAllocation CodeArena::piece(size_t offset, size_t length) {
   CodeAllocation allocation;
   allocation.arena_ = this;
   allocation.writable_ = impl_->writable + offset;
   allocation.executable_ = impl_->executable + offset;
   allocation.size_ = length;
   return allocation;
+}
+
+Result<CodeAllocation> CodeArena::allocate(size_t bytes, size_t alignment) {
+  const size_t length = round_up(std::max<size_t>(bytes, 1), kGranule);
+  if (length < bytes) return make_error(ErrorKind::kResource, "code memory is full", "code arena");
+  const std::lock_guard lock(impl_->mutex);
+  HINDSIGHT_ASSIGN(const size_t offset, take(length, std::max(alignment, kGranule)));
+  return piece(offset, length);
+}
+
+Result<std::vector<CodeAllocation>> CodeArena::allocate_together(std::span<const size_t> sizes,
+                                                                 size_t alignment) {
+  std::vector<size_t> lengths;
+  size_t total = 0;
+  for (const size_t bytes : sizes) {
+    const size_t length = round_up(std::max<size_t>(bytes, 1), kGranule);
+    if (length < bytes || length > impl_->reserved - total)
+      return make_error(ErrorKind::kResource, "code memory is full", "code arena");
+    lengths.push_back(length);
+    total += length;
+  }
+  std::vector<CodeAllocation> pieces;
+  if (lengths.empty()) return pieces;
+  pieces.reserve(lengths.size());
+  const std::lock_guard lock(impl_->mutex);
+  HINDSIGHT_ASSIGN(size_t offset, take(total, std::max(alignment, kGranule)));
+  for (const size_t length : lengths) {
+    pieces.push_back(piece(offset, length));
+    offset += length;
+  }
+  return pieces;
 }
 
 Result<const std::byte*> CodeArena::near_entry(const void* function) {

@@ -1,7 +1,7 @@
 // CodeArena: all generated code of one engine. One memfd, mapped twice: a writable view that is never
 // executable and an executable view that is never writable (W^X without mprotect flips). Allocations hold
 // code and its constants together, so that everything generated lies within 2 GiB and rip-relative addressing
-// reaches.
+// reaches. Both views begin at multiples of 2 MiB, so that ranges of them can be on huge pages.
 //
 // Threads: allocate and free lock a mutex; contains() is async-signal-safe.
 #pragma once
@@ -10,12 +10,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 
 namespace hindsight::jit {
 
 class CodeArena;
+
+inline constexpr size_t kHugeCodePage = size_t{2} << 20;
 
 // A piece of the arena, freed by its destructor. Two addresses for the same bytes, as different types.
 class CodeAllocation {
@@ -48,6 +51,9 @@ class CodeArena {
 
   // At least `bytes`, aligned (power of two, at most a page). Error kResource when the reservation is full.
   Result<CodeAllocation> allocate(size_t bytes, size_t alignment = 64);
+  // One piece of each size, each behind the one before it with nothing but rounding to 64 bytes between them;
+  // the first one aligned (power of two, at most kHugeCodePage). Each is freed by itself. Error kResource.
+  Result<std::vector<CodeAllocation>> allocate_together(std::span<const size_t> sizes, size_t alignment = 64);
 
   // A jump to `function` within the arena, so that all its code reaches it with a near call. Made at its first
   // use; stays as long as the arena, and is not counted as in use.
@@ -61,6 +67,8 @@ class CodeArena {
  private:
   friend class CodeAllocation;
   struct Impl;
+  Result<size_t> take(size_t length, size_t alignment);
+  CodeAllocation piece(size_t offset, size_t length);
   explicit CodeArena(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -18,6 +18,12 @@ uint32_t offset_of(const CodeVersion& version, const void* code) {
   return static_cast<uint32_t>(static_cast<const std::byte*>(code) - version.begin());
 }
 
+constexpr uint32_t kSlotBytes = sizeof(std::atomic<const void*>);
+uint32_t slot_offset(const CodeVersion& version, const OsrExit& exit) {
+  return static_cast<uint32_t>(reinterpret_cast<const std::byte*>(exit.slot) -
+                               version.memory.writable().data());
+}
+
 // One version being read. Each part is checked against those before it.
 class Reading {
  public:
@@ -74,6 +80,16 @@ class Reading {
       osr_.push_back({loop, code_offset()});
     });
     in_.check(entry_.value != kNoEntry || !osr_.empty(), "cannot be entered");
+    in_.list(8, [&](uint32_t) {
+      const LoopIndex loop(u32());
+      in_.check(!in_.failed() && loop.value < body().loops.size(),
+                "leaves a loop that the function does not have");
+      const CodeOffset slot(u32());
+      in_.check(slot.value >= code_size_ && slot.value % kSlotBytes == 0 &&
+                    uint64_t{slot.value} + kSlotBytes <= bytes_.size(),
+                "leaves a loop by what is no place of its own");
+      exits_.push_back({loop, slot});
+    });
     in_.list(4, [&](uint32_t) {
       const FuncIndex callee(u32());
       in_.check(is_defined(callee), "contains a function that the module does not define");
@@ -138,7 +154,7 @@ class Reading {
     in_.list(33, [&](uint32_t) {
       PrefetchSite site;
       const auto kind = in_.number<uint8_t>();
-      in_.check(kind <= static_cast<uint8_t>(SiteKind::kInterleave), "hints at what nobody knows");
+      in_.check(kind <= static_cast<uint8_t>(kLastSiteKind), "hints at what nobody knows");
       site.kind = static_cast<SiteKind>(kind);
       site.load = WasmOffset(u32());
       site.loop = WasmOffset(u32());
@@ -156,7 +172,7 @@ class Reading {
     });
     for (const uint32_t site : site_of_cell) {
       in_.check(site < version_->prefetch_sites.size(), "has a loop cell without a prefetch");
-      auto cell = std::make_unique<LoopCell>();
+      auto cell = std::make_shared<LoopCell>();
       cell->site = site;
       version_->loop_cells.push_back(std::move(cell));
     }
@@ -204,6 +220,10 @@ class Reading {
     std::memset(writable.data() + bytes_.size(), kBreakpoint, writable.size() - bytes_.size());
     relocate(*version_->relocations, version_->memory, version_->loop_cells);
     if (entry_.value != kNoEntry) version_->entry = version_->begin() + entry_.value;
+    for (const auto& [loop, slot] : exits_) {
+      std::memset(writable.data() + slot.value, 0, kSlotBytes);
+      version_->add_exit(loop, slot);
+    }
     for (const auto& [loop, offset] : osr_)
       version_->osr_entries.push_back({loop, version_->begin() + offset.value});
     return std::move(version_);
@@ -215,7 +235,7 @@ class Reading {
   std::span<const std::byte> bytes_;
   uint32_t code_size_ = 0;
   CodeOffset entry_;
-  std::vector<std::pair<LoopIndex, CodeOffset>> osr_;
+  std::vector<std::pair<LoopIndex, CodeOffset>> osr_, exits_;
 };
 
 }  // namespace
@@ -231,12 +251,19 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
 
   std::vector<std::byte> bytes(version.begin(), version.begin() + version.memory.size());
   unrelocate(*version.relocations, bytes);
+  // Where running code is sent from here is of this process.
+  for (const OsrExit& exit : version.osr_exits)
+    std::memset(bytes.data() + slot_offset(version, exit), 0, kSlotBytes);
   out.block(bytes);
   u32(version.code_size.value);
   u32(version.entry != nullptr ? offset_of(version, version.entry) : kNoEntry);
   out.list(version.osr_entries, [&](const OsrEntry& entry) {
     u32(entry.loop.value);
     u32(offset_of(version, entry.code));
+  });
+  out.list(version.osr_exits, [&](const OsrExit& exit) {
+    u32(exit.loop.value);
+    u32(slot_offset(version, exit));
   });
   out.list(version.inlined, [&](FuncIndex callee) { u32(callee.value); });
 
@@ -257,7 +284,7 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
     u32(handler.landing.value);
   });
 
-  out.list(version.loop_cells, [&](const std::unique_ptr<LoopCell>& cell) { u32(cell->site); });
+  out.list(version.loop_cells, [&](const std::shared_ptr<LoopCell>& cell) { u32(cell->site); });
   out.list(version.prefetch_sites, [&](const PrefetchSite& site) {
     out.number(static_cast<uint8_t>(site.kind));
     u32(site.load.value);

@@ -32,16 +32,29 @@ struct OsrEntry {
   const void* code = nullptr;  // optimized version's entry for that loop
 };
 
-// What a hinted load's loop got: addresses that run ahead, or several of its iterations at once.
-enum class SiteKind : uint8_t { kPrefetch, kInterleave };
+// The same out of optimized code: at some loops it looks at a slot of its own, and if that is not null, goes on at the
+// entry that it names, of another version and for that loop, with a frame in ThreadState::arguments (so that frame is
+// to be read before anything else runs). Values that nobody reads again are not in the frame.
+struct OsrExit {
+  LoopIndex loop;
+  std::atomic<const void*>* slot = nullptr;  // in the writable view of the version's memory
+};
 
-// What the optimizer did about one hint to prefetch or to interleave.
+// What a hinted load's loop got: addresses that run ahead, or several of its iterations at once. Or a hinted
+// branch's: a choice between two values in place of the branch, or a branch in place of such a choice.
+enum class SiteKind : uint8_t { kPrefetch, kInterleave, kSelect, kBranch };
+inline constexpr SiteKind kLastSiteKind = SiteKind::kBranch;
+constexpr bool is_of_branch(SiteKind kind) {
+  return kind == SiteKind::kSelect || kind == SiteKind::kBranch;
+}
+
+// What the optimizer did about one hint to prefetch or to interleave, or to give a branch another form.
 struct PrefetchSite {
   SiteKind kind = SiteKind::kPrefetch;
-  WasmOffset load;  // the hinted load
+  WasmOffset load;  // the hinted load, branch or select
   WasmOffset loop;  // wasm offset of the loop whose induction variable runs ahead, or that goes in groups
   bool applied = false;
-  // A prefetch that was not tried because the loop around the load is interleaved: still untried.
+  // What was not tried because the loop around it is interleaved: still untried.
   bool superseded = false;
   // A load, hinted or not, that shares the change of another site's loop, which is said there.
   bool follows = false;
@@ -80,10 +93,13 @@ struct CodeVersion {
   const void* entry = nullptr;  // in the executable view; null: only running loops may enter
   PcMap pc_map;                 // offsets relative to memory.executable()
   std::vector<OsrEntry> osr_entries;  // optimized tier
+  std::vector<OsrExit> osr_exits;     // optimized tier
   std::atomic<const void*>* osr_slots =
       nullptr;  // baseline tier: one a loop, in the writable view; null without loops
   uint32_t osr_slot_count = 0;
-  std::vector<std::unique_ptr<LoopCell>> loop_cells;  // optimized tier; addresses are in the code
+  // Optimized tier; their addresses are in the code. Shared by a version and its copies elsewhere
+  // (move_code.h).
+  std::vector<std::shared_ptr<LoopCell>> loop_cells;
   std::vector<PrefetchSite> prefetch_sites;
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
   std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
@@ -98,6 +114,8 @@ struct CodeVersion {
 
   const std::byte* begin() const { return memory.executable(); }
   const std::byte* end() const { return memory.executable() + code_size.value; }
+  // Makes the slot at an offset of the allocation, whose bytes are zero, an exit. The code is not published yet.
+  void add_exit(LoopIndex loop, CodeOffset offset);
 };
 
 }  // namespace hindsight::jit

@@ -33,7 +33,7 @@ const void* address_of(OutsideFunction function) {
 }
 
 void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
-              std::span<const std::unique_ptr<LoopCell>> cells) {
+              std::span<const std::shared_ptr<LoopCell>> cells) {
   const auto base = reinterpret_cast<int64_t>(memory.executable());
   for (const CodeRelocation& r : relocations) {
     std::byte* const field = memory.writable().data() + r.at;

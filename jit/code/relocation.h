@@ -40,7 +40,7 @@ constexpr uint32_t field_bytes(CodeRelocation::Kind kind) {
 // Writes all fields for where `memory` and the cells are. Precondition: every field lies in the allocation,
 // every index names something.
 void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
-              std::span<const std::unique_ptr<LoopCell>> cells);
+              std::span<const std::shared_ptr<LoopCell>> cells);
 // The same fields in a copy of the bytes, as if it lay nowhere: equal code has equal bytes.
 void unrelocate(std::span<const CodeRelocation> relocations, std::span<std::byte> bytes);
 

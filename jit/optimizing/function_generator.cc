@@ -37,6 +37,7 @@ void FunctionGenerator::generate() {
 }
 
 void FunctionGenerator::generate_from(const OsrPoint& point) {
+  entered_running_ = true;
   begin_entry();
   Activation& activation = top();
   Value* const frame_slots = restore(function_->getArg(1), ir_.ptr);
@@ -172,6 +173,7 @@ void FunctionGenerator::emit_parametric(const wasm::Instr& instr) {
   // guesses that branches predict well (x86-cmov-conversion). Marked so, it stays a conditional move.
   if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen)) {
     select->setMetadata(llvm::LLVMContext::MD_unpredictable, llvm::MDNode::get(b_.getContext(), {}));
+    select->setMetadata(llvm::LLVMContext::MD_prof, ir_.hinted_weights(instr.offset));
   }
   push(chosen);
 }

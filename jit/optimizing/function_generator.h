@@ -158,6 +158,8 @@ class FunctionGenerator {
   void emit_br_on_null(const wasm::Instr& instr);
   void emit_return_values();
   void record_osr_point(const wasm::Instr& instr);
+  // generate_exits.cc
+  void mark_exit(const wasm::Instr& instr);
 
   // generate_calls.cc
   void emit_call(const wasm::Instr& instr);
@@ -303,6 +305,8 @@ class FunctionGenerator {
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<llvm::LoadInst*> wasm_loads_;
   std::vector<OsrPoint> osr_points_;
+  bool entered_running_ = false;               // generate_from
+  std::vector<std::vector<bool>> live_locals_;  // at loop headers; made at first use
   bool calls_ = false;
   size_t loops_ = 0;
   size_t moved_values_ = 0;  // along branches, and to and from callees

@@ -147,6 +147,7 @@ void FunctionGenerator::begin_loop(const wasm::Instr& instr) {
   b_.SetInsertPoint(frame.label);
   stack_.resize(frame.height);
   for (llvm::PHINode* phi : frame.phis) push(phi);
+  mark_exit(instr);
   control_.push_back(std::move(frame));
 }
 

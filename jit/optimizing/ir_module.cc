@@ -3,6 +3,8 @@
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
+
 #include "jit/abi/call_layout.h"
 #include "jit/optimizing/link_code.h"
 
@@ -36,6 +38,7 @@ IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optim
                            llvm::DICompileUnit::LineTablesOnly);
   scope_type_ = debug_.createSubroutineType(debug_.getOrCreateTypeArray({}));
 
+  for (const BranchHint& hint : request.hints.branches) branch_hints_.emplace(hint.branch.value, &hint);
   position_kind_ = context.getMDKindID("hindsight.position");
   llvm::MDBuilder metadata(context);
   unlikely = metadata.createBranchWeights(1, 1u << 20);
@@ -177,6 +180,14 @@ std::optional<uint32_t> IrModule::memory_of(const llvm::Value* base, const llvm:
 }
 
 llvm::MDNode* IrModule::hinted_weights(WasmOffset offset) const {
+  if (const auto seen = branch_hints_.find(offset.value); seen != branch_hints_.end() && seen->second->weigh) {
+    // One more on each side: that something was never seen does not say that it cannot happen. Weights have
+    // 32 bits.
+    uint64_t taken = seen->second->taken, not_taken = seen->second->not_taken;
+    for (; std::max(taken, not_taken) >= uint64_t{1} << 31; taken /= 2) not_taken /= 2;
+    return llvm::MDBuilder(context).createBranchWeights(static_cast<uint32_t>(taken + 1),
+                                                        static_cast<uint32_t>(not_taken + 1));
+  }
   // As strong as __builtin_expect: advice, where `unlikely` is knowledge.
   constexpr uint32_t kMostly = 2000;
   const std::optional<bool> hint = wasm.branch_hint(offset);

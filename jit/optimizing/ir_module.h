@@ -101,8 +101,8 @@ class IrModule {
   void restore_positions();
 
   llvm::MDNode* unlikely = nullptr;  // branch weights: the first successor hardly ever
-  // What the module says about the branch at `offset`, whose first successor is for a condition that holds;
-  // null: nothing.
+  // What the profile, or else the module, says about the branch or select at `offset`, whose first successor
+  // is for a condition that holds; null: nothing.
   llvm::MDNode* hinted_weights(WasmOffset offset) const;
   llvm::MDNode* likely = nullptr;
   std::vector<InlineSite> inline_sites;
@@ -113,6 +113,7 @@ class IrModule {
   static constexpr size_t kMaxInlineSites = 60000;
   llvm::DISubprogram* make_scope(FuncIndex function);
 
+  std::unordered_map<uint32_t, const BranchHint*> branch_hints_;  // by wasm offset; into `request`
   unsigned position_kind_ = 0;
   std::vector<llvm::DILocation*> positions_;  // owned by the context
   llvm::DIBuilder debug_;

@@ -115,7 +115,8 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
  private:
   void note_places(jitlink::LinkGraph& graph) {
     for (jitlink::Symbol* symbol : graph.defined_symbols()) {
-      if (!symbol->hasName() || !symbol->isCallable()) continue;
+      if (!symbol->hasName()) continue;
+      if (!symbol->isCallable() && !symbol->getName().starts_with(kExitSlotPrefix)) continue;
       const auto* address = symbol->getAddress().toPtr<const std::byte*>();
       code_.symbols.emplace(symbol->getName().str(), address);
     }
@@ -133,7 +134,7 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
 // Adds the object to a dylib of its own and materializes everything in it.
 llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer,
                     std::span<const char> object, uint32_t frame_bytes,
-                    std::span<const std::unique_ptr<LoopCell>> cells) {
+                    std::span<const std::shared_ptr<LoopCell>> cells) {
   orc::JITDylib& dylib = session.createBareJITDylib("hindsight");
   orc::SymbolMap outside;
   for (const auto& [name, function] : outside_functions())
@@ -165,7 +166,7 @@ std::string cell_symbol(uint32_t index) {
 }
 
 Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes,
-                             std::span<const std::unique_ptr<LoopCell>> cells) {
+                             std::span<const std::shared_ptr<LoopCell>> cells) {
   LinkedCode code;
   std::string reported;
   ArenaMemory memory(arena, code);

@@ -29,7 +29,7 @@ struct LinkedCode {
   uint32_t code_bytes = 0;   // instructions, at the start
   uint32_t text_offset = 0;  // of the object's .text in the allocation
   uint32_t text_bytes = 0;
-  std::map<std::string, const std::byte*> symbols;  // defined functions, in the executable view
+  std::map<std::string, const std::byte*> symbols;  // defined functions and slots, in the executable view
   // Empty: the code cannot be moved, because of `immovable`.
   std::optional<std::vector<CodeRelocation>> relocations;
   std::string immovable;
@@ -39,9 +39,11 @@ struct LinkedCode {
 inline constexpr const char* kFrameBytesSymbol = "hindsight_frame_bytes";
 // A name whose tables LLVM knows how to write. Linked to nothing that could be called.
 inline constexpr const char* kPersonalitySymbol = "__gxx_personality_v0";
+// What the names of the object's own variables begin with that others write (loop_exits.h).
+inline constexpr const char* kExitSlotPrefix = "hindsight_exit_";
 // The name by which code refers to CodeVersion::loop_cells[index].
 std::string cell_symbol(uint32_t index);
 Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes,
-                             std::span<const std::unique_ptr<LoopCell>> cells);
+                             std::span<const std::shared_ptr<LoopCell>> cells);
 
 }  // namespace hindsight::jit::optimizing

@@ -11,11 +11,13 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/call_order.h"
 #include "jit/optimizing/early_return.h"
 #include "jit/optimizing/exception_table.h"
 #include "jit/optimizing/function_generator.h"
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/link_code.h"
+#include "jit/optimizing/loop_exits.h"
 #include "jit/optimizing/pc_rows.h"
 #include "jit/optimizing/pipeline.h"
 #include "jit/optimizing/prefetch_pass.h"
@@ -202,6 +204,10 @@ class Compilation {
     version->loop_cells = std::move(prefetches.cells);
     version->prefetch_sites = std::move(prefetches.sites);
     version->memory = std::move(code.memory);
+    for (uint32_t loop = 0; loop < ir.wasm.body(request_.function).loops.size(); ++loop)
+      if (const void* slot = symbol(exit_symbol(LoopIndex(loop))))
+        version->add_exit(LoopIndex(loop), CodeOffset(static_cast<uint32_t>(static_cast<const std::byte*>(slot) -
+                                                                            version->begin())));
     version->relocations = std::move(code.relocations);
     result_.version = std::move(version);
     result_.left_out = limits.left_out();
@@ -237,6 +243,10 @@ class LlvmOptimizer : public Optimizer {
       return make_error(ErrorKind::kUsage, "only functions defined in the module can be compiled",
                         "function " + std::to_string(request.function.value));
     return Compilation(request, arena).run();
+  }
+
+  std::vector<uint32_t> order_by_calls(const CallGraph& graph) override {
+    return optimizing::order_by_calls(graph);
   }
 
   std::string description() const override {

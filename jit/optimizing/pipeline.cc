@@ -17,7 +17,9 @@
 
 #include <set>
 
+#include "jit/optimizing/branch_pass.h"
 #include "jit/optimizing/interleave_pass.h"
+#include "jit/optimizing/loop_exits.h"
 #include "jit/optimizing/protect.h"
 #include "jit/optimizing/widen_pass.h"
 #include "jit/optimizing/wider_vectors.h"
@@ -83,22 +85,33 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     return true;
   }
   builder.buildModuleSimplificationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
-  if (!prefetches.empty()) {
+  const bool exits = ir.request.loop_exits;
+  if (!prefetches.empty() || exits) {
     // Rotated, loops are counted by their latches; dead counters that a strip carries to the next only ADCE
     // sees as dead.
+    ParkedExits parked;
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
     if (!prefetches.interleaves.empty()) {
+      passes.addPass(ParkExitsPass(parked));
       passes.addPass(InterleavePass(prefetches));
+      passes.addPass(UnparkExitsPass(ir, prefetches, parked));
       passes.addPass(llvm::LoopSimplifyPass());
       passes.addPass(llvm::LCSSAPass());
     }
-    passes.addPass(PrefetchPass(prefetches));
-    passes.addPass(llvm::ADCEPass());
+    if (exits) {
+      passes.addPass(LoopExitPass(ir));
+      passes.addPass(llvm::LoopSimplifyPass());
+      passes.addPass(llvm::LCSSAPass());
+    }
+    if (!prefetches.empty()) {
+      passes.addPass(PrefetchPass(prefetches));
+      passes.addPass(llvm::ADCEPass());
+    }
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
-    if (!prefetches.all_prefetches_settled()) return false;
+    if (!prefetches.empty() && !prefetches.all_prefetches_settled()) return false;
   }
   if (tuning.vectorize) {
     llvm::FunctionPassManager passes;
@@ -115,6 +128,11 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     of_module.run(ir.module, modules);
   }
   builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
+  if (!prefetches.conversions.empty()) {
+    llvm::ModulePassManager of_module;
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(BranchPass(prefetches)));
+    of_module.run(ir.module, modules);
+  }
   return true;
 }
 

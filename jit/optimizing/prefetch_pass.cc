@@ -346,7 +346,8 @@ PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module
   });
   std::set<uint32_t> seen;
   std::erase_if(hints, [&](const PrefetchHint& hint) { return !seen.insert(hint.load.value).second; });
-  for (const PrefetchHint& hint : hints) add_site(SiteKind::kPrefetch, hint.load);
+  constexpr const char* kNoLoad = "load is not in the optimized code";
+  for (const PrefetchHint& hint : hints) add_site(SiteKind::kPrefetch, hint.load, kNoLoad);
   interleaves = ir.request.hints.interleaves;
   std::stable_sort(
       interleaves.begin(), interleaves.end(),
@@ -354,14 +355,22 @@ PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module
   seen.clear();
   std::erase_if(interleaves,
                 [&](const InterleaveHint& hint) { return !seen.insert(hint.load.value).second; });
-  for (const InterleaveHint& hint : interleaves) add_site(SiteKind::kInterleave, hint.load);
+  for (const InterleaveHint& hint : interleaves) add_site(SiteKind::kInterleave, hint.load, kNoLoad);
+  seen.clear();
+  for (const BranchHint& hint : ir.request.hints.branches) {
+    if (hint.form == BranchHint::Form::kAsItComes || !seen.insert(hint.branch.value).second) continue;
+    const bool select = hint.form == BranchHint::Form::kSelect;
+    conversions.push_back(hint);
+    add_site(select ? SiteKind::kSelect : SiteKind::kBranch, hint.branch,
+             select ? "it is no branch in the optimized code" : "it is no choice in the optimized code");
+  }
 }
 
-void PrefetchPlan::add_site(SiteKind kind, WasmOffset load) {
+void PrefetchPlan::add_site(SiteKind kind, WasmOffset load, const char* if_not_found) {
   PrefetchSite site;
   site.kind = kind;
   site.load = load;
-  site.reason = "load is not in the optimized code";
+  site.reason = if_not_found;
   sites.push_back(std::move(site));
 }
 
@@ -372,21 +381,24 @@ bool PrefetchPlan::all_prefetches_settled() const {
 }
 
 uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
-  const SiteKind kind = sites[site].kind;
+  // Branches of a loop share one change, whichever way they go.
+  const SiteKind kind = is_of_branch(sites[site].kind) ? SiteKind::kSelect : sites[site].kind;
   const auto [found, is_new] =
       cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
   if (is_new) {
-    cells.push_back(std::make_unique<LoopCell>());
+    cells.push_back(std::make_shared<LoopCell>());
     LoopCell& cell = *cells.back();
     cell.countdown = static_cast<int32_t>(cell.strip_length);
     if (kind == SiteKind::kPrefetch) {
       const PrefetchHint& hint = hints[site];
       cell.enabled = hint.initially_enabled ? 1 : 0;
       cell.distance = std::clamp(hint.initial_distance, 1u, kMaxDistance);
-    } else {
+    } else if (kind == SiteKind::kInterleave) {
       const InterleaveHint& hint = interleaves[site - hints.size()];
       cell.enabled = hint.initially_enabled ? 1 : 0;
       cell.distance = std::clamp(hint.initial_width, 1u, kMaxInterleaveWidth);
+    } else {
+      cell.enabled = 1;
     }
     cell.site = static_cast<uint32_t>(site);
   }

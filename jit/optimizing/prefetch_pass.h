@@ -50,16 +50,17 @@ namespace hindsight::jit::optimizing {
 // More searches at once than this no processor has lines under way for.
 inline constexpr uint32_t kMaxInterleaveWidth = 64;
 
-// The hints of one request to prefetch and to interleave going in, sites and cells coming out.
+// The hints of one request that are put on trial going in, sites and cells coming out.
 class PrefetchPlan {
  public:
   explicit PrefetchPlan(IrModule& ir);
-  bool empty() const { return sites.empty(); }
+  // No load is hinted at.
+  bool empty() const { return hints.empty() && interleaves.empty(); }
   // Each prefetch hint has its slice, or was left because its loop is interleaved. Otherwise loads were kept
   // apart for nothing.
   bool all_prefetches_settled() const;
-  // The cell of a wasm loop for sites of one kind, shared by its copies (OSR entries): its index in `cells`.
-  // Made at first use, for `site`.
+  // The cell of a wasm loop for sites of one kind, or for all of its branches, shared by its copies (OSR
+  // entries): its index in `cells`. Made at first use, for `site`.
   uint32_t cell_of(WasmOffset loop, size_t site);
   // The place of the site's address in its cell's upcoming[]; made at first use, empty if all are taken.
   std::optional<uint32_t> timed_slot(size_t site);
@@ -67,12 +68,13 @@ class PrefetchPlan {
   IrModule& ir;
   std::vector<PrefetchHint> hints;               // by falling stall share; one a load
   std::vector<InterleaveHint> interleaves;       // alike
-  std::vector<PrefetchSite> sites;               // one a hint: those of `hints`, then those of `interleaves`
-  std::vector<std::unique_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)
+  std::vector<BranchHint> conversions;           // of branches, to another form
+  std::vector<PrefetchSite> sites;  // one a hint: of `hints`, then `interleaves`, then `conversions`; and more
+  std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)
   std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
 
  private:
-  void add_site(SiteKind kind, WasmOffset load);
+  void add_site(SiteKind kind, WasmOffset load, const char* if_not_found);
   std::map<std::pair<SiteKind, uint32_t>, uint32_t> cell_of_loop_;  // wasm offset of the loop -> its cell
 };
 

@@ -30,8 +30,9 @@ struct Copy {
 
 class StripMaker {
  public:
-  StripMaker(llvm::Loop& loop, llvm::DebugLoc location)
+  StripMaker(llvm::Loop& loop, llvm::DebugLoc location, bool copied)
       : loop_(loop),
+        copied_(copied),
         context_(loop.getHeader()->getContext()),
         function_(*loop.getHeader()->getParent()),
         location_(std::move(location)),
@@ -45,7 +46,12 @@ class StripMaker {
     Strips strips;
     head_ = strips.head = new_block("strip.head");
     tail_ = strips.tail = new_block("strip.tail");
-    clone_loop();
+    if (copied_)
+      clone_loop();
+    else
+      for (PHINode& phi : with_.header->phis()) phi.replaceIncomingBlockWith(before_, with_.entry);
+    copies_.push_back(&with_);
+    if (copied_) copies_.push_back(&without_);
     strips.with_entry = with_.entry;
     strips.without_entry = without_.entry;
 
@@ -56,16 +62,16 @@ class StripMaker {
     PHINode* const remaining = b.CreatePHI(i64, 2, "remaining");
     remaining->addIncoming(backedges.count, before_);
     struct Carried {
-      PHINode *in_head, *in_with, *in_without;
+      PHINode *in_head, *in_with;
     };
     std::vector<Carried> carried;
     for (PHINode& phi : with_.header->phis()) {
       PHINode* const in_head = b.CreatePHI(phi.getType(), 2);
-      auto* const in_without = llvm::cast<PHINode>(map_[&phi]);
       in_head->addIncoming(phi.getIncomingValueForBlock(with_.entry), before_);
       phi.setIncomingValueForBlock(with_.entry, in_head);
-      in_without->setIncomingValueForBlock(without_.entry, in_head);
-      carried.push_back({in_head, &phi, in_without});
+      if (copied_) llvm::cast<PHINode>(map_[&phi])->setIncomingValueForBlock(without_.entry, in_head);
+      carried.push_back({in_head, &phi});
+      strips.first[&phi] = in_head;
     }
     const StripChoice choice = choose(b);
     // In backedges, so that a loop of 2^64 iterations has a length, too.
@@ -73,10 +79,13 @@ class StripMaker {
     strips.count = b.CreateAdd(here, b.getInt64(1), "count", /*NUW=*/true, /*NSW=*/true);
     // The copies count in 32 bits: a counter wider than what they compute with makes for shorter vectors.
     Value* const count = b.CreateTrunc(strips.count, b.getInt32Ty());
-    b.CreateCondBr(choice.with, with_.entry, without_.entry);
-    for (const Copy& copy : {with_, without_}) {
-      branch(copy.entry, copy.header);
-      branch(copy.exit, tail_);
+    if (copied_)
+      b.CreateCondBr(choice.with, with_.entry, without_.entry);
+    else
+      b.CreateBr(with_.entry);
+    for (const Copy* copy : copies_) {
+      branch(copy->entry, copy->header);
+      branch(copy->exit, tail_);
     }
 
     // Tail. Values that live on are read from the original's places before its latch is turned.
@@ -98,7 +107,7 @@ class StripMaker {
     strips.left = b.CreateSub(remaining, here);
     b.CreateCondBr(b.CreateICmpEQ(remaining, here), after_, head_);
 
-    for (const Copy& copy : {with_, without_}) count_iterations(copy, count);
+    for (const Copy* copy : copies_) count_iterations(*copy, count);
     name_loops(backedges.known_to_llvm);
     before_->getTerminator()->replaceSuccessorWith(with_.header, head_);
     return strips;
@@ -148,9 +157,9 @@ class StripMaker {
     PHINode*& phi = merged_[value];
     if (phi) return phi;
     phi = phi_in(tail_, value->getType(), 2);
-    for (const auto& [copy, its] : {std::pair{&with_, value}, std::pair{&without_, copy_of(value)}}) {
+    for (const Copy* copy : copies_) {
       PHINode* const leaving = phi_in(copy->exit, value->getType(), 1);
-      leaving->addIncoming(its, copy->latch);
+      leaving->addIncoming(copy == &with_ ? value : copy_of(value), copy->latch);
       phi->addIncoming(leaving, copy->exit);
     }
     return phi;
@@ -177,6 +186,10 @@ class StripMaker {
 
   void name_loops(bool known_to_llvm) {
     const llvm::MDNode* const old = loop_.getLoopID();
+    if (!copied_) {
+      if (!known_to_llvm) identify(with_, plain_loop_identity(context_, old));
+      return;
+    }
     identify(with_, plain_loop_identity(context_, old));
     if (!known_to_llvm) {
       identify(without_, plain_loop_identity(context_, old));
@@ -189,6 +202,7 @@ class StripMaker {
   }
 
   llvm::Loop& loop_;
+  const bool copied_;
   llvm::LLVMContext& context_;
   llvm::Function& function_;
   const llvm::DebugLoc location_;
@@ -198,6 +212,7 @@ class StripMaker {
   BasicBlock* tail_ = nullptr;
   Copy with_;
   Copy without_{};
+  std::vector<const Copy*> copies_;
   llvm::ValueToValueMapTy map_;  // of the loop to its copy
   std::map<Value*, PHINode*> merged_;
 };
@@ -304,7 +319,14 @@ Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& ev
 
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
                    const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
-  return StripMaker(loop, std::move(location)).make(backedges, choose);
+  return StripMaker(loop, std::move(location), /*copied=*/true).make(backedges, choose);
+}
+
+Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location, uint32_t most) {
+  return StripMaker(loop, std::move(location), /*copied=*/false)
+      .make(backedges, [most](llvm::IRBuilder<>& head) -> StripChoice {
+        return {.most_backedges = head.getInt64(most - 1)};
+      });
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -46,6 +46,8 @@ struct Strips {
   llvm::Value* left = nullptr;  // i64, in the tail: iterations after this strip; 0: it was the last
   // In the tail: what the loop's header phis become in the iteration after this strip, were there one.
   std::map<llvm::PHINode*, llvm::Value*> next;
+  // In the head: what they are in the strip's first iteration.
+  std::map<llvm::PHINode*, llvm::Value*> first;
 };
 
 struct StripChoice {
@@ -58,5 +60,8 @@ struct StripChoice {
 // is marked to be neither vectorized nor unrolled.
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
                    const std::function<StripChoice(llvm::IRBuilder<>&)>& choose);
+// The same without a copy, for a place between strips: strips of at most `most` iterations, below 2^31, of the
+// loop as it was, which stays free to be vectorized and unrolled. `without_entry` is null.
+Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location, uint32_t most);
 
 }  // namespace hindsight::jit::optimizing

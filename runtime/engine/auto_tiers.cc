@@ -1,9 +1,11 @@
 #include "runtime/engine/auto_tiers.h"
 
 #include <fmt/format.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "base/order.h"
@@ -50,7 +52,14 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.interleave = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "interleave");
   policy.inline_calls =
       config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
+  policy.weigh_branches =
+      config.tier == TierMode::kAuto && config.feedback && !disabled(config, "weigh-branches");
+  policy.select = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "select");
+  policy.branch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "branch");
+  policy.branches_per_record = kBranchInterval;
   policy.huge_pages = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "huge-pages");
+  policy.follow_shifts = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "follow-shifts");
+  policy.code_layout = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "code-layout");
   policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
   return policy;
@@ -79,8 +88,16 @@ std::string lesser_clock(const lwp::Selection& selection) {
   return {};
 }
 
-const char* name_of(jit::SiteKind kind) {
-  return kind == jit::SiteKind::kInterleave ? "interleave" : "prefetch";
+// What a trial tunes of the change, beside whether it is there.
+const char* tuned_by(jit::SiteKind kind) {
+  switch (kind) {
+    case jit::SiteKind::kPrefetch:
+      return "distance";
+    case jit::SiteKind::kInterleave:
+      return "width";
+    default:
+      return "";
+  }
 }
 
 }  // namespace
@@ -125,6 +142,16 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
   monitor.only_guest_records = !feed.wants_all();
   monitor.count_events = true;
   monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
+  layout_ = std::make_unique<CodeLayout>(
+      services_, *monitor_, policy_,
+      CodeLayout::Hooks{.enqueue_place =
+                            [this] {
+                              std::lock_guard lock(mutex_);
+                              if (!stopping_) enqueue(&AutoTiers::place_code);
+                            },
+                        .on_moved = [this](const wasm::Module* module,
+                                           const ModuleCode::Exchange& pair) { note_moved(module, pair); },
+                        .now_seconds = [this] { return now_seconds(); }});
   new_code();
   calibration_ = std::make_unique<BackgroundCalibration>([this](bool warning, const std::string& line) {
     say(warning ? LogLevel::kWarning : LogLevel::kInfo, "calibration", line);
@@ -255,6 +282,7 @@ void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion
 void AutoTiers::on_destroyed(ModuleCode& code) {
   save_code(code);
   keep_profile(code);
+  layout_->forget(code);
   std::lock_guard lock(mutex_);
   if (ModuleState* state = state_of(code)) {
     state->ended = code.counts();
@@ -327,9 +355,17 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     judge_pages(now);
     ask_pages();
   }
+  lay_out_code(slow_look);
   if (!policy_.optimize) return;
   std::vector<std::pair<feedback::FunctionEvidence, feedback::FunctionPlan>> plans;
   std::vector<const wasm::Module*> plan_modules;
+  // What a decision is under way about is not decided on again by what the code shows that it is to replace.
+  std::set<std::pair<const wasm::Module*, uint32_t>> in_flight;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const EpisodeState& entry : episodes_)
+      if (entry.episode.state == "queued") in_flight.insert({entry.module, entry.episode.evidence.function.value});
+  }
   double samples = 0;
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (auto& [module, profile] : profiles) {
@@ -343,12 +379,14 @@ void AutoTiers::ask_policy(Clock::time_point now) {
             std::any_of(counts.unforeseen.begin(), counts.unforeseen.end(), [&](const auto& call) {
               return static_cast<double>(call.second.total) >= policy_.min_call_records;
             });
+        const bool stayed = slow_look && policy_.follow_shifts &&
+                            counts.samples_stayed >= policy_.min_samples_left_behind;
         bool look = counts.optimized
-                        ? left_behind || calls_elsewhere ||
+                        ? left_behind || calls_elsewhere || stayed ||
                               (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain) ||
                               (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples)
                         : counts.samples_baseline >= policy_.min_samples;
-        if (!look || !services_.may_optimize(FuncIndex(index))) continue;
+        if (!look || !services_.may_optimize(FuncIndex(index)) || in_flight.contains({module, index})) continue;
         feedback::FunctionEvidence evidence = profile->evidence(FuncIndex(index));
         feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
         sampling_state_.waiting |= plan.action == feedback::Action::kWait;
@@ -360,14 +398,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         mutable_counts.loop_entries_only = false;  // known again when it is installed
         mutable_counts.samples_when_published.reset();
         mutable_counts.seconds_when_published.reset();
-        for (const auto& p : plan.prefetches) {
-          feedback::PrefetchOutcome& outcome = mutable_counts.loads[p.hint.load.value].outcome;
-          if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
-        }
-        for (const auto& p : plan.interleaves) {
-          feedback::PrefetchOutcome& outcome = mutable_counts.loads[p.hint.load.value].interleave;
-          if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
-        }
+        mark_in_trial(mutable_counts, plan);
         plans.emplace_back(std::move(evidence), std::move(plan));
         plan_modules.push_back(module);
       }
@@ -394,7 +425,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         for (const jit::PrefetchSite& site : watch->second.version->prefetch_sites) {
           if (!site.applied || site.cell >= watch->second.trials.size()) continue;
           LoopTrial::Status status = watch->second.trials[site.cell]->status();
-          if (status.state == TrialState::kKept) job.settled[key_of(site)] = status.distance;
+          if (is_kept(status.state)) job.settled[key_of(site)] = status.distance;
         }
       }
     }
@@ -419,12 +450,40 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       say(LogLevel::kInfo, "policy",
           fmt::format("interleave in {}, if it searches: {}", evidence.name, p.reason));
     }
+    say_branches(evidence.name, plan);
     for (const std::string& line : feedback::describe_alternatives(plan)) {
       say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
     }
     job.plan = std::move(plan);
     queue(std::move(job));
   }
+}
+
+void AutoTiers::lay_out_code(bool look) {
+  if (!policy_.code_layout) return;
+  std::vector<std::shared_ptr<ModuleCode>> modules;
+  double settled = 0;
+  // Code that moves under a trial would be taken for the trial's doing.
+  look = look && !gate_.busy(__rdtsc());
+  if (look) {
+    std::lock_guard lock(mutex_);
+    if (jobs_.empty() && tasks_ == 0) settled = now_seconds() - seconds_at(new_version_);
+    for (const ModuleState& state : modules_)
+      if (auto alive = state.gone ? nullptr : state.code.lock()) modules.push_back(std::move(alive));
+  }
+  layout_->round(settled, look, modules);
+}
+
+void AutoTiers::place_code() {
+  layout_->place(abandon_);
+}
+
+void AutoTiers::note_moved(const wasm::Module* module, const ModuleCode::Exchange& pair) {
+  std::lock_guard lock(mutex_);
+  ModuleState* const state = state_of(module);
+  if (state == nullptr) return;
+  const auto watch = state->watches.find(pair.to->function.value);
+  if (watch != state->watches.end() && watch->second.version == pair.from) watch->second.version = pair.to;
 }
 
 void AutoTiers::read_trials() {
@@ -446,8 +505,10 @@ void AutoTiers::read_trials() {
           LoopTrial::Status status = watch.trials[i]->status();
           pending |= status.state == TrialState::kComparing || status.state == TrialState::kTuning;
           if (status.state == watch.reported[i]) continue;
+          // Tuned anew while it is kept: no news until it is something else.
+          if (status.state == TrialState::kTuning && is_kept(watch.reported[i])) continue;
           watch.reported[i] = status.state;
-          bool kept = status.state == TrialState::kKept, rejected = status.state == TrialState::kRejected;
+          const bool kept = is_kept(status.state), rejected = status.state == TrialState::kRejected;
           if (!kept && !rejected) continue;
           news = true;
           for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
@@ -455,20 +516,20 @@ void AutoTiers::read_trials() {
             feedback::PrefetchOutcome outcome =
                 kept ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kRolledBack;
             changes.push_back({state.module.get(), FuncIndex(function), key_of(site), outcome});
-            const bool interleaved = site.kind == jit::SiteKind::kInterleave;
             for (feedback::Episode::Prefetch& p : episodes_[watch.episode].episode.prefetches) {
-              if (p.load != site.load.value || p.interleaved != interleaved) continue;
+              if (key_of(p) != key_of(site)) continue;
               p.outcome = outcome;
               p.distance = status.distance;
               p.measured_gain = status.gain;
               p.words = site.reason + "; " + status.words;
             }
             if (site.follows) continue;
+            const char* const tuned = tuned_by(site.kind);
             lines.push_back(fmt::format(
-                "{} at 0x{:x} in {}: {}, {:+.1f} % at {} {} after {} chunks ({})", name_of(site.kind),
+                "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(change_of(site.kind)),
                 site.load.value, state.module->function_name(FuncIndex(function)), to_string(status.state),
-                100 * status.gain, interleaved ? "width" : "distance", status.distance, status.chunks,
-                status.words));
+                100 * status.gain, *tuned != '\0' ? fmt::format(" at {} {}", tuned, status.distance) : "",
+                status.chunks, status.words));
           }
         }
         // Something lost and nothing is open any more: a version without the losers takes over.
@@ -558,8 +619,10 @@ void AutoTiers::set_outcome(const wasm::Module* module, FuncIndex function, Site
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto found = profiles.find(module);
     if (found == profiles.end()) return;
-    feedback::LoadCounts& load = found->second->counts(function).loads[site.second];
-    (site.first == jit::SiteKind::kInterleave ? load.interleave : load.outcome) = outcome;
+    feedback::FunctionCounts& counts = found->second->counts(function);
+    outcome_in(counts, site) = outcome;
+    if (outcome == feedback::PrefetchOutcome::kRolledBack && !jit::is_of_branch(site.first))
+      counts.reject(site.second);
   });
 }
 
@@ -567,7 +630,17 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
   std::vector<SiteKey> instead;
   const feedback::FunctionEvidence& evidence = episodes_[watch.episode].episode.evidence;
   const double samples = evidence.samples_baseline + evidence.samples_optimized;
+  job.plan.branches = watch.branches;
   for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+    if (jit::is_of_branch(site.kind)) {
+      const bool kept = site.applied && watch.reported[site.cell] == TrialState::kKept;
+      if (kept) job.settled[key_of(site)] = 0;
+      if (site.superseded) instead.push_back(key_of(site));
+      if (kept || site.superseded) continue;
+      for (feedback::BranchPlan& plan : job.plan.branches)
+        if (plan.hint.branch == site.load) plan.hint.form = jit::BranchHint::Form::kAsItComes;
+      continue;
+    }
     if (site.superseded && policy_.prefetch) {
       feedback::PrefetchPlan plan;
       plan.hint.load = site.load;
@@ -576,7 +649,7 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
       job.plan.prefetches.push_back(std::move(plan));
       instead.push_back(key_of(site));
     }
-    if (!site.applied || watch.reported[site.cell] != TrialState::kKept) continue;
+    if (!site.applied || !is_kept(watch.reported[site.cell])) continue;
     const bool interleaved = site.kind == jit::SiteKind::kInterleave;
     plan_settled(job, key_of(site), watch.trials[site.cell]->status().distance, 0,
                  interleaved ? "kept by its trial" : "");
@@ -585,7 +658,15 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
 }
 
 void AutoTiers::plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason) {
-  if (site.first == jit::SiteKind::kInterleave) {
+  if (jit::is_of_branch(site.first)) {
+    feedback::BranchPlan plan;
+    plan.hint.branch = WasmOffset(site.second);
+    plan.hint.weigh = false;
+    plan.hint.form = site.first == jit::SiteKind::kSelect ? jit::BranchHint::Form::kSelect
+                                                          : jit::BranchHint::Form::kBranch;
+    plan.reason = reason;
+    job.plan.branches.push_back(std::move(plan));
+  } else if (site.first == jit::SiteKind::kInterleave) {
     feedback::InterleavePlan plan;
     plan.hint.load = WasmOffset(site.second);
     plan.hint.initial_width = std::max(best, 1u);
@@ -709,10 +790,12 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   request.function = job.plan.function;
   request.osr_loops = job.plan.osr_loops;
   request.loop_entries_only = job.plan.loop_entries_only;
+  request.loop_exits = policy_.follow_shifts;
   request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
   for (const feedback::InterleavePlan& p : job.plan.interleaves) request.hints.interleaves.push_back(p.hint);
   for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
+  for (const feedback::BranchPlan& b : job.plan.branches) request.hints.branches.push_back(b.hint);
   std::string name = code.module()->function_name(job.plan.function);
   Clock::time_point begin = Clock::now();
   auto result = code.optimize(std::move(request));
@@ -736,11 +819,11 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   for (const std::string& reason : result->begun_anew) why += "; begun anew: " + reason;
   if (!result->left_out.empty()) why += "; too large for " + result->left_out;
   say(LogLevel::kInfo, "compile",
-      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} "
+      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} exits, {} "
                   "bodies inlined; ms:{}); because: {}",
                   name, version.code_size.value, 1e3 * version.compile_seconds,
                   1e3 * std::chrono::duration<double>(Clock::now() - begin).count(),
-                  version.osr_entries.size(), version.inlined.size(), passes, why));
+                  version.osr_entries.size(), version.osr_exits.size(), version.inlined.size(), passes, why));
   for (const feedback::CallPlan& plan : job.plan.calls) {
     std::string inlined;
     for (const jit::CallHint::Target& target : plan.hint.targets) {
@@ -759,7 +842,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   for (const jit::PrefetchSite& site : version.prefetch_sites) {
     if (site.follows) continue;
     say(LogLevel::kInfo, "compile",
-        fmt::format("{} at 0x{:x} in {}: {}{}", name_of(site.kind), site.load.value, name,
+        fmt::format("{} at 0x{:x} in {}: {}{}", to_string(change_of(site.kind)), site.load.value, name,
                     site.applied      ? ""
                     : site.superseded ? "not now: "
                                       : "not possible: ",
@@ -775,6 +858,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   watch.episode = job.episode;
   watch.osr_loops = job.plan.osr_loops;
   watch.calls = job.plan.calls;
+  watch.branches = job.plan.branches;
   std::vector<std::pair<SiteKey, feedback::PrefetchOutcome>> outcomes;  // that are known now
   {
     std::lock_guard lock(mutex_);
@@ -788,12 +872,15 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       uint32_t distance = 16;
       double stall_share = 0;
       bool interleaves = false;
+      const char* tuned = tuned_by(jit::SiteKind::kPrefetch);
       for (const jit::PrefetchSite& site : version->prefetch_sites) {
         if (!site.applied || site.cell != i) continue;
+        tuned = tuned_by(site.kind);
         interleaves = site.kind == jit::SiteKind::kInterleave;
         if (interleaves && !known_to_pay) distance = policy_.first_width;
         for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-          if (!interleaves && plan.hint.load == site.load) stall_share += plan.hint.stall_share;
+          if (site.kind == jit::SiteKind::kPrefetch && plan.hint.load == site.load)
+            stall_share += plan.hint.stall_share;
         auto known = job.settled.find(key_of(site));
         if (known == job.settled.end()) {
           settled = false;
@@ -804,8 +891,9 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       }
       // All loads of interleaved searches share one change.
       if (interleaves) settled = known_to_pay;
-      LoopTrial& trial = trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_,
-                                              interleaves ? "width" : "distance");
+      if (*tuned == '\0') distance = 0;
+      LoopTrial& trial =
+          trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned);
       trial.arm(*version->loop_cells[i]);
       watch.trials.push_back(&trial);
       TimedLoads& timed = timed_loads_.emplace_back(tsc_ticks_per_second());
@@ -817,7 +905,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       if (site.superseded) continue;  // stays in trial with the change that stands in for it
       feedback::Episode::Prefetch p;
       p.load = site.load.value;
-      p.interleaved = site.kind == jit::SiteKind::kInterleave;
+      p.change = change_of(site.kind);
       if (site.follows) {
         outcomes.emplace_back(key_of(site), watch.reported[site.cell] == TrialState::kKept
                                                 ? feedback::PrefetchOutcome::kKept
@@ -825,21 +913,21 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
         continue;
       }
       if (std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
-                      [&](const feedback::Episode::Prefetch& other) {
-                        return other.load == p.load && other.interleaved == p.interleaved;
-                      }))
+                      [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); }))
         continue;  // when something else was undone
       auto known = job.settled.find(key_of(site));
       bool kept = site.applied && known != job.settled.end();
       p.outcome = !site.applied ? feedback::PrefetchOutcome::kNoSlice
                   : kept        ? feedback::PrefetchOutcome::kKept
                                 : feedback::PrefetchOutcome::kInTrial;
-      p.distance = kept ? known->second : 16;
+      p.distance = jit::is_of_branch(site.kind) ? 0 : kept ? known->second : 16;
       // What it gave when it was measured; it is settled, not measured again.
       for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-        if (kept && !p.interleaved && plan.hint.load == site.load) p.measured_gain = plan.estimated_gain;
+        if (kept && p.change == feedback::Change::kPrefetch && plan.hint.load == site.load)
+          p.measured_gain = plan.estimated_gain;
       for (const feedback::InterleavePlan& plan : job.plan.interleaves)
-        if (kept && p.interleaved && plan.hint.load == site.load) p.measured_gain = plan.estimated_gain;
+        if (kept && p.change == feedback::Change::kInterleave && plan.hint.load == site.load)
+          p.measured_gain = plan.estimated_gain;
       p.words = site.reason;
       episode.prefetches.push_back(p);
       if (!site.applied) outcomes.emplace_back(key_of(site), feedback::PrefetchOutcome::kNoSlice);
@@ -849,12 +937,15 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   }
   for (const auto& [site, outcome] : outcomes) set_outcome(code.module().get(), function, site, outcome);
   const bool loop_entries_only = version->entry == nullptr;
+  std::vector<LoopIndex> exits, entries;
+  for (const jit::OsrExit& exit : version->osr_exits) exits.push_back(exit.loop);
+  for (const jit::OsrEntry& entry : version->osr_entries) entries.push_back(entry.loop);
   code.publish(version);
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto found = profiles.find(code.module().get());
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
-    counts.publish();
+    counts.publish(version->id, std::move(exits), std::move(entries));
     counts.loop_entries_only = loop_entries_only;
   });
 }
@@ -928,10 +1019,11 @@ FeedbackReport AutoTiers::feedback_report() const {
       report.decisions.push_back(inlined);
     }
     double samples = e.evidence.samples_baseline + e.evidence.samples_optimized;
+    report_branches(e, report);
     for (const feedback::Episode::Prefetch& p : e.prefetches) {
       DecisionReport prefetch;
       prefetch.id = e.id;
-      prefetch.kind = p.interleaved ? "interleave" : "prefetch";
+      prefetch.kind = to_string(p.change);
       prefetch.function = e.evidence.name;
       prefetch.wasm_offset = p.load;
       for (const feedback::LoadEvidence& load : e.evidence.loads) {
@@ -940,6 +1032,7 @@ FeedbackReport AutoTiers::feedback_report() const {
         prefetch.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind this load",
                                       load.stall_samples, samples, 100 * load.stall_samples / samples);
       }
+      if (feedback::is_of_branch(p.change)) explain_form(e.evidence, prefetch);
       prefetch.alternatives = {"nothing: costs nothing, gains nothing",
                                fmt::format("{}: at most {:.0f} % of the function's time", prefetch.kind,
                                            100 * prefetch.estimated_gain)};
@@ -953,6 +1046,7 @@ FeedbackReport AutoTiers::feedback_report() const {
     }
   }
   report_pages(report);
+  layout_->report(report);
   return report;
 }
 

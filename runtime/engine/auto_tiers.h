@@ -21,6 +21,7 @@
 #include "feedback/policy/start.h"
 #include "feedback/profile/profile_file.h"
 #include "runtime/engine/background_calibration.h"
+#include "runtime/engine/code_layout.h"
 #include "runtime/engine/huge_pages.h"
 #include "runtime/engine/tier_manager.h"
 #include "runtime/engine/timed_loads.h"
@@ -55,9 +56,13 @@ class AutoTiers final : public TierManager {
   using Clock = std::chrono::steady_clock;
 
   // A change that is known to pay: its trial starts settled, at this distance or width.
-  using SiteKey = std::pair<jit::SiteKind, uint32_t>;  // what is changed for the load at a wasm offset
+  using SiteKey =
+      std::pair<jit::SiteKind, uint32_t>;  // what is changed for the load or branch at a wasm offset
   using Settled = std::map<SiteKey, uint32_t>;
   static SiteKey key_of(const jit::PrefetchSite& site) { return {site.kind, site.load.value}; }
+  static feedback::Change change_of(jit::SiteKind kind);
+  static jit::SiteKind kind_of(feedback::Change change);
+  static SiteKey key_of(const feedback::Episode::Prefetch& p) { return {kind_of(p.change), p.load}; }
 
   struct Job {
     std::weak_ptr<ModuleCode> code;
@@ -76,6 +81,7 @@ class AutoTiers final : public TierManager {
     size_t episode = 0;
     std::vector<LoopIndex> osr_loops;
     std::vector<feedback::CallPlan> calls;
+    std::vector<feedback::BranchPlan> branches;
   };
 
   struct ModuleState {
@@ -119,6 +125,11 @@ class AutoTiers final : public TierManager {
   void calibrate(Clock::time_point now);
   void collect(Clock::time_point now);
 
+  // What code_layout.h needs of this.
+  void lay_out_code(bool look);
+  void place_code();
+  void note_moved(const wasm::Module* module, const ModuleCode::Exchange& pair);
+
   // auto_tiers_pages.cc
   void ask_pages();
   bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan);
@@ -148,10 +159,16 @@ class AutoTiers final : public TierManager {
   void set_outcome(const wasm::Module* module, FuncIndex function, SiteKey site,
                    feedback::PrefetchOutcome outcome);
   // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that
-  // it stood in for, as new. Their keys.
+  // it stood in for, as new. Their keys. What is known of branches stays, without the forms that lost.
   std::vector<SiteKey> plan_without_losers(Job& job, const Watch& watch) const;  // under mutex_
   // What is known to pay: `best` is the prefetch's distance or the width of the interleaved searches.
   static void plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason);
+  static void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan);
+  static feedback::PrefetchOutcome& outcome_in(feedback::FunctionCounts& counts, SiteKey site);
+  // auto_tiers_branches.cc
+  void say_branches(const std::string& function, const feedback::FunctionPlan& plan) const;
+  void report_branches(const feedback::Episode& episode, FeedbackReport& report) const;
+  void explain_form(const feedback::FunctionEvidence& evidence, DecisionReport& decision) const;
   size_t add_episode(const wasm::Module* module, feedback::Episode episode);
   // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next
   // run.
@@ -225,6 +242,7 @@ class AutoTiers final : public TierManager {
   std::deque<TimedLoads> timed_loads_;  // the same
   TrialGate gate_;
 
+  std::unique_ptr<CodeLayout> layout_;
   std::unique_ptr<BackgroundCalibration> calibration_;
   std::unique_ptr<oneapi::tbb::task_arena> arena_;
   std::unique_ptr<feedback::Monitor> monitor_;

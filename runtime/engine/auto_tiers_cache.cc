@@ -11,6 +11,7 @@
 namespace hindsight::rt {
 namespace {
 
+using feedback::Change;
 using namespace std::chrono_literals;
 
 constexpr auto kSavePeriod = 5s;  // what a program that is killed loses at most
@@ -31,9 +32,8 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     for (const jit::OsrEntry& entry : version.osr_entries) job.plan.osr_loops.push_back(entry.loop);
     for (const CachedPrefetch& p : kept.prefetches) {
       if (p.outcome != feedback::PrefetchOutcome::kKept) continue;
-      const jit::SiteKind kind = p.interleaved ? jit::SiteKind::kInterleave : jit::SiteKind::kPrefetch;
-      plan_settled(job, {kind, p.load}, std::clamp(p.distance, 1u, kMostDistance), p.measured_gain,
-                   "kept in an earlier run");
+      plan_settled(job, {kind_of(p.change), p.load}, std::clamp(p.distance, 1u, kMostDistance),
+                   p.measured_gain, "kept in an earlier run");
     }
     constexpr std::string_view kWords = "from the code cache: ";
     job.plan.reason = kept.reason.starts_with(kWords) ? kept.reason : std::string(kWords) + kept.reason;
@@ -46,7 +46,7 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
       counts.optimized = true;
       counts.optimize_count = std::max(counts.optimize_count, 1u);
       for (const CachedPrefetch& p : kept.prefetches)
-        (p.interleaved ? counts.loads[p.load].interleave : counts.loads[p.load].outcome) = p.outcome;
+        outcome_in(counts, {kind_of(p.change), p.load}) = p.outcome;
       for (const auto& [call, values] : kept.calls) counts.values[call] = values;
       evidence = profile->evidence(function);
     });
@@ -63,7 +63,7 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     episode.compile_seconds = 0;  // in this process
     for (feedback::Episode::Prefetch& p : episode.prefetches)
       for (const CachedPrefetch& known : kept.prefetches)
-        if (known.load == p.load && known.interleaved == p.interleaved) p.measured_gain = known.measured_gain;
+        if (known.load == p.load && known.change == p.change) p.measured_gain = known.measured_gain;
   }
 }
 
@@ -85,13 +85,18 @@ void AutoTiers::save_code(const ModuleCode& code) {
     for (const auto& [function, counts] : found->second->functions()) {
       if (!kept.contains(function)) continue;
       calls[function] = counts.values;
-      for (const auto& [load, seen] : counts.loads)
-        for (const jit::SiteKind kind : {jit::SiteKind::kPrefetch, jit::SiteKind::kInterleave}) {
-          const bool interleaved = kind == jit::SiteKind::kInterleave;
-          const feedback::PrefetchOutcome outcome = interleaved ? seen.interleave : seen.outcome;
-          if (outcome != feedback::PrefetchOutcome::kNone && outcome != feedback::PrefetchOutcome::kInTrial)
-            loads[function][{kind, load}] = {load, outcome, 0, 0, interleaved};
-        }
+      const auto keep = [&](Change change, uint32_t at, feedback::PrefetchOutcome outcome) {
+        if (outcome != feedback::PrefetchOutcome::kNone && outcome != feedback::PrefetchOutcome::kInTrial)
+          loads[function][{kind_of(change), at}] = {at, outcome, 0, 0, change};
+      };
+      for (const auto& [load, seen] : counts.loads) {
+        keep(Change::kPrefetch, load, seen.outcome);
+        keep(Change::kInterleave, load, seen.interleave);
+      }
+      // Which of its forms it was shows in the code, if it is there.
+      for (const auto& [branch, seen] : counts.branches) {
+        if (seen.outcome != feedback::PrefetchOutcome::kKept) keep(Change::kSelect, branch, seen.outcome);
+      }
     }
   });
   {
@@ -108,10 +113,10 @@ void AutoTiers::save_code(const ModuleCode& code) {
           if (!site.applied || site.cell >= watch.trials.size()) continue;
           const LoopTrial::Status status = watch.trials[site.cell]->status();
           // One that was rejected but not yet compiled out is tried again.
-          const bool won = status.state == TrialState::kKept;
+          const bool won = is_kept(status.state);
           loads[function][key_of(site)] = {
               site.load.value, won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
-              won ? status.distance : 0, won ? status.gain : 0, site.kind == jit::SiteKind::kInterleave};
+              won ? status.distance : 0, won ? status.gain : 0, change_of(site.kind)};
         }
       }
     }

@@ -116,6 +116,7 @@ void AutoTiers::report_evidence(FeedbackReport& report) const {
                                   .latency_ns = load.latency.latency_ns});
         }
         for (const auto& [offset, branch] : function.branches) {
+          if (!branch.seen()) continue;
           report.branches.push_back({.function = name,
                                      .wasm_offset = offset,
                                      .sampled = branch.total,

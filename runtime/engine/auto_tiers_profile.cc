@@ -26,22 +26,28 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
 feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
   feedback::FunctionEvidence seed = question.decision->evidence;
   seed.compile_seconds = question.earlier.compile_seconds;
+  for (feedback::BranchEvidence& branch : seed.branches) branch.outcome = feedback::PrefetchOutcome::kNone;
   for (const feedback::Episode::Prefetch& p : question.earlier.prefetches) {
+    if (feedback::is_of_branch(p.change)) {
+      for (feedback::BranchEvidence& branch : seed.branches)
+        if (branch.branch.value == p.load) branch.outcome = p.outcome;
+      continue;
+    }
     auto load = std::find_if(seed.loads.begin(), seed.loads.end(),
                              [&](const feedback::LoadEvidence& l) { return l.load.value == p.load; });
     if (load == seed.loads.end()) load = seed.loads.insert(load, {.load = WasmOffset(p.load)});
-    (p.interleaved ? load->interleave : load->outcome) = p.outcome;
+    (p.change == feedback::Change::kInterleave ? load->interleave : load->outcome) = p.outcome;
   }
   // One that nobody remembers trying may be tried again.
-  const auto remembered = [&](const feedback::LoadEvidence& load, bool interleaved) {
+  const auto remembered = [&](const feedback::LoadEvidence& load, feedback::Change change) {
     return std::any_of(question.earlier.prefetches.begin(), question.earlier.prefetches.end(),
                        [&](const feedback::Episode::Prefetch& p) {
-                         return p.load == load.load.value && p.interleaved == interleaved;
+                         return p.load == load.load.value && p.change == change;
                        });
   };
   for (feedback::LoadEvidence& load : seed.loads) {
-    if (!remembered(load, false)) load.outcome = feedback::PrefetchOutcome::kNone;
-    if (!remembered(load, true)) load.interleave = feedback::PrefetchOutcome::kNone;
+    if (!remembered(load, feedback::Change::kPrefetch)) load.outcome = feedback::PrefetchOutcome::kNone;
+    if (!remembered(load, feedback::Change::kInterleave)) load.interleave = feedback::PrefetchOutcome::kNone;
   }
   return seed;
 }
@@ -101,6 +107,11 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
       job.settled[{jit::SiteKind::kPrefetch, load}] = distance;
     for (const auto& [load, width] : start.settled_widths)
       job.settled[{jit::SiteKind::kInterleave, load}] = width;
+    for (const feedback::BranchPlan& p : start.plan.branches) {
+      const bool select = p.hint.form == jit::BranchHint::Form::kSelect;
+      if (start.settled_forms.contains(p.hint.branch.value))
+        job.settled[{select ? jit::SiteKind::kSelect : jit::SiteKind::kBranch, p.hint.branch.value}] = 0;
+    }
     job.priority = start.priority;
     job.plan = std::move(start.plan);
     job.plan.reason = feedback::first_reason(decision) + "; " + job.plan.reason;
@@ -108,14 +119,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
       feedback::FunctionCounts& counts = profiles[&module]->counts(function);
       counts.optimized = true;
       counts.optimize_count = 1;
-      for (const feedback::PrefetchPlan& p : job.plan.prefetches) {
-        feedback::PrefetchOutcome& outcome = counts.loads[p.hint.load.value].outcome;
-        if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
-      }
-      for (const feedback::InterleavePlan& p : job.plan.interleaves) {
-        feedback::PrefetchOutcome& outcome = counts.loads[p.hint.load.value].interleave;
-        if (outcome == feedback::PrefetchOutcome::kNone) outcome = feedback::PrefetchOutcome::kInTrial;
-      }
+      mark_in_trial(counts, job.plan);
     });
     queue(std::move(job));
   }
@@ -146,6 +150,7 @@ feedback::ModuleProfile AutoTiers::module_profile(const wasm::Module* module) co
            e.loads.empty();
   });
   all.page_episodes = page_episodes(module);
+  all.layout_episodes = layout_->episodes(module);
   return all;
 }
 
@@ -166,17 +171,14 @@ void AutoTiers::fold_trials(const wasm::Module* module) {
   if (state == nullptr) return;
   for (const auto& [function, watch] : state->watches) {
     for (feedback::Episode::Prefetch& p : episodes_[watch.episode].episode.prefetches) {
-      const auto site = std::find_if(watch.version->prefetch_sites.begin(),
-                                     watch.version->prefetch_sites.end(), [&](const jit::PrefetchSite& s) {
-                                       return s.load.value == p.load &&
-                                              (s.kind == jit::SiteKind::kInterleave) == p.interleaved &&
-                                              !s.superseded;
-                                     });
+      const auto site =
+          std::find_if(watch.version->prefetch_sites.begin(), watch.version->prefetch_sites.end(),
+                       [&](const jit::PrefetchSite& s) { return key_of(s) == key_of(p) && !s.superseded; });
       if (site == watch.version->prefetch_sites.end() || !site->applied || site->cell >= watch.trials.size())
         continue;
       const LoopTrial::Status status = watch.trials[site->cell]->status();
       if (status.strips == 0) continue;  // it never ran: what was known of it stays
-      p.outcome = status.state == TrialState::kKept       ? feedback::PrefetchOutcome::kKept
+      p.outcome = is_kept(status.state)                   ? feedback::PrefetchOutcome::kKept
                   : status.state == TrialState::kRejected ? feedback::PrefetchOutcome::kRolledBack
                                                           : feedback::PrefetchOutcome::kInTrial;
       p.distance = status.distance != 0 ? status.distance : p.distance;

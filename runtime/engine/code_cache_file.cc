@@ -52,7 +52,9 @@ CachedFunction read_function(ImageReader& in) {
     p.distance = in.number<uint32_t>();
     p.measured_gain = in.number<double>();
     in.check(std::isfinite(p.measured_gain), "has a gain that is no number");
-    p.interleaved = in.number<uint8_t>() != 0;
+    const auto change = in.number<uint8_t>();
+    in.check(change <= static_cast<uint8_t>(feedback::kLastChange), "has a change that nobody knows");
+    p.change = static_cast<feedback::Change>(change);
     function.prefetches.push_back(p);
   });
   in.list(16, [&](uint32_t) {
@@ -100,7 +102,7 @@ std::vector<std::byte> format_cache_file(const CacheFile& file) {
       out.number(static_cast<uint8_t>(p.outcome));
       out.number(p.distance);
       out.number(p.measured_gain);
-      out.number(static_cast<uint8_t>(p.interleaved));
+      out.number(static_cast<uint8_t>(p.change));
     });
     out.list(function.calls, [&](const auto& call) {
       out.number(call.first);

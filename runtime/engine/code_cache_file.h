@@ -35,11 +35,11 @@ struct CacheKey {
 };
 
 struct CachedPrefetch {
-  uint32_t load = 0;  // wasm offset
+  uint32_t load = 0;  // wasm offset, or that of a branch
   feedback::PrefetchOutcome outcome = feedback::PrefetchOutcome::kNone;
   uint32_t distance = 0;  // iterations, where the outcome is kKept
   double measured_gain = 0;
-  bool interleaved = false;  // the other change: `distance` searches at once
+  feedback::Change change = feedback::Change::kPrefetch;
   friend bool operator==(const CachedPrefetch&, const CachedPrefetch&) = default;
 };
 

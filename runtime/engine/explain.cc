@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "feedback/policy/layout.h"
 #include "feedback/policy/pages.h"
 #include "feedback/policy/policy.h"
 #include "runtime/engine/hindsight.h"
@@ -41,6 +42,13 @@ std::string done_text(const Episode& e) {
         places("interleaving the searches, where they are searches, of the loads at", e.interleave_loads));
   if (!e.inlined_calls.empty())
     parts.push_back(places("with the usual targets in place of the calls at", e.inlined_calls));
+  if (!e.weighed_branches.empty())
+    parts.push_back(fmt::format("with what is known of {} branches and selects", e.weighed_branches.size()));
+  if (!e.select_branches.empty())
+    parts.push_back(
+        places("with selects, if both sides can be done, for the branches at", e.select_branches));
+  if (!e.branch_selects.empty())
+    parts.push_back(places("with branches, if a chain waits for a choice there, at", e.branch_selects));
   if (!e.osr_loops.empty()) {
     std::string loops;
     for (const uint32_t loop : e.osr_loops) {
@@ -109,6 +117,32 @@ void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& r
     text += "      (the policy decides otherwise now on the same evidence)\n";
 }
 
+void explain_layout(const LayoutEpisode& e, const PolicyConfig& policy, Replayed& replayed,
+                    std::string& text) {
+  double samples = 0;
+  uint64_t bytes = 0;
+  for (const LayoutEvidence::Function& f : e.evidence.functions) {
+    samples += f.samples;
+    bytes += f.code_bytes;
+  }
+  text += fmt::format("    [c{}] code-layout, {}, at {:.3f} s\n", e.id, rt::age_text(e.runs_ago), e.seconds);
+  text += fmt::format(
+      "      seen     {} samples in {} optimized functions of {} KiB, the last version {:.1f} s ago\n",
+      share_text(samples, e.evidence.samples), e.evidence.functions.size(), bytes >> 10,
+      e.evidence.seconds_settled);
+  if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
+  for (const std::string& alternative : e.alternatives)
+    text += fmt::format("      weighed  {}\n", alternative);
+  text += fmt::format("      done     {}: {}\n", e.moves ? "placed together" : "nothing", e.state);
+  if (!e.outcome.empty())
+    text += fmt::format("      {}   {}\n", e.state == "rolled back" ? "undone" : "gave  ", e.outcome);
+  ++replayed.decisions;
+  if (replays(e, policy))
+    ++replayed.same;
+  else
+    text += "      (the policy decides otherwise now on the same evidence)\n";
+}
+
 // The functions by heat: those of whole runs if they were saved, else those of which something was decided.
 std::vector<FuncIndex> hot_functions(const ModuleProfile& module) {
   std::vector<FuncIndex> order;
@@ -134,8 +168,8 @@ std::string name_of(const ModuleProfile& module, FuncIndex function) {
 void explain_module(const ModuleProfile& module, const PolicyConfig& policy, const wasm::Module* wasm,
                     Replayed& replayed, std::string& text) {
   text += fmt::format("{} ({}): {} decisions, {} run{}", module.name, module.hash_hex.substr(0, 12),
-                      module.episodes.size() + module.page_episodes.size(), module.runs_seen,
-                      module.runs_seen == 1 ? "" : "s");
+                      module.episodes.size() + module.page_episodes.size() + module.layout_episodes.size(),
+                      module.runs_seen, module.runs_seen == 1 ? "" : "s");
   if (module.runs_seen > 1) text += fmt::format(" (faded to {:.1f})", module.runs);
   text += "\n";
   double total = 0;
@@ -171,6 +205,8 @@ void explain_module(const ModuleProfile& module, const PolicyConfig& policy, con
   }
   if (!module.page_episodes.empty()) text += "  linear memory\n";
   for (const PageEpisode& e : module.page_episodes) explain_pages(e, policy, replayed, text);
+  if (!module.layout_episodes.empty()) text += "  code\n";
+  for (const LayoutEpisode& e : module.layout_episodes) explain_layout(e, policy, replayed, text);
   if (cold > 0) text += fmt::format("  and {} functions with less than 1 % of the samples each\n", cold);
 }
 

@@ -122,21 +122,43 @@ Result<jit::OptimizeResult> ModuleCode::optimize(jit::OptimizeRequest request) {
 }
 
 void ModuleCode::store_entries(FuncIndex f, const void* entry) {
-  code_of(f).watched = false;
+  FunctionCode& code = code_of(f);
+  code.watched = false;
+  if (code.meter != nullptr) {
+    // Invariant: also where no slot leads to the meter, it leads to what no one frees.
+    code.meter->lead_to(entry);
+    if (code.metered) entry = code.meter->entry();
+  }
   for (Instance* instance : instances_) instance->publish(f, entry);
 }
 
-void ModuleCode::set_osr_slots(const FunctionCode& code, const jit::CodeVersion* optimized) {
-  if (code.baseline == nullptr || code.baseline->osr_slots == nullptr) return;
-  for (uint32_t i = 0; i < code.baseline->osr_slot_count; i++) {
-    const void* entry = nullptr;
-    if (optimized != nullptr) {
-      for (const jit::OsrEntry& osr : optimized->osr_entries)
-        if (osr.loop.value == i) entry = osr.code;
-    }
-    // Release: the optimized code is complete before a loop header jumps to it.
-    code.baseline->osr_slots[i].store(entry, std::memory_order_release);
+void ModuleCode::set_osr_slots(FunctionCode& code, const jit::CodeVersion* optimized) {
+  const auto entry_of = [&](LoopIndex loop) -> const void* {
+    if (optimized == nullptr) return nullptr;
+    for (const jit::OsrEntry& osr : optimized->osr_entries)
+      if (osr.loop == loop) return osr.code;
+    return nullptr;
+  };
+  // Release: the optimized code is complete before a loop header jumps to it.
+  if (code.baseline != nullptr && code.baseline->osr_slots != nullptr) {
+    for (uint32_t i = 0; i < code.baseline->osr_slot_count; i++)
+      code.baseline->osr_slots[i].store(entry_of(LoopIndex(i)), std::memory_order_release);
   }
+  std::erase_if(code.before, [&](const std::weak_ptr<jit::CodeVersion>& weak) {
+    const std::shared_ptr<jit::CodeVersion> earlier = weak.lock();
+    if (earlier == nullptr) return true;
+    // One that is current again keeps its loops.
+    for (const jit::OsrExit& exit : earlier->osr_exits)
+      exit.slot->store(earlier.get() == optimized ? nullptr : entry_of(exit.loop), std::memory_order_release);
+    return false;
+  });
+}
+
+void ModuleCode::remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced) {
+  if (replaced->osr_exits.empty()) return;
+  const bool known = std::any_of(code.before.begin(), code.before.end(),
+                                 [&](const auto& earlier) { return earlier.lock() == replaced; });
+  if (!known) code.before.push_back(replaced);
 }
 
 void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
@@ -160,6 +182,7 @@ void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
         store_entries(version->function, version->entry);
       else if (replaced != nullptr && replaced->entry != nullptr)
         store_entries(version->function, entry_or_stub(version->function));
+      if (replaced != nullptr && replaced != version) remember_exits(code, replaced);
       set_osr_slots(code, version.get());
       // Invariant: nothing leads to the replaced version any more when it is handed over.
       if (replaced != nullptr && replaced != version) {
@@ -177,6 +200,7 @@ bool ModuleCode::withdraw(FuncIndex function) {
   FunctionCode& code = code_of(function);
   if (!code.optimized_current) return false;
   code.optimized_current = false;
+  remember_exits(code, code.optimized);
   set_osr_slots(code, nullptr);
   store_entries(function, entry_or_stub(function));
   counts_.retired++;
@@ -230,6 +254,68 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
   publish(version);
   const std::lock_guard lock(mutex_);
   return current_entry(code_of(function));
+}
+
+void ModuleCode::register_copy(const std::shared_ptr<jit::CodeVersion>& copy) {
+  copy->id = jit::CodeRegistry::next_version_id();
+  services_.registry().add(module_, copy);
+}
+
+std::vector<bool> ModuleCode::exchange(std::span<const Exchange> exchanges) {
+  std::vector<bool> done;
+  done.reserve(exchanges.size());
+  const std::lock_guard lock(mutex_);
+  for (const Exchange& e : exchanges) {
+    FunctionCode& code = code_of(e.to->function);
+    const bool current = code.optimized_current && code.optimized == e.from;
+    done.push_back(current);
+    if (!current) continue;
+    code.optimized = e.to;
+    remember_exits(code, e.from);
+    // What is watched is put back by the call that it is watched for.
+    if (e.to->entry != nullptr && !code.watched) store_entries(e.to->function, e.to->entry);
+    set_osr_slots(code, e.to.get());
+  }
+  return done;
+}
+
+void ModuleCode::retire_copy(std::shared_ptr<jit::CodeVersion> version) {
+  const std::lock_guard lock(mutex_);
+  counts_.retired++;
+  services_.retired().add(std::move(version));
+}
+
+bool ModuleCode::meter_calls(FuncIndex function) {
+  const std::lock_guard lock(mutex_);
+  FunctionCode& code = code_of(function);
+  const void* const entry = current_entry(code);
+  if (entry == nullptr || code.watched) return false;
+  if (code.meter == nullptr) {
+    auto meter = jit::CallMeter::create(services_.arena(), entry);
+    if (!meter) return false;
+    code.meter = std::move(*meter);
+  }
+  code.metered = true;
+  store_entries(function, entry);
+  return true;
+}
+
+void ModuleCode::stop_metering(FuncIndex function) {
+  const std::lock_guard lock(mutex_);
+  FunctionCode& code = code_of(function);
+  if (!code.metered) return;
+  code.metered = false;
+  // What is watched leads to the stub, and goes on to.
+  const bool watched = code.watched;
+  store_entries(function, watched ? lazy_stubs_[function.value - module_->imported_functions]
+                                  : entry_or_stub(function));
+  code.watched = watched;
+}
+
+uint64_t ModuleCode::metered_calls(FuncIndex function) const {
+  const std::lock_guard lock(mutex_);
+  const FunctionCode& code = code_of(function);
+  return code.meter != nullptr ? code.meter->calls() : 0;
 }
 
 bool ModuleCode::watch_entry(FuncIndex function) {

@@ -16,8 +16,10 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <vector>
 
+#include "jit/code/call_meter.h"
 #include "jit/code/code_version.h"
 #include "jit/hints.h"
 #include "jit/optimizing/optimizer.h"
@@ -83,12 +85,32 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   Result<jit::OptimizeResult> optimize(jit::OptimizeRequest request);
 
   // Makes a version current: registers it, stores its entry into all instances' slots and, if it is
-  // optimized, its OSR entries into the baseline version's OSR slots; the optimized version it replaces goes
-  // to the retire list. A version without an entry is published to running loops alone: calls go on to
+  // optimized, its OSR entries into the baseline version's OSR slots and into the exits of earlier optimized versions
+  // that may still be running; the optimized version it replaces goes to the retire list. A version without an entry is published to running loops alone: calls go on to
   // baseline code, and a watch for them goes on.
   void publish(const std::shared_ptr<jit::CodeVersion>& version);
   // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
   bool withdraw(FuncIndex function);
+
+  // The same code in two places. `to` was made by copy_version() and, like `from`, is or has been registered
+  // by register_copy().
+  struct Exchange {
+    std::shared_ptr<jit::CodeVersion> from, to;
+  };
+  // Numbers and registers a copy of a published version; not published.
+  void register_copy(const std::shared_ptr<jit::CodeVersion>& copy);
+  // Makes `to` current wherever `from` is, all at once as seen by whoever publishes. What was current stays
+  // as it is, to be made current again or handed to retire_copy(). False, by exchange, where something else
+  // is current by now.
+  std::vector<bool> exchange(std::span<const Exchange> exchanges);
+  // A version that is not current and will not be again.
+  void retire_copy(std::shared_ptr<jit::CodeVersion> version);
+
+  // Counts the function's calls from here on, in all versions, until told otherwise; false: it has no code
+  // yet, or there is no memory for that. A nanosecond a call. What is counted goes on from what it was.
+  bool meter_calls(FuncIndex function);
+  void stop_metering(FuncIndex function);
+  uint64_t metered_calls(FuncIndex function) const;
 
   // Watches for the function's next call, whoever makes it, at no cost until then: its slots lead to the lazy
   // stub, whose first call puts them back. Ended by it and by any publishing or withdrawing; false if the
@@ -116,18 +138,25 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   struct FunctionCode {
     std::shared_ptr<jit::CodeVersion> baseline;  // compiled; published before or with the first optimized one
     std::shared_ptr<jit::CodeVersion> optimized;  // published, if any
+    // Those before it with exits, as far as they are not freed: loops may still be running in them.
+    std::vector<std::weak_ptr<jit::CodeVersion>> before;
     bool baseline_registered = false;
     bool optimized_current = false;
     bool baseline_current = false;
     bool watched = false;  // the slots hold the lazy stub although there is code
     bool entered = false;
+    bool metered = false;                   // the slots lead to the meter
+    std::unique_ptr<jit::CallMeter> meter;  // once made it stays, and leads to what is current
   };
   ModuleCode(std::shared_ptr<const wasm::Module> module, CodeServices& services, jit::Tier first,
              CodeObserver* observer);
   FunctionCode& code_of(FuncIndex f) { return functions_[f.value - module_->imported_functions]; }
   const FunctionCode& code_of(FuncIndex f) const { return functions_[f.value - module_->imported_functions]; }
   void store_entries(FuncIndex f, const void* entry);  // under mutex_
-  static void set_osr_slots(const FunctionCode& code, const jit::CodeVersion* optimized);
+  // `optimized` null: running loops go on where they are.
+  static void set_osr_slots(FunctionCode& code, const jit::CodeVersion* optimized);
+  // Loops that run in it are to follow what becomes current.
+  static void remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced);
   const void* current_entry(const FunctionCode& code) const;
   const void* entry_or_stub(FuncIndex f) const;
 

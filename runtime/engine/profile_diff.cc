@@ -92,16 +92,16 @@ void diff_decisions(const Episode* before, const Episode* after, std::vector<std
   if (before && after && before->inlined_calls != after->inlined_calls &&
       before->inlined_calls.size() == after->inlined_calls.size())
     lines.push_back("decision: targets are in place of other calls");
-  std::map<std::pair<bool, uint32_t>, std::pair<const Episode::Prefetch*, const Episode::Prefetch*>> changes;
+  std::map<std::pair<Change, uint32_t>, std::pair<const Episode::Prefetch*, const Episode::Prefetch*>> changes;
   if (before)
-    for (const Episode::Prefetch& p : before->prefetches) changes[{p.interleaved, p.load}].first = &p;
+    for (const Episode::Prefetch& p : before->prefetches) changes[{p.change, p.load}].first = &p;
   if (after)
-    for (const Episode::Prefetch& p : after->prefetches) changes[{p.interleaved, p.load}].second = &p;
+    for (const Episode::Prefetch& p : after->prefetches) changes[{p.change, p.load}].second = &p;
   const auto words = [](const Episode::Prefetch* p) {
     if (p == nullptr) return std::string("none");
     std::string text = to_string(p->outcome);
     if (p->outcome == PrefetchOutcome::kKept || p->outcome == PrefetchOutcome::kRolledBack)
-      text += fmt::format(" ({:+.1f} % at {})", 100 * p->measured_gain, p->distance);
+      text += fmt::format(" ({:+.1f} %{})", 100 * p->measured_gain, is_of_branch(p->change) ? std::string() : fmt::format(" at {}", p->distance));
     return text;
   };
   for (const auto& [change, sides] : changes) {
@@ -199,6 +199,17 @@ size_t diff_module(const Side& before, const Side& after, std::string& text) {
   };
   if (pages(before) != pages(after)) {
     text += fmt::format("  huge pages: {} -> {}\n", pages(before), pages(after));
+    ++differences;
+  }
+  const auto layouts = [](const Side& side) {
+    std::string words;
+    if (side.module != nullptr)
+      for (const LayoutEpisode& e : side.module->layout_episodes)
+        words += (words.empty() ? "" : ", ") + e.state;
+    return words.empty() ? std::string("none") : words;
+  };
+  if (layouts(before) != layouts(after)) {
+    text += fmt::format("  code layout: {} -> {}\n", layouts(before), layouts(after));
     ++differences;
   }
   return differences;

@@ -79,6 +79,10 @@ Result<std::string> show_profile(const ProfileSource& profile) {
       text += fmt::format("  huge pages {}: {} MiB, {}{}{}\n", rt::age_text(e.runs_ago), bytes >> 20, e.state,
                           e.outcome.empty() ? "" : ": ", e.outcome);
     }
+    for (const LayoutEpisode& e : module.layout_episodes) {
+      text += fmt::format("  code layout {}: {}{}{}\n", rt::age_text(e.runs_ago), e.state,
+                          e.outcome.empty() ? "" : ": ", e.outcome);
+    }
   }
   return text;
 }

@@ -100,7 +100,7 @@ Status ProfileStore::add(const wasm::Module& module, feedback::ModuleProfile run
   const auto begin = std::chrono::steady_clock::now();
   // Most programs end before anything is decided about them, and what is kept helps by its decisions alone:
   // no lock for those, no folder, and no ageing of what longer runs found out.
-  if (run.episodes.empty() && run.page_episodes.empty()) {
+  if (run.episodes.empty() && run.page_episodes.empty() && run.layout_episodes.empty()) {
     services_.say(LogLevel::kDebug, "profile",
                   module.name + ": nothing was decided, nothing is kept of this run");
     return {};

@@ -103,7 +103,7 @@ Result<KeptProfiles> kept_profiles(const std::string& directory) {
     file.module_hash = module.hash_hex;
     file.options = module.options;
     file.runs = module.runs_seen;
-    file.decisions = module.episodes.size() + module.page_episodes.size();
+    file.decisions = module.episodes.size() + module.page_episodes.size() + module.layout_episodes.size();
     if (rt::ProfileStore::file_name(module.hash_hex, module.options) != file.name)
       file.defect = "is of another module or of other options than its name says";
   });

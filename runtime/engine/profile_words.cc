@@ -39,13 +39,16 @@ std::string load_text(const LoadEvidence& l, double function_samples) {
 }
 
 std::string branch_text(const BranchEvidence& b) {
-  std::string text = fmt::format("branch at 0x{:x}: taken {}", b.branch.value,
+  std::string text = fmt::format("{} at 0x{:x}: {} {}", b.chooses ? "select" : "branch", b.branch.value,
+                                 b.chooses ? "its first operand" : "taken",
                                  share_text(static_cast<double>(b.taken + b.sampled_taken),
                                             static_cast<double>(b.outcomes + b.sampled)));
   if (b.judged != 0) {
     text += fmt::format(", mispredicted {} judged (estimate)",
                         share_text(static_cast<double>(b.mispredicted), static_cast<double>(b.judged)));
   }
+  if (b.outcome != PrefetchOutcome::kNone)
+    text += fmt::format("; as a {} {}", b.chooses ? "branch" : "select", to_string(b.outcome));
   return text;
 }
 
@@ -98,20 +101,36 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
   return text;
 }
 
+namespace {
+
+std::string tuned_text(const Episode::Prefetch& p) {
+  if (is_of_branch(p.change)) return {};
+  return fmt::format(" at {} {}", p.change == Change::kInterleave ? "width" : "distance", p.distance);
+}
+
+}  // namespace
+
 std::string prefetch_text(const Episode::Prefetch& p) {
   std::string text = to_string(p.outcome);
   if (p.outcome == PrefetchOutcome::kKept || p.outcome == PrefetchOutcome::kRolledBack)
-    text += fmt::format(", {:+.1f} % at {} {}", 100 * p.measured_gain, p.interleaved ? "width" : "distance",
-                        p.distance);
+    text += fmt::format(", {:+.1f} %{}", 100 * p.measured_gain, tuned_text(p));
   if (p.runs_ago > 0) text += fmt::format(", {} runs ago", p.runs_ago);
   if (!p.words.empty()) text += fmt::format(" ({})", p.words);
   return text;
 }
 
 std::string change_text(const Episode::Prefetch& p) {
-  return fmt::format("{} 0x{:x}",
-                     p.interleaved ? "interleaved searches of the load at" : "prefetch for the load at",
-                     p.load);
+  switch (p.change) {
+    case Change::kPrefetch:
+      return fmt::format("prefetch for the load at 0x{:x}", p.load);
+    case Change::kInterleave:
+      return fmt::format("interleaved searches of the load at 0x{:x}", p.load);
+    case Change::kSelect:
+      return fmt::format("a select in place of the branch at 0x{:x}", p.load);
+    case Change::kBranch:
+      return fmt::format("a branch in place of the choice at 0x{:x}", p.load);
+  }
+  return {};
 }
 
 std::string age_text(uint32_t runs_ago) {

@@ -30,6 +30,16 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
         instr.opcode == wasm::Opcode::kCallRef || instr.opcode == wasm::Opcode::kReturnCallRef;
     if (is_load(instr.opcode)) {
       loads.push_back(instr.offset);
+    } else if (instr.opcode == wasm::Opcode::kIf || instr.opcode == wasm::Opcode::kBrIf ||
+               instr.opcode == wasm::Opcode::kSelect) {
+      // Whatever the form, as if nothing were dearer than the other one.
+      const auto form = static_cast<jit::BranchHint::Form>(below(3));
+      hints.branches.push_back({.branch = instr.offset,
+                                .taken = below(5000),
+                                .not_taken = below(5000),
+                                .mispredicted = form == jit::BranchHint::Form::kSelect ? 1.0 : 0.0,
+                                .weigh = below(2) != 0,
+                                .form = form});
     } else if (by_reference || instr.opcode == wasm::Opcode::kCallIndirect ||
                instr.opcode == wasm::Opcode::kReturnCallIndirect) {
       jit::CallHint hint{.call = instr.offset, .targets = {}, .by_reference = by_reference};

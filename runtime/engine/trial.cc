@@ -24,6 +24,12 @@ constexpr size_t kMinStripsPerChunk = 5;
 constexpr double kStripSeconds = 0.00008;  // while measuring
 constexpr double kIdleStripSeconds = 0.002;
 constexpr double kCheckSeconds = 3.0;
+constexpr double kMostCheckSeconds = 24.0;  // of what is paused; doubling
+constexpr double kPausedSeconds = 60;       // after which what still does not pay is rejected
+// A time per iteration that is that much longer or shorter is another program phase, or the noise of one that
+// does not have a time per iteration: looked at soon, and less soon each time that nothing had changed.
+constexpr double kMovedRatio = 1.25;
+constexpr double kLeastPatience = 0.1;
 constexpr uint32_t kMinStrip = 64, kMaxStrip = 1u << 24;
 // A line from memory while other misses are under way; between 100 and 180 ns on the machines measured.
 constexpr double kMissSeconds = 150e-9;
@@ -63,6 +69,8 @@ const char* to_string(TrialState state) {
       return "kept";
     case TrialState::kRejected:
       return "rejected";
+    case TrialState::kPaused:
+      return "paused";
   }
   return "unknown";
 }
@@ -81,10 +89,13 @@ TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool se
       tuned_(tuned),
       stall_share_(stall_share),
       best_distance_(first_distance),
-      first_tries_{first_distance, 48, 6} {
+      patience_(kLeastPatience),
+      check_seconds_(kCheckSeconds),
+      first_tries_{first_distance} {
+  if (has_distance()) first_tries_.insert(first_tries_.end(), {48, 6});
   if (settled) {
     state_ = TrialState::kKept;
-    words_ = fmt::format("known from before, {} {}", tuned, first_distance);
+    words_ = "known from before" + (has_distance() ? fmt::format(", {} {}", tuned, first_distance) : "");
     idle_ = true;
     setting_ = {true, first_distance, strip_length_};
     return;
@@ -128,6 +139,45 @@ double TrialLogic::settled_ticks_an_iteration() const {
   return settled_rates_.size() < kSettledRates || state_ != TrialState::kKept ? 0 : median(settled_rates_);
 }
 
+double TrialLogic::rate_change() const {
+  if (settled_rates_.size() < kSettledRates || settled_rate_ <= 0) return 1;
+  const double now = median(settled_rates_);
+  return now <= 0 ? 1 : std::max(now / settled_rate_, settled_rate_ / now);
+}
+
+// A program may change its phases for hours.
+void TrialLogic::say(const std::string& more) {
+  constexpr size_t kMostWords = 800, kKeptWords = 300;
+  if (words_.size() > kMostWords) words_ = words_.substr(0, kKeptWords) + " ...";
+  words_ += more;
+}
+
+void TrialLogic::check(uint32_t pairs) {
+  ticks_since_check_ = 0;
+  begin_comparison({false, best_distance_}, {true, best_distance_}, pairs);
+}
+
+StripSetting TrialLogic::idle_strip(uint64_t iterations, uint64_t ticks) {
+  if (state_ == TrialState::kRejected) return setting_;
+  const double rate = static_cast<double>(ticks) / static_cast<double>(std::max<uint64_t>(iterations, 1));
+  if (settled_rates_.size() < kSettledRates) {
+    settled_rates_.push_back(rate);
+    if (settled_rates_.size() == kSettledRates) settled_rate_ = median(settled_rates_);
+  } else {
+    settled_rates_[settled_at_++ % kSettledRates] = rate;
+  }
+  ticks_since_check_ += ticks;
+  const double seconds = static_cast<double>(ticks_since_check_) / ticks_per_second_;
+  const double change = rate_change();
+  // Noise wears patience out, up to its size; what is more than that is looked at soon.
+  const double patience = change > kMovedRatio * noise_ ? kLeastPatience : patience_;
+  moved_by_ = change > kMovedRatio && seconds > patience ? change : 0;
+  if (moved_by_ == 0 && seconds <= check_seconds_) return setting_;
+  if (state_ == TrialState::kPaused) paused_seconds_ += seconds;
+  check(failed_checks_ ? kPairs : kCheckPairs);
+  return setting_;
+}
+
 void TrialLogic::restart() {
   if (!idle_) begin_comparison(a_, b_, pairs_wanted_);
 }
@@ -158,21 +208,7 @@ void TrialLogic::adapt_strip_length(uint64_t ticks) {
 
 StripSetting TrialLogic::strip(uint64_t iterations, uint64_t ticks) {
   adapt_strip_length(ticks);
-  if (idle_) {
-    if (state_ != TrialState::kKept) return setting_;
-    const double rate = static_cast<double>(ticks) / static_cast<double>(std::max<uint64_t>(iterations, 1));
-    if (settled_rates_.size() < kSettledRates)
-      settled_rates_.push_back(rate);
-    else
-      settled_rates_[settled_at_++ % kSettledRates] = rate;
-    ticks_since_check_ += ticks;
-    if (static_cast<double>(ticks_since_check_) > kCheckSeconds * ticks_per_second_) {
-      ticks_since_check_ = 0;
-      begin_comparison({false, best_distance_}, {true, best_distance_},
-                       failed_checks_ ? kPairs : kCheckPairs);
-    }
-    return setting_;
-  }
+  if (idle_) return idle_strip(iterations, ticks);
   if (settling_) {
     settling_ = false;
     return setting_;
@@ -209,9 +245,9 @@ void TrialLogic::end_comparison() {
   switch (state_) {
     case TrialState::kComparing:
       gain_ = gain;
-      words_ = fmt::format("{}{:.1f} -> {:.1f} ticks an iteration at {} {}, {} of {} chunk pairs faster",
-                           words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_), tuned_,
-                           b_.distance, wins, pairs);
+      words_ = fmt::format("{}{:.1f} -> {:.1f} ticks an iteration{}, {} of {} chunk pairs faster",
+                           words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_),
+                           has_distance() ? fmt::format(" at {} {}", tuned_, b_.distance) : "", wins, pairs);
       if (gain >= kMinGain && consistent) {
         best_distance_ = b_.distance;
         state_ = TrialState::kTuning;
@@ -235,30 +271,56 @@ void TrialLogic::end_comparison() {
         direction_ = -1;
         if (climb()) return;
       }
-      words_ += fmt::format("; tuned to {} {}", tuned_, best_distance_);
+      if (const size_t last = words_.rfind("; tuned to ");
+          last != std::string::npos && words_.find(';', last + 1) == std::string::npos)
+        words_.resize(last);
+      say(fmt::format("; tuned to {} {}", tuned_, best_distance_));
       keep();
       return;
     case TrialState::kKept:
-      // A look at a kept prefetch. One bad look may be noise: the next one measures in full before it judges.
-      if (gain >= 0 || !(4 * wins <= pairs)) {
-        failed_checks_ = 0;
-        keep();
-      } else if (failed_checks_++ == 0) {
-        begin_comparison({false, best_distance_}, {true, best_distance_}, kPairs);
-      } else {
-        gain_ = gain;
-        words_ +=
-            fmt::format("; later {:.1f} -> {:.1f} ticks an iteration, {} of {} pairs faster: no longer pays",
-                        median(a_rates_), median(b_rates_), wins, pairs);
-        reject();
-      }
-      return;
+    case TrialState::kPaused:
+      return end_check(gain, wins, pairs);
     case TrialState::kRejected:
       return;
   }
 }
 
+// A look at what was kept, or was and is paused. One look that says the contrary may be noise: the next one
+// measures in full before it judges.
+void TrialLogic::end_check(double gain, size_t wins, size_t pairs) {
+  const bool kept = state_ == TrialState::kKept;
+  const bool pays = gain >= kMinGain && 4 * wins >= 3 * pairs;
+  const bool costs = gain < 0 && 4 * wins <= pairs;
+  if (kept ? !costs : !pays) {
+    failed_checks_ = 0;
+    patience_ = std::min(2 * patience_, kCheckSeconds);
+    noise_ = std::max(noise_, moved_by_);
+    if (!kept) {
+      check_seconds_ = std::min(2 * check_seconds_, kMostCheckSeconds);
+      if (paused_seconds_ > kPausedSeconds) return reject();
+      return rest(false);
+    }
+    if (moved_by_ == 0 || !pays) return rest(true);
+    // It pays as before, in another way perhaps: so may another distance.
+    gain_ = gain;
+  } else if (failed_checks_++ == 0) {
+    return check(kPairs);
+  } else {
+    gain_ = gain;
+    patience_ = kLeastPatience;
+    noise_ = 1;
+    say(fmt::format("; later {:.1f} -> {:.1f} ticks an iteration, {} of {} pairs faster: {}",
+                    median(a_rates_), median(b_rates_), wins, pairs, kept ? "no longer pays" : "pays again"));
+    if (kept) return pause();
+  }
+  state_ = TrialState::kTuning;
+  direction_ = +1;
+  climbed_ = turned_ = false;
+  if (!climb()) keep();
+}
+
 bool TrialLogic::climb() {
+  if (!has_distance()) return false;
   size_t rung = rung_of(best_distance_);
   if (direction_ < 0 && rung == 0) return false;
   if (direction_ > 0 && rung + 1 >= std::size(kLadder)) return false;
@@ -267,16 +329,33 @@ bool TrialLogic::climb() {
   return true;
 }
 
+void TrialLogic::rest(bool on) {
+  idle_ = true;
+  setting_ = {on, best_distance_, strip_length_};
+  ticks_since_check_ = 0;
+  settled_rates_.clear();
+  settled_at_ = 0;
+  settled_rate_ = 0;
+}
+
 void TrialLogic::keep() {
   state_ = TrialState::kKept;
-  idle_ = true;
-  setting_ = {true, best_distance_, strip_length_};
+  failed_checks_ = 0;
+  check_seconds_ = kCheckSeconds;
+  rest(true);
+}
+
+void TrialLogic::pause() {
+  state_ = TrialState::kPaused;
+  failed_checks_ = 0;
+  check_seconds_ = kCheckSeconds;
+  paused_seconds_ = 0;
+  rest(false);
 }
 
 void TrialLogic::reject() {
   state_ = TrialState::kRejected;
-  idle_ = true;
-  setting_ = {false, best_distance_, strip_length_};
+  rest(false);
 }
 
 LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,

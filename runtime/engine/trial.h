@@ -9,7 +9,13 @@
 //             faster, in at least 3 of 4 pairs. Otherwise another distance is tried, and if none wins the
 //             prefetch is rejected.
 //   tune      hill climbing on the ladder of distances, the same way, from the distance that won
-//   kept      runs with the best distance; looks again every few seconds with a few pairs
+//   kept      runs with the best distance; looks again every few seconds with a few pairs, and sooner when
+//   the
+//             time per iteration has moved: the program does something else now. Then the distance is tuned
+//             anew
+//   paused    was kept and no longer pays: off, in place, and looked at again like a kept one, ever more
+//   seldom
+//             while nothing moves. What still does not pay after many seconds is rejected
 //   rejected  off for good; the engine replaces the code by a version without it
 //
 // After RPG2 (Zhang et al., ASPLOS 2024), which tunes distances in place and rolls back; the alternation
@@ -28,8 +34,12 @@
 
 namespace hindsight::rt {
 
-enum class TrialState : uint8_t { kComparing, kTuning, kKept, kRejected };
+enum class TrialState : uint8_t { kComparing, kTuning, kKept, kRejected, kPaused };
 const char* to_string(TrialState state);
+// What was won stays in the code, also while it is switched off.
+inline bool is_kept(TrialState state) {
+  return state == TrialState::kKept || state == TrialState::kPaused;
+}
 
 // What the loop is to do until the next strip ends.
 struct StripSetting {
@@ -44,7 +54,8 @@ class TrialLogic {
   // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance
   // (known from before). stall_share: of the loop's time in baseline code, spent behind the loads that are
   // prefetched; 0 if not known, then first_distance is tried first. tuned: what a distance is called in words
-  // ("width": of a group of searches, see jit/optimizing/interleave_pass.h).
+  // ("width": of a group of searches, see jit/optimizing/interleave_pass.h); empty: there is none, the change
+  // is on or off.
   TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
              const char* tuned = "distance");
 
@@ -77,10 +88,18 @@ class TrialLogic {
   void end_comparison();
   void apply_arm();
   void adapt_strip_length(uint64_t ticks);
+  StripSetting idle_strip(uint64_t iterations, uint64_t ticks);
+  double rate_change() const;  // from what it was when it settled; at least 1
+  void say(const std::string& more);
+  void check(uint32_t pairs);
+  void end_check(double gain, size_t wins, size_t pairs);
+  void rest(bool on);  // nothing is compared for a while
   void keep();
+  void pause();
   void reject();
   void start_distance_trial();
   void estimate_distance();
+  bool has_distance() const { return *tuned_ != '\0'; }
   bool climb();  // begins the next comparison of the climb; false: at the top
 
   const double ticks_per_second_;
@@ -113,6 +132,12 @@ class TrialLogic {
   uint32_t chunks_ = 0;
   uint64_t ticks_since_check_ = 0;
   uint32_t failed_checks_ = 0;
+  double settled_rate_ = 0;   // of the first strips since the last verdict
+  double moved_by_ = 0;       // why the check under way began; 0: it was time
+  double noise_ = 1;          // the largest change of the rate behind which nothing had changed
+  double patience_ = 0;       // seconds until a rate that has moved is looked at again
+  double check_seconds_ = 0;  // until one that has not
+  double paused_seconds_ = 0;
   std::vector<uint32_t> first_tries_;
   std::string words_;
 };

@@ -210,6 +210,103 @@ TEST(Policy, NeverTriesALoadAgainThatLostItsTrial) {
   EXPECT_TRUE(decide(e, {}).prefetches.empty());
 }
 
+// What the last second shows counts, however long the program was another before.
+TEST(Policy, SeesWithinASecondThatALoadBeganToStall) {
+  FunctionEvidence e = optimized_function();
+  e.samples_optimized = 700;
+  e.seconds_optimized = e.seconds_since_published = 2.8;
+  e.seconds_run = 3;
+  e.loads.push_back(stalling_load(130, 60));
+  e.loads[0].stall_samples_optimized = 60;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "9 % of its samples";
+  e.samples_recent = 80;
+  e.loads[0].stall_samples_recent = 55;
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
+  ASSERT_EQ(plan.prefetches.size(), 1u);
+  EXPECT_NEAR(plan.prefetches[0].hint.stall_share, 55.0 / 80, 1e-9);
+  EXPECT_NE(plan.reason.find("of the last 80 samples"), std::string::npos) << plan.reason;
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  PolicyConfig off;
+  off.follow_shifts = false;
+  EXPECT_EQ(decide(e, off).action, Action::kNothing);
+  e.samples_recent = 20;
+  e.loads[0].stall_samples_recent = 15;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "too few to say";
+}
+
+TEST(Policy, TriesALoserAgainOnlyWhenItStallsFarMoreThanThen) {
+  FunctionEvidence e = optimized_function();
+  e.seconds_run = 10;
+  e.samples_recent = 100;
+  e.loads.push_back(stalling_load(130, 180));
+  LoadEvidence& load = e.loads[0];
+  load.stall_samples_optimized = 80;
+  load.stall_samples_recent = 60;
+  load.outcome = PrefetchOutcome::kRolledBack;
+  load.rejections = 1;
+  load.seconds_since_rejected = 5;
+  load.share_when_rejected = 0.55;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it is as it was";
+  load.share_when_rejected = 0.2;
+  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
+  EXPECT_EQ(decide(e, {}).prefetches.size(), 1u);
+  load.seconds_since_rejected = 0.1;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "just now";
+  load.seconds_since_rejected = 5;
+  load.rejections = 4;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "the fourth time takes longer";
+  load.seconds_since_rejected = 40;
+  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
+  load.outcome = PrefetchOutcome::kNoSlice;
+  EXPECT_TRUE(decide(e, {}).prefetches.empty()) << "what cannot be done cannot be done";
+}
+
+TEST(Policy, CompilesMoreOftenTheLongerAFunctionRuns) {
+  FunctionEvidence e = optimized_function();
+  e.loads.push_back(stalling_load(130, 180));
+  e.loads[0].stall_samples_optimized = 80;
+  const PolicyConfig config;
+  e.optimize_count = config.max_compiles;
+  EXPECT_EQ(decide(e, config).action, Action::kNothing);
+  e.seconds_run = 1.5 * config.seconds_per_compile;
+  EXPECT_EQ(decide(e, config).action, Action::kReoptimize);
+  ++e.optimize_count;
+  EXPECT_EQ(decide(e, config).action, Action::kNothing);
+  e.seconds_run = 1e9;
+  EXPECT_EQ(decide(e, config).action, Action::kReoptimize);
+  e.optimize_count = config.max_compiles + config.max_later_compiles;
+  EXPECT_EQ(decide(e, config).action, Action::kNothing) << "not without end";
+}
+
+// A loop in optimized code enters new code where it can leave the old.
+TEST(Policy, EntersNewCodeByTheLoopByWhichTheOldCanBeLeft) {
+  FunctionEvidence e = optimized_function();
+  e.entered = Entered::kNotYet;
+  e.loads.push_back(stalling_load(130, 180));
+  e.loads[0].stall_samples_optimized = 80;
+  EXPECT_EQ(decide(e, {}).osr_loops, std::vector{LoopIndex(1)}) << "the hottest";
+  e.exit_loops = {LoopIndex(0)};
+  EXPECT_EQ(decide(e, {}).osr_loops, std::vector{LoopIndex(0)});
+  e.entered = Entered::kAgain;
+  EXPECT_TRUE(decide(e, {}).osr_loops.empty()) << "its next call runs the new code";
+}
+
+TEST(Policy, GivesALoopAWayOutOfCodeThatWasReplaced) {
+  FunctionEvidence e = optimized_function();
+  e.entered = Entered::kAgain;
+  e.exit_loops = {LoopIndex(0)};
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+  e.samples_stayed = 100;
+  e.seconds_stayed = 0.4;
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
+  EXPECT_EQ(plan.osr_loops, std::vector{LoopIndex(0)});
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  e.entry_loops = {LoopIndex(0)};
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it has one and did not come by";
+}
+
 TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
@@ -419,6 +516,132 @@ TEST(Policy, ParametersSurviveTheTripThroughTheirNames) {
   auto old = to_parameters(config);
   old.erase("interleave");
   EXPECT_FALSE(from_parameters(old).interleave);
+}
+
+using Form = jit::BranchHint::Form;
+
+BranchEvidence branch_at(uint32_t offset, uint64_t outcomes, double taken, double mispredicted) {
+  BranchEvidence b;
+  b.branch = WasmOffset(offset);
+  b.sampled = 40;
+  b.sampled_taken = static_cast<uint64_t>(40 * taken);
+  b.outcomes = b.judged = outcomes;
+  b.taken = static_cast<uint64_t>(static_cast<double>(outcomes) * taken);
+  b.mispredicted = static_cast<uint64_t>(static_cast<double>(outcomes) * mispredicted);
+  return b;
+}
+
+BranchEvidence select_at(uint32_t offset, uint64_t records, double first) {
+  BranchEvidence b;
+  b.branch = WasmOffset(offset);
+  b.chooses = true;
+  b.sampled = records;
+  b.sampled_taken = static_cast<uint64_t>(static_cast<double>(records) * first);
+  return b;
+}
+
+Form form_asked(const BranchEvidence& branch, const PolicyConfig& config = {}) {
+  FunctionEvidence e = hot_function(100);
+  e.branches = {branch};
+  const std::vector<BranchPlan> plans = plan_branches(e, config);
+  return plans.empty() ? Form::kAsItComes : plans[0].hint.form;
+}
+
+TEST(PolicyBranches, TheCompilerIsToldHowOftenABranchGoesWhichWay) {
+  FunctionEvidence e = hot_function(100);
+  e.branches = {branch_at(10, 1000, 0.9, 0.0), select_at(20, 200, 0.5), branch_at(30, 10, 0.5, 0.5)};
+  e.branches[2].sampled = e.branches[2].sampled_taken = 0;
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kOptimize);
+  ASSERT_EQ(plan.branches.size(), 2u);  // the third was hardly seen
+  EXPECT_EQ(plan.branches[0].hint.branch, WasmOffset(10));
+  EXPECT_EQ(plan.branches[0].hint.taken, 936u);
+  EXPECT_EQ(plan.branches[0].hint.not_taken, 104u);
+  EXPECT_EQ(plan.branches[1].hint.taken, 100u);
+  PolicyConfig off;
+  off.weigh_branches = off.select = off.branch = false;
+  EXPECT_TRUE(decide(e, off).branches.empty());
+}
+
+TEST(PolicyBranches, ABranchThatIsMispredictedMayBecomeASelect) {
+  EXPECT_EQ(form_asked(branch_at(10, 1000, 0.5, 0.4)), Form::kSelect);
+  // Goes both ways, but not by chance.
+  EXPECT_EQ(form_asked(branch_at(10, 1000, 0.5, 0.01)), Form::kBranch);
+  // Goes one way, which the compiler leaves a branch.
+  EXPECT_EQ(form_asked(branch_at(10, 1000, 0.001, 0.001)), Form::kAsItComes);
+  PolicyConfig off;
+  off.select = false;
+  EXPECT_EQ(form_asked(branch_at(10, 1000, 0.5, 0.4), off), Form::kAsItComes);
+}
+
+TEST(PolicyBranches, ASelectThatNearlyAlwaysGoesOneWayMayBecomeABranch) {
+  EXPECT_EQ(form_asked(select_at(20, 1000, 0.97)), Form::kBranch);
+  EXPECT_EQ(form_asked(select_at(20, 1000, 0.02)), Form::kBranch);
+  EXPECT_EQ(form_asked(select_at(20, 1000, 0.0)), Form::kBranch);
+  // How well it would be predicted nobody knows.
+  EXPECT_EQ(form_asked(select_at(20, 1000, 0.80)), Form::kAsItComes);
+  PolicyConfig off;
+  off.branch = false;
+  EXPECT_EQ(form_asked(select_at(20, 1000, 0.97), off), Form::kAsItComes);
+}
+
+TEST(PolicyBranches, WhatLostItsTrialIsNotTriedAgainAndWhatWonStays) {
+  BranchEvidence branch = branch_at(10, 1000, 0.5, 0.4);
+  for (const PrefetchOutcome outcome : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
+    branch.outcome = outcome;
+    EXPECT_EQ(form_asked(branch), Form::kAsItComes);
+  }
+  branch.outcome = PrefetchOutcome::kKept;
+  EXPECT_EQ(form_asked(branch), Form::kSelect);
+}
+
+TEST(PolicyBranches, AHotBranchThatGoesBothWaysIsWaitedForUntilItIsJudged) {
+  FunctionEvidence e = hot_function(10);
+  e.branches = {branch_at(10, 0, 0.5, 0)};
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kWait);
+  EXPECT_NE(plan.reason.find("0xa"), std::string::npos) << plan.reason;
+  e.branches = {branch_at(10, 1000, 0.5, 0.4)};
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  // Not for ever, not for one that goes one way, and not if nobody would use it.
+  FunctionEvidence late = hot_function(100);
+  late.branches = {branch_at(10, 0, 0.5, 0)};
+  EXPECT_EQ(decide(late, {}).action, Action::kOptimize);
+  e.branches = {branch_at(10, 0, 0.99, 0)};
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  e.branches = {branch_at(10, 0, 0.5, 0)};
+  PolicyConfig off;
+  off.select = false;
+  EXPECT_EQ(decide(e, off).action, Action::kOptimize);
+}
+
+TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
+  FunctionEvidence e = hot_function(100);
+  e.branches = {branch_at(10, 1000, 0.5, 0.4), select_at(20, 1000, 0.97), branch_at(30, 1000, 0.7, 0.03)};
+  PolicyConfig config;
+  const FunctionPlan plan = decide(e, config);
+  const auto offered = [&](const std::string& words) {
+    for (const Alternative& a : plan.alternatives)
+      if (a.name.find(words) != std::string::npos) return a.gain_seconds;
+    return -1.0;
+  };
+  EXPECT_GT(offered("selects in place of up to 1 branches"), offered("optimize"));
+  EXPECT_GT(offered("branches in place of up to 2 choices"), offered("optimize"));
+  Episode episode = make_episode(e, plan);
+  EXPECT_EQ(episode.weighed_branches, (std::vector<uint32_t>{10, 20, 30}));
+  EXPECT_EQ(episode.select_branches, (std::vector<uint32_t>{10}));
+  EXPECT_EQ(episode.branch_selects, (std::vector<uint32_t>{20, 30}));
+  EXPECT_NE(episode.reason.find("mispredicted 400 of 1000 times"), std::string::npos) << episode.reason;
+  EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
+  config.select = false;
+  EXPECT_FALSE(replays(episode, config));
+}
+
+TEST(PolicyBranches, ProfilesOfBeforeReplayWithoutThem) {
+  std::map<std::string, double> parameters = to_parameters({});
+  for (const char* name : {"weigh_branches", "select", "branch"}) parameters.erase(name);
+  const PolicyConfig config = from_parameters(parameters);
+  EXPECT_FALSE(config.weigh_branches || config.select || config.branch);
 }
 
 }  // namespace

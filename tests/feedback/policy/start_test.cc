@@ -74,9 +74,9 @@ TEST(Start, TakesOverPrefetchesThatWereKeptAndTriesAgainThoseWhoseTrialDidNotEnd
 TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
   ModuleProfile m = known(2, 1);
   m.episodes[0].prefetches = {{77, PrefetchOutcome::kRolledBack, 0, 0, ""},
-                              {77, PrefetchOutcome::kKept, 12, 1.5, "", true},
-                              {80, PrefetchOutcome::kInTrial, 0, 0, "", true},
-                              {90, PrefetchOutcome::kNoSlice, 0, 0, "", true}};
+                              {77, PrefetchOutcome::kKept, 12, 1.5, "", Change::kInterleave},
+                              {80, PrefetchOutcome::kInTrial, 0, 0, "", Change::kInterleave},
+                              {90, PrefetchOutcome::kNoSlice, 0, 0, "", Change::kInterleave}};
   const StartQuestion question = start_questions(m)[0];
   const StartPlan start = decide_start(question.decision->evidence, question.earlier, {});
   EXPECT_TRUE(start.plan.prefetches.empty());
@@ -178,6 +178,27 @@ TEST(Start, SaysTheFirstReasonHoweverOftenADecisionIsTakenOver) {
   const std::string& reason = m.episodes[0].reason;
   EXPECT_EQ(reason.find("decided in an earlier run"), reason.rfind("decided in an earlier run"));
   EXPECT_TRUE(reason.ends_with("it was hot"));
+}
+
+TEST(Start, GivesBranchesTheFormsThatWereKeptAndNotThoseThatLost) {
+  ModuleProfile m = known(2, 1);
+  for (const uint32_t at : {10u, 20u, 30u})
+    m.episodes[0].evidence.branches.push_back({WasmOffset(at), 40, 20, 1000, 500, 1000, 400});
+  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 1.5, "", Change::kSelect},
+                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", Change::kSelect},
+                              {30, PrefetchOutcome::kInTrial, 0, 0, "", Change::kSelect}};
+  const StartPlan start = decide(m);
+  ASSERT_EQ(start.plan.branches.size(), 3u);
+  using Form = jit::BranchHint::Form;
+  EXPECT_EQ(start.plan.branches[0].hint.form, Form::kSelect);
+  EXPECT_NE(start.plan.branches[0].reason.find("kept, +150.0 %"), std::string::npos)
+      << start.plan.branches[0].reason;
+  EXPECT_EQ(start.plan.branches[1].hint.form, Form::kAsItComes);
+  EXPECT_EQ(start.plan.branches[1].hint.taken, 520u);  // what is known of it stays
+  EXPECT_EQ(start.plan.branches[2].hint.form, Form::kSelect);
+  EXPECT_EQ(start.settled_forms, std::set<uint32_t>{10});
+  const auto questions = start_questions(m);
+  EXPECT_TRUE(replays(make_start_episode(questions[0], start), {}));
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ ProfileFile example() {
   e.evidence.samples_left_behind = 12;
   e.evidence.seconds_left_behind = 0.003;
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
+  e.evidence.branches.push_back({WasmOffset(92), 120, 5, 0, 0, 0, 0, true, PrefetchOutcome::kRolledBack});
   e.evidence.calls.push_back({WasmOffset(95), 40, {{3, 30}, {5, 9}}, false, 12, {{7, 12}}});
   e.evidence.seconds_since_published = 0.5;
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
@@ -48,17 +49,28 @@ ProfileFile example() {
   e.prefetch_loads = {77};
   e.interleave_loads = {78};
   e.inlined_calls = {95};
+  e.weighed_branches = {90, 92};
+  e.select_branches = {90};
+  e.branch_selects = {92};
   e.reason = "because";
   e.alternatives = {"nothing", "optimize"};
   e.state = "compiled";
   e.prefetches.push_back({77, PrefetchOutcome::kKept, 32, 0.5, "words"});
-  e.prefetches.push_back({78, PrefetchOutcome::kInTrial, 16, 0.25, "at once", true});
+  e.prefetches.push_back({78, PrefetchOutcome::kInTrial, 16, 0.25, "at once", Change::kInterleave});
+  e.prefetches.push_back({90, PrefetchOutcome::kKept, 0, 0.75, "both ways", Change::kSelect});
+  e.prefetches.push_back({92, PrefetchOutcome::kRolledBack, 0, -0.1, "ahead", Change::kBranch});
   ProfileFile file;
   file.policy = {{"min_samples", 6}, {"prefetch", 1}};
   Episode taken_over = e;
   taken_over.origin = Origin::kProfile;
   taken_over.runs_ago = 2;
-  taken_over.earlier = {3.5, 0.25, 1.5, 0.04, {1}, {{77, PrefetchOutcome::kRolledBack, 8, -0.1, "lost", false, 4}, {80, PrefetchOutcome::kKept, 8, 0.6, "won", true, 1}}};
+  taken_over.earlier = {3.5,
+                        0.25,
+                        1.5,
+                        0.04,
+                        {1},
+                        {{77, PrefetchOutcome::kRolledBack, 8, -0.1, "lost", Change::kPrefetch, 4},
+                         {80, PrefetchOutcome::kKept, 8, 0.6, "won", Change::kInterleave, 1}}};
   ModuleProfile module;
   module.hash_hex = "abcd";
   module.name = "app.wasm";
@@ -105,6 +117,17 @@ class ProfileFileOnDisk : public ::testing::Test {
 
 TEST(ProfileFile, SurvivesTheTripThroughText) {
   auto back = parse_profile(format_profile(example()), "test");
+  ASSERT_TRUE(back) << back.error().describe();
+  EXPECT_EQ(*back, example());
+}
+
+TEST(ProfileFile, KnowsTheWordForTheOtherChangeOfWhenThereWasOne) {
+  std::string text = format_profile(example());
+  const std::string now = "\"change\": \"interleave\"";
+  const size_t at = text.find(now);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, now.size(), "\"interleaved\": true");
+  auto back = parse_profile(text, "test");
   ASSERT_TRUE(back) << back.error().describe();
   EXPECT_EQ(*back, example());
 }

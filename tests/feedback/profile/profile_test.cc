@@ -203,6 +203,32 @@ TEST(Profile, BranchesAddUpFromRecordsAndBurstsEachWithItsDenominator) {
   EXPECT_EQ(e.branches[1].mispredict_rate(), 0) << "nothing was judged";
 }
 
+TEST(Profile, SelectsAreKnownByTheValuesThatTheyChoseBy) {
+  // (module (func (param i32) (result i32) (select (i32.const 7) (i32.const 9) (local.get 0))))
+  const std::vector<uint8_t> bytes = {0,    'a', 's',  'm',  1,    0,    0, 0,    1, 6,    1,
+                                      0x60, 1,   0x7f, 1,    0x7f, 3,    2, 1,    0, 10,   11,
+                                      1,    9,   0,    0x41, 7,    0x41, 9, 0x20, 0, 0x1b, 0x0b};
+  const auto module = wasm::decode_module(bytes, "guest");
+  ASSERT_TRUE(module);
+  const auto at = static_cast<uint32_t>(std::find((*module)->bytes.begin(), (*module)->bytes.end(), 0x1b) -
+                                        (*module)->bytes.begin());
+  Profile profile(*module);
+  for (int i = 0; i < 50; ++i) profile.add_value(kFunction, WasmOffset(at), i < 2 ? 0 : 1, false);
+  const FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_TRUE(e.calls.empty());
+  const BranchEvidence select{WasmOffset(at), 50, 48, 0, 0, 0, 0, true};
+  EXPECT_EQ(e.branches, std::vector<BranchEvidence>{select});
+  // The next run goes on from there, and knows what became of it.
+  FunctionEvidence earlier = e;
+  earlier.branches[0].outcome = PrefetchOutcome::kRolledBack;
+  Profile next(*module);
+  next.seed(earlier);
+  next.add_value(kFunction, WasmOffset(at), 0, false);
+  ASSERT_EQ(next.evidence(kFunction).branches.size(), 1u);
+  EXPECT_EQ(next.evidence(kFunction).branches[0],
+            (BranchEvidence{WasmOffset(at), 51, 48, 0, 0, 0, 0, true, PrefetchOutcome::kRolledBack}));
+}
+
 TEST(Profile, OfManyBranchesTheWorstAreKept) {
   Profile profile(module_with_loops());
   for (uint32_t i = 0; i < 2 * kMaxBranches; ++i)

@@ -232,8 +232,10 @@ TEST_F(LwpTest, BranchRecordsForeseeEveryKindOfComparison) {
     std::vector<Value> values;
   };
   std::vector<Kind> kinds;
-  const std::vector<Value> words = {i32(0), i32(1), i32(5), i32(-1), i32(INT32_MIN), i32(INT32_MAX), i32(300)};
-  const std::vector<Value> longs = {i64(0), i64(1), i64(-1), i64(INT64_MIN), i64(INT64_MAX), i64(int64_t{1} << 32)};
+  const std::vector<Value> words = {i32(0),         i32(1),         i32(5),  i32(-1),
+                                    i32(INT32_MIN), i32(INT32_MAX), i32(300)};
+  const std::vector<Value> longs = {i64(0),         i64(1),         i64(-1),
+                                    i64(INT64_MIN), i64(INT64_MAX), i64(int64_t{1} << 32)};
   const std::vector<Value> floats = {f32(0), f32(-0.0f), f32(1.5f), f32(-2), f32(NAN), f32(INFINITY)};
   const std::vector<Value> doubles = {f64(0), f64(-0.0), f64(1.5), f64(-2), f64(NAN), f64(-INFINITY)};
   for (const char* test : {"eq", "ne", "lt_s", "lt_u", "gt_s", "gt_u", "le_s", "le_u", "ge_s", "ge_u"}) {
@@ -251,7 +253,8 @@ TEST_F(LwpTest, BranchRecordsForeseeEveryKindOfComparison) {
     // Operands in registers, in frame slots, constants of one and of four bytes, and zero.
     std::vector<std::pair<std::string, std::string>> operands = {
         {"(local.get 0)", "(local.get 1)"},
-        {"(block (result " + t + ") (br 0 (local.get 0)))", "(block (result " + t + ") (br 0 (local.get 1)))"},
+        {"(block (result " + t + ") (br 0 (local.get 0)))",
+         "(block (result " + t + ") (br 0 (local.get 1)))"},
         {"(local.get 0)", "(" + t + ".const 5)"},
         {"(" + t + ".const 0)", "(local.get 1)"}};
     if (wide_constants) operands.push_back({"(local.get 0)", "(" + t + ".const 300)"});
@@ -259,9 +262,10 @@ TEST_F(LwpTest, BranchRecordsForeseeEveryKindOfComparison) {
       const std::string compare = "(" + kind.test + " " + a + " " + b + ")";
       const std::string head = "(param " + t + " " + t + ") (result i32) ";
       const std::string wat = "(module (func (export \"if\") " + head + "(if (result i32) " + compare +
-                              " (then (i32.const 1)) (else (i32.const 0))))" + "(func (export \"br\") " + head +
-                              "(block (br_if 0 " + compare + ") (return (i32.const 0))) (i32.const 1))" +
-                              "(func (export \"not\") " + head + "(block (br_if 0 (i32.eqz " + compare +
+                              " (then (i32.const 1)) (else (i32.const 0))))" + "(func (export \"br\") " +
+                              head + "(block (br_if 0 " + compare +
+                              ") (return (i32.const 0))) (i32.const 1))" + "(func (export \"not\") " + head +
+                              "(block (br_if 0 (i32.eqz " + compare +
                               ")) (return (i32.const 0))) (i32.const 1)))";
       auto instance = instantiate(wat.c_str(), {.branch_period = 1});
       instance->thread().lwp_branches = 0;
@@ -284,7 +288,8 @@ TEST_F(LwpTest, BranchRecordsForeseeEveryKindOfComparison) {
                              {.branch_period = 1});
   vectors->thread().lwp_branches = 0;
   for (const char* name : {"any", "all"})
-    for (const Value& x : {v128(0, 0), v128(1, 0), v128(0, uint64_t{1} << 63), v128(0x100000001, 0x100000001)}) {
+    for (const Value& x :
+         {v128(0, 0), v128(1, 0), v128(0, uint64_t{1} << 63), v128(0x100000001, 0x100000001)}) {
       vectors->branch_records.clear();
       const Outcome outcome = vectors->call(name, {x});
       ASSERT_EQ(vectors->branch_records.size(), 1u);
@@ -311,8 +316,8 @@ TEST_F(LwpTest, AValueRecordSaysWhichFunctionAReferenceCalled) {
     (func $first (type $op) (i64.const 1))
     (func $second (type $op) (i64.add (i64.extend_i32_u (local.get 0)) (local.get 1)))
     (func (export "ref") (param i32 i64) (result i64)
-      (call_ref $op (local.get 0) (local.get 1) (select (result (ref $op))
-        (ref.func $second) (ref.func $first) (local.get 0))))))"));
+      (call_ref $op (local.get 0) (local.get 1) (if (result (ref $op)) (local.get 0)
+        (then (ref.func $second)) (else (ref.func $first)))))))"));
   expect_record(*instance, "ref", {i32(7), i64(8)}, 0x14, 1, kValueSiteCallRef);
   expect_record(*instance, "ref", {i32(0), i64(8)}, 0x14, 0, kValueSiteCallRef);
   // The arguments outlive the record.
@@ -374,6 +379,36 @@ TEST_F(LwpTest, AValueRecordSaysHowManyBytesWereMoved) {
                                       {307u, 0x62u},
                                       {308u, 0u}})
     EXPECT_EQ(instance->call("load", {i32(address)}), returns({i32(byte)})) << address;
+}
+
+TEST_F(LwpTest, AValueRecordSaysWhatASelectChoseBy) {
+  auto instance = instantiate_sampling(R"((module
+    (func (export "flag") (param i32 i64) (result i64) local.get 1 i64.const 5 local.get 0 select)
+    (func (export "less") (param i32 i32) (result i32)
+      i32.const 10 i32.const 20 local.get 0 local.get 1 i32.lt_s select)
+    (func (export "not_less") (param i32 i32) (result f64)
+      f64.const 10 f64.const 20 local.get 0 local.get 1 i32.lt_s i32.eqz select)
+    (func (export "equal") (param f64 f64) (result i32)
+      i32.const 10 i32.const 20 local.get 0 local.get 1 f64.eq select)
+    (func (export "differ") (param f64 f64) (result i32)
+      i32.const 10 i32.const 20 local.get 0 local.get 1 f64.ne select)
+    (func (export "typed") (param i32) (result f32)
+      f32.const 1 f32.const 2 local.get 0 select (result f32))))");
+  expect_record(*instance, "flag", {i32(6), i64(9)}, 0x1b, 1, kValueSiteSelect);
+  expect_record(*instance, "flag", {i32(0), i64(9)}, 0x1b, 0, kValueSiteSelect);
+  expect_record(*instance, "less", {i32(~0u), i32(0)}, 0x1b, 1, kValueSiteSelect);
+  expect_record(*instance, "less", {i32(0), i32(0)}, 0x1b, 0, kValueSiteSelect);
+  expect_record(*instance, "not_less", {i32(0), i32(0)}, 0x1b, 1, kValueSiteSelect);
+  expect_record(*instance, "equal", {f64(1), f64(1)}, 0x1b, 1, kValueSiteSelect);
+  expect_record(*instance, "equal", {f64(NAN), f64(1)}, 0x1b, 0, kValueSiteSelect);
+  expect_record(*instance, "differ", {f64(NAN), f64(1)}, 0x1b, 1, kValueSiteSelect);
+  expect_record(*instance, "differ", {f64(1), f64(1)}, 0x1b, 0, kValueSiteSelect);
+  expect_record(*instance, "typed", {i32(1)}, 0x1c, 1, kValueSiteSelect);
+  // It chose as it said.
+  EXPECT_EQ(instance->call("flag", {i32(6), i64(9)}), returns({i64(9)}));
+  EXPECT_EQ(instance->call("less", {i32(0), i32(0)}), returns({i32(20)}));
+  EXPECT_EQ(instance->call("not_less", {i32(0), i32(0)}), returns({f64(10)}));
+  EXPECT_EQ(instance->call("differ", {f64(NAN), f64(1)}), returns({i32(10)}));
 }
 
 TEST_F(LwpTest, OnlyIndicesAndDivisorsThatPassedTheirChecksAreRecorded) {

@@ -64,6 +64,42 @@ TEST(CodeArena, FreedPiecesAreFilledWithBreakpointsJoinedAndUsedAgain) {
   EXPECT_TRUE(arena->allocate(65536));
 }
 
+TEST(CodeArena, PiecesAllocatedTogetherLieBehindEachOtherAndAreFreedOneByOne) {
+  auto arena = *CodeArena::create(8 << 20);
+  const CodeAllocation padding = *arena->allocate(100);
+  const size_t sizes[] = {100, 64, 1, 5000};
+  auto pieces = *arena->allocate_together(sizes, kHugeCodePage);
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(pieces[0].executable()) % kHugeCodePage, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(pieces[0].writable().data()) % kHugeCodePage, 0u);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    EXPECT_GE(pieces[i].size(), sizes[i]);
+    if (i > 0) {
+      EXPECT_EQ(pieces[i].executable(), pieces[i - 1].executable() + pieces[i - 1].size());
+    }
+    std::memset(pieces[i].writable().data(), static_cast<int>(i), pieces[i].size());
+  }
+  const size_t in_use = arena->bytes_in_use();
+  const size_t freed = pieces[1].size();
+  pieces[1] = CodeAllocation();
+  EXPECT_EQ(arena->bytes_in_use(), in_use - freed);
+  EXPECT_EQ(pieces[2].executable()[0], std::byte{2});
+  pieces.clear();
+  EXPECT_EQ(arena->bytes_in_use(), padding.size());
+}
+
+TEST(CodeArena, PiecesThatDoNotFitTogetherLeaveTheArenaAsItWas) {
+  auto arena = *CodeArena::create(1 << 16);
+  const size_t sizes[] = {40'000, 40'000};
+  const auto pieces = arena->allocate_together(sizes);
+  ASSERT_FALSE(pieces);
+  EXPECT_EQ(pieces.error().kind, ErrorKind::kResource);
+  const size_t huge[] = {1, ~size_t{0}};
+  EXPECT_FALSE(arena->allocate_together(huge));
+  EXPECT_EQ(arena->bytes_in_use(), 0u);
+  EXPECT_TRUE(arena->allocate(1 << 16));
+}
+
 TEST(CodeArena, RandomUseNeverOverlapsAndKeepsAlignment) {
   auto arena = *CodeArena::create(1 << 20);
   std::mt19937 random(7);

@@ -566,7 +566,7 @@ TEST_F(Command, SaysOnceThatAFileOfTheCacheIsDamaged) {
 TEST_F(Command, BenchFindsTheBundledWorkloads) {
   const Outcome outcome = hindsight({"bench", "--list"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call", "traps"})
+  for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call", "traps", "shifts"})
     EXPECT_THAT(outcome.out, HasSubstr(suite));
 }
 

@@ -312,7 +312,7 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
   interleave.load = static_cast<uint32_t>(second - text->begin());
   interleave.outcome = feedback::PrefetchOutcome::kInTrial;
   interleave.distance = 16;
-  interleave.interleaved = true;
+  interleave.change = feedback::Change::kInterleave;
   episode.prefetches.push_back(interleave);
   EngineConfig config;
   config.profile_in = profile_of(*load(*make_engine(), kGuest), {episode});

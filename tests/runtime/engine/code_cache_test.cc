@@ -625,7 +625,7 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
     ASSERT_TRUE(made->version->prefetch_sites.at(0).applied) << made->version->prefetch_sites[0].reason;
     const rt::KeptCode kept{std::move(made->version),
                             "its load stalls",
-                            {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, /*interleaved=*/true}},
+                            {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, feedback::Change::kInterleave}},
                             {}};
     first.engine->code().cache->save(*code.module(), std::span(&kept, 1));
   }

@@ -318,8 +318,8 @@ TEST_F(ProfileStoreTest, WhateverASealedFileSaysTheGuestComputesTheSame) {
   fill({1, 2});
   feedback::ProfileFile file = kept();
   Episode& e = file.modules[0].episodes[0];
-  e.prefetches = {{77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", false, 3},
-                  {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", true, 3}};
+  e.prefetches = {{77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", feedback::Change::kPrefetch, 3},
+                  {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", feedback::Change::kInterleave, 3}};
   e.evidence.loads.push_back({.load = WasmOffset(~0u), .stall_samples = 1e18});
   e.evidence.branches.push_back({WasmOffset(3), 1, 1, uint64_t{1} << 62, uint64_t{1} << 62, 9, 9});
   e.evidence.calls.push_back({WasmOffset(~0u), uint64_t{1} << 62, {{~0u, uint64_t{1} << 62}}});

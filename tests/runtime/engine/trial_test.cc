@@ -53,6 +53,18 @@ TEST(Trial, RejectsAPrefetchThatChangesNothing) {
   EXPECT_FALSE(trial.setting().enabled);
 }
 
+TEST(Trial, OfAChangeThatIsOnlyOnOrOffTriesNothingElse) {
+  for (const bool pays : {true, false}) {
+    TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+    Simulation loop{[&](bool on, uint32_t) { return on == pays ? 20.0 : 22.0; }};
+    EXPECT_EQ(loop.run(trial), pays ? TrialState::kKept : TrialState::kRejected);
+    EXPECT_EQ(trial.setting().enabled, pays);
+    EXPECT_LE(trial.chunks(), 32u);
+    EXPECT_EQ(trial.words().find("tuned"), std::string::npos) << trial.words();
+    EXPECT_EQ(trial.words().find(" at "), std::string::npos) << trial.words();
+  }
+}
+
 TEST(Trial, RejectsAGainBelowFivePercent) {
   TrialLogic trial(kTicksPerSecond, 16, false);
   Simulation loop{[](bool on, uint32_t) { return on ? 39.0 : 40.0; }, 0.005};
@@ -141,17 +153,93 @@ TEST(Trial, IsNotFooledByInterruptions) {
   EXPECT_EQ(same.run(nothing), TrialState::kRejected);
 }
 
-TEST(Trial, RollsBackAKeptPrefetchThatNoLongerPays) {
+// Runs what is settled for so many seconds of the loop's time; cost(enabled, distance) as above.
+void run_on(TrialLogic& trial, double seconds, const std::function<double(bool, uint32_t)>& cost,
+            const std::function<bool()>& enough = {}) {
+  for (double now = 0; now < seconds && !(enough && enough());) {
+    const StripSetting s = trial.setting();
+    const double ticks = cost(s.enabled, s.distance) * s.strip_length;
+    now += ticks / kTicksPerSecond;
+    trial.strip(s.strip_length, static_cast<uint64_t>(ticks));
+  }
+}
+
+TEST(Trial, PausesAKeptPrefetchThatNoLongerPays) {
   TrialLogic trial(kTicksPerSecond, 16, false);
   Simulation before{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};
   ASSERT_EQ(before.run(trial), TrialState::kKept);
-  bool rejected = false;
-  for (int i = 0; i < 2'000'000 && !rejected; ++i) {
-    StripSetting s = trial.setting();
-    trial.strip(s.strip_length, static_cast<uint64_t>((s.enabled ? 50.0 : 40.0) * s.strip_length));
-    rejected = trial.state() == TrialState::kRejected;
+  run_on(trial, 0.2, before.cost);
+  run_on(trial, 0.5, [](bool on, uint32_t) { return on ? 6.0 : 4.0; });
+  EXPECT_EQ(trial.state(), TrialState::kPaused) << "half a second after the program became another";
+  EXPECT_FALSE(trial.setting().enabled);
+  EXPECT_FALSE(trial.waiting().enabled);
+}
+
+TEST(Trial, PausesAlsoWhatLosesWithoutARateThatMoved) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation before{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};
+  ASSERT_EQ(before.run(trial), TrialState::kKept);
+  run_on(trial, 0.2, before.cost);
+  run_on(trial, 10, [](bool on, uint32_t) { return on ? 25.0 : 22.0; });
+  EXPECT_EQ(trial.state(), TrialState::kPaused);
+}
+
+TEST(Trial, TakesAPausedPrefetchUpAgainWhenItPaysAgain) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  const auto far = [](bool on, uint32_t d) { return on ? 25.0 + best_at(d, 16) : 40.0; };
+  const auto near = [](bool on, uint32_t) { return on ? 6.0 : 4.0; };
+  ASSERT_EQ((Simulation{far}).run(trial), TrialState::kKept);
+  run_on(trial, 0.2, far);
+  for (int phase = 0; phase < 3; ++phase) {
+    run_on(trial, 2, near);
+    ASSERT_EQ(trial.state(), TrialState::kPaused) << phase;
+    run_on(trial, 2, far);
+    ASSERT_EQ(trial.state(), TrialState::kKept) << phase;
+    EXPECT_TRUE(trial.setting().enabled);
   }
-  EXPECT_TRUE(rejected);
+}
+
+TEST(Trial, TunesTheDistanceAnewWhenTheProgramChanges) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  ASSERT_EQ((Simulation{[](bool on, uint32_t d) { return on ? 20.0 + 5 * best_at(d, 4) : 40.0; }, 0.005})
+                .run(trial),
+            TrialState::kKept);
+  ASSERT_LE(trial.distance(), 8u);
+  const auto later = [](bool on, uint32_t d) { return on ? 60.0 + 15 * best_at(d, 64) : 200.0; };
+  run_on(trial, 0.2, [](bool on, uint32_t d) { return on ? 20.0 + 5 * best_at(d, 4) : 40.0; });
+  run_on(trial, 1, later);
+  EXPECT_EQ(trial.state(), TrialState::kKept);
+  EXPECT_GE(trial.distance(), 32u);
+}
+
+// Iterations of any length, all the time: looking at every change would cost more than it finds.
+TEST(Trial, LooksLessAndLessOftenAtARateThatAlwaysMoves) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  ASSERT_EQ((Simulation{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }}).run(trial), TrialState::kKept);
+  std::mt19937 random(7);
+  double factor = 1, until = 0, now = 0, measured = 0;
+  while (now < 30) {
+    if (now >= until) {
+      factor = std::exp2(std::uniform_real_distribution<double>(-2, 2)(random));
+      until = now + 0.1;
+    }
+    const StripSetting s = trial.setting();
+    const double seconds = (s.enabled ? 25.0 : 40.0) * factor * s.strip_length / kTicksPerSecond;
+    now += seconds;
+    if (trial.measuring()) measured += seconds;
+    trial.strip(s.strip_length, static_cast<uint64_t>(seconds * kTicksPerSecond));
+  }
+  EXPECT_LT(measured / now, 0.05);
+}
+
+TEST(Trial, RollsBackAPausedPrefetchThatDoesNotPayForLong) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  Simulation before{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};
+  ASSERT_EQ(before.run(trial), TrialState::kKept);
+  run_on(
+      trial, 300, [](bool on, uint32_t) { return on ? 50.0 : 40.0; },
+      [&] { return trial.state() == TrialState::kRejected; });
+  EXPECT_EQ(trial.state(), TrialState::kRejected);
   EXPECT_FALSE(trial.setting().enabled);
 }
 

@@ -1,0 +1,325 @@
+#include "jit/optimizing/branch_pass.h"
+
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/ProfDataUtils.h>
+#include <llvm/IR/ValueHandle.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "jit/optimizing/carried_chain.h"
+#include "jit/optimizing/cell_code.h"
+#include "jit/optimizing/if_conversion.h"
+#include "jit/optimizing/loop_versions.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr double kMispredictCycles = 21;  // Zen 4; between 15 and 25 on others
+constexpr double kOperationsACycle = 4;
+// A core does much of this beside other work: what is dearer by less than this is worth a trial.
+constexpr double kDoubt = 3;
+// Entering a strip costs as much as a few iterations: a loop that is left sooner is taken with the one around
+// it.
+constexpr double kShortLoop = 48;
+constexpr int32_t kShortestStrip = 64;
+constexpr size_t kMostInstructions = 1000;  // of a loop, to have it twice
+
+struct Candidate {
+  size_t conversion = 0;
+  llvm::WeakVH at;  // null: converted with another
+  llvm::Loop* innermost = nullptr;
+  std::string words;  // why it should pay
+};
+
+// What goes on trial together: all that is converted in one loop, which is had in two versions.
+struct Group {
+  llvm::Loop* loop = nullptr;
+  WasmOffset wasm_loop;
+  std::vector<Candidate> candidates;
+};
+
+std::string cycles_text(double cycles) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", cycles);
+  return text;
+}
+
+double taken_share(const BranchHint& hint) {
+  const auto taken = static_cast<double>(hint.taken), not_taken = static_cast<double>(hint.not_taken);
+  return (taken + 1) / (taken + not_taken + 2);
+}
+
+// How often the loop goes round when it is entered, as its branches' weights have it; 0: they do not say.
+double turns(const llvm::Loop& loop) {
+  llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
+  loop.getExitingBlocks(exiting);
+  double leaves = 0;
+  for (const llvm::BasicBlock* block : exiting) {
+    uint64_t yes = 0, no = 0;
+    const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+    if (branch == nullptr || !branch->isConditional() || !llvm::extractBranchWeights(*branch, yes, no))
+      continue;
+    const double out = static_cast<double>(loop.contains(branch->getSuccessor(0)) ? no : yes);
+    leaves += out / static_cast<double>(std::max<uint64_t>(yes + no, 1));
+  }
+  return leaves > 0 ? 1 / leaves : 0;
+}
+
+size_t size_of(const llvm::Loop& loop) {
+  size_t size = 0;
+  for (const llvm::BasicBlock* block : loop.blocks()) size += block->size();
+  return size;
+}
+
+class BranchConverter {
+ public:
+  BranchConverter(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : plan_(plan),
+        ir_(plan.ir),
+        function_(function),
+        first_site_(plan.hints.size() + plan.interleaves.size()),
+        loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
+        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
+        assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}
+
+  bool run() {
+    if (find_candidates().empty()) return false;
+    for (llvm::Loop* loop : loops_) {
+      llvm::simplifyLoop(loop, &dominators_, &loops_, nullptr, &assumptions_, nullptr,
+                         /*PreserveLCSSA=*/false);
+      llvm::formLCSSARecursively(*loop, dominators_, &loops_, nullptr);
+    }
+    std::vector<Group> groups;
+    for (Candidate& candidate : find_candidates()) judge(std::move(candidate), groups);
+    for (Group& group : merged(std::move(groups))) convert(group);
+    return true;
+  }
+
+ private:
+  PrefetchSite& site_of(const Candidate& candidate) {
+    return plan_.sites[first_site_ + candidate.conversion];
+  }
+  const BranchHint& hint_of(const Candidate& candidate) const {
+    return plan_.conversions[candidate.conversion];
+  }
+  static Instruction& at(const Candidate& candidate) {
+    return *llvm::cast<Instruction>(static_cast<Value*>(candidate.at));
+  }
+  void refuse(const Candidate& candidate, std::string_view why) {
+    if (PrefetchSite& site = site_of(candidate); !site.applied) site.reason = why;
+  }
+
+  // Conditional branches and choices at the places that hints name.
+  std::vector<Candidate> find_candidates() const {
+    std::vector<Candidate> candidates;
+    for (Instruction& instruction : llvm::instructions(function_)) {
+      const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(&instruction);
+      const bool branches = branch != nullptr && branch->isConditional();
+      if (!branches && !is_choice(instruction)) continue;
+      const llvm::DILocation* const position = ir_.position_of(instruction);
+      if (position == nullptr) continue;
+      for (size_t i = 0; i < plan_.conversions.size(); ++i) {
+        const BranchHint& hint = plan_.conversions[i];
+        if (hint.branch.value != position->getLine() || (hint.form == BranchHint::Form::kSelect) != branches)
+          continue;
+        candidates.push_back({i, &instruction, loops_.getLoopFor(instruction.getParent()), {}});
+      }
+    }
+    return candidates;
+  }
+
+  void judge(Candidate candidate, std::vector<Group>& groups) {
+    // What is left of a loop behind its unrolled copy may be no loop: what the others are counts.
+    if (candidate.innermost == nullptr) {
+      if (!in_loops_.contains(candidate.conversion))
+        refuse(candidate, "it is in no loop that could be on trial");
+      return;
+    }
+    in_loops_.insert(candidate.conversion);
+    const bool select = hint_of(candidate).form == BranchHint::Form::kSelect;
+    if (select ? !worth_a_select(candidate) : !worth_a_branch(candidate)) return;
+    llvm::Loop& loop = loop_to_try(*candidate.innermost);
+    if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
+      return refuse(candidate, why);
+    if (size_of(loop) > kMostInstructions) return refuse(candidate, "its loop is too large to have it twice");
+    const std::vector<WasmOffset> around = wasm_loops_around(ir_.wasm, ir_.position_of(at(candidate)));
+    const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
+    WasmOffset wasm_loop = hint_of(candidate).branch;
+    if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
+    PrefetchSite& site = site_of(candidate);
+    const bool interleaved = std::ranges::any_of(plan_.sites, [&](const PrefetchSite& other) {
+      return other.kind == SiteKind::kInterleave && other.applied &&
+             std::ranges::find(around, other.loop) != around.end();
+    });
+    if (interleaved) {
+      // One change of a loop at a time: this one would be judged with and without the other.
+      site.superseded = true;
+      return refuse(candidate, "its loop is interleaved instead");
+    }
+    auto group = std::ranges::find(groups, &loop, &Group::loop);
+    if (group == groups.end()) {
+      groups.push_back({&loop, wasm_loop, {}});
+      group = std::prev(groups.end());
+    }
+    group->candidates.push_back(std::move(candidate));
+  }
+
+  bool worth_a_select(Candidate& candidate) {
+    const auto arms = find_arms(llvm::cast<llvm::BranchInst>(at(candidate)));
+    if (!arms) {
+      refuse(candidate, arms.error());
+      return false;
+    }
+    const BranchHint& hint = hint_of(candidate);
+    const double taken = taken_share(hint);
+    Sides sides{.condition = arms->branch->getCondition(), .pairs = {}};
+    for (const llvm::PHINode& phi : arms->join->phis()) {
+      const llvm::BasicBlock* const from = arms->branch->getParent();
+      sides.pairs.push_back({phi.getIncomingValueForBlock(arms->when_true ? arms->when_true : from),
+                             phi.getIncomingValueForBlock(arms->when_false ? arms->when_false : from), &phi});
+    }
+    const double lost = hint.mispredicted * kMispredictCycles;
+    const double more = arms->operations_true * (1 - taken) + arms->operations_false * taken +
+                        arms->accesses + static_cast<double>(sides.pairs.size());
+    const double waited = cycles_waited(*candidate.innermost, sides, taken);
+    const double cost = more / kOperationsACycle + waited;
+    candidate.words = std::to_string(arms->operations_true) + " and " +
+                      std::to_string(arms->operations_false) + " operations; mispredicted it loses " +
+                      cycles_text(lost) + " cycles, done both ways it costs about " + cycles_text(cost);
+    if (kDoubt * lost > cost) return true;
+    refuse(candidate, candidate.words + ": no gain");
+    return false;
+  }
+
+  bool worth_a_branch(Candidate& candidate) {
+    Sides sides;
+    if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(&at(candidate))) {
+      sides.condition = select->getCondition();
+      sides.pairs.push_back({select->getTrueValue(), select->getFalseValue(), select});
+    } else {
+      const auto& least = llvm::cast<llvm::MinMaxIntrinsic>(at(candidate));
+      sides.pairs.push_back({least.getLHS(), least.getRHS(), &least});
+    }
+    const BranchHint& hint = hint_of(candidate);
+    const double waited = cycles_waited(*candidate.innermost, sides, likely_first(candidate));
+    const double lost = hint.mispredicted * kMispredictCycles;
+    if (waited == 0) {
+      refuse(candidate, "nothing that the loop carries waits for it");
+      return false;
+    }
+    candidate.words = "what the loop carries waits " + cycles_text(waited) +
+                      " cycles for the choice; mispredicted it would lose " + cycles_text(lost);
+    if (kDoubt * waited > lost) return true;
+    refuse(candidate, candidate.words + ": no gain");
+    return false;
+  }
+
+  // The share of executions that choose the first operand. What the choice itself says counts, because LLVM
+  // may have turned it round since; of a minimum nobody knows, and both are as likely.
+  double likely_first(const Candidate& candidate) const {
+    uint64_t yes = 0, no = 0;
+    if (!llvm::isa<llvm::SelectInst>(at(candidate))) return 0.5;
+    if (llvm::extractBranchWeights(at(candidate), yes, no) && yes + no > 0)
+      return static_cast<double>(yes) / static_cast<double>(yes + no);
+    return taken_share(hint_of(candidate));
+  }
+
+  llvm::Loop& loop_to_try(llvm::Loop& innermost) const {
+    llvm::Loop* loop = &innermost;
+    for (llvm::Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop()) {
+      const double often = turns(*loop);
+      if (often == 0 || often >= kShortLoop) break;
+      if (size_of(*around) > kMostInstructions || !why_not_in_versions(*around, dominators_).empty()) break;
+      loop = around;
+    }
+    return *loop;
+  }
+
+  // What is in a loop of another group goes with that one. Loops of different groups are disjoint then.
+  static std::vector<Group> merged(std::vector<Group> groups) {
+    std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.loop->getLoopDepth(); });
+    std::vector<Group> apart;
+    for (Group& group : groups) {
+      const auto around =
+          std::ranges::find_if(apart, [&](const Group& other) { return other.loop->contains(group.loop); });
+      if (around == apart.end())
+        apart.push_back(std::move(group));
+      else
+        std::ranges::move(group.candidates, std::back_inserter(around->candidates));
+    }
+    return apart;
+  }
+
+  void convert(Group& group) {
+    // A copy of the loop that stands elsewhere (an OSR entry's, whose first iteration is apart) may have been
+    // taken with another loop around it: a change belongs to one cell.
+    std::erase_if(group.candidates, [&](const Candidate& candidate) {
+      const PrefetchSite& site = site_of(candidate);
+      return site.applied && site.loop != group.wasm_loop;
+    });
+    if (group.candidates.empty()) return;
+    uint32_t cell = 0;  // the same for all
+    for (const Candidate& candidate : group.candidates)
+      cell = plan_.cell_of(group.wasm_loop, first_site_ + candidate.conversion);
+    const CellCode code(ir_, function_, cell);
+    const llvm::DebugLoc location = loop_location(ir_, function_, group.wasm_loop);
+    make_versions(
+        *group.loop, location,
+        [&](llvm::IRBuilder<>& b) -> VersionChoice {
+          Value* const most =
+              b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
+                                      llvm::ConstantInt::getSigned(ir_.i32, kShortestStrip - 1));
+          return {.count = b.CreateAdd(most, llvm::ConstantInt::get(ir_.i32, 1)),
+                  .with = b.CreateIsNotNull(code.load(b, kCellEnabled))};
+        },
+        [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
+    for (const Candidate& candidate : group.candidates) change(candidate, group.wasm_loop);
+  }
+
+  void change(const Candidate& candidate, WasmOffset wasm_loop) {
+    Instruction* const place = llvm::cast_or_null<Instruction>(static_cast<Value*>(candidate.at));
+    if (auto* const branch = llvm::dyn_cast_or_null<llvm::BranchInst>(place)) {
+      // Others were converted since it was looked at, which may have made its arms part of longer blocks.
+      const auto arms = find_arms(*branch);
+      if (!arms) return refuse(candidate, arms.error());
+      convert_to_selects(ir_, *arms);
+    } else if (place != nullptr) {
+      const bool select = llvm::isa<llvm::SelectInst>(place);
+      convert_to_branch(ir_, *place, select ? std::optional(likely_first(candidate)) : std::nullopt);
+    }
+    PrefetchSite& site = site_of(candidate);
+    if (site.applied) return;
+    site.applied = true;
+    site.loop = wasm_loop;
+    site.reason = candidate.words;
+  }
+
+  PrefetchPlan& plan_;
+  IrModule& ir_;
+  llvm::Function& function_;
+  const size_t first_site_;
+  std::set<size_t> in_loops_;  // conversions of which a copy is in a loop
+  llvm::LoopInfo& loops_;
+  llvm::DominatorTree& dominators_;
+  llvm::AssumptionCache& assumptions_;
+};
+
+}  // namespace
+
+llvm::PreservedAnalyses BranchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  return BranchConverter(*plan_, function, analyses).run() ? llvm::PreservedAnalyses::none()
+                                                           : llvm::PreservedAnalyses::all();
+}
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,37 @@
+// The branch pass: gives branches and choices the form that a profile asks for (BranchHint::Form), in one of
+// two versions of their loop (loop_versions.h), so that a trial can compare.
+//
+// It runs when LLVM is done with the IR, on what LLVM made of the program: a branch that has become a select
+// by then, or has gone with its loop into vectors, is no branch to convert any more, and a branch that was a
+// select in the program, or the other way round, is found by its place in the program all the same.
+//
+// Branch or select? Of a branch that is mispredicted with rate r, every execution loses r *
+// kMispredictCycles. A select makes the processor do both arms, and what comes after it wait for the
+// condition and for both of them. The waiting counts where a value is carried from iteration to iteration
+// through the choice: a chain that a predicted branch shortens to its likely side. So
+//
+//     select pays if   r * kMispredictCycles > work(both arms) - work(the arm that is chosen) + waiting
+//     branch pays if   waiting > r * kMispredictCycles                   (and nothing is waited for off a
+//     chain)
+//
+// with waiting = what the chain takes with a select - what it takes through the likely side, in cycles of
+// latency. These are estimates: they
+// keep out what is hopeless by a factor of three, and the trial decides.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+#include "jit/optimizing/prefetch_pass.h"
+
+namespace hindsight::jit::optimizing {
+
+class BranchPass : public llvm::PassInfoMixin<BranchPass> {
+ public:
+  explicit BranchPass(PrefetchPlan& plan) : plan_(&plan) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  PrefetchPlan* plan_;
+};
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,37 @@
+// Any loop in two versions, between which it chooses when it is entered and whenever a strip of iterations is
+// over. Where strips.h asks for a counted innermost loop and gives copies that LLVM vectorizes and unrolls,
+// this takes loops with inner loops, searches and loops with several ways out, as they stand when LLVM is
+// done with them, for one decrement an iteration:
+//
+//     before:   goes to head
+//     head:     count = the strip's length; if (with) goto the loop as it was, else goto its copy
+//     versions: ...; a turn goes on by way of: if (--left != 0) goto header, else goto tail
+//     tail:     the values of the version that ran; a strip of `count` iterations is over; back to head
+//     exits:    count - left + 1 iterations were done since the head; what came after the loop
+#pragma once
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <functional>
+#include <string_view>
+
+namespace hindsight::jit::optimizing {
+
+struct VersionChoice {
+  llvm::Value* count = nullptr;  // i32, at least 1
+  llvm::Value* with = nullptr;   // i1: the loop as it was
+};
+
+// Why a loop cannot be had in two versions; empty: it can. The loop has to be simplified and in LCSSA form.
+std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::DominatorTree& dominators);
+
+// `choose` emits into the head; `ended` emits, in front of an instruction whose block it may split, what is
+// to be done when so many iterations (i32) were. Precondition: why_not_in_versions() said nothing. Analyses
+// know nothing of the change; the loop's own set of blocks stays, but for the block by which its turns go on.
+void make_versions(llvm::Loop& loop, llvm::DebugLoc location,
+                   const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
+                   const std::function<void(llvm::Instruction* before, llvm::Value* iterations)>& ended);
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,106 @@
+// The automatic tier and branches: what decisions about them say, and the names of changes on trial.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/engine/auto_tiers.h"
+
+namespace hindsight::rt {
+
+using feedback::Change;
+using Form = jit::BranchHint::Form;
+
+Change AutoTiers::change_of(jit::SiteKind kind) {
+  switch (kind) {
+    case jit::SiteKind::kPrefetch:
+      return Change::kPrefetch;
+    case jit::SiteKind::kInterleave:
+      return Change::kInterleave;
+    case jit::SiteKind::kSelect:
+      return Change::kSelect;
+    case jit::SiteKind::kBranch:
+      return Change::kBranch;
+  }
+  return Change::kPrefetch;
+}
+
+jit::SiteKind AutoTiers::kind_of(Change change) {
+  switch (change) {
+    case Change::kPrefetch:
+      return jit::SiteKind::kPrefetch;
+    case Change::kInterleave:
+      return jit::SiteKind::kInterleave;
+    case Change::kSelect:
+      return jit::SiteKind::kSelect;
+    case Change::kBranch:
+      return jit::SiteKind::kBranch;
+  }
+  return jit::SiteKind::kPrefetch;
+}
+
+feedback::PrefetchOutcome& AutoTiers::outcome_in(feedback::FunctionCounts& counts, SiteKey site) {
+  switch (site.first) {
+    case jit::SiteKind::kPrefetch:
+      return counts.loads[site.second].outcome;
+    case jit::SiteKind::kInterleave:
+      return counts.loads[site.second].interleave;
+    default:
+      return counts.branches[site.second].outcome;
+  }
+}
+
+void AutoTiers::mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan) {
+  const auto mark = [&](jit::SiteKind kind, WasmOffset at) {
+    feedback::PrefetchOutcome& outcome = outcome_in(counts, {kind, at.value});
+    // One that was rolled back may be tried again.
+    if (outcome != feedback::PrefetchOutcome::kKept) outcome = feedback::PrefetchOutcome::kInTrial;
+  };
+  for (const feedback::PrefetchPlan& p : plan.prefetches) mark(jit::SiteKind::kPrefetch, p.hint.load);
+  for (const feedback::InterleavePlan& p : plan.interleaves) mark(jit::SiteKind::kInterleave, p.hint.load);
+  for (const feedback::BranchPlan& p : plan.branches)
+    if (p.hint.form != Form::kAsItComes) mark(jit::SiteKind::kSelect, p.hint.branch);
+}
+
+void AutoTiers::say_branches(const std::string& function, const feedback::FunctionPlan& plan) const {
+  const auto weighed = std::count_if(plan.branches.begin(), plan.branches.end(),
+                                     [](const feedback::BranchPlan& p) { return p.hint.weigh; });
+  if (weighed > 0) {
+    say(LogLevel::kInfo, "policy",
+        fmt::format("weigh-branches in {}: the compiler is told how often {} of them go which way", function,
+                    weighed));
+  }
+  for (const feedback::BranchPlan& p : plan.branches) {
+    if (p.hint.form == Form::kAsItComes) continue;
+    const bool select = p.hint.form == Form::kSelect;
+    say(LogLevel::kInfo, "policy",
+        fmt::format("{} in {}, {}: {}", select ? "select" : "branch", function,
+                    select ? "if both sides can be done" : "if a chain waits for a choice there", p.reason));
+  }
+}
+
+void AutoTiers::report_branches(const feedback::Episode& e, FeedbackReport& report) const {
+  if (e.weighed_branches.empty()) return;
+  DecisionReport weighed;
+  weighed.id = e.id;
+  weighed.kind = "weigh-branches";
+  weighed.function = e.evidence.name;
+  weighed.wasm_offset = e.weighed_branches.front();
+  weighed.reason = fmt::format("{} branches and selects were seen often enough", e.weighed_branches.size());
+  weighed.alternatives = {"nothing: the compiler guesses which way branches go",
+                          "tell it: costs nothing, gains by layout, spills and loops of known length"};
+  weighed.state = e.state;
+  weighed.seconds = e.seconds;
+  report.decisions.push_back(weighed);
+}
+
+// The evidence says why: the policy is pure.
+void AutoTiers::explain_form(const feedback::FunctionEvidence& evidence, DecisionReport& decision) const {
+  for (const feedback::BranchPlan& plan : feedback::plan_branches(evidence, policy_)) {
+    if (plan.hint.branch.value != decision.wasm_offset) continue;
+    decision.reason = plan.reason;
+    const double seconds = evidence.seconds_baseline + evidence.seconds_optimized;
+    if (seconds > 0) decision.estimated_gain = std::min(1.0, plan.estimated_gain / seconds);
+  }
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,131 @@
+// A program that becomes another while it is in one call: the code that its loop runs in is replaced under
+// it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/runtime/engine/guest.h"
+#include "tests/sanitizers.h"
+
+namespace hindsight {
+namespace {
+
+// The host says before each batch of calls through which element of the table they go; below zero: enough.
+constexpr const char* kGuest = R"((module
+  (type $op (func (param i32 i32) (result i32)))
+  (import "host" "next" (func $next (result i32)))
+  (table 3 funcref) (elem (i32.const 0) $a $b $c)
+  (func $a (type $op) (i32.add (i32.mul (local.get 0) (i32.const 3)) (local.get 1)))
+  (func $b (type $op) (i32.xor (i32.rotl (local.get 0) (i32.const 5)) (local.get 1)))
+  (func $c (type $op) (i32.sub (i32.mul (local.get 0) (i32.const 7)) (local.get 1)))
+  (func (export "run") (param $calls i32) (result i32) (local $i i32) (local $kind i32) (local $r i32)
+    (loop $batches
+      (local.set $kind (call $next))
+      (if (i32.lt_s (local.get $kind) (i32.const 0)) (then (return (local.get $r))))
+      (local.set $i (i32.const 0))
+      (loop $l
+        (local.set $r (call_indirect (type $op) (local.get $r) (local.get $i) (local.get $kind)))
+        (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $calls))))
+      (br $batches))
+    (unreachable))))";
+constexpr uint32_t kCalls = 100'000;
+
+uint32_t batch(uint32_t r, int32_t kind) {
+  for (uint32_t i = 0; i < kCalls; ++i)
+    r = kind == 0 ? r * 3 + i : kind == 1 ? ((r << 5 | r >> 27) ^ i) : r * 7 - i;
+  return r;
+}
+
+class Lines {
+ public:
+  void operator()(std::string_view topic, std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::string(topic) + ": " + std::string(line));
+  }
+  size_t count(std::string_view with) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const std::string& line) {
+      return line.find(with) != std::string::npos;
+    }));
+  }
+  std::string all() const {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    for (const std::string& line : lines_) text += line + "\n";
+    return text;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // protects lines_
+  std::vector<std::string> lines_;
+};
+
+struct ShiftedRun {
+  std::vector<int32_t> kinds;  // of the batches that ran
+  uint64_t retired = 0;        // versions freed while the call was under way
+  uint32_t result = 0;
+  std::string log;
+};
+
+// Batches through element 0 until the running loop is in optimized code, then through element 1 until its
+// code was replaced and the replaced code is gone, which it is only when no thread is in it any more.
+ShiftedRun run(std::vector<std::string> without = {}) {
+  constexpr int kMostBatches = 60'000;  // of some 0.2 ms in optimized code
+  constexpr int kBatchesToTell = 4'000;
+  Lines lines;
+  EngineConfig config;
+  config.tier = TierMode::kAuto;
+  config.compile_threads = 1;
+  const bool expected = without.empty();
+  config.disabled_decisions = std::move(without);
+  config.log = [&](LogLevel, std::string_view topic, std::string_view line) { lines(topic, line); };
+  auto engine = Engine::create(std::move(config)).value();
+  Linker linker(*engine);
+  ShiftedRun run;
+  int32_t kind = 0;
+  int second = 0;
+  linker.define_function("host", "next", [&]() -> int32_t {
+    if (kind == 0 && lines.count("compile: run:") > 0 && run.kinds.size() > 200) kind = 1;
+    if (kind == 1) {
+      ++second;
+      run.retired = engine->feedback_report().versions_retired;
+      if (expected ? run.retired > 0 : second > kBatchesToTell) return -1;
+    }
+    if (run.kinds.size() > kMostBatches) return -1;
+    run.kinds.push_back(kind);
+    return kind;
+  });
+  auto instance = linker.instantiate(load(*engine, kGuest)).value();
+  run.result = static_cast<uint32_t>(
+      instance->call("run", std::array{Value::i32(static_cast<int32_t>(kCalls))}).value()[0].as_i32());
+  run.log = lines.all();
+  return run;
+}
+
+TEST(Shifts, ARunningLoopGoesOnInCodeThatKnowsWhereItsCallsGoByNow) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  const ShiftedRun r = run();
+  EXPECT_GE(r.retired, 1u) << r.log;
+  EXPECT_THAT(r.log, testing::HasSubstr("records of calls to targets that are not in place"));
+  uint32_t expected = 0;
+  for (const int32_t kind : r.kinds) expected = batch(expected, kind);
+  EXPECT_EQ(r.result, expected);
+}
+
+TEST(Shifts, ARunningLoopStaysWhereItIsIfNobodyIsToFollow) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  const ShiftedRun r = run({"follow-shifts"});
+  EXPECT_THAT(r.log, testing::HasSubstr(", 0 exits"));
+  EXPECT_THAT(r.log, testing::Not(testing::HasSubstr(", 1 exits")));
+  uint32_t expected = 0;
+  for (const int32_t kind : r.kinds) expected = batch(expected, kind);
+  EXPECT_EQ(r.result, expected);
+}
+
+}  // namespace
+}  // namespace hindsight
