@@ -282,7 +282,10 @@ void FunctionGenerator::emit_br_if(const wasm::Instr& instr) {
   ControlFrame& frame = frame_at(instr.index);
   BasicBlock* const next = make_block("");
   add_label_values(frame);
-  b_.CreateCondBr(taken, frame.label, next, ir_.hinted_weights(instr.offset));
+  // Of how often a loop goes round LLVM makes its length, and unrolls and vectorizes for the mean of lengths
+  // that may differ: measured, that loses more than it gains.
+  const bool goes_round = frame.kind == Kind::kLoop;
+  b_.CreateCondBr(taken, frame.label, next, goes_round ? nullptr : ir_.hinted_weights(instr.offset));
   b_.SetInsertPoint(next);
 }
 

@@ -149,8 +149,9 @@ llvm::Constant* IrModule::frame_bytes() {
 llvm::Constant* IrModule::loop_cell(uint32_t index) {
   const std::string name = cell_symbol(index);
   if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
-  auto* made = new llvm::GlobalVariable(module, llvm::ArrayType::get(i8, sizeof(LoopCell)), /*isConstant=*/false,
-                                        llvm::GlobalValue::ExternalLinkage, nullptr, name);
+  auto* made =
+      new llvm::GlobalVariable(module, llvm::ArrayType::get(i8, sizeof(LoopCell)), /*isConstant=*/false,
+                               llvm::GlobalValue::ExternalLinkage, nullptr, name);
   made->setAlignment(llvm::Align(alignof(LoopCell)));
   return made;
 }
@@ -179,11 +180,17 @@ std::optional<uint32_t> IrModule::memory_of(const llvm::Value* base, const llvm:
   return std::nullopt;
 }
 
+// What practically never happens is mostly a loop's guard or its remainder, which LLVM places well by itself,
+// and would move out of the way if it were told: measured, that makes the loop slower.
+static constexpr uint64_t kCertain = 100;
+
 llvm::MDNode* IrModule::hinted_weights(WasmOffset offset) const {
-  if (const auto seen = branch_hints_.find(offset.value); seen != branch_hints_.end() && seen->second->weigh) {
+  if (const auto seen = branch_hints_.find(offset.value);
+      seen != branch_hints_.end() && seen->second->weigh) {
     // One more on each side: that something was never seen does not say that it cannot happen. Weights have
     // 32 bits.
     uint64_t taken = seen->second->taken, not_taken = seen->second->not_taken;
+    if (std::min(taken, not_taken) * kCertain < taken + not_taken) return nullptr;
     for (; std::max(taken, not_taken) >= uint64_t{1} << 31; taken /= 2) not_taken /= 2;
     return llvm::MDBuilder(context).createBranchWeights(static_cast<uint32_t>(taken + 1),
                                                         static_cast<uint32_t>(not_taken + 1));

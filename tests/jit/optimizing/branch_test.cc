@@ -130,13 +130,13 @@ constexpr const char* kFilter = R"(
     (local.set $count (i32.add (local.get $count) (i32.const 1))))))";
 
 TEST(BranchHints, CountsArriveAsWeights) {
-  Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kAsItComes, 0, 30, 8070},
+  Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kAsItComes, 0, 300, 8070},
                                  {Opcode::kBrIf, 1, Form::kAsItComes, 0, 7000, 7}});
-  EXPECT_THAT(b.hinted.dump, HasSubstr("!\"branch_weights\", i32 31, i32 8071"));
+  EXPECT_THAT(b.hinted.dump, HasSubstr("!\"branch_weights\", i32 301, i32 8071"));
   EXPECT_TRUE(b.version->prefetch_sites.empty());
   EXPECT_TRUE(b.version->loop_cells.empty());
   Branches silent(loop("", kFilter), {});
-  EXPECT_THAT(silent.hinted.dump, Not(HasSubstr("i32 31, i32 8071")));
+  EXPECT_THAT(silent.hinted.dump, Not(HasSubstr("i32 301, i32 8071")));
 }
 
 TEST(BranchHints, CountsBeyondThirtyTwoBitsKeepTheirRatio) {
