@@ -463,26 +463,9 @@ Episode::Earlier read_earlier(Reader& r, const json& j, const std::string& place
   return e;
 }
 
-json to_json(const PageEpisode& e) {
-  json regions = json::array();
-  for (const PageEvidence::Region& region : e.evidence.regions)
-    regions.push_back({region.index, region.addresses});
-  json ranges = json::array();
-  for (const PageEpisode::Range& range : e.ranges) ranges.push_back({range.begin, range.end});
-  json places = json::array();
-  for (const PageEpisode::Place& place : e.places)
-    places.push_back({{"memory", place.memory}, {"begin", place.begin}, {"end", place.end}});
+json to_json(const ModuleEpisode& e) {
   return {{"id", e.id},
           {"seconds", e.seconds},
-          {"evidence",
-           {{"samples", e.evidence.samples},
-            {"seconds", e.evidence.seconds},
-            {"stall_samples", e.evidence.stall_samples},
-            {"addresses", e.evidence.addresses},
-            {"distinct_pages", e.evidence.distinct_pages},
-            {"regions", regions}}},
-          {"ranges", ranges},
-          {"places", places},
           {"reason", e.reason},
           {"alternatives", e.alternatives},
           {"estimated_gain", e.estimated_gain},
@@ -492,12 +475,45 @@ json to_json(const PageEpisode& e) {
           {"runs_ago", e.runs_ago}};
 }
 
+void read_module_episode(Reader& r, const json& j, const std::string& place, ModuleEpisode& e) {
+  e.id = r.integer(j, place, "id", ~uint64_t{0});
+  e.seconds = r.number(j, place, "seconds");
+  e.reason = r.text(j, place, "reason");
+  e.alternatives = r.texts(j, place, "alternatives");
+  e.estimated_gain = r.number(j, place, "estimated_gain");
+  e.state = r.text(j, place, "state");
+  e.outcome = r.text(j, place, "outcome");
+  e.measured_gain = r.number(j, place, "measured_gain");
+  e.runs_ago = r.u32(j, place, "runs_ago");
+}
+
+json to_json(const PageEpisode& e) {
+  json regions = json::array();
+  for (const PageEvidence::Region& region : e.evidence.regions)
+    regions.push_back({region.index, region.addresses});
+  json ranges = json::array();
+  for (const PageEpisode::Range& range : e.ranges) ranges.push_back({range.begin, range.end});
+  json places = json::array();
+  for (const PageEpisode::Place& place : e.places)
+    places.push_back({{"memory", place.memory}, {"begin", place.begin}, {"end", place.end}});
+  json all = to_json(static_cast<const ModuleEpisode&>(e));
+  all.update({{"evidence",
+               {{"samples", e.evidence.samples},
+                {"seconds", e.evidence.seconds},
+                {"stall_samples", e.evidence.stall_samples},
+                {"addresses", e.evidence.addresses},
+                {"distinct_pages", e.evidence.distinct_pages},
+                {"regions", regions}}},
+              {"ranges", ranges},
+              {"places", places}});
+  return all;
+}
+
 PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place) {
   // 57 bits of address, the most there are: no sum or product of two of them overflows in a double or wraps.
   constexpr uint64_t kMostAddress = uint64_t{1} << 57;
   PageEpisode e;
-  e.id = r.integer(j, place, "id", ~uint64_t{0});
-  e.seconds = r.number(j, place, "seconds");
+  read_module_episode(r, j, place, e);
   if (const json* evidence = r.field(j, place, "evidence")) {
     const std::string where = place + ".evidence";
     e.evidence.samples = r.amount(*evidence, where, "samples");
@@ -525,13 +541,6 @@ PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place
       e.places.push_back(read);
     });
   }
-  e.reason = r.text(j, place, "reason");
-  e.alternatives = r.texts(j, place, "alternatives");
-  e.estimated_gain = r.number(j, place, "estimated_gain");
-  e.state = r.text(j, place, "state");
-  e.outcome = r.text(j, place, "outcome");
-  e.measured_gain = r.number(j, place, "measured_gain");
-  e.runs_ago = r.u32(j, place, "runs_ago");
   return e;
 }
 
@@ -539,28 +548,20 @@ json to_json(const LayoutEpisode& e) {
   json functions = json::array();
   for (const LayoutEvidence::Function& f : e.evidence.functions)
     functions.push_back({f.function.value, f.code_bytes, f.samples, f.tried});
-  return {{"id", e.id},
-          {"seconds", e.seconds},
-          {"evidence",
-           {{"samples", e.evidence.samples},
-            {"seconds", e.evidence.seconds},
-            {"seconds_settled", e.evidence.seconds_settled},
-            {"layouts", e.evidence.layouts},
-            {"functions", functions}}},
-          {"moves", e.moves},
-          {"reason", e.reason},
-          {"alternatives", e.alternatives},
-          {"estimated_gain", e.estimated_gain},
-          {"state", e.state},
-          {"outcome", e.outcome},
-          {"measured_gain", e.measured_gain},
-          {"runs_ago", e.runs_ago}};
+  json all = to_json(static_cast<const ModuleEpisode&>(e));
+  all.update({{"evidence",
+               {{"samples", e.evidence.samples},
+                {"seconds", e.evidence.seconds},
+                {"seconds_settled", e.evidence.seconds_settled},
+                {"layouts", e.evidence.layouts},
+                {"functions", functions}}},
+              {"moves", e.moves}});
+  return all;
 }
 
 LayoutEpisode read_layout_episode(Reader& r, const json& j, const std::string& place) {
   LayoutEpisode e;
-  e.id = r.integer(j, place, "id", ~uint64_t{0});
-  e.seconds = r.number(j, place, "seconds");
+  read_module_episode(r, j, place, e);
   if (const json* evidence = r.field(j, place, "evidence")) {
     const std::string where = place + ".evidence";
     e.evidence.samples = r.amount(*evidence, where, "samples");
@@ -584,13 +585,6 @@ LayoutEpisode read_layout_episode(Reader& r, const json& j, const std::string& p
     });
   }
   e.moves = r.boolean(j, place, "moves");
-  e.reason = r.text(j, place, "reason");
-  e.alternatives = r.texts(j, place, "alternatives");
-  e.estimated_gain = r.number(j, place, "estimated_gain");
-  e.state = r.text(j, place, "state");
-  e.outcome = r.text(j, place, "outcome");
-  e.measured_gain = r.number(j, place, "measured_gain");
-  e.runs_ago = r.u32(j, place, "runs_ago");
   return e;
 }
 

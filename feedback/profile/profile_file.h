@@ -80,10 +80,22 @@ inline bool same_change(const Episode::Prefetch& a, const Episode::Prefetch& b) 
   return a.load == b.load && a.change == b.change;
 }
 
-// One decision about pages of linear memory.
-struct PageEpisode {
+// What is said alike of a decision that is about no single function.
+struct ModuleEpisode {
   uint64_t id = 0;
   double seconds = 0;  // since the engine's start
+  std::string reason;
+  std::vector<std::string> alternatives;
+  double estimated_gain = 0;
+  // Afterwards:
+  std::string state, outcome;
+  double measured_gain = 0;
+  uint32_t runs_ago = 0;
+  friend bool operator==(const ModuleEpisode&, const ModuleEpisode&) = default;
+};
+
+// One decision about pages of linear memory.
+struct PageEpisode : ModuleEpisode {
   PageEvidence evidence;
   struct Range {
     uint64_t begin = 0;  // addresses in that process, multiples of kHugePageBytes
@@ -99,29 +111,13 @@ struct PageEpisode {
     friend bool operator==(const Place&, const Place&) = default;
   };
   std::vector<Place> places;
-  std::string reason;
-  std::vector<std::string> alternatives;
-  double estimated_gain = 0;
-  // Afterwards:
-  std::string state, outcome;
-  double measured_gain = 0;
-  uint32_t runs_ago = 0;
   friend bool operator==(const PageEpisode&, const PageEpisode&) = default;
 };
 
 // One decision about where code lies.
-struct LayoutEpisode {
-  uint64_t id = 0;
-  double seconds = 0;  // since the engine's start
+struct LayoutEpisode : ModuleEpisode {
   LayoutEvidence evidence;
   bool moves = false;  // what was decided
-  std::string reason;
-  std::vector<std::string> alternatives;
-  double estimated_gain = 0;
-  // Afterwards:
-  std::string state, outcome;
-  double measured_gain = 0;
-  uint32_t runs_ago = 0;
   friend bool operator==(const LayoutEpisode&, const LayoutEpisode&) = default;
 };
 

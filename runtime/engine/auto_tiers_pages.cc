@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "runtime/engine/auto_tiers.h"
+#include "runtime/engine/module_move.h"
 #include "runtime/instance/instance.h"
 
 namespace hindsight::rt {
@@ -205,11 +206,7 @@ std::vector<feedback::PageEpisode> AutoTiers::page_episodes(const wasm::Module* 
         move.earlier ? *move.earlier : feedback::make_page_episode(move.evidence, move.plan);
     episode.runs_ago = 0;
     episode.places = move.places;
-    episode.id = episodes.size() + 1;
-    episode.seconds = move.seconds;
-    episode.state = move.state;
-    episode.outcome = move.outcome;
-    episode.measured_gain = move.measured_gain;
+    put_outcome(move, episodes.size() + 1, episode);
     episodes.push_back(std::move(episode));
   }
   return episodes;
@@ -218,19 +215,7 @@ std::vector<feedback::PageEpisode> AutoTiers::page_episodes(const wasm::Module* 
 // Under mutex_.
 void AutoTiers::report_pages(FeedbackReport& report) const {
   for (size_t i = 0; i < page_moves_.size(); ++i) {
-    const PageMove& move = page_moves_[i];
-    DecisionReport decision;
-    decision.id = i + 1;
-    decision.kind = "huge-pages";
-    decision.function = "linear memory";
-    decision.reason = move.plan.reason;
-    decision.alternatives = feedback::describe_alternatives(move.plan.alternatives);
-    decision.state = move.state;
-    decision.estimated_gain = move.plan.estimated_gain;
-    decision.measured_gain = move.measured_gain;
-    decision.outcome = move.outcome;
-    decision.seconds = move.seconds;
-    report.decisions.push_back(std::move(decision));
+    report.decisions.push_back(report_of_move(page_moves_[i], i + 1, "huge-pages", "linear memory"));
   }
 }
 

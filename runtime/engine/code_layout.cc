@@ -8,6 +8,7 @@
 #include "jit/code/move_code.h"
 #include "runtime/engine/call_graph.h"
 #include "runtime/engine/huge_pages.h"
+#include "runtime/engine/module_move.h"
 
 namespace hindsight::rt {
 
@@ -326,19 +327,8 @@ void CodeLayout::forget(const ModuleCode& code) {
 void CodeLayout::report(FeedbackReport& report) const {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < moves_.size(); ++i) {
-    const Move& move = moves_[i];
-    DecisionReport decision;
-    decision.id = i + 1;
-    decision.kind = "code-layout";
-    decision.function = "code of optimized functions";
-    decision.reason = move.plan.reason;
-    decision.alternatives = feedback::describe_alternatives(move.plan.alternatives);
-    decision.state = move.state;
-    decision.estimated_gain = move.plan.estimated_gain;
-    decision.measured_gain = move.measured_gain;
-    decision.outcome = move.outcome;
-    decision.seconds = move.seconds;
-    report.decisions.push_back(std::move(decision));
+    report.decisions.push_back(
+        report_of_move(moves_[i], i + 1, "code-layout", "code of optimized functions"));
   }
 }
 
@@ -348,11 +338,7 @@ std::vector<feedback::LayoutEpisode> CodeLayout::episodes(const wasm::Module* mo
   for (const Move& move : moves_) {
     if (move.module != module) continue;
     feedback::LayoutEpisode episode = feedback::make_layout_episode(move.evidence, move.plan);
-    episode.id = episodes.size() + 1;
-    episode.seconds = move.seconds;
-    episode.state = move.state;
-    episode.outcome = move.outcome;
-    episode.measured_gain = move.measured_gain;
+    put_outcome(move, episodes.size() + 1, episode);
     episodes.push_back(std::move(episode));
   }
   return episodes;
