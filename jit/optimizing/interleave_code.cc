@@ -58,21 +58,6 @@ void Emission::emit(Value* backedges) {
   }
 }
 
-std::vector<BasicBlock*> Emission::clone(const std::vector<BasicBlock*>& blocks, const char* suffix,
-                                         Copies& copies) {
-  std::vector<BasicBlock*> made;
-  for (BasicBlock* block : blocks) {
-    BasicBlock* const copy = llvm::CloneBasicBlock(block, copies, suffix, &function_);
-    copies[block] = copy;
-    made.push_back(copy);
-    // Two loops must not share an identity.
-    Instruction* const end = copy->getTerminator();
-    if (const llvm::MDNode* old = end->getMetadata(llvm::LLVMContext::MD_loop))
-      end->setMetadata(llvm::LLVMContext::MD_loop, loop_identity(ir_.context, old, {}));
-  }
-  return made;
-}
-
 void Emission::replace(Copies& copies, Instruction& original, Value* by) {
   auto* const copy = llvm::cast<Instruction>(static_cast<Value*>(copies[&original]));
   copies.erase(&original);

@@ -72,7 +72,6 @@ class Emission {
     branch->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));
   }
 
-  std::vector<BasicBlock*> clone(const std::vector<BasicBlock*>& blocks, const char* suffix, Copies& copies);
   // Before operands are mapped: nothing uses the copy yet.
   static void replace(Copies& copies, Instruction& original, Value* by);
 

@@ -2,6 +2,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "jit/optimizing/interleave_emission.h"
+#include "jit/optimizing/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
 namespace interleaving {
@@ -31,7 +32,7 @@ void Emission::emit_heads() {
     ahead[phi] = b.CreatePHI(phi->getType(), 2);
     ahead[phi]->addIncoming(carried_.at(phi), entry_of_heads_);
   }
-  const std::vector<BasicBlock*> copies = clone(shape_.head, ".head", in_head_);
+  const std::vector<BasicBlock*> copies = copy_blocks(shape_.head, ".head", in_head_);
   for (PHINode& phi : header_->phis())
     replace(in_head_, phi, ahead.contains(&phi) ? ahead.at(&phi) : nullptr);
   for (BasicBlock* block : shape_.head)
@@ -151,7 +152,7 @@ void Emission::emit_steps() {
   still->addIncoming(number(0), round_);
   Value* const slot = load(b, waiting_, index);
   Copies in_step;
-  const std::vector<BasicBlock*> copies = clone(shape_.steps, ".step", in_step);
+  const std::vector<BasicBlock*> copies = copy_blocks(shape_.steps, ".step", in_step);
   for (PHINode& phi : shape_.chase->getHeader()->phis())
     replace(in_step, phi, load(b, state_.at(&phi), slot));
   for (BasicBlock* block : shape_.steps)

@@ -2,6 +2,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "jit/optimizing/interleave_emission.h"
+#include "jit/optimizing/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
 namespace interleaving {
@@ -35,7 +36,7 @@ void Emission::emit_tails() {
     behind[phi]->addIncoming(carried_.at(phi), round_);
     in_tail_[phi] = behind.at(phi);
   }
-  const std::vector<BasicBlock*> copies = clone(shape_.tail, ".tail", in_tail_);
+  const std::vector<BasicBlock*> copies = copy_blocks(shape_.tail, ".tail", in_tail_);
   for (BasicBlock* block : shape_.tail) {
     for (Instruction& instruction : *block) {
       auto* const phi = llvm::dyn_cast<PHINode>(&instruction);

@@ -1,6 +1,7 @@
 #include "jit/optimizing/loop_parts.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/Transforms/Utils/Cloning.h>
 
 namespace hindsight::jit::optimizing {
 
@@ -12,6 +13,21 @@ llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
   operands.append(more.begin(), more.end());
   llvm::MDNode* const made = llvm::MDNode::getDistinct(context, operands);
   made->replaceOperandWith(0, made);
+  return made;
+}
+
+std::vector<llvm::BasicBlock*> copy_blocks(llvm::ArrayRef<llvm::BasicBlock*> blocks, const char* suffix,
+                                           llvm::ValueToValueMapTy& copies) {
+  std::vector<llvm::BasicBlock*> made;
+  for (llvm::BasicBlock* block : blocks) {
+    llvm::BasicBlock* const copy = llvm::CloneBasicBlock(block, copies, suffix, block->getParent());
+    copies[block] = copy;
+    made.push_back(copy);
+    // Two loops must not share an identity.
+    llvm::Instruction* const end = copy->getTerminator();
+    if (const llvm::MDNode* old = end->getMetadata(llvm::LLVMContext::MD_loop))
+      end->setMetadata(llvm::LLVMContext::MD_loop, loop_identity(block->getContext(), old, {}));
+  }
   return made;
 }
 

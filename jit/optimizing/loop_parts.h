@@ -3,12 +3,19 @@
 
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Metadata.h>
+#include <llvm/Transforms/Utils/ValueMapper.h>
+
+#include <vector>
 
 namespace hindsight::jit::optimizing {
 
 // A new identity for a loop (two loops must not share one), with what the old one said and more.
 llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
                             llvm::ArrayRef<llvm::Metadata*> more);
+// Copies of the blocks in their order, loops among them with identities of their own. Operands are still
+// those of the originals; `copies` says what became of what.
+std::vector<llvm::BasicBlock*> copy_blocks(llvm::ArrayRef<llvm::BasicBlock*> blocks, const char* suffix,
+                                           llvm::ValueToValueMapTy& copies);
 // The value of a loop of one block behind it: a phi in its exit (LCSSA).
 llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::BasicBlock* exit);
 

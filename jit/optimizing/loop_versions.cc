@@ -87,12 +87,7 @@ class VersionMaker {
   void copy_loop() {
     with_.entry = new_block("with");
     without_.entry = new_block("without");
-    std::vector<BasicBlock*> copies;
-    for (BasicBlock* block : loop_.blocks()) {
-      BasicBlock* const copy = llvm::CloneBasicBlock(block, map_, ".without", &function_);
-      map_[block] = copy;
-      copies.push_back(copy);
-    }
+    const std::vector<BasicBlock*> copies = copy_blocks(loop_.getBlocks(), ".without", map_);
     map_[before_] = without_.entry;
     llvm::remapInstructionsInBlocks(copies, map_);
     without_.header = llvm::cast<BasicBlock>(map_[with_.header]);
@@ -101,12 +96,6 @@ class VersionMaker {
     for (const auto& [entry, header] :
          {std::pair{with_.entry, with_.header}, {without_.entry, without_.header}})
       llvm::BranchInst::Create(header, entry)->setDebugLoc(location_);
-    // Two loops must not share an identity.
-    for (BasicBlock* copy : copies) {
-      Instruction* const end = copy->getTerminator();
-      if (const llvm::MDNode* old = end->getMetadata(llvm::LLVMContext::MD_loop))
-        end->setMetadata(llvm::LLVMContext::MD_loop, loop_identity(context_, old, {}));
-    }
     // What comes after the loop has more ways in, as often as an edge leads there.
     for (BasicBlock* exit : exits_) {
       for (PHINode& phi : exit->phis()) {

@@ -123,12 +123,7 @@ class StripMaker {
 
   void clone_loop() {
     without_ = {new_block("without"), nullptr, nullptr, new_block("without.exit")};
-    std::vector<BasicBlock*> copies;
-    for (BasicBlock* block : loop_.blocks()) {
-      BasicBlock* const copy = llvm::CloneBasicBlock(block, map_, ".without", &function_);
-      map_[block] = copy;
-      copies.push_back(copy);
-    }
+    const std::vector<BasicBlock*> copies = copy_blocks(loop_.getBlocks(), ".without", map_);
     map_[before_] = without_.entry;
     llvm::remapInstructionsInBlocks(copies, map_);
     without_.header = llvm::cast<BasicBlock>(map_[with_.header]);
