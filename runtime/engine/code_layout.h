@@ -1,12 +1,11 @@
 // CodeLayout: the decision code-layout from its evidence to its outcome, for all modules of an engine, one
 // move at a time.
 //
-//   counting    every function that may be moved is called through a meter for some tens of milliseconds:
-//   what is
-//               called, and how often
-//   placing     a task of the compile arena: the functions that were called, in the order that their calls
-//   ask for, one
-//               behind the other on pages of 2 MiB, as copies (jit/code/move_code.h); published by nobody
+//   counting    every function that may be moved is called through a meter for some tens of
+//               milliseconds: what is called, and how often
+//   placing     a task of the compile arena: the functions that were called, in the order that their
+//               calls ask for, one behind the other on pages of 2 MiB, as copies
+//               (jit/code/move_code.h); published by nobody
 //   comparing   entry slots lead to the copies and back, in turns, while a few meters count (layout_trial.h)
 //   ended       one placement stays; the other's versions are retired
 //
@@ -81,8 +80,8 @@ class CodeLayout {
     std::vector<std::shared_ptr<jit::CodeVersion>> versions;
     std::vector<uint64_t> calls;
     // Comparing.
-    std::vector<ModuleCode::Exchange>
-        pairs;           // what was there, the copy; those whose function was compiled anew leave
+    // What was there, and the copy; those whose function was compiled anew leave.
+    std::vector<ModuleCode::Exchange> pairs;
     bool moved = false;  // the copies are current
     std::vector<FuncIndex> meters;
     LayoutTrial trial;

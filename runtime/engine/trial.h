@@ -2,20 +2,18 @@
 // told, on the guest's own thread, each time the loop has done another strip of iterations. Time per
 // iteration is the only evidence: no PMU needed.
 //
-//   estimate  the first chunk runs without prefetch; its time per iteration and the stall share of the loop's
-//   loads give the first distance (estimated_distance) compare   chunks of strips alternate between off and
-//   on (off on on off ...), so that drift hits both alike; each change of arm is
-//             followed by one strip that is not counted. After kPairs pairs the medians decide: at least 5 %
-//             faster, in at least 3 of 4 pairs. Otherwise another distance is tried, and if none wins the
-//             prefetch is rejected.
+//   estimate  the first chunk runs without prefetch; its time per iteration and the stall share of the
+//             loop's loads give the first distance (estimated_distance)
+//   compare   chunks of strips alternate between off and on (off on on off ...), so that drift hits both
+//             alike; each change of arm is followed by one strip that is not counted. After kPairs pairs
+//             the medians decide: at least 5 % faster, in at least 3 of 4 pairs. Otherwise another
+//             distance is tried, and if none wins the prefetch is rejected.
 //   tune      hill climbing on the ladder of distances, the same way, from the distance that won
 //   kept      runs with the best distance; looks again every few seconds with a few pairs, and sooner when
-//   the
-//             time per iteration has moved: the program does something else now. Then the distance is tuned
-//             anew
+//             the time per iteration has moved: the program does something else now. Then the distance is
+//             tuned anew
 //   paused    was kept and no longer pays: off, in place, and looked at again like a kept one, ever more
-//   seldom
-//             while nothing moves. What still does not pay after many seconds is rejected
+//             seldom while nothing moves. What still does not pay after many seconds is rejected
 //   rejected  off for good; the engine replaces the code by a version without it
 //
 // After RPG2 (Zhang et al., ASPLOS 2024), which tunes distances in place and rolls back; the alternation
