@@ -205,8 +205,10 @@ void FunctionCompiler::control(const Instr& instr) {
 
 void FunctionCompiler::enter_block(const Instr& instr, Control::Kind kind) {
   flush_all();
+  const bool in_loop = kind == Control::Kind::kLoop || controls_.back().in_loop;
   Control& control = controls_.emplace_back();
   control.kind = kind;
+  control.in_loop = in_loop;
   control.type = instr.block;
   control.base = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();
   control.label = a_.new_label();

@@ -107,6 +107,7 @@ struct Control {
   enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kTry, kCatch, kTryTable };
   Kind kind = Kind::kBlock;
   bool targeted = false;  // some jump leads to `label`
+  bool in_loop = false;   // this one or one around it is a loop
   uint32_t base = 0;      // operand-stack height below the block's parameters
   uint32_t stamp = 0;     // the last br_table that saw this block, and what it jumps to
   Label stamped;
@@ -279,7 +280,7 @@ class FunctionCompiler {
   // may be alive.
   void sample_value(const Entry& value, uint32_t site_flags);
   void sample_callee();  // whose FuncRef is in rax
-  void sample_choice(const Condition& condition);  // of a select
+  void sample_choice(const Condition& condition);  // of a select in a loop
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
   bool samples_values() const { return options_.lwp_counting || recorder_; }

@@ -381,19 +381,23 @@ TEST_F(LwpTest, AValueRecordSaysHowManyBytesWereMoved) {
     EXPECT_EQ(instance->call("load", {i32(address)}), returns({i32(byte)})) << address;
 }
 
-TEST_F(LwpTest, AValueRecordSaysWhatASelectChoseBy) {
+TEST_F(LwpTest, AValueRecordSaysWhatASelectInALoopChoseBy) {
   auto instance = instantiate_sampling(R"((module
-    (func (export "flag") (param i32 i64) (result i64) local.get 1 i64.const 5 local.get 0 select)
+    (func (export "flag") (param i32 i64) (result i64)
+      (loop (result i64) local.get 1 i64.const 5 local.get 0 select))
     (func (export "less") (param i32 i32) (result i32)
-      i32.const 10 i32.const 20 local.get 0 local.get 1 i32.lt_s select)
+      (loop (result i32) i32.const 10 i32.const 20 local.get 0 local.get 1 i32.lt_s select))
     (func (export "not_less") (param i32 i32) (result f64)
-      f64.const 10 f64.const 20 local.get 0 local.get 1 i32.lt_s i32.eqz select)
+      (loop (result f64) (block (result f64)
+        f64.const 10 f64.const 20 local.get 0 local.get 1 i32.lt_s i32.eqz select)))
     (func (export "equal") (param f64 f64) (result i32)
-      i32.const 10 i32.const 20 local.get 0 local.get 1 f64.eq select)
+      (loop (result i32) i32.const 10 i32.const 20 local.get 0 local.get 1 f64.eq select))
     (func (export "differ") (param f64 f64) (result i32)
-      i32.const 10 i32.const 20 local.get 0 local.get 1 f64.ne select)
+      (loop (result i32) i32.const 10 i32.const 20 local.get 0 local.get 1 f64.ne select))
     (func (export "typed") (param i32) (result f32)
-      f32.const 1 f32.const 2 local.get 0 select (result f32))))");
+      (loop (result f32) f32.const 1 f32.const 2 local.get 0 select (result f32)))
+    (func (export "behind_a_loop") (param i32) (result i32)
+      (loop nop) i32.const 10 i32.const 20 local.get 0 select)))");
   expect_record(*instance, "flag", {i32(6), i64(9)}, 0x1b, 1, kValueSiteSelect);
   expect_record(*instance, "flag", {i32(0), i64(9)}, 0x1b, 0, kValueSiteSelect);
   expect_record(*instance, "less", {i32(~0u), i32(0)}, 0x1b, 1, kValueSiteSelect);
@@ -404,6 +408,9 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectChoseBy) {
   expect_record(*instance, "differ", {f64(NAN), f64(1)}, 0x1b, 1, kValueSiteSelect);
   expect_record(*instance, "differ", {f64(1), f64(1)}, 0x1b, 0, kValueSiteSelect);
   expect_record(*instance, "typed", {i32(1)}, 0x1c, 1, kValueSiteSelect);
+  value_records.clear();
+  EXPECT_EQ(instance->call("behind_a_loop", {i32(1)}), returns({i32(10)}));
+  EXPECT_TRUE(value_records.empty());
   // It chose as it said.
   EXPECT_EQ(instance->call("flag", {i32(6), i64(9)}), returns({i64(9)}));
   EXPECT_EQ(instance->call("less", {i32(0), i32(0)}), returns({i32(20)}));
