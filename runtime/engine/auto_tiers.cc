@@ -790,7 +790,12 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   request.function = job.plan.function;
   request.osr_loops = job.plan.osr_loops;
   request.loop_entries_only = job.plan.loop_entries_only;
-  request.loop_exits = policy_.follow_shifts;
+  // Exits cost time to compile. What is called again soon comes to new code by that.
+  const std::shared_ptr<jit::CodeVersion> before = code.version(job.plan.function, jit::Tier::kOptimized);
+  const bool stays_long =
+      !job.plan.osr_loops.empty() ||
+      (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
+  request.loop_exits = policy_.follow_shifts && stays_long;
   request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
   for (const feedback::InterleavePlan& p : job.plan.interleaves) request.hints.interleaves.push_back(p.hint);
