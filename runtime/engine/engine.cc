@@ -67,6 +67,8 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   if (for_tests && (config.tier != TierMode::kOptimized || config.profiling))
     return make_error(ErrorKind::kUsage,
                       "random hints and entering at loops are for tier optimized without profiling");
+  if (config.leave_at_loops && !config.enter_at_loops)
+    return make_error(ErrorKind::kUsage, "only code that was entered at loops is left there");
   for (const std::string& name : config.disabled_decisions) {
     const auto names = decision_names();
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -96,6 +98,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->code_->time_passes = engine->config_.time_passes;
   engine->code_->random_hints = engine->config_.random_hints;
   engine->code_->enter_at_loops = engine->config_.enter_at_loops;
+  engine->code_->leave_at_loops = engine->config_.leave_at_loops;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;

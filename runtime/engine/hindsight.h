@@ -107,6 +107,8 @@ struct EngineConfig {
   uint32_t random_hints = 0;
   // The same: functions that have loops begin in baseline code, and enter optimized code at the head of the first loop that they come to.
   bool enter_at_loops = false;
+  // With enter_at_loops: such code is left again, for other code of the function, at the first loop that can be left.
+  bool leave_at_loops = false;
   std::string profile_in;              // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at

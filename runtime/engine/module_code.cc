@@ -209,6 +209,16 @@ bool ModuleCode::withdraw(FuncIndex function) {
   return true;
 }
 
+void ModuleCode::leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::shared_ptr<jit::CodeVersion> second) {
+  publish(first);
+  publish(second);
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<jit::CodeVersion>& baseline = code_of(first->function).baseline;
+  // Release: as in set_osr_slots.
+  for (const jit::OsrEntry& entry : first->osr_entries)
+    baseline->osr_slots[entry.loop.value].store(entry.code, std::memory_order_release);
+}
+
 Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
   {
     const std::lock_guard lock(mutex_);
@@ -223,17 +233,30 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
     }
   }
   if (first_ == jit::Tier::kOptimized && services_.may_optimize(function)) {
-    jit::OptimizeRequest request;
-    request.function = function;
-    if (services_.random_hints != 0) request.hints = random_hints(*module_, function, services_.random_hints);
     const size_t loops = module_->body(function).loops.size();
-    if (services_.enter_at_loops && loops != 0) {
+    const bool at_loops = services_.enter_at_loops && loops != 0;
+    const auto request_with = [&](uint32_t seed) {
+      jit::OptimizeRequest request;
+      request.function = function;
+      if (seed != 0) request.hints = random_hints(*module_, function, seed);
+      for (uint32_t i = 0; at_loops && i < loops; i++) request.osr_loops.emplace_back(i);
+      request.loop_entries_only = at_loops;
+      request.loop_exits = at_loops && services_.leave_at_loops;
+      return request;
+    };
+    if (at_loops) {
       HINDSIGHT_ASSIGN(auto slow, baseline(function));
       publish(slow);
-      for (uint32_t i = 0; i < loops; i++) request.osr_loops.emplace_back(i);
-      request.loop_entries_only = true;
     }
-    auto made = optimize(std::move(request));
+    const uint32_t seed = services_.random_hints;
+    auto made = optimize(request_with(seed));
+    if (made && at_loops && services_.leave_at_loops) {
+      auto next = optimize(request_with(seed == 0 ? 0 : seed + 1));
+      if (!next) return std::unexpected(next.error());
+      leave_at_loops(std::move(made->version), std::move(next->version));
+      const std::lock_guard lock(mutex_);
+      return current_entry(code_of(function));
+    }
     if (made) {
       std::string why = "its first call, in the optimizing tier";
       for (const std::string& reason : made->begun_anew) why += "; begun anew: " + reason;

@@ -23,12 +23,13 @@ constexpr std::string_view kGuest =
       (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
     (local.get $s))))";
 
-std::shared_ptr<Engine> engine_with(uint32_t random_hints, bool enter_at_loops) {
+std::shared_ptr<Engine> engine_with(uint32_t random_hints, bool enter_at_loops, bool leave_at_loops = false) {
   EngineConfig config;
   config.tier = TierMode::kOptimized;
   config.profiling = false;
   config.random_hints = random_hints;
   config.enter_at_loops = enter_at_loops;
+  config.leave_at_loops = leave_at_loops;
   auto engine = Engine::create(config);
   EXPECT_TRUE(engine) << engine.error().describe();
   return *engine;
@@ -74,6 +75,26 @@ TEST(EnteringAtLoops, LeavesBaselineCodeAtTheFirstLoop) {
   const FeedbackReport report = engine->feedback_report();
   EXPECT_EQ(report.functions_baseline, 1u);   // where it begins
   EXPECT_EQ(report.functions_optimized, 3u);  // where it goes on, and the two that have no loop
+}
+
+TEST(LeavingAtLoops, GoesOnInASecondVersionOfTheCode) {
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    auto engine = engine_with(seed, true, true);
+    EXPECT_EQ(sum_of(*engine, 1000), 1500) << seed;
+    const FeedbackReport report = engine->feedback_report();
+    EXPECT_EQ(report.functions_baseline, 1u);
+    EXPECT_EQ(report.functions_optimized, 4u);  // two versions of the one with a loop
+  }
+}
+
+TEST(LeavingAtLoops, IsRefusedWhereLoopsAreNotEntered) {
+  EngineConfig config;
+  config.tier = TierMode::kOptimized;
+  config.profiling = false;
+  config.leave_at_loops = true;
+  const auto engine = Engine::create(config);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
 }
 
 TEST(RandomHints, AreRefusedWhereFeedbackGivesHints) {
