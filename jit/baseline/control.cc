@@ -205,10 +205,10 @@ void FunctionCompiler::control(const Instr& instr) {
 
 void FunctionCompiler::enter_block(const Instr& instr, Control::Kind kind) {
   flush_all();
-  const bool in_loop = kind == Control::Kind::kLoop || controls_.back().in_loop;
+  const bool in_innermost_loop = kind != Control::Kind::kLoop && controls_.back().in_innermost_loop;
   Control& control = controls_.emplace_back();
   control.kind = kind;
-  control.in_loop = in_loop;
+  control.in_innermost_loop = in_innermost_loop;
   control.type = instr.block;
   control.base = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();
   control.label = a_.new_label();
@@ -219,6 +219,7 @@ void FunctionCompiler::enter_loop(const Instr& instr) {
   const uint32_t loop = next_loop_++;
   count_instructions();
   enter_block(instr, Control::Kind::kLoop);
+  controls_.back().in_innermost_loop = innermost_[loop];
   // The back edges are not known yet: no cached local survives.
   forget_locals();
   if (innermost_[loop]) a_.align_code(64);

@@ -107,7 +107,7 @@ struct Control {
   enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kTry, kCatch, kTryTable };
   Kind kind = Kind::kBlock;
   bool targeted = false;  // some jump leads to `label`
-  bool in_loop = false;   // this one or one around it is a loop
+  bool in_innermost_loop = false;  // the loop around this, or this one, contains no loops
   uint32_t base = 0;      // operand-stack height below the block's parameters
   uint32_t stamp = 0;     // the last br_table that saw this block, and what it jumps to
   Label stamped;
@@ -280,7 +280,7 @@ class FunctionCompiler {
   // may be alive.
   void sample_value(const Entry& value, uint32_t site_flags);
   void sample_callee();  // whose FuncRef is in rax
-  void sample_choice(const Condition& condition);  // of a select in a loop
+  void sample_choice(const Condition& condition);  // of a select in an innermost loop
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
   bool samples_values() const { return options_.lwp_counting || recorder_; }

@@ -102,10 +102,10 @@ void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
   });
 }
 
-// In front of the comparison, which the rare case makes a second time. Only in loops: a branch in its place
-// can pay where the next iteration waits for what was chosen, and most selects of a program are elsewhere.
+// In front of the comparison, which the rare case makes a second time. Only in innermost loops: a branch in its
+// place can pay where the next iteration waits for what was chosen and is soon there; most selects are elsewhere.
 void FunctionCompiler::sample_choice(const Condition& condition) {
-  if (!controls_.back().in_loop) return;
+  if (!controls_.back().in_innermost_loop) return;
   sample_site(kValueSiteSelect, [this, condition] {
     const Label first = a_.new_label();
     emit_condition(condition);

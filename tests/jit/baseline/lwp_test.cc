@@ -381,7 +381,7 @@ TEST_F(LwpTest, AValueRecordSaysHowManyBytesWereMoved) {
     EXPECT_EQ(instance->call("load", {i32(address)}), returns({i32(byte)})) << address;
 }
 
-TEST_F(LwpTest, AValueRecordSaysWhatASelectInALoopChoseBy) {
+TEST_F(LwpTest, AValueRecordSaysWhatASelectInAnInnermostLoopChoseBy) {
   auto instance = instantiate_sampling(R"((module
     (func (export "flag") (param i32 i64) (result i64)
       (loop (result i64) local.get 1 i64.const 5 local.get 0 select))
@@ -397,7 +397,9 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectInALoopChoseBy) {
     (func (export "typed") (param i32) (result f32)
       (loop (result f32) f32.const 1 f32.const 2 local.get 0 select (result f32)))
     (func (export "behind_a_loop") (param i32) (result i32)
-      (loop nop) i32.const 10 i32.const 20 local.get 0 select)))");
+      (loop nop) i32.const 10 i32.const 20 local.get 0 select)
+    (func (export "around_a_loop") (param i32) (result i32)
+      (loop (result i32) (block (loop nop)) i32.const 10 i32.const 20 local.get 0 select))))");
   expect_record(*instance, "flag", {i32(6), i64(9)}, 0x1b, 1, kValueSiteSelect);
   expect_record(*instance, "flag", {i32(0), i64(9)}, 0x1b, 0, kValueSiteSelect);
   expect_record(*instance, "less", {i32(~0u), i32(0)}, 0x1b, 1, kValueSiteSelect);
@@ -410,6 +412,7 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectInALoopChoseBy) {
   expect_record(*instance, "typed", {i32(1)}, 0x1c, 1, kValueSiteSelect);
   value_records.clear();
   EXPECT_EQ(instance->call("behind_a_loop", {i32(1)}), returns({i32(10)}));
+  EXPECT_EQ(instance->call("around_a_loop", {i32(1)}), returns({i32(10)}));
   EXPECT_TRUE(value_records.empty());
   // It chose as it said.
   EXPECT_EQ(instance->call("flag", {i32(6), i64(9)}), returns({i64(9)}));
