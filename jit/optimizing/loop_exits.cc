@@ -71,6 +71,15 @@ bool begins_header(const llvm::CallInst& marker, const llvm::Loop& loop) {
   return false;
 }
 
+// Whether it could as well stand right behind the phis.
+bool could_begin_header(const llvm::CallInst& marker, const llvm::Loop& loop) {
+  return begins_header(marker, loop) &&
+         std::all_of(marker.arg_begin(), marker.arg_end(), [&](const llvm::Use& argument) {
+           const auto* const value = llvm::dyn_cast<Instruction>(argument.get());
+           return !value || value->getParent() != loop.getHeader() || llvm::isa<llvm::PHINode>(value);
+         });
+}
+
 bool is_for_running_loops(const llvm::Function& function) {
   return function.getName().starts_with(kEntryForRunningLoops);
 }
@@ -239,8 +248,9 @@ llvm::PreservedAnalyses ParkExitsPass::run(llvm::Function& function,
   const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   for (llvm::CallInst* marker : markers) {
     const llvm::Loop* const loop = loops.getLoopFor(marker->getParent());
-    // Of two levels at most: a loop of searches.
-    if (!loop || loop->getHeader() != marker->getParent() ||
+    // Of two levels at most: a loop of searches. It is put back behind the phis. Where the header stores before
+    // the marker, which a rotated loop may do, that would store once more.
+    if (!loop || !could_begin_header(*marker, *loop) ||
         std::any_of(loop->begin(), loop->end(),
                     [](const llvm::Loop* inner) { return !inner->isInnermost(); }))
       continue;

@@ -87,6 +87,26 @@ TEST(LeavingAtLoops, GoesOnInASecondVersionOfTheCode) {
   }
 }
 
+// Where the way out comes first, LLVM begins the loop behind it: its header stores before it is to be left.
+TEST(LeavingAtLoops, DoesNothingTwice) {
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    auto engine = engine_with(seed, true, true);
+    Linker linker(*engine);
+    auto instance = linker.instantiate(load(*engine, R"((module (memory 1)
+      (func (export "f") (result i32) (local $i i32)
+        (loop $l
+          (if (i32.eq (local.get $i) (i32.const 600)) (then (return (i32.load (i32.const 64)))))
+          (i32.store (i32.const 64) (i32.add (i32.load (i32.const 64)) (i32.const 1)))
+          (i32.store (i32.const 72)
+            (i32.add (i32.load (i32.shl (i32.load (i32.const 68)) (i32.const 2))) (local.get $i)))
+          (local.set $i (i32.add (local.get $i) (i32.const 1)))
+          (br $l))
+        (unreachable))))"));
+    ASSERT_TRUE(instance);
+    EXPECT_EQ((*(*instance)->call("f", {}))[0].as_i32(), 600) << seed;
+  }
+}
+
 TEST(LeavingAtLoops, IsRefusedWhereLoopsAreNotEntered) {
   EngineConfig config;
   config.tier = TierMode::kOptimized;
