@@ -50,14 +50,10 @@ std::string done_text(const Episode& e) {
   if (!e.branch_selects.empty())
     parts.push_back(places("with branches, if a chain waits for a choice there, at", e.branch_selects));
   if (!e.osr_loops.empty()) {
-    std::string loops;
-    for (const uint32_t loop : e.osr_loops) {
-      const bool known = loop < e.evidence.loops.size();
-      loops += fmt::format(
-          "{}{}", loops.empty() ? "" : ", ",
-          known ? fmt::format("0x{:x}", e.evidence.loops[loop].offset.value) : fmt::format("#{}", loop));
-    }
-    parts.push_back(fmt::format("to be entered in the middle of the loop at {}", loops));
+    std::vector<LoopIndex> loops;
+    for (const uint32_t loop : e.osr_loops) loops.emplace_back(loop);
+    parts.push_back(
+        fmt::format("to be entered in the middle of the loop at {}", rt::loops_text(e.evidence, loops)));
   }
   for (const std::string& part : parts) text += "; " + part;
   return text;

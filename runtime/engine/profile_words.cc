@@ -80,9 +80,28 @@ std::string call_text(const CallEvidence& c, const wasm::Module* module) {
   return text;
 }
 
+std::string loops_text(const FunctionEvidence& e, const std::vector<LoopIndex>& loops) {
+  std::string text;
+  for (const LoopIndex loop : loops) {
+    text += text.empty() ? "" : ", ";
+    text += loop.value < e.loops.size() ? fmt::format("0x{:x}", e.loops[loop.value].offset.value)
+                                        : fmt::format("#{}", loop.value);
+  }
+  return text;
+}
+
 std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module, const std::string& indent,
                           size_t most) {
   std::string text;
+  if (!e.entry_loops.empty())
+    text += fmt::format("{}its optimized code can be entered by running loops at {}\n", indent,
+                        loops_text(e, e.entry_loops));
+  if (!e.exit_loops.empty())
+    text += fmt::format("{}its optimized code can be left for newer code by running loops at {}\n", indent,
+                        loops_text(e, e.exit_loops));
+  if (e.samples_stayed > 0)
+    text += fmt::format("{}{:.0f} samples ({:.1f} ms) in optimized code that had been replaced: a loop stayed in it\n",
+                        indent, e.samples_stayed, 1e3 * e.seconds_stayed);
   const double samples = e.samples_baseline + e.samples_optimized;
   size_t shown = 0, left_out = 0;
   const auto line = [&](const std::string& words) {

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -70,6 +73,7 @@ struct ShiftedRun {
   uint64_t retired = 0;        // versions freed while the call was under way
   uint32_t result = 0;
   std::string log;
+  std::string explained;  // by the profile
 };
 
 // Batches through element 0 until the running loop is in optimized code, then through element 1 until its
@@ -104,6 +108,10 @@ ShiftedRun run(std::vector<std::string> without = {}) {
   run.result = static_cast<uint32_t>(
       instance->call("run", std::array{Value::i32(static_cast<int32_t>(kCalls))}).value()[0].as_i32());
   run.log = lines.all();
+  const std::string profile = testing::TempDir() + "/shifts_" + std::to_string(getpid()) + ".profile";
+  EXPECT_TRUE(engine->save_profile(profile));
+  run.explained = explain_profile({.path = profile}).value_or("");
+  std::filesystem::remove(profile);
   return run;
 }
 
@@ -112,6 +120,7 @@ TEST(Shifts, ARunningLoopGoesOnInCodeThatKnowsWhereItsCallsGoByNow) {
   const ShiftedRun r = run();
   EXPECT_GE(r.retired, 1u) << r.log;
   EXPECT_THAT(r.log, testing::HasSubstr("records of calls to targets that are not in place"));
+  EXPECT_THAT(r.explained, testing::HasSubstr("can be left for newer code by running loops at 0x"));
   uint32_t expected = 0;
   for (const int32_t kind : r.kinds) expected = batch(expected, kind);
   EXPECT_EQ(r.result, expected);
