@@ -71,15 +71,6 @@ bool begins_header(const llvm::CallInst& marker, const llvm::Loop& loop) {
   return false;
 }
 
-// Whether it could as well stand right behind the phis.
-bool could_begin_header(const llvm::CallInst& marker, const llvm::Loop& loop) {
-  return begins_header(marker, loop) &&
-         std::all_of(marker.arg_begin(), marker.arg_end(), [&](const llvm::Use& argument) {
-           const auto* const value = llvm::dyn_cast<Instruction>(argument.get());
-           return !value || value->getParent() != loop.getHeader() || llvm::isa<llvm::PHINode>(value);
-         });
-}
-
 bool is_for_running_loops(const llvm::Function& function) {
   return function.getName().starts_with(kEntryForRunningLoops);
 }
@@ -248,13 +239,12 @@ llvm::PreservedAnalyses ParkExitsPass::run(llvm::Function& function,
   const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   for (llvm::CallInst* marker : markers) {
     const llvm::Loop* const loop = loops.getLoopFor(marker->getParent());
-    // Of two levels at most: a loop of searches. It is put back behind the phis. Where the header stores before
-    // the marker, which a rotated loop may do, that would store once more.
-    if (!loop || !could_begin_header(*marker, *loop) ||
+    // Of two levels at most: a loop of searches.
+    if (!loop || loop->getHeader() != marker->getParent() ||
         std::any_of(loop->begin(), loop->end(),
                     [](const llvm::Loop* inner) { return !inner->isInnermost(); }))
       continue;
-    ParkedExits::Marker parked{loop->getHeader(), loop_of(*marker), {}, marker->getDebugLoc()};
+    ParkedExits::Marker parked{marker->getNextNode(), loop_of(*marker), {}, marker->getDebugLoc()};
     for (const ExitValue& value : values_of(*marker)) parked.values.emplace_back(value.slot, value.value);
     parked_->markers.push_back(std::move(parked));
     marker->eraseFromParent();
@@ -276,13 +266,14 @@ llvm::PreservedAnalyses UnparkExitsPass::run(llvm::Function& function,
   const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   llvm::IRBuilder<> b(ir_->context);
   for (ParkedExits::Marker& parked : parked_->markers) {
-    auto* const header = llvm::dyn_cast_or_null<BasicBlock>(static_cast<Value*>(parked.header));
-    if (!header || !loops.isLoopHeader(header)) continue;
+    // At the very place: a rotated loop's header may store before it, which is not to be done twice.
+    auto* const next = llvm::dyn_cast_or_null<Instruction>(static_cast<Value*>(parked.next));
+    if (!next || !loops.isLoopHeader(next->getParent())) continue;
     std::vector<ExitValue> values;
     for (auto& [slot, value] : parked.values)
       if (value) values.push_back({slot, value});
     if (values.size() != parked.values.size()) continue;
-    b.SetInsertPoint(header, header->getFirstInsertionPt());
+    b.SetInsertPoint(next);
     b.SetCurrentDebugLocation(parked.location);
     emit_exit_marker(*ir_, b, parked.loop, values);
   }

@@ -64,7 +64,7 @@ std::string exit_symbol(LoopIndex loop);
 class ParkedExits {
  public:
   struct Marker {
-    llvm::WeakTrackingVH header;
+    llvm::WeakTrackingVH next;  // the instruction behind it
     LoopIndex loop;
     std::vector<std::pair<uint32_t, llvm::WeakTrackingVH>> values;
     llvm::DebugLoc location;

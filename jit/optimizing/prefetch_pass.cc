@@ -301,6 +301,8 @@ bool has_one_base(const IrModule& ir, const PrefetchSlice& slice) {
     if (!load) continue;
     const Value* base = llvm::getUnderlyingObject(load->getPointerOperand(), 0);
     if (ir.is_of(*load, IrModule::World::kRuntime)) continue;
+    // What a pass keeps in the frame, as searches that are interleaved do, is not the guest's.
+    if (llvm::isa<llvm::AllocaInst>(base)) return false;
     const auto* instruction = llvm::dyn_cast<Instruction>(base);
     if (instruction && slice.loop->contains(instruction)) return false;
     if (ir.wasm.memories.size() > 1 && !ir.memory_of(base, load->getFunction()->getArg(0))) return false;
