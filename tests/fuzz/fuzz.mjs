@@ -7,6 +7,7 @@
 //   --seed N           of the first module (default 1); module i has seed + i, whatever the count
 //   --seconds N        stop beginning new batches then (default: no limit)
 //   --node FILE|none   the independent engine (default: the node that runs this)
+//   --patience N       seconds that a batch may take on one engine (default 120); an engine that takes longer differs
 //   --keep FOLDER      where modules that differ are left (default: a folder in the temporary directory)
 //   --modes A,B        (default baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints)
 //
@@ -21,13 +22,14 @@ import { parseArgs } from 'node:util';
 
 const { values: options } = parseArgs({ options: {
   bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
-  seconds: { type: 'string', default: '0' }, node: { type: 'string', default: process.execPath },
+  seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
   keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints' },
 } });
 const count = Number(options.count);
 const firstSeed = Number(options.seed);
 const seconds = Number(options.seconds);
-if (options.bin === undefined || !(count > 0) || !Number.isInteger(firstSeed) || Number.isNaN(seconds)) {
+const patience = Number(options.patience);
+if (options.bin === undefined || !(count > 0) || !Number.isInteger(firstSeed) || Number.isNaN(seconds) || !(patience > 0)) {
   console.error('fuzz.mjs: --bin FOLDER is needed, and numbers where numbers belong; the options are at the top of the script');
   process.exit(2);
 }
@@ -36,7 +38,7 @@ const modes = options.modes.split(',');
 const kBatch = 20;
 
 function run(command, args, input) {
-  return spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, input, timeout: 120000 });
+  return spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, input, timeout: 1000 * patience });
 }
 const has = (command) => run(command, ['--version']).error === undefined;
 if (!has('wasm-opt') || !has('wat2wasm')) {
