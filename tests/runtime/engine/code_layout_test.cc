@@ -163,10 +163,7 @@ TEST_F(CodeLayoutTest, MovesWhatIsCalledWhileItRunsAndKeepsTheFasterPlacement) {
 }
 
 TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
-  sample(100);
-  start();
-  work_until({"trial"});
-  const auto copies = [&] {
+  const auto places = [&] {
     std::vector<const std::byte*> begins;
     for (const FuncIndex f : {kLeaf, kMiddle, kRun}) {
       const auto version = code().current(f);
@@ -175,10 +172,13 @@ TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
     std::sort(begins.begin(), begins.end());
     return begins;
   };
+  const std::vector<const std::byte*> originals = places();
+  sample(100);
+  start();
+  work_until({"trial"});
   // Until the trial has put the copies in place.
-  const std::vector<const std::byte*> originals = copies();
-  while (copies() == originals && state() == "trial") layout_->round(/*settled=*/10, /*look=*/true, {});
-  const std::vector<const std::byte*> begins = copies();
+  while (places() == originals && state() == "trial") layout_->round(/*settled=*/10, /*look=*/true, {});
+  const std::vector<const std::byte*> begins = places();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(begins[0]) % jit::kHugeCodePage, 0u);
   EXPECT_LT(begins[2] - begins[0], 8192);
 }
