@@ -26,6 +26,15 @@ struct InterleaveHint {
   bool initially_enabled = true;
 };
 
+// "This load stalls, and if its address comes from a pointer that the loop has just loaded, remember where
+// the loop goes, and prefetch from that when it goes the same way again."
+struct JumpHint {
+  WasmOffset load;
+  double stall_share = 0;          // of the function's time, 0..1; orders the work
+  uint32_t initial_distance = 16;  // turns ahead
+  bool initially_enabled = true;
+};
+
 // "This call_indirect mostly goes through these elements of its table", the most frequent one first. Of a
 // call_ref the functions themselves, by their indices.
 struct CallHint {
@@ -58,6 +67,7 @@ struct BranchHint {
 struct FunctionHints {
   std::vector<PrefetchHint> prefetches;
   std::vector<InterleaveHint> interleaves;
+  std::vector<JumpHint> jumps;
   std::vector<CallHint> calls;
   std::vector<BranchHint> branches;
 };

@@ -48,7 +48,7 @@ bool is_open(PrefetchOutcome outcome, bool reopened) {
 
 // Nothing was tried, or the load is not what it was when that was; and nothing else stands where something could be.
 bool untried(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
-  return is_open(load.outcome, reopened(load, e, config)) && !in_use(load.interleave);
+  return is_open(load.outcome, reopened(load, e, config)) && !in_use(load.interleave) && !in_use(load.jump);
 }
 
 // What the last second alone would have shown.
@@ -126,7 +126,7 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Stall
 }
 
 // Loads whose searches are worth interleaving, should they have some: only the compiler sees that. A prefetch
-// that was won stays instead.
+// that was won stays instead, or jump pointers.
 std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const Stalls& stalls,
                                              const PolicyConfig& config) {
   std::vector<InterleavePlan> plans;
@@ -134,7 +134,7 @@ std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const St
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
     const bool fresh = is_open(load.interleave, reopened(load, e, config)) &&
-                       load.outcome != PrefetchOutcome::kKept &&
+                       load.outcome != PrefetchOutcome::kKept && load.jump != PrefetchOutcome::kKept &&
                        (stalls.worth_a_change(load, config) || stalls.worth_a_search(load, config));
     if (!in_use(load.interleave) && !fresh) continue;
     InterleavePlan plan;
@@ -148,11 +148,34 @@ std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const St
   return plans;
 }
 
+// Loads whose loop is worth remembering where it goes, should it follow pointers. Where a prefetch or
+// interleaved searches were won, there is nothing to follow.
+std::vector<JumpPlan> plan_jumps(const FunctionEvidence& e, const Stalls& stalls,
+                                 const PolicyConfig& config) {
+  std::vector<JumpPlan> plans;
+  if (!config.jump_pointers || stalls.samples <= 0) return plans;
+  for (const LoadEvidence& load : e.loads) {
+    if (plans.size() >= config.max_prefetches) break;
+    const bool fresh = is_open(load.jump, reopened(load, e, config)) &&
+                       load.outcome != PrefetchOutcome::kKept && load.interleave != PrefetchOutcome::kKept &&
+                       stalls.worth_a_change(load, config);
+    if (!in_use(load.jump) && !fresh) continue;
+    JumpPlan plan;
+    plan.hint.load = load.load;
+    plan.hint.stall_share = stalls.share_of(load);
+    plan.estimated_gain = stalls.share_of(load);
+    plan.reason = stalls.words_of(load);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
 // The changes of loops that go with any version.
 void plan_loops(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config) {
   const Stalls stalls(e, config);
   plan.prefetches = plan_prefetches(e, stalls, config);
   plan.interleaves = plan_interleaves(e, stalls, config);
+  plan.jumps = plan_jumps(e, stalls, config);
 }
 
 struct LikelyTarget {
@@ -347,6 +370,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
            gain + e.seconds_baseline / config.optimized_speedup * share});
     };
     offer("optimize + prefetch {} load{}", loops.prefetches);
+    offer("optimize + jump pointers for {} load{}, where they follow pointers", loops.jumps);
     offer("optimize + interleave the searches of {} load{}, where they are searches", loops.interleaves);
     std::vector<BranchPlan> branches = plan_branches(e, config);
     offer_forms(plan, branches, compile_cost, gain);
@@ -370,8 +394,9 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       if (samples > 0 && !hopeless(load, config))
         top_share = std::max(top_share, load.stall_samples / samples);
     }
-    if ((config.prefetch || config.interleave) && top_share >= config.stall_share_to_wait &&
-        samples < config.min_samples_with_stalls && e.seconds_baseline < config.max_seconds_to_wait) {
+    if ((config.prefetch || config.interleave || config.jump_pointers) &&
+        top_share >= config.stall_share_to_wait && samples < config.min_samples_with_stalls &&
+        e.seconds_baseline < config.max_seconds_to_wait) {
       plan.action = Action::kWait;
       plan.reason = fmt::format(
           "hot, and a load holds {:.0f} % of {:.0f} samples: waiting for {:.0f} samples to name the stalls",
@@ -400,6 +425,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.action = Action::kOptimize;
     plan.prefetches = std::move(loops.prefetches);
     plan.interleaves = std::move(loops.interleaves);
+    plan.jumps = std::move(loops.jumps);
     plan.calls = plan_calls(e, config);
     plan.branches = std::move(branches);
     plan.osr_loops = plan_osr_loops(e, config);
@@ -490,7 +516,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     }
   }
   // Is there a stall that nobody has tried to remove?
-  if ((!config.prefetch && !config.interleave) || !may_compile_again(e, config) ||
+  if ((!config.prefetch && !config.interleave && !config.jump_pointers) || !may_compile_again(e, config) ||
       e.samples_optimized < config.min_reoptimize_samples) {
     plan.reason = !may_compile_again(e, config) ? fmt::format("compiled {} times already", e.optimize_count)
                                                 : "optimized; no evidence for more";
@@ -524,9 +550,11 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     });
   };
   if (std::none_of(plan.prefetches.begin(), plan.prefetches.end(), is_new) &&
-      std::none_of(plan.interleaves.begin(), plan.interleaves.end(), is_new)) {
+      std::none_of(plan.interleaves.begin(), plan.interleaves.end(), is_new) &&
+      std::none_of(plan.jumps.begin(), plan.jumps.end(), is_new)) {
     plan.prefetches.clear();
     plan.interleaves.clear();
+    plan.jumps.clear();
     plan.reason = "no single untried load is worth a prefetch";
     return plan;
   }
@@ -546,6 +574,7 @@ bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
                     same_hint) &&
          std::equal(a.interleaves.begin(), a.interleaves.end(), b.interleaves.begin(), b.interleaves.end(),
                     same_hint) &&
+         std::equal(a.jumps.begin(), a.jumps.end(), b.jumps.begin(), b.jumps.end(), same_hint) &&
          std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(),
                     [](const CallPlan& x, const CallPlan& y) { return x.hint.call == y.hint.call; }) &&
          std::equal(a.branches.begin(), a.branches.end(), b.branches.begin(), b.branches.end(),
@@ -564,6 +593,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("prefetch", c.prefetch);
   visit("interleave", c.interleave);
   visit("first_width", c.first_width);
+  visit("jump_pointers", c.jump_pointers);
   visit("inline_calls", c.inline_calls);
   visit("weigh_branches", c.weigh_branches);
   visit("select", c.select);
@@ -653,6 +683,7 @@ PolicyConfig from_parameters(const std::map<std::string, double>& parameters) {
   config.interleave = parameters.empty() || parameters.contains("interleave");
   for (const auto& [name, member] : {std::pair{"weigh_branches", &config.weigh_branches},
                                      {"select", &config.select},
+                                     {"jump_pointers", &config.jump_pointers},
                                      {"branch", &config.branch}})
     *member = parameters.empty() || parameters.contains(name);
   visit_parameters(config, [&](const char* name, auto& member) {
@@ -690,11 +721,14 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
   for (LoopIndex loop : plan.osr_loops) episode.osr_loops.push_back(loop.value);
   for (const PrefetchPlan& p : plan.prefetches) episode.prefetch_loads.push_back(p.hint.load.value);
   for (const InterleavePlan& p : plan.interleaves) episode.interleave_loads.push_back(p.hint.load.value);
+  for (const JumpPlan& p : plan.jumps) episode.jump_loads.push_back(p.hint.load.value);
   episode.reason = plan.reason;
   for (const CallPlan& c : plan.calls) episode.inlined_calls.push_back(c.hint.call.value);
   for (const PrefetchPlan& p : plan.prefetches) episode.reason += "; " + p.reason;
   // Usually the same loads: once is enough.
   for (const InterleavePlan& p : plan.interleaves)
+    if (episode.reason.find(p.reason) == std::string::npos) episode.reason += "; " + p.reason;
+  for (const JumpPlan& p : plan.jumps)
     if (episode.reason.find(p.reason) == std::string::npos) episode.reason += "; " + p.reason;
   for (const CallPlan& c : plan.calls) episode.reason += "; " + c.reason;
   for (const BranchPlan& b : plan.branches) {
@@ -715,8 +749,8 @@ bool replays(const Episode& episode, const PolicyConfig& config) {
           : make_episode(episode.evidence, decide(episode.evidence, config));
   return again.action == episode.action && again.osr_loops == episode.osr_loops &&
          again.prefetch_loads == episode.prefetch_loads &&
-         again.interleave_loads == episode.interleave_loads && again.inlined_calls == episode.inlined_calls &&
-         again.weighed_branches == episode.weighed_branches &&
+         again.interleave_loads == episode.interleave_loads && again.jump_loads == episode.jump_loads &&
+         again.inlined_calls == episode.inlined_calls && again.weighed_branches == episode.weighed_branches &&
          again.select_branches == episode.select_branches && again.branch_selects == episode.branch_selects;
 }
 

@@ -17,6 +17,9 @@
 // Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
 // well as by its last seconds; a change that was taken back is tried again where its load stalls clearly more than then;
 // compiles beyond max_compiles are earned by running on.
+// Jump pointers: the same loads, if their address turns out to be what the loop has just loaded, which only the
+// compiler sees, and if the loop goes the same way again, which only running shows: for as long as it does not, no
+// trial begins.
 // Interleave: the same loads, if they turn out to be those of searches, which only the compiler sees; of w
 // searches at once a stall is waited for by all together, so 1/w of it stays.
 #pragma once
@@ -36,6 +39,7 @@ struct PolicyConfig {
   bool optimize = true;                 // decision "optimize"
   bool prefetch = true;                 // decision "prefetch"
   bool interleave = true;               // decision "interleave"
+  bool jump_pointers = true;            // decision "jump-pointers"
   bool inline_calls = true;             // decision "inline-calls"
   bool huge_pages = true;               // decision "huge-pages"; the rest of it below
   bool weigh_branches = true;           // decision "weigh-branches"
@@ -145,6 +149,12 @@ struct InterleavePlan {
   std::string reason;
 };
 
+struct JumpPlan {
+  jit::JumpHint hint;
+  double estimated_gain = 0;  // upper bound, share of the function's time
+  std::string reason;
+};
+
 struct CallPlan {
   jit::CallHint hint;
   std::string reason;
@@ -165,6 +175,7 @@ struct FunctionPlan {
   bool loop_entries_only = false;    // nothing but these: it is not called again as far as anyone knows
   std::vector<PrefetchPlan> prefetches;
   std::vector<InterleavePlan> interleaves;  // loads whose searches are to go several at once
+  std::vector<JumpPlan> jumps;  // loads whose loop is to remember where it goes
   std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
   std::vector<BranchPlan> branches;
   std::vector<Alternative> alternatives;
@@ -184,8 +195,8 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& evidence, const PolicyC
 // form. The counts cost nothing and are not on trial; the forms are.
 std::vector<BranchPlan> plan_branches(const FunctionEvidence& evidence, const PolicyConfig& config);
 
-// Same action, loops, prefetched loads, interleaved searches, calls and branches: what replaying must
-// reproduce.
+// Same action, loops, prefetched loads, interleaved searches, remembered ways, calls and branches: what
+// replaying must reproduce.
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b);
 
 // Parameters by name, as saved with a profile. Unknown names are ignored, missing ones keep their default.

@@ -98,6 +98,24 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
       plan.interleaves.push_back(std::move(interleave));
       continue;
     }
+    if (p.change == Change::kJumpPointers) {
+      if (!config.jump_pointers || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
+      if (plan.jumps.size() >= config.max_prefetches) continue;
+      JumpPlan jump;
+      jump.hint.load = WasmOffset(p.load);
+      jump.hint.stall_share = stall_share_of(evidence, p.load);
+      jump.estimated_gain = kept ? p.measured_gain : jump.hint.stall_share;
+      if (kept) {
+        jump.hint.initial_distance = std::clamp(p.distance, 1u, kMostDistance);
+        start.settled_jumps[p.load] = jump.hint.initial_distance;
+        jump.reason = fmt::format("jump pointers at 0x{:x} were kept at distance {}, {:+.1f} %", p.load,
+                                  jump.hint.initial_distance, 100 * p.measured_gain);
+      } else {
+        jump.reason = fmt::format("the trial of jump pointers at 0x{:x} had not ended", p.load);
+      }
+      plan.jumps.push_back(std::move(jump));
+      continue;
+    }
     if (!config.prefetch || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
     if (plan.prefetches.size() >= config.max_prefetches) continue;
     PrefetchPlan prefetch;

@@ -28,6 +28,7 @@ struct StartPlan {
   FunctionPlan plan;                     // kNothing or kOptimize
   std::map<uint32_t, uint32_t> settled;  // prefetches known to pay: wasm offset of the load -> distance
   std::map<uint32_t, uint32_t> settled_widths;  // the same of interleaved searches: how many at once
+  std::map<uint32_t, uint32_t> settled_jumps;   // the same of jump pointers: how many turns ahead
   std::set<uint32_t> settled_forms;             // branches whose other form is known to pay: wasm offsets
   double priority = 0;                          // seconds to gain for each second of compiling
 };

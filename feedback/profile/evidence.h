@@ -19,11 +19,12 @@ const char* to_string(PrefetchOutcome outcome);
 // What is changed for a load, or a branch, while a trial looks on.
 enum class Change : uint8_t {
   kPrefetch,
-  kInterleave,  // the searches that the load belongs to
-  kSelect,      // of a branch: a choice between both sides
-  kBranch,      // of a choice: a branch
+  kInterleave,    // the searches that the load belongs to
+  kSelect,        // of a branch: a choice between both sides
+  kBranch,        // of a choice: a branch
+  kJumpPointers,  // addresses that the load's loop remembers from its last traversal
 };
-inline constexpr Change kLastChange = Change::kBranch;
+inline constexpr Change kLastChange = Change::kJumpPointers;
 constexpr bool is_of_branch(Change change) {
   return change == Change::kSelect || change == Change::kBranch;
 }
@@ -52,6 +53,7 @@ struct LoadEvidence {
   bool in_loop = true;
   PrefetchOutcome outcome = PrefetchOutcome::kNone;     // of a prefetch
   PrefetchOutcome interleave = PrefetchOutcome::kNone;  // of interleaving; kNoSlice: not possible
+  PrefetchOutcome jump = PrefetchOutcome::kNone;        // of jump pointers; kNoSlice: not possible
   double stall_samples_recent = 0;  // of those in optimized code, the last second's, about; see samples_recent
   // Of the last change of the load that was tried and taken back: how often that has happened, how long ago (CPU time
   // of the function), and which share of the function's samples stood behind the load then.

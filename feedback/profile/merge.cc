@@ -120,6 +120,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     }
     if (l.outcome != PrefetchOutcome::kNone) known->outcome = l.outcome;
     if (l.interleave != PrefetchOutcome::kNone) known->interleave = l.interleave;
+    if (l.jump != PrefetchOutcome::kNone) known->jump = l.jump;
     if (l.latency.timed != 0) known->latency = l.latency;
   }
   for (const BranchEvidence& b : more.branches) {

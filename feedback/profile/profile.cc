@@ -46,6 +46,8 @@ const char* to_string(Change change) {
       return "select";
     case Change::kBranch:
       return "branch";
+    case Change::kJumpPointers:
+      return "jump-pointers";
   }
   return "unknown";
 }
@@ -348,6 +350,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                 });
     e.outcome = load.outcome;
     e.interleave = load.interleave;
+    e.jump = load.jump;
     e.stall_samples_recent = load.stall_recent;
     if (load.rejections > 0) {
       e.rejections = load.rejections;
@@ -460,10 +463,12 @@ void Profile::seed(const FunctionEvidence& earlier) {
     return outcome != PrefetchOutcome::kNone && outcome != PrefetchOutcome::kInTrial;
   };
   for (const LoadEvidence& load : earlier.loads) {
-    if (!judged(load.outcome) && !judged(load.interleave) && load.latency.timed == 0) continue;
+    if (!judged(load.outcome) && !judged(load.interleave) && !judged(load.jump) && load.latency.timed == 0)
+      continue;
     LoadCounts& of_load = counts.loads[load.load.value];
     if (judged(load.outcome)) of_load.outcome = load.outcome;
     if (judged(load.interleave)) of_load.interleave = load.interleave;
+    if (judged(load.jump)) of_load.jump = load.jump;
     of_load.rejections = load.rejections;
     of_load.share_when_rejected = load.share_when_rejected;
     of_load.latency = load.latency;

@@ -27,6 +27,7 @@ struct LoadCounts {
   std::set<uint64_t> pages;  // bounded by kMaxPagesSeen
   PrefetchOutcome outcome = PrefetchOutcome::kNone;
   PrefetchOutcome interleave = PrefetchOutcome::kNone;
+  PrefetchOutcome jump = PrefetchOutcome::kNone;
   LoadLatency latency;
 };
 

@@ -163,7 +163,8 @@ class Reader {
   }
   Change change(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
-    for (Change c : {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch}) {
+    for (Change c :
+         {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch, Change::kJumpPointers}) {
       if (word == to_string(c)) return c;
     }
     fail(place + "." + name, fmt::format("'{}' is not a change", word));
@@ -274,6 +275,7 @@ json to_json(const FunctionEvidence& e) {
                      {"in_loop", l.in_loop},
                      {"outcome", to_string(l.outcome)}});
     if (l.interleave != PrefetchOutcome::kNone) loads.back()["interleave"] = to_string(l.interleave);
+    if (l.jump != PrefetchOutcome::kNone) loads.back()["jump_pointers"] = to_string(l.jump);
     if (l.stall_samples_recent != 0) loads.back()["stall_samples_recent"] = l.stall_samples_recent;
     if (l.rejections != 0) {
       loads.back()["rejections"] = l.rejections;
@@ -379,6 +381,7 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
       l.share_when_rejected = r.number(element, where, "share_when_rejected");
     }
     if (Reader::has(element, "interleave")) l.interleave = r.outcome(element, where, "interleave");
+    if (Reader::has(element, "jump_pointers")) l.jump = r.outcome(element, where, "jump_pointers");
     if (Reader::has(element, "latency")) l.latency = read_latency(r, element["latency"], where + ".latency");
     e.loads.push_back(l);
   });
@@ -633,6 +636,7 @@ json to_json(const Episode& e) {
             {"osr_loops", e.osr_loops},
             {"prefetch_loads", e.prefetch_loads},
             {"interleave_loads", e.interleave_loads},
+            {"jump_loads", e.jump_loads},
             {"inlined_calls", e.inlined_calls},
             {"weighed_branches", e.weighed_branches},
             {"select_branches", e.select_branches},
@@ -658,6 +662,7 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
   e.osr_loops = r.u32_list(j, place, "osr_loops");
   e.prefetch_loads = r.u32_list(j, place, "prefetch_loads");
   if (Reader::has(j, "interleave_loads")) e.interleave_loads = r.u32_list(j, place, "interleave_loads");
+  if (Reader::has(j, "jump_loads")) e.jump_loads = r.u32_list(j, place, "jump_loads");
   if (Reader::has(j, "inlined_calls")) e.inlined_calls = r.u32_list(j, place, "inlined_calls");
   if (Reader::has(j, "weighed_branches")) {
     e.weighed_branches = r.u32_list(j, place, "weighed_branches");

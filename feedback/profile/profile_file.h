@@ -38,6 +38,7 @@ struct Episode {
   std::vector<uint32_t> osr_loops;
   std::vector<uint32_t> prefetch_loads;    // wasm offsets
   std::vector<uint32_t> interleave_loads;  // the same
+  std::vector<uint32_t> jump_loads;        // the same
   std::vector<uint32_t>
       inlined_calls;  // wasm offsets of call_indirects; their targets follow from the evidence
   std::vector<uint32_t> weighed_branches;  // wasm offsets; which way they go follows from the evidence

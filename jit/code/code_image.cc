@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "jit/code/cell_memory.h"
 #include "jit/code/image_bytes.h"
 
 namespace hindsight::jit {
@@ -171,9 +172,12 @@ class Reading {
       version_->prefetch_sites.push_back(std::move(site));
     });
     for (const uint32_t site : site_of_cell) {
-      in_.check(site < version_->prefetch_sites.size(), "has a loop cell without a prefetch");
-      auto cell = std::make_shared<LoopCell>();
+      const bool known = site < version_->prefetch_sites.size();
+      in_.check(known, "has a loop cell without a prefetch");
+      const bool remembers = known && version_->prefetch_sites[site].kind == SiteKind::kJumpPointers;
+      std::shared_ptr<LoopCell> cell = remembers ? make_loop_cell_with_history() : make_loop_cell();
       cell->site = site;
+      cell_bytes_.push_back(sizeof(LoopCell) + (remembers ? sizeof(TraversalHistory) : 0));
       version_->loop_cells.push_back(std::move(cell));
     }
   }
@@ -200,7 +204,8 @@ class Reading {
           break;
         case CodeRelocation::Kind::kCellAddress:
           in_.check(r.index < version_->loop_cells.size(), "refers to a loop cell that it does not have");
-          in_.check(r.value >= 0 && r.value < int64_t{sizeof(LoopCell)},
+          in_.check(r.index < cell_bytes_.size() && r.value >= 0 &&
+                        r.value < static_cast<int64_t>(cell_bytes_[r.index]),
                     "refers to what is behind a loop cell");
           break;
       }
@@ -236,6 +241,7 @@ class Reading {
   uint32_t code_size_ = 0;
   CodeOffset entry_;
   std::vector<std::pair<LoopIndex, CodeOffset>> osr_, exits_;
+  std::vector<size_t> cell_bytes_;
 };
 
 }  // namespace

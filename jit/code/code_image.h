@@ -19,7 +19,7 @@
 namespace hindsight::jit {
 
 // Of this format; whoever keeps images keeps it beside them.
-inline constexpr uint32_t kCodeImageFormat = 2;
+inline constexpr uint32_t kCodeImageFormat = 3;
 
 // Reads only what no longer changes in a published version. Error kUnsupported: the version cannot be moved,
 // and why (baseline code, or a kind of relocation that nobody knows).

@@ -40,21 +40,22 @@ struct OsrExit {
   std::atomic<const void*>* slot = nullptr;  // in the writable view of the version's memory
 };
 
-// What a hinted load's loop got: addresses that run ahead, or several of its iterations at once. Or a hinted
-// branch's: a choice between two values in place of the branch, or a branch in place of such a choice.
-enum class SiteKind : uint8_t { kPrefetch, kInterleave, kSelect, kBranch };
-inline constexpr SiteKind kLastSiteKind = SiteKind::kBranch;
+// What a hinted load's loop got: addresses that run ahead, several of its iterations at once, or addresses
+// that are remembered from its last traversal. Or a hinted branch's: a choice between two values in place of
+// the branch, or a branch in place of such a choice.
+enum class SiteKind : uint8_t { kPrefetch, kInterleave, kSelect, kBranch, kJumpPointers };
+inline constexpr SiteKind kLastSiteKind = SiteKind::kJumpPointers;
 constexpr bool is_of_branch(SiteKind kind) {
   return kind == SiteKind::kSelect || kind == SiteKind::kBranch;
 }
 
-// What the optimizer did about one hint to prefetch or to interleave, or to give a branch another form.
+// What the optimizer did about one hint of these kinds.
 struct PrefetchSite {
   SiteKind kind = SiteKind::kPrefetch;
   WasmOffset load;  // the hinted load, branch or select
   WasmOffset loop;  // wasm offset of the loop whose induction variable runs ahead, or that goes in groups
   bool applied = false;
-  // What was not tried because the loop around it is interleaved: still untried.
+  // What was not tried because its loop, or one around it, is on trial with another change: still untried.
   bool superseded = false;
   // A load, hinted or not, that shares the change of another site's loop, which is said there.
   bool follows = false;

@@ -29,11 +29,6 @@ constexpr double kMispredictCycles = 21;  // Zen 4; between 15 and 25 on others
 constexpr double kOperationsACycle = 4;
 // A core does much of this beside other work: what is dearer by less than this is worth a trial.
 constexpr double kDoubt = 3;
-// Entering a strip costs as much as a few iterations: a loop that is left sooner is taken with the one around
-// it.
-constexpr double kShortLoop = 48;
-constexpr int32_t kShortestStrip = 64;
-constexpr size_t kMostInstructions = 1000;  // of a loop, to have it twice
 
 struct Candidate {
   size_t conversion = 0;
@@ -58,28 +53,6 @@ std::string cycles_text(double cycles) {
 double taken_share(const BranchHint& hint) {
   const auto taken = static_cast<double>(hint.taken), not_taken = static_cast<double>(hint.not_taken);
   return (taken + 1) / (taken + not_taken + 2);
-}
-
-// How often the loop goes round when it is entered, as its branches' weights have it; 0: they do not say.
-double turns(const llvm::Loop& loop) {
-  llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
-  loop.getExitingBlocks(exiting);
-  double leaves = 0;
-  for (const llvm::BasicBlock* block : exiting) {
-    uint64_t yes = 0, no = 0;
-    const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-    if (branch == nullptr || !branch->isConditional() || !llvm::extractBranchWeights(*branch, yes, no))
-      continue;
-    const double out = static_cast<double>(loop.contains(branch->getSuccessor(0)) ? no : yes);
-    leaves += out / static_cast<double>(std::max<uint64_t>(yes + no, 1));
-  }
-  return leaves > 0 ? 1 / leaves : 0;
-}
-
-size_t size_of(const llvm::Loop& loop) {
-  size_t size = 0;
-  for (const llvm::BasicBlock* block : loop.blocks()) size += block->size();
-  return size;
 }
 
 class BranchConverter {
@@ -152,7 +125,8 @@ class BranchConverter {
     llvm::Loop& loop = loop_to_try(*candidate.innermost);
     if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
       return refuse(candidate, why);
-    if (size_of(loop) > kMostInstructions) return refuse(candidate, "its loop is too large to have it twice");
+    if (instructions_of(loop) > kMostInstructionsTwice)
+      return refuse(candidate, "its loop is too large to have it twice");
     const std::vector<WasmOffset> around = wasm_loops_around(ir_.wasm, ir_.position_of(at(candidate)));
     const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
     WasmOffset wasm_loop = hint_of(candidate).branch;
@@ -235,12 +209,15 @@ class BranchConverter {
     return taken_share(hint_of(candidate));
   }
 
+  // One that is left soon is taken with the loop around it.
   llvm::Loop& loop_to_try(llvm::Loop& innermost) const {
     llvm::Loop* loop = &innermost;
     for (llvm::Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop()) {
-      const double often = turns(*loop);
-      if (often == 0 || often >= kShortLoop) break;
-      if (size_of(*around) > kMostInstructions || !why_not_in_versions(*around, dominators_).empty()) break;
+      const double often = expected_turns(*loop);
+      if (often == 0 || often >= kShortLoopTurns) break;
+      if (instructions_of(*around) > kMostInstructionsTwice ||
+          !why_not_in_versions(*around, dominators_).empty())
+        break;
       loop = around;
     }
     return *loop;
@@ -279,7 +256,7 @@ class BranchConverter {
         [&](llvm::IRBuilder<>& b) -> VersionChoice {
           Value* const most =
               b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
-                                      llvm::ConstantInt::getSigned(ir_.i32, kShortestStrip - 1));
+                                      llvm::ConstantInt::getSigned(ir_.i32, kShortestVersionStrip - 1));
           return {.count = b.CreateAdd(most, llvm::ConstantInt::get(ir_.i32, 1)),
                   .with = b.CreateIsNotNull(code.load(b, kCellEnabled))};
         },

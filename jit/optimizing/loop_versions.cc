@@ -2,9 +2,11 @@
 
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/ProfDataUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -190,6 +192,27 @@ std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::Dominat
     }
   }
   return {};
+}
+
+double expected_turns(const llvm::Loop& loop) {
+  llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
+  loop.getExitingBlocks(exiting);
+  double leaves = 0;
+  for (const llvm::BasicBlock* block : exiting) {
+    uint64_t yes = 0, no = 0;
+    const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+    if (branch == nullptr || !branch->isConditional() || !llvm::extractBranchWeights(*branch, yes, no))
+      continue;
+    const double out = static_cast<double>(loop.contains(branch->getSuccessor(0)) ? no : yes);
+    leaves += out / static_cast<double>(std::max<uint64_t>(yes + no, 1));
+  }
+  return leaves > 0 ? 1 / leaves : 0;
+}
+
+size_t instructions_of(const llvm::Loop& loop) {
+  size_t size = 0;
+  for (const llvm::BasicBlock* block : loop.blocks()) size += block->size();
+  return size;
 }
 
 void make_versions(llvm::Loop& loop, llvm::DebugLoc location,

@@ -27,6 +27,15 @@ struct VersionChoice {
 // Why a loop cannot be had in two versions; empty: it can. The loop has to be simplified and in LCSSA form.
 std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::DominatorTree& dominators);
 
+// How often the loop goes round when it is entered, as its branches' weights have it; 0: they do not say.
+double expected_turns(const llvm::Loop& loop);
+size_t instructions_of(const llvm::Loop& loop);
+// Of a loop, to have it twice.
+inline constexpr size_t kMostInstructionsTwice = 1000;
+// Entering a strip costs as much as a few turns: a loop that is left sooner had better not have any.
+inline constexpr double kShortLoopTurns = 48;
+inline constexpr int32_t kShortestVersionStrip = 64;
+
 // `choose` emits into the head; `ended` emits, in front of an instruction whose block it may split, what is
 // to be done when so many iterations (i32) were. Precondition: why_not_in_versions() said nothing. Analyses
 // know nothing of the change; the loop's own set of blocks stays, but for the block by which its turns go on.

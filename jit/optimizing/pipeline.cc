@@ -19,6 +19,7 @@
 
 #include "jit/optimizing/branch_pass.h"
 #include "jit/optimizing/interleave_pass.h"
+#include "jit/optimizing/jump_pass.h"
 #include "jit/optimizing/loop_exits.h"
 #include "jit/optimizing/protect.h"
 #include "jit/optimizing/widen_pass.h"
@@ -127,10 +128,23 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
   }
+  if (!prefetches.jumps.empty()) {
+    llvm::FunctionPassManager passes;
+    passes.addPass(llvm::LoopSimplifyPass());
+    passes.addPass(KeepTurnsPass(prefetches));
+    llvm::ModulePassManager of_module;
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+    of_module.run(ir.module, modules);
+  }
   builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
   if (!prefetches.conversions.empty()) {
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(BranchPass(prefetches)));
+    of_module.run(ir.module, modules);
+  }
+  if (!prefetches.jumps.empty()) {
+    llvm::ModulePassManager of_module;
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(JumpPass(prefetches)));
     of_module.run(ir.module, modules);
   }
   return true;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "jit/code/cell_memory.h"
 #include "jit/optimizing/cell_code.h"
 #include "jit/optimizing/prefetch_slice.h"
 #include "jit/optimizing/strips.h"
@@ -366,6 +367,12 @@ PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module
     add_site(select ? SiteKind::kSelect : SiteKind::kBranch, hint.branch,
              select ? "it is no branch in the optimized code" : "it is no choice in the optimized code");
   }
+  jumps = ir.request.hints.jumps;
+  std::stable_sort(jumps.begin(), jumps.end(),
+                   [](const JumpHint& a, const JumpHint& b) { return a.stall_share > b.stall_share; });
+  seen.clear();
+  std::erase_if(jumps, [&](const JumpHint& hint) { return !seen.insert(hint.load.value).second; });
+  for (const JumpHint& hint : jumps) add_site(SiteKind::kJumpPointers, hint.load, kNoLoad);
 }
 
 void PrefetchPlan::add_site(SiteKind kind, WasmOffset load, const char* if_not_found) {
@@ -388,7 +395,7 @@ uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
   const auto [found, is_new] =
       cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
   if (is_new) {
-    cells.push_back(std::make_shared<LoopCell>());
+    cells.push_back(kind == SiteKind::kJumpPointers ? make_loop_cell_with_history() : make_loop_cell());
     LoopCell& cell = *cells.back();
     cell.countdown = static_cast<int32_t>(cell.strip_length);
     if (kind == SiteKind::kPrefetch) {
@@ -399,6 +406,10 @@ uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
       const InterleaveHint& hint = interleaves[site - hints.size()];
       cell.enabled = hint.initially_enabled ? 1 : 0;
       cell.distance = std::clamp(hint.initial_width, 1u, kMaxInterleaveWidth);
+    } else if (kind == SiteKind::kJumpPointers) {
+      const JumpHint& hint = jumps[site - hints.size() - interleaves.size() - conversions.size()];
+      cell.enabled = hint.initially_enabled ? 1 : 0;
+      cell.distance = std::min(hint.initial_distance, kMostTurnsAhead);
     } else {
       cell.enabled = 1;
     }

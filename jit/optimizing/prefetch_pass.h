@@ -54,7 +54,7 @@ inline constexpr uint32_t kMaxInterleaveWidth = 64;
 class PrefetchPlan {
  public:
   explicit PrefetchPlan(IrModule& ir);
-  // No load is hinted at.
+  // No load is hinted at of which LLVM is to know.
   bool empty() const { return hints.empty() && interleaves.empty(); }
   // Each prefetch hint has its slice, or was left because its loop is interleaved. Otherwise loads were kept
   // apart for nothing.
@@ -69,7 +69,9 @@ class PrefetchPlan {
   std::vector<PrefetchHint> hints;               // by falling stall share; one a load
   std::vector<InterleaveHint> interleaves;       // alike
   std::vector<BranchHint> conversions;           // of branches, to another form
-  std::vector<PrefetchSite> sites;  // one a hint: of `hints`, then `interleaves`, then `conversions`; and more
+  std::vector<JumpHint> jumps;                   // as `hints`
+  std::vector<PrefetchSite>
+      sites;  // one a hint: of `hints`, then `interleaves`, then `conversions`, then `jumps`; and more
   std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)
   std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
 

@@ -50,6 +50,8 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.optimize = config.tier == TierMode::kAuto && !disabled(config, "optimize");
   policy.prefetch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "prefetch");
   policy.interleave = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "interleave");
+  policy.jump_pointers =
+      config.tier == TierMode::kAuto && config.feedback && !disabled(config, "jump-pointers");
   policy.inline_calls =
       config.tier == TierMode::kAuto && config.feedback && !disabled(config, "inline-calls");
   policy.weigh_branches =
@@ -92,6 +94,7 @@ std::string lesser_clock(const lwp::Selection& selection) {
 const char* tuned_by(jit::SiteKind kind) {
   switch (kind) {
     case jit::SiteKind::kPrefetch:
+    case jit::SiteKind::kJumpPointers:
       return "distance";
     case jit::SiteKind::kInterleave:
       return "width";
@@ -439,6 +442,11 @@ void AutoTiers::ask_policy(Clock::time_point now) {
           known != job.settled.end())
         p.hint.initial_width = known->second;
     }
+    for (feedback::JumpPlan& p : plan.jumps) {
+      if (auto known = job.settled.find({jit::SiteKind::kJumpPointers, p.hint.load.value});
+          known != job.settled.end())
+        p.hint.initial_distance = known->second;
+    }
     job.episode = add_episode(plan_modules[i], feedback::make_episode(evidence, plan));
     job.priority = evidence.seconds_baseline + evidence.seconds_optimized;
     say(LogLevel::kInfo, "policy",
@@ -449,6 +457,10 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     for (const feedback::InterleavePlan& p : plan.interleaves) {
       say(LogLevel::kInfo, "policy",
           fmt::format("interleave in {}, if it searches: {}", evidence.name, p.reason));
+    }
+    for (const feedback::JumpPlan& p : plan.jumps) {
+      say(LogLevel::kInfo, "policy",
+          fmt::format("jump-pointers in {}, if it follows pointers: {}", evidence.name, p.reason));
     }
     say_branches(evidence.name, plan);
     for (const std::string& line : feedback::describe_alternatives(plan)) {
@@ -546,9 +558,9 @@ void AutoTiers::read_trials() {
         for (const SiteKey& site : instead)
           changes.push_back(
               {state.module.get(), FuncIndex(function), site, feedback::PrefetchOutcome::kInTrial});
-        job.plan.reason = instead.empty()
-                              ? "rolled back: a version without the changes that did not pay"
-                              : "rolled back: a version with prefetches where interleaving did not pay";
+        job.plan.reason =
+            instead.empty() ? "rolled back: a version without the changes that did not pay"
+                            : "rolled back: a version with what had to wait for the changes that did not pay";
         job.episode = watch.episode;
         job.priority = 1e3;  // undoing comes first
         cleanups.push_back(std::move(job));
@@ -630,6 +642,11 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
   std::vector<SiteKey> instead;
   const feedback::FunctionEvidence& evidence = episodes_[watch.episode].episode.evidence;
   const double samples = evidence.samples_baseline + evidence.samples_optimized;
+  const auto share_of = [&](WasmOffset at) {
+    for (const feedback::LoadEvidence& load : evidence.loads)
+      if (load.load == at && samples > 0) return load.stall_samples / samples;
+    return 0.0;
+  };
   job.plan.branches = watch.branches;
   for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
     if (jit::is_of_branch(site.kind)) {
@@ -641,11 +658,16 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
         if (plan.hint.branch == site.load) plan.hint.form = jit::BranchHint::Form::kAsItComes;
       continue;
     }
-    if (site.superseded && policy_.prefetch) {
+    if (site.superseded && site.kind == jit::SiteKind::kJumpPointers) {
+      feedback::JumpPlan plan;
+      plan.hint.load = site.load;
+      plan.hint.stall_share = share_of(site.load);
+      job.plan.jumps.push_back(std::move(plan));
+      instead.push_back(key_of(site));
+    } else if (site.superseded && policy_.prefetch) {
       feedback::PrefetchPlan plan;
       plan.hint.load = site.load;
-      for (const feedback::LoadEvidence& load : evidence.loads)
-        if (load.load == site.load && samples > 0) plan.hint.stall_share = load.stall_samples / samples;
+      plan.hint.stall_share = share_of(site.load);
       job.plan.prefetches.push_back(std::move(plan));
       instead.push_back(key_of(site));
     }
@@ -673,6 +695,13 @@ void AutoTiers::plan_settled(Job& job, SiteKey site, uint32_t best, double gain,
     plan.estimated_gain = gain;
     plan.reason = reason;
     job.plan.interleaves.push_back(std::move(plan));
+  } else if (site.first == jit::SiteKind::kJumpPointers) {
+    feedback::JumpPlan plan;
+    plan.hint.load = WasmOffset(site.second);
+    plan.hint.initial_distance = best;
+    plan.estimated_gain = gain;
+    plan.reason = reason;
+    job.plan.jumps.push_back(std::move(plan));
   } else {
     feedback::PrefetchPlan plan;
     plan.hint.load = WasmOffset(site.second);
@@ -799,6 +828,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
   for (const feedback::InterleavePlan& p : job.plan.interleaves) request.hints.interleaves.push_back(p.hint);
+  for (const feedback::JumpPlan& p : job.plan.jumps) request.hints.jumps.push_back(p.hint);
   for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
   for (const feedback::BranchPlan& b : job.plan.branches) request.hints.branches.push_back(b.hint);
   std::string name = code.module()->function_name(job.plan.function);
@@ -876,16 +906,19 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       bool settled = true, known_to_pay = false;
       uint32_t distance = 16;
       double stall_share = 0;
-      bool interleaves = false;
+      bool interleaves = false, remembers = false;
       const char* tuned = tuned_by(jit::SiteKind::kPrefetch);
       for (const jit::PrefetchSite& site : version->prefetch_sites) {
         if (!site.applied || site.cell != i) continue;
         tuned = tuned_by(site.kind);
         interleaves = site.kind == jit::SiteKind::kInterleave;
+        remembers = site.kind == jit::SiteKind::kJumpPointers;
         if (interleaves && !known_to_pay) distance = policy_.first_width;
         for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
           if (site.kind == jit::SiteKind::kPrefetch && plan.hint.load == site.load)
             stall_share += plan.hint.stall_share;
+        for (const feedback::JumpPlan& plan : job.plan.jumps)
+          if (remembers && plan.hint.load == site.load) stall_share += plan.hint.stall_share;
         auto known = job.settled.find(key_of(site));
         if (known == job.settled.end()) {
           settled = false;
@@ -894,11 +927,12 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
           distance = known->second;
         }
       }
-      // All loads of interleaved searches share one change.
-      if (interleaves) settled = known_to_pay;
+      // All loads of interleaved searches share one change, and all of a loop that remembers its way.
+      if (interleaves || remembers) settled = known_to_pay;
       if (*tuned == '\0') distance = 0;
       LoopTrial& trial =
           trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned);
+      if (remembers) trial.judge_history();
       trial.arm(*version->loop_cells[i]);
       watch.trials.push_back(&trial);
       TimedLoads& timed = timed_loads_.emplace_back(tsc_ticks_per_second());
@@ -932,6 +966,9 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
           p.measured_gain = plan.estimated_gain;
       for (const feedback::InterleavePlan& plan : job.plan.interleaves)
         if (kept && p.change == feedback::Change::kInterleave && plan.hint.load == site.load)
+          p.measured_gain = plan.estimated_gain;
+      for (const feedback::JumpPlan& plan : job.plan.jumps)
+        if (kept && p.change == feedback::Change::kJumpPointers && plan.hint.load == site.load)
           p.measured_gain = plan.estimated_gain;
       p.words = site.reason;
       episode.prefetches.push_back(p);

@@ -20,6 +20,8 @@ Change AutoTiers::change_of(jit::SiteKind kind) {
       return Change::kSelect;
     case jit::SiteKind::kBranch:
       return Change::kBranch;
+    case jit::SiteKind::kJumpPointers:
+      return Change::kJumpPointers;
   }
   return Change::kPrefetch;
 }
@@ -34,6 +36,8 @@ jit::SiteKind AutoTiers::kind_of(Change change) {
       return jit::SiteKind::kSelect;
     case Change::kBranch:
       return jit::SiteKind::kBranch;
+    case Change::kJumpPointers:
+      return jit::SiteKind::kJumpPointers;
   }
   return jit::SiteKind::kPrefetch;
 }
@@ -44,6 +48,8 @@ feedback::PrefetchOutcome& AutoTiers::outcome_in(feedback::FunctionCounts& count
       return counts.loads[site.second].outcome;
     case jit::SiteKind::kInterleave:
       return counts.loads[site.second].interleave;
+    case jit::SiteKind::kJumpPointers:
+      return counts.loads[site.second].jump;
     default:
       return counts.branches[site.second].outcome;
   }
@@ -57,6 +63,7 @@ void AutoTiers::mark_in_trial(feedback::FunctionCounts& counts, const feedback::
   };
   for (const feedback::PrefetchPlan& p : plan.prefetches) mark(jit::SiteKind::kPrefetch, p.hint.load);
   for (const feedback::InterleavePlan& p : plan.interleaves) mark(jit::SiteKind::kInterleave, p.hint.load);
+  for (const feedback::JumpPlan& p : plan.jumps) mark(jit::SiteKind::kJumpPointers, p.hint.load);
   for (const feedback::BranchPlan& p : plan.branches)
     if (p.hint.form != Form::kAsItComes) mark(jit::SiteKind::kSelect, p.hint.branch);
 }

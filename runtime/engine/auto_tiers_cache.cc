@@ -92,6 +92,7 @@ void AutoTiers::save_code(const ModuleCode& code) {
       for (const auto& [load, seen] : counts.loads) {
         keep(Change::kPrefetch, load, seen.outcome);
         keep(Change::kInterleave, load, seen.interleave);
+        keep(Change::kJumpPointers, load, seen.jump);
       }
       // Which of its forms it was shows in the code, if it is there.
       for (const auto& [branch, seen] : counts.branches) {

@@ -36,7 +36,10 @@ feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
     auto load = std::find_if(seed.loads.begin(), seed.loads.end(),
                              [&](const feedback::LoadEvidence& l) { return l.load.value == p.load; });
     if (load == seed.loads.end()) load = seed.loads.insert(load, {.load = WasmOffset(p.load)});
-    (p.change == feedback::Change::kInterleave ? load->interleave : load->outcome) = p.outcome;
+    feedback::PrefetchOutcome& outcome = p.change == feedback::Change::kInterleave     ? load->interleave
+                                         : p.change == feedback::Change::kJumpPointers ? load->jump
+                                                                                       : load->outcome;
+    outcome = p.outcome;
   }
   // One that nobody remembers trying may be tried again.
   const auto remembered = [&](const feedback::LoadEvidence& load, feedback::Change change) {
@@ -48,6 +51,7 @@ feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
   for (feedback::LoadEvidence& load : seed.loads) {
     if (!remembered(load, feedback::Change::kPrefetch)) load.outcome = feedback::PrefetchOutcome::kNone;
     if (!remembered(load, feedback::Change::kInterleave)) load.interleave = feedback::PrefetchOutcome::kNone;
+    if (!remembered(load, feedback::Change::kJumpPointers)) load.jump = feedback::PrefetchOutcome::kNone;
   }
   return seed;
 }
@@ -107,6 +111,8 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
       job.settled[{jit::SiteKind::kPrefetch, load}] = distance;
     for (const auto& [load, width] : start.settled_widths)
       job.settled[{jit::SiteKind::kInterleave, load}] = width;
+    for (const auto& [load, distance] : start.settled_jumps)
+      job.settled[{jit::SiteKind::kJumpPointers, load}] = distance;
     for (const feedback::BranchPlan& p : start.plan.branches) {
       const bool select = p.hint.form == jit::BranchHint::Form::kSelect;
       if (start.settled_forms.contains(p.hint.branch.value))

@@ -40,6 +40,8 @@ std::string done_text(const Episode& e) {
   if (!e.interleave_loads.empty())
     parts.push_back(
         places("interleaving the searches, where they are searches, of the loads at", e.interleave_loads));
+  if (!e.jump_loads.empty())
+    parts.push_back(places("with jump pointers, where they follow pointers, for the loads at", e.jump_loads));
   if (!e.inlined_calls.empty())
     parts.push_back(places("with the usual targets in place of the calls at", e.inlined_calls));
   if (!e.weighed_branches.empty())

@@ -597,9 +597,9 @@ struct KeptProfiles {
 HINDSIGHT_API Result<KeptProfiles> kept_profiles(const std::string& directory);
 HINDSIGHT_API Result<uint64_t> clear_kept_profiles(const std::string& directory);
 
-// What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize", "prefetch",
-// "interleave", "inline-calls", "huge-pages", "weigh-branches", "select" (in place of a branch), "branch" (in
-// place of a select), "code-layout", "follow-shifts".
+// What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize",
+// "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages", "weigh-branches", "select" (in
+// place of a branch), "branch" (in place of a select), "code-layout", "follow-shifts".
 HINDSIGHT_API std::span<const std::string_view> decision_names();
 HINDSIGHT_API const char* version();
 

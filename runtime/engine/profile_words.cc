@@ -30,6 +30,7 @@ std::string load_text(const LoadEvidence& l, double function_samples) {
   if (l.outcome != PrefetchOutcome::kNone) text += fmt::format("; prefetch {}", to_string(l.outcome));
   if (l.interleave != PrefetchOutcome::kNone)
     text += fmt::format("; interleaving {}", to_string(l.interleave));
+  if (l.jump != PrefetchOutcome::kNone) text += fmt::format("; jump pointers {}", to_string(l.jump));
   if (l.latency.timed != 0) {
     text += fmt::format(
         "; from {}: mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory (estimate)",
@@ -148,6 +149,8 @@ std::string change_text(const Episode::Prefetch& p) {
       return fmt::format("a select in place of the branch at 0x{:x}", p.load);
     case Change::kBranch:
       return fmt::format("a branch in place of the choice at 0x{:x}", p.load);
+    case Change::kJumpPointers:
+      return fmt::format("jump pointers for the load at 0x{:x}", p.load);
   }
   return {};
 }

@@ -63,6 +63,11 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
                                   .stall_share = 0.1 * below(10),
                                   .initial_distance = 1 + below(64),
                                   .initially_enabled = enabled});
+    if (below(4) != 0)
+      hints.jumps.push_back({.load = load,
+                             .stall_share = 0.1 * below(10),
+                             .initial_distance = below(64),
+                             .initially_enabled = enabled});
   }
   return hints;
 }

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "jit/code/cell_memory.h"
+
 namespace hindsight::rt {
 
 namespace {
@@ -101,6 +103,12 @@ TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool se
     return;
   }
   start_distance_trial();
+}
+
+void TrialLogic::give_up(const std::string& why) {
+  if (state_ == TrialState::kComparing) gain_ = 0;
+  say((words_.empty() ? "" : "; ") + why);
+  reject();
 }
 
 void TrialLogic::start_distance_trial() {
@@ -372,11 +380,58 @@ void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
       .store(static_cast<int32_t>(setting.strip_length - 1), std::memory_order_relaxed);
 }
 
+void LoopTrial::judge_history() {
+  std::lock_guard lock(mutex_);
+  remembers_ = true;
+}
+
 void LoopTrial::arm(jit::LoopCell& cell) {
   std::lock_guard lock(mutex_);
-  write(cell, logic_.setting());
+  write(cell, remembers_ ? learning() : logic_.setting());
   // Release: a thread that ends a strip finds a complete trial.
   std::atomic_ref(cell.trial).store(this, std::memory_order_release);
+}
+
+void LoopTrial::leave_gate() {
+  if (!holding_) return;
+  gate_.leave(this);
+  holding_ = false;
+}
+
+// Distance 0: a turn prefetches what it remembers of itself, which it has just written down.
+StripSetting LoopTrial::learning() const {
+  return {true, 0, logic_.setting().strip_length};
+}
+
+bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations) {
+  if (logic_.state() == TrialState::kRejected || watch_.state() == HistoryWatch::State::kHopeless)
+    return false;
+  jit::TraversalHistory& history = jit::history_of(cell);
+  const bool with = std::atomic_ref(cell.enabled).load(std::memory_order_relaxed) != 0;
+  const bool learned = watch_.state() == HistoryWatch::State::kLearning;
+  watch_.strip(with, iterations, std::atomic_ref(history.valid).exchange(0, std::memory_order_relaxed),
+               std::atomic_ref(history.period).load(std::memory_order_relaxed));
+  if (watch_.take_anchor()) std::atomic_ref(history.anchor).store(0, std::memory_order_relaxed);
+  switch (watch_.state()) {
+    case HistoryWatch::State::kLearning:
+      leave_gate();
+      write(cell, learning());
+      return true;
+    case HistoryWatch::State::kKnown:
+      if (!learned) return false;
+      logic_.restart();
+      write(cell, logic_.setting());
+      return true;
+    case HistoryWatch::State::kHopeless:
+      leave_gate();
+      logic_.give_up(fmt::format("where it went did not come again in {} turns{}", watch_.turns_learning(),
+                                 watch_.times_forgotten() > 0
+                                     ? fmt::format(", the last of {} times", watch_.times_forgotten() + 1)
+                                     : ""));
+      write(cell, logic_.setting());
+      return true;
+  }
+  return false;
 }
 
 void LoopTrial::strip_ended(jit::LoopCell& cell) {
@@ -398,6 +453,7 @@ void LoopTrial::strip_ended(jit::LoopCell& cell) {
   thread_ = self;
   last_tick_ = now;
 
+  if (remembers_ && learns(cell, iterations)) return;
   if (logic_.measuring() && !(holding_ && gate_.stay(this, now))) {
     holding_ = gate_.enter(this, now);
     if (!holding_) return write(cell, logic_.waiting());
@@ -405,10 +461,7 @@ void LoopTrial::strip_ended(jit::LoopCell& cell) {
     return write(cell, logic_.setting());
   }
   StripSetting next = whole ? logic_.strip(iterations, ticks) : logic_.setting();
-  if (holding_ && !logic_.measuring()) {
-    gate_.leave(this);
-    holding_ = false;
-  }
+  if (!logic_.measuring()) leave_gate();
   write(cell, next);
 }
 

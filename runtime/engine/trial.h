@@ -14,6 +14,8 @@
 //             tuned anew
 //   paused    was kept and no longer pays: off, in place, and looked at again like a kept one, ever more
 //             seldom while nothing moves. What still does not pay after many seconds is rejected
+//   learning  of a loop that remembers its way (history_watch.h), before and between all of these: on, with
+//             distance 0, until what it remembers is true
 //   rejected  off for good; the engine replaces the code by a version without it
 //
 // After RPG2 (Zhang et al., ASPLOS 2024), which tunes distances in place and rolls back; the alternation
@@ -29,6 +31,7 @@
 #include <vector>
 
 #include "jit/abi/loop_cell.h"
+#include "runtime/engine/history_watch.h"
 
 namespace hindsight::rt {
 
@@ -64,6 +67,8 @@ class TrialLogic {
   bool measuring() const { return !idle_; }
   // Begins the comparison under way anew.
   void restart();
+  // Rejects it, whatever was known: there is nothing left to compare.
+  void give_up(const std::string& why);
   // What to do while another trial measures: the best that is known.
   StripSetting waiting() const;
 
@@ -202,6 +207,8 @@ class LoopTrial {
   LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
             TrialGate& gate, const char* tuned = "distance");
 
+  // The change is of a loop that remembers its way: its cell has a history. Before arm().
+  void judge_history();
   // Writes the first setting into the cell. Before the code is published.
   void arm(jit::LoopCell& cell);
   // On a guest thread, from the builtin: measures, decides, re-arms the cell. If two threads end a strip at
@@ -221,6 +228,10 @@ class LoopTrial {
 
  private:
   void write(jit::LoopCell& cell, const StripSetting& setting);
+  void leave_gate();
+  // Whether the loop has to learn its way before anything else; then the next strip is set.
+  bool learns(jit::LoopCell& cell, uint64_t iterations);
+  StripSetting learning() const;
 
   TrialGate& gate_;
   mutable std::mutex mutex_;  // protects what follows; guest threads only try it
@@ -229,6 +240,8 @@ class LoopTrial {
   uint64_t last_tick_ = 0;
   uint64_t strips_ = 0;
   uint64_t thread_ = 0;  // whose strips are measured
+  bool remembers_ = false;
+  HistoryWatch watch_;  // where it does
 };
 
 // Ticks of the time-stamp counter a second, measured once against the monotonic clock.

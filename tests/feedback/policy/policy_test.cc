@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace hindsight::feedback {
 namespace {
 
@@ -305,6 +307,51 @@ TEST(Policy, GivesALoopAWayOutOfCodeThatWasReplaced) {
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   e.entry_loops = {LoopIndex(0)};
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it has one and did not come by";
+}
+
+TEST(Policy, OffersJumpPointersForWhatStallsInCaseItFollowsPointers) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 200));
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.jumps.size(), 1u);
+  EXPECT_EQ(plan.jumps[0].hint.load, WasmOffset(130));
+  EXPECT_NEAR(plan.jumps[0].estimated_gain, 0.5, 1e-9);
+  EXPECT_NE(plan.jumps[0].reason.find("200 of 400 samples"), std::string::npos) << plan.jumps[0].reason;
+  const auto offered = std::count_if(
+      plan.alternatives.begin(), plan.alternatives.end(),
+      [](const Alternative& a) { return a.name.find("jump pointers for 1 load,") != std::string::npos; });
+  EXPECT_EQ(offered, 1);
+  PolicyConfig without;
+  without.jump_pointers = false;
+  EXPECT_TRUE(decide(e, without).jumps.empty());
+  const Episode episode = make_episode(e, plan);
+  EXPECT_EQ(episode.jump_loads, std::vector<uint32_t>{130});
+  EXPECT_TRUE(replays(episode, {}));
+  EXPECT_FALSE(replays(episode, without));
+  // Saved before there was such a decision.
+  std::map<std::string, double> old = to_parameters({});
+  old.erase("jump_pointers");
+  EXPECT_FALSE(from_parameters(old).jump_pointers);
+}
+
+TEST(Policy, OffersNoJumpPointersWhereSomethingElseWasWonOrTheyLost) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 200));
+  e.loads[0].outcome = PrefetchOutcome::kKept;
+  EXPECT_TRUE(decide(e, {}).jumps.empty());
+  e.loads[0].outcome = PrefetchOutcome::kNoSlice;
+  e.loads[0].interleave = PrefetchOutcome::kKept;
+  EXPECT_TRUE(decide(e, {}).jumps.empty());
+  e.loads[0].interleave = PrefetchOutcome::kNone;
+  for (const PrefetchOutcome lost : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
+    e.loads[0].jump = lost;
+    EXPECT_TRUE(decide(e, {}).jumps.empty()) << to_string(lost);
+  }
+  // What was won stays in any new version, and no prefetch is tried beside it.
+  e.loads[0].outcome = PrefetchOutcome::kNone;
+  e.loads[0].jump = PrefetchOutcome::kKept;
+  EXPECT_EQ(decide(e, {}).jumps.size(), 1u);
+  EXPECT_TRUE(decide(e, {}).prefetches.empty());
 }
 
 TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {

@@ -90,6 +90,26 @@ TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
   EXPECT_FALSE(replays(make_start_episode(question, start), off));
 }
 
+TEST(Start, TakesOverJumpPointersAsItDoesPrefetches) {
+  ModuleProfile m = known(2, 1);
+  m.episodes[0].prefetches = {{77, PrefetchOutcome::kNoSlice, 0, 0, ""},
+                              {77, PrefetchOutcome::kKept, 8, 2.5, "", Change::kJumpPointers},
+                              {80, PrefetchOutcome::kInTrial, 0, 0, "", Change::kJumpPointers},
+                              {90, PrefetchOutcome::kRolledBack, 0, 0, "", Change::kJumpPointers}};
+  const StartQuestion question = start_questions(m)[0];
+  const StartPlan start = decide_start(question.decision->evidence, question.earlier, {});
+  EXPECT_TRUE(start.plan.prefetches.empty());
+  ASSERT_EQ(start.plan.jumps.size(), 2u);
+  EXPECT_EQ(start.plan.jumps[0].hint.initial_distance, 8u);
+  EXPECT_NE(start.plan.jumps[0].reason.find("kept at distance 8, +250.0 %"), std::string::npos);
+  EXPECT_EQ(start.settled_jumps, (std::map<uint32_t, uint32_t>{{77, 8}}));
+  EXPECT_TRUE(replays(make_start_episode(question, start), {}));
+  PolicyConfig off;
+  off.jump_pointers = false;
+  EXPECT_TRUE(decide(m, off).plan.jumps.empty());
+  EXPECT_FALSE(replays(make_start_episode(question, start), off));
+}
+
 TEST(Start, TakesNoDistanceOnTrust) {
   ModuleProfile m = known(1, 1);
   m.episodes[0].prefetches[0].distance = 4'000'000'000;

@@ -31,6 +31,7 @@ ProfileFile example() {
                               .addresses = 18,
                               .address_span_bytes = 1 << 20,
                               .distinct_pages = 200,
+                              .jump = PrefetchOutcome::kRolledBack,
                               .latency = {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
   e.evidence.entered = Entered::kAgain;
   e.evidence.seconds_watched = 0.02;
@@ -48,6 +49,7 @@ ProfileFile example() {
   e.osr_loops = {0, 1};
   e.prefetch_loads = {77};
   e.interleave_loads = {78};
+  e.jump_loads = {77, 79};
   e.inlined_calls = {95};
   e.weighed_branches = {90, 92};
   e.select_branches = {90};
@@ -57,6 +59,7 @@ ProfileFile example() {
   e.state = "compiled";
   e.prefetches.push_back({77, PrefetchOutcome::kKept, 32, 0.5, "words"});
   e.prefetches.push_back({78, PrefetchOutcome::kInTrial, 16, 0.25, "at once", Change::kInterleave});
+  e.prefetches.push_back({79, PrefetchOutcome::kKept, 8, 2.5, "the same way", Change::kJumpPointers});
   e.prefetches.push_back({90, PrefetchOutcome::kKept, 0, 0.75, "both ways", Change::kSelect});
   e.prefetches.push_back({92, PrefetchOutcome::kRolledBack, 0, -0.1, "ahead", Change::kBranch});
   ProfileFile file;

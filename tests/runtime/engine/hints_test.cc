@@ -48,7 +48,7 @@ TEST(RandomHints, AreTheSameForTheSameSeedAndOthersForOthers) {
   ASSERT_TRUE(bytes);
   const auto module = wasm::decode_module(*bytes, "guest");
   ASSERT_TRUE(module);
-  bool prefetched = false, interleaved = false, called = false, differ = false;
+  bool prefetched = false, interleaved = false, remembered = false, called = false, differ = false;
   for (uint32_t seed = 1; seed < 40; ++seed) {
     const jit::FunctionHints a = rt::random_hints(**module, FuncIndex(2), seed);
     const jit::FunctionHints b = rt::random_hints(**module, FuncIndex(2), seed);
@@ -56,10 +56,11 @@ TEST(RandomHints, AreTheSameForTheSameSeedAndOthersForOthers) {
     for (size_t i = 0; i < a.prefetches.size(); ++i) EXPECT_EQ(a.prefetches[i].load, b.prefetches[i].load);
     prefetched |= !a.prefetches.empty();
     interleaved |= !a.interleaves.empty();
+    remembered |= !a.jumps.empty();
     called |= !a.calls.empty();
     differ |= a.prefetches.size() != rt::random_hints(**module, FuncIndex(2), seed + 1).prefetches.size();
   }
-  EXPECT_TRUE(prefetched && interleaved && called && differ);
+  EXPECT_TRUE(prefetched && interleaved && remembered && called && differ);
 }
 
 TEST(RandomHints, ChangeNoResult) {

@@ -7,6 +7,8 @@
 #include <functional>
 #include <random>
 
+#include "jit/code/cell_memory.h"
+
 namespace hindsight::rt {
 namespace {
 
@@ -255,6 +257,64 @@ TEST(Trial, ASettledTrialStartsAsKept) {
   EXPECT_EQ(trial.state(), TrialState::kKept);
   EXPECT_TRUE(trial.setting().enabled);
   EXPECT_EQ(trial.setting().distance, 32u);
+}
+
+TEST(Trial, GivesUpWhateverItWasDoing) {
+  for (const bool settled : {false, true}) {
+    TrialLogic trial(kTicksPerSecond, 16, settled);
+    trial.give_up("nothing came again");
+    EXPECT_EQ(trial.state(), TrialState::kRejected);
+    EXPECT_FALSE(trial.setting().enabled);
+    EXPECT_FALSE(trial.measuring());
+    EXPECT_NE(trial.words().find("nothing came again"), std::string::npos);
+  }
+}
+
+// A strip of what the cell asks for, of which `valid` turns came where they had been.
+void end_strip(LoopTrial& trial, jit::LoopCell& cell, uint32_t valid) {
+  jit::history_of(cell).valid = cell.enabled != 0 ? valid : 0;
+  cell.countdown = -1;
+  trial.strip_ended(cell);
+}
+
+TEST(Trial, OfALoopThatRemembersItsWayBeginsWhenThatComesAgain) {
+  TrialGate gate;
+  LoopTrial trial(kTicksPerSecond, 16, false, 0, gate), other(kTicksPerSecond, 16, false, 0, gate);
+  const auto cell = jit::make_loop_cell_with_history();
+  trial.judge_history();
+  trial.arm(*cell);
+  for (int i = 0; i < 100; ++i) {
+    end_strip(trial, *cell, 0);
+    ASSERT_EQ(cell->enabled, 1u);
+    ASSERT_EQ(cell->distance, 0u);
+  }
+  // Meanwhile others may measure.
+  EXPECT_TRUE(gate.enter(&other, 1));
+  gate.leave(&other);
+  EXPECT_EQ(trial.status().chunks, 0u);
+  for (int i = 0; i < 20 && cell->distance == 0; ++i) end_strip(trial, *cell, cell->strip_length);
+  EXPECT_EQ(cell->distance, 16u);
+  EXPECT_EQ(trial.status().state, TrialState::kComparing);
+  // The way is another one: it is learned, whatever was being compared.
+  bool learns = false;
+  for (int i = 0; i < 10'000 && !learns; ++i) {
+    end_strip(trial, *cell, 0);
+    learns = cell->enabled == 1 && cell->distance == 0;
+  }
+  EXPECT_TRUE(learns);
+}
+
+TEST(Trial, OfALoopWhoseWayNeverComesAgainIsGivenUp) {
+  TrialGate gate;
+  LoopTrial trial(kTicksPerSecond, 16, false, 0, gate);
+  const auto cell = jit::make_loop_cell_with_history();
+  trial.judge_history();
+  trial.arm(*cell);
+  for (int i = 0; i < 100'000 && trial.status().state != TrialState::kRejected; ++i)
+    end_strip(trial, *cell, 0);
+  EXPECT_EQ(trial.status().state, TrialState::kRejected);
+  EXPECT_EQ(cell->enabled, 0u);
+  EXPECT_NE(trial.status().words.find("did not come again"), std::string::npos) << trial.status().words;
 }
 
 TEST(TrialGate, LetsInOneAtATimeAndTheNextWhenTheFirstIsSeenNoMore) {

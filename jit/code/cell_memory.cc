@@ -1,0 +1,42 @@
+#include "jit/code/cell_memory.h"
+
+#include <sys/mman.h>
+
+namespace hindsight::jit {
+namespace {
+
+constexpr size_t kPlacesBytes = sizeof(uint32_t) * (size_t{kHistoryCapacity} + kMostTurnsAhead);
+
+struct CellWithHistory {
+  LoopCell cell;
+  TraversalHistory history;
+
+  CellWithHistory() {
+    void* const places = mmap(nullptr, kPlacesBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (places != MAP_FAILED) history.places = static_cast<uint32_t*>(places);
+  }
+  ~CellWithHistory() {
+    if (history.places != nullptr) munmap(history.places, kPlacesBytes);
+  }
+  CellWithHistory(const CellWithHistory&) = delete;
+  CellWithHistory& operator=(const CellWithHistory&) = delete;
+};
+static_assert(offsetof(CellWithHistory, history) == kCellHistory);
+
+}  // namespace
+
+std::shared_ptr<LoopCell> make_loop_cell() {
+  return std::make_shared<LoopCell>();
+}
+
+std::shared_ptr<LoopCell> make_loop_cell_with_history() {
+  const auto both = std::make_shared<CellWithHistory>();
+  return {both, &both->cell};
+}
+
+TraversalHistory& history_of(LoopCell& cell) {
+  return reinterpret_cast<CellWithHistory*>(&cell)->history;
+}
+
+}  // namespace hindsight::jit

@@ -1,0 +1,77 @@
+// Whether what a loop remembers is true of what it does now: strips add up, on made-up loops.
+#include "runtime/engine/history_watch.h"
+
+#include <gtest/gtest.h>
+
+#include "jit/abi/traversal_history.h"
+
+namespace hindsight::rt {
+namespace {
+
+using State = HistoryWatch::State;
+
+TEST(HistoryWatch, LearnsUntilTheWayComesAgain) {
+  HistoryWatch watch;
+  for (int i = 0; i < 1000; ++i) watch.strip(true, 1024, 0, 0);
+  EXPECT_EQ(watch.state(), State::kLearning);
+  for (uint32_t i = 0; i + 1 < HistoryWatch::kStripsToKnow; ++i) watch.strip(true, 1024, 1000, 0);
+  EXPECT_EQ(watch.state(), State::kLearning);
+  watch.strip(true, 1024, 600, 0);
+  EXPECT_EQ(watch.state(), State::kKnown);
+}
+
+TEST(HistoryWatch, StripsWithoutSayNothingOnceTheWayIsKnown) {
+  HistoryWatch watch;
+  for (uint32_t i = 0; i < HistoryWatch::kStripsToKnow; ++i) watch.strip(true, 64, 64, 0);
+  for (int i = 0; i < 100; ++i) watch.strip(false, 1024, 0, 0);
+  EXPECT_EQ(watch.state(), State::kKnown);
+}
+
+TEST(HistoryWatch, OneStripElsewhereIsTheEndOfAListAndMoreOfThemAreAnotherList) {
+  HistoryWatch watch;
+  for (uint32_t i = 0; i < HistoryWatch::kStripsToKnow; ++i) watch.strip(true, 64, 64, 0);
+  for (int i = 0; i < 10; ++i) {
+    watch.strip(true, 1024, 10, 0);
+    watch.strip(true, 1024, 1000, 0);
+  }
+  EXPECT_EQ(watch.state(), State::kKnown);
+  for (uint32_t i = 0; i < HistoryWatch::kStripsToForget; ++i) watch.strip(true, 1024, 10, 0);
+  EXPECT_EQ(watch.state(), State::kLearning);
+  EXPECT_EQ(watch.times_forgotten(), 1u);
+  EXPECT_EQ(watch.turns_learning(), 0u);
+}
+
+TEST(HistoryWatch, GivesUpWhenNothingComesAgain) {
+  HistoryWatch watch;
+  uint64_t turns = 0;
+  constexpr uint64_t kStrip = 4096;
+  for (; watch.state() == State::kLearning && turns < uint64_t{1} << 32; turns += kStrip)
+    watch.strip(true, kStrip, 100, 0);
+  EXPECT_EQ(watch.state(), State::kHopeless);
+  EXPECT_EQ(turns, 2 * uint64_t{jit::kHistoryCapacity});
+  EXPECT_EQ(watch.turns_learning(), turns);
+  watch.strip(true, kStrip, kStrip, 0);
+  EXPECT_EQ(watch.state(), State::kHopeless);
+}
+
+TEST(HistoryWatch, TakesAnotherAnchorOnceWhenTheOldOneStaysAway) {
+  HistoryWatch watch;
+  constexpr uint32_t kPeriod = 100'000;
+  uint64_t turns = 0;
+  for (; !watch.take_anchor(); turns += 1000) {
+    ASSERT_LT(turns, 10u * kPeriod);
+    watch.strip(true, 1000, 0, kPeriod);
+  }
+  EXPECT_EQ(turns, 2u * kPeriod);
+  for (int i = 0; i < 1000; ++i) {
+    watch.strip(true, 1000, 0, kPeriod);
+    ASSERT_FALSE(watch.take_anchor());
+  }
+  // Without a period there is nothing to tell that it stays away.
+  HistoryWatch first;
+  for (int i = 0; i < 1000; ++i) first.strip(true, 1000, 0, 0);
+  EXPECT_FALSE(first.take_anchor());
+}
+
+}  // namespace
+}  // namespace hindsight::rt
