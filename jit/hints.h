@@ -64,12 +64,21 @@ struct BranchHint {
   Form form = Form::kAsItComes;
 };
 
+// "This operand is mostly that number": the divisor of an integer division or remainder, or the byte count of a
+// memory.copy or memory.fill.
+struct ValueHint {
+  WasmOffset at;  // the instruction
+  uint64_t value = 0;  // an i32 is zero-extended
+  double share = 1;    // of the executions seen, 0..1
+};
+
 struct FunctionHints {
   std::vector<PrefetchHint> prefetches;
   std::vector<InterleaveHint> interleaves;
   std::vector<JumpHint> jumps;
   std::vector<CallHint> calls;
   std::vector<BranchHint> branches;
+  std::vector<ValueHint> values;
 };
 
 }  // namespace hindsight::jit

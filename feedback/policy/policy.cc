@@ -7,6 +7,7 @@
 
 #include "feedback/policy/branches.h"
 #include "feedback/policy/start.h"
+#include "feedback/policy/values.h"
 
 namespace hindsight::feedback {
 
@@ -374,6 +375,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     offer("optimize + interleave the searches of {} load{}, where they are searches", loops.interleaves);
     std::vector<BranchPlan> branches = plan_branches(e, config);
     offer_forms(plan, branches, compile_cost, gain);
+    std::vector<ValuePlan> values = plan_values(e, config);
+    offer_values(plan, values, compile_cost, gain);
     if (!config.optimize) {
       plan.reason = "decision 'optimize' is switched off";
       return plan;
@@ -414,6 +417,15 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
           1e3 * config.max_seconds_to_wait_for_outcomes);
       return plan;
     }
+    if (const ValueEvidence* operand = not_usual_yet(e, config);
+        operand != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_values) {
+      plan.action = Action::kWait;
+      plan.reason = fmt::format(
+          "hot, and the {} at 0x{:x} is {} in {} of {} records: waiting for up to {:.0f} ms for {:.0f} records",
+          to_string(operand->site), operand->at.value, operand->values.front().value, operand->values.front().records,
+          operand->records, 1e3 * config.max_seconds_to_wait_for_values, config.min_value_records);
+      return plan;
+    }
     if (e.entered == Entered::kNotYet && may_be_called_soon(e, config) &&
         !plan_osr_loops(e, config).empty()) {
       plan.action = Action::kWait;
@@ -428,6 +440,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.jumps = std::move(loops.jumps);
     plan.calls = plan_calls(e, config);
     plan.branches = std::move(branches);
+    plan.values = std::move(values);
     plan.osr_loops = plan_osr_loops(e, config);
     // Of a loop with prefetches the whole function says whether it is long enough.
     plan.loop_entries_only =
@@ -451,6 +464,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       plan_loops(plan, e, config);
       plan.calls = plan_calls(e, config);
       plan.branches = plan_branches(e, config);
+      plan.values = plan_values(e, config);
       if (left_behind(e, config)) plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = "called again: all of it, of which only a running loop was optimized";
       return plan;
@@ -466,6 +480,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       plan_loops(plan, e, config);
       plan.calls = plan_calls(e, config);
       plan.branches = plan_branches(e, config);
+      plan.values = plan_values(e, config);
       plan.reason = fmt::format(
           "{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: a loop is to be "
           "left for it",
@@ -487,6 +502,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
       plan.calls = plan_calls(e, config);
+      plan.branches = plan_branches(e, config);
+      plan.values = plan_values(e, config);
       plan.reason = fmt::format(
           "{:.0f} samples ({:.1f} ms) in optimized code that was replaced: a loop is to leave it for the new",
           e.samples_stayed, 1e3 * e.seconds_stayed);
@@ -506,6 +523,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
       plan.branches = plan_branches(e, config);
+      plan.values = plan_values(e, config);
       plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = fmt::format(
           "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
@@ -561,6 +579,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   plan.action = Action::kReoptimize;
   plan.calls = plan_calls(e, config);
   plan.branches = plan_branches(e, config);
+  plan.values = plan_values(e, config);
   plan.osr_loops = plan_osr_loops(e, config);
   plan.reason = words;
   return plan;
@@ -581,6 +600,10 @@ bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
                     [](const BranchPlan& x, const BranchPlan& y) {
                       return x.hint.branch == y.hint.branch && x.hint.form == y.hint.form &&
                              x.hint.weigh == y.hint.weigh;
+                    }) &&
+         std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
+                    [](const ValuePlan& x, const ValuePlan& y) {
+                      return x.hint.at == y.hint.at && x.hint.value == y.hint.value;
                     });
 }
 
@@ -610,6 +633,17 @@ void visit_parameters(Config& c, Visit visit) {
   visit("seconds_mispredicted", c.seconds_mispredicted);
   visit("seconds_chosen", c.seconds_chosen);
   visit("max_conversions", c.max_conversions);
+  visit("values", c.values);
+  visit("min_value_records", c.min_value_records);
+  visit("min_value_records_to_wait", c.min_value_records_to_wait);
+  visit("max_seconds_to_wait_for_values", c.max_seconds_to_wait_for_values);
+  visit("min_value_share", c.min_value_share);
+  visit("min_value_gain", c.min_value_gain);
+  visit("max_usual_bytes", c.max_usual_bytes);
+  visit("seconds_divided", c.seconds_divided);
+  visit("seconds_divided_wide", c.seconds_divided_wide);
+  visit("seconds_asked_to_copy", c.seconds_asked_to_copy);
+  visit("max_usual_values", c.max_usual_values);
   visit("min_call_records", c.min_call_records);
   visit("min_call_share", c.min_call_share);
   visit("min_call_coverage", c.min_call_coverage);
@@ -684,7 +718,8 @@ PolicyConfig from_parameters(const std::map<std::string, double>& parameters) {
   for (const auto& [name, member] : {std::pair{"weigh_branches", &config.weigh_branches},
                                      {"select", &config.select},
                                      {"jump_pointers", &config.jump_pointers},
-                                     {"branch", &config.branch}})
+                                     {"branch", &config.branch},
+                                     {"values", &config.values}})
     *member = parameters.empty() || parameters.contains(name);
   visit_parameters(config, [&](const char* name, auto& member) {
     auto found = parameters.find(name);
@@ -738,6 +773,10 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
     if (b.hint.form == Form::kBranch) episode.branch_selects.push_back(b.hint.branch.value);
     if (!b.reason.empty()) episode.reason += "; " + b.reason;
   }
+  for (const ValuePlan& v : plan.values) {
+    episode.value_sites.push_back(v.hint.at.value);
+    episode.reason += "; " + v.reason;
+  }
   episode.alternatives = describe_alternatives(plan);
   return episode;
 }
@@ -751,7 +790,8 @@ bool replays(const Episode& episode, const PolicyConfig& config) {
          again.prefetch_loads == episode.prefetch_loads &&
          again.interleave_loads == episode.interleave_loads && again.jump_loads == episode.jump_loads &&
          again.inlined_calls == episode.inlined_calls && again.weighed_branches == episode.weighed_branches &&
-         again.select_branches == episode.select_branches && again.branch_selects == episode.branch_selects;
+         again.select_branches == episode.select_branches && again.branch_selects == episode.branch_selects &&
+         again.value_sites == episode.value_sites;
 }
 
 }  // namespace hindsight::feedback

@@ -12,8 +12,11 @@
 // time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
 // Branches: one that is mispredicted in a share r of its executions loses r times what a misprediction takes;
 // a select in its place loses nothing that way, and makes everything behind it wait for both sides. How much
-// that is depends on the code around it, which only the compiler sees (jit/optimizing/branch_pass.h): it is
+// that is depends on the code around it, which only the compiler sees (jit/optimizing/form_pass.h): it is
 // given the rate, and a trial has the last word. The counts alone go with any compile, for the layout.
+// Values: an operator whose operand is the same number in most of its executions (divisors; the byte counts of copies and
+// fills) may have code for that number, behind a comparison. What one execution gains is a constant, how often it is
+// executed the records say. After Calder, Feller and Eustace, "Value Profiling", MICRO 1997. A trial has the last word.
 // Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
 // well as by its last seconds; a change that was taken back is tried again where its load stalls clearly more than then;
 // compiles beyond max_compiles are earned by running on.
@@ -45,6 +48,7 @@ struct PolicyConfig {
   bool weigh_branches = true;           // decision "weigh-branches"
   bool select = true;                   // decision "select": instead of a branch
   bool branch = true;                   // decision "branch": instead of a select
+  bool values = true;                   // decision "values"
   bool follow_shifts = true;            // decision "follow-shifts"
   bool code_layout = true;              // decision "code-layout"; the rest of it below
   double min_samples = 6;               // below, evidence is noise
@@ -84,6 +88,18 @@ struct PolicyConfig {
   double seconds_mispredicted = 5e-9;              // that a misprediction takes
   double seconds_chosen = 1e-9;                    // that waiting for a choice takes
   uint32_t max_conversions = 16;                   // branches and selects a function
+  double min_value_records = 8;          // of an operator, before what its operand usually is is believed
+  double min_value_records_to_wait = 2;  // to wait for that many
+  double max_seconds_to_wait_for_values = 0.012;  // of baseline time
+  double min_value_share = 0.8;          // of its records, that the usual value has
+  double min_value_gain = 0.02;          // of the function's optimized time, for it to be worth a trial
+  double max_usual_bytes = 256;          // of a copy or fill
+  // What an execution gains by a number that is known: a division of 32 and of 64 bits; a copy or fill by the call that
+  // it would be.
+  double seconds_divided = 1.5e-9;
+  double seconds_divided_wide = 2e-9;
+  double seconds_asked_to_copy = 4e-9;
+  uint32_t max_usual_values = 16;        // operators a function
   uint32_t max_compiles = 4;                       // of one function
   double seconds_per_compile = 8;       // of its run, for one more
   uint32_t max_later_compiles = 60;     // that are earned so
@@ -168,6 +184,12 @@ struct BranchPlan {
   std::string reason;
 };
 
+struct ValuePlan {
+  jit::ValueHint hint;
+  double estimated_gain = 0;  // seconds over the assumed future, upper bound
+  std::string reason;
+};
+
 struct FunctionPlan {
   Action action = Action::kNothing;
   FuncIndex function;
@@ -178,6 +200,7 @@ struct FunctionPlan {
   std::vector<JumpPlan> jumps;  // loads whose loop is to remember where it goes
   std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
   std::vector<BranchPlan> branches;
+  std::vector<ValuePlan> values;  // operators to have code for what their operand usually is
   std::vector<Alternative> alternatives;
   std::string reason;
 };
@@ -195,8 +218,11 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& evidence, const PolicyC
 // form. The counts cost nothing and are not on trial; the forms are.
 std::vector<BranchPlan> plan_branches(const FunctionEvidence& evidence, const PolicyConfig& config);
 
-// Same action, loops, prefetched loads, interleaved searches, remembered ways, calls and branches: what
-// replaying must reproduce.
+// Operators whose operand is usually the same number, for any version of the function: on trial, or kept by one.
+std::vector<ValuePlan> plan_values(const FunctionEvidence& evidence, const PolicyConfig& config);
+
+// Same action, loops, prefetched loads, interleaved searches, remembered ways, calls, branches and usual values:
+// what replaying must reproduce.
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b);
 
 // Parameters by name, as saved with a profile. Unknown names are ignored, missing ones keep their default.

@@ -40,6 +40,19 @@ void take_over_forms(StartPlan& start, const Episode::Earlier& earlier) {
   });
 }
 
+// Code for usual values likewise.
+void take_over_values(StartPlan& start, const Episode::Earlier& earlier) {
+  std::erase_if(start.plan.values, [&](ValuePlan& plan) {
+    for (const Episode::Prefetch& p : earlier.prefetches) {
+      if (p.change != Change::kValues || p.load != plan.hint.at.value) continue;
+      if (p.outcome != PrefetchOutcome::kKept) return p.outcome != PrefetchOutcome::kInTrial;
+      start.settled_values.insert(p.load);
+      plan.reason += fmt::format("; code for it was kept, {:+.1f} %", 100 * p.measured_gain);
+    }
+    return false;
+  });
+}
+
 }  // namespace
 
 StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier& earlier,
@@ -77,7 +90,7 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   for (const uint32_t loop : earlier.osr_loops) plan.osr_loops.push_back(LoopIndex(loop));
   for (const Episode::Prefetch& p : earlier.prefetches) {
     const bool kept = p.outcome == PrefetchOutcome::kKept;
-    if (is_of_branch(p.change)) continue;
+    if (!is_tuned(p.change)) continue;
     if (p.change == Change::kInterleave) {
       if (!config.interleave || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
       if (plan.interleaves.size() >= config.max_prefetches) continue;
@@ -135,6 +148,8 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   plan.calls = plan_calls(evidence, config);
   plan.branches = plan_branches(evidence, config);
   take_over_forms(start, earlier);
+  plan.values = plan_values(evidence, config);
+  take_over_values(start, earlier);
   return start;
 }
 

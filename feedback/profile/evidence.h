@@ -16,17 +16,22 @@ namespace hindsight::feedback {
 enum class PrefetchOutcome : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNoSlice };
 const char* to_string(PrefetchOutcome outcome);
 
-// What is changed for a load, or a branch, while a trial looks on.
+// What is changed for a load, a branch, or an operator, while a trial looks on.
 enum class Change : uint8_t {
   kPrefetch,
   kInterleave,    // the searches that the load belongs to
   kSelect,        // of a branch: a choice between both sides
   kBranch,        // of a choice: a branch
   kJumpPointers,  // addresses that the load's loop remembers from its last traversal
+  kValues,        // of an operator: code for what its operand usually is
 };
-inline constexpr Change kLastChange = Change::kJumpPointers;
+inline constexpr Change kLastChange = Change::kValues;
 constexpr bool is_of_branch(Change change) {
   return change == Change::kSelect || change == Change::kBranch;
+}
+// A distance or a width goes with it, beside whether it is there.
+constexpr bool is_tuned(Change change) {
+  return change == Change::kPrefetch || change == Change::kInterleave || change == Change::kJumpPointers;
 }
 const char* to_string(Change change);  // the decision's name
 
@@ -106,6 +111,24 @@ struct CallEvidence {
   friend bool operator==(const CallEvidence&, const CallEvidence&) = default;
 };
 
+// What a division, a memory.copy or a memory.fill was seen to be asked for: one execution in some thousands is recorded,
+// in baseline code.
+enum class ValueSite : uint8_t { kDivisor, kWideDivisor, kByteCount };
+const char* to_string(ValueSite site);
+struct ValueEvidence {
+  struct Value {
+    uint64_t value = 0;    // an i32 is zero-extended
+    uint64_t records = 0;  // at least; see ValueCounts
+    friend bool operator==(const Value&, const Value&) = default;
+  };
+  WasmOffset at;  // of the instruction
+  ValueSite site = ValueSite::kDivisor;
+  uint64_t records = 0;                              // the denominator
+  std::vector<Value> values = {};                    // by descending records
+  PrefetchOutcome outcome = PrefetchOutcome::kNone;  // of code for the first of them
+  friend bool operator==(const ValueEvidence&, const ValueEvidence&) = default;
+};
+
 struct LoopEvidence {
   LoopIndex loop;
   WasmOffset offset;
@@ -154,6 +177,7 @@ struct FunctionEvidence {
   std::vector<BranchEvidence>
       branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches
   std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls
+  std::vector<ValueEvidence> values;  // alike, at most kMaxValues
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 
@@ -218,6 +242,7 @@ inline constexpr size_t kMaxLayoutFunctions = 8192;
 inline constexpr size_t kMaxLoads = 32;
 inline constexpr size_t kMaxBranches = 32;
 inline constexpr size_t kMaxCalls = 32;
+inline constexpr size_t kMaxValues = 32;
 inline constexpr size_t kMaxPagesSeen = 512;
 
 }  // namespace hindsight::feedback

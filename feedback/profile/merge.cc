@@ -38,7 +38,26 @@ void fade(FunctionEvidence& e, double factor) {
     for (auto* targets : {&c.targets, &c.unforeseen})
       for (CallEvidence::Target& t : *targets) t.records = faded(t.records, factor);
   }
+  for (ValueEvidence& v : e.values) {
+    v.records = faded(v.records, factor);
+    for (ValueEvidence::Value& value : v.values) value.records = faded(value.records, factor);
+  }
   for (LoopEvidence& l : e.loops) l.samples *= factor;
+}
+
+constexpr size_t kMostDifferent = 8;  // ValueCounts::kCandidates
+
+void add(std::vector<ValueEvidence::Value>& to, const std::vector<ValueEvidence::Value>& more) {
+  for (const ValueEvidence::Value& value : more) {
+    if (ValueEvidence::Value* known = find_by(to, &ValueEvidence::Value::value, value.value))
+      known->records += value.records;
+    else
+      to.push_back(value);
+  }
+  std::stable_sort(to.begin(), to.end(), [](const ValueEvidence::Value& a, const ValueEvidence::Value& b) {
+    return std::tie(b.records, a.value) < std::tie(a.records, b.value);
+  });
+  if (to.size() > kMostDifferent) to.resize(kMostDifferent);
 }
 
 void add(std::vector<CallEvidence::Target>& to, const std::vector<CallEvidence::Target>& more) {
@@ -51,8 +70,7 @@ void add(std::vector<CallEvidence::Target>& to, const std::vector<CallEvidence::
   std::stable_sort(to.begin(), to.end(), [](const CallEvidence::Target& a, const CallEvidence::Target& b) {
     return std::tie(b.records, a.element) < std::tie(a.records, b.element);
   });
-  constexpr size_t kMostTargets = 8;  // ValueCounts::kCandidates
-  if (to.size() > kMostTargets) to.resize(kMostTargets);
+  if (to.size() > kMostDifferent) to.resize(kMostDifferent);
 }
 
 // The order and the bounds that evidence promises.
@@ -71,6 +89,9 @@ void put_in_order(FunctionEvidence& e) {
     return a.records + a.unforeseen_records > b.records + b.unforeseen_records;
   });
   if (e.calls.size() > kMaxCalls) e.calls.resize(kMaxCalls);
+  std::stable_sort(e.values.begin(), e.values.end(),
+                   [](const ValueEvidence& a, const ValueEvidence& b) { return a.records > b.records; });
+  if (e.values.size() > kMaxValues) e.values.resize(kMaxValues);
 }
 
 // `to` has faded already.
@@ -149,6 +170,17 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     known->by_reference = c.by_reference;
     add(known->targets, c.targets);
     add(known->unforeseen, c.unforeseen);
+  }
+  for (const ValueEvidence& v : more.values) {
+    ValueEvidence* known = find_by(to.values, &ValueEvidence::at, v.at);
+    if (!known) {
+      to.values.push_back(v);
+      continue;
+    }
+    known->records += v.records;
+    known->site = v.site;
+    if (v.outcome != PrefetchOutcome::kNone) known->outcome = v.outcome;
+    add(known->values, v.values);
   }
   const bool same_loops =
       std::equal(to.loops.begin(), to.loops.end(), more.loops.begin(), more.loops.end(),
@@ -351,6 +383,20 @@ FunctionEvidence without(FunctionEvidence seen, const FunctionEvidence& seed) {
     std::erase_if(c.targets, [](const CallEvidence::Target& t) { return t.records == 0; });
   }
   std::erase_if(seen.calls, [](const CallEvidence& c) { return c.records + c.unforeseen_records == 0; });
+  for (ValueEvidence& v : seen.values) {
+    const auto known = std::find_if(seed.values.begin(), seed.values.end(),
+                                    [&](const ValueEvidence& s) { return s.at == v.at; });
+    if (known == seed.values.end()) continue;
+    less(v.records, known->records);
+    for (ValueEvidence::Value& value : v.values) {
+      const auto before = std::find_if(known->values.begin(), known->values.end(),
+                                       [&](const ValueEvidence::Value& s) { return s.value == value.value; });
+      if (before != known->values.end()) less(value.records, before->records);
+      value.records = std::min(value.records, v.records);
+    }
+    std::erase_if(v.values, [](const ValueEvidence::Value& value) { return value.records == 0; });
+  }
+  std::erase_if(seen.values, [](const ValueEvidence& v) { return v.records == 0; });
   put_in_order(seen);
   return seen;
 }

@@ -48,6 +48,20 @@ const char* to_string(Change change) {
       return "branch";
     case Change::kJumpPointers:
       return "jump-pointers";
+    case Change::kValues:
+      return "values";
+  }
+  return "unknown";
+}
+
+const char* to_string(ValueSite site) {
+  switch (site) {
+    case ValueSite::kDivisor:
+      return "divisor";
+    case ValueSite::kWideDivisor:
+      return "wide divisor";
+    case ValueSite::kByteCount:
+      return "byte count";
   }
   return "unknown";
 }
@@ -289,6 +303,44 @@ bool is_select(const wasm::Module& module, uint32_t offset) {
   return opcode == wasm::Opcode::kSelect || opcode == wasm::Opcode::kSelectT;
 }
 
+// What a value of the instruction at `offset` can be specialized on; nothing: it cannot.
+std::optional<ValueSite> value_site(const wasm::Module& module, uint32_t offset) {
+  // A saved profile may name any offset.
+  if (size_t{offset} + 1 >= module.bytes.size()) return std::nullopt;
+  using wasm::Opcode;
+  switch (static_cast<Opcode>(module.bytes[offset])) {
+    case Opcode::kI32DivS:
+    case Opcode::kI32DivU:
+    case Opcode::kI32RemS:
+    case Opcode::kI32RemU:
+      return ValueSite::kDivisor;
+    case Opcode::kI64DivS:
+    case Opcode::kI64DivU:
+    case Opcode::kI64RemS:
+    case Opcode::kI64RemU:
+      return ValueSite::kWideDivisor;
+    default:
+      break;
+  }
+  // A prefix, and a number in one byte unless an encoder made it longer than it needs to be.
+  constexpr uint8_t kPrefix = 0xfc, kMemoryCopy = 10, kMemoryFill = 11;
+  const uint8_t behind = static_cast<uint8_t>(module.bytes[offset + 1]);
+  if (static_cast<uint8_t>(module.bytes[offset]) == kPrefix && (behind == kMemoryCopy || behind == kMemoryFill))
+    return ValueSite::kByteCount;
+  return std::nullopt;
+}
+
+// By descending records.
+std::vector<ValueEvidence::Value> usual_first(const ValueCounts& counts) {
+  std::vector<ValueEvidence::Value> values;
+  for (const ValueCounts::Candidate& candidate : counts.candidates)
+    values.push_back({candidate.value, candidate.count});
+  std::sort(values.begin(), values.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.records, a.value) < std::tie(a.records, b.value);
+  });
+  return values;
+}
+
 // By descending records.
 std::vector<CallEvidence::Target> targets_of(const ValueCounts& values) {
   std::vector<CallEvidence::Target> targets;
@@ -418,6 +470,20 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                    });
   if (evidence.calls.size() > kMaxCalls) evidence.calls.resize(kMaxCalls);
 
+  for (const auto& [offset, values] : counts.values) {
+    const std::optional<ValueSite> site = value_site(*module_, offset);
+    if (!site) continue;
+    const auto known = counts.value_outcomes.find(offset);
+    evidence.values.push_back({.at = WasmOffset(offset),
+                               .site = *site,
+                               .records = values.total,
+                               .values = usual_first(values),
+                               .outcome = known == counts.value_outcomes.end() ? PrefetchOutcome::kNone : known->second});
+  }
+  std::stable_sort(evidence.values.begin(), evidence.values.end(),
+                   [](const ValueEvidence& a, const ValueEvidence& b) { return a.records > b.records; });
+  if (evidence.values.size() > kMaxValues) evidence.values.resize(kMaxValues);
+
   // A loop's samples are those between its opcode and its end, inner loops included.
   for (size_t i = 0; i < body.loops.size(); ++i) {
     const wasm::LoopInfo& loop = body.loops[i];
@@ -488,6 +554,15 @@ void Profile::seed(const FunctionEvidence& earlier) {
     for (const auto& [value, count] :
          {std::pair<uint64_t, uint64_t>{1, branch.sampled_taken}, {0, branch.sampled - branch.sampled_taken}})
       if (count != 0) values.candidates.push_back({value, count});
+  }
+  for (const ValueEvidence& of : earlier.values) {
+    if (judged(of.outcome)) counts.value_outcomes[of.at.value] = of.outcome;
+    ValueCounts& values = counts.values[of.at.value];
+    values = {};
+    values.total = of.records;
+    for (const ValueEvidence::Value& value : of.values)
+      if (values.candidates.size() < ValueCounts::kCandidates)
+        values.candidates.push_back({value.value, value.records});
   }
   for (const CallEvidence& call : earlier.calls) {
     ValueCounts& values = counts.values[call.call.value];

@@ -99,6 +99,7 @@ struct FunctionCounts {
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
   std::map<uint32_t, ValueCounts> values;     // wasm offset
+  std::map<uint32_t, PrefetchOutcome> value_outcomes;  // of code for the usual one; wasm offset
   // Of the published optimized code: calls that went to none of the targets it has in place. Wasm offset.
   std::map<uint32_t, ValueCounts> unforeseen;
   // Of the whole run: nothing of it decays.

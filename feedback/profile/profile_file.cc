@@ -163,8 +163,8 @@ class Reader {
   }
   Change change(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
-    for (Change c :
-         {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch, Change::kJumpPointers}) {
+    for (Change c : {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch,
+                     Change::kJumpPointers, Change::kValues}) {
       if (word == to_string(c)) return c;
     }
     fail(place + "." + name, fmt::format("'{}' is not a change", word));
@@ -263,6 +263,38 @@ CallEvidence read_call(Reader& r, const json& j, const std::string& place) {
   return c;
 }
 
+json to_json(const ValueEvidence& v) {
+  json values = json::array();
+  for (const ValueEvidence::Value& value : v.values)
+    values.push_back({{"value", value.value}, {"records", value.records}});
+  json j = {{"at", v.at.value}, {"site", to_string(v.site)}, {"records", v.records}, {"values", values}};
+  if (v.outcome != PrefetchOutcome::kNone) j["outcome"] = to_string(v.outcome);
+  return j;
+}
+
+ValueEvidence read_values(Reader& r, const json& j, const std::string& place) {
+  constexpr uint64_t kMost = uint64_t{1} << 62;
+  ValueEvidence v;
+  v.at = WasmOffset(r.u32(j, place, "at"));
+  const std::string site = r.text(j, place, "site");
+  bool known = false;
+  for (const ValueSite s : {ValueSite::kDivisor, ValueSite::kWideDivisor, ValueSite::kByteCount}) {
+    if (site != to_string(s)) continue;
+    v.site = s;
+    known = true;
+  }
+  if (!known) r.fail(place + ".site", fmt::format("'{}' has no values that are recorded", site));
+  v.records = r.integer(j, place, "records", kMost);
+  r.list(j, place, "values", [&](const json& element, const std::string& where) {
+    ValueEvidence::Value value;
+    value.value = r.integer(element, where, "value", ~uint64_t{0});
+    value.records = r.integer(element, where, "records", v.records);
+    v.values.push_back(value);
+  });
+  if (Reader::has(j, "outcome")) v.outcome = r.outcome(j, place, "outcome");
+  return v;
+}
+
 json to_json(const FunctionEvidence& e) {
   json loads = json::array();
   for (const LoadEvidence& l : e.loads) {
@@ -288,6 +320,8 @@ json to_json(const FunctionEvidence& e) {
   for (const BranchEvidence& b : e.branches) branches.push_back(to_json(b));
   json calls = json::array();
   for (const CallEvidence& c : e.calls) calls.push_back(to_json(c));
+  json values = json::array();
+  for (const ValueEvidence& v : e.values) values.push_back(to_json(v));
   json loops = json::array();
   for (const LoopEvidence& l : e.loops) {
     loops.push_back(
@@ -324,6 +358,7 @@ json to_json(const FunctionEvidence& e) {
           {"loads", loads},
           {"branches", branches},
           {"calls", calls},
+          {"values", values},
           {"loops", loops}};
 }
 
@@ -393,6 +428,11 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   if (Reader::has(j, "calls")) {
     r.list(j, place, "calls", [&](const json& element, const std::string& where) {
       e.calls.push_back(read_call(r, element, where));
+    });
+  }
+  if (Reader::has(j, "values")) {
+    r.list(j, place, "values", [&](const json& element, const std::string& where) {
+      e.values.push_back(read_values(r, element, where));
     });
   }
   r.list(j, place, "loops", [&](const json& element, const std::string& where) {
@@ -641,6 +681,7 @@ json to_json(const Episode& e) {
             {"weighed_branches", e.weighed_branches},
             {"select_branches", e.select_branches},
             {"branch_selects", e.branch_selects},
+            {"value_sites", e.value_sites},
             {"reason", e.reason},
             {"alternatives", e.alternatives},
             {"state", e.state},
@@ -669,6 +710,7 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
     e.select_branches = r.u32_list(j, place, "select_branches");
     e.branch_selects = r.u32_list(j, place, "branch_selects");
   }
+  if (Reader::has(j, "value_sites")) e.value_sites = r.u32_list(j, place, "value_sites");
   e.reason = r.text(j, place, "reason");
   e.alternatives = r.texts(j, place, "alternatives");
   e.state = r.text(j, place, "state");

@@ -44,13 +44,14 @@ struct Episode {
   std::vector<uint32_t> weighed_branches;  // wasm offsets; which way they go follows from the evidence
   std::vector<uint32_t> select_branches;   // of branches, to be selects
   std::vector<uint32_t> branch_selects;    // of selects, or of branches that the compiler may make such, to be branches
+  std::vector<uint32_t> value_sites;       // of operators, to have code for their usual value, which the evidence has
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates
   // Afterwards:
   std::string state;  // "compiled", "failed", "rolled back", ...
   double compile_seconds = 0;
   struct Prefetch {
-    uint32_t load = 0;  // or the branch
+    uint32_t load = 0;  // or the branch, or the operator
     PrefetchOutcome outcome = PrefetchOutcome::kNone;
     uint32_t distance = 0;  // iterations; of an interleaved loop: searches at once
     double measured_gain = 0;
@@ -76,7 +77,7 @@ struct Episode {
   friend bool operator==(const Episode&, const Episode&) = default;
 };
 
-// The same change for the same load or branch.
+// The same change for the same load, branch or operator.
 inline bool same_change(const Episode::Prefetch& a, const Episode::Prefetch& b) {
   return a.load == b.load && a.change == b.change;
 }

@@ -1,6 +1,7 @@
 // Linear memory: loads, stores, size, grow and the bulk operators.
 #include "jit/abi/builtins.h"
 #include "jit/optimizing/function_generator.h"
+#include "jit/optimizing/usual_values.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -195,12 +196,12 @@ void FunctionGenerator::emit_bulk(const wasm::Instr& instr) {
                    {both(instr.index, instr.index2), wide(first), second, count});
       break;
     case Opcode::kMemoryCopy:
-      call_builtin(offsetof(Builtins, memory_copy), ir_.void_type,
-                   {both(instr.index, instr.index2), wide(first), wide(second), wide(count)});
+      mark_bulk(ir_, *call_builtin(offsetof(Builtins, memory_copy), ir_.void_type,
+                                   {both(instr.index, instr.index2), wide(first), wide(second), wide(count)}));
       break;
     default:
-      call_builtin(offsetof(Builtins, memory_fill), ir_.void_type,
-                   {int32(instr.index), wide(first), second, wide(count)});
+      mark_bulk(ir_, *call_builtin(offsetof(Builtins, memory_fill), ir_.void_type,
+                                   {int32(instr.index), wide(first), second, wide(count)}));
       break;
   }
 }

@@ -17,7 +17,7 @@
 
 #include <set>
 
-#include "jit/optimizing/branch_pass.h"
+#include "jit/optimizing/form_pass.h"
 #include "jit/optimizing/interleave_pass.h"
 #include "jit/optimizing/jump_pass.h"
 #include "jit/optimizing/loop_exits.h"
@@ -137,9 +137,9 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     of_module.run(ir.module, modules);
   }
   builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
-  if (!prefetches.conversions.empty()) {
+  if (!prefetches.conversions.empty() || !prefetches.values.empty()) {
     llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(BranchPass(prefetches)));
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(FormPass(prefetches)));
     of_module.run(ir.module, modules);
   }
   if (!prefetches.jumps.empty()) {

@@ -367,6 +367,12 @@ PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module
     add_site(select ? SiteKind::kSelect : SiteKind::kBranch, hint.branch,
              select ? "it is no branch in the optimized code" : "it is no choice in the optimized code");
   }
+  seen.clear();
+  for (const ValueHint& hint : ir.request.hints.values) {
+    if (!seen.insert(hint.at.value).second) continue;
+    values.push_back(hint);
+    add_site(SiteKind::kValue, hint.at, "nothing of the optimized code depends on it");
+  }
   jumps = ir.request.hints.jumps;
   std::stable_sort(jumps.begin(), jumps.end(),
                    [](const JumpHint& a, const JumpHint& b) { return a.stall_share > b.stall_share; });
@@ -390,8 +396,8 @@ bool PrefetchPlan::all_prefetches_settled() const {
 }
 
 uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
-  // Branches of a loop share one change, whichever way they go.
-  const SiteKind kind = is_of_branch(sites[site].kind) ? SiteKind::kSelect : sites[site].kind;
+  // A loop has two versions of such changes, and not of each of them.
+  const SiteKind kind = is_tuned(sites[site].kind) ? sites[site].kind : SiteKind::kSelect;
   const auto [found, is_new] =
       cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
   if (is_new) {
@@ -407,7 +413,7 @@ uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
       cell.enabled = hint.initially_enabled ? 1 : 0;
       cell.distance = std::clamp(hint.initial_width, 1u, kMaxInterleaveWidth);
     } else if (kind == SiteKind::kJumpPointers) {
-      const JumpHint& hint = jumps[site - hints.size() - interleaves.size() - conversions.size()];
+      const JumpHint& hint = jumps[site - hints.size() - interleaves.size() - conversions.size() - values.size()];
       cell.enabled = hint.initially_enabled ? 1 : 0;
       cell.distance = std::min(hint.initial_distance, kMostTurnsAhead);
     } else {

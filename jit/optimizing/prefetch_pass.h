@@ -59,8 +59,8 @@ class PrefetchPlan {
   // Each prefetch hint has its slice, or was left because its loop is interleaved. Otherwise loads were kept
   // apart for nothing.
   bool all_prefetches_settled() const;
-  // The cell of a wasm loop for sites of one kind, or for all of its branches, shared by its copies (OSR
-  // entries): its index in `cells`. Made at first use, for `site`.
+  // The cell of a wasm loop for sites of one kind, or for all that are in one of its two versions (form_pass.h),
+  // shared by its copies (OSR entries): its index in `cells`. Made at first use, for `site`.
   uint32_t cell_of(WasmOffset loop, size_t site);
   // The place of the site's address in its cell's upcoming[]; made at first use, empty if all are taken.
   std::optional<uint32_t> timed_slot(size_t site);
@@ -69,9 +69,10 @@ class PrefetchPlan {
   std::vector<PrefetchHint> hints;               // by falling stall share; one a load
   std::vector<InterleaveHint> interleaves;       // alike
   std::vector<BranchHint> conversions;           // of branches, to another form
+  std::vector<ValueHint> values;                 // one an operator
   std::vector<JumpHint> jumps;                   // as `hints`
-  std::vector<PrefetchSite>
-      sites;  // one a hint: of `hints`, then `interleaves`, then `conversions`, then `jumps`; and more
+  // One a hint: of `hints`, then `interleaves`, `conversions`, `values` and `jumps`; and more.
+  std::vector<PrefetchSite> sites;
   std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)
   std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
 

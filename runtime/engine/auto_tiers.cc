@@ -58,6 +58,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
       config.tier == TierMode::kAuto && config.feedback && !disabled(config, "weigh-branches");
   policy.select = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "select");
   policy.branch = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "branch");
+  policy.values = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "values");
   policy.branches_per_record = kBranchInterval;
   policy.huge_pages = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "huge-pages");
   policy.follow_shifts = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "follow-shifts");
@@ -463,6 +464,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
           fmt::format("jump-pointers in {}, if it follows pointers: {}", evidence.name, p.reason));
     }
     say_branches(evidence.name, plan);
+    say_values(evidence.name, plan);
     for (const std::string& line : feedback::describe_alternatives(plan)) {
       say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
     }
@@ -633,7 +635,7 @@ void AutoTiers::set_outcome(const wasm::Module* module, FuncIndex function, Site
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
     outcome_in(counts, site) = outcome;
-    if (outcome == feedback::PrefetchOutcome::kRolledBack && !jit::is_of_branch(site.first))
+    if (outcome == feedback::PrefetchOutcome::kRolledBack && jit::is_tuned(site.first))
       counts.reject(site.second);
   });
 }
@@ -648,7 +650,9 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
     return 0.0;
   };
   job.plan.branches = watch.branches;
+  plan_kept_values(job, watch, instead);
   for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+    if (site.kind == jit::SiteKind::kValue) continue;
     if (jit::is_of_branch(site.kind)) {
       const bool kept = site.applied && watch.reported[site.cell] == TrialState::kKept;
       if (kept) job.settled[key_of(site)] = 0;
@@ -831,6 +835,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   for (const feedback::JumpPlan& p : job.plan.jumps) request.hints.jumps.push_back(p.hint);
   for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
   for (const feedback::BranchPlan& b : job.plan.branches) request.hints.branches.push_back(b.hint);
+  for (const feedback::ValuePlan& v : job.plan.values) request.hints.values.push_back(v.hint);
   std::string name = code.module()->function_name(job.plan.function);
   Clock::time_point begin = Clock::now();
   auto result = code.optimize(std::move(request));
@@ -894,6 +899,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   watch.osr_loops = job.plan.osr_loops;
   watch.calls = job.plan.calls;
   watch.branches = job.plan.branches;
+  watch.values = job.plan.values;
   std::vector<std::pair<SiteKey, feedback::PrefetchOutcome>> outcomes;  // that are known now
   {
     std::lock_guard lock(mutex_);
@@ -959,7 +965,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       p.outcome = !site.applied ? feedback::PrefetchOutcome::kNoSlice
                   : kept        ? feedback::PrefetchOutcome::kKept
                                 : feedback::PrefetchOutcome::kInTrial;
-      p.distance = jit::is_of_branch(site.kind) ? 0 : kept ? known->second : 16;
+      p.distance = !jit::is_tuned(site.kind) ? 0 : kept ? known->second : 16;
       // What it gave when it was measured; it is settled, not measured again.
       for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
         if (kept && p.change == feedback::Change::kPrefetch && plan.hint.load == site.load)
@@ -1075,6 +1081,7 @@ FeedbackReport AutoTiers::feedback_report() const {
                                       load.stall_samples, samples, 100 * load.stall_samples / samples);
       }
       if (feedback::is_of_branch(p.change)) explain_form(e.evidence, prefetch);
+      if (p.change == feedback::Change::kValues) explain_value(e.evidence, prefetch);
       prefetch.alternatives = {"nothing: costs nothing, gains nothing",
                                fmt::format("{}: at most {:.0f} % of the function's time", prefetch.kind,
                                            100 * prefetch.estimated_gain)};

@@ -57,7 +57,7 @@ class AutoTiers final : public TierManager {
 
   // A change that is known to pay: its trial starts settled, at this distance or width.
   using SiteKey =
-      std::pair<jit::SiteKind, uint32_t>;  // what is changed for the load or branch at a wasm offset
+      std::pair<jit::SiteKind, uint32_t>;  // what is changed for the load, branch or operator at a wasm offset
   using Settled = std::map<SiteKey, uint32_t>;
   static SiteKey key_of(const jit::PrefetchSite& site) { return {site.kind, site.load.value}; }
   static feedback::Change change_of(jit::SiteKind kind);
@@ -82,6 +82,7 @@ class AutoTiers final : public TierManager {
     std::vector<LoopIndex> osr_loops;
     std::vector<feedback::CallPlan> calls;
     std::vector<feedback::BranchPlan> branches;
+    std::vector<feedback::ValuePlan> values;
   };
 
   struct ModuleState {
@@ -169,6 +170,12 @@ class AutoTiers final : public TierManager {
   void say_branches(const std::string& function, const feedback::FunctionPlan& plan) const;
   void report_branches(const feedback::Episode& episode, FeedbackReport& report) const;
   void explain_form(const feedback::FunctionEvidence& evidence, DecisionReport& decision) const;
+  // auto_tiers_values.cc
+  void say_values(const std::string& function, const feedback::FunctionPlan& plan) const;
+  void explain_value(const feedback::FunctionEvidence& evidence, DecisionReport& decision) const;
+  // Of plans for usual values: those that are kept in `watch`, as settled, and those that the code had to do without for
+  // another change of their loop.
+  static void plan_kept_values(Job& job, const Watch& watch, std::vector<SiteKey>& instead);  // under mutex_
   size_t add_episode(const wasm::Module* module, feedback::Episode episode);
   // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next
   // run.

@@ -22,6 +22,8 @@ Change AutoTiers::change_of(jit::SiteKind kind) {
       return Change::kBranch;
     case jit::SiteKind::kJumpPointers:
       return Change::kJumpPointers;
+    case jit::SiteKind::kValue:
+      return Change::kValues;
   }
   return Change::kPrefetch;
 }
@@ -38,6 +40,8 @@ jit::SiteKind AutoTiers::kind_of(Change change) {
       return jit::SiteKind::kBranch;
     case Change::kJumpPointers:
       return jit::SiteKind::kJumpPointers;
+    case Change::kValues:
+      return jit::SiteKind::kValue;
   }
   return jit::SiteKind::kPrefetch;
 }
@@ -50,6 +54,8 @@ feedback::PrefetchOutcome& AutoTiers::outcome_in(feedback::FunctionCounts& count
       return counts.loads[site.second].interleave;
     case jit::SiteKind::kJumpPointers:
       return counts.loads[site.second].jump;
+    case jit::SiteKind::kValue:
+      return counts.value_outcomes[site.second];
     default:
       return counts.branches[site.second].outcome;
   }
@@ -66,6 +72,7 @@ void AutoTiers::mark_in_trial(feedback::FunctionCounts& counts, const feedback::
   for (const feedback::JumpPlan& p : plan.jumps) mark(jit::SiteKind::kJumpPointers, p.hint.load);
   for (const feedback::BranchPlan& p : plan.branches)
     if (p.hint.form != Form::kAsItComes) mark(jit::SiteKind::kSelect, p.hint.branch);
+  for (const feedback::ValuePlan& p : plan.values) mark(jit::SiteKind::kValue, p.hint.at);
 }
 
 void AutoTiers::say_branches(const std::string& function, const feedback::FunctionPlan& plan) const {

@@ -32,6 +32,10 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     for (const jit::OsrEntry& entry : version.osr_entries) job.plan.osr_loops.push_back(entry.loop);
     for (const CachedPrefetch& p : kept.prefetches) {
       if (p.outcome != feedback::PrefetchOutcome::kKept) continue;
+      if (p.change == Change::kValues) {
+        job.settled[{jit::SiteKind::kValue, p.load}] = 0;  // its number is known below
+        continue;
+      }
       plan_settled(job, {kind_of(p.change), p.load}, std::clamp(p.distance, 1u, kMostDistance),
                    p.measured_gain, "kept in an earlier run");
     }
@@ -52,6 +56,12 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     });
     // The same as when the code was made, since the policy is pure.
     job.plan.calls = feedback::plan_calls(evidence, policy_);
+    job.plan.values = feedback::plan_values(evidence, policy_);
+    std::erase_if(job.plan.values, [&](const feedback::ValuePlan& p) {
+      return std::none_of(version.prefetch_sites.begin(), version.prefetch_sites.end(), [&](const jit::PrefetchSite& site) {
+        return site.applied && key_of(site) == SiteKey{jit::SiteKind::kValue, p.hint.at.value};
+      });
+    });
     feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
     taken_over.origin = feedback::Origin::kCodeCache;
     job.episode = add_episode(module, std::move(taken_over));
@@ -98,6 +108,8 @@ void AutoTiers::save_code(const ModuleCode& code) {
       for (const auto& [branch, seen] : counts.branches) {
         if (seen.outcome != feedback::PrefetchOutcome::kKept) keep(Change::kSelect, branch, seen.outcome);
       }
+      for (const auto& [at, outcome] : counts.value_outcomes)
+        if (outcome != feedback::PrefetchOutcome::kKept) keep(Change::kValues, at, outcome);
     }
   });
   {
@@ -108,6 +120,9 @@ void AutoTiers::save_code(const ModuleCode& code) {
         if (code_of == kept.end() || code_of->second.version != watch.version) continue;
         for (const feedback::CallPlan& call : watch.calls)
           if (const auto seen = calls[function].find(call.hint.call.value); seen != calls[function].end())
+            code_of->second.calls.insert(*seen);
+        for (const feedback::ValuePlan& value : watch.values)
+          if (const auto seen = calls[function].find(value.hint.at.value); seen != calls[function].end())
             code_of->second.calls.insert(*seen);
         code_of->second.reason = episodes_[watch.episode].episode.reason;
         for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {

@@ -27,7 +27,13 @@ feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
   feedback::FunctionEvidence seed = question.decision->evidence;
   seed.compile_seconds = question.earlier.compile_seconds;
   for (feedback::BranchEvidence& branch : seed.branches) branch.outcome = feedback::PrefetchOutcome::kNone;
+  for (feedback::ValueEvidence& value : seed.values) value.outcome = feedback::PrefetchOutcome::kNone;
   for (const feedback::Episode::Prefetch& p : question.earlier.prefetches) {
+    if (p.change == feedback::Change::kValues) {
+      for (feedback::ValueEvidence& value : seed.values)
+        if (value.at.value == p.load) value.outcome = p.outcome;
+      continue;
+    }
     if (feedback::is_of_branch(p.change)) {
       for (feedback::BranchEvidence& branch : seed.branches)
         if (branch.branch.value == p.load) branch.outcome = p.outcome;
@@ -118,6 +124,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
       if (start.settled_forms.contains(p.hint.branch.value))
         job.settled[{select ? jit::SiteKind::kSelect : jit::SiteKind::kBranch, p.hint.branch.value}] = 0;
     }
+    for (const uint32_t at : start.settled_values) job.settled[{jit::SiteKind::kValue, at}] = 0;
     job.priority = start.priority;
     job.plan = std::move(start.plan);
     job.plan.reason = feedback::first_reason(decision) + "; " + job.plan.reason;
@@ -153,7 +160,7 @@ feedback::ModuleProfile AutoTiers::module_profile(const wasm::Module* module) co
   }
   std::erase_if(all.functions, [](const feedback::FunctionEvidence& e) {
     return e.samples_baseline + e.samples_optimized <= 0 && e.branches.empty() && e.calls.empty() &&
-           e.loads.empty();
+           e.loads.empty() && e.values.empty();
   });
   all.page_episodes = page_episodes(module);
   all.layout_episodes = layout_->episodes(module);

@@ -35,7 +35,7 @@ struct CacheKey {
 };
 
 struct CachedPrefetch {
-  uint32_t load = 0;  // wasm offset, or that of a branch
+  uint32_t load = 0;  // wasm offset, or that of a branch or operator
   feedback::PrefetchOutcome outcome = feedback::PrefetchOutcome::kNone;
   uint32_t distance = 0;  // iterations, where the outcome is kKept
   double measured_gain = 0;
@@ -43,7 +43,8 @@ struct CachedPrefetch {
   friend bool operator==(const CachedPrefetch&, const CachedPrefetch&) = default;
 };
 
-// Where the indirect calls went that have usual targets in place, by the call's wasm offset.
+// Where the indirect calls went that have usual targets in place, and what the operands were that have code for a usual
+// value, by the instruction's wasm offset.
 using CachedCalls = std::map<uint32_t, feedback::ValueCounts>;
 
 struct CachedFunction {

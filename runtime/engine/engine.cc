@@ -24,9 +24,9 @@ Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
 }
 
 std::span<const std::string_view> decision_names() {
-  static constexpr std::array<std::string_view, 11> kNames{
-      "optimize",       "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages",
-      "weigh-branches", "select",   "branch",     "code-layout",   "follow-shifts"};
+  static constexpr std::array<std::string_view, 12> kNames{
+      "optimize",       "prefetch", "interleave", "jump-pointers", "inline-calls",  "huge-pages",
+      "weigh-branches", "select",   "branch",     "values",        "code-layout",   "follow-shifts"};
   return kNames;
 }
 

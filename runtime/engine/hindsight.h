@@ -599,7 +599,8 @@ HINDSIGHT_API Result<uint64_t> clear_kept_profiles(const std::string& directory)
 
 // What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize",
 // "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages", "weigh-branches", "select" (in
-// place of a branch), "branch" (in place of a select), "code-layout", "follow-shifts".
+// place of a branch), "branch" (in place of a select), "values" (code for what operands usually are),
+// "code-layout", "follow-shifts".
 HINDSIGHT_API std::span<const std::string_view> decision_names();
 HINDSIGHT_API const char* version();
 

@@ -101,7 +101,7 @@ void diff_decisions(const Episode* before, const Episode* after, std::vector<std
     if (p == nullptr) return std::string("none");
     std::string text = to_string(p->outcome);
     if (p->outcome == PrefetchOutcome::kKept || p->outcome == PrefetchOutcome::kRolledBack)
-      text += fmt::format(" ({:+.1f} %{})", 100 * p->measured_gain, is_of_branch(p->change) ? std::string() : fmt::format(" at {}", p->distance));
+      text += fmt::format(" ({:+.1f} %{})", 100 * p->measured_gain, !is_tuned(p->change) ? std::string() : fmt::format(" at {}", p->distance));
     return text;
   };
   for (const auto& [change, sides] : changes) {
@@ -142,6 +142,15 @@ void diff_evidence(const FunctionEvidence& before, const FunctionEvidence& after
             compare(fmt::format("branch at 0x{:x}, mispredicted (estimate)", at), d(a.mispredicted),
                     d(a.judged), d(b.mispredicted), d(b.judged), lines);
           });
+  pair_up(before.values, after.values, &ValueEvidence::at, [&](uint32_t at, const auto& a, const auto& b) {
+    std::map<uint64_t, std::pair<uint64_t, uint64_t>> values;
+    for (const auto& v : a.values) values[v.value].first = v.records;
+    for (const auto& v : b.values) values[v.value].second = v.records;
+    for (const auto& [value, records] : values)
+      compare(fmt::format("{} at 0x{:x}, is {}", to_string(b.site), at, value), static_cast<double>(records.first),
+              static_cast<double>(a.records), static_cast<double>(records.second), static_cast<double>(b.records),
+              lines);
+  });
   pair_up(before.calls, after.calls, &CallEvidence::call, [&](uint32_t at, const auto& a, const auto& b) {
     std::map<uint32_t, std::pair<uint64_t, uint64_t>> targets;
     for (const auto& t : a.targets) targets[t.element].first = t.records;

@@ -91,6 +91,17 @@ std::string loops_text(const FunctionEvidence& e, const std::vector<LoopIndex>& 
   return text;
 }
 
+std::string value_text(const ValueEvidence& v) {
+  std::string text = fmt::format("{} at 0x{:x}: {} records", to_string(v.site), v.at.value, v.records);
+  constexpr size_t kShown = 4;
+  for (size_t i = 0; i < std::min(kShown, v.values.size()); ++i)
+    text += fmt::format(", {} in {}", v.values[i].value,
+                        share_text(static_cast<double>(v.values[i].records), static_cast<double>(v.records)));
+  if (v.values.size() > kShown) text += fmt::format(", and {} more", v.values.size() - kShown);
+  if (v.outcome != PrefetchOutcome::kNone) text += fmt::format("; code for the first {}", to_string(v.outcome));
+  return text;
+}
+
 std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module, const std::string& indent,
                           size_t most) {
   std::string text;
@@ -117,14 +128,16 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
   for (const BranchEvidence& b : e.branches) line(branch_text(b));
   shown = 0;
   for (const CallEvidence& c : e.calls) line(call_text(c, module));
-  if (left_out > 0) text += fmt::format("{}and {} more loads, branches and calls\n", indent, left_out);
+  shown = 0;
+  for (const ValueEvidence& v : e.values) line(value_text(v));
+  if (left_out > 0) text += fmt::format("{}and {} more loads, branches, calls and operands\n", indent, left_out);
   return text;
 }
 
 namespace {
 
 std::string tuned_text(const Episode::Prefetch& p) {
-  if (is_of_branch(p.change)) return {};
+  if (!is_tuned(p.change)) return {};
   return fmt::format(" at {} {}", p.change == Change::kInterleave ? "width" : "distance", p.distance);
 }
 
@@ -151,6 +164,8 @@ std::string change_text(const Episode::Prefetch& p) {
       return fmt::format("a branch in place of the choice at 0x{:x}", p.load);
     case Change::kJumpPointers:
       return fmt::format("jump pointers for the load at 0x{:x}", p.load);
+    case Change::kValues:
+      return fmt::format("code for the usual operand at 0x{:x}", p.load);
   }
   return {};
 }

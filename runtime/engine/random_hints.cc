@@ -16,11 +16,28 @@ bool is_load(wasm::Opcode opcode) {
   return opcode >= wasm::Opcode::kI32Load && opcode <= wasm::Opcode::kI64Load32U;
 }
 
+bool is_division(wasm::Opcode opcode) {
+  using wasm::Opcode;
+  return (opcode >= Opcode::kI32DivS && opcode <= Opcode::kI32RemU) ||
+         (opcode >= Opcode::kI64DivS && opcode <= Opcode::kI64RemU);
+}
+
 }  // namespace
 
 jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, uint32_t seed) {
   std::mt19937 random(seed * 2654435761u + function.value);
   const auto below = [&](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };
+  // Small ones, which programs divide by, and others.
+  const auto divisor = [&]() -> uint64_t {
+    switch (below(4)) {
+      case 0:
+        return ~uint64_t{0} - below(4);
+      case 1:
+        return random() | uint64_t{random()} << 32;
+      default:
+        return below(12);
+    }
+  };
   std::vector<WasmOffset> loads;
   jit::FunctionHints hints;
   wasm::Instr instr;
@@ -40,6 +57,10 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
                                 .mispredicted = form == jit::BranchHint::Form::kSelect ? 1.0 : 0.0,
                                 .weigh = below(2) != 0,
                                 .form = form});
+    } else if (is_division(instr.opcode)) {
+      hints.values.push_back({.at = instr.offset, .value = divisor(), .share = 0.1 * below(11)});
+    } else if (instr.opcode == wasm::Opcode::kMemoryCopy || instr.opcode == wasm::Opcode::kMemoryFill) {
+      hints.values.push_back({.at = instr.offset, .value = below(below(2) != 0 ? 10 : 300), .share = 0.1 * below(11)});
     } else if (by_reference || instr.opcode == wasm::Opcode::kCallIndirect ||
                instr.opcode == wasm::Opcode::kReturnCallIndirect) {
       jit::CallHint hint{.call = instr.offset, .targets = {}, .by_reference = by_reference};

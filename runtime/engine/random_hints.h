@@ -1,6 +1,6 @@
 // Hints drawn by lot, for tests: a hint, however wrong, must give correct code (jit/hints.h), and only hints
-// make the compiler prefetch, run searches several at once, test for targets of calls and give branches another
-// form.
+// make the compiler prefetch, run searches several at once, test for targets of calls, give branches another
+// form and operators code for one operand.
 #pragma once
 
 #include "jit/hints.h"
@@ -8,7 +8,8 @@
 
 namespace hindsight::rt {
 
-// Of every other load and call or so in the function's body, and of its branches and selects; the same for the same module, function and seed.
+// Of every other load and call or so in the function's body, and of its branches, selects,
+// divisions, copies and fills; the same for the same module, function and seed.
 jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, uint32_t seed);
 
 }  // namespace hindsight::rt

@@ -182,9 +182,13 @@ void FeatureModule::expr32(int depth) {
       expr32(depth - 1);
       return op({static_cast<uint8_t>(chance(3) ? 0x71 + below(8) : 0x6a + below(3))});
     }
-    case 4:  // division by what is not zero
+    case 4:  // division by what is not zero, and at times by few different numbers
       expr32(depth - 1);
       expr32(depth - 1);
+      if (chance(2)) {
+        i32(7);
+        op({0x71});
+      }
       i32(1);
       op({0x72});
       return op({static_cast<uint8_t>(chance(4) ? 0x6d : 0x6e + 2 * below(2))});
@@ -250,6 +254,10 @@ void FeatureModule::expr64(int depth) {
     case 3:
       expr64(depth - 1);
       expr64(depth - 1);
+      if (chance(2)) {
+        i64(7);
+        op({0x83});
+      }
       i64(1);
       return op({0x84, static_cast<uint8_t>(0x80 + 2 * below(2))});
     case 4:
@@ -304,7 +312,7 @@ void FeatureModule::store(int depth) {
 }
 
 void FeatureModule::bulk(int depth) {
-  // Lengths below 64; places below 32 KiB.
+  // Lengths below 64, of which hints may mean a few; places below 32 KiB.
   const auto place = [&](bool wide) {
     if (wide) {
       expr64(depth - 1);
@@ -318,7 +326,7 @@ void FeatureModule::bulk(int depth) {
   };
   const auto length = [&](bool wide) {
     expr32(depth - 1);
-    i32(63);
+    i32(chance(2) ? 63 : 7);
     op({0x71});
     if (wide) op({0xad});
   };

@@ -24,7 +24,9 @@ class FeatureModule {
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
   bool chance(uint32_t of) { return below(of) == 0; }
 
-  void op(std::initializer_list<uint8_t> bytes) { code_.insert(code_.end(), bytes.begin(), bytes.end()); }
+  void op(std::initializer_list<uint8_t> bytes) {
+    for (const uint8_t byte : bytes) code_.push_back(byte);
+  }
   void leb(uint64_t value);
   void signed_leb(int64_t value);
   void i32(int32_t value);

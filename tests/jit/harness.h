@@ -433,12 +433,14 @@ class TestInstance {
     b.memory_copy = [](VmContext* c, uint64_t, uint64_t dst, uint64_t src, uint64_t n) {
       TestInstance& self = of(c);
       const uint64_t length = self.memory_.byte_length;
-      check(self, src + n <= length && dst + n <= length, TrapCode::kMemoryOutOfBounds, HINDSIGHT_TEST_PC);
+      const bool inside = n <= length && src <= length - n && dst <= length - n;
+      check(self, inside, TrapCode::kMemoryOutOfBounds, HINDSIGHT_TEST_PC);
       std::memmove(self.memory_.base + dst, self.memory_.base + src, n);
     };
     b.memory_fill = [](VmContext* c, uint32_t, uint64_t dst, uint32_t value, uint64_t n) {
       TestInstance& self = of(c);
-      check(self, dst + n <= self.memory_.byte_length, TrapCode::kMemoryOutOfBounds, HINDSIGHT_TEST_PC);
+      const uint64_t length = self.memory_.byte_length;
+      check(self, n <= length && dst <= length - n, TrapCode::kMemoryOutOfBounds, HINDSIGHT_TEST_PC);
       std::memset(self.memory_.base + dst, static_cast<int>(value), n);
     };
     b.table_get = [](VmContext* c, uint32_t table, uint32_t index) -> void* {

@@ -686,9 +686,99 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
 
 TEST(PolicyBranches, ProfilesOfBeforeReplayWithoutThem) {
   std::map<std::string, double> parameters = to_parameters({});
-  for (const char* name : {"weigh_branches", "select", "branch"}) parameters.erase(name);
+  for (const char* name : {"weigh_branches", "select", "branch", "values"}) parameters.erase(name);
   const PolicyConfig config = from_parameters(parameters);
-  EXPECT_FALSE(config.weigh_branches || config.select || config.branch);
+  EXPECT_FALSE(config.weigh_branches || config.select || config.branch || config.values);
+}
+
+// So many records, of which `usual` are of the same value.
+ValueEvidence operand_at(uint32_t offset, ValueSite site, uint64_t value, uint64_t usual, uint64_t records) {
+  ValueEvidence v{.at = WasmOffset(offset), .site = site, .records = records, .values = {{value, usual}}};
+  if (usual < records) v.values.push_back({value + 1, records - usual});
+  return v;
+}
+
+bool asked(const ValueEvidence& operand, const PolicyConfig& config = {}) {
+  FunctionEvidence e = hot_function(10);
+  e.values = {operand};
+  return !plan_values(e, config).empty();
+}
+
+TEST(PolicyValues, AnOperandThatIsUsuallyTheSameIsWorthATrial) {
+  FunctionEvidence e = hot_function(10);
+  e.values = {operand_at(20, ValueSite::kWideDivisor, 16381, 95, 100), operand_at(10, ValueSite::kByteCount, 24, 40, 40)};
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kOptimize) << plan.reason;
+  ASSERT_EQ(plan.values.size(), 2u);
+  EXPECT_EQ(plan.values[0].hint.at, WasmOffset(20));
+  EXPECT_EQ(plan.values[0].hint.value, 16381u);
+  EXPECT_DOUBLE_EQ(plan.values[0].hint.share, 0.95);
+  EXPECT_EQ(plan.values[0].reason, "the wide divisor at 0x14 is 16381 in 95 of 100 records");
+  EXPECT_EQ(plan.values[1].hint.value, 24u);
+  EXPECT_EQ(plan.values[1].reason, "the byte count at 0xa is 24 in 40 of 40 records");
+  PolicyConfig off;
+  off.values = false;
+  EXPECT_TRUE(decide(e, off).values.empty());
+}
+
+TEST(PolicyValues, OneThatIsNowAndThenTheSameOrHardlyMattersIsNot) {
+  EXPECT_TRUE(asked(operand_at(10, ValueSite::kDivisor, 97, 80, 100)));
+  EXPECT_FALSE(asked(operand_at(10, ValueSite::kDivisor, 97, 79, 100)));
+  EXPECT_FALSE(asked(operand_at(10, ValueSite::kDivisor, 97, 7, 7))) << "too few records";
+  EXPECT_TRUE(asked(operand_at(10, ValueSite::kByteCount, 256, 40, 40)));
+  EXPECT_FALSE(asked(operand_at(10, ValueSite::kByteCount, 257, 40, 40))) << "so many bytes take their time";
+  EXPECT_TRUE(asked(operand_at(10, ValueSite::kDivisor, 257, 40, 40)));
+  FunctionEvidence slow = hot_function(10);
+  slow.seconds_baseline = 10;
+  slow.values = {operand_at(10, ValueSite::kDivisor, 97, 40, 40)};
+  EXPECT_TRUE(plan_values(slow, {}).empty()) << "a millisecond of ten seconds";
+}
+
+TEST(PolicyValues, WhatLostItsTrialIsNotTriedAgainAndWhatWonStays) {
+  ValueEvidence operand = operand_at(10, ValueSite::kDivisor, 97, 40, 40);
+  for (const PrefetchOutcome outcome : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
+    operand.outcome = outcome;
+    EXPECT_FALSE(asked(operand));
+  }
+  operand = operand_at(10, ValueSite::kDivisor, 97, 1, 2);
+  operand.outcome = PrefetchOutcome::kKept;
+  EXPECT_TRUE(asked(operand)) << "whatever is known of it by now";
+}
+
+TEST(PolicyValues, AFewRecordsOfTheSameAreWaitedForUntilTheyAreEnough) {
+  FunctionEvidence e = hot_function(10);
+  e.seconds_baseline = 0.005;
+  e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 3)};
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kWait);
+  EXPECT_NE(plan.reason.find("is 97 in 3 of 3 records"), std::string::npos) << plan.reason;
+  e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 8, 8)};
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  // Not for ever, not for one that changes, and not if nobody would use it.
+  e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 6)};
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 3)};
+  PolicyConfig off;
+  off.values = false;
+  EXPECT_EQ(decide(e, off).action, Action::kOptimize);
+  e.seconds_baseline = 0.02;
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+}
+
+TEST(PolicyValues, AreWeighedAsAnAlternativeAndReplay) {
+  FunctionEvidence e = hot_function(10);
+  e.values = {operand_at(20, ValueSite::kWideDivisor, 16381, 95, 100)};
+  PolicyConfig config;
+  const FunctionPlan plan = decide(e, config);
+  EXPECT_EQ(plan.alternatives.back().name, "optimize + code for what 1 operand usually is");
+  // 95 times 16,381 divisions, of 2 ns each.
+  EXPECT_NEAR(plan.alternatives.back().gain_seconds - plan.alternatives[1].gain_seconds, 3.1e-3, 0.1e-3);
+  const Episode episode = make_episode(e, plan);
+  EXPECT_EQ(episode.value_sites, std::vector<uint32_t>{20});
+  EXPECT_NE(episode.reason.find("is 16381 in 95 of 100 records"), std::string::npos) << episode.reason;
+  EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
+  config.values = false;
+  EXPECT_FALSE(replays(episode, config));
 }
 
 }  // namespace

@@ -221,5 +221,24 @@ TEST(Start, GivesBranchesTheFormsThatWereKeptAndNotThoseThatLost) {
   EXPECT_TRUE(replays(make_start_episode(questions[0], start), {}));
 }
 
+TEST(Start, HasCodeForTheUsualValuesThatWereKeptAndNotForThoseThatLost) {
+  ModuleProfile m = known(2, 1);
+  for (const uint32_t at : {10u, 20u, 30u})
+    m.episodes[0].evidence.values.push_back({WasmOffset(at), ValueSite::kWideDivisor, 2000, {{97, 2000}}});
+  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 0.5, "", Change::kValues},
+                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", Change::kValues},
+                              {30, PrefetchOutcome::kInTrial, 0, 0, "", Change::kValues}};
+  const StartPlan start = decide(m);
+  ASSERT_EQ(start.plan.values.size(), 2u);
+  EXPECT_EQ(start.plan.values[0].hint.at, WasmOffset(10));
+  EXPECT_EQ(start.plan.values[0].hint.value, 97u);
+  EXPECT_NE(start.plan.values[0].reason.find("kept, +50.0 %"), std::string::npos) << start.plan.values[0].reason;
+  EXPECT_EQ(start.plan.values[1].hint.at, WasmOffset(30));
+  EXPECT_EQ(start.settled_values, std::set<uint32_t>{10});
+  EXPECT_TRUE(start.plan.prefetches.empty());
+  const auto questions = start_questions(m);
+  EXPECT_TRUE(replays(make_start_episode(questions[0], start), {}));
+}
+
 }  // namespace
 }  // namespace hindsight::feedback

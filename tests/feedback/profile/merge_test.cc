@@ -213,6 +213,26 @@ TEST(Merge, IsBounded) {
   EXPECT_EQ(all.functions[0].function, FuncIndex(1));
 }
 
+TEST(Merge, OperandsOfRunsAddUpAndFade) {
+  ModuleProfile all, run;
+  all.functions = {evidence(1, 10)};
+  all.functions[0].values = {{WasmOffset(7), ValueSite::kByteCount, 100, {{24, 90}, {8, 10}}, PrefetchOutcome::kKept}};
+  run.functions = {evidence(1, 10)};
+  run.functions[0].values = {{WasmOffset(7), ValueSite::kByteCount, 50, {{24, 20}, {64, 30}}},
+                             {WasmOffset(9), ValueSite::kDivisor, 4, {{3, 4}}}};
+  const double left = fading(1);
+  const ModuleProfile merged = merge(all, run);
+  ASSERT_EQ(merged.functions[0].values.size(), 2u);
+  const ValueEvidence& v = merged.functions[0].values[0];
+  EXPECT_NEAR(static_cast<double>(v.records), 50 + 100 * left, 1);
+  EXPECT_EQ(v.outcome, PrefetchOutcome::kKept);
+  ASSERT_EQ(v.values.size(), 3u);
+  EXPECT_EQ(v.values[0].value, 24u);
+  EXPECT_NEAR(static_cast<double>(v.values[0].records), 20 + 90 * left, 1);
+  EXPECT_EQ(v.values[1], (ValueEvidence::Value{64, 30}));
+  EXPECT_EQ(merged.functions[0].values[1].at, WasmOffset(9));
+}
+
 TEST(Merge, WhatARunWasSeededWithIsNotCountedAgain) {
   FunctionEvidence seed = evidence(1, 10);
   seed.branches = {{WasmOffset(5), 7, 3, 100, 90, 80, 10}, {WasmOffset(6), 1, 1, 0, 0, 0, 0}};
@@ -222,13 +242,18 @@ TEST(Merge, WhatARunWasSeededWithIsNotCountedAgain) {
   seen.branches[0].taken += 5;
   seen.calls[0].records += 4;
   seen.calls[0].targets = {{1, 10}, {3, 1}};
+  seed.values = {{WasmOffset(7), ValueSite::kDivisor, 10, {{97, 10}}}};
+  seen.values = {{WasmOffset(7), ValueSite::kDivisor, 14, {{97, 13}, {3, 1}}}};
   const FunctionEvidence news = without(seen, seed);
   ASSERT_EQ(news.branches.size(), 1u);
   EXPECT_EQ(news.branches[0], (BranchEvidence{WasmOffset(5), 0, 0, 20, 5, 0, 0}));
   ASSERT_EQ(news.calls.size(), 1u);
   EXPECT_EQ(news.calls[0].records, 4u);
   EXPECT_EQ(news.calls[0].targets, (std::vector<CallEvidence::Target>{{1, 3}, {3, 1}}));
+  EXPECT_EQ(news.values,
+            (std::vector<ValueEvidence>{{WasmOffset(7), ValueSite::kDivisor, 4, {{97, 3}, {3, 1}}}}));
   EXPECT_TRUE(without(seed, seed).calls.empty());
+  EXPECT_TRUE(without(seed, seed).values.empty());
 }
 
 }  // namespace

@@ -51,6 +51,10 @@ ProfileFile example() {
   e.interleave_loads = {78};
   e.jump_loads = {77, 79};
   e.inlined_calls = {95};
+  e.evidence.values.push_back(
+      {WasmOffset(94), ValueSite::kWideDivisor, 30, {{~uint64_t{0}, 29}, {7, 1}}, PrefetchOutcome::kKept});
+  e.evidence.values.push_back({WasmOffset(96), ValueSite::kByteCount, 12, {{24, 12}}});
+  e.value_sites = {94, 96};
   e.weighed_branches = {90, 92};
   e.select_branches = {90};
   e.branch_selects = {92};
@@ -62,6 +66,7 @@ ProfileFile example() {
   e.prefetches.push_back({79, PrefetchOutcome::kKept, 8, 2.5, "the same way", Change::kJumpPointers});
   e.prefetches.push_back({90, PrefetchOutcome::kKept, 0, 0.75, "both ways", Change::kSelect});
   e.prefetches.push_back({92, PrefetchOutcome::kRolledBack, 0, -0.1, "ahead", Change::kBranch});
+  e.prefetches.push_back({94, PrefetchOutcome::kKept, 0, 0.4, "by 7", Change::kValues});
   ProfileFile file;
   file.policy = {{"min_samples", 6}, {"prefetch", 1}};
   Episode taken_over = e;
@@ -141,11 +146,14 @@ TEST(ProfileFile, OfAnEarlierVersionKnowsNothingOfTimedLoadsBranchesAndCalls) {
   FunctionEvidence& e = file.modules[0].episodes[0].evidence;
   e.branches.clear();
   e.calls.clear();
+  e.values.clear();
   file.modules[0].episodes[0].inlined_calls.clear();
+  file.modules[0].episodes[0].value_sites.clear();
   e.loads.pop_back();
   std::string text = format_profile(file);
   for (const std::string field :
-       {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],", "\"functions\": [],"}) {
+       {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],", "\"functions\": [],",
+        "\"value_sites\": [],"}) {
     const size_t at = text.find(field);
     ASSERT_NE(at, std::string::npos) << field;
     text.erase(at, field.size());

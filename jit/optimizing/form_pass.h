@@ -1,5 +1,6 @@
-// The branch pass: gives branches and choices the form that a profile asks for (BranchHint::Form), in one of
-// two versions of their loop (loop_versions.h), so that a trial can compare.
+// The form pass: gives branches, choices and operators the form that a profile asks for, in one of two
+// versions of their loop (loop_versions.h), so that a trial can compare: a branch as a select and the reverse
+// (BranchHint::Form), and code for an operand's usual value (ValueHint, usual_values.h).
 //
 // It runs when LLVM is done with the IR, on what LLVM made of the program: a branch that has become a select
 // by then, or has gone with its loop into vectors, is no branch to convert any more, and a branch that was a
@@ -17,6 +18,11 @@
 // with waiting = what the chain takes with a select - what it takes through the likely side, in cycles of
 // latency. These are estimates: they
 // keep out what is hopeless by a factor of three, and the trial decides.
+//
+// An operand that does not change in the loop is compared once a strip, where the version is chosen; with
+// another number the loop runs as it was. One that may change is compared where it is used.
+//
+// What is changed in one loop goes on trial together: it has two versions and not four.
 #pragma once
 
 #include <llvm/IR/PassManager.h>
@@ -25,9 +31,9 @@
 
 namespace hindsight::jit::optimizing {
 
-class BranchPass : public llvm::PassInfoMixin<BranchPass> {
+class FormPass : public llvm::PassInfoMixin<FormPass> {
  public:
-  explicit BranchPass(PrefetchPlan& plan) : plan_(&plan) {}
+  explicit FormPass(PrefetchPlan& plan) : plan_(&plan) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:

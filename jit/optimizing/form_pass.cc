@@ -1,4 +1,4 @@
-#include "jit/optimizing/branch_pass.h"
+#include "jit/optimizing/form_pass.h"
 
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/LoopInfo.h>
@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "jit/optimizing/carried_chain.h"
 #include "jit/optimizing/cell_code.h"
 #include "jit/optimizing/if_conversion.h"
 #include "jit/optimizing/loop_versions.h"
+#include "jit/optimizing/usual_values.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -31,10 +33,11 @@ constexpr double kOperationsACycle = 4;
 constexpr double kDoubt = 3;
 
 struct Candidate {
-  size_t conversion = 0;
+  size_t site = 0;  // of the plan
   llvm::WeakVH at;  // null: converted with another
   llvm::Loop* innermost = nullptr;
-  std::string words;  // why it should pay
+  std::string words;     // why it should pay
+  bool certain = false;  // its operand is the usual value throughout that version of the loop
 };
 
 // What goes on trial together: all that is converted in one loop, which is had in two versions.
@@ -55,13 +58,14 @@ double taken_share(const BranchHint& hint) {
   return (taken + 1) / (taken + not_taken + 2);
 }
 
-class BranchConverter {
+class FormChanger {
  public:
-  BranchConverter(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+  FormChanger(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
       : plan_(plan),
         ir_(plan.ir),
         function_(function),
-        first_site_(plan.hints.size() + plan.interleaves.size()),
+        first_branch_(plan.hints.size() + plan.interleaves.size()),
+        first_value_(first_branch_ + plan.conversions.size()),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
         assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}
@@ -80,11 +84,13 @@ class BranchConverter {
   }
 
  private:
-  PrefetchSite& site_of(const Candidate& candidate) {
-    return plan_.sites[first_site_ + candidate.conversion];
-  }
+  PrefetchSite& site_of(const Candidate& candidate) { return plan_.sites[candidate.site]; }
   const BranchHint& hint_of(const Candidate& candidate) const {
-    return plan_.conversions[candidate.conversion];
+    return plan_.conversions[candidate.site - first_branch_];
+  }
+  bool is_value(const Candidate& candidate) const { return candidate.site >= first_value_; }
+  const ValueHint& value_of(const Candidate& candidate) const {
+    return plan_.values[candidate.site - first_value_];
   }
   static Instruction& at(const Candidate& candidate) {
     return *llvm::cast<Instruction>(static_cast<Value*>(candidate.at));
@@ -93,35 +99,39 @@ class BranchConverter {
     if (PrefetchSite& site = site_of(candidate); !site.applied) site.reason = why;
   }
 
-  // Conditional branches and choices at the places that hints name.
+  // Conditional branches, choices and operators at the places that hints name; operators last.
   std::vector<Candidate> find_candidates() const {
-    std::vector<Candidate> candidates;
+    std::vector<Candidate> candidates, operators;
     for (Instruction& instruction : llvm::instructions(function_)) {
       const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(&instruction);
       const bool branches = branch != nullptr && branch->isConditional();
-      if (!branches && !is_choice(instruction)) continue;
+      const bool operates = usual_operand(instruction) != nullptr;
+      if (!branches && !operates && !is_choice(instruction)) continue;
       const llvm::DILocation* const position = ir_.position_of(instruction);
       if (position == nullptr) continue;
-      for (size_t i = 0; i < plan_.conversions.size(); ++i) {
+      llvm::Loop* const innermost = loops_.getLoopFor(instruction.getParent());
+      for (size_t i = 0; operates && i < plan_.values.size(); ++i)
+        if (plan_.values[i].at.value == position->getLine())
+          operators.push_back({first_value_ + i, &instruction, innermost, {}});
+      for (size_t i = 0; !operates && i < plan_.conversions.size(); ++i) {
         const BranchHint& hint = plan_.conversions[i];
         if (hint.branch.value != position->getLine() || (hint.form == BranchHint::Form::kSelect) != branches)
           continue;
-        candidates.push_back({i, &instruction, loops_.getLoopFor(instruction.getParent()), {}});
+        candidates.push_back({first_branch_ + i, &instruction, innermost, {}});
       }
     }
+    std::ranges::move(operators, std::back_inserter(candidates));
     return candidates;
   }
 
   void judge(Candidate candidate, std::vector<Group>& groups) {
     // What is left of a loop behind its unrolled copy may be no loop: what the others are counts.
     if (candidate.innermost == nullptr) {
-      if (!in_loops_.contains(candidate.conversion))
-        refuse(candidate, "it is in no loop that could be on trial");
+      if (!in_loops_.contains(candidate.site)) refuse(candidate, "it is in no loop that could be on trial");
       return;
     }
-    in_loops_.insert(candidate.conversion);
-    const bool select = hint_of(candidate).form == BranchHint::Form::kSelect;
-    if (select ? !worth_a_select(candidate) : !worth_a_branch(candidate)) return;
+    in_loops_.insert(candidate.site);
+    if (!worth_its_form(candidate)) return;
     llvm::Loop& loop = loop_to_try(*candidate.innermost);
     if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
       return refuse(candidate, why);
@@ -129,7 +139,7 @@ class BranchConverter {
       return refuse(candidate, "its loop is too large to have it twice");
     const std::vector<WasmOffset> around = wasm_loops_around(ir_.wasm, ir_.position_of(at(candidate)));
     const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
-    WasmOffset wasm_loop = hint_of(candidate).branch;
+    WasmOffset wasm_loop = site_of(candidate).load;
     if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
     PrefetchSite& site = site_of(candidate);
     const bool interleaved = std::ranges::any_of(plan_.sites, [&](const PrefetchSite& other) {
@@ -147,6 +157,24 @@ class BranchConverter {
       group = std::prev(groups.end());
     }
     group->candidates.push_back(std::move(candidate));
+  }
+
+  bool worth_its_form(Candidate& candidate) {
+    if (is_value(candidate)) return worth_a_value(candidate);
+    return hint_of(candidate).form == BranchHint::Form::kSelect ? worth_a_select(candidate)
+                                                                : worth_a_branch(candidate);
+  }
+
+  bool worth_a_value(Candidate& candidate) {
+    const ValueHint& hint = value_of(candidate);
+    if (const std::string_view why = why_not_usual(at(candidate), hint.value); !why.empty()) {
+      refuse(candidate, why);
+      return false;
+    }
+    candidate.words = std::string(llvm::isa<llvm::CallInst>(at(candidate)) ? "of " : "by ") +
+                      std::to_string(hint.value) +
+                      (llvm::isa<llvm::CallInst>(at(candidate)) ? " bytes, in place" : "");
+    return true;
   }
 
   bool worth_a_select(Candidate& candidate) {
@@ -247,26 +275,66 @@ class BranchConverter {
     });
     if (group.candidates.empty()) return;
     uint32_t cell = 0;  // the same for all
-    for (const Candidate& candidate : group.candidates)
-      cell = plan_.cell_of(group.wasm_loop, first_site_ + candidate.conversion);
+    for (const Candidate& candidate : group.candidates) cell = plan_.cell_of(group.wasm_loop, candidate.site);
     const CellCode code(ir_, function_, cell);
     const llvm::DebugLoc location = loop_location(ir_, function_, group.wasm_loop);
+    for (Candidate& candidate : group.candidates) {
+      candidate.certain = is_value(candidate) && group.loop->isLoopInvariant(usual_operand(at(candidate)));
+      if (candidate.certain) candidate.words += ", compared once a strip";
+    }
+    std::map<uint32_t, MemoryPlace> places;
     make_versions(
         *group.loop, location,
         [&](llvm::IRBuilder<>& b) -> VersionChoice {
           Value* const most =
               b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
                                       llvm::ConstantInt::getSigned(ir_.i32, kShortestVersionStrip - 1));
-          return {.count = b.CreateAdd(most, llvm::ConstantInt::get(ir_.i32, 1)),
-                  .with = b.CreateIsNotNull(code.load(b, kCellEnabled))};
+          places = memory_places(group, code, b);
+          return {
+              .count = b.CreateAdd(most, llvm::ConstantInt::get(ir_.i32, 1)),
+              .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual_throughout(group, b))};
         },
         [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
-    for (const Candidate& candidate : group.candidates) change(candidate, group.wasm_loop);
+    for (const Candidate& candidate : group.candidates) change(candidate, group.wasm_loop, places);
   }
 
-  void change(const Candidate& candidate, WasmOffset wasm_loop) {
+  // Of the operands that do not change in the loop: all of them are what they usually are. One that is not
+  // used in this run of the loop may be anything, which must not decide about more than the version.
+  Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
+    Value* all = b.getTrue();
+    for (const Candidate& candidate : group.candidates) {
+      if (!candidate.certain) continue;
+      Value* const operand = usual_operand(at(candidate));
+      auto* const type = llvm::cast<llvm::IntegerType>(operand->getType());
+      all = b.CreateAnd(all, b.CreateICmpEQ(b.CreateFreeze(operand),
+                                            llvm::ConstantInt::get(type, value_of(candidate).value)));
+    }
+    return all;
+  }
+
+  std::map<uint32_t, MemoryPlace> memory_places(const Group& group, const CellCode& code,
+                                                llvm::IRBuilder<>& b) const {
+    std::map<uint32_t, MemoryPlace> places;
+    for (const Candidate& candidate : group.candidates) {
+      for (const uint32_t memory : memories_of(at(candidate))) {
+        const auto load = [&](int64_t offset) {
+          return code.runtime_load(b, ir_.ptr, function_.getArg(0), offset, /*invariant=*/true);
+        };
+        if (const auto [place, is_new] = places.try_emplace(memory); is_new)
+          place->second = {load(ir_.layout.memory_base(memory)), load(ir_.layout.memory_record(memory))};
+      }
+    }
+    return places;
+  }
+
+  void change(const Candidate& candidate, WasmOffset wasm_loop,
+              const std::map<uint32_t, MemoryPlace>& places) {
     Instruction* const place = llvm::cast_or_null<Instruction>(static_cast<Value*>(candidate.at));
-    if (auto* const branch = llvm::dyn_cast_or_null<llvm::BranchInst>(place)) {
+    if (is_value(candidate)) {
+      if (place != nullptr)
+        use_value(ir_, *place, value_of(candidate), candidate.certain,
+                  [&](uint32_t memory) { return places.at(memory); });
+    } else if (auto* const branch = llvm::dyn_cast_or_null<llvm::BranchInst>(place)) {
       // Others were converted since it was looked at, which may have made its arms part of longer blocks.
       const auto arms = find_arms(*branch);
       if (!arms) return refuse(candidate, arms.error());
@@ -285,8 +353,8 @@ class BranchConverter {
   PrefetchPlan& plan_;
   IrModule& ir_;
   llvm::Function& function_;
-  const size_t first_site_;
-  std::set<size_t> in_loops_;  // conversions of which a copy is in a loop
+  const size_t first_branch_, first_value_;  // of their sites
+  std::set<size_t> in_loops_;                // sites of which a copy is in a loop
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
   llvm::AssumptionCache& assumptions_;
@@ -294,9 +362,9 @@ class BranchConverter {
 
 }  // namespace
 
-llvm::PreservedAnalyses BranchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
-  return BranchConverter(*plan_, function, analyses).run() ? llvm::PreservedAnalyses::none()
-                                                           : llvm::PreservedAnalyses::all();
+llvm::PreservedAnalyses FormPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  return FormChanger(*plan_, function, analyses).run() ? llvm::PreservedAnalyses::none()
+                                                       : llvm::PreservedAnalyses::all();
 }
 
 }  // namespace hindsight::jit::optimizing
