@@ -169,6 +169,7 @@ struct FunctionEvidence {
   double seconds_stayed = 0;
   double seconds_run = 0;           // in the function's code since it was loaded; does not decay
   double seconds_run_baseline = 0;  // of these, in its baseline code, where its calls were recorded
+  double samples_run_baseline = 0;  // clock samples of the latter
   // By which running loops can leave the published optimized code, and by which others may enter it.
   std::vector<LoopIndex> exit_loops, entry_loops;
   double compile_seconds = 0;          // what compiling it took in an earlier run; 0: not known
@@ -201,8 +202,10 @@ struct PageEvidence {
 struct LayoutEvidence {
   struct Function {
     FuncIndex function;
-    uint32_t code_bytes = 0;  // of its optimized version
-    double samples = 0;       // clock samples of late in that version
+    uint32_t code_bytes = 0;  // of its optimized version, where it lies now
+    // Of the clock samples of late in all these versions, its share by the whole run: of late few functions of a flat
+    // profile have any.
+    double samples = 0;
     bool tried = false;       // an earlier decision tried to place it with others, whatever came of it
     friend bool operator==(const Function&, const Function&) = default;
   };

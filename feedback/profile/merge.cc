@@ -119,6 +119,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.seconds_stayed = more.seconds_stayed;
   to.seconds_run = more.seconds_run;
   to.seconds_run_baseline = more.seconds_run_baseline;
+  to.samples_run_baseline = more.samples_run_baseline;
   to.exit_loops = more.exit_loops;
   to.entry_loops = more.entry_loops;
   for (const LoadEvidence& l : more.loads) {

@@ -90,10 +90,12 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
     }
     counts.seconds_optimized += seconds;
     counts.run_seconds_optimized += seconds;
+    counts.run_samples_optimized += 1;
   } else {
     counts.samples_baseline += 1;
     counts.seconds_baseline += seconds;
     counts.run_seconds_baseline += seconds;
+    counts.run_samples_baseline += 1;
   }
   counts.samples_at[at.value] += 1;
   counts.places[at.value].samples += 1;
@@ -376,6 +378,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.seconds_stayed = counts.seconds_stayed;
   evidence.seconds_run = counts.run_seconds();
   evidence.seconds_run_baseline = counts.run_seconds_baseline;
+  evidence.samples_run_baseline = counts.run_samples_baseline;
   evidence.exit_loops = counts.exit_loops;
   evidence.entry_loops = counts.entry_loops;
   evidence.entered = counts.entered;

@@ -105,6 +105,8 @@ struct FunctionCounts {
   // Of the whole run: nothing of it decays.
   double run_seconds_baseline = 0;
   double run_seconds_optimized = 0;
+  double run_samples_baseline = 0;
+  double run_samples_optimized = 0;
   double compile_seconds = 0;  // of an earlier run
   std::map<uint32_t, PlaceCounts> places;  // wasm offset
 };

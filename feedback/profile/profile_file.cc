@@ -352,6 +352,7 @@ json to_json(const FunctionEvidence& e) {
           {"seconds_stayed", e.seconds_stayed},
           {"seconds_run", e.seconds_run},
           {"seconds_run_baseline", e.seconds_run_baseline},
+          {"samples_run_baseline", e.samples_run_baseline},
           {"exit_loops", exit_loops},
           {"entry_loops", entry_loops},
           {"compile_seconds", e.compile_seconds},
@@ -393,6 +394,8 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
     for (const uint32_t loop : r.u32_list(j, place, "exit_loops")) e.exit_loops.push_back(LoopIndex(loop));
     for (const uint32_t loop : r.u32_list(j, place, "entry_loops")) e.entry_loops.push_back(LoopIndex(loop));
   }
+  if (Reader::has(j, "samples_run_baseline"))
+    e.samples_run_baseline = r.number(j, place, "samples_run_baseline");
   if (Reader::has(j, "compile_seconds")) e.compile_seconds = r.amount(j, place, "compile_seconds");
   if (Reader::has(j, "samples_left_behind")) {
     e.samples_left_behind = r.number(j, place, "samples_left_behind");

@@ -72,6 +72,8 @@ class Reading {
     in_.check(!bytes_.empty() && bytes_.size() <= kMostCodeBytes && code_size_ <= bytes_.size(),
               "has no code of an acceptable size");
     version_->code_size = CodeOffset(code_size_);
+    version_->hot_bytes = CodeOffset(u32());
+    in_.check(version_->hot_bytes.value < code_size_, "runs mostly outside of its code");
     entry_ = CodeOffset(u32());
     in_.check(entry_.value < code_size_ || entry_.value == kNoEntry, "is entered outside of its code");
     in_.list(8, [&](uint32_t) {
@@ -202,6 +204,8 @@ class Reading {
         case CodeRelocation::Kind::kFunctionAddress:
           in_.check(r.value == 0, "calls the middle of a function");
           break;
+        case CodeRelocation::Kind::kDistance:
+          break;
         case CodeRelocation::Kind::kCellAddress:
           in_.check(r.index < version_->loop_cells.size(), "refers to a loop cell that it does not have");
           in_.check(r.index < cell_bytes_.size() && r.value >= 0 &&
@@ -247,6 +251,7 @@ class Reading {
 }  // namespace
 
 Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
+  if (version.whole) return write_code_image(*version.whole);
   if (version.tier != Tier::kOptimized || !version.relocations)
     return make_error(ErrorKind::kUnsupported, "this code knows its place and cannot be moved",
                       "function " + std::to_string(version.function.value));
@@ -262,6 +267,7 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
     std::memset(bytes.data() + slot_offset(version, exit), 0, kSlotBytes);
   out.block(bytes);
   u32(version.code_size.value);
+  u32(version.hot_bytes.value);
   u32(version.entry != nullptr ? offset_of(version, version.entry) : kNoEntry);
   out.list(version.osr_entries, [&](const OsrEntry& entry) {
     u32(entry.loop.value);

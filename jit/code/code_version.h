@@ -96,6 +96,12 @@ struct CodeVersion {
   Tier tier = Tier::kBaseline;
   CodeAllocation memory;
   CodeOffset code_size;         // instruction bytes at the start of memory.executable(), constants behind
+  // Where what hardly ever runs lies behind all else that can be run: the bytes in front of it, which can be copied
+  // without it (move_code.h); else 0.
+  CodeOffset hot_bytes;
+  // Of such a copy: what it is the beginning of, and goes on in. Nobody else frees it as long as this is there.
+  std::shared_ptr<const CodeVersion> whole;
+  mutable std::atomic<uint32_t> parts{0};  // copies that go on in this one
   const void* entry = nullptr;  // in the executable view; null: only running loops may enter
   PcMap pc_map;                 // offsets relative to memory.executable()
   std::vector<OsrEntry> osr_entries;  // optimized tier

@@ -1,6 +1,11 @@
 // A version once more, somewhere else in the same arena: the same instructions with what in them depends on
 // places written anew (relocation.h), the same tables, the same loop cells. What a trial found out, or is
 // finding out, about a cell so holds for both, and a loop may be in either.
+//
+// Of a version whose cold part lies behind the rest (CodeVersion::hot_bytes) only the rest is copied. Where that goes on
+// in the cold part, it is the version's own, and what comes behind runs in the version until the function is left: the
+// same instructions, for the same frame. So a version outlives its parts: RetireList frees it after them, in a later
+// look at what threads hold.
 #pragma once
 
 #include <memory>
@@ -16,6 +21,8 @@ size_t bytes_to_move(const CodeVersion& version);
 
 // The copy, without an id and not published. Reads only what no longer changes in a published version.
 // Precondition: `place` holds bytes_to_move(version), which is not 0.
-std::unique_ptr<CodeVersion> copy_version(const CodeVersion& version, CodeAllocation place);
+// Error kResource: out of reach of the rest.
+Result<std::unique_ptr<CodeVersion>> copy_version(const std::shared_ptr<const CodeVersion>& version,
+                                                  CodeAllocation place);
 
 }  // namespace hindsight::jit

@@ -55,13 +55,37 @@ void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation&
         store(field, in_reach ? static_cast<int32_t>(distance) : to_stub(r));
         break;
       }
+      case CodeRelocation::Kind::kDistance:
+        break;
     }
   }
+}
+
+bool relocate_hot_part(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
+                       const CodeAllocation& hot_memory, size_t hot) {
+  const int64_t moved = memory.executable() - hot_memory.executable();
+  for (const CodeRelocation& r : relocations) {
+    if (r.at >= hot) continue;
+    int64_t distance = 0;
+    if (r.kind == CodeRelocation::Kind::kDistance) {
+      int32_t there = 0;
+      std::memcpy(&there, memory.writable().data() + r.at, sizeof there);
+      distance = there + moved;
+    } else if (r.kind == CodeRelocation::Kind::kCall) {
+      distance = to_stub(r) + moved;
+    } else {
+      continue;  // whole addresses, which name the same things as before
+    }
+    if (distance < std::numeric_limits<int32_t>::min() || distance > std::numeric_limits<int32_t>::max()) return false;
+    store(hot_memory.writable().data() + r.at, static_cast<int32_t>(distance));
+  }
+  return true;
 }
 
 void unrelocate(std::span<const CodeRelocation> relocations, std::span<std::byte> bytes) {
   for (const CodeRelocation& r : relocations) {
     std::byte* const field = bytes.data() + r.at;
+    if (r.kind == CodeRelocation::Kind::kDistance) continue;
     if (r.kind == CodeRelocation::Kind::kCall)
       store(field, to_stub(r));
     else

@@ -25,22 +25,29 @@ struct CodeRelocation {
     // The last 4 bytes of a call or jump: straight to OutsideFunction `index` where it is within reach, else
     // to the stub at offset `value`, which jumps through a kFunctionAddress.
     kCall,
+    // 4 bytes in the hot part (CodeVersion::hot_bytes): how far it is to something behind it. Stays as it is where both
+    // are moved together.
+    kDistance,
   };
   Kind kind = Kind::kImageAddress;
   uint32_t at = 0;  // offset of the field in the allocation
   uint32_t index = 0;
   int64_t value = 0;
 };
-inline constexpr uint32_t kRelocationKinds = 4;
+inline constexpr uint32_t kRelocationKinds = 5;
 
 constexpr uint32_t field_bytes(CodeRelocation::Kind kind) {
-  return kind == CodeRelocation::Kind::kCall ? 4 : 8;
+  return kind == CodeRelocation::Kind::kCall || kind == CodeRelocation::Kind::kDistance ? 4 : 8;
 }
 
 // Writes all fields for where `memory` and the cells are. Precondition: every field lies in the allocation,
 // every index names something.
 void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
               std::span<const std::shared_ptr<LoopCell>> cells);
+// Writes the fields of a copy of the bytes' beginning, `hot` bytes at `hot_memory`, whose rest stays in `memory`: what is
+// reached by its distance is there from now on. False: something is out of reach.
+[[nodiscard]] bool relocate_hot_part(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
+                                     const CodeAllocation& hot_memory, size_t hot);
 // The same fields in a copy of the bytes, as if it lay nowhere: equal code has equal bytes.
 void unrelocate(std::span<const CodeRelocation> relocations, std::span<std::byte> bytes);
 

@@ -17,6 +17,10 @@ size_t RetireList::collect(const Scan& scan, const std::function<void(const Code
     const std::lock_guard lock(mutex_);
     candidates = pending_;
   }
+  // Threads in a part go on in the whole: that goes after it, by a scan that began when no part was left.
+  std::erase_if(candidates, [](const std::shared_ptr<CodeVersion>& version) {
+    return version->parts.load(std::memory_order_acquire) != 0;
+  });
   if (candidates.empty()) return 0;
 
   std::vector<CodeRange> ranges;

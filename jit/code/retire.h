@@ -7,6 +7,11 @@
 // stack (return address, spill) or as its pc. The scanner (runtime/exec, in a signal handler on the thread
 // itself) looks at all of these conservatively: any word whose value lies in the version's range counts.
 // Threads outside the guest at the time of the scan hold none, because entering loads entries afresh.
+//
+// Parts (move_code.h). A thread in a part jumps into the whole without loading anything: holding an address of the part
+// is as good as holding one of the whole. So a whole is not looked at before its last part is freed, which needs a scan
+// that found nobody in it; from then on nobody comes in any more, and a later scan says of the whole what it says of any
+// version.
 #pragma once
 
 #include <cstdint>

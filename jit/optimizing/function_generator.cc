@@ -173,7 +173,7 @@ void FunctionGenerator::emit_parametric(const wasm::Instr& instr) {
   // guesses that branches predict well (x86-cmov-conversion). Marked so, it stays a conditional move.
   if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen)) {
     select->setMetadata(llvm::LLVMContext::MD_unpredictable, llvm::MDNode::get(b_.getContext(), {}));
-    select->setMetadata(llvm::LLVMContext::MD_prof, ir_.hinted_weights(instr.offset));
+    select->setMetadata(llvm::LLVMContext::MD_prof, ir_.hinted_weights(instr.offset, /*in_loop=*/true));
   }
   push(chosen);
 }

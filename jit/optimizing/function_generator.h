@@ -170,6 +170,7 @@ class FunctionGenerator {
   Activation& begin_activation(FuncIndex callee, WasmOffset call_site, bool tail,
                                const std::vector<llvm::Value*>& args);
   bool should_inline(FuncIndex callee) const;
+  bool in_loop() const;
   // `leaves`: in place of a tail call, so that handlers of the innermost activation are left.
   void call_native(const wasm::FuncType& type, llvm::Value* code, llvm::Value* context, bool leaves = false);
   void emit_stack_check();

@@ -18,9 +18,12 @@ bool FunctionGenerator::should_inline(FuncIndex callee) const {
                             .inlined_bytes = inlined_bytes_};
   situation.recursive = std::any_of(activations_.begin(), activations_.end(),
                                     [callee](const Activation& a) { return a.function == callee; });
-  situation.in_loop = std::any_of(control_.begin(), control_.end(),
-                                  [](const ControlFrame& frame) { return frame.is_loop(); });
+  situation.in_loop = in_loop();
   return worth_inlining(ir_.wasm.body(callee), ir_.wasm.body(index_), situation);
+}
+
+bool FunctionGenerator::in_loop() const {
+  return std::any_of(control_.begin(), control_.end(), [](const ControlFrame& frame) { return frame.is_loop(); });
 }
 
 void FunctionGenerator::emit_call(const wasm::Instr& instr) {

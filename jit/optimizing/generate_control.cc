@@ -159,7 +159,7 @@ void FunctionGenerator::begin_if(const wasm::Instr& instr) {
   frame.else_block = make_block("else");
   make_label(frame, "end");
   BasicBlock* const then_block = make_block("then");
-  b_.CreateCondBr(taken, then_block, frame.else_block, ir_.hinted_weights(instr.offset));
+  b_.CreateCondBr(taken, then_block, frame.else_block, ir_.hinted_weights(instr.offset, in_loop()));
   b_.SetInsertPoint(then_block);
   control_.push_back(std::move(frame));
 }
@@ -285,7 +285,7 @@ void FunctionGenerator::emit_br_if(const wasm::Instr& instr) {
   // Of how often a loop goes round LLVM makes its length, and unrolls and vectorizes for the mean of lengths
   // that may differ: measured, that loses more than it gains.
   const bool goes_round = frame.kind == Kind::kLoop;
-  b_.CreateCondBr(taken, frame.label, next, goes_round ? nullptr : ir_.hinted_weights(instr.offset));
+  b_.CreateCondBr(taken, frame.label, next, goes_round ? nullptr : ir_.hinted_weights(instr.offset, in_loop()));
   b_.SetInsertPoint(next);
 }
 
@@ -298,7 +298,8 @@ void FunctionGenerator::emit_br_on_null(const wasm::Instr& instr) {
   ControlFrame& frame = frame_at(instr.index);
   BasicBlock* const next = make_block("");
   add_label_values(frame);
-  b_.CreateCondBr(on_null ? null : b_.CreateNot(null), frame.label, next, ir_.hinted_weights(instr.offset));
+  b_.CreateCondBr(on_null ? null : b_.CreateNot(null), frame.label, next,
+                  ir_.hinted_weights(instr.offset, in_loop()));
   b_.SetInsertPoint(next);
   if (on_null)
     push(reference);

@@ -48,7 +48,7 @@ HostTarget host_target(const Tuning& tuning) {
 }
 
 Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const HostTarget& host,
-                                                                 const Tuning& tuning) {
+                                                                 const Tuning& tuning, bool split_cold) {
   std::string message;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(host.triple, message);
   if (!target) return make_error(ErrorKind::kUnsupported, "no LLVM target: " + message, host.triple);
@@ -58,6 +58,7 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const HostTarge
   // A call that does not return is followed by ud2, so that its return address is inside its own function.
   options.TrapUnreachable = true;
   options.NoTrapAfterNoreturn = false;
+  options.EnableMachineFunctionSplitter = split_cold;
   if (tuning.align_loops) options.LoopAlignment = kLoopAlignment;
   const auto level = tuning.optimization_level == 0   ? llvm::CodeGenOptLevel::None
                      : tuning.optimization_level == 1 ? llvm::CodeGenOptLevel::Less

@@ -184,9 +184,11 @@ std::optional<uint32_t> IrModule::memory_of(const llvm::Value* base, const llvm:
 // and would move out of the way if it were told: measured, that makes the loop slower.
 static constexpr uint64_t kCertain = 100;
 
-llvm::MDNode* IrModule::hinted_weights(WasmOffset offset) const {
-  if (const auto seen = branch_hints_.find(offset.value);
-      seen != branch_hints_.end() && seen->second->weigh) {
+llvm::MDNode* IrModule::hinted_weights(WasmOffset offset, bool in_loop) const {
+  const auto seen = branch_hints_.find(offset.value);
+  if (seen != branch_hints_.end() && seen->second->one_sided && request.split_cold && !in_loop)
+    return seen->second->taken == 0 ? unlikely : likely;
+  if (seen != branch_hints_.end() && seen->second->weigh) {
     // One more on each side: that something was never seen does not say that it cannot happen. Weights have
     // 32 bits.
     uint64_t taken = seen->second->taken, not_taken = seen->second->not_taken;

@@ -103,7 +103,8 @@ class IrModule {
   llvm::MDNode* unlikely = nullptr;  // branch weights: the first successor hardly ever
   // What the profile, or else the module, says about the branch or select at `offset`, whose first successor
   // is for a condition that holds; null: nothing.
-  llvm::MDNode* hinted_weights(WasmOffset offset) const;
+  // `in_loop`: it stands in a loop, where what never happens is not told.
+  llvm::MDNode* hinted_weights(WasmOffset offset, bool in_loop) const;
   llvm::MDNode* likely = nullptr;
   std::vector<InlineSite> inline_sites;
   std::set<uint32_t> inlined;

@@ -7,9 +7,11 @@
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Support/MemoryBuffer.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "jit/optimizing/cold_parts.h"
 #include "jit/optimizing/relocation_record.h"
 
 namespace hindsight::jit::optimizing {
@@ -120,12 +122,23 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
       const auto* address = symbol->getAddress().toPtr<const std::byte*>();
       code_.symbols.emplace(symbol->getName().str(), address);
     }
-    jitlink::Section* text = graph.findSectionByName(".text");
-    if (!text || text->empty()) return;
-    const jitlink::SectionRange range(*text);
-    code_.text_offset =
-        static_cast<uint32_t>(range.getStart().toPtr<const std::byte*>() - code_.memory.executable());
-    code_.text_bytes = static_cast<uint32_t>(range.getSize());
+    bool split = false;
+    uint32_t hot_end = 0, first_cold = code_.code_bytes;
+    for (jitlink::Section& section : graph.sections()) {
+      if (section.empty() || !section.getName().starts_with(".text")) continue;
+      const jitlink::SectionRange range(section);
+      const auto offset =
+          static_cast<uint32_t>(range.getStart().toPtr<const std::byte*>() - code_.memory.executable());
+      const auto bytes = static_cast<uint32_t>(range.getSize());
+      code_.texts[section.getName().str()] = {offset, bytes};
+      const bool cold = section.getName().starts_with(kColdSectionPrefix);
+      split |= cold;
+      if (cold)
+        first_cold = std::min(first_cold, offset);
+      else
+        hot_end = std::max(hot_end, offset + bytes);
+    }
+    if (split && hot_end <= first_cold) code_.hot_bytes = hot_end;
   }
 
   LinkedCode& code_;
@@ -183,6 +196,7 @@ Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uin
   if (error)
     return make_error(ErrorKind::kResource, "linking: " + reported + llvm::toString(std::move(error)));
   if (!code.immovable.empty()) code.relocations.reset();
+  if (!code.relocations) code.hot_bytes = 0;
   // From here on as it is done wherever the code is moved to.
   if (code.relocations) relocate(*code.relocations, code.memory, cells);
   return code;

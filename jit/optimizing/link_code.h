@@ -27,8 +27,14 @@ namespace hindsight::jit::optimizing {
 struct LinkedCode {
   CodeAllocation memory;
   uint32_t code_bytes = 0;   // instructions, at the start
-  uint32_t text_offset = 0;  // of the object's .text in the allocation
-  uint32_t text_bytes = 0;
+  // The object's sections of instructions, by name.
+  struct Text {
+    uint32_t offset = 0;  // in the allocation
+    uint32_t bytes = 0;
+  };
+  std::map<std::string, Text> texts;
+  // All that runs, where what hardly ever does lies behind it and may be left behind (cold_parts.h); else 0.
+  uint32_t hot_bytes = 0;
   std::map<std::string, const std::byte*> symbols;  // defined functions and slots, in the executable view
   // Empty: the code cannot be moved, because of `immovable`.
   std::optional<std::vector<CodeRelocation>> relocations;

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/call_order.h"
+#include "jit/optimizing/cold_parts.h"
 #include "jit/optimizing/early_return.h"
 #include "jit/optimizing/exception_table.h"
 #include "jit/optimizing/function_generator.h"
@@ -143,7 +144,7 @@ class Compilation {
       mark = now;
     };
     HINDSIGHT_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
-                     make_target_machine(host_, request_.tuning));
+                     make_target_machine(host_, request_.tuning, request_.split_cold));
     llvm::LLVMContext context;
     Diagnostics diagnostics;
     context.setDiagnosticHandlerCallBack(on_diagnostic, &diagnostics);
@@ -162,6 +163,7 @@ class Compilation {
       return {};
     }
     if (llvm::Function* const whole = ir.module.getFunction(kEntryName)) split_early_return(ir, *whole);
+    if (request_.split_cold) mark_for_splitting(ir.module);
     HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_, timer_, limits));
     HINDSIGHT_TRY(unless_abandoned(request_));
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
@@ -191,6 +193,7 @@ class Compilation {
     version->function = request_.function;
     version->tier = Tier::kOptimized;
     version->code_size = CodeOffset(code.code_bytes);
+    version->hot_bytes = CodeOffset(code.hot_bytes);
     const auto symbol = [&](const std::string& name) -> const void* {
       const auto found = code.symbols.find(name);
       return found == code.symbols.end() ? nullptr : found->second;

@@ -28,6 +28,9 @@ struct OptimizeRequest {
   bool loop_entries_only = false;
   // Running loops may be left for other code where that costs nothing worth mentioning (CodeVersion::osr_exits).
   bool loop_exits = false;
+  // What hardly ever runs lies behind everything else, and can be left where it is when the rest is moved
+  // (CodeVersion::hot_bytes).
+  bool split_cold = false;
   CompileOptions options;
   Tuning tuning;
   FunctionHints hints;

@@ -61,8 +61,7 @@ class Recorder {
         break;
       case x86_64::BranchPCRel32ToPtrJumpStubBypassable:
         edge.setKind(x86_64::BranchPCRel32ToPtrJumpStub);
-        record_call(at, edge);
-        break;
+        return record_call(at, edge);
       case x86_64::Delta64:
       case x86_64::Delta32:
       case x86_64::Delta8:
@@ -77,7 +76,23 @@ class Recorder {
         return give_up(edge);
     }
     // Distances stay what they are if both ends move together.
-    if (!target.isDefined()) give_up(edge);
+    if (!target.isDefined()) return give_up(edge);
+    note_ends(at, edge);
+  }
+
+  // Whether an end is in the part that may be moved alone, and the other is not.
+  void note_ends(uint32_t at, const jitlink::Edge& edge) {
+    const bool from_hot = at < code_.hot_bytes;
+    const bool to_hot = place_of(edge.getTarget().getAddress()) < code_.hot_bytes;
+    if (from_hot == to_hot) return;
+    const auto kind = edge.getKind();
+    const bool four_bytes_of_code = kind == x86_64::BranchPCRel32 || kind == x86_64::PCRel32 || kind == x86_64::Delta32;
+    if (from_hot && four_bytes_of_code) {
+      relocations_.push_back({Kind::kDistance, at, 0, 0});
+    } else if (from_hot || at >= code_.code_bytes) {
+      // A table of jumps: whoever comes by it would leave the moved part.
+      code_.hot_bytes = 0;
+    }
   }
 
   void record_address(uint32_t at, const jitlink::Edge& edge) {
@@ -85,6 +100,8 @@ class Recorder {
     if (is_constant(target)) return;
     if (target.isDefined()) {
       relocations_.push_back({Kind::kImageAddress, at, 0, place_of(target.getAddress()) + edge.getAddend()});
+      // Such a table with whole addresses.
+      if (place_of(target.getAddress()) < code_.code_bytes) code_.hot_bytes = 0;
       return;
     }
     const std::string name = name_of(target).str();

@@ -95,10 +95,15 @@ feedback::LayoutEvidence CodeLayout::evidence_of(
     if (found == profiles.end()) return;
     evidence.samples = found->second->total_samples();
     evidence.seconds = found->second->seconds_seen();
+    double of_late = 0, of_run = 0;
     for (feedback::LayoutEvidence::Function& f : evidence.functions) {
       const auto counts = found->second->functions().find(f.function.value);
-      if (counts != found->second->functions().end()) f.samples = counts->second.samples_optimized;
+      if (counts == found->second->functions().end()) continue;
+      of_late += counts->second.samples_optimized;
+      of_run += counts->second.run_samples_optimized;
+      f.samples = counts->second.run_samples_optimized;
     }
+    for (feedback::LayoutEvidence::Function& f : evidence.functions) f.samples *= of_run > 0 ? of_late / of_run : 0;
   });
   return evidence;
 }
@@ -285,10 +290,13 @@ void CodeLayout::place(const std::atomic<bool>& stop) {
   std::vector<ModuleCode::Exchange> pairs;
   for (size_t i = 0; i < order.size(); ++i) {
     const auto& from = versions[order[i]];
-    std::shared_ptr<jit::CodeVersion> copy = jit::copy_version(*from, std::move((*places)[i]));
+    auto made = jit::copy_version(from, std::move((*places)[i]));
+    if (!made) continue;  // stays where it is
+    std::shared_ptr<jit::CodeVersion> copy = std::move(*made);
     code->register_copy(copy);
     pairs.push_back({from, std::move(copy)});
   }
+  if (pairs.empty()) return fail("nothing could be copied");
   const auto first = reinterpret_cast<uint64_t>(pairs.front().to->begin());
   const uint64_t end = (first + bytes + jit::kHugeCodePage - 1) & ~uint64_t{jit::kHugeCodePage - 1};
   const HugePageResult huge = move_to_huge_pages(first, end, stop);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "jit/baseline/baseline_compiler.h"
+#include "jit/code/move_code.h"
 #include "runtime/engine/random_hints.h"
 #include "runtime/instance/instance.h"
 
@@ -238,7 +239,10 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
     const auto request_with = [&](uint32_t seed) {
       jit::OptimizeRequest request;
       request.function = function;
-      if (seed != 0) request.hints = random_hints(*module_, function, seed);
+      if (seed != 0) {
+        request.hints = random_hints(*module_, function, seed);
+        request.split_cold = true;
+      }
       for (uint32_t i = 0; at_loops && i < loops; i++) request.osr_loops.emplace_back(i);
       request.loop_entries_only = at_loops;
       request.loop_exits = at_loops && services_.leave_at_loops;
@@ -264,7 +268,9 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
                     fmt::format("{}: {} bytes of code in {:.1f} ms of CPU; because: {}",
                                 module_->function_name(function), made->version->code_size.value,
                                 1e3 * made->version->compile_seconds, why));
-      publish(std::shared_ptr<jit::CodeVersion>(std::move(made->version)));
+      const std::shared_ptr<jit::CodeVersion> version(std::move(made->version));
+      publish(version);
+      if (services_.random_hints != 0) move_elsewhere(version);
       const std::lock_guard lock(mutex_);
       return current_entry(code_of(function));
     }
@@ -277,6 +283,18 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
   publish(version);
   const std::lock_guard lock(mutex_);
   return current_entry(code_of(function));
+}
+
+void ModuleCode::move_elsewhere(const std::shared_ptr<jit::CodeVersion>& version) {
+  const size_t bytes = jit::bytes_to_move(*version);
+  if (bytes == 0) return;
+  auto place = services_.arena().allocate(bytes);
+  if (!place) return;
+  auto copy = jit::copy_version(version, std::move(*place));
+  if (!copy) return;
+  const Exchange exchanged{version, std::move(*copy)};
+  register_copy(exchanged.to);
+  retire_copy(exchange({&exchanged, 1}).front() ? exchanged.from : exchanged.to);
 }
 
 void ModuleCode::register_copy(const std::shared_ptr<jit::CodeVersion>& copy) {

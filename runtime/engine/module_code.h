@@ -153,6 +153,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   FunctionCode& code_of(FuncIndex f) { return functions_[f.value - module_->imported_functions]; }
   const FunctionCode& code_of(FuncIndex f) const { return functions_[f.value - module_->imported_functions]; }
   void store_entries(FuncIndex f, const void* entry);  // under mutex_
+  // For tests: a copy of what was just published, somewhere, takes its place.
+  void move_elsewhere(const std::shared_ptr<jit::CodeVersion>& version);
   // `optimized` null: running loops go on where they are.
   static void set_osr_slots(FunctionCode& code, const jit::CodeVersion* optimized);
   // Loops that run in it are to follow what becomes current.

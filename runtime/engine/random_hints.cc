@@ -57,6 +57,12 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
                                 .mispredicted = form == jit::BranchHint::Form::kSelect ? 1.0 : 0.0,
                                 .weigh = below(2) != 0,
                                 .form = form});
+      // Never seen, and it happens all the same.
+      if (below(3) == 0) {
+        jit::BranchHint& hint = hints.branches.back();
+        hint.one_sided = true;
+        (below(2) != 0 ? hint.taken : hint.not_taken) = 0;
+      }
     } else if (is_division(instr.opcode)) {
       hints.values.push_back({.at = instr.offset, .value = divisor(), .share = 0.1 * below(11)});
     } else if (instr.opcode == wasm::Opcode::kMemoryCopy || instr.opcode == wasm::Opcode::kMemoryFill) {

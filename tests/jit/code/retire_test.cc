@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "jit/code/code_registry.h"
+#include "jit/code/move_code.h"
 
 namespace hindsight::jit {
 namespace {
@@ -36,6 +37,26 @@ TEST(RetireList, FreesOnlyWhatNoThreadHolds) {
   EXPECT_EQ(list.freed(), 1u);
   held.reset();
   EXPECT_EQ(list.collect([](auto, auto&) { return true; }, nullptr), 1u);
+  EXPECT_EQ(arena->bytes_in_use(), 0u);
+}
+
+TEST(RetireList, FreesTheWholeBehindItsPartsAndNotAtTheSameTime) {
+  auto arena = *CodeArena::create(1 << 20);
+  RetireList list;
+  std::vector<CodeRelocation> nothing;
+  auto whole = make_version(*arena);
+  whole->tier = Tier::kOptimized;
+  whole->hot_bytes = CodeOffset(32);
+  whole->relocations = nothing;
+  std::shared_ptr<CodeVersion> part = *copy_version(whole, *arena->allocate(32));
+  EXPECT_EQ(part->code_size.value, 32u);
+  EXPECT_EQ(part->whole.get(), whole.get());
+  const auto no_thread = [](auto, auto&) { return true; };
+  list.add(std::move(whole));
+  EXPECT_EQ(list.collect(no_thread, nullptr), 0u) << "a thread in the part may go on in the whole";
+  list.add(std::move(part));
+  EXPECT_EQ(list.collect(no_thread, nullptr), 1u) << "a thread may have gone on during the scan";
+  EXPECT_EQ(list.collect(no_thread, nullptr), 1u);
   EXPECT_EQ(arena->bytes_in_use(), 0u);
 }
 

@@ -68,6 +68,7 @@ class CodeLayoutTest : public testing::Test {
     jit::OptimizeRequest request;
     request.function = function;
     request.tuning.inline_functions = false;
+    request.split_cold = split_cold_;
     auto made = code().optimize(request);
     EXPECT_TRUE(made) << made.error().describe();
     return std::move(made->version);
@@ -130,7 +131,7 @@ class CodeLayoutTest : public testing::Test {
   std::unique_ptr<feedback::Monitor> monitor_;
   std::unique_ptr<CodeLayout> layout_;
   std::map<uint32_t, std::shared_ptr<jit::CodeVersion>> stayed_;
-  bool placing_ = false;
+  bool placing_ = false, split_cold_ = false;
   std::atomic<bool> stop_{false}, done_{false};
   std::atomic<uint64_t> runs_{0};
   std::thread thread_;
@@ -160,6 +161,36 @@ TEST_F(CodeLayoutTest, MovesWhatIsCalledWhileItRunsAndKeepsTheFasterPlacement) {
   before.clear();
   EXPECT_EQ(engine_->code().retired().pending(), 3u);
   EXPECT_EQ(engine_->code().collect_retired(), 3u);
+}
+
+TEST_F(CodeLayoutTest, MovesTheHotPartAloneAndKeepsTheRestAsLongAsItIsUsed) {
+  split_cold_ = true;
+  for (const FuncIndex f : {kLeaf, kMiddle, kRun}) optimize(f);
+  EXPECT_EQ(engine_->code().collect_retired(), 3u);
+  // What is called through the table may be of another type, or nothing.
+  const std::shared_ptr<jit::CodeVersion> middle = code().current(kMiddle);
+  ASSERT_GT(middle->hot_bytes.value, 0u);
+  sample(100);
+  start();
+  work_until({"kept", "rolled back"});
+  stop();
+  EXPECT_EQ(engine_->code().retired().pending(), 3u);
+  if (state() == "kept") {
+    EXPECT_EQ(code().current(kMiddle)->code_size, middle->hot_bytes);
+    EXPECT_EQ(code().current(kMiddle)->whole.get(), middle.get());
+    EXPECT_EQ(middle->parts.load(), 1u);
+    EXPECT_LT(engine_->code().collect_retired(), 3u);
+    // The rest goes once nothing leads to it any more.
+    stayed_.clear();
+    for (const FuncIndex f : {kLeaf, kMiddle, kRun}) EXPECT_TRUE(code().withdraw(f));
+    engine_->code().collect_retired();
+    engine_->code().collect_retired();
+    EXPECT_EQ(engine_->code().retired().pending(), 0u);
+  } else {
+    EXPECT_EQ(code().current(kMiddle), middle);
+    EXPECT_EQ(engine_->code().collect_retired(), 3u);
+    EXPECT_EQ(middle->parts.load(), 0u);
+  }
 }
 
 TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
