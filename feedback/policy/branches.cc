@@ -48,11 +48,18 @@ std::vector<BranchPlan> plan_branches(const FunctionEvidence& e, const PolicyCon
   std::vector<BranchPlan> plans;
   size_t conversions = 0;
   for (const BranchEvidence& b : e.branches) {
-    if (static_cast<double>(b.seen()) < config.min_branch_seen) continue;
     BranchPlan plan;
     plan.hint.branch = b.branch;
     plan.hint.taken = b.taken + b.sampled_taken;
     plan.hint.not_taken = b.seen() - plan.hint.taken;
+    plan.hint.one_sided = config.code_layout && !b.chooses &&
+                          static_cast<double>(b.seen()) >= config.min_branch_seen_one_sided &&
+                          (plan.hint.taken == 0 || plan.hint.not_taken == 0);
+    if (static_cast<double>(b.seen()) < config.min_branch_seen) {
+      plan.hint.weigh = false;
+      if (plan.hint.one_sided) plans.push_back(std::move(plan));
+      continue;
+    }
     plan.hint.weigh = config.weigh_branches;
     if (const auto rate = misprediction_rate(b, config); rate && conversions < config.max_conversions) {
       plan.hint.mispredicted = rate->share;
@@ -68,7 +75,7 @@ std::vector<BranchPlan> plan_branches(const FunctionEvidence& e, const PolicyCon
                                   rate->words);
       }
     }
-    if (!plan.hint.weigh && plan.hint.form == Form::kAsItComes) continue;
+    if (!plan.hint.weigh && !plan.hint.one_sided && plan.hint.form == Form::kAsItComes) continue;
     plans.push_back(std::move(plan));
   }
   return plans;

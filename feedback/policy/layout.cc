@@ -64,9 +64,11 @@ LayoutPlan decide_layout(const LayoutEvidence& e, const PolicyConfig& config) {
     plan.wait = true;
     plan.reason =
         fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
-  } else if (e.seconds_settled < config.min_layout_settled) {
+  } else if (e.seconds_settled < config.min_layout_settled &&
+             (share < config.min_layout_share || e.layouts + 1 >= config.max_layouts)) {
+    // Of a flat profile versions are made for as long as the program runs.
     plan.wait = true;
-    plan.reason = fmt::format("{}, but versions are still being made", seen);
+    plan.reason = fmt::format("{}, {:.0f} % of all, but versions are still being made", seen, 100 * share);
   } else {
     plan.move = true;
     plan.reason =

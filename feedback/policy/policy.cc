@@ -344,11 +344,46 @@ double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config)
 
 }  // namespace
 
-double compile_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
-  return e.compile_seconds > 0
-             ? e.compile_seconds
-             : config.compile_fixed_seconds + config.compile_seconds_per_byte * e.code_bytes;
+double estimated_compile_seconds(uint32_t code_bytes, const PolicyConfig& config) {
+  return config.compile_fixed_seconds + config.compile_seconds_per_byte * code_bytes;
 }
+
+double compile_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
+  return e.compile_seconds > 0 ? e.compile_seconds : estimated_compile_seconds(e.code_bytes, config);
+}
+
+bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds, const PolicyConfig& config) {
+  return samples_run >= config.min_flat_samples &&
+         seconds_run * (1 - 1 / config.optimized_speedup) >=
+             config.min_flat_return * config.background_cost * compile_seconds;
+}
+
+namespace {
+
+// Of a function that has too few samples of late to say what its loads and loops are like, and is compiled as it is.
+void plan_in_flat_profile(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config) {
+  const double cost = config.background_cost * compile_seconds(e, config);
+  const double gain = e.seconds_run_baseline * (1 - 1 / config.optimized_speedup);
+  if (!may_pay_in_flat_profile(e.seconds_run_baseline, e.samples_run_baseline, compile_seconds(e, config), config)) {
+    plan.reason = fmt::format("{:.0f} of {:.0f} samples: too few to judge", e.samples_baseline, e.total_samples);
+    return;
+  }
+  plan.alternatives.push_back({"optimize for the whole run's sake", cost, gain});
+  // Its loop may be all that ever runs of it, which only samples of late would tell.
+  if (e.entered != Entered::kAgain) {
+    plan.reason = fmt::format("ran {:.1f} ms in all, and was not seen entered again", 1e3 * e.seconds_run_baseline);
+    return;
+  }
+  plan.action = Action::kOptimize;
+  plan.calls = plan_calls(e, config);
+  plan.branches = plan_branches(e, config);
+  plan.reason = fmt::format(
+      "{:.0f} samples in baseline code in the whole run ({:.1f} ms), {:.1f} of late: {:.1f} ms to gain against {:.1f} ms "
+      "of compiling",
+      e.samples_run_baseline, 1e3 * e.seconds_run_baseline, e.samples_baseline, 1e3 * gain, 1e3 * cost);
+}
+
+}  // namespace
 
 FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   FunctionPlan plan;
@@ -382,8 +417,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       return plan;
     }
     if (e.samples_baseline < config.min_samples) {
-      plan.reason =
-          fmt::format("{:.0f} of {:.0f} samples: too few to judge", e.samples_baseline, e.total_samples);
+      plan_in_flat_profile(plan, e, config);
       return plan;
     }
     if (gain <= compile_cost) {
@@ -599,7 +633,7 @@ bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
          std::equal(a.branches.begin(), a.branches.end(), b.branches.begin(), b.branches.end(),
                     [](const BranchPlan& x, const BranchPlan& y) {
                       return x.hint.branch == y.hint.branch && x.hint.form == y.hint.form &&
-                             x.hint.weigh == y.hint.weigh;
+                             x.hint.weigh == y.hint.weigh && x.hint.one_sided == y.hint.one_sided;
                     }) &&
          std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
                     [](const ValuePlan& x, const ValuePlan& y) {
@@ -626,6 +660,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_select_rate", c.min_select_rate);
   visit("max_branch_rate", c.max_branch_rate);
   visit("min_branch_minority", c.min_branch_minority);
+  visit("min_branch_seen_one_sided", c.min_branch_seen_one_sided);
   visit("min_minority_to_wait", c.min_minority_to_wait);
   visit("min_branch_records", c.min_branch_records);
   visit("max_seconds_to_wait_for_outcomes", c.max_seconds_to_wait_for_outcomes);
@@ -653,6 +688,8 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_unforeseen_share", c.min_unforeseen_share);
   visit("min_seconds_published", c.min_seconds_published);
   visit("min_samples", c.min_samples);
+  visit("min_flat_samples", c.min_flat_samples);
+  visit("min_flat_return", c.min_flat_return);
   visit("min_samples_with_stalls", c.min_samples_with_stalls);
   visit("stall_share_to_wait", c.stall_share_to_wait);
   visit("max_seconds_to_wait", c.max_seconds_to_wait);
@@ -698,6 +735,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("layout_seconds_per_byte", c.layout_seconds_per_byte);
   visit("layout_seconds_per_function", c.layout_seconds_per_function);
   visit("min_layout_settled", c.min_layout_settled);
+  visit("min_layout_share", c.min_layout_share);
   visit("min_layout_news", c.min_layout_news);
   visit("max_layouts", c.max_layouts);
 }

@@ -8,6 +8,9 @@
 //     gain = t * (1 - 1/optimized_speedup)
 //     cost = background_cost * (compile_fixed_seconds + compile_seconds_per_byte * bytes)
 // where an earlier run did not find out what the compile takes.
+// Flat profiles: where the time is spread over hundreds of functions, none of them has the samples of late that the above
+// goes by, and compiling them all pays all the same. t is then what the function ran since it was loaded, which does not
+// fade, and what compiling it gains has to be min_flat_return times the cost.
 // Prefetch: a load whose stall samples are a share s of the function's samples can save at most s of its
 // time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
 // Branches: one that is mispredicted in a share r of its executions loses r times what a misprediction takes;
@@ -52,6 +55,10 @@ struct PolicyConfig {
   bool follow_shifts = true;            // decision "follow-shifts"
   bool code_layout = true;              // decision "code-layout"; the rest of it below
   double min_samples = 6;               // below, evidence is noise
+  // Of a function in a flat profile, which never has that many of late: samples of the whole run, and how many times its
+  // cost a compile must return, for what so few samples say of it.
+  double min_flat_samples = 2;
+  double min_flat_return = 2;
   double min_samples_with_stalls = 24;  // before optimizing a function whose stalls are not clear yet
   double stall_share_to_wait = 0.10;    // top load's share from which it is worth waiting for that many
   double max_seconds_to_wait = 0.06;    // of baseline time: slow code is dearer than a second compile
@@ -77,6 +84,7 @@ struct PolicyConfig {
   double min_unforeseen_share = 0.04;   // of the optimized code's time, for a recompile
   double min_seconds_published = 0.05;  // of optimized code, before its calls are judged again
   double min_branch_seen = 64;     // executions of a branch or select seen, before its counts are believed
+  double min_branch_seen_one_sided = 12;  // and of one that always went the same way, to place the other side apart
   double min_branch_judged = 128;  // of a branch: those that went through the predictor
   double min_select_rate = 0.04;   // mispredicted share from which a select may pay
   double max_branch_rate = 0.05;   // and up to which a branch may, in place of a select
@@ -132,13 +140,14 @@ struct PolicyConfig {
   // hardly gets on.
   double move_seconds_per_byte = 4e-9;
   // Of layout.h.
-  double min_layout_samples = 200;             // in optimized code
+  double min_layout_samples = 100;             // in optimized code
   double hot_code_share = 0.95;                // of these samples: what "hot" code holds
   double itlb_reach_bytes = 64 * 4096.0;       // of the first level, with pages of 4 KiB
   double layout_share = 0.08;                  // of the time, that waits for code far beyond that reach
   double layout_seconds_per_byte = 8e-9;       // to copy code, and to move the page that it lies in
   double layout_seconds_per_function = 10e-6;  // to count its calls, to publish it back and forth in a trial
-  double min_layout_settled = 0.5;             // seconds without a new version
+  double min_layout_settled = 0.5;             // seconds without a new version, before the last move
+  double min_layout_share = 0.75;              // of the time, in optimized code, to move before that
   double min_layout_news = 0.25;  // of the samples, outside of what was tried already, to try once more
   uint32_t max_layouts = 4;       // of one module
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
@@ -206,8 +215,12 @@ struct FunctionPlan {
 };
 
 FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config);
+// Whether compiling a function that never has min_samples of late is worth being asked about: it ran so long in baseline
+// code, with so many samples, since it was loaded. What decide() makes of the evidence, from two of its numbers.
+bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds, const PolicyConfig& config);
 // Of CPU time: what it took before, else the estimate.
 double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
+double estimated_compile_seconds(uint32_t code_bytes, const PolicyConfig& config);
 
 // The calls to inline with any version of a function: no trial decides about them, as testing for the usual
 // targets costs a comparison where the call through the table costs two checks, and a miss of the branch

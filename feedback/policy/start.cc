@@ -36,7 +36,7 @@ void take_over_forms(StartPlan& start, const Episode::Earlier& earlier) {
     }
   }
   std::erase_if(start.plan.branches, [](const BranchPlan& plan) {
-    return plan.hint.form == Form::kAsItComes && !plan.hint.weigh;
+    return plan.hint.form == Form::kAsItComes && !plan.hint.weigh && !plan.hint.one_sided;
   });
 }
 

@@ -25,6 +25,8 @@ constexpr auto kBurstPeriod = 1000us;
 constexpr auto kSteadyPeriod = 50000us;
 constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
 constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already
+constexpr auto kFlatLook = 50ms;                // the same at functions that have few samples of late
+constexpr size_t kMostFlatJobs = 8;             // of these functions' compiles, that wait at a time
 constexpr auto kCollectPeriod = 500ms;
 constexpr auto kGatePatience = 40ms;          // for a trial whose loop does not run
 constexpr double kSamplesToWatchEntries = 2;  // in a function's baseline code
@@ -66,6 +68,14 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
   return policy;
+}
+
+// Of wasm; machine code of a function is about as long. A module that the instruction TLB reaches as a whole has nothing
+// to gain from what of a function lies where.
+double bytes_of_bodies(const wasm::Module& module) {
+  if (module.function_count() == module.imported_functions) return 0;
+  const WasmOffset begin = module.body(FuncIndex(module.imported_functions)).begin;
+  return module.body(FuncIndex(module.function_count() - 1)).end.value - begin.value;
 }
 
 // Why nothing watches, if "auto" was left with the unit that only counts; empty otherwise.
@@ -127,6 +137,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       last_round_(start_),
       last_collect_(start_),
       last_slow_look_(start_),
+      last_flat_look_(start_),
       last_save_(start_),
       arena_(std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(compile_threads(config)),
                                                        /*reserved_for_masters=*/0)) {
@@ -328,7 +339,7 @@ void AutoTiers::watch_entries() {
     for (auto& [module, profile] : profiles) {
       for (const auto& [index, counts] : profile->functions()) {
         if (counts.entered != feedback::Entered::kUnknown || counts.optimized ||
-            counts.samples_baseline < kSamplesToWatchEntries)
+            counts.run_samples_baseline < kSamplesToWatchEntries)
           continue;
         feedback::FunctionCounts& watched = profile->counts(FuncIndex(index));
         watched.entered = feedback::Entered::kNotYet;
@@ -365,13 +376,41 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   std::vector<const wasm::Module*> plan_modules;
   // What a decision is under way about is not decided on again by what the code shows that it is to replace.
   std::set<std::pair<const wasm::Module*, uint32_t>> in_flight;
+  size_t room = 0;  // for compiles of functions in a flat profile: what gets hot meanwhile does not wait for them
   {
     const std::lock_guard lock(mutex_);
+    if (now - last_flat_look_ >= kFlatLook && jobs_.size() < kMostFlatJobs) {
+      last_flat_look_ = now;
+      room = kMostFlatJobs - jobs_.size();
+    }
     for (const EpisodeState& entry : episodes_)
       if (entry.episode.state == "queued") in_flight.insert({entry.module, entry.episode.evidence.function.value});
   }
   double samples = 0;
+  struct Flat {
+    double worth = 0;  // seconds of its run for each of compiling
+    const wasm::Module* module;
+    feedback::Profile* profile;
+    uint32_t function;
+  };
+  std::vector<Flat> flat;
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    const auto ask = [&](const wasm::Module* module, feedback::Profile& profile, uint32_t index) {
+      if (!services_.may_optimize(FuncIndex(index)) || in_flight.contains({module, index})) return;
+      feedback::FunctionEvidence evidence = profile.evidence(FuncIndex(index));
+      feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
+      sampling_state_.waiting |= plan.action == feedback::Action::kWait;
+      if (plan.action != feedback::Action::kOptimize && plan.action != feedback::Action::kReoptimize) return;
+      feedback::FunctionCounts& counts = profile.counts(FuncIndex(index));
+      counts.optimized = true;
+      counts.optimize_count += 1;
+      counts.loop_entries_only = false;  // known again when it is installed
+      counts.samples_when_published.reset();
+      counts.seconds_when_published.reset();
+      mark_in_trial(counts, plan);
+      plans.emplace_back(std::move(evidence), std::move(plan));
+      plan_modules.push_back(module);
+    };
     for (auto& [module, profile] : profiles) {
       for (const auto& [index, counts] : profile->functions()) {
         samples += counts.samples_baseline;  // of what may still be compiled
@@ -390,23 +429,23 @@ void AutoTiers::ask_policy(Clock::time_point now) {
                               (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain) ||
                               (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples)
                         : counts.samples_baseline >= policy_.min_samples;
-        if (!look || !services_.may_optimize(FuncIndex(index)) || in_flight.contains({module, index})) continue;
-        feedback::FunctionEvidence evidence = profile->evidence(FuncIndex(index));
-        feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
-        sampling_state_.waiting |= plan.action == feedback::Action::kWait;
-        if (plan.action != feedback::Action::kOptimize && plan.action != feedback::Action::kReoptimize)
-          continue;
-        feedback::FunctionCounts& mutable_counts = profile->counts(FuncIndex(index));
-        mutable_counts.optimized = true;
-        mutable_counts.optimize_count += 1;
-        mutable_counts.loop_entries_only = false;  // known again when it is installed
-        mutable_counts.samples_when_published.reset();
-        mutable_counts.seconds_when_published.reset();
-        mark_in_trial(mutable_counts, plan);
-        plans.emplace_back(std::move(evidence), std::move(plan));
-        plan_modules.push_back(module);
+        if (look) {
+          ask(module, *profile, index);
+        } else if (room != 0 && !counts.optimized && counts.entered == feedback::Entered::kAgain) {
+          const wasm::FunctionBody& body = module->body(FuncIndex(index));
+          const double cost =
+              counts.compile_seconds > 0
+                  ? counts.compile_seconds
+                  : feedback::estimated_compile_seconds(body.end.value - body.begin.value, policy_);
+          if (feedback::may_pay_in_flat_profile(counts.run_seconds_baseline, counts.run_samples_baseline, cost, policy_))
+            flat.push_back({counts.run_seconds_baseline / cost, module, profile.get(), index});
+        }
       }
     }
+    // Most return for each second of compiling first.
+    std::stable_sort(flat.begin(), flat.end(), [](const Flat& a, const Flat& b) { return a.worth > b.worth; });
+    if (flat.size() > room) flat.resize(room);
+    for (const Flat& f : flat) ask(f.module, *f.profile, f.function);
   });
   // Opened before something is to be compiled, so that the first compile does not wait for it.
   if (samples >= kPreopenSamples && !preopened_.exchange(true, std::memory_order_relaxed)) {
@@ -829,6 +868,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
       !job.plan.osr_loops.empty() ||
       (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
   request.loop_exits = policy_.follow_shifts && stays_long;
+  request.split_cold = policy_.code_layout && bytes_of_bodies(*code.module()) > policy_.itlb_reach_bytes;
   request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
   for (const feedback::InterleavePlan& p : job.plan.interleaves) request.hints.interleaves.push_back(p.hint);

@@ -233,7 +233,7 @@ class AutoTiers final : public TierManager {
   // Statistics of the monitor thread for reports; relaxed.
   std::atomic<uint64_t> rate_bursts_{0};
   std::atomic<double> rate_burst_seconds_{0}, rate_burst_cost_{0};
-  Clock::time_point last_round_, last_collect_, last_slow_look_, last_save_;
+  Clock::time_point last_round_, last_collect_, last_slow_look_, last_flat_look_, last_save_;
 
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable idle_;

@@ -40,14 +40,25 @@ TEST(Layout, LooksAtTheHotPartOfTheCodeAlone) {
 
 TEST(Layout, WaitsForSamplesForTimeAndForTheLastCompile) {
   LayoutEvidence few = flat(400, 2000), young = few, busy = few;
-  for (LayoutEvidence::Function& f : few.functions) f.samples /= 10;
+  for (LayoutEvidence::Function& f : few.functions) f.samples /= 20;
   young.seconds = 0.1;
   busy.seconds_settled = 0.1;
+  busy.samples *= 3;  // most of the time is not in optimized code yet
   for (const LayoutEvidence& e : {few, young, busy}) {
     const LayoutPlan plan = decide_layout(e, {});
     EXPECT_FALSE(plan.move) << plan.reason;
     EXPECT_TRUE(plan.wait) << plan.reason;
   }
+}
+
+TEST(Layout, DoesNotWaitForTheLastCompileOfAFlatProfileButKeepsAMoveForIt) {
+  LayoutEvidence e = flat(400, 2000);
+  e.seconds_settled = 0;
+  EXPECT_TRUE(decide_layout(e, {}).move);
+  e.layouts = PolicyConfig().max_layouts - 1;
+  EXPECT_FALSE(decide_layout(e, {}).move);
+  e.seconds_settled = 2;
+  EXPECT_TRUE(decide_layout(e, {}).move);
 }
 
 TEST(Layout, MovesOnceMoreOnlyForWhatIsNewAndNotForever) {

@@ -59,6 +59,66 @@ TEST(Policy, DoesNotCompileALargeFunctionForASmallGain) {
   EXPECT_NE(plan.reason.find("against"), std::string::npos) << plan.reason;
 }
 
+// One of hundreds of functions that share the time: `samples` at 250 Hz in the whole run, hardly any of late.
+FunctionEvidence flat_function(double samples) {
+  FunctionEvidence e;
+  e.function = FuncIndex(7);
+  e.name = "part";
+  e.code_bytes = 1000;
+  e.samples_baseline = 1;
+  e.seconds_baseline = 0.004;
+  e.total_samples = 700;
+  e.samples_run_baseline = samples;
+  e.seconds_run_baseline = e.seconds_run = 0.004 * samples;
+  e.entered = Entered::kAgain;
+  return e;
+}
+
+TEST(Policy, OptimizesAFunctionOfAFlatProfileForTheWholeRunsSake) {
+  const FunctionPlan plan = decide(flat_function(4), {});
+  EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
+  EXPECT_NE(plan.reason.find("whole run"), std::string::npos) << plan.reason;
+  // So few samples say nothing of loads.
+  FunctionEvidence stalls = flat_function(4);
+  stalls.loads = {stalling_load(40, 3)};
+  EXPECT_TRUE(decide(stalls, {}).prefetches.empty());
+}
+
+TEST(Policy, WantsTwiceTheCostAndMoreThanOneSampleOfAFunctionInAFlatProfile) {
+  EXPECT_EQ(decide(flat_function(1), {}).action, Action::kNothing);
+  FunctionEvidence large = flat_function(4);
+  large.code_bytes = 20'000;
+  EXPECT_EQ(decide(large, {}).action, Action::kNothing);
+  PolicyConfig half;
+  half.min_flat_return = 0.5;
+  EXPECT_EQ(decide(large, half).action, Action::kOptimize);
+}
+
+TEST(Policy, LeavesAFunctionOfAFlatProfileAloneThatIsNotEnteredAgain) {
+  FunctionEvidence e = flat_function(20);
+  e.entered = Entered::kNotYet;
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kNothing);
+  EXPECT_NE(plan.reason.find("entered"), std::string::npos) << plan.reason;
+}
+
+TEST(Policy, SaysOfABranchThatAlwaysWentTheSameWayThatItDid) {
+  FunctionEvidence e = flat_function(20);
+  e.branches = {{.branch = WasmOffset(30), .outcomes = 15, .taken = 0},
+                {.branch = WasmOffset(40), .outcomes = 15, .taken = 15},
+                {.branch = WasmOffset(50), .outcomes = 15, .taken = 3},
+                {.branch = WasmOffset(60), .outcomes = 5, .taken = 0}};
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.branches.size(), 2u);
+  for (const BranchPlan& b : plan.branches) {
+    EXPECT_TRUE(b.hint.one_sided);
+    EXPECT_FALSE(b.hint.weigh);
+  }
+  PolicyConfig off;
+  off.code_layout = false;
+  EXPECT_TRUE(decide(e, off).branches.empty());
+}
+
 TEST(Policy, BelievesWhatACompileTookBefore) {
   FunctionEvidence e = hot_function(100);
   e.compile_seconds = 1;
