@@ -107,6 +107,17 @@ struct Stalls {
   bool stand_out;
 };
 
+// What the plans of all changes of a load's loop have in common.
+template <typename Plan>
+Plan plan_for(const LoadEvidence& load, const Stalls& stalls) {
+  Plan plan;
+  plan.hint.load = load.load;
+  plan.hint.stall_share = stalls.share_of(load);
+  plan.estimated_gain = stalls.share_of(load);
+  plan.reason = stalls.words_of(load);
+  return plan;
+}
+
 // Loads worth a hint. Those whose trial was won keep their prefetch in any new version; those that lost stay
 // without.
 std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Stalls& stalls,
@@ -116,12 +127,7 @@ std::vector<PrefetchPlan> plan_prefetches(const FunctionEvidence& e, const Stall
   for (const LoadEvidence& load : e.loads) {
     if (plans.size() >= config.max_prefetches) break;
     if (!in_use(load.outcome) && !(untried(load, e, config) && stalls.worth_a_change(load, config))) continue;
-    PrefetchPlan plan;
-    plan.hint.load = load.load;
-    plan.hint.stall_share = stalls.share_of(load);
-    plan.estimated_gain = stalls.share_of(load);
-    plan.reason = stalls.words_of(load);
-    plans.push_back(std::move(plan));
+    plans.push_back(plan_for<PrefetchPlan>(load, stalls));
   }
   return plans;
 }
@@ -138,12 +144,9 @@ std::vector<InterleavePlan> plan_interleaves(const FunctionEvidence& e, const St
                        load.outcome != PrefetchOutcome::kKept && load.jump != PrefetchOutcome::kKept &&
                        (stalls.worth_a_change(load, config) || stalls.worth_a_search(load, config));
     if (!in_use(load.interleave) && !fresh) continue;
-    InterleavePlan plan;
-    plan.hint.load = load.load;
-    plan.hint.stall_share = stalls.share_of(load);
+    InterleavePlan plan = plan_for<InterleavePlan>(load, stalls);
     plan.hint.initial_width = config.first_width;
-    plan.estimated_gain = stalls.share_of(load) * (1 - 1.0 / std::max(config.first_width, 1u));
-    plan.reason = stalls.words_of(load);
+    plan.estimated_gain *= 1 - 1.0 / std::max(config.first_width, 1u);
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -161,12 +164,7 @@ std::vector<JumpPlan> plan_jumps(const FunctionEvidence& e, const Stalls& stalls
                        load.outcome != PrefetchOutcome::kKept && load.interleave != PrefetchOutcome::kKept &&
                        stalls.worth_a_change(load, config);
     if (!in_use(load.jump) && !fresh) continue;
-    JumpPlan plan;
-    plan.hint.load = load.load;
-    plan.hint.stall_share = stalls.share_of(load);
-    plan.estimated_gain = stalls.share_of(load);
-    plan.reason = stalls.words_of(load);
-    plans.push_back(std::move(plan));
+    plans.push_back(plan_for<JumpPlan>(load, stalls));
   }
   return plans;
 }

@@ -17,6 +17,29 @@ double stall_share_of(const FunctionEvidence& evidence, uint32_t load) {
   return 0;
 }
 
+// A change of a load's loop that goes with a number: what was kept is settled, what was on trial goes on trial
+// again. `what`: "the prefetch at".
+template <typename Plan, typename Hint>
+void take_over(const Episode::Prefetch& p, const FunctionEvidence& evidence, const PolicyConfig& config,
+               std::string_view what, std::string_view tuned_name, std::vector<Plan>& plans,
+               uint32_t Hint::*tuned, std::map<uint32_t, uint32_t>& settled) {
+  const bool kept = p.outcome == PrefetchOutcome::kKept;
+  if (!kept && p.outcome != PrefetchOutcome::kInTrial) return;
+  if (plans.size() >= config.max_prefetches) return;
+  Plan plan;
+  plan.hint.load = WasmOffset(p.load);
+  plan.hint.stall_share = stall_share_of(evidence, p.load);
+  plan.estimated_gain = plan.hint.stall_share;
+  plan.reason = fmt::format("the trial of {} 0x{:x} had not ended", what, p.load);
+  if (kept) {
+    settled[p.load] = plan.hint.*tuned = std::clamp(p.distance, 1u, kMostDistance);
+    plan.estimated_gain = p.measured_gain;
+    plan.reason = fmt::format("{} 0x{:x} was kept at {} {}, {:+.1f} %", what, p.load, tuned_name,
+                              plan.hint.*tuned, 100 * p.measured_gain);
+  }
+  plans.push_back(std::move(plan));
+}
+
 // Forms that were kept are settled, those that lost are not asked for again.
 void take_over_forms(StartPlan& start, const Episode::Earlier& earlier) {
   using Form = jit::BranchHint::Form;
@@ -89,62 +112,32 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   start.priority = 1e3 * rate / (1e3 + rate);
   for (const uint32_t loop : earlier.osr_loops) plan.osr_loops.push_back(LoopIndex(loop));
   for (const Episode::Prefetch& p : earlier.prefetches) {
-    const bool kept = p.outcome == PrefetchOutcome::kKept;
-    if (!is_tuned(p.change)) continue;
-    if (p.change == Change::kInterleave) {
-      if (!config.interleave || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
-      if (plan.interleaves.size() >= config.max_prefetches) continue;
-      InterleavePlan interleave;
-      interleave.hint.load = WasmOffset(p.load);
-      interleave.hint.stall_share = stall_share_of(evidence, p.load);
-      interleave.hint.initial_width = config.first_width;
-      interleave.estimated_gain = kept ? p.measured_gain : interleave.hint.stall_share;
-      if (kept) {
-        interleave.hint.initial_width = std::clamp(p.distance, 1u, kMostDistance);
-        start.settled_widths[p.load] = interleave.hint.initial_width;
-        interleave.reason = fmt::format("interleaving the searches of 0x{:x} was kept at width {}, {:+.1f} %",
-                                        p.load, interleave.hint.initial_width, 100 * p.measured_gain);
-      } else {
-        interleave.reason =
-            fmt::format("the trial of interleaving the searches of 0x{:x} had not ended", p.load);
-      }
-      plan.interleaves.push_back(std::move(interleave));
-      continue;
+    switch (p.change) {
+      case Change::kPrefetch:
+        if (config.prefetch)
+          take_over(p, evidence, config, "the prefetch at", "distance", plan.prefetches,
+                    &jit::PrefetchHint::initial_distance, start.settled);
+        break;
+      case Change::kInterleave:
+        if (config.interleave)
+          take_over(p, evidence, config, "interleaving the searches of", "width", plan.interleaves,
+                    &jit::InterleaveHint::initial_width, start.settled_widths);
+        break;
+      case Change::kJumpPointers:
+        if (config.jump_pointers)
+          take_over(p, evidence, config, "following the history at", "distance", plan.jumps,
+                    &jit::JumpHint::initial_distance, start.settled_jumps);
+        break;
+      case Change::kSelect:
+      case Change::kBranch:
+      case Change::kValues:
+        break;  // below
     }
-    if (p.change == Change::kJumpPointers) {
-      if (!config.jump_pointers || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
-      if (plan.jumps.size() >= config.max_prefetches) continue;
-      JumpPlan jump;
-      jump.hint.load = WasmOffset(p.load);
-      jump.hint.stall_share = stall_share_of(evidence, p.load);
-      jump.estimated_gain = kept ? p.measured_gain : jump.hint.stall_share;
-      if (kept) {
-        jump.hint.initial_distance = std::clamp(p.distance, 1u, kMostDistance);
-        start.settled_jumps[p.load] = jump.hint.initial_distance;
-        jump.reason = fmt::format("jump pointers at 0x{:x} were kept at distance {}, {:+.1f} %", p.load,
-                                  jump.hint.initial_distance, 100 * p.measured_gain);
-      } else {
-        jump.reason = fmt::format("the trial of jump pointers at 0x{:x} had not ended", p.load);
-      }
-      plan.jumps.push_back(std::move(jump));
-      continue;
-    }
-    if (!config.prefetch || (!kept && p.outcome != PrefetchOutcome::kInTrial)) continue;
-    if (plan.prefetches.size() >= config.max_prefetches) continue;
-    PrefetchPlan prefetch;
-    prefetch.hint.load = WasmOffset(p.load);
-    prefetch.hint.stall_share = stall_share_of(evidence, p.load);
-    prefetch.estimated_gain = kept ? p.measured_gain : prefetch.hint.stall_share;
-    if (kept) {
-      prefetch.hint.initial_distance = std::clamp(p.distance, 1u, kMostDistance);
-      start.settled[p.load] = prefetch.hint.initial_distance;
-      prefetch.reason = fmt::format("the prefetch at 0x{:x} was kept at distance {}, {:+.1f} %", p.load,
-                                    prefetch.hint.initial_distance, 100 * p.measured_gain);
-    } else {
-      prefetch.reason = fmt::format("the trial of the prefetch at 0x{:x} had not ended", p.load);
-    }
-    plan.prefetches.push_back(std::move(prefetch));
   }
+  // One that is not settled begins as a new one does.
+  for (InterleavePlan& interleave : plan.interleaves)
+    if (!start.settled_widths.contains(interleave.hint.load.value))
+      interleave.hint.initial_width = config.first_width;
   plan.calls = plan_calls(evidence, config);
   plan.branches = plan_branches(evidence, config);
   take_over_forms(start, earlier);
