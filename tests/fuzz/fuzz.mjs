@@ -108,6 +108,7 @@ let refused = 0;
 let notMade = 0;
 let withoutNode = 0;
 const different = [];
+let said = 0;
 for (let first = 0; first < count; first += kBatch) {
   if (seconds > 0 && Date.now() - begin > 1000 * seconds) break;
   const seeds = Array.from({ length: Math.min(kBatch, count - first) }, (_, i) => firstSeed + first + i);
@@ -142,6 +143,11 @@ for (let first = 0; first < count; first += kBatch) {
     console.log(`seed ${seed} differs: ${[...groups.values()].map((names) => names.join(' = ')).join(' | ')}  (${keep}/${seed}.wasm)`);
   }
   for (const file of files.keys()) rmSync(file, { force: true });
+  // Of a run of hours, what is known if it is ended.
+  if (compared - said >= 500) {
+    said = compared;
+    console.log(`so far ${compared} modules compared; ${different.length} differ`);
+  }
 }
 rmSync(folder, { recursive: true, force: true });
 if (different.length === 0 && options.keep === undefined) rmSync(keep, { recursive: true, force: true });
