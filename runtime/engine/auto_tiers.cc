@@ -898,10 +898,15 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   std::string why = job.plan.reason;
   for (const std::string& reason : result->begun_anew) why += "; begun anew: " + reason;
   if (!result->left_out.empty()) why += "; too large for " + result->left_out;
+  const std::string apart =
+      version.hot_bytes.value == 0
+          ? ""
+          : fmt::format(" ({} of them apart: hardly ever run)",
+                        version.code_size.value - version.hot_bytes.value);
   say(LogLevel::kInfo, "compile",
-      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} exits, {} "
+      fmt::format("{}: {} bytes of code{} in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} exits, {} "
                   "bodies inlined; ms:{}); because: {}",
-                  name, version.code_size.value, 1e3 * version.compile_seconds,
+                  name, version.code_size.value, apart, 1e3 * version.compile_seconds,
                   1e3 * std::chrono::duration<double>(Clock::now() - begin).count(),
                   version.osr_entries.size(), version.osr_exits.size(), version.inlined.size(), passes, why));
   for (const feedback::CallPlan& plan : job.plan.calls) {
