@@ -342,12 +342,12 @@ double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config)
 
 }  // namespace
 
-double estimated_compile_seconds(uint32_t code_bytes, const PolicyConfig& config) {
-  return config.compile_fixed_seconds + config.compile_seconds_per_byte * code_bytes;
+double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config) {
+  return known > 0 ? known : config.compile_fixed_seconds + config.compile_seconds_per_byte * code_bytes;
 }
 
 double compile_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
-  return e.compile_seconds > 0 ? e.compile_seconds : estimated_compile_seconds(e.code_bytes, config);
+  return compile_seconds(e.compile_seconds, e.code_bytes, config);
 }
 
 bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds, const PolicyConfig& config) {

@@ -220,7 +220,8 @@ FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config
 bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds, const PolicyConfig& config);
 // Of CPU time: what it took before, else the estimate.
 double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
-double estimated_compile_seconds(uint32_t code_bytes, const PolicyConfig& config);
+// `known`: what an earlier compile took; 0: not known.
+double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config);
 
 // The calls to inline with any version of a function: no trial decides about them, as testing for the usual
 // targets costs a comparison where the call through the table costs two checks, and a miss of the branch

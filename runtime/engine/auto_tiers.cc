@@ -434,9 +434,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         } else if (room != 0 && !counts.optimized && counts.entered == feedback::Entered::kAgain) {
           const wasm::FunctionBody& body = module->body(FuncIndex(index));
           const double cost =
-              counts.compile_seconds > 0
-                  ? counts.compile_seconds
-                  : feedback::estimated_compile_seconds(body.end.value - body.begin.value, policy_);
+              feedback::compile_seconds(counts.compile_seconds, body.end.value - body.begin.value, policy_);
           if (feedback::may_pay_in_flat_profile(counts.run_seconds_baseline, counts.run_samples_baseline, cost, policy_))
             flat.push_back({counts.run_seconds_baseline / cost, module, profile.get(), index});
         }
@@ -723,6 +721,15 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
 }
 
 void AutoTiers::plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason) {
+  const auto settle = [&]<typename Plan, typename Hint>(std::vector<Plan>& plans, uint32_t Hint::*tuned,
+                                                             uint32_t number) {
+    Plan plan;
+    plan.hint.load = WasmOffset(site.second);
+    plan.hint.*tuned = number;
+    plan.estimated_gain = gain;
+    plan.reason = reason;
+    plans.push_back(std::move(plan));
+  };
   if (jit::is_of_branch(site.first)) {
     feedback::BranchPlan plan;
     plan.hint.branch = WasmOffset(site.second);
@@ -732,26 +739,11 @@ void AutoTiers::plan_settled(Job& job, SiteKey site, uint32_t best, double gain,
     plan.reason = reason;
     job.plan.branches.push_back(std::move(plan));
   } else if (site.first == jit::SiteKind::kInterleave) {
-    feedback::InterleavePlan plan;
-    plan.hint.load = WasmOffset(site.second);
-    plan.hint.initial_width = std::max(best, 1u);
-    plan.estimated_gain = gain;
-    plan.reason = reason;
-    job.plan.interleaves.push_back(std::move(plan));
+    settle(job.plan.interleaves, &jit::InterleaveHint::initial_width, std::max(best, 1u));
   } else if (site.first == jit::SiteKind::kJumpPointers) {
-    feedback::JumpPlan plan;
-    plan.hint.load = WasmOffset(site.second);
-    plan.hint.initial_distance = best;
-    plan.estimated_gain = gain;
-    plan.reason = reason;
-    job.plan.jumps.push_back(std::move(plan));
+    settle(job.plan.jumps, &jit::JumpHint::initial_distance, best);
   } else {
-    feedback::PrefetchPlan plan;
-    plan.hint.load = WasmOffset(site.second);
-    plan.hint.initial_distance = best;
-    plan.estimated_gain = gain;
-    plan.reason = reason;
-    job.plan.prefetches.push_back(std::move(plan));
+    settle(job.plan.prefetches, &jit::PrefetchHint::initial_distance, best);
   }
   job.settled[site] = best;
 }
