@@ -176,6 +176,14 @@ void Monitor::with_profiles(const std::function<void(Profiles&)>& look) {
   look(profiles_);
 }
 
+void Monitor::forget(const wasm::Module* module) {
+  std::shared_ptr<const wasm::Module> kept;  // let go of behind the lock
+  std::lock_guard lock(mutex_);
+  profiles_.erase(module);
+  for (auto& keep : keep_modules_)
+    if (keep.get() == module) kept = std::move(keep);
+}
+
 MonitorCounts Monitor::counts() const {
   std::lock_guard lock(mutex_);
   MonitorCounts counts = counts_;
@@ -278,7 +286,8 @@ Profile& Monitor::profile_of(const std::shared_ptr<const wasm::Module>& module) 
   std::unique_ptr<Profile>& profile = profiles_[module.get()];
   if (!profile) {
     profile = std::make_unique<Profile>(module);
-    keep_modules_.push_back(module);
+    const auto place = std::find(keep_modules_.begin(), keep_modules_.end(), nullptr);
+    (place != keep_modules_.end() ? *place : keep_modules_.emplace_back()) = module;
   }
   return *profile;
 }

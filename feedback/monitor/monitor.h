@@ -135,6 +135,8 @@ class Monitor {
   // Runs `look` with the profiles, excluding rounds. The map's key is the module.
   using Profiles = std::map<const wasm::Module*, std::unique_ptr<Profile>>;
   void with_profiles(const std::function<void(Profiles&)>& look);
+  // Lets go of a module that no code is left of, with its profile. Any thread.
+  void forget(const wasm::Module* module);
 
   MonitorCounts counts() const;
   lwp::UnitCounters unit_counters() const;  // summed over all units, ended ones included
@@ -180,7 +182,7 @@ class Monitor {
   mutable std::mutex mutex_;  // protects everything below but thread control
   std::vector<std::unique_ptr<Watched>> watched_;
   Profiles profiles_;
-  std::vector<std::shared_ptr<const wasm::Module>> keep_modules_;
+  std::vector<std::shared_ptr<const wasm::Module>> keep_modules_;  // null: forgotten, a place for another
   MonitorCounts counts_;
   lwp::UnitCounters ended_;
   uint64_t ended_emitted_ = 0;

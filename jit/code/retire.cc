@@ -29,7 +29,7 @@ size_t RetireList::collect(const Scan& scan, const std::function<void(const Code
   for (const auto& version : candidates)
     ranges.push_back({version->memory.executable(), version->memory.executable() + version->memory.size()});
   std::vector<bool> live(candidates.size(), false);
-  if (!scan(ranges, live)) return 0;
+  scan(ranges, live);
 
   // Invariant: a version is freed by the one call that takes it out of pending_, so concurrent calls never
   // report one twice.

@@ -33,9 +33,9 @@ struct CodeRange {
 class RetireList {
  public:
   // scan(ranges, live): for every thread inside the guest, sets live[i] = true if the thread may hold an
-  // address in ranges[i]. Returns false if some thread did not answer in time; then nothing is freed this
-  // time.
-  using Scan = std::function<bool(std::span<const CodeRange> ranges, std::vector<bool>& live)>;
+  // address in ranges[i], or did not say so in time. What comes first is asked for first, so that what waits for
+  // long is freed even where not all of it can be asked for at once.
+  using Scan = std::function<void(std::span<const CodeRange> ranges, std::vector<bool>& live)>;
 
   // The version has been unpublished: no slot leads to it any more.
   void add(std::shared_ptr<CodeVersion> version);

@@ -101,6 +101,13 @@ std::string lesser_clock(const lwp::Selection& selection) {
   return {};
 }
 
+// What a cell points to lives as long as the cell: a thread in retired code may still end a strip.
+struct WatchedCell {
+  std::shared_ptr<jit::LoopCell> cell;
+  std::shared_ptr<LoopTrial> trial;
+  std::shared_ptr<TimedLoads> timed;
+};
+
 // What a trial tunes of the change, beside whether it is there.
 const char* tuned_by(jit::SiteKind kind) {
   switch (kind) {
@@ -195,7 +202,7 @@ void AutoTiers::shutdown() {
     std::unique_lock lock(mutex_);
     stopping_ = true;
     abandon_.store(true, std::memory_order_relaxed);
-    for (Job& job : jobs_) episodes_[job.episode].episode.state = "abandoned: the engine ended";
+    for (const Job& job : jobs_) end_job(job.episode, "abandoned: the engine ended");
     jobs_.clear();
     // Invariant: no task of ours is left in the arena, which would still run it after we are gone.
     idle_.wait(lock, [this] { return tasks_ == 0; });
@@ -298,12 +305,15 @@ void AutoTiers::on_destroyed(ModuleCode& code) {
   save_code(code);
   keep_profile(code);
   layout_->forget(code);
-  std::lock_guard lock(mutex_);
-  if (ModuleState* state = state_of(code)) {
-    state->ended = code.counts();
-    state->gone = true;
-    state->watches.clear();
+  {
+    std::lock_guard lock(mutex_);
+    if (ModuleState* state = state_of(code)) {
+      state->ended = code.counts();
+      state->gone = true;
+      state->watches.clear();
+    }
   }
+  forget_modules();
 }
 
 // ---------------------------------------------------------------- monitor thread
@@ -383,8 +393,10 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       last_flat_look_ = now;
       room = kMostFlatJobs - jobs_.size();
     }
-    for (const EpisodeState& entry : episodes_)
-      if (entry.episode.state == "queued") in_flight.insert({entry.module, entry.episode.evidence.function.value});
+    for (const EpisodeId id : queued_) {
+      const EpisodeState& entry = episodes_.at(id);
+      in_flight.insert({entry.module, entry.episode.evidence.function.value});
+    }
   }
   double samples = 0;
   struct Flat {
@@ -567,7 +579,7 @@ void AutoTiers::read_trials() {
             feedback::PrefetchOutcome outcome =
                 kept ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kRolledBack;
             changes.push_back({state.module.get(), FuncIndex(function), key_of(site), outcome});
-            for (feedback::Episode::Prefetch& p : episodes_[watch.episode].episode.prefetches) {
+            for (feedback::Episode::Prefetch& p : episode_of(watch.episode).prefetches) {
               if (key_of(p) != key_of(site)) continue;
               p.outcome = outcome;
               p.distance = status.distance;
@@ -679,7 +691,7 @@ void AutoTiers::set_outcome(const wasm::Module* module, FuncIndex function, Site
 
 std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const Watch& watch) const {
   std::vector<SiteKey> instead;
-  const feedback::FunctionEvidence& evidence = episodes_[watch.episode].episode.evidence;
+  const feedback::FunctionEvidence& evidence = episode_of(watch.episode).evidence;
   const double samples = evidence.samples_baseline + evidence.samples_optimized;
   const auto share_of = [&](WasmOffset at) {
     for (const feedback::LoadEvidence& load : evidence.loads)
@@ -748,14 +760,21 @@ void AutoTiers::plan_settled(Job& job, SiteKey site, uint32_t best, double gain,
   job.settled[site] = best;
 }
 
-size_t AutoTiers::add_episode(const wasm::Module* module, feedback::Episode episode) {
+AutoTiers::EpisodeId AutoTiers::add_episode(const wasm::Module* module, feedback::Episode episode) {
   std::lock_guard lock(mutex_);
-  episode.id = episodes_.size() + 1;
+  const EpisodeId id = ++last_episode_;
+  episode.id = id;
   episode.seconds = now_seconds();
   episode.state = "queued";
-  episodes_.push_back({std::move(episode), module});
-  if (ModuleState* state = state_of(module)) state->episodes.push_back(episodes_.size() - 1);
-  return episodes_.size() - 1;
+  episodes_.emplace(id, EpisodeState{std::move(episode), module});
+  queued_.insert(id);
+  if (ModuleState* state = state_of(module)) state->episodes.push_back(id);
+  return id;
+}
+
+void AutoTiers::end_job(EpisodeId id, std::string state) {
+  queued_.erase(id);
+  if (const auto found = episodes_.find(id); found != episodes_.end()) found->second.episode.state = std::move(state);
 }
 
 // ---------------------------------------------------------------- compile arena
@@ -794,7 +813,7 @@ void AutoTiers::open_optimizer() {
 // hot now.
 void AutoTiers::refresh_priorities() {
   struct Waiting {
-    size_t episode;
+    EpisodeId episode;
     const wasm::Module* module;
     FuncIndex function;
     double seconds = 0;
@@ -804,7 +823,8 @@ void AutoTiers::refresh_priorities() {
     std::lock_guard lock(mutex_);
     if (jobs_.size() < 2) return;
     for (const Job& job : jobs_)
-      waiting.push_back({job.episode, episodes_[job.episode].module, job.plan.function});
+      if (const auto found = episodes_.find(job.episode); found != episodes_.end())
+        waiting.push_back({job.episode, found->second.module, job.plan.function});
   }
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (Waiting& w : waiting) {
@@ -837,7 +857,7 @@ void AutoTiers::run_one_job() {
     compile(job, *code);
   } else {
     std::lock_guard lock(mutex_);
-    episodes_[job.episode].episode.state = "abandoned: the module is gone";
+    end_job(job.episode, "abandoned: the module is gone");
   }
   new_version();
 }
@@ -879,8 +899,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
           fmt::format("{}: {}", name, result.error().describe()));
     }
     std::lock_guard lock(mutex_);
-    episodes_[job.episode].episode.state =
-        abandoned ? "abandoned: the engine ended" : "failed: " + result.error().message;
+    end_job(job.episode, abandoned ? "abandoned: the engine ended" : "failed: " + result.error().message);
     return;
   }
   const jit::CodeVersion& version = *result->version;
@@ -940,9 +959,9 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   std::vector<std::pair<SiteKey, feedback::PrefetchOutcome>> outcomes;  // that are known now
   {
     std::lock_guard lock(mutex_);
-    feedback::Episode& episode = episodes_[job.episode].episode;
-    bool undoing = episode.state == "compiled" && job.priority >= 1e3;
-    episode.state = undoing ? "rolled back" : "compiled";
+    feedback::Episode& episode = episode_of(job.episode);
+    const bool undoing = episode.state == "compiled" && job.priority >= 1e3;
+    end_job(job.episode, undoing ? "rolled back" : "compiled");
     episode.compile_seconds += version->compile_seconds;
     for (size_t i = 0; i < version->loop_cells.size(); ++i) {
       // A loop starts settled if everything prefetched in it is known to pay.
@@ -973,14 +992,16 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
       // All loads of interleaved searches share one change, and all of a loop that remembers its way.
       if (interleaves || remembers) settled = known_to_pay;
       if (*tuned == '\0') distance = 0;
-      LoopTrial& trial =
-          trials_.emplace_back(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned);
-      if (remembers) trial.judge_history();
-      trial.arm(*version->loop_cells[i]);
-      watch.trials.push_back(&trial);
-      TimedLoads& timed = timed_loads_.emplace_back(tsc_ticks_per_second());
-      timed.arm(*version->loop_cells[i]);
-      watch.timed.push_back(&timed);
+      const auto watched = std::make_shared<WatchedCell>(WatchedCell{
+          .cell = version->loop_cells[i],
+          .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned),
+          .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
+      if (remembers) watched->trial->judge_history();
+      watched->trial->arm(*watched->cell);
+      watched->timed->arm(*watched->cell);
+      watch.trials.push_back(watched->trial);
+      watch.timed.push_back(watched->timed);
+      version->loop_cells[i] = {watched, watched->cell.get()};
       watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
     }
     for (const jit::PrefetchSite& site : version->prefetch_sites) {
@@ -1058,21 +1079,20 @@ FeedbackReport AutoTiers::feedback_report() const {
   // Let go behind the lock: if its last owner lets go of a module meanwhile, its end (on_destroyed) is here.
   std::vector<std::shared_ptr<ModuleCode>> held;
   std::lock_guard lock(mutex_);
+  ModuleCodeCounts compiled = forgotten_.counts;
   for (const ModuleState& state : modules_) {
-    ModuleCodeCounts code = state.ended;
-    if (!state.gone) {
-      if (auto alive = state.code.lock()) {
-        code = alive->counts();
-        held.push_back(std::move(alive));
-      }
-    }
-    report.functions_baseline += code.baseline_functions;
-    report.functions_optimized += code.optimized_functions;
-    report.functions_cached += code.cached_functions;
-    report.baseline_compile_seconds += code.baseline_seconds;
-    report.optimized_compile_seconds += code.optimized_seconds;
+    auto alive = state.gone ? nullptr : state.code.lock();
+    compiled.add_compilations(alive ? alive->counts() : state.ended);
+    if (alive) held.push_back(std::move(alive));
   }
-  for (const EpisodeState& entry : episodes_) {
+  report.functions_baseline = compiled.baseline_functions;
+  report.functions_optimized = compiled.optimized_functions;
+  report.functions_cached = compiled.cached_functions;
+  report.baseline_compile_seconds = compiled.baseline_seconds;
+  report.optimized_compile_seconds = compiled.optimized_seconds;
+  report.modules_forgotten = forgotten_.modules;
+  report.decisions_forgotten = forgotten_.decisions;
+  for (const auto& [id, entry] : episodes_) {
     const feedback::Episode& e = entry.episode;
     DecisionReport decision;
     decision.id = e.id;

@@ -5,11 +5,12 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,10 +65,13 @@ class AutoTiers final : public TierManager {
   static jit::SiteKind kind_of(feedback::Change change);
   static SiteKey key_of(const feedback::Episode::Prefetch& p) { return {kind_of(p.change), p.load}; }
 
+  // Of an episode, from 1 on and never used again: a report's "#N".
+  using EpisodeId = size_t;
+
   struct Job {
     std::weak_ptr<ModuleCode> code;
     feedback::FunctionPlan plan;
-    size_t episode = 0;
+    EpisodeId episode = 0;
     double priority = 0;  // seconds in the function so far; known and undoing ones come before
     Settled settled;
   };
@@ -75,10 +79,10 @@ class AutoTiers final : public TierManager {
   // The optimized version that runs now, if feedback has anything to watch in it.
   struct Watch {
     std::shared_ptr<jit::CodeVersion> version;
-    std::vector<LoopTrial*> trials;    // one a LoopCell
-    std::vector<TimedLoads*> timed;    // the same
-    std::vector<TrialState> reported;  // the state that was last acted upon
-    size_t episode = 0;
+    std::vector<std::shared_ptr<LoopTrial>> trials;  // one a LoopCell
+    std::vector<std::shared_ptr<TimedLoads>> timed;  // the same
+    std::vector<TrialState> reported;                // the state that was last acted upon
+    EpisodeId episode = 0;
     std::vector<LoopIndex> osr_loops;
     std::vector<feedback::CallPlan> calls;
     std::vector<feedback::BranchPlan> branches;
@@ -89,18 +93,27 @@ class AutoTiers final : public TierManager {
     std::weak_ptr<ModuleCode> code;
     std::shared_ptr<const wasm::Module> module;
     std::map<uint32_t, Watch> watches;  // by function index
-    std::vector<size_t> episodes;       // into episodes_
+    std::vector<EpisodeId> episodes;
     std::map<uint32_t, feedback::FunctionEvidence>
         seeds;               // what profiles were seeded with, by function index
     // Moves of earlier runs that are asked for as soon as there is a memory.
     std::vector<feedback::PageEpisode> known_pages;
     ModuleCodeCounts ended;  // of a module that is gone
     bool gone = false;
+    bool forgetting = false;  // a thread puts away what is kept of it
   };
 
   struct EpisodeState {
     feedback::Episode episode;
     const wasm::Module* module = nullptr;
+  };
+
+  // What is left of modules that ended so long ago that their decisions are no longer told of.
+  struct Forgotten {
+    uint64_t modules = 0, decisions = 0;
+    uint64_t profiles = 0;  // of these modules: not in `profile` either
+    ModuleCodeCounts counts;
+    feedback::ProfileFile profile;  // merged module by module
   };
 
   struct PageMove {
@@ -114,7 +127,7 @@ class AutoTiers final : public TierManager {
     std::string outcome;
     double seconds = 0, measured_gain = 0;
     Clock::time_point moved_at;
-    std::vector<std::pair<const LoopTrial*, double>> before;  // ticks an iteration
+    std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> before;  // ticks an iteration
   };
 
   // on_round and its parts; monitor thread.
@@ -176,7 +189,14 @@ class AutoTiers final : public TierManager {
   // Of plans for usual values: those that are kept in `watch`, as settled, and those that the code had to do without for
   // another change of their loop.
   static void plan_kept_values(Job& job, const Watch& watch, std::vector<SiteKey>& instead);  // under mutex_
-  size_t add_episode(const wasm::Module* module, feedback::Episode episode);
+  EpisodeId add_episode(const wasm::Module* module, feedback::Episode episode);
+  // Of what is in the queue, in a watch or in a module that is not forgotten: there is one. Under mutex_.
+  feedback::Episode& episode_of(EpisodeId id) { return episodes_.at(id).episode; }
+  const feedback::Episode& episode_of(EpisodeId id) const { return episodes_.at(id).episode; }
+  // Ends what was in the queue, if it is still known. Under mutex_.
+  void end_job(EpisodeId id, std::string state);
+  // auto_tiers_forget.cc
+  void forget_modules();
   // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next
   // run.
   void install_cached(const std::shared_ptr<ModuleCode>& code);
@@ -240,13 +260,14 @@ class AutoTiers final : public TierManager {
   std::vector<Job> jobs_;
   size_t tasks_ = 0;  // in the arena: enqueued or running; each job has one
   bool stopping_ = false;
-  std::deque<ModuleState> modules_;
-  std::deque<EpisodeState> episodes_;
-  std::deque<PageMove> page_moves_;
-  // Never freed before the engine: a thread in retired code may still end a strip. At most
-  // PolicyConfig::max_compiles a function.
-  std::deque<LoopTrial> trials_;
-  std::deque<TimedLoads> timed_loads_;  // the same
+  // Of modules that there are, bounded by PolicyConfig::max_compiles a function; of those that are gone, by
+  // their number (auto_tiers_forget.cc).
+  std::list<ModuleState> modules_;
+  std::map<EpisodeId, EpisodeState> episodes_;
+  EpisodeId last_episode_ = 0;
+  std::set<EpisodeId> queued_;  // of these, what is in jobs_ or being compiled for the first time
+  std::list<PageMove> page_moves_;
+  Forgotten forgotten_;
   TrialGate gate_;
 
   std::unique_ptr<CodeLayout> layout_;

@@ -69,7 +69,7 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     code->adopt(version);
     install(job, *code, std::move(kept.version));
     std::lock_guard lock(mutex_);
-    feedback::Episode& episode = episodes_[job.episode].episode;
+    feedback::Episode& episode = episode_of(job.episode);
     episode.compile_seconds = 0;  // in this process
     for (feedback::Episode::Prefetch& p : episode.prefetches)
       for (const CachedPrefetch& known : kept.prefetches)
@@ -124,7 +124,7 @@ void AutoTiers::save_code(const ModuleCode& code) {
         for (const feedback::ValuePlan& value : watch.values)
           if (const auto seen = calls[function].find(value.hint.at.value); seen != calls[function].end())
             code_of->second.calls.insert(*seen);
-        code_of->second.reason = episodes_[watch.episode].episode.reason;
+        code_of->second.reason = episode_of(watch.episode).reason;
         for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
           if (!site.applied || site.cell >= watch.trials.size()) continue;
           const LoopTrial::Status status = watch.trials[site.cell]->status();

@@ -125,7 +125,7 @@ void AutoTiers::ask_pages() {
           move.places.push_back({.memory = place.memory, .begin = place.begin, .end = place.end});
     }
     for (const auto& [function, watch] : state->watches) {
-      for (LoopTrial* trial : watch.trials) {
+      for (const auto& trial : watch.trials) {
         if (const LoopTrial::Status status = trial->status(); status.ticks_an_iteration > 0)
           move.before.emplace_back(trial, status.ticks_an_iteration);
       }
@@ -142,7 +142,7 @@ void AutoTiers::move_pages() {
     std::lock_guard lock(mutex_);
     for (PageMove& candidate : page_moves_) {
       if (candidate.state != "queued") continue;
-      move = &candidate;  // stays where it is: a deque, from which nothing is removed
+      move = &candidate;  // stays where it is: a list, from which nothing is removed that moves
       move->state = "moving";
       break;
     }
@@ -214,9 +214,9 @@ std::vector<feedback::PageEpisode> AutoTiers::page_episodes(const wasm::Module* 
 
 // Under mutex_.
 void AutoTiers::report_pages(FeedbackReport& report) const {
-  for (size_t i = 0; i < page_moves_.size(); ++i) {
-    report.decisions.push_back(report_of_move(page_moves_[i], i + 1, "huge-pages", "linear memory"));
-  }
+  size_t number = 0;
+  for (const PageMove& move : page_moves_)
+    report.decisions.push_back(report_of_move(move, ++number, "huge-pages", "linear memory"));
 }
 
 }  // namespace hindsight::rt

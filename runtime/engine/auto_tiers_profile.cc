@@ -156,7 +156,7 @@ feedback::ModuleProfile AutoTiers::module_profile(const wasm::Module* module) co
       if (const auto seed = state.seeds.find(e.function.value); seed != state.seeds.end())
         e = feedback::without(std::move(e), seed->second);
     }
-    for (const size_t index : state.episodes) all.episodes.push_back(episodes_[index].episode);
+    for (const EpisodeId id : state.episodes) all.episodes.push_back(episode_of(id));
   }
   std::erase_if(all.functions, [](const feedback::FunctionEvidence& e) {
     return e.samples_baseline + e.samples_optimized <= 0 && e.branches.empty() && e.calls.empty() &&
@@ -183,7 +183,7 @@ void AutoTiers::fold_trials(const wasm::Module* module) {
   const ModuleState* state = state_of(module);
   if (state == nullptr) return;
   for (const auto& [function, watch] : state->watches) {
-    for (feedback::Episode::Prefetch& p : episodes_[watch.episode].episode.prefetches) {
+    for (feedback::Episode::Prefetch& p : episode_of(watch.episode).prefetches) {
       const auto site =
           std::find_if(watch.version->prefetch_sites.begin(), watch.version->prefetch_sites.end(),
                        [&](const jit::PrefetchSite& s) { return key_of(s) == key_of(p) && !s.superseded; });
@@ -215,7 +215,13 @@ feedback::ProfileFile AutoTiers::profile_file() const {
   std::set<const wasm::Module*> seen;
   for (const auto& module : modules)
     if (seen.insert(module.get()).second) file.modules.push_back(module_profile(module.get()));
-  return file;
+  std::lock_guard lock(mutex_);
+  if (forgotten_.profiles != 0) {
+    say(LogLevel::kWarning, "profile",
+        fmt::format("of {} modules that ended long ago nothing is left to save: too many different ones", forgotten_.profiles));
+  }
+  // Module by module: one that was loaded several times was several runs of it.
+  return feedback::merge(forgotten_.profile, file);
 }
 
 Status AutoTiers::save_profile(const std::string& path) const {

@@ -334,10 +334,15 @@ void CodeLayout::forget(const ModuleCode& code) {
 
 void CodeLayout::report(FeedbackReport& report) const {
   std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < moves_.size(); ++i) {
+  size_t number = 0;
+  for (const Move& move : moves_)
     report.decisions.push_back(
-        report_of_move(moves_[i], i + 1, "code-layout", "code of optimized functions"));
-  }
+        report_of_move(move, ++number, "code-layout", "code of optimized functions"));
+}
+
+size_t CodeLayout::forget_decisions(const wasm::Module* module) {
+  std::lock_guard lock(mutex_);
+  return std::erase_if(moves_, [&](const Move& move) { return move.module == module && move.phase == Phase::kEnded; });
 }
 
 std::vector<feedback::LayoutEpisode> CodeLayout::episodes(const wasm::Module* module) const {

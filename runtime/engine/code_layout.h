@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <deque>
+#include <list>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,8 @@ class CodeLayout {
   void place(const std::atomic<bool>& stop);
   // The module's code is about to go.
   void forget(const ModuleCode& code);
+  // Of a module that is gone: what was decided about it is not told any more. How much that was.
+  size_t forget_decisions(const wasm::Module* module);
 
   void report(FeedbackReport& report) const;
   std::vector<feedback::LayoutEpisode> episodes(const wasm::Module* module) const;
@@ -121,7 +124,7 @@ class CodeLayout {
   std::string last_reason_;
 
   mutable std::mutex mutex_;  // protects what follows
-  std::deque<Move> moves_;    // nothing is removed: references stay
+  std::list<Move> moves_;  // nothing is removed before it has ended: references stay
   std::deque<Placed> placed_;
   std::vector<std::string> lines_;  // for the log
 };

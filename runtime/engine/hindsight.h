@@ -452,6 +452,8 @@ struct FeedbackReport {
   std::vector<LoadReport> loads;         // by descending stall samples, at most 16
   std::vector<BranchReport> branches;    // by descending mispredictions seen, at most 16
   std::vector<DecisionReport> decisions;
+  // Of modules that ended while others came: only the last few of these have their decisions told.
+  uint64_t modules_forgotten = 0, decisions_forgotten = 0;
   uint64_t functions_baseline = 0, functions_optimized = 0;  // compiled in this process
   uint64_t functions_cached = 0;                             // optimized ones out of the code cache
   double baseline_compile_seconds = 0, optimized_compile_seconds = 0;

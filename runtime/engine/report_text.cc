@@ -62,6 +62,9 @@ std::string FeedbackReport::to_string() const {
     text += "\n";
   }
   text += fmt::format("decisions: {}\n", decisions.size());
+  if (modules_forgotten != 0)
+    text += fmt::format("  not told: {} decisions of {} modules that ended before others did\n", decisions_forgotten,
+                        modules_forgotten);
   for (const DecisionReport& d : decisions) {
     text += fmt::format("  [{}] {:.3f} s  {} {}", d.id, d.seconds, d.kind, d.function);
     if (d.wasm_offset) text += fmt::format(" at 0x{:x}", *d.wasm_offset);

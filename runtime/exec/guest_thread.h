@@ -48,6 +48,7 @@ struct GuestThread {
   FaultRecord fault;
   // The generation of quiescence scan that this thread answered last.
   std::atomic<uint64_t> scan_answer{0};
+  uint64_t scan_asked = 0;  // the generation that it was asked for; the scanner's own
   void* signal_stack = nullptr;  // ours, if the thread had none
   size_t signal_stack_bytes = 0;
 };

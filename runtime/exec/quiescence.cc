@@ -40,28 +40,36 @@ bool ask(std::span<const jit::CodeRange> ranges, std::chrono::steady_clock::time
   question.generation.store(generation, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 
+  // All are asked before the first is waited for: where threads outnumber processors, each may have to wait for its
+  // turn, and so they wait at once. A thread that is not inside now and enters meanwhile is not asked.
   bool all_answered = true;
   for_each_guest_thread([&](GuestThread& thread) {
     if (thread.inside.load(std::memory_order_seq_cst) == 0) return;
     // A signal to the calling thread itself is handled before the call returns.
-    if (!kick_thread(thread.tid) || !wait_for_answer(thread, generation, deadline)) all_answered = false;
+    if (kick_thread(thread.tid))
+      thread.scan_asked = generation;
+    else
+      all_answered = false;
+  });
+  for_each_guest_thread([&](const GuestThread& thread) {
+    if (thread.scan_asked == generation && !wait_for_answer(thread, generation, deadline)) all_answered = false;
   });
   return all_answered;
 }
 
 }  // namespace
 
-bool scan_guest_threads(std::span<const jit::CodeRange> ranges, std::vector<bool>& live,
+void scan_guest_threads(std::span<const jit::CodeRange> ranges, std::vector<bool>& live,
                         std::chrono::milliseconds patience) {
   const std::lock_guard lock(g_scan_mutex);
   const auto deadline = std::chrono::steady_clock::now() + patience;
+  bool answered = true;
   for (size_t first = 0; first < ranges.size(); first += kMaxScanRanges) {
     const auto batch = ranges.subspan(first, std::min(kMaxScanRanges, ranges.size() - first));
-    if (!ask(batch, deadline)) return false;
+    answered = answered && ask(batch, deadline);
     for (size_t i = 0; i < batch.size(); i++)
-      if (scan_question().live[i].load(std::memory_order_relaxed)) live[first + i] = true;
+      if (!answered || scan_question().live[i].load(std::memory_order_relaxed)) live[first + i] = true;
   }
-  return true;
 }
 
 }  // namespace hindsight::rt

@@ -16,8 +16,9 @@
 namespace hindsight::rt {
 
 // For RetireList::collect. Any thread outside the guest, or inside (it then scans itself); one scan at a
-// time. False if a thread did not answer within `patience`.
-bool scan_guest_threads(std::span<const jit::CodeRange> ranges, std::vector<bool>& live,
+// time. If a thread does not answer within `patience`, all ranges that it was not known to be out of by then are taken
+// for live.
+void scan_guest_threads(std::span<const jit::CodeRange> ranges, std::vector<bool>& live,
                         std::chrono::milliseconds patience = std::chrono::milliseconds(200));
 
 }  // namespace hindsight::rt

@@ -123,6 +123,8 @@ std::string to_json(const FeedbackReport& report) {
                  {"loads", std::move(loads)},
                  {"branches", std::move(branches)},
                  {"decisions", std::move(decisions)},
+                 {"decisions_forgotten", report.decisions_forgotten},
+                 {"modules_forgotten", report.modules_forgotten},
                  {"optimizer_passes", std::move(passes)},
                  {"pmu", std::move(pmu)}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -28,7 +29,6 @@ TEST(RetireList, FreesOnlyWhatNoThreadHolds) {
   list.add(make_version(*arena));
   const auto scan = [&](std::span<const CodeRange> ranges, std::vector<bool>& live) {
     for (size_t i = 0; i < ranges.size(); ++i) live[i] = ranges[i].begin == held->begin();
-    return true;
   };
   size_t reported = 0;
   EXPECT_EQ(list.collect(scan, [&](const CodeVersion&) { ++reported; }), 1u);
@@ -36,7 +36,7 @@ TEST(RetireList, FreesOnlyWhatNoThreadHolds) {
   EXPECT_EQ(list.pending(), 1u);
   EXPECT_EQ(list.freed(), 1u);
   held.reset();
-  EXPECT_EQ(list.collect([](auto, auto&) { return true; }, nullptr), 1u);
+  EXPECT_EQ(list.collect([](auto, auto&) {}, nullptr), 1u);
   EXPECT_EQ(arena->bytes_in_use(), 0u);
 }
 
@@ -51,7 +51,7 @@ TEST(RetireList, FreesTheWholeBehindItsPartsAndNotAtTheSameTime) {
   std::shared_ptr<CodeVersion> part = *copy_version(whole, *arena->allocate(32));
   EXPECT_EQ(part->code_size.value, 32u);
   EXPECT_EQ(part->whole.get(), whole.get());
-  const auto no_thread = [](auto, auto&) { return true; };
+  const auto no_thread = [](auto, auto&) {};
   list.add(std::move(whole));
   EXPECT_EQ(list.collect(no_thread, nullptr), 0u) << "a thread in the part may go on in the whole";
   list.add(std::move(part));
@@ -60,11 +60,22 @@ TEST(RetireList, FreesTheWholeBehindItsPartsAndNotAtTheSameTime) {
   EXPECT_EQ(arena->bytes_in_use(), 0u);
 }
 
-TEST(RetireList, FreesNothingWhenAThreadDoesNotAnswer) {
+TEST(RetireList, FreesWhatComesFirstWhereAThreadStopsAnswering) {
   auto arena = *CodeArena::create(1 << 20);
   RetireList list;
-  list.add(make_version(*arena));
-  EXPECT_EQ(list.collect([](auto, auto&) { return false; }, nullptr), 0u);
+  const auto first = make_version(*arena), second = make_version(*arena);
+  const std::byte* const behind = second->begin();
+  list.add(first);
+  list.add(second);
+  const auto answered_once = [](std::span<const CodeRange>, std::vector<bool>& live) {
+    std::fill(live.begin() + 1, live.end(), true);
+  };
+  EXPECT_EQ(list.collect(answered_once, [&](const CodeVersion& freed) { EXPECT_NE(freed.begin(), behind); }), 1u);
+  EXPECT_EQ(list.pending(), 1u);
+  const auto nobody_answers = [](std::span<const CodeRange>, std::vector<bool>& live) {
+    std::fill(live.begin(), live.end(), true);
+  };
+  EXPECT_EQ(list.collect(nobody_answers, nullptr), 0u);
   EXPECT_EQ(list.pending(), 1u);
 }
 
@@ -77,12 +88,12 @@ TEST(RetireList, ManyThreadsRetireAndCollectAtOnceAndEachVersionIsReportedOnce) 
     threads.emplace_back([&] {
       for (int i = 0; i < 200; ++i) {
         list.add(make_version(*arena));
-        list.collect([](auto, auto&) { return true; }, [&](const CodeVersion&) { ++reported; });
+        list.collect([](auto, auto&) {}, [&](const CodeVersion&) { ++reported; });
       }
     });
   }
   for (auto& thread : threads) thread.join();
-  list.collect([](auto, auto&) { return true; }, [&](const CodeVersion&) { ++reported; });
+  list.collect([](auto, auto&) {}, [&](const CodeVersion&) { ++reported; });
   EXPECT_EQ(reported, 800u);
   EXPECT_EQ(list.freed(), 800u);
   EXPECT_EQ(list.pending(), 0u);

@@ -15,6 +15,7 @@
 
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
+#include "runtime/engine/handles.h"
 #include "runtime/engine/huge_pages.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
@@ -68,6 +69,37 @@ std::string profile_of(const Module& module, uint32_t count,
   std::vector<feedback::Episode> episodes;
   for (uint32_t i = 0; i < count; ++i) episodes.push_back(worth_optimizing(i, seconds ? seconds(i) : 1));
   return profile_of(module, std::move(episodes));
+}
+
+TEST(AutomaticTiers, LetGoOfModulesThatEndedBeforeManyOthersDidButNotOfWhatTheyAddUpTo) {
+  constexpr uint32_t kFunctions = 3, kLoads = 50, kTold = 32;
+  EngineConfig config;
+  config.profile_in = profile_of(*load(*make_engine(), functions(kFunctions)), kFunctions);
+  auto engine = make_auto_engine(config);
+  std::weak_ptr<const wasm::Module> first;
+  for (uint32_t i = 0; i < kLoads; ++i) {
+    auto module = load(*engine, functions(kFunctions));
+    if (i == 0) first = static_cast<const rt::ModuleHandle&>(*module).code()->module();
+    engine->wait_for_compiles();
+    Linker linker(*engine);
+    auto instance = linker.instantiate(module);
+    ASSERT_TRUE(instance) << instance.error().describe();
+    EXPECT_EQ((*(*instance)->call("f2", std::vector{Value::i32(4)}))[0].as_i32(), 8);
+  }
+  const FeedbackReport report = engine->feedback_report();
+  EXPECT_TRUE(first.expired());
+  EXPECT_EQ(report.functions_optimized, kLoads * kFunctions);
+  EXPECT_EQ(report.decisions.size(), kTold * kFunctions);
+  EXPECT_EQ(report.modules_forgotten, kLoads - kTold);
+  EXPECT_EQ(report.decisions_forgotten, (kLoads - kTold) * kFunctions);
+  EXPECT_THAT(report.to_string(), testing::HasSubstr("not told: 54 decisions of 18 modules"));
+
+  const std::string path = testing::TempDir() + "hindsight_forgotten.json";
+  ASSERT_TRUE(engine->save_profile(path));
+  const auto saved = feedback::load_profile(path);
+  ASSERT_TRUE(saved) << saved.error().describe();
+  ASSERT_EQ(saved->modules.size(), 1u);
+  EXPECT_GT(saved->modules[0].runs, 1) << "all of them are runs of one module";
 }
 
 TEST(AutomaticTiers, CompileWhatAProfileSaysBeforeTheGuestRuns) {
