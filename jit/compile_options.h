@@ -19,6 +19,9 @@ struct CompileOptions {
   BoundsChecks bounds = BoundsChecks::kGuardPages;
   bool lwp_counting = true;  // baseline: count instructions, branches and values for the thread's LWP unit
   bool osr_polls = true;     // baseline: poll osr_slots at loop headers
+  // Baseline: make osr_entries, by which a running loop comes back from optimized code. Of functions with handlers or
+  // tail calls, and of traced code, there are none.
+  bool loop_entries = false;
   // Baseline: report every access, branch and instruction (base/trace.h) to ThreadState::trace_at, and describe the
   // runs here; null: do not. Must outlive the code. Much slower; for units that model a processor.
   TraceDirectory* trace = nullptr;

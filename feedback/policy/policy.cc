@@ -320,6 +320,8 @@ const char* to_string(Action action) {
       return "optimize";
     case Action::kReoptimize:
       return "reoptimize";
+    case Action::kObserve:
+      return "observe";
   }
   return "unknown";
 }
@@ -338,6 +340,14 @@ double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config)
     records += std::max(0.0, share * (foreseen + static_cast<double>(call.unforeseen_records)) - foreseen);
   }
   return records;
+}
+
+// `gain`: by code made for what is seen then, over as long as the present one ran.
+void observe(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config, double gain) {
+  const double cost = config.seconds_observed * (config.optimized_speedup - 1) +
+                      config.background_cost * compile_seconds(e, config);
+  plan.alternatives.push_back({"back to baseline code, to be seen again, and recompile", cost, gain});
+  if (gain > cost) plan.action = Action::kObserve;
 }
 
 }  // namespace
@@ -549,8 +559,19 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
       e.seconds_since_published >= config.min_seconds_published) {
     const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
     plan.alternatives.push_back({"recompile with the targets that calls have now", compile_cost, gain});
-    if (gain > compile_cost && gain >= config.min_unforeseen_share * e.seconds_since_published)
-      plan.calls = plan_calls(e, config);
+    const bool pays = gain > compile_cost && gain >= config.min_unforeseen_share * e.seconds_since_published;
+    // The records of old do not say how many of the calls that were foreseen there still are.
+    if (pays && config.follow_shifts) {
+      observe(plan, e, config, gain);
+      if (plan.action == Action::kObserve) {
+        plan.reason = fmt::format(
+            "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since optimized code "
+            "was published: what it was made for is gone",
+            records, 1e3 * gain, 1e3 * e.seconds_since_published);
+        return plan;
+      }
+    }
+    if (pays) plan.calls = plan_calls(e, config);
     if (!plan.calls.empty()) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
@@ -563,6 +584,19 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
           "code was published",
           records, 1e3 * gain, 1e3 * e.seconds_since_published);
       return plan;
+    }
+  }
+  // Does it spend its time elsewhere by now, and was made for what it was like?
+  if (config.follow_shifts && e.moved_share >= config.min_moved_share && may_compile_again(e, config)) {
+    const bool made_for = !plan_branches(e, config).empty() || !plan_calls(e, config).empty() || !plan_values(e, config).empty();
+    if (made_for) {
+      observe(plan, e, config, e.seconds_since_published * e.moved_share * config.min_reoptimize_share);
+      if (plan.action == Action::kObserve) {
+        plan.reason = fmt::format(
+            "{:.0f} % of the last samples stand where the first ones in this code did not: what it was made for is gone",
+            100 * e.moved_share);
+        return plan;
+      }
     }
   }
   // Is there a stall that nobody has tried to remove?
@@ -707,6 +741,8 @@ void visit_parameters(Config& c, Visit visit) {
   visit("max_later_compiles", c.max_later_compiles);
   visit("min_samples_recent", c.min_samples_recent);
   visit("min_reopen_share", c.min_reopen_share);
+  visit("min_moved_share", c.min_moved_share);
+  visit("seconds_observed", c.seconds_observed);
   visit("seconds_to_reopen", c.seconds_to_reopen);
   visit("max_prefetches", c.max_prefetches);
   visit("max_osr_loops", c.max_osr_loops);

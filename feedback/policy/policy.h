@@ -21,7 +21,8 @@
 // fills) may have code for that number, behind a comparison. What one execution gains is a constant, how often it is
 // executed the records say. After Calder, Feller and Eustace, "Value Profiling", MICRO 1997. A trial has the last word.
 // Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
-// well as by its last seconds; a change that was taken back is tried again where its load stalls clearly more than then;
+// well as by its last seconds. Where its calls go elsewhere, or its samples stand elsewhere (sample_shift.h), and it was
+// made for what branches, calls and operands were like, it goes back to baseline code to be seen again. A change that was taken back is tried again where its load stalls clearly more than then;
 // compiles beyond max_compiles are earned by running on.
 // Jump pointers: the same loads, if their address turns out to be what the loop has just loaded, which only the
 // compiler sees, and if the loop goes the same way again, which only running shows: for as long as it does not, no
@@ -113,6 +114,8 @@ struct PolicyConfig {
   uint32_t max_later_compiles = 60;     // that are earned so
   double min_samples_recent = 40;       // for the last second to speak for itself
   double min_reopen_share = 0.15;  // of the function's samples, that a load must stall for more than when it was rejected
+  double min_moved_share = 0.25;   // of the last samples in optimized code, that stand elsewhere than the first did
+  double seconds_observed = 0.03;  // in baseline code, when it is seen again, before it is compiled again
   double seconds_to_reopen = 0.5;  // of the function since; four times as many with each rejection
   uint32_t max_prefetches = 8;          // loads a function
   uint32_t first_width = 16;            // searches at once that a trial begins with
@@ -153,7 +156,8 @@ struct PolicyConfig {
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
 };
 
-enum class Action : uint8_t { kNothing, kWait, kOptimize, kReoptimize };
+// kObserve: back to baseline code, as if nothing were known; what it shows leads to a new decision.
+enum class Action : uint8_t { kNothing, kWait, kOptimize, kReoptimize, kObserve };
 const char* to_string(Action action);
 
 struct Alternative {

@@ -167,6 +167,8 @@ struct FunctionEvidence {
   // In earlier optimized versions since the present one was published: loops that run on where they are.
   double samples_stayed = 0;
   double seconds_stayed = 0;
+  // Of the last samples in the published version, beyond chance: those that stand where its first ones did not.
+  double moved_share = 0;
   double seconds_run = 0;           // in the function's code since it was loaded; does not decay
   double seconds_run_baseline = 0;  // of these, in its baseline code, where its calls were recorded
   double samples_run_baseline = 0;  // clock samples of the latter

@@ -117,6 +117,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.samples_recent = more.samples_recent;
   to.samples_stayed = more.samples_stayed;
   to.seconds_stayed = more.seconds_stayed;
+  to.moved_share = more.moved_share;
   to.seconds_run = more.seconds_run;
   to.seconds_run_baseline = more.seconds_run_baseline;
   to.samples_run_baseline = more.samples_run_baseline;

@@ -88,6 +88,7 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
       counts.samples_stayed += 1;
       counts.seconds_stayed += seconds;
     }
+    if (version.value != 0 && version.value >= counts.published_version) counts.shift.add(at.value);
     counts.seconds_optimized += seconds;
     counts.run_seconds_optimized += seconds;
     counts.run_samples_optimized += 1;
@@ -232,12 +233,27 @@ void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits, st
   published_version = version.value;
   exit_loops = std::move(exits);
   entry_loops = std::move(entries);
+  shift = {};
   samples_stayed = seconds_stayed = 0;
   samples_when_published = samples_baseline;
   seconds_when_published = seconds_baseline;
   optimized_seconds_when_published = seconds_optimized;
   for (const auto& [offset, later] : unforeseen) values[offset].fade_into(later);
   unforeseen.clear();
+}
+
+void FunctionCounts::see_anew() {
+  FunctionCounts anew;
+  anew.optimize_count = optimize_count;
+  anew.published_version = published_version;
+  anew.run_seconds_baseline = run_seconds_baseline;
+  anew.run_seconds_optimized = run_seconds_optimized;
+  anew.run_samples_baseline = run_samples_baseline;
+  anew.run_samples_optimized = run_samples_optimized;
+  anew.instruction_records = instruction_records;
+  anew.compile_seconds = compile_seconds;
+  anew.places = std::move(places);
+  *this = std::move(anew);
 }
 
 void Profile::add_value(FuncIndex function, WasmOffset at, uint64_t value, bool optimized_code) {
@@ -376,6 +392,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.samples_recent = counts.samples_recent;
   evidence.samples_stayed = counts.samples_stayed;
   evidence.seconds_stayed = counts.seconds_stayed;
+  evidence.moved_share = counts.shift.share();
   evidence.seconds_run = counts.run_seconds();
   evidence.seconds_run_baseline = counts.run_seconds_baseline;
   evidence.samples_run_baseline = counts.run_samples_baseline;

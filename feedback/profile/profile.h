@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "feedback/profile/evidence.h"
+#include "feedback/profile/sample_shift.h"
 #include "jit/wasm/module.h"
 
 namespace hindsight::feedback {
@@ -90,10 +91,14 @@ struct FunctionCounts {
   double samples_stayed = 0, seconds_stayed = 0;
   uint64_t published_version = 0;         // VersionId; those before it have lower ones
   std::vector<LoopIndex> exit_loops = {}, entry_loops = {};  // of it
+  SampleShift shift = {};  // of samples in it
   // An optimized version takes over.
   void publish(VersionId version = {}, std::vector<LoopIndex> exits = {}, std::vector<LoopIndex> entries = {});
   // A change of the load was taken back.
   void reject(uint32_t load);
+  // Baseline code takes over again, to be seen anew: what was seen before says nothing any more, nor what became of
+  // changes. What counts the whole run stays, and how often it was compiled.
+  void see_anew();
   double run_seconds() const { return run_seconds_baseline + run_seconds_optimized; }
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load

@@ -350,6 +350,7 @@ json to_json(const FunctionEvidence& e) {
           {"samples_recent", e.samples_recent},
           {"samples_stayed", e.samples_stayed},
           {"seconds_stayed", e.seconds_stayed},
+          {"moved_share", e.moved_share},
           {"seconds_run", e.seconds_run},
           {"seconds_run_baseline", e.seconds_run_baseline},
           {"samples_run_baseline", e.samples_run_baseline},
@@ -394,6 +395,7 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
     for (const uint32_t loop : r.u32_list(j, place, "exit_loops")) e.exit_loops.push_back(LoopIndex(loop));
     for (const uint32_t loop : r.u32_list(j, place, "entry_loops")) e.entry_loops.push_back(LoopIndex(loop));
   }
+  if (Reader::has(j, "moved_share")) e.moved_share = r.number(j, place, "moved_share");
   if (Reader::has(j, "samples_run_baseline"))
     e.samples_run_baseline = r.number(j, place, "samples_run_baseline");
   if (Reader::has(j, "compile_seconds")) e.compile_seconds = r.amount(j, place, "compile_seconds");

@@ -107,16 +107,8 @@ void FunctionCompiler::out_of_line(const Label& entry, std::function<void()> bod
   bodies_.push_back({entry, std::move(body)});
 }
 
-Status FunctionCompiler::prologue() {
-  const uint64_t slots_bytes = slot_bytes_ * (uint64_t{locals_count()} + body_.max_stack);
-  // rbp is 16-byte aligned; so must rsp be behind the saved registers and the slots.
-  const uint64_t frame = (static_cast<uint64_t>(saved_bytes()) + slots_bytes + 15) & ~uint64_t{15};
-  if (frame > kMaxFrameBytes)
-    return make_error(ErrorKind::kResource, "the frame of a function is too large",
-                      module_.function_name(function_), body_.begin.value);
-  frame_disp_ = -static_cast<int32_t>(frame);
-  const auto below_saved = static_cast<int32_t>(frame) - saved_bytes();
-
+void FunctionCompiler::open_frame() {
+  const int32_t below_saved = -frame_disp_ - saved_bytes();
   row(kNoWasmOffset);
   a_.push(x86::rbp);
   a_.mov(x86::rbp, x86::rsp);
@@ -138,7 +130,17 @@ Status FunctionCompiler::prologue() {
   a_.sub(x86::rsp, below_saved);
   a_.mov(x86::rbx, x86::rdi);
   if (body_.has_memory_access) a_.mov(x86::r15, x86::qword_ptr(x86::rdi, kVmMemoryBase));
+}
 
+Status FunctionCompiler::prologue() {
+  const uint64_t slots_bytes = slot_bytes_ * (uint64_t{locals_count()} + body_.max_stack);
+  // rbp is 16-byte aligned; so must rsp be behind the saved registers and the slots.
+  const uint64_t frame = (static_cast<uint64_t>(saved_bytes()) + slots_bytes + 15) & ~uint64_t{15};
+  if (frame > kMaxFrameBytes)
+    return make_error(ErrorKind::kResource, "the frame of a function is too large",
+                      module_.function_name(function_), body_.begin.value);
+  frame_disp_ = -static_cast<int32_t>(frame);
+  open_frame();
   trace_enter();
 
   // Parameters go home, and those that came in registers stay cached there.
@@ -202,6 +204,31 @@ void FunctionCompiler::zero_locals() {
          x86::r11);
   a_.inc(x86::rax);
   a_.jnz(again);
+}
+
+void FunctionCompiler::emit_loop_entries() {
+  for (LoopEntry& loop : loop_entries_) {
+    loop.offset = CodeOffset(static_cast<uint32_t>(a_.offset()));
+    open_frame();
+    // The frame of OsrEntry is laid out as ours is.
+    const uint32_t words = loop.slots * slot_bytes_ / 8;
+    constexpr uint32_t kUnrolled = 16;
+    if (words <= kUnrolled) {
+      for (uint32_t i = 0; i < words; ++i) {
+        a_.mov(x86::r11, x86::qword_ptr(x86::rsi, static_cast<int32_t>(8 * i)));
+        a_.mov(x86::qword_ptr(x86::rbp, frame_disp_ + static_cast<int32_t>(8 * i)), x86::r11);
+      }
+    } else {
+      a_.mov(x86::eax, asmjit::imm(words));
+      const Label again = a_.new_label();
+      a_.bind(again);
+      a_.mov(x86::r11, x86::ptr(x86::rsi, x86::rax, 3, -8, 8));
+      a_.mov(x86::ptr(x86::rbp, x86::rax, 3, frame_disp_ - 8, 8), x86::r11);
+      a_.dec(x86::rax);
+      a_.jnz(again);
+    }
+    a_.jmp(loop.header);
+  }
 }
 
 void FunctionCompiler::leave_frame() {
@@ -277,6 +304,7 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
   HINDSIGHT_TRY(prologue());
   compile_body();
   if (a_.offset() <= kMaxCodeBytes) emit_out_of_line();
+  if (a_.offset() <= kMaxCodeBytes) emit_loop_entries();
   if (a_.offset() > kMaxCodeBytes)
     return make_error(ErrorKind::kResource,
                       "the machine code of a function is larger than 256 MiB; split the function",
@@ -308,6 +336,8 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
     version->osr_slots = slots;
     version->osr_slot_count = static_cast<uint32_t>(body_.loops.size());
   }
+  for (const LoopEntry& loop : loop_entries_)
+    version->osr_entries.push_back({loop.loop, version->memory.executable() + loop.offset.value});
   publish_trace(*version);
   version->compile_seconds = seconds_now() - start;
   return version;

@@ -137,6 +137,8 @@ class FunctionCompiler {
  private:
   // --- driver (function_compiler.cc)
   Status prologue();
+  void open_frame();  // rsi and the other argument registers stay
+  void emit_loop_entries();
   void zero_locals();
   void leave_frame();  // all but the return; keeps rax and every argument register
   void epilogue();
@@ -501,6 +503,13 @@ class FunctionCompiler {
   std::vector<TracedBranch> traced_branches_;
   Label epilogue_;
   Label osr_slots_;  // of the first loop; those of the others follow
+  struct LoopEntry {
+    LoopIndex loop;
+    Label header;
+    uint32_t slots;     // locals and operands there
+    CodeOffset offset;  // of the entry
+  };
+  std::vector<LoopEntry> loop_entries_;  // with CompileOptions::loop_entries
 
   struct OutOfLine {
     uint32_t jump;  // that leads to this trap, or kBody

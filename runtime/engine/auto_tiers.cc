@@ -406,14 +406,27 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     uint32_t function;
   };
   std::vector<Flat> flat;
+  bool compiling = false;
+  {
+    const std::lock_guard lock(mutex_);
+    compiling = tasks_ != 0;
+  }
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto ask = [&](const wasm::Module* module, feedback::Profile& profile, uint32_t index) {
       if (!services_.may_optimize(FuncIndex(index)) || in_flight.contains({module, index})) return;
       feedback::FunctionEvidence evidence = profile.evidence(FuncIndex(index));
       feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
       sampling_state_.waiting |= plan.action == feedback::Action::kWait;
-      if (plan.action != feedback::Action::kOptimize && plan.action != feedback::Action::kReoptimize) return;
       feedback::FunctionCounts& counts = profile.counts(FuncIndex(index));
+      if (plan.action == feedback::Action::kObserve) {
+        // A version under way would take over again, and nobody would know that it is there.
+        if (compiling) return;
+        counts.see_anew();
+        plans.emplace_back(std::move(evidence), std::move(plan));
+        plan_modules.push_back(module);
+        return;
+      }
+      if (plan.action != feedback::Action::kOptimize && plan.action != feedback::Action::kReoptimize) return;
       counts.optimized = true;
       counts.optimize_count += 1;
       counts.loop_entries_only = false;  // known again when it is installed
@@ -439,7 +452,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         bool look = counts.optimized
                         ? left_behind || calls_elsewhere || stayed ||
                               (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain) ||
-                              (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples)
+                              (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples) ||
+                              (slow_look && policy_.follow_shifts && counts.shift.share() >= policy_.min_moved_share)
                         : counts.samples_baseline >= policy_.min_samples;
         if (look) {
           ask(module, *profile, index);
@@ -466,6 +480,10 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   }
   for (size_t i = 0; i < plans.size(); ++i) {
     auto& [evidence, plan] = plans[i];
+    if (plan.action == feedback::Action::kObserve) {
+      observe(plan_modules[i], evidence, plan);
+      continue;
+    }
     Job job;
     {
       std::lock_guard lock(mutex_);
@@ -522,6 +540,28 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   }
 }
 
+void AutoTiers::observe(const wasm::Module* module, const feedback::FunctionEvidence& evidence,
+                        const feedback::FunctionPlan& plan) {
+  const EpisodeId episode = add_episode(module, feedback::make_episode(evidence, plan));
+  std::shared_ptr<ModuleCode> code;
+  {
+    std::lock_guard lock(mutex_);
+    if (ModuleState* state = state_of(module); state != nullptr && !state->gone) {
+      code = state->code.lock();
+      state->watches.erase(plan.function.value);  // trials of code that nobody enters any more
+    }
+  }
+  say(LogLevel::kInfo, "policy", fmt::format("{} {}: {}", to_string(plan.action), evidence.name, plan.reason));
+  for (const std::string& line : feedback::describe_alternatives(plan))
+    say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
+  const bool taken_back = code != nullptr && code->observe(plan.function);
+  {
+    std::lock_guard lock(mutex_);
+    end_job(episode, taken_back ? "back in baseline code" : "failed: there is no optimized code");
+  }
+  new_code();
+}
+
 void AutoTiers::lay_out_code(bool look) {
   if (!policy_.code_layout) return;
   std::vector<std::shared_ptr<ModuleCode>> modules;
@@ -557,6 +597,7 @@ void AutoTiers::read_trials() {
     feedback::PrefetchOutcome outcome;
   };
   std::vector<Change> changes;
+  std::vector<std::pair<const wasm::Module*, FuncIndex>> unsettled;
   std::vector<Job> cleanups;
   std::vector<std::string> lines;
   {
@@ -595,6 +636,7 @@ void AutoTiers::read_trials() {
                 status.chunks, status.words));
           }
         }
+        if (news || pending) unsettled.emplace_back(state.module.get(), FuncIndex(function));
         // Something lost and nothing is open any more: a version without the losers takes over.
         bool any_lost = std::any_of(watch.reported.begin(), watch.reported.end(),
                                     [](TrialState s) { return s == TrialState::kRejected; });
@@ -620,6 +662,13 @@ void AutoTiers::read_trials() {
   }
   for (const Change& change : changes)
     set_outcome(change.module, change.function, change.site, change.outcome);
+  if (!unsettled.empty()) {
+    // Trials move samples as well.
+    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      for (const auto& [module, function] : unsettled)
+        if (const auto found = profiles.find(module); found != profiles.end()) found->second->counts(function).shift = {};
+    });
+  }
   for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
   for (Job& job : cleanups) {
     if (auto code = job.code.lock()) {

@@ -134,6 +134,8 @@ class AutoTiers final : public TierManager {
   void on_round();
   void watch_entries();
   void ask_policy(Clock::time_point now);
+  void observe(const wasm::Module* module, const feedback::FunctionEvidence& evidence,
+               const feedback::FunctionPlan& plan);
   void read_trials();
   void adapt_rate(Clock::time_point now);
   void calibrate(Clock::time_point now);

@@ -64,6 +64,7 @@ class CodeServices {
   uint32_t random_hints = 0;  // the same; 0: none
   bool enter_at_loops = false;  // the same
   bool leave_at_loops = false;  // the same
+  bool leave_for_baseline = false;
   PassTimes pass_times;      // empty unless time_passes
   LogSink log;               // may be empty
   LogLevel log_level = LogLevel::kInfo;

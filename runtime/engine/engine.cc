@@ -69,6 +69,8 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
                       "random hints and entering at loops are for tier optimized without profiling");
   if (config.leave_at_loops && !config.enter_at_loops)
     return make_error(ErrorKind::kUsage, "only code that was entered at loops is left there");
+  if (config.leave_for_baseline && !config.leave_at_loops)
+    return make_error(ErrorKind::kUsage, "code that is left for baseline code is left at loops");
   for (const std::string& name : config.disabled_decisions) {
     const auto names = decision_names();
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -99,6 +101,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->code_->random_hints = engine->config_.random_hints;
   engine->code_->enter_at_loops = engine->config_.enter_at_loops;
   engine->code_->leave_at_loops = engine->config_.leave_at_loops;
+  engine->code_->leave_for_baseline = engine->config_.leave_for_baseline;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   engine->code_->log = engine->config_.log;
   engine->code_->log_level = engine->config_.log_level;

@@ -109,6 +109,8 @@ struct EngineConfig {
   bool enter_at_loops = false;
   // With enter_at_loops: such code is left again, for other code of the function, at the first loop that can be left.
   bool leave_at_loops = false;
+  // With leave_at_loops: for baseline code.
+  bool leave_for_baseline = false;
   std::string profile_in;              // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at

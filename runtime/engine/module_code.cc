@@ -36,6 +36,7 @@ ModuleCode::~ModuleCode() {
   for (const FunctionCode& code : functions_) {
     if (code.baseline_registered) services_.registry().remove(*code.baseline);
     if (code.optimized) services_.registry().remove(*code.optimized);
+    if (code.observing) services_.registry().remove(*code.observing);
   }
 }
 
@@ -133,30 +134,33 @@ void ModuleCode::store_entries(FuncIndex f, const void* entry) {
   for (Instance* instance : instances_) instance->publish(f, entry);
 }
 
-void ModuleCode::set_osr_slots(FunctionCode& code, const jit::CodeVersion* optimized) {
+void ModuleCode::set_osr_slots(FunctionCode& code, const jit::CodeVersion* target) {
   const auto entry_of = [&](LoopIndex loop) -> const void* {
-    if (optimized == nullptr) return nullptr;
-    for (const jit::OsrEntry& osr : optimized->osr_entries)
+    if (target == nullptr) return nullptr;
+    for (const jit::OsrEntry& osr : target->osr_entries)
       if (osr.loop == loop) return osr.code;
     return nullptr;
   };
-  // Release: the optimized code is complete before a loop header jumps to it.
-  if (code.baseline != nullptr && code.baseline->osr_slots != nullptr) {
-    for (uint32_t i = 0; i < code.baseline->osr_slot_count; i++)
-      code.baseline->osr_slots[i].store(entry_of(LoopIndex(i)), std::memory_order_release);
-  }
+  // Release: the target's code is complete before a loop header jumps to it.
+  const auto set_polls = [&](const jit::CodeVersion& baseline) {
+    const bool leave = target != nullptr && target->tier == jit::Tier::kOptimized;
+    for (uint32_t i = 0; i < baseline.osr_slot_count; i++)
+      baseline.osr_slots[i].store(leave ? entry_of(LoopIndex(i)) : nullptr, std::memory_order_release);
+  };
+  if (code.baseline != nullptr) set_polls(*code.baseline);
   std::erase_if(code.before, [&](const std::weak_ptr<jit::CodeVersion>& weak) {
     const std::shared_ptr<jit::CodeVersion> earlier = weak.lock();
     if (earlier == nullptr) return true;
+    set_polls(*earlier);
     // One that is current again keeps its loops.
     for (const jit::OsrExit& exit : earlier->osr_exits)
-      exit.slot->store(earlier.get() == optimized ? nullptr : entry_of(exit.loop), std::memory_order_release);
+      exit.slot->store(earlier.get() == target ? nullptr : entry_of(exit.loop), std::memory_order_release);
     return false;
   });
 }
 
 void ModuleCode::remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced) {
-  if (replaced->osr_exits.empty()) return;
+  if (replaced->osr_exits.empty() && replaced->osr_slot_count == 0) return;
   const bool known = std::any_of(code.before.begin(), code.before.end(),
                                  [&](const auto& earlier) { return earlier.lock() == replaced; });
   if (!known) code.before.push_back(replaced);
@@ -190,6 +194,10 @@ void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
         counts_.retired++;
         services_.retired().add(std::move(replaced));
       }
+      if (code.observing != nullptr) {
+        counts_.retired++;
+        services_.retired().add(std::move(code.observing));
+      }
     }
     counts_.published++;
   }
@@ -197,12 +205,39 @@ void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
 }
 
 bool ModuleCode::withdraw(FuncIndex function) {
+  return take_back(function, nullptr);
+}
+
+bool ModuleCode::observe(FuncIndex function) {
+  const std::shared_ptr<jit::CodeVersion> optimized = version(function, jit::Tier::kOptimized);
+  std::shared_ptr<jit::CodeVersion> observing;
+  if (optimized != nullptr && !optimized->osr_exits.empty()) {
+    jit::CompileOptions options = services_.options();
+    options.loop_entries = true;
+    // Where there is no room for it, loops stay where they are.
+    if (auto made = jit::compile_baseline(*module_, function, options, services_.arena());
+        made && !(*made)->osr_entries.empty())
+      observing = std::move(*made);
+  }
+  return take_back(function, std::move(observing));
+}
+
+bool ModuleCode::take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion> observing) {
   const std::lock_guard lock(mutex_);
   FunctionCode& code = code_of(function);
   if (!code.optimized_current) return false;
   code.optimized_current = false;
   remember_exits(code, code.optimized);
-  set_osr_slots(code, nullptr);
+  if (observing != nullptr) {
+    services_.registry().add(module_, observing);
+    set_osr_slots(code, observing.get());
+    // From here on it is one of those that loops may be in.
+    code.before.push_back(observing);
+    counts_.published++;
+    code.observing = std::move(observing);
+  } else {
+    set_osr_slots(code, nullptr);
+  }
   store_entries(function, entry_or_stub(function));
   counts_.retired++;
   services_.retired().add(std::move(code.optimized));
@@ -212,7 +247,10 @@ bool ModuleCode::withdraw(FuncIndex function) {
 
 void ModuleCode::leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::shared_ptr<jit::CodeVersion> second) {
   publish(first);
-  publish(second);
+  if (second != nullptr)
+    publish(second);
+  else
+    observe(first->function);
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<jit::CodeVersion>& baseline = code_of(first->function).baseline;
   // Release: as in set_osr_slots.
@@ -255,9 +293,12 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
     const uint32_t seed = services_.random_hints;
     auto made = optimize(request_with(seed));
     if (made && at_loops && services_.leave_at_loops) {
-      auto next = optimize(request_with(seed == 0 ? 0 : seed + 1));
-      if (!next) return std::unexpected(next.error());
-      leave_at_loops(std::move(made->version), std::move(next->version));
+      std::shared_ptr<jit::CodeVersion> second;
+      if (!services_.leave_for_baseline) {
+        HINDSIGHT_ASSIGN(jit::OptimizeResult next, optimize(request_with(seed == 0 ? 0 : seed + 1)));
+        second = std::move(next.version);
+      }
+      leave_at_loops(std::move(made->version), std::move(second));
       const std::lock_guard lock(mutex_);
       return current_entry(code_of(function));
     }

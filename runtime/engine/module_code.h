@@ -91,6 +91,9 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   void publish(const std::shared_ptr<jit::CodeVersion>& version);
   // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
   bool withdraw(FuncIndex function);
+  // The same, and loops that run in optimized code leave it where it has exits, for baseline code that is made for
+  // that: to be seen again. They go on into the next optimized version that has entries for them.
+  bool observe(FuncIndex function);
 
   // The same code in two places. `to` was made by copy_version() and, like `from`, is or has been registered
   // by register_copy().
@@ -138,8 +141,10 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   struct FunctionCode {
     std::shared_ptr<jit::CodeVersion> baseline;  // compiled; published before or with the first optimized one
     std::shared_ptr<jit::CodeVersion> optimized;  // published, if any
-    // Those before it with exits, as far as they are not freed: loops may still be running in them.
+    // Those before it with ways out of their loops, as far as they are not freed: loops may still be running in them.
     std::vector<std::weak_ptr<jit::CodeVersion>> before;
+    // Baseline code that running loops came back to; goes when a next optimized version comes. Calls do not go there.
+    std::shared_ptr<jit::CodeVersion> observing;
     bool baseline_registered = false;
     bool optimized_current = false;
     bool baseline_current = false;
@@ -155,10 +160,13 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   void store_entries(FuncIndex f, const void* entry);  // under mutex_
   // For tests: a copy of what was just published, somewhere, takes its place.
   void move_elsewhere(const std::shared_ptr<jit::CodeVersion>& version);
-  // `optimized` null: running loops go on where they are.
-  static void set_osr_slots(FunctionCode& code, const jit::CodeVersion* optimized);
+  // Loops go on in `target`, an optimized version or `observing`, which baseline loops do not leave their code for.
+  // Null: running loops go on where they are.
+  static void set_osr_slots(FunctionCode& code, const jit::CodeVersion* target);
+  bool take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion> observing);
   // Loops that run in it are to follow what becomes current.
-  // For tests: makes both versions known, of loop entries alone; loops enter `first` and leave it for `second`.
+  // For tests: makes both versions known, of loop entries alone; loops enter `first` and leave it for `second`, or, where
+  // that is null, for baseline code.
   void leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::shared_ptr<jit::CodeVersion> second);
   static void remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced);
   const void* current_entry(const FunctionCode& code) const;

@@ -178,7 +178,8 @@ int main(int argc, char** argv) {
   config.guard_pages = mode.find("-explicit") == std::string::npos;
   config.profiling = tier == "auto";
   config.enter_at_loops = mode.find("-loops") != std::string::npos;
-  config.leave_at_loops = mode.find("-exits") != std::string::npos;
+  config.leave_for_baseline = mode.find("-back") != std::string::npos;
+  config.leave_at_loops = config.leave_for_baseline || mode.find("-exits") != std::string::npos;
   config.random_hints = mode.find("-hints") == std::string::npos ? 0 : 1;
   for (int i = 2; i < argc; ++i) {
     auto engine = hindsight::Engine::create(config);

@@ -228,16 +228,48 @@ TEST(Policy, InlinesTheCallsAnewThatGoElsewhereByNow) {
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "all goes where it went";
   e.calls[0].unforeseen_records = 1000;
   e.calls[0].unforeseen = {{7, 900}, {1, 80}, {9, 20}};
-  const FunctionPlan plan = decide(e, {});
+  const FunctionPlan seen_again = decide(e, {});
+  ASSERT_EQ(seen_again.action, Action::kObserve) << seen_again.reason;
+  EXPECT_TRUE(seen_again.calls.empty());
+  EXPECT_TRUE(replays(make_episode(e, seen_again), {}));
+  PolicyConfig stays;
+  stays.follow_shifts = false;
+  const FunctionPlan plan = decide(e, stays);
   ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
   ASSERT_EQ(plan.calls.size(), 1u);
   std::vector<uint32_t> elements;
   for (const jit::CallHint::Target& target : plan.calls[0].hint.targets) elements.push_back(target.element);
   EXPECT_EQ(elements, (std::vector<uint32_t>{7, 1, 2}));
-  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  EXPECT_TRUE(replays(make_episode(e, plan), stays));
   e.calls[0].unforeseen_records = 20;
   e.calls[0].unforeseen = {{7, 20}};
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "a few of them are not worth a compile";
+}
+
+TEST(Policy, SeesCodeAgainWhoseSamplesMovedIfItWasMadeForWhatWasSeen) {
+  FunctionEvidence e = optimized_function();
+  e.moved_share = 0.5;
+  EXPECT_NE(decide(e, {}).action, Action::kObserve) << "no branch, call or operand was known: nothing is to be regained";
+  e.branches.push_back({.branch = WasmOffset(120), .sampled = 100, .sampled_taken = 97});
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kObserve) << plan.reason;
+  EXPECT_NE(plan.reason.find("50 % of the last samples"), std::string::npos) << plan.reason;
+  ASSERT_FALSE(plan.alternatives.empty());
+  EXPECT_GT(plan.alternatives.back().gain_seconds, plan.alternatives.back().cost_seconds);
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+
+  FunctionEvidence as_it_was = e;
+  as_it_was.moved_share = 0.1;
+  EXPECT_NE(decide(as_it_was, {}).action, Action::kObserve);
+  FunctionEvidence too_often = e;
+  too_often.optimize_count = 200;
+  EXPECT_NE(decide(too_often, {}).action, Action::kObserve);
+  FunctionEvidence short_of_worth = e;
+  short_of_worth.seconds_since_published = 0.02;
+  EXPECT_NE(decide(short_of_worth, {}).action, Action::kObserve);
+  PolicyConfig off;
+  off.follow_shifts = false;
+  EXPECT_NE(decide(e, off).action, Action::kObserve);
 }
 
 TEST(Policy, KeepsAsManyTargetsInPlaceAsMayBe) {

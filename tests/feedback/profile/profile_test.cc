@@ -302,6 +302,31 @@ TEST(Profile, SamplesOfTheWholeRunDoNotDecay) {
             (std::vector<FunctionSamples::Place>{{WasmOffset(44), 0, 1}, {WasmOffset(47), 8, 0}}));
 }
 
+TEST(Profile, WhatIsSeenAnewKeepsTheWholeRunsTimeAndNothingElse) {
+  Profile profile(module_with_loops());
+  const FuncIndex f = kFunction;
+  const WasmOffset at(20);
+  FunctionCounts& counts = profile.counts(f);
+  for (int i = 0; i < 10; ++i) profile.add_sample(f, at, false, 0.001);
+  counts.optimized = true;
+  counts.optimize_count = 2;
+  counts.publish(VersionId(7));
+  for (int i = 0; i < 400; ++i) profile.add_sample(f, WasmOffset(i < 300 ? 20 : 70), true, 0.001, VersionId(7));
+  profile.add_branch(f, at, true);
+  profile.add_value(f, at, 3, true);
+  EXPECT_GT(profile.evidence(f).moved_share, 0.8);
+  counts.see_anew();
+  const FunctionEvidence e = profile.evidence(f);
+  EXPECT_FALSE(e.optimized);
+  EXPECT_EQ(e.moved_share, 0);
+  EXPECT_EQ(e.samples_baseline + e.samples_optimized, 0);
+  EXPECT_TRUE(e.branches.empty());
+  EXPECT_TRUE(e.calls.empty());
+  EXPECT_EQ(e.optimize_count, 2u);
+  EXPECT_NEAR(e.seconds_run, 0.41, 1e-9);
+  EXPECT_EQ(profile.run_samples(f).samples, 410u);
+}
+
 TEST(Profile, GoesOnFromWhatAnEarlierRunKnew) {
   FunctionEvidence earlier;
   earlier.function = FuncIndex(0);

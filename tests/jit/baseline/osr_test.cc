@@ -75,6 +75,81 @@ TEST_F(OsrTest, NestedLoopsHaveSlotsOfTheirOwnInByteOrder) {
   }
 }
 
+// $f and $g are the same; what $f began, $g ends, from either loop, with what lies on the stack below it.
+class LoopEntriesTest : public OsrTest {
+ protected:
+  void expect_that_g_ends_what_f_began(const std::string& locals, const std::string& before,
+                                       const std::string& after) {
+    compile_options_.loop_entries = true;
+    const std::string body = "(param i32 f64) (result f64) (local i64 i32) " + locals + before + R"(
+      i64.const 1000
+      (loop $outer (result i64)
+        i32.const 3 local.set 3
+        local.get 2
+        (loop $inner (param i64) (result i64)
+          i64.const 1 i64.add
+          local.get 1 f64.const 0.5 f64.add local.set 1
+          local.get 3 i32.const 1 i32.sub local.tee 3 br_if $inner)
+        local.set 2
+        call $turn
+        local.get 0 i32.const 1 i32.sub local.tee 0 br_if $outer
+        local.get 2)
+      i64.add f64.convert_i64_s local.get 1 f64.add )" + after;
+    std::atomic<const void*>* slot = nullptr;
+    const void* entry = nullptr;
+    uint32_t turns = 0;
+    auto instance = instantiate(R"((module
+      (import "h" "turn" (func $turn))
+      (func (export "f") )" + body + R"()
+      (func (export "g") )" + body + "))",
+                                {.host = {{"h.turn", [&](TestInstance&, uint64_t*) {
+                                             if (++turns == 2 && slot != nullptr) slot->store(entry);
+                                             return true;
+                                           }}}});
+    const auto expected = instance->call("f", {i32(4), f64(0.25)});
+    ASSERT_EQ(instance->call("g", {i32(4), f64(0.25)}), expected);
+    const CodeVersion& f = *versions_.at(1);
+    const CodeVersion& g = *versions_.at(2);
+    ASSERT_EQ(g.osr_entries.size(), 2u);
+    for (uint32_t loop = 0; loop < 2; ++loop) {
+      EXPECT_EQ(g.osr_entries[loop].loop, LoopIndex(loop));
+      turns = 0;
+      slot = &f.osr_slots[loop];
+      entry = g.osr_entries[loop].code;
+      EXPECT_EQ(instance->call("f", {i32(4), f64(0.25)}), expected) << loop;
+      EXPECT_EQ(turns, 4u);
+      slot->store(nullptr);
+    }
+  }
+};
+
+TEST_F(LoopEntriesTest, GoOnWithTheFrameThatTheyAreGiven) {
+  expect_that_g_ends_what_f_began("", "", "");
+}
+
+TEST_F(LoopEntriesTest, GoOnWithManyValues) {
+  expect_that_g_ends_what_f_began("(local i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 f32 i32) ",
+                                  "local.get 0 local.set 16 f32.const 1.5 local.set 15 i64.const -7 local.set 14 ",
+                                  "local.get 16 f64.convert_i32_s f64.add local.get 15 f64.promote_f32 f64.add "
+                                  "local.get 14 f64.convert_i64_s f64.add");
+}
+
+TEST_F(LoopEntriesTest, GoOnWithVectors) {
+  expect_that_g_ends_what_f_began("(local v128) ", "local.get 1 f64x2.splat local.set 4 local.get 4 ",
+                                  "local.set 1 local.get 4 f64x2.add f64x2.extract_lane 1 local.get 1 f64.add");
+}
+
+TEST_F(LoopEntriesTest, AreNotMadeUnlessAskedForNorOfWhatHasTailCalls) {
+  auto plain = instantiate("(module (func (export \"f\") (loop)))");
+  EXPECT_EQ(plain->call("f"), returns({}));
+  EXPECT_TRUE(versions_.at(0)->osr_entries.empty());
+  compile_options_.loop_entries = true;
+  auto calls = instantiate("(module (func $f (export \"f\") (param i32) (loop) (if (local.get 0) "
+                           "(then (return_call $f (i32.const 0))))))");
+  EXPECT_EQ(calls->call("f", {i32(1)}), returns({}));
+  EXPECT_TRUE(versions_.at(0)->osr_entries.empty());
+}
+
 TEST_F(OsrTest, CodeWithoutPollsHasNoSlots) {
   compile_options_.osr_polls = false;
   auto instance = instantiate("(module (func (export \"f\") (loop)))");

@@ -108,6 +108,30 @@ TEST(LeavingAtLoops, DoesNothingTwice) {
   }
 }
 
+TEST(LeavingAtLoops, ForBaselineCodeDoesNothingTwice) {
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    EngineConfig config;
+    config.tier = TierMode::kOptimized;
+    config.profiling = false;
+    config.random_hints = seed;
+    config.enter_at_loops = config.leave_at_loops = config.leave_for_baseline = true;
+    auto engine = Engine::create(config).value();
+    Linker linker(*engine);
+    auto instance = linker.instantiate(load(*engine, R"((module (memory 1)
+      (func (export "f") (param $n i32) (result i32) (local $i i32) (local $j i32)
+        (loop $outer
+          (local.set $j (i32.const 0))
+          (loop $inner
+            (i32.store (i32.const 64) (i32.add (i32.load (i32.const 64)) (i32.const 1)))
+            (br_if $inner (i32.lt_u (local.tee $j (i32.add (local.get $j) (i32.const 1))) (local.get $n))))
+          (br_if $outer (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+        (i32.load (i32.const 64)))))"));
+    ASSERT_TRUE(instance) << instance.error().describe();
+    EXPECT_EQ((*(*instance)->call("f", std::vector{Value::i32(30)}))[0].as_i32(), 900) << seed;
+    EXPECT_EQ((*(*instance)->call("f", std::vector{Value::i32(20)}))[0].as_i32(), 1300) << seed;
+  }
+}
+
 TEST(LeavingAtLoops, IsRefusedWhereLoopsAreNotEntered) {
   EngineConfig config;
   config.tier = TierMode::kOptimized;
@@ -116,6 +140,11 @@ TEST(LeavingAtLoops, IsRefusedWhereLoopsAreNotEntered) {
   const auto engine = Engine::create(config);
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
+  config.leave_at_loops = false;
+  config.enter_at_loops = config.leave_for_baseline = true;
+  const auto nowhere = Engine::create(config);
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().kind, ErrorKind::kUsage);
 }
 
 TEST(RandomHints, AreRefusedWhereFeedbackGivesHints) {

@@ -271,6 +271,16 @@ class LoopsOf : public testing::Test {
     code().publish(version);
     return version;
   }
+  // In a host function: the tier of the code that called it.
+  [[gnu::noinline]] std::optional<jit::Tier> caller_of_the_host() {
+    const auto* frame = static_cast<const uintptr_t*>(__builtin_frame_address(0));
+    for (int depth = 0; depth < 64 && frame != nullptr; ++depth) {
+      const auto found = engine_->code().registry().find(reinterpret_cast<const std::byte*>(frame[1]) - 1);
+      if (found) return found->version->tier;
+      frame = reinterpret_cast<const uintptr_t*>(frame[0]);
+    }
+    return std::nullopt;
+  }
   int32_t spin(int32_t rounds) {
     return guest_->call("spin", std::array{Value::i32(rounds)}).value()[0].as_i32();
   }
@@ -298,6 +308,34 @@ TEST_F(LoopsOf, AFunctionThatIsNeverLeftGoOnInItsNewestCode) {
   };
   EXPECT_EQ(spin(40), answer);
   EXPECT_TRUE(left);
+}
+
+TEST_F(LoopsOf, AFunctionGoBackToBaselineCodeToBeSeenAgainAndOnInTheNextOptimizedCode) {
+  const int32_t answer = spin(40);
+  publish_for_loops();
+  std::vector<jit::Tier> tiers;  // of the loop's code, by round
+  inside_ = [&](int32_t round) {
+    tiers.push_back(caller_of_the_host().value());
+    if (round == 30) {
+      EXPECT_TRUE(code().observe(FuncIndex(1)));
+      EXPECT_EQ(code().current(FuncIndex(1))->tier, jit::Tier::kBaseline);
+      EXPECT_FALSE(code().observe(FuncIndex(1))) << "it is there already";
+    }
+    if (round == 20) publish_for_loops();
+    if (round == 10) {
+      EXPECT_TRUE(code().observe(FuncIndex(1)));
+    }
+    if (round == 5) publish_for_loops();
+  };
+  EXPECT_EQ(spin(40), answer);
+  constexpr auto kBaseline = jit::Tier::kBaseline, kOptimized = jit::Tier::kOptimized;
+  ASSERT_EQ(tiers.size(), 40u);
+  const auto of_round = [&](int32_t round) { return tiers[static_cast<size_t>(40 - round)]; };
+  for (int32_t round = 40; round >= 1; --round)
+    EXPECT_EQ(of_round(round), round >= 30 ? kOptimized : round >= 20 ? kBaseline : round >= 10 ? kOptimized : round >= 5 ? kBaseline : kOptimized) << round;
+  engine_->code().collect_retired();
+  EXPECT_EQ(engine_->code().retired().pending(), 0u);
+  EXPECT_EQ(spin(40), answer);
 }
 
 TEST_F(LoopsOf, AFunctionStayWhereTheyAreWhenCodeIsWithdrawn) {

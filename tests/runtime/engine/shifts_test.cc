@@ -126,6 +126,64 @@ TEST(Shifts, ARunningLoopGoesOnInCodeThatKnowsWhereItsCallsGoByNow) {
   EXPECT_EQ(r.result, expected);
 }
 
+// Nearly all values of a batch lie below the limit that the host says, then half of them.
+constexpr const char* kFilter = R"((module
+  (import "host" "next" (func $next (result i32)))
+  (func (export "run") (param $values i32) (result i32) (local $limit i32) (local $i i32) (local $v i32) (local $r i32)
+    (loop $batches
+      (local.set $limit (call $next))
+      (if (i32.eqz (local.get $limit)) (then (return (local.get $r))))
+      (local.set $i (i32.const 0))
+      (loop $l
+        (local.set $v (i32.mul (i32.xor (local.get $i) (i32.shr_u (local.get $r) (i32.const 7))) (i32.const -1640531535)))
+        (if (i32.lt_u (local.get $v) (local.get $limit))
+          (then (local.set $r (i32.mul (i32.xor (local.get $r) (local.get $v)) (i32.const 31))))
+          (else (local.set $r (i32.add (i32.div_u (local.get $r) (i32.or (local.get $v) (i32.const 1))) (i32.const 77)))))
+        (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $values))))
+      (br $batches))
+    (unreachable))))";
+
+uint32_t filter(uint32_t r, uint32_t limit) {
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    const uint32_t v = (i ^ r >> 7) * 0x9e3779b1u;
+    r = v < limit ? (r ^ v) * 31 : r / (v | 1) + 77;
+  }
+  return r;
+}
+
+TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  constexpr size_t kMostBatches = 60'000;
+  constexpr uint32_t kNearlyAll = 0xfd000000u, kHalf = 0x80000000u;
+  Lines lines;
+  EngineConfig config;
+  config.tier = TierMode::kAuto;
+  config.compile_threads = 1;
+  config.log = [&](LogLevel, std::string_view topic, std::string_view line) { lines(topic, line); };
+  auto engine = Engine::create(std::move(config)).value();
+  Linker linker(*engine);
+  std::vector<uint32_t> limits;
+  size_t compiles_when_seen = 0;
+  linker.define_function("host", "next", [&]() -> int32_t {
+    const size_t compiles = lines.count("compile: run:");
+    const bool seen_again = lines.count("observe run:") > 0;
+    if (seen_again && compiles_when_seen == 0) compiles_when_seen = compiles;
+    // Long enough in optimized code for its samples to be known.
+    const bool shifted = !limits.empty() && (limits.back() == kHalf || (compiles > 0 && limits.size() > 3000));
+    if ((seen_again && compiles > compiles_when_seen) || limits.size() > kMostBatches) return 0;
+    limits.push_back(shifted ? kHalf : kNearlyAll);
+    return static_cast<int32_t>(limits.back());
+  });
+  auto instance = linker.instantiate(load(*engine, kFilter)).value();
+  const auto result = static_cast<uint32_t>(
+      instance->call("run", std::array{Value::i32(static_cast<int32_t>(kCalls))}).value()[0].as_i32());
+  EXPECT_GE(lines.count("observe run:"), 1u) << lines.all();
+  EXPECT_GE(lines.count("stand where the first ones in this code did not"), 1u) << lines.all();
+  uint32_t expected = 0;
+  for (const uint32_t limit : limits) expected = filter(expected, limit);
+  EXPECT_EQ(result, expected);
+}
+
 TEST(Shifts, ARunningLoopStaysWhereItIsIfNobodyIsToFollow) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const ShiftedRun r = run({"follow-shifts"});
