@@ -55,7 +55,7 @@ class CodeLayoutTest : public testing::Test {
                                 stayed_[pair.to->function.value] = pair.to;
                               },
                           .now_seconds = [] { return 1.0; }},
-        CodeLayout::Pace{.counting = 5ms, .chunk = 9ms});
+        CodeLayout::Pace{.counting = 5ms, .chunk = 9ms, .patience = 60s});
     for (const FuncIndex f : {kLeaf, kIdle, kMiddle, kRun}) optimize(f);
   }
   void TearDown() override {
@@ -208,8 +208,12 @@ TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
   start();
   work_until({"trial"});
   // Until the trial has put the copies in place.
-  while (places() == originals && state() == "trial") layout_->round(/*settled=*/10, /*look=*/true, {});
-  const std::vector<const std::byte*> begins = places();
+  std::vector<const std::byte*> begins = places();
+  while (begins == originals && state() == "trial") {
+    layout_->round(/*settled=*/10, /*look=*/true, {});
+    begins = places();
+  }
+  ASSERT_NE(begins, originals) << state();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(begins[0]) % jit::kHugeCodePage, 0u);
   EXPECT_LT(begins[2] - begins[0], 8192);
 }

@@ -9,6 +9,7 @@
 #include "runtime/exec/enter.h"
 #include "runtime/exec/quiescence.h"
 #include "tests/runtime/engine/guest.h"
+#include "tests/runtime/engine/guest_frames.h"
 
 namespace hindsight::rt {
 namespace {
@@ -271,16 +272,6 @@ class LoopsOf : public testing::Test {
     code().publish(version);
     return version;
   }
-  // In a host function: the tier of the code that called it.
-  [[gnu::noinline]] std::optional<jit::Tier> caller_of_the_host() {
-    const auto* frame = static_cast<const uintptr_t*>(__builtin_frame_address(0));
-    for (int depth = 0; depth < 64 && frame != nullptr; ++depth) {
-      const auto found = engine_->code().registry().find(reinterpret_cast<const std::byte*>(frame[1]) - 1);
-      if (found) return found->version->tier;
-      frame = reinterpret_cast<const uintptr_t*>(frame[0]);
-    }
-    return std::nullopt;
-  }
   int32_t spin(int32_t rounds) {
     return guest_->call("spin", std::array{Value::i32(rounds)}).value()[0].as_i32();
   }
@@ -315,7 +306,7 @@ TEST_F(LoopsOf, AFunctionGoBackToBaselineCodeToBeSeenAgainAndOnInTheNextOptimize
   publish_for_loops();
   std::vector<jit::Tier> tiers;  // of the loop's code, by round
   inside_ = [&](int32_t round) {
-    tiers.push_back(caller_of_the_host().value());
+    tiers.push_back(caller_of_the_host(*engine_).value().version->tier);
     if (round == 30) {
       EXPECT_TRUE(code().observe(FuncIndex(1)));
       EXPECT_EQ(code().current(FuncIndex(1))->tier, jit::Tier::kBaseline);
