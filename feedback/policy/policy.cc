@@ -342,6 +342,10 @@ double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config)
   return records;
 }
 
+bool was_steady(const FunctionEvidence& e, const PolicyConfig& config) {
+  return config.follow_shifts && e.seconds_since_published >= config.min_seconds_steady;
+}
+
 // `gain`: by code made for what is seen then, over as long as the present one ran.
 void observe(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config, double gain) {
   const double cost = config.seconds_observed * (config.optimized_speedup - 1) +
@@ -561,7 +565,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.alternatives.push_back({"recompile with the targets that calls have now", compile_cost, gain});
     const bool pays = gain > compile_cost && gain >= config.min_unforeseen_share * e.seconds_since_published;
     // The records of old do not say how many of the calls that were foreseen there still are.
-    if (pays && config.follow_shifts) {
+    if (pays && was_steady(e, config)) {
       observe(plan, e, config, gain);
       if (plan.action == Action::kObserve) {
         plan.reason = fmt::format(
@@ -587,7 +591,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     }
   }
   // Does it spend its time elsewhere by now, and was made for what it was like?
-  if (config.follow_shifts && e.moved_share >= config.min_moved_share && may_compile_again(e, config)) {
+  if (was_steady(e, config) && e.moved_share >= config.min_moved_share && may_compile_again(e, config)) {
     const bool made_for = !plan_branches(e, config).empty() || !plan_calls(e, config).empty() || !plan_values(e, config).empty();
     if (made_for) {
       observe(plan, e, config, e.seconds_since_published * e.moved_share * config.min_reoptimize_share);
@@ -742,6 +746,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_samples_recent", c.min_samples_recent);
   visit("min_reopen_share", c.min_reopen_share);
   visit("min_moved_share", c.min_moved_share);
+  visit("min_seconds_steady", c.min_seconds_steady);
   visit("seconds_observed", c.seconds_observed);
   visit("seconds_to_reopen", c.seconds_to_reopen);
   visit("max_prefetches", c.max_prefetches);

@@ -115,6 +115,9 @@ struct PolicyConfig {
   double min_samples_recent = 40;       // for the last second to speak for itself
   double min_reopen_share = 0.15;  // of the function's samples, that a load must stall for more than when it was rejected
   double min_moved_share = 0.25;   // of the last samples in optimized code, that stand elsewhere than the first did
+  // In optimized code, before a change makes what it was made for a thing of the past. What changes sooner goes back and
+  // forth, and code is better made for all of it.
+  double min_seconds_steady = 0.8;
   double seconds_observed = 0.03;  // in baseline code, when it is seen again, before it is compiled again
   double seconds_to_reopen = 0.5;  // of the function since; four times as many with each rejection
   uint32_t max_prefetches = 8;          // loads a function

@@ -1145,7 +1145,7 @@ FeedbackReport AutoTiers::feedback_report() const {
     const feedback::Episode& e = entry.episode;
     DecisionReport decision;
     decision.id = e.id;
-    decision.kind = "optimize";
+    decision.kind = e.action == feedback::to_string(feedback::Action::kObserve) ? "follow-shifts" : "optimize";
     decision.function = e.evidence.name;
     decision.reason = e.reason;
     decision.alternatives = e.alternatives;

@@ -228,26 +228,38 @@ TEST(Policy, InlinesTheCallsAnewThatGoElsewhereByNow) {
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "all goes where it went";
   e.calls[0].unforeseen_records = 1000;
   e.calls[0].unforeseen = {{7, 900}, {1, 80}, {9, 20}};
-  const FunctionPlan seen_again = decide(e, {});
-  ASSERT_EQ(seen_again.action, Action::kObserve) << seen_again.reason;
-  EXPECT_TRUE(seen_again.calls.empty());
-  EXPECT_TRUE(replays(make_episode(e, seen_again), {}));
-  PolicyConfig stays;
-  stays.follow_shifts = false;
-  const FunctionPlan plan = decide(e, stays);
+  const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
   ASSERT_EQ(plan.calls.size(), 1u);
   std::vector<uint32_t> elements;
   for (const jit::CallHint::Target& target : plan.calls[0].hint.targets) elements.push_back(target.element);
   EXPECT_EQ(elements, (std::vector<uint32_t>{7, 1, 2}));
-  EXPECT_TRUE(replays(make_episode(e, plan), stays));
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
   e.calls[0].unforeseen_records = 20;
   e.calls[0].unforeseen = {{7, 20}};
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "a few of them are not worth a compile";
 }
 
+TEST(Policy, SeesCodeAgainWhoseCallsGoElsewhereAfterALongTime) {
+  FunctionEvidence e = optimized_function();
+  e.seconds_optimized = e.seconds_since_published = 1.5;
+  e.calls.push_back({.call = WasmOffset(140), .records = 100, .targets = {{1, 60}, {2, 40}}});
+  e.calls[0].unforeseen_records = 5000;
+  e.calls[0].unforeseen = {{7, 4900}, {9, 100}};
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.action, Action::kObserve) << plan.reason;
+  EXPECT_TRUE(plan.calls.empty());
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  PolicyConfig stays;
+  stays.follow_shifts = false;
+  EXPECT_EQ(decide(e, stays).action, Action::kReoptimize);
+  e.seconds_since_published = 0.5;
+  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize) << "what changes so soon may change back";
+}
+
 TEST(Policy, SeesCodeAgainWhoseSamplesMovedIfItWasMadeForWhatWasSeen) {
   FunctionEvidence e = optimized_function();
+  e.seconds_optimized = e.seconds_since_published = 1.5;
   e.moved_share = 0.5;
   EXPECT_NE(decide(e, {}).action, Action::kObserve) << "no branch, call or operand was known: nothing is to be regained";
   e.branches.push_back({.branch = WasmOffset(120), .sampled = 100, .sampled_taken = 97});
@@ -265,7 +277,7 @@ TEST(Policy, SeesCodeAgainWhoseSamplesMovedIfItWasMadeForWhatWasSeen) {
   too_often.optimize_count = 200;
   EXPECT_NE(decide(too_often, {}).action, Action::kObserve);
   FunctionEvidence short_of_worth = e;
-  short_of_worth.seconds_since_published = 0.02;
+  short_of_worth.seconds_since_published = 0.02;  // nor was it steady
   EXPECT_NE(decide(short_of_worth, {}).action, Action::kObserve);
   PolicyConfig off;
   off.follow_shifts = false;
