@@ -41,6 +41,11 @@ const kUnits = {
   queens: (n) => [10, n],
   binary_search: (n) => [100, 13, n],
   collatz: (n) => [4 * n],
+  prime_buckets: (n) => [16381, 4000, 24 * n],
+  pack_records: (n) => [40, 8, 30 * n],
+  filter_rows: (n) => [50, 10 * n],
+  quickselect: (n) => [100, n],
+  token_bucket: (n) => [100, 10 * n],
 };
 // What N stands for where the work is not N times the unit.
 const kWork = { mandelbrot: (n) => Math.round(Math.sqrt(n) * 40) ** 2 / 1600 };

@@ -219,11 +219,16 @@ class Compilation {
   }
 
   void drop_refused_hints(PrefetchPlan& prefetches) {
-    for (PrefetchSite& site : prefetches.sites) {
-      if (site.applied || site.superseded || site.kind != SiteKind::kPrefetch) continue;
-      std::erase_if(request_.hints.prefetches, [&](const PrefetchHint& h) { return h.load == site.load; });
-      result_.begun_anew.push_back("no prefetch for the load at " + std::to_string(site.load.value) + ": " +
-                                   site.reason);
+    for (const size_t index : prefetches.refused()) {
+      PrefetchSite& site = prefetches.sites[index];
+      const auto is_of_site = [&](const auto& hint) { return hint.load == site.load; };
+      const bool prefetch = site.kind == SiteKind::kPrefetch;
+      if (prefetch)
+        std::erase_if(request_.hints.prefetches, is_of_site);
+      else
+        std::erase_if(request_.hints.interleaves, is_of_site);
+      result_.begun_anew.push_back((prefetch ? "no prefetch for the load at " : "no search for the load at ") +
+                                   std::to_string(site.load.value) + ": " + site.reason);
       refused_.push_back(std::move(site));
     }
   }

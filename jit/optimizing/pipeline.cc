@@ -112,7 +112,7 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
-    if (!prefetches.empty() && !prefetches.all_prefetches_settled()) return false;
+    if (!prefetches.refused().empty()) return false;
   }
   if (tuning.vectorize) {
     llvm::FunctionPassManager passes;

@@ -391,10 +391,17 @@ void PrefetchPlan::add_site(SiteKind kind, WasmOffset load, const char* if_not_f
   sites.push_back(std::move(site));
 }
 
-bool PrefetchPlan::all_prefetches_settled() const {
-  return std::all_of(sites.begin(), sites.end(), [](const PrefetchSite& site) {
-    return site.kind != SiteKind::kPrefetch || site.applied || site.superseded;
-  });
+std::vector<size_t> PrefetchPlan::refused() const {
+  const auto first = sites.begin();
+  const auto last = first + static_cast<std::ptrdiff_t>(hints.size() + interleaves.size());
+  std::vector<size_t> refused;
+  for (auto site = first; site != last; ++site) {
+    const bool of_use = std::any_of(first, last, [&](const PrefetchSite& other) {
+      return other.load == site->load && (other.applied || other.superseded);
+    });
+    if (!of_use) refused.push_back(static_cast<size_t>(site - first));
+  }
+  return refused;
 }
 
 uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {

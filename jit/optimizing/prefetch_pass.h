@@ -56,9 +56,9 @@ class PrefetchPlan {
   explicit PrefetchPlan(IrModule& ir);
   // No load is hinted at of which LLVM is to know.
   bool empty() const { return hints.empty() && interleaves.empty(); }
-  // Each prefetch hint has its slice, or was left because its loop is interleaved. Otherwise loads were kept
-  // apart for nothing.
-  bool all_prefetches_settled() const;
+  // The sites of prefetch and interleave hints of whose load nothing came, nor of its loop: these loads were kept apart
+  // for nothing.
+  std::vector<size_t> refused() const;
   // The cell of a wasm loop for sites of one kind, or for all that are in one of its two versions (form_pass.h),
   // shared by its copies (OSR entries): its index in `cells`. Made at first use, for `site`.
   uint32_t cell_of(WasmOffset loop, size_t site);

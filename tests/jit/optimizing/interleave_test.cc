@@ -486,6 +486,38 @@ TEST(Interleave, WhatIsNoSearchIsLeftAlone) {
       0, "one search alone");
 }
 
+// A load that is hinted at is kept as it is for the pass, which costs what becomes of it otherwise: here the three loads of
+// a turn, of which two are those of the turns before.
+TEST(Interleave, AndPrefetchesThatCannotBeLeaveTheCodeThatThereIsWithoutHints) {
+  const std::string wat = R"((module (memory 4)
+    (func (export "f") (param $n i32) (local $i i32)
+      (loop $l
+        (i32.store8 offset=131072 (local.get $i)
+          (i32.shr_u (i32.add (i32.add (i32.load8_u (local.get $i)) (i32.load8_u offset=1 (local.get $i)))
+                              (i32.load8_u offset=2 (local.get $i))) (i32.const 2)))
+        (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n)))))))";
+  Optimized plain(wat);
+  const CodeVersion* const without = plain.compile("f");
+  ASSERT_NE(without, nullptr);
+  for (const bool prefetches : {false, true}) {
+    Optimized hinted(wat);
+    for (uint32_t load = 0; load < 3; ++load) {
+      const WasmOffset at = load_of(*hinted.module, "f", load);
+      hinted.request.hints.interleaves.push_back({.load = at, .stall_share = 0.2});
+      if (prefetches) hinted.request.hints.prefetches.push_back({.load = at, .stall_share = 0.2});
+    }
+    const CodeVersion* const with = hinted.compile("f");
+    ASSERT_NE(with, nullptr);
+    EXPECT_EQ(with->code_size, without->code_size) << prefetches;
+    EXPECT_TRUE(with->loop_cells.empty());
+    ASSERT_EQ(with->prefetch_sites.size(), prefetches ? 6u : 3u);
+    for (const PrefetchSite& site : with->prefetch_sites) {
+      EXPECT_FALSE(site.applied);
+      EXPECT_FALSE(site.reason.empty());
+    }
+  }
+}
+
 TEST(Interleave, SearchesThatChangeSomethingAreLeftAlone) {
   const std::string counting = R"(
     (local.set $p (local.get $root))
