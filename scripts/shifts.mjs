@@ -130,7 +130,7 @@ for (const name of names.length === 0 ? all : names) {
   const looped = name.endsWith('_looped');
   const first = batches(program, looped, 0, before);
   // Slower than it will be, if it does not recover: the window must be reached, whatever the speed.
-  const second = batches(program, looped, 1, kWindow + kWindowLength + 0.5);
+  const second = batches(program, looped, 1, kWindow + kWindowLength + 2);
   const measured = [];
   for (let round = 0; round < rounds; ++round) {
     const fresh = run(program, looped, [0, second]);
