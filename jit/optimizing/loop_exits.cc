@@ -35,16 +35,11 @@ constexpr double kLongInnerIteration = 4096;
 constexpr double kIterationsOfInnerLoops = 16;  // where nobody knows
 constexpr double kInstructionsOfACall = 50;
 
-bool is_marker(const Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kMarker;
-}
-
 std::vector<llvm::CallInst*> markers_of(llvm::Function& function) {
   std::vector<llvm::CallInst*> markers;
   if (!function.getParent()->getFunction(kMarker)) return markers;
   for (Instruction& instruction : llvm::instructions(function))
-    if (is_marker(instruction)) markers.push_back(llvm::cast<llvm::CallInst>(&instruction));
+    if (is_exit_marker(instruction)) markers.push_back(llvm::cast<llvm::CallInst>(&instruction));
   return markers;
 }
 
@@ -87,7 +82,7 @@ double length_of_iteration(const llvm::Loop& loop, const llvm::LoopInfo& loops,
   for (const BasicBlock* block : loop.blocks()) {
     double length = 0;
     for (const Instruction& instruction : *block) {
-      if (llvm::isa<llvm::PHINode, llvm::DbgInfoIntrinsic>(instruction) || is_marker(instruction)) continue;
+      if (llvm::isa<llvm::PHINode, llvm::DbgInfoIntrinsic>(instruction) || is_exit_marker(instruction)) continue;
       length += llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction) &&
                         !llvm::cast<llvm::CallBase>(instruction).isInlineAsm()
                     ? kInstructionsOfACall
@@ -202,6 +197,11 @@ struct Exit {
 
 std::string exit_symbol(LoopIndex loop) {
   return kExitSlotPrefix + std::to_string(loop.value);
+}
+
+bool is_exit_marker(const llvm::Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kMarker;
 }
 
 bool can_leave_loops(const wasm::Module& module, FuncIndex function) {

@@ -53,6 +53,8 @@ struct ExitValue {
 
 // Whether the frame of an exit has room for this function's values, and nothing else is in the way.
 bool can_leave_loops(const wasm::Module& module, FuncIndex function);
+// Whether this is what emit_exit_marker() left: it takes values for the case that the loop is left, and needs none.
+bool is_exit_marker(const llvm::Instruction& instruction);
 // At the builder's place, a header behind its phis.
 void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
                       const std::vector<ExitValue>& values);

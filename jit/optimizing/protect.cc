@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 
+#include "jit/optimizing/loop_exits.h"
 #include "jit/optimizing/needs.h"
 #include "jit/optimizing/pin_loops.h"
 
@@ -185,8 +186,9 @@ llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionA
     if (load != nullptr) pinned.push_back(load);
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   const Needs needs(function, loops, pinned, [](const Instruction& user) {
-    // Neither stays: pins go now, the users of hinted loads with the prefetch pass.
-    return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr;
+    // None stays where it is: pins go now, the users of hinted loads with the prefetch pass, and what an exit takes is
+    // computed where the loop is left.
+    return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr || is_exit_marker(user);
   });
   std::vector<Pin> left;
   for (size_t i = 0; i < pins.size(); ++i) {

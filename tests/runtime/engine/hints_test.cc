@@ -2,6 +2,7 @@
 // to.
 #include "runtime/engine/random_hints.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,6 +106,33 @@ TEST(LeavingAtLoops, DoesNothingTwice) {
         (unreachable))))"));
     ASSERT_TRUE(instance);
     EXPECT_EQ((*(*instance)->call("f", {}))[0].as_i32(), 600) << seed;
+  }
+}
+
+TEST(LeavingAtLoops, DoesNotKeepALoadForAnExitAloneThatTrappedWhereItStood) {
+  for (const bool back : {false, true}) {
+    EngineConfig config;
+    config.tier = TierMode::kOptimized;
+    config.profiling = false;
+    config.enter_at_loops = config.leave_at_loops = true;
+    config.leave_for_baseline = back;
+    auto engine = Engine::create(config).value();
+    Linker linker(*engine);
+    // The second loop never ends by its value, which lies beneath it all the time.
+    auto instance = linker.instantiate(load(*engine, R"((module (memory 1)
+      (func (export "f") (param $at i32) (result i32) (local $i i32)
+        (loop $first
+          (br_if $first (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 10))))
+        (f32.load offset=22 (local.get $at))
+        (loop $second (param f32) (result f32)
+          (if (i32.gt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 50))
+            (then (return (local.get $i))))
+          (loop $inner (br_if $inner (i32.rem_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 3))))
+          (br $second))
+        (i32.trunc_sat_f32_u))))"));
+    ASSERT_TRUE(instance) << instance.error().describe();
+    EXPECT_THAT(trap_of(**instance, "f", {Value::i32(-14)}), testing::HasSubstr("memory")) << back;
+    EXPECT_GT((*(*instance)->call("f", std::vector{Value::i32(0)}))[0].as_i32(), 50) << back;
   }
 }
 
