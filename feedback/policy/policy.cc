@@ -346,12 +346,13 @@ bool was_steady(const FunctionEvidence& e, const PolicyConfig& config) {
   return config.follow_shifts && e.seconds_since_published >= config.min_seconds_steady;
 }
 
-// `gain`: by code made for what is seen then, over as long as the present one ran.
-void observe(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config, double gain) {
+// Whether seeing it again pays. `gain`: by code made for what is seen then, over as long as the present one ran.
+bool plan_observation(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config, double gain) {
   const double cost = config.seconds_observed * (config.optimized_speedup - 1) +
                       config.background_cost * compile_seconds(e, config);
   plan.alternatives.push_back({"back to baseline code, to be seen again, and recompile", cost, gain});
   if (gain > cost) plan.action = Action::kObserve;
+  return gain > cost;
 }
 
 }  // namespace
@@ -565,15 +566,12 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.alternatives.push_back({"recompile with the targets that calls have now", compile_cost, gain});
     const bool pays = gain > compile_cost && gain >= config.min_unforeseen_share * e.seconds_since_published;
     // The records of old do not say how many of the calls that were foreseen there still are.
-    if (pays && was_steady(e, config)) {
-      observe(plan, e, config, gain);
-      if (plan.action == Action::kObserve) {
-        plan.reason = fmt::format(
-            "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since optimized code "
-            "was published: what it was made for is gone",
-            records, 1e3 * gain, 1e3 * e.seconds_since_published);
-        return plan;
-      }
+    if (pays && was_steady(e, config) && plan_observation(plan, e, config, gain)) {
+      plan.reason = fmt::format(
+          "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since optimized code "
+          "was published: what it was made for is gone",
+          records, 1e3 * gain, 1e3 * e.seconds_since_published);
+      return plan;
     }
     if (pays) plan.calls = plan_calls(e, config);
     if (!plan.calls.empty()) {
@@ -593,14 +591,12 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   // Does it spend its time elsewhere by now, and was made for what it was like?
   if (was_steady(e, config) && e.moved_share >= config.min_moved_share && may_compile_again(e, config)) {
     const bool made_for = !plan_branches(e, config).empty() || !plan_calls(e, config).empty() || !plan_values(e, config).empty();
-    if (made_for) {
-      observe(plan, e, config, e.seconds_since_published * e.moved_share * config.min_reoptimize_share);
-      if (plan.action == Action::kObserve) {
-        plan.reason = fmt::format(
-            "{:.0f} % of the last samples stand where the first ones in this code did not: what it was made for is gone",
-            100 * e.moved_share);
-        return plan;
-      }
+    const double gain = e.seconds_since_published * e.moved_share * config.min_reoptimize_share;
+    if (made_for && plan_observation(plan, e, config, gain)) {
+      plan.reason = fmt::format(
+          "{:.0f} % of the last samples stand where the first ones in this code did not: what it was made for is gone",
+          100 * e.moved_share);
+      return plan;
     }
   }
   // Is there a stall that nobody has tried to remove?

@@ -87,8 +87,9 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
     if (version.value != 0 && version.value < counts.published_version) {
       counts.samples_stayed += 1;
       counts.seconds_stayed += seconds;
+    } else if (version.value != 0) {
+      counts.shift.add(at.value);
     }
-    if (version.value != 0 && version.value >= counts.published_version) counts.shift.add(at.value);
     counts.seconds_optimized += seconds;
     counts.run_seconds_optimized += seconds;
     counts.run_samples_optimized += 1;

@@ -386,9 +386,11 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   std::vector<const wasm::Module*> plan_modules;
   // What a decision is under way about is not decided on again by what the code shows that it is to replace.
   std::set<std::pair<const wasm::Module*, uint32_t>> in_flight;
+  bool compiling = false;
   size_t room = 0;  // for compiles of functions in a flat profile: what gets hot meanwhile does not wait for them
   {
     const std::lock_guard lock(mutex_);
+    compiling = tasks_ != 0;
     if (now - last_flat_look_ >= kFlatLook && jobs_.size() < kMostFlatJobs) {
       last_flat_look_ = now;
       room = kMostFlatJobs - jobs_.size();
@@ -406,11 +408,6 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     uint32_t function;
   };
   std::vector<Flat> flat;
-  bool compiling = false;
-  {
-    const std::lock_guard lock(mutex_);
-    compiling = tasks_ != 0;
-  }
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto ask = [&](const wasm::Module* module, feedback::Profile& profile, uint32_t index) {
       if (!services_.may_optimize(FuncIndex(index)) || in_flight.contains({module, index})) return;
