@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "feedback/policy/page_fill.h"
+
 namespace hindsight::feedback {
 namespace {
 
@@ -20,9 +22,20 @@ std::vector<PageRange> ranges_of(const std::vector<PageEvidence::Region>& region
   return ranges;
 }
 
+// The first so many bytes of the largest of them.
+PageRange probe_of(const std::vector<PageRange>& ranges, double bytes) {
+  PageRange probe = *std::max_element(ranges.begin(), ranges.end(), [](const PageRange& a, const PageRange& b) {
+    return a.end - a.begin < b.end - b.begin;
+  });
+  const uint64_t pages = std::max<uint64_t>(1, static_cast<uint64_t>(bytes) / kHugePageBytes);
+  probe.end = std::min(probe.end, probe.begin + pages * kHugePageBytes);
+  return probe;
+}
+
 }  // namespace
 
 PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
+  if (e.fill) return decide_fill(*e.fill, config);
   PagePlan plan;
   plan.alternatives.push_back({"nothing", 0, 0});
   if (!config.huge_pages) {
@@ -42,7 +55,11 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   const double beyond = std::max(0.0, 1 - config.tlb_reach_bytes / footprint);
   plan.estimated_gain = stall_share * config.walk_share_of_stalls * beyond;
   const double gain = plan.estimated_gain * e.seconds;
-  const double cost = config.move_seconds_per_byte * footprint;
+  const bool measured = e.move_seconds_per_byte > 0;
+  const double cost = (measured ? e.move_seconds_per_byte : config.most_move_seconds_per_byte) * footprint;
+  // Without a measurement: if it is as quick as it can be, after a part that was as slow as it can be.
+  const double least = config.least_move_seconds_per_byte * footprint +
+                       config.most_move_seconds_per_byte * config.page_probe_bytes;
   plan.alternatives.push_back({fmt::format("huge pages for {:.0f} MiB", footprint / (1 << 20)), cost, gain});
   const std::string seen = fmt::format(
       "{} stalled addresses on {} pages in {:.0f} MiB, {:.0f} of {:.0f} samples ({:.0f} %) stall",
@@ -53,11 +70,18 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   } else if (footprint < 2 * config.tlb_reach_bytes) {
     plan.reason = seen + ": within what the TLB reaches";
   } else {
-    plan.reason =
-        fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
-    if (gain <= cost) return plan;
-    plan.ranges = std::move(ranges);
-    plan.bytes = bytes;
+    plan.reason = fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving, {}", seen, 1e3 * gain, 1e3 * cost,
+                              measured ? "at what it took so far" : "should that be slow");
+    plan.most_seconds = gain;
+    if (gain > config.min_page_return * cost) {
+      plan.ranges = std::move(ranges);
+      plan.bytes = bytes;
+    } else if (!measured && gain > config.min_page_return * least) {
+      plan.ranges = {probe_of(ranges, config.page_probe_bytes)};
+      plan.bytes = plan.ranges.front().end - plan.ranges.front().begin;
+      plan.probe = true;
+      plan.reason += fmt::format(", or {:.1f} ms should it be quick: {} MiB are moved to see", 1e3 * least, plan.bytes >> 20);
+    }
   }
   return plan;
 }

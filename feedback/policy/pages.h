@@ -6,10 +6,11 @@
 // while which its accesses wait.
 //
 //     gain = t * stall share * walk_share_of_stalls * (1 - tlb_reach / footprint)
-//     cost = move_seconds_per_byte * footprint
+//     cost = seconds per byte * footprint
 //
-// with t the time run so far, taken as what is still to come. `footprint` is the ranges' size, not what was
-// sampled of it.
+// with t the time run so far, taken as what is still to come; the gain has to be `min_page_return` times the cost. `footprint` is the ranges' size, not what was
+// sampled of it. What a byte takes to move is measured: a small part is moved first, as soon as the whole would
+// pay if that were as quick as it can be, and what it took then says whether the rest follows.
 #pragma once
 
 #include <string>
@@ -31,6 +32,8 @@ struct PageRange {
 struct PagePlan {
   std::vector<PageRange> ranges;  // empty: do nothing
   uint64_t bytes = 0;             // theirs
+  bool probe = false;             // a part, to see what moving takes
+  double most_seconds = 0;        // that the move may take before it costs more than it promises
   double estimated_gain = 0;      // share of the module's time
   std::vector<Alternative> alternatives;
   std::string reason;

@@ -761,7 +761,16 @@ void visit_parameters(Config& c, Visit visit) {
   visit("tlb_reach_bytes", c.tlb_reach_bytes);
   visit("max_page_gap_bytes", c.max_page_gap_bytes);
   visit("walk_share_of_stalls", c.walk_share_of_stalls);
-  visit("move_seconds_per_byte", c.move_seconds_per_byte);
+  visit("min_page_return", c.min_page_return);
+  visit("least_move_seconds_per_byte", c.least_move_seconds_per_byte);
+  visit("most_move_seconds_per_byte", c.most_move_seconds_per_byte);
+  visit("page_probe_bytes", c.page_probe_bytes);
+  visit("min_full_blocks", c.min_full_blocks);
+  visit("min_full_share", c.min_full_share);
+  visit("min_untouched_share", c.min_untouched_share);
+  visit("max_available_share", c.max_available_share);
+  visit("seconds_per_fault", c.seconds_per_fault);
+  visit("zero_seconds_per_byte", c.zero_seconds_per_byte);
   visit("code_layout", c.code_layout);
   visit("min_layout_samples", c.min_layout_samples);
   visit("hot_code_share", c.hot_code_share);

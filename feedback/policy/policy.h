@@ -142,9 +142,21 @@ struct PolicyConfig {
   double tlb_reach_bytes = 12.0 * (1 << 20);     // of the second level, with pages of 4 KiB
   double max_page_gap_bytes = 32.0 * (1 << 20);  // between sampled regions that are moved together
   double walk_share_of_stalls = 0.25;  // of the time that loads stall: page walks that huge pages save
-  // As measured (Linux 6.18 in a virtual machine): 8 ms for 2 MiB, in which a guest that lives in that memory
-  // hardly gets on.
-  double move_seconds_per_byte = 4e-9;
+  // What a move takes differs by a factor of twenty: 0.8 ms for 2 MiB where the kernel has the memory at hand, 8 ms
+  // where a virtual machine has to be given it (Linux 6.18). So `page_probe_bytes` are moved first where that would pay
+  // at the lower figure, and from then on what was measured counts.
+  // Who ends right behind a move has lost its cost; twice that has to be there to be gained.
+  double min_page_return = 2;
+  double least_move_seconds_per_byte = 4e-10;
+  double most_move_seconds_per_byte = 4e-9;
+  double page_probe_bytes = 8.0 * (1 << 20);
+  // Of page_fill.h.
+  double min_full_blocks = 4;
+  double min_full_share = 0.75;        // of the blocks that are touched at all
+  double min_untouched_share = 0.05;   // of the memory: less is not worth asking
+  double max_available_share = 0.25;   // of the machine's memory, that is asked for
+  double seconds_per_fault = 0.5e-6;   // of 4 KiB, beside making it zeros, which huge pages take as well
+  double zero_seconds_per_byte = 2e-10;
   // Of layout.h.
   double min_layout_samples = 100;             // in optimized code
   double hot_code_share = 0.95;                // of these samples: what "hot" code holds

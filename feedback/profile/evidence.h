@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -184,7 +185,19 @@ struct FunctionEvidence {
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 
-// Of a module: where in memory its stalls lie that are not on huge pages yet.
+// Of a memory that the guest may be filling: how far it has come, by blocks of kHugePageBytes that were looked at, evenly
+// spread.
+struct FillEvidence {
+  uint64_t begin = 0;  // addresses, multiples of kHugePageBytes
+  uint64_t end = 0;
+  uint32_t full = 0;  // all pages of 4 KiB, or nearly all, are there
+  uint32_t part = 0;
+  uint32_t untouched = 0;
+  uint64_t available_bytes = 0;  // that the machine has left
+  friend bool operator==(const FillEvidence&, const FillEvidence&) = default;
+};
+
+// Of a module: where in memory its stalls lie that are not on huge pages yet, or how it fills its memory.
 struct PageEvidence {
   struct Region {
     uint64_t index = 0;      // address / kHugePageBytes
@@ -197,6 +210,8 @@ struct PageEvidence {
   uint64_t addresses = 0;       // in these regions
   uint64_t distinct_pages = 0;  // 4 KiB pages among them (exact up to kMaxPagesSeen)
   std::vector<Region> regions;  // ascending
+  double move_seconds_per_byte = 0;  // what the process's moves up to now took; 0: there was none
+  std::optional<FillEvidence> fill;  // then the rest says nothing
   friend bool operator==(const PageEvidence&, const PageEvidence&) = default;
 };
 

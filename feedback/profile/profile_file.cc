@@ -545,12 +545,27 @@ json to_json(const PageEpisode& e) {
   for (const PageEpisode::Place& place : e.places)
     places.push_back({{"memory", place.memory}, {"begin", place.begin}, {"end", place.end}});
   json all = to_json(static_cast<const ModuleEpisode&>(e));
+  if (e.evidence.fill) {
+    const FillEvidence& f = *e.evidence.fill;
+    all.update({{"evidence",
+                 {{"fill",
+                   {{"begin", f.begin},
+                    {"end", f.end},
+                    {"full", f.full},
+                    {"part", f.part},
+                    {"untouched", f.untouched},
+                    {"available_bytes", f.available_bytes}}}}},
+                {"ranges", ranges},
+                {"places", places}});
+    return all;
+  }
   all.update({{"evidence",
                {{"samples", e.evidence.samples},
                 {"seconds", e.evidence.seconds},
                 {"stall_samples", e.evidence.stall_samples},
                 {"addresses", e.evidence.addresses},
                 {"distinct_pages", e.evidence.distinct_pages},
+                {"move_seconds_per_byte", e.evidence.move_seconds_per_byte},
                 {"regions", regions}}},
               {"ranges", ranges},
               {"places", places}});
@@ -562,13 +577,27 @@ PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place
   constexpr uint64_t kMostAddress = uint64_t{1} << 57;
   PageEpisode e;
   read_module_episode(r, j, place, e);
-  if (const json* evidence = r.field(j, place, "evidence")) {
+  if (const json* evidence = r.field(j, place, "evidence"); evidence != nullptr && r.has(*evidence, "fill")) {
+    const json& fill = (*evidence)["fill"];
+    const std::string where = place + ".evidence.fill";
+    FillEvidence f;
+    f.begin = r.integer(fill, where, "begin", kMostAddress);
+    f.end = r.integer(fill, where, "end", kMostAddress);
+    f.full = r.u32(fill, where, "full");
+    f.part = r.u32(fill, where, "part");
+    f.untouched = r.u32(fill, where, "untouched");
+    f.available_bytes = r.integer(fill, where, "available_bytes", uint64_t{1} << 62);
+    if (f.begin >= f.end && !r.failed()) r.fail(where, "is no range of addresses");
+    e.evidence.fill = f;
+  } else if (evidence != nullptr) {
     const std::string where = place + ".evidence";
     e.evidence.samples = r.amount(*evidence, where, "samples");
     e.evidence.seconds = r.amount(*evidence, where, "seconds");
     e.evidence.stall_samples = r.amount(*evidence, where, "stall_samples");
     e.evidence.addresses = r.integer(*evidence, where, "addresses", uint64_t{1} << 62);
     e.evidence.distinct_pages = r.integer(*evidence, where, "distinct_pages", uint64_t{1} << 62);
+    if (r.has(*evidence, "move_seconds_per_byte"))
+      e.evidence.move_seconds_per_byte = r.amount(*evidence, where, "move_seconds_per_byte");
     r.pairs(*evidence, where, "regions", [&](uint64_t index, uint64_t addresses, const std::string& at) {
       if (index > kMostAddress / kHugePageBytes ||
           (!e.evidence.regions.empty() && e.evidence.regions.back().index >= index))

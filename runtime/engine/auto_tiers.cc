@@ -322,6 +322,7 @@ void AutoTiers::on_round() {
   Clock::time_point now = Clock::now();
   read_trials();
   if (policy_.optimize) watch_entries();
+  watch_filling(now);
   ask_policy(now);
   adapt_rate(now);
   calibrate(now);

@@ -24,6 +24,7 @@
 #include "runtime/engine/background_calibration.h"
 #include "runtime/engine/code_layout.h"
 #include "runtime/engine/huge_pages.h"
+#include "runtime/engine/memory_fill.h"
 #include "runtime/engine/tier_manager.h"
 #include "runtime/engine/timed_loads.h"
 #include "runtime/engine/trial.h"
@@ -146,6 +147,25 @@ class AutoTiers final : public TierManager {
   void place_code();
   void note_moved(const wasm::Module* module, const ModuleCode::Exchange& pair);
 
+  // auto_tiers_fill.cc; monitor thread
+  struct FillWatch {
+    const wasm::Module* module = nullptr;
+    uint64_t base = 0, bytes = 0;
+    uint32_t memory = 0;
+    MemoryFill last;
+    Clock::time_point next_look, changed;
+    Clock::duration patience{};
+    uint64_t asked_end = 0;      // what lies below has been asked for
+    uint32_t full_before = 0;    // blocks of an earlier filling that has ended
+    std::optional<feedback::FillEvidence> asked;  // under trial
+    std::string said;
+  };
+  void watch_filling(Clock::time_point now);
+  void look_at(FillWatch& watch, Clock::time_point now);
+  void ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end);
+  void judge_filling(FillWatch& watch);
+  bool kept_from_earlier(const wasm::Module* module) const;
+
   // auto_tiers_pages.cc
   void ask_pages();
   bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan);
@@ -250,6 +270,8 @@ class AutoTiers final : public TierManager {
     std::weak_ptr<ModuleCode> code;
     FuncIndex function;
   };
+  std::vector<FillWatch> fill_watches_;
+  Clock::time_point last_fill_look_;
   std::vector<EntryWatch> entry_watches_;  // functions not seen entered yet
   mutable std::map<std::pair<const wasm::Module*, uint32_t>, MemoryLevel> said_levels_;
   // Statistics of the monitor thread for reports; relaxed.
@@ -269,6 +291,8 @@ class AutoTiers final : public TierManager {
   EpisodeId last_episode_ = 0;
   std::set<EpisodeId> queued_;  // of these, what is in jobs_ or being compiled for the first time
   std::list<PageMove> page_moves_;
+  uint64_t page_bytes_moved_ = 0;  // by all of them, and
+  double page_seconds_ = 0;        // what that took
   Forgotten forgotten_;
   TrialGate gate_;
 

@@ -69,13 +69,7 @@ void AutoTiers::on_instance(ModuleCode& code, const Instance& instance) {
 
 // Whether an earlier run's decision has brought about what `plan` is to do.
 bool AutoTiers::already_huge(const wasm::Module* module, const feedback::PagePlan& plan) {
-  {
-    std::lock_guard lock(mutex_);
-    if (std::none_of(page_moves_.begin(), page_moves_.end(), [&](const PageMove& move) {
-          return move.module == module && move.earlier && move.state == "kept";
-        }))
-      return false;
-  }
+  if (!kept_from_earlier(module)) return false;
   uint64_t huge = 0;
   for (const feedback::PageRange& range : plan.ranges) huge += bytes_on_huge_pages(range.begin, range.end);
   return static_cast<double>(huge) >= kMostly * static_cast<double>(plan.bytes);
@@ -84,6 +78,15 @@ bool AutoTiers::already_huge(const wasm::Module* module, const feedback::PagePla
 void AutoTiers::ask_pages() {
   // A range that moves under a trial would be taken for the trial's doing.
   if (!policy_.huge_pages || gate_.busy(__rdtsc())) return;
+  double move_seconds_per_byte = 0;
+  {
+    std::lock_guard lock(mutex_);
+    // What is under way says what the next one takes.
+    if (std::any_of(page_moves_.begin(), page_moves_.end(),
+                    [](const PageMove& move) { return move.state == "queued" || move.state == "moving"; }))
+      return;
+    if (page_bytes_moved_ > 0) move_seconds_per_byte = page_seconds_ / static_cast<double>(page_bytes_moved_);
+  }
   struct Wanted {
     const wasm::Module* module;
     feedback::PagePlan plan;
@@ -95,6 +98,7 @@ void AutoTiers::ask_pages() {
     for (auto& [module, profile] : profiles) {
       if (profile->pages().addresses == 0) continue;
       feedback::PageEvidence evidence = profile->page_evidence();
+      evidence.move_seconds_per_byte = move_seconds_per_byte;
       feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
       if (plan.ranges.empty()) {
         reasons.push_back(std::move(plan.reason));
@@ -150,7 +154,10 @@ void AutoTiers::move_pages() {
   if (move == nullptr) return;
   HugePageResult sum;
   for (const feedback::PageRange& range : move->plan.ranges) {
-    const HugePageResult result = move_to_huge_pages(range.begin, range.end, abandon_);
+    if (sum.late) break;
+    const HugePageResult result =
+        move_to_huge_pages(range.begin, range.end, abandon_, move->plan.most_seconds - sum.seconds);
+    sum.late |= result.late;
     sum.moved_bytes += result.moved_bytes;
     sum.refused_bytes += result.refused_bytes;
     sum.seconds += result.seconds;
@@ -161,8 +168,11 @@ void AutoTiers::move_pages() {
   if (sum.advised) outcome += ", the rest left to the kernel, which cannot move at once";
   if (sum.refused_bytes != 0)
     outcome += fmt::format(", {} MiB refused ({})", sum.refused_bytes >> 20, sum.first_refusal);
+  if (sum.late) outcome += ", and the rest left where it is: the move took longer than it promised to return";
   say(LogLevel::kInfo, "pages", outcome);
   std::lock_guard lock(mutex_);
+  page_bytes_moved_ += sum.moved_bytes;
+  page_seconds_ += sum.seconds;
   move->outcome = outcome;
   move->moved_at = Clock::now();
   move->state = sum.moved_bytes == 0 && !sum.advised ? "failed" : "moved";

@@ -34,8 +34,10 @@ int advise(uint64_t begin, uint64_t bytes, int advice) {
 
 }  // namespace
 
-HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop) {
+HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop,
+                                  double most_seconds) {
   const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   HugePageResult result;
   result.advised =
       ::madvise(nullptr, 0, MADV_COLLAPSE) != 0;  // of nothing: whether the kernel knows the word
@@ -49,8 +51,10 @@ HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomi
       result.refused_bytes += kHugePageBytes;
       if (result.first_refusal.empty()) result.first_refusal = std::strerror(error);
     }
+    result.late = at + kHugePageBytes < end && seconds() > most_seconds;
+    if (result.late) break;
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds();
   return result;
 }
 
@@ -60,8 +64,12 @@ bool ask_for_huge_pages(uint64_t begin, uint64_t end) {
   return begin < end && advise(begin, end - begin, MADV_HUGEPAGE) == 0;
 }
 
-void leave_huge_pages(uint64_t begin, uint64_t end) {
+void ask_for_small_pages(uint64_t begin, uint64_t end) {
   advise(begin, end - begin, MADV_NOHUGEPAGE);
+}
+
+void leave_huge_pages(uint64_t begin, uint64_t end) {
+  ask_for_small_pages(begin, end);
   // Advice for a part of a huge page makes the kernel split it; this one changes nothing else but the page's
   // age.
   for (uint64_t at = begin; at < end; at += kHugePageBytes) advise(at, kPage, MADV_COLD);

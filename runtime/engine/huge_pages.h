@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace hindsight::rt {
@@ -16,16 +17,23 @@ struct HugePageResult {
   uint64_t moved_bytes = 0;
   uint64_t refused_bytes = 0;  // nothing there, no huge page free, not mapped
   bool advised = false;        // no MADV_COLLAPSE here: khugepaged was asked to
+  bool late = false;           // ended early: it took longer than it was to
   double seconds = 0;          // wall time
   std::string first_refusal;   // the kernel's reason
 };
 
-// Both ends are multiples of 2 MiB. Ends early once `stop` is true. Any thread.
-HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop);
+// Both ends are multiples of 2 MiB. Ends early once `stop` is true, or behind the page with which it took
+// `most_seconds`. Any thread.
+HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop,
+                                  double most_seconds = std::numeric_limits<double>::infinity());
 
 // Of memory that is not touched yet: its first touches get huge pages, if the system's setting leaves that to
 // whom asks. The part inside of whole huge pages counts. False: the kernel refused. Any thread.
 bool ask_for_huge_pages(uint64_t begin, uint64_t end);
+
+// Of memory that is not touched yet: its first touches get small pages again. What is on huge pages stays there. Any
+// thread.
+void ask_for_small_pages(uint64_t begin, uint64_t end);
 
 // The way back: splits the range's huge pages and asks for no new ones. Any thread.
 void leave_huge_pages(uint64_t begin, uint64_t end);

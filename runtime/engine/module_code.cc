@@ -80,6 +80,20 @@ std::vector<ModuleCode::MemoryPlace> ModuleCode::places_of(uint64_t begin, uint6
   return places;
 }
 
+std::vector<ModuleCode::MemorySpan> ModuleCode::memories() const {
+  std::vector<MemorySpan> spans;
+  const std::lock_guard lock(mutex_);
+  for (const Instance* instance : instances_) {
+    for (uint32_t index = 0; index < module_->memories.size(); index++) {
+      const Memory& memory = *instance->memory(index);
+      const auto base = reinterpret_cast<uint64_t>(memory.base());
+      if (std::none_of(spans.begin(), spans.end(), [&](const MemorySpan& span) { return span.base == base; }))
+        spans.push_back({.memory = index, .base = base, .bytes = memory.bytes()});
+    }
+  }
+  return spans;
+}
+
 void ModuleCode::detach(Instance& instance) {
   const std::lock_guard lock(mutex_);
   std::erase(instances_, &instance);

@@ -135,6 +135,12 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
     friend bool operator==(const MemoryPlace&, const MemoryPlace&) = default;
   };
   std::vector<MemoryPlace> places_of(uint64_t begin, uint64_t end) const;
+  // The instances' memories as they are now, each once.
+  struct MemorySpan {
+    uint32_t memory = 0;          // index in the module
+    uint64_t base = 0, bytes = 0;  // address and length
+  };
+  std::vector<MemorySpan> memories() const;
   ModuleCodeCounts counts() const;
 
  private:

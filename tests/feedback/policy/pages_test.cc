@@ -5,11 +5,11 @@
 namespace hindsight::feedback {
 namespace {
 
-// Twelve seconds of a program of which `share` stalls, spread over `mib` MiB from 16 GiB on.
+// Forty seconds of a program of which `share` stalls, spread over `mib` MiB from 16 GiB on.
 PageEvidence spread_over(uint64_t mib, double share) {
   PageEvidence e;
   e.samples = 1000;
-  e.seconds = 12;
+  e.seconds = 40;
   e.stall_samples = 1000 * share;
   e.addresses = static_cast<uint64_t>(1000 * share);
   e.distinct_pages = std::min<uint64_t>(e.addresses, kMaxPagesSeen);
@@ -35,10 +35,38 @@ TEST(Pages, LeaveASmallRangeAlone) {
 
 TEST(Pages, DoNotMoveForMoreThanItReturns) {
   PageEvidence e = spread_over(256, 0.6);
-  e.seconds = 2;
+  e.seconds = 8;
+  e.move_seconds_per_byte = 4e-9;
   const PagePlan plan = decide_pages(e, {});
   EXPECT_TRUE(plan.ranges.empty());
   EXPECT_NE(plan.reason.find("against"), std::string::npos) << plan.reason;
+}
+
+TEST(Pages, MoveAPartFirstWhereItIsNotKnownWhatMovingTakes) {
+  const PolicyConfig config;
+  PageEvidence e = spread_over(256, 0.6);
+  e.seconds = 8;  // enough if moving is quick
+  const PagePlan plan = decide_pages(e, config);
+  ASSERT_EQ(plan.ranges.size(), 1u) << plan.reason;
+  EXPECT_TRUE(plan.probe);
+  EXPECT_EQ(static_cast<double>(plan.bytes), config.page_probe_bytes);
+  EXPECT_EQ(plan.ranges[0].begin, uint64_t{16} << 30);
+  // As quick as it can be: the rest follows; as slow: it stays.
+  e.move_seconds_per_byte = config.least_move_seconds_per_byte;
+  EXPECT_GE(decide_pages(e, config).bytes, uint64_t{252} << 20);
+  EXPECT_FALSE(decide_pages(e, config).probe);
+  e.move_seconds_per_byte = config.most_move_seconds_per_byte;
+  EXPECT_TRUE(decide_pages(e, config).ranges.empty());
+  // Nor is a part moved where the whole would not pay however quick it is.
+  e.move_seconds_per_byte = 0;
+  e.seconds = 1;
+  EXPECT_TRUE(decide_pages(e, config).ranges.empty());
+}
+
+TEST(Pages, MayTakeAsLongToMoveAsTheyPromiseToReturn) {
+  const PageEvidence e = spread_over(256, 0.6);
+  const PagePlan plan = decide_pages(e, {});
+  EXPECT_DOUBLE_EQ(plan.most_seconds, plan.estimated_gain * e.seconds);
 }
 
 TEST(Pages, DoNotMoveWhatComesBackToTheSamePages) {

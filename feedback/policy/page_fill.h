@@ -1,0 +1,23 @@
+// Huge pages for memory that is about to be touched: a guest that fills its memory block by block goes on with it.
+//
+// Before the first touch there is nothing to copy and nobody waits, where moving later stops whoever lives in that
+// memory; but nothing is known of loads that stall yet. What is known is how the memory is filled: which of its blocks
+// of 2 MiB have all of their small pages, which a part of them, which none. Where those that are touched are full,
+// the rest is asked for in huge pages:
+//
+//     gain = untouched bytes / 4 KiB * seconds per fault      (and what the TLB gives later, which is not counted)
+//     cost = untouched bytes * share of the touched blocks that are not full * seconds to make a byte zero
+//
+// That the guest does go on is looked at afterwards; if it does not, the advice is taken back.
+#pragma once
+
+#include "feedback/policy/pages.h"
+
+namespace hindsight::feedback {
+
+PagePlan decide_fill(const FillEvidence& evidence, const PolicyConfig& config);
+
+// What became of it: of the blocks that were untouched when it was asked, by those of a later look.
+bool goes_on_filling(const FillEvidence& when_asked, uint32_t untouched_now);
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,24 @@
+// How far a range of memory has been touched: which pages of it the kernel has made, asked (mincore) of some of its blocks
+// of 2 MiB.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace hindsight::rt {
+
+struct MemoryFill {
+  uint32_t full = 0;  // blocks with nine tenths of their pages or more
+  uint32_t part = 0;
+  uint32_t untouched = 0;
+  friend bool operator==(const MemoryFill&, const MemoryFill&) = default;
+};
+
+// Looks at up to `most_blocks` blocks, evenly spread; 2 us each. Both ends are multiples of 2 MiB. Nothing if the kernel
+// will not say, or the range is not mapped any more. Any thread.
+std::optional<MemoryFill> look_at_fill(uint64_t begin, uint64_t end, uint32_t most_blocks);
+
+// What the machine could still give without swapping (/proc/meminfo, MemAvailable); 0 where it cannot be read.
+uint64_t available_memory_bytes();
+
+}  // namespace hindsight::rt

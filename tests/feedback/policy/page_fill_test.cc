@@ -1,0 +1,79 @@
+#include "feedback/policy/page_fill.h"
+
+#include <gtest/gtest.h>
+
+namespace hindsight::feedback {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// 256 MiB from 16 GiB on, of which 64 blocks were looked at.
+FillEvidence filled(uint32_t full, uint32_t part) {
+  return {.begin = uint64_t{16} << 30,
+          .end = (uint64_t{16} << 30) + 256 * kMiB,
+          .full = full,
+          .part = part,
+          .untouched = 64 - full - part,
+          .available_bytes = uint64_t{8} << 30};
+}
+
+TEST(PagesOfMemoryThatIsFilled, AreAskedForBeforeTheRestIsTouched) {
+  const PagePlan plan = decide_fill(filled(5, 1), {});
+  ASSERT_EQ(plan.ranges.size(), 1u) << plan.reason;
+  EXPECT_EQ(plan.ranges[0], (PageRange{filled(5, 1).begin, filled(5, 1).end}));
+  EXPECT_EQ(plan.bytes, 256 * kMiB);
+  EXPECT_EQ(plan.alternatives.size(), 2u);
+  EXPECT_GT(plan.alternatives[1].gain_seconds, plan.alternatives[1].cost_seconds);
+}
+
+TEST(PagesOfMemoryThatIsFilled, AreNotAskedForWhereLittleWasSeenOrMemoryIsTouchedHereAndThere) {
+  EXPECT_TRUE(decide_fill(filled(0, 0), {}).ranges.empty());
+  EXPECT_TRUE(decide_fill(filled(3, 0), {}).ranges.empty());
+  const PagePlan scattered = decide_fill(filled(5, 20), {});
+  EXPECT_TRUE(scattered.ranges.empty());
+  EXPECT_NE(scattered.reason.find("here and there"), std::string::npos) << scattered.reason;
+  EXPECT_TRUE(decide_fill(filled(63, 0), {}).ranges.empty()) << "next to nothing is left";
+}
+
+TEST(PagesOfMemoryThatIsFilled, AreNotAskedForWhereTheTlbReachesAllOrTheMachineHasLittleLeft) {
+  FillEvidence small = filled(8, 0);
+  small.end = small.begin + 16 * kMiB;
+  EXPECT_TRUE(decide_fill(small, {}).ranges.empty());
+  FillEvidence poor = filled(8, 0);
+  poor.available_bytes = 512 * kMiB;
+  const PagePlan plan = decide_fill(poor, {});
+  EXPECT_TRUE(plan.ranges.empty());
+  EXPECT_NE(plan.reason.find("512 MiB"), std::string::npos) << plan.reason;
+  EXPECT_TRUE(decide_fill(filled(8, 0), {.huge_pages = false}).ranges.empty());
+}
+
+TEST(PagesOfMemoryThatIsFilled, AreKeptIfHalfOfWhatWasUntouchedIsFilled) {
+  EXPECT_TRUE(goes_on_filling(filled(4, 0), 0));
+  EXPECT_TRUE(goes_on_filling(filled(4, 0), 30));
+  EXPECT_FALSE(goes_on_filling(filled(4, 0), 31));
+}
+
+TEST(PagesOfMemoryThatIsFilled, ReplayFromWhatIsSaved) {
+  const PolicyConfig config;
+  PageEvidence evidence;
+  evidence.fill = filled(5, 1);
+  PageEpisode episode = make_page_episode(evidence, decide_pages(evidence, config));
+  episode.state = "kept";
+  episode.places = {{.memory = 0, .begin = 0, .end = 256 * kMiB}};
+  ProfileFile file;
+  file.policy = to_parameters(config);
+  file.modules.resize(1);
+  file.modules[0].page_episodes = {episode};
+  const auto back = read_profile(format_profile(file));
+  ASSERT_TRUE(back) << back.error().message;
+  ASSERT_EQ(back->modules[0].page_episodes.size(), 1u);
+  EXPECT_EQ(back->modules[0].page_episodes[0], episode);
+  EXPECT_TRUE(replays(back->modules[0].page_episodes[0], from_parameters(back->policy)));
+  EXPECT_TRUE(decide_pages_at_start(back->modules[0].page_episodes[0], config).ask);
+  PolicyConfig other = config;
+  other.min_full_blocks = 50;
+  EXPECT_FALSE(replays(episode, other));
+}
+
+}  // namespace
+}  // namespace hindsight::feedback

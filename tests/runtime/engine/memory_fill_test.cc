@@ -1,0 +1,33 @@
+#include "runtime/engine/memory_fill.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+namespace hindsight::rt {
+namespace {
+
+constexpr uint64_t kHuge = uint64_t{2} << 20;
+
+TEST(FillOfMemory, TellsFullBlocksFromTouchedAndUntouchedOnes) {
+  void* const mapped =
+      ::mmap(nullptr, 9 * kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  ::madvise(mapped, 9 * kHuge, MADV_NOHUGEPAGE);
+  const uint64_t begin = (reinterpret_cast<uint64_t>(mapped) + kHuge - 1) / kHuge * kHuge;
+  auto* const bytes = reinterpret_cast<volatile char*>(begin);
+  EXPECT_EQ(look_at_fill(begin, begin + 8 * kHuge, 64), (MemoryFill{0, 0, 8}));
+  for (uint64_t at = 0; at < 3 * kHuge; at += 4096) bytes[at] = 1;
+  bytes[5 * kHuge] = 1;
+  EXPECT_EQ(look_at_fill(begin, begin + 8 * kHuge, 64), (MemoryFill{3, 1, 4}));
+  // Of every second one: 0, 2, 4, 6.
+  EXPECT_EQ(look_at_fill(begin, begin + 8 * kHuge, 4), (MemoryFill{2, 0, 2}));
+  ::munmap(mapped, 9 * kHuge);
+  EXPECT_EQ(look_at_fill(begin, begin + 8 * kHuge, 64), std::nullopt);
+}
+
+TEST(FillOfMemory, KnowsWhatTheMachineHasLeft) {
+  EXPECT_GT(available_memory_bytes(), uint64_t{16} << 20);
+}
+
+}  // namespace
+}  // namespace hindsight::rt
