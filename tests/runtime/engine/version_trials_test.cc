@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "jit/code/move_code.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/profile_store.h"
 #include "tests/runtime/engine/guest.h"
@@ -272,6 +273,37 @@ TEST_F(VersionTrialsTest, LeaveNothingBehindWhenTheirModuleGoesInTheMiddle) {
     EXPECT_EQ(engine_->code().registry().size(), registered);
   }
   EXPECT_TRUE(endings_.empty());
+}
+
+// What lies apart, and was left where it is when the rest was moved, goes with the rest.
+TEST_F(VersionTrialsTest, TakeBackASplitOfWhichThePartThatRunsWasMoved) {
+  jit::OptimizeRequest request;
+  request.function = kWork;
+  request.split_cold = true;
+  const std::shared_ptr<jit::CodeVersion> whole(std::move(code().optimize(request)->version));
+  ASSERT_GT(whole->hot_bytes.value, 0u) << "a call through a table may trap";
+  code().publish(whole);
+  freed();  // what SetUp() made
+  auto place = engine_->code().arena().allocate(jit::bytes_to_move(*whole)).value();
+  with_ = jit::copy_version(whole, std::move(place)).value();
+  code().register_copy(with_);
+  {
+    const ModuleCode::Exchange moved{whole, with_};
+    ASSERT_TRUE(code().exchange({&moved, 1}).front());
+  }
+  code().retire_copy(whole);
+  gain_ = 0.1;
+  begin_comparing();
+  run_to_the_end();
+  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kRolledBack);
+  EXPECT_EQ(code().current(kWork), without_);
+  endings_.clear();
+  with_ = nullptr;
+  freed();
+  freed();  // the rest, once its part is gone
+  EXPECT_EQ(engine_->code().retired().pending(), 0u);
+  const std::vector<hindsight::Value> args = {hindsight::Value::i32(500), hindsight::Value::i32(3)};
+  EXPECT_EQ(static_cast<uint32_t>(guest_->call("work", args).value()[0].as_i32()), work(500, 3));
 }
 
 // Answers are right whatever is current, in loops that go along as in those that stay.
