@@ -52,7 +52,7 @@ std::vector<BranchPlan> plan_branches(const FunctionEvidence& e, const PolicyCon
     plan.hint.branch = b.branch;
     plan.hint.taken = b.taken + b.sampled_taken;
     plan.hint.not_taken = b.seen() - plan.hint.taken;
-    plan.hint.one_sided = config.code_layout && !b.chooses &&
+    plan.hint.one_sided = config.code_layout && e.outcomes.split_cold != PrefetchOutcome::kRolledBack && !b.chooses &&
                           static_cast<double>(b.seen()) >= config.min_branch_seen_one_sided &&
                           (plan.hint.taken == 0 || plan.hint.not_taken == 0);
     if (static_cast<double>(b.seen()) < config.min_branch_seen) {
@@ -60,7 +60,7 @@ std::vector<BranchPlan> plan_branches(const FunctionEvidence& e, const PolicyCon
       if (plan.hint.one_sided) plans.push_back(std::move(plan));
       continue;
     }
-    plan.hint.weigh = config.weigh_branches;
+    plan.hint.weigh = config.weigh_branches && e.outcomes.weigh_branches != PrefetchOutcome::kRolledBack;
     if (const auto rate = misprediction_rate(b, config); rate && conversions < config.max_conversions) {
       plan.hint.mispredicted = rate->share;
       plan.hint.form = form_of(b, rate->share, config);

@@ -238,7 +238,7 @@ std::vector<LikelyTarget> likely_targets(const CallEvidence& call, const Functio
 
 std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& config) {
   std::vector<CallPlan> plans;
-  if (!config.inline_calls) return plans;
+  if (!config.inline_calls || e.outcomes.inline_calls == PrefetchOutcome::kRolledBack) return plans;
   for (const CallEvidence& call : e.calls) {
     CallPlan plan;
     plan.hint.call = call.call;
@@ -255,6 +255,18 @@ std::vector<CallPlan> plan_calls(const FunctionEvidence& e, const PolicyConfig& 
     plans.push_back(std::move(plan));
   }
   return plans;
+}
+
+bool plan_split(const FunctionEvidence& e, const PolicyConfig& config) {
+  return config.code_layout && e.outcomes.split_cold != PrefetchOutcome::kRolledBack &&
+         static_cast<double>(e.module_bytes) > config.itlb_reach_bytes;
+}
+
+void plan_version(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config) {
+  plan.calls = plan_calls(e, config);
+  plan.branches = plan_branches(e, config);
+  plan.values = plan_values(e, config);
+  plan.split_cold = plan_split(e, config);
 }
 
 namespace {
@@ -390,6 +402,7 @@ void plan_in_flat_profile(FunctionPlan& plan, const FunctionEvidence& e, const P
   plan.action = Action::kOptimize;
   plan.calls = plan_calls(e, config);
   plan.branches = plan_branches(e, config);
+  plan.split_cold = plan_split(e, config);
   plan.reason = fmt::format(
       "{:.0f} samples in baseline code in the whole run ({:.1f} ms), {:.1f} of late: {:.1f} ms to gain against {:.1f} ms "
       "of compiling",
@@ -488,6 +501,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     plan.calls = plan_calls(e, config);
     plan.branches = std::move(branches);
     plan.values = std::move(values);
+    plan.split_cold = plan_split(e, config);
     plan.osr_loops = plan_osr_loops(e, config);
     // Of a loop with prefetches the whole function says whether it is long enough.
     plan.loop_entries_only =
@@ -509,9 +523,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     if (gain > compile_cost) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
-      plan.calls = plan_calls(e, config);
-      plan.branches = plan_branches(e, config);
-      plan.values = plan_values(e, config);
+      plan_version(plan, e, config);
       if (left_behind(e, config)) plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = "called again: all of it, of which only a running loop was optimized";
       return plan;
@@ -525,9 +537,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     if (gain > compile_cost && !plan.osr_loops.empty()) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
-      plan.calls = plan_calls(e, config);
-      plan.branches = plan_branches(e, config);
-      plan.values = plan_values(e, config);
+      plan_version(plan, e, config);
       plan.reason = fmt::format(
           "{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: a loop is to be "
           "left for it",
@@ -548,9 +558,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     if (gain > compile_cost && !has_entry) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
-      plan.calls = plan_calls(e, config);
-      plan.branches = plan_branches(e, config);
-      plan.values = plan_values(e, config);
+      plan_version(plan, e, config);
       plan.reason = fmt::format(
           "{:.0f} samples ({:.1f} ms) in optimized code that was replaced: a loop is to leave it for the new",
           e.samples_stayed, 1e3 * e.seconds_stayed);
@@ -560,7 +568,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   }
   // Do its calls go elsewhere by now?
   if (const double records = unforeseen_records(e, config);
-      config.inline_calls && records >= config.min_call_records && may_compile_again(e, config) &&
+      config.inline_calls && e.outcomes.inline_calls != PrefetchOutcome::kRolledBack &&
+      records >= config.min_call_records && may_compile_again(e, config) &&
       e.seconds_since_published >= config.min_seconds_published) {
     const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
     plan.alternatives.push_back({"recompile with the targets that calls have now", compile_cost, gain});
@@ -577,8 +586,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     if (!plan.calls.empty()) {
       plan.action = Action::kReoptimize;
       plan_loops(plan, e, config);
-      plan.branches = plan_branches(e, config);
-      plan.values = plan_values(e, config);
+      plan_version(plan, e, config);
       plan.osr_loops = plan_osr_loops(e, config);
       plan.reason = fmt::format(
           "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
@@ -643,9 +651,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     return plan;
   }
   plan.action = Action::kReoptimize;
-  plan.calls = plan_calls(e, config);
-  plan.branches = plan_branches(e, config);
-  plan.values = plan_values(e, config);
+  plan_version(plan, e, config);
   plan.osr_loops = plan_osr_loops(e, config);
   plan.reason = words;
   return plan;
@@ -654,7 +660,7 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
   auto same_hint = [](const auto& x, const auto& y) { return x.hint.load == y.hint.load; };
   return a.action == b.action && a.function == b.function && a.osr_loops == b.osr_loops &&
-         a.loop_entries_only == b.loop_entries_only &&
+         a.loop_entries_only == b.loop_entries_only && a.split_cold == b.split_cold &&
          std::equal(a.prefetches.begin(), a.prefetches.end(), b.prefetches.begin(), b.prefetches.end(),
                     same_hint) &&
          std::equal(a.interleaves.begin(), a.interleaves.end(), b.interleaves.begin(), b.interleaves.end(),
@@ -782,6 +788,12 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_layout_share", c.min_layout_share);
   visit("min_layout_news", c.min_layout_news);
   visit("max_layouts", c.max_layouts);
+  visit("min_version_seconds", c.min_version_seconds);
+  visit("min_version_share", c.min_version_share);
+  visit("version_gain", c.version_gain);
+  visit("seconds_of_version_trial", c.seconds_of_version_trial);
+  visit("version_loss", c.version_loss);
+  visit("max_version_trial_share", c.max_version_trial_share);
 }
 
 }  // namespace
@@ -859,6 +871,7 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
     episode.value_sites.push_back(v.hint.at.value);
     episode.reason += "; " + v.reason;
   }
+  episode.split_cold = plan.split_cold;
   episode.alternatives = describe_alternatives(plan);
   return episode;
 }
@@ -873,7 +886,7 @@ bool replays(const Episode& episode, const PolicyConfig& config) {
          again.interleave_loads == episode.interleave_loads && again.jump_loads == episode.jump_loads &&
          again.inlined_calls == episode.inlined_calls && again.weighed_branches == episode.weighed_branches &&
          again.select_branches == episode.select_branches && again.branch_selects == episode.branch_selects &&
-         again.value_sites == episode.value_sites;
+         again.value_sites == episode.value_sites && again.split_cold == episode.split_cold;
 }
 
 }  // namespace hindsight::feedback

@@ -168,6 +168,13 @@ struct PolicyConfig {
   double min_layout_share = 0.75;              // of the time, in optimized code, to move before that
   double min_layout_news = 0.25;  // of the samples, outside of what was tried already, to try once more
   uint32_t max_layouts = 4;       // of one module
+  // Of versions.h.
+  double min_version_seconds = 1.0;       // of CPU time in a version, before a decision in it is weighed against none
+  double min_version_share = 0.10;        // of the samples of late
+  double version_gain = 0.05;             // that is taken for possible, by doing without one that does not pay
+  double seconds_of_version_trial = 0.1;  // of CPU time in the version without it
+  double version_loss = 0.10;             // that is taken for likely meanwhile
+  double max_version_trial_share = 0.08;  // of all guests' CPU time, in versions that are on trial
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
 };
 
@@ -229,6 +236,7 @@ struct FunctionPlan {
   std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
   std::vector<BranchPlan> branches;
   std::vector<ValuePlan> values;  // operators to have code for what their operand usually is
+  bool split_cold = false;        // what hardly ever runs is to lie apart
   std::vector<Alternative> alternatives;
   std::string reason;
 };
@@ -242,17 +250,24 @@ double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& con
 // `known`: what an earlier compile took; 0: not known.
 double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config);
 
-// The calls to inline with any version of a function: no trial decides about them, as testing for the usual
-// targets costs a comparison where the call through the table costs two checks, and a miss of the branch
-// predictor as before.
+// The calls to inline with any version of a function: testing for the usual targets costs a comparison where the
+// call through the table costs two checks, and a miss of the branch predictor as before. A trial of whole versions
+// (versions.h) may have taken them back: then none.
 std::vector<CallPlan> plan_calls(const FunctionEvidence& evidence, const PolicyConfig& config);
 
 // What is known of branches and selects, for any version of the function, and which of them are worth another
-// form. The counts cost nothing and are not on trial; the forms are.
+// form. Each form is on trial; the counts together are, in a trial of whole versions.
 std::vector<BranchPlan> plan_branches(const FunctionEvidence& evidence, const PolicyConfig& config);
 
 // Operators whose operand is usually the same number, for any version of the function: on trial, or kept by one.
 std::vector<ValuePlan> plan_values(const FunctionEvidence& evidence, const PolicyConfig& config);
+
+// Whether what hardly ever runs of any version of the function is to lie apart: in modules that the instruction TLB
+// does not reach as a whole.
+bool plan_split(const FunctionEvidence& evidence, const PolicyConfig& config);
+
+// What goes with any version of a function, whatever it is compiled for: calls, branches, values, the split.
+void plan_version(FunctionPlan& plan, const FunctionEvidence& evidence, const PolicyConfig& config);
 
 // Same action, loops, prefetched loads, interleaved searches, remembered ways, calls, branches and usual values:
 // what replaying must reproduce.

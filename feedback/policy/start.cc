@@ -76,6 +76,14 @@ void take_over_values(StartPlan& start, const Episode::Earlier& earlier) {
   });
 }
 
+// What the decision was made on, with what trials of whole versions have found out since.
+FunctionEvidence with_outcomes(FunctionEvidence evidence, const Episode::Earlier& earlier) {
+  evidence.outcomes = {};  // one that nobody remembers trying may be tried again
+  for (const Episode::Prefetch& p : earlier.prefetches)
+    if (is_of_version(p.change)) evidence.outcomes.of(p.change) = p.outcome;
+  return evidence;
+}
+
 }  // namespace
 
 StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier& earlier,
@@ -113,6 +121,10 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   for (const uint32_t loop : earlier.osr_loops) plan.osr_loops.push_back(LoopIndex(loop));
   for (const Episode::Prefetch& p : earlier.prefetches) {
     switch (p.change) {
+      case Change::kInlineCalls:
+      case Change::kWeighBranches:
+      case Change::kSplitCold:
+        break;  // with the version, below
       case Change::kPrefetch:
         if (config.prefetch)
           take_over(p, evidence, config, "the prefetch at", "distance", plan.prefetches,
@@ -138,10 +150,8 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   for (InterleavePlan& interleave : plan.interleaves)
     if (!start.settled_widths.contains(interleave.hint.load.value))
       interleave.hint.initial_width = config.first_width;
-  plan.calls = plan_calls(evidence, config);
-  plan.branches = plan_branches(evidence, config);
+  plan_version(plan, with_outcomes(evidence, earlier), config);
   take_over_forms(start, earlier);
-  plan.values = plan_values(evidence, config);
   take_over_values(start, earlier);
   return start;
 }

@@ -25,8 +25,16 @@ enum class Change : uint8_t {
   kBranch,        // of a choice: a branch
   kJumpPointers,  // addresses that the load's loop remembers from its last traversal
   kValues,        // of an operator: code for what its operand usually is
+  // Of a whole version of a function, no single place of it.
+  kInlineCalls,    // the usual targets of its calls stand in place
+  kWeighBranches,  // the compiler knows how often its branches go which way
+  kSplitCold,      // what of it hardly ever runs lies apart
 };
-inline constexpr Change kLastChange = Change::kValues;
+inline constexpr Change kLastChange = Change::kSplitCold;
+inline constexpr Change kVersionChanges[] = {Change::kInlineCalls, Change::kWeighBranches, Change::kSplitCold};
+constexpr bool is_of_version(Change change) {
+  return change >= Change::kInlineCalls;
+}
 constexpr bool is_of_branch(Change change) {
   return change == Change::kSelect || change == Change::kBranch;
 }
@@ -139,6 +147,21 @@ struct LoopEvidence {
   friend bool operator==(const LoopEvidence&, const LoopEvidence&) = default;
 };
 
+// What became of the changes of whole versions.
+struct VersionOutcomes {
+  PrefetchOutcome inline_calls = PrefetchOutcome::kNone;
+  PrefetchOutcome weigh_branches = PrefetchOutcome::kNone;
+  PrefetchOutcome split_cold = PrefetchOutcome::kNone;
+  // Precondition: is_of_version(change).
+  PrefetchOutcome& of(Change change) {
+    return change == Change::kInlineCalls     ? inline_calls
+           : change == Change::kWeighBranches ? weigh_branches
+                                              : split_cold;
+  }
+  PrefetchOutcome of(Change change) const { return VersionOutcomes(*this).of(change); }
+  friend bool operator==(const VersionOutcomes&, const VersionOutcomes&) = default;
+};
+
 // Whether a hot function is entered while it is watched for that. One that is, reaches new code at its next
 // call; one that is not, sits in a loop.
 enum class Entered : uint8_t { kUnknown, kNotYet, kAgain };
@@ -182,6 +205,8 @@ struct FunctionEvidence {
       branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches
   std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls
   std::vector<ValueEvidence> values;  // alike, at most kMaxValues
+  VersionOutcomes outcomes;
+  uint64_t module_bytes = 0;  // of wasm, of all bodies of the module; 0: not known
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 

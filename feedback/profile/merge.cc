@@ -121,6 +121,9 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.seconds_run = more.seconds_run;
   to.seconds_run_baseline = more.seconds_run_baseline;
   to.samples_run_baseline = more.samples_run_baseline;
+  for (const Change change : kVersionChanges)
+    if (more.outcomes.of(change) != PrefetchOutcome::kNone) to.outcomes.of(change) = more.outcomes.of(change);
+  to.module_bytes = more.module_bytes;
   to.exit_loops = more.exit_loops;
   to.entry_loops = more.entry_loops;
   for (const LoadEvidence& l : more.loads) {

@@ -50,6 +50,12 @@ const char* to_string(Change change) {
       return "jump-pointers";
     case Change::kValues:
       return "values";
+    case Change::kInlineCalls:
+      return "inline-calls";
+    case Change::kWeighBranches:
+      return "weigh-branches";
+    case Change::kSplitCold:
+      return "code-layout";
   }
   return "unknown";
 }
@@ -84,7 +90,11 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
   if (optimized_code) {
     counts.samples_optimized += 1;
     counts.samples_recent += 1;
-    if (version.value != 0 && version.value < counts.published_version) {
+    const bool replaced =
+        version.value != 0 && (version.value < counts.published_version ||
+                               std::find(counts.lost_versions.begin(), counts.lost_versions.end(), version.value) !=
+                                   counts.lost_versions.end());
+    if (replaced) {
       counts.samples_stayed += 1;
       counts.seconds_stayed += seconds;
     } else if (version.value != 0) {
@@ -232,6 +242,8 @@ void FunctionCounts::reject(uint32_t load) {
 
 void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits, std::vector<LoopIndex> entries) {
   published_version = version.value;
+  std::erase_if(lost_versions, [&](uint64_t lost) { return lost < published_version; });
+  run_seconds_when_published = run_seconds();
   exit_loops = std::move(exits);
   entry_loops = std::move(entries);
   shift = {};
@@ -243,10 +255,18 @@ void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits, st
   unforeseen.clear();
 }
 
+void FunctionCounts::publish_again(VersionId lost) {
+  const double since = run_seconds_when_published;
+  publish(VersionId(published_version), std::move(exit_loops), std::move(entry_loops));
+  run_seconds_when_published = since;
+  lost_versions.push_back(lost.value);
+}
+
 void FunctionCounts::see_anew() {
   FunctionCounts anew;
   anew.optimize_count = optimize_count;
   anew.published_version = published_version;
+  anew.lost_versions = lost_versions;
   anew.run_seconds_baseline = run_seconds_baseline;
   anew.run_seconds_optimized = run_seconds_optimized;
   anew.run_samples_baseline = run_samples_baseline;
@@ -373,6 +393,16 @@ std::vector<CallEvidence::Target> targets_of(const ValueCounts& values) {
 
 }  // namespace
 
+namespace {
+
+uint64_t bytes_of_bodies(const wasm::Module& module) {
+  if (module.function_count() == module.imported_functions) return 0;
+  const WasmOffset begin = module.body(FuncIndex(module.imported_functions)).begin;
+  return module.body(FuncIndex(module.function_count() - 1)).end.value - begin.value;
+}
+
+}  // namespace
+
 FunctionEvidence Profile::evidence(FuncIndex function) const {
   FunctionEvidence evidence;
   evidence.function = function;
@@ -380,6 +410,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   const wasm::FunctionBody& body = module_->body(function);
   evidence.code_bytes = body.end.value - body.begin.value;
   evidence.total_samples = total_samples_;
+  evidence.module_bytes = bytes_of_bodies(*module_);
   auto found = functions_.find(function.value);
   if (found == functions_.end()) return evidence;
   const FunctionCounts& counts = found->second;
@@ -390,6 +421,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
   evidence.compile_seconds = counts.compile_seconds;
+  evidence.outcomes = counts.outcomes;
   evidence.samples_recent = counts.samples_recent;
   evidence.samples_stayed = counts.samples_stayed;
   evidence.seconds_stayed = counts.seconds_stayed;
@@ -549,6 +581,8 @@ void Profile::seed(const FunctionEvidence& earlier) {
   const auto judged = [](PrefetchOutcome outcome) {
     return outcome != PrefetchOutcome::kNone && outcome != PrefetchOutcome::kInTrial;
   };
+  for (const Change change : kVersionChanges)
+    if (judged(earlier.outcomes.of(change))) counts.outcomes.of(change) = earlier.outcomes.of(change);
   for (const LoadEvidence& load : earlier.loads) {
     if (!judged(load.outcome) && !judged(load.interleave) && !judged(load.jump) && load.latency.timed == 0)
       continue;

@@ -90,10 +90,16 @@ struct FunctionCounts {
   // In optimized versions before that one, since then.
   double samples_stayed = 0, seconds_stayed = 0;
   uint64_t published_version = 0;         // VersionId; those before it have lower ones
+  // Higher ones that lost to it in a trial: who is in their code stayed behind. At most one for each change of versions.
+  std::vector<uint64_t> lost_versions = {};
+  double run_seconds_when_published = 0;  // what run_seconds() was
+  VersionOutcomes outcomes;
   std::vector<LoopIndex> exit_loops = {}, entry_loops = {};  // of it
   SampleShift shift = {};  // of samples in it
   // An optimized version takes over.
   void publish(VersionId version = {}, std::vector<LoopIndex> exits = {}, std::vector<LoopIndex> entries = {});
+  // The published one goes on, and what was on trial in its place, seen with it, does not.
+  void publish_again(VersionId lost);
   // A change of the load was taken back.
   void reject(uint32_t load);
   // Baseline code takes over again, to be seen anew: what was seen before says nothing any more, nor what became of

@@ -164,7 +164,8 @@ class Reader {
   Change change(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
     for (Change c : {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch,
-                     Change::kJumpPointers, Change::kValues}) {
+                     Change::kJumpPointers, Change::kValues, Change::kInlineCalls, Change::kWeighBranches,
+                     Change::kSplitCold}) {
       if (word == to_string(c)) return c;
     }
     fail(place + "." + name, fmt::format("'{}' is not a change", word));
@@ -295,6 +296,20 @@ ValueEvidence read_values(Reader& r, const json& j, const std::string& place) {
   return v;
 }
 
+json to_json(const VersionOutcomes& outcomes) {
+  json j = json::object();
+  for (const Change change : kVersionChanges)
+    if (outcomes.of(change) != PrefetchOutcome::kNone) j[to_string(change)] = to_string(outcomes.of(change));
+  return j;
+}
+
+VersionOutcomes read_outcomes(Reader& r, const json& j, const std::string& place) {
+  VersionOutcomes outcomes;
+  for (const Change change : kVersionChanges)
+    if (Reader::has(j, to_string(change))) outcomes.of(change) = r.outcome(j, place, to_string(change));
+  return outcomes;
+}
+
 json to_json(const FunctionEvidence& e) {
   json loads = json::array();
   for (const LoadEvidence& l : e.loads) {
@@ -361,7 +376,9 @@ json to_json(const FunctionEvidence& e) {
           {"branches", branches},
           {"calls", calls},
           {"values", values},
-          {"loops", loops}};
+          {"loops", loops},
+          {"outcomes", to_json(e.outcomes)},
+          {"module_bytes", e.module_bytes}};
 }
 
 FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& place) {
@@ -399,6 +416,10 @@ FunctionEvidence read_evidence(Reader& r, const json& j, const std::string& plac
   if (Reader::has(j, "samples_run_baseline"))
     e.samples_run_baseline = r.number(j, place, "samples_run_baseline");
   if (Reader::has(j, "compile_seconds")) e.compile_seconds = r.amount(j, place, "compile_seconds");
+  if (Reader::has(j, "outcomes")) {
+    e.outcomes = read_outcomes(r, j["outcomes"], place + ".outcomes");
+    e.module_bytes = r.integer(j, place, "module_bytes", uint64_t{1} << 62);
+  }
   if (Reader::has(j, "samples_left_behind")) {
     e.samples_left_behind = r.number(j, place, "samples_left_behind");
     e.seconds_left_behind = r.number(j, place, "seconds_left_behind");
@@ -716,6 +737,7 @@ json to_json(const Episode& e) {
             {"select_branches", e.select_branches},
             {"branch_selects", e.branch_selects},
             {"value_sites", e.value_sites},
+            {"split_cold", e.split_cold},
             {"reason", e.reason},
             {"alternatives", e.alternatives},
             {"state", e.state},
@@ -745,6 +767,7 @@ Episode read_episode(Reader& r, const json& j, const std::string& place) {
     e.branch_selects = r.u32_list(j, place, "branch_selects");
   }
   if (Reader::has(j, "value_sites")) e.value_sites = r.u32_list(j, place, "value_sites");
+  if (Reader::has(j, "split_cold")) e.split_cold = r.boolean(j, place, "split_cold");
   e.reason = r.text(j, place, "reason");
   e.alternatives = r.texts(j, place, "alternatives");
   e.state = r.text(j, place, "state");

@@ -45,13 +45,14 @@ struct Episode {
   std::vector<uint32_t> select_branches;   // of branches, to be selects
   std::vector<uint32_t> branch_selects;    // of selects, or of branches that the compiler may make such, to be branches
   std::vector<uint32_t> value_sites;       // of operators, to have code for their usual value, which the evidence has
+  bool split_cold = false;                 // what hardly ever runs lies apart
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates
   // Afterwards:
   std::string state;  // "compiled", "failed", "rolled back", ...
   double compile_seconds = 0;
   struct Prefetch {
-    uint32_t load = 0;  // or the branch, or the operator
+    uint32_t load = 0;  // or the branch, or the operator; of a whole version 0
     PrefetchOutcome outcome = PrefetchOutcome::kNone;
     uint32_t distance = 0;  // iterations; of an interleaved loop: searches at once
     double measured_gain = 0;

@@ -67,15 +67,11 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.code_layout = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "code-layout");
   policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
+  if (config.version_trial_bias != 0) {
+    policy.min_version_seconds = policy.seconds_of_version_trial = 0;
+    policy.version_gain = policy.max_version_trial_share = 1;
+  }
   return policy;
-}
-
-// Of wasm; machine code of a function is about as long. A module that the instruction TLB reaches as a whole has nothing
-// to gain from what of a function lies where.
-double bytes_of_bodies(const wasm::Module& module) {
-  if (module.function_count() == module.imported_functions) return 0;
-  const WasmOffset begin = module.body(FuncIndex(module.imported_functions)).begin;
-  return module.body(FuncIndex(module.function_count() - 1)).end.value - begin.value;
 }
 
 // Why nothing watches, if "auto" was left with the unit that only counts; empty otherwise.
@@ -146,6 +142,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       last_slow_look_(start_),
       last_flat_look_(start_),
       last_save_(start_),
+      last_version_look_(start_),
       arena_(std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(compile_threads(config)),
                                                        /*reserved_for_masters=*/0)) {
   feedback::Monitor::Config monitor;
@@ -174,6 +171,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
                         .on_moved = [this](const wasm::Module* module,
                                            const ModuleCode::Exchange& pair) { note_moved(module, pair); },
                         .now_seconds = [this] { return now_seconds(); }});
+  versions_ = make_version_trials();
   new_code();
   calibration_ = std::make_unique<BackgroundCalibration>([this](bool warning, const std::string& line) {
     say(warning ? LogLevel::kWarning : LogLevel::kInfo, "calibration", line);
@@ -305,12 +303,14 @@ void AutoTiers::on_destroyed(ModuleCode& code) {
   save_code(code);
   keep_profile(code);
   layout_->forget(code);
+  versions_->forget(code);
   {
     std::lock_guard lock(mutex_);
     if (ModuleState* state = state_of(code)) {
       state->ended = code.counts();
       state->gone = true;
       state->watches.clear();
+      if (whole_trial_ && whole_trial_->job.code.expired()) whole_trial_.reset();
     }
   }
   forget_modules();
@@ -324,6 +324,7 @@ void AutoTiers::on_round() {
   if (policy_.optimize) watch_entries();
   watch_filling(now);
   ask_policy(now);
+  try_versions(now);
   adapt_rate(now);
   calibrate(now);
   collect(now);
@@ -379,7 +380,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     read_timed_loads(&news);
     for (const std::string& line : news) say(LogLevel::kInfo, "trial", line);
     judge_pages(now);
-    ask_pages();
+    // Memory that moves under a trial would be taken for the trial's doing.
+    if (!versions_->busy()) ask_pages();
   }
   lay_out_code(slow_look);
   if (!policy_.optimize) return;
@@ -400,6 +402,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       const EpisodeState& entry = episodes_.at(id);
       in_flight.insert({entry.module, entry.episode.evidence.function.value});
     }
+    // Two versions in turns: what samples say of them is of neither.
+    if (whole_trial_) in_flight.insert({whole_trial_->module, whole_trial_->job.plan.function.value});
   }
   double samples = 0;
   struct Flat {
@@ -565,7 +569,7 @@ void AutoTiers::lay_out_code(bool look) {
   std::vector<std::shared_ptr<ModuleCode>> modules;
   double settled = 0;
   // Code that moves under a trial would be taken for the trial's doing.
-  look = look && !gate_.busy(__rdtsc());
+  look = look && !gate_.busy(__rdtsc()) && !versions_->busy();
   if (look) {
     std::lock_guard lock(mutex_);
     if (jobs_.empty() && tasks_ == 0) settled = now_seconds() - seconds_at(new_version_);
@@ -602,6 +606,10 @@ void AutoTiers::read_trials() {
     std::lock_guard lock(mutex_);
     for (ModuleState& state : modules_) {
       for (auto& [function, watch] : state.watches) {
+        // Its news wait: nothing is compiled of it meanwhile.
+        if (whole_trial_ && whole_trial_->module == state.module.get() &&
+            whole_trial_->job.plan.function.value == function)
+          continue;
         bool news = false, pending = false;
         for (size_t i = 0; i < watch.trials.size(); ++i) {
           LoopTrial::Status status = watch.trials[i]->status();
@@ -645,6 +653,7 @@ void AutoTiers::read_trials() {
         job.plan.function = FuncIndex(function);
         job.plan.osr_loops = watch.osr_loops;
         job.plan.calls = watch.calls;
+        job.plan.split_cold = watch.split_cold;
         const std::vector<SiteKey> instead = plan_without_losers(job, watch);
         for (const SiteKey& site : instead)
           changes.push_back(
@@ -696,13 +705,17 @@ void AutoTiers::adapt_rate(Clock::time_point now) {
   sampling_state_.new_code = seconds_at(new_code_);
   sampling_state_.new_version = seconds_at(new_version_);
   const feedback::SamplingPlan plan = feedback::plan_sampling(sampling_state_, sampling_);
+  // Chunks of a trial of versions begin and end with calls, as near as rounds come to them.
+  const bool burst = plan.hz > sampling_.steady_hz;
+  if (const bool often = burst || versions_->busy(); often != often_) {
+    often_ = often;
+    monitor_->set_period(often ? kBurstPeriod : kSteadyPeriod);
+  }
   if (plan.hz != rate_hz_) {
-    const bool burst = plan.hz > sampling_.steady_hz;
     if (burst) rate_bursts_.fetch_add(1, std::memory_order_relaxed);
     say(LogLevel::kDebug, "lwp", fmt::format("{} samples a second: {}", plan.hz, plan.reason));
     rate_hz_ = plan.hz;
     monitor_->set_frequency(plan.hz);
-    monitor_->set_period(burst ? kBurstPeriod : kSteadyPeriod);
   }
 }
 
@@ -916,7 +929,7 @@ void AutoTiers::task_ended() {
   idle_.notify_all();
 }
 
-void AutoTiers::compile(Job& job, ModuleCode& code) {
+jit::OptimizeRequest AutoTiers::request_of(const Job& job, const ModuleCode& code) const {
   jit::OptimizeRequest request;
   request.function = job.plan.function;
   request.osr_loops = job.plan.osr_loops;
@@ -927,7 +940,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
       !job.plan.osr_loops.empty() ||
       (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
   request.loop_exits = policy_.follow_shifts && stays_long;
-  request.split_cold = policy_.code_layout && bytes_of_bodies(*code.module()) > policy_.itlb_reach_bytes;
+  request.split_cold = job.plan.split_cold;
   request.abandoned = &abandon_;
   for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
   for (const feedback::InterleavePlan& p : job.plan.interleaves) request.hints.interleaves.push_back(p.hint);
@@ -935,6 +948,12 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
   for (const feedback::BranchPlan& b : job.plan.branches) request.hints.branches.push_back(b.hint);
   for (const feedback::ValuePlan& v : job.plan.values) request.hints.values.push_back(v.hint);
+  return request;
+}
+
+void AutoTiers::compile(Job& job, ModuleCode& code) {
+  jit::OptimizeRequest request = request_of(job, code);
+  job.loop_exits = request.loop_exits;
   std::string name = code.module()->function_name(job.plan.function);
   Clock::time_point begin = Clock::now();
   auto result = code.optimize(std::move(request));
@@ -994,8 +1013,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   install(job, code, std::move(result->version));
 }
 
-void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) {
-  FuncIndex function = job.plan.function;
+AutoTiers::Watch AutoTiers::watch_of(const Job& job, const std::shared_ptr<jit::CodeVersion>& version) {
   Watch watch;
   watch.version = version;
   watch.episode = job.episode;
@@ -1003,6 +1021,56 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   watch.calls = job.plan.calls;
   watch.branches = job.plan.branches;
   watch.values = job.plan.values;
+  watch.split_cold = job.plan.split_cold;
+  watch.loop_exits = job.loop_exits;
+  watch.cached = job.cached;
+  for (size_t i = 0; i < version->loop_cells.size(); ++i) {
+    // A loop starts settled if everything prefetched in it is known to pay.
+    bool settled = true, known_to_pay = false;
+    uint32_t distance = 16;
+    double stall_share = 0;
+    bool interleaves = false, remembers = false;
+    const char* tuned = tuned_by(jit::SiteKind::kPrefetch);
+    for (const jit::PrefetchSite& site : version->prefetch_sites) {
+      if (!site.applied || site.cell != i) continue;
+      tuned = tuned_by(site.kind);
+      interleaves = site.kind == jit::SiteKind::kInterleave;
+      remembers = site.kind == jit::SiteKind::kJumpPointers;
+      if (interleaves && !known_to_pay) distance = policy_.first_width;
+      for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
+        if (site.kind == jit::SiteKind::kPrefetch && plan.hint.load == site.load)
+          stall_share += plan.hint.stall_share;
+      for (const feedback::JumpPlan& plan : job.plan.jumps)
+        if (remembers && plan.hint.load == site.load) stall_share += plan.hint.stall_share;
+      auto known = job.settled.find(key_of(site));
+      if (known == job.settled.end()) {
+        settled = false;
+      } else {
+        known_to_pay = true;
+        distance = known->second;
+      }
+    }
+    // All loads of interleaved searches share one change, and all of a loop that remembers its way.
+    if (interleaves || remembers) settled = known_to_pay;
+    if (*tuned == '\0') distance = 0;
+    const auto watched = std::make_shared<WatchedCell>(WatchedCell{
+        .cell = version->loop_cells[i],
+        .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned),
+        .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
+    if (remembers) watched->trial->judge_history();
+    watched->trial->arm(*watched->cell);
+    watched->timed->arm(*watched->cell);
+    watch.trials.push_back(watched->trial);
+    watch.timed.push_back(watched->timed);
+    version->loop_cells[i] = {watched, watched->cell.get()};
+    watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
+  }
+  return watch;
+}
+
+void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) {
+  FuncIndex function = job.plan.function;
+  Watch watch = watch_of(job, version);
   std::vector<std::pair<SiteKey, feedback::PrefetchOutcome>> outcomes;  // that are known now
   {
     std::lock_guard lock(mutex_);
@@ -1010,47 +1078,6 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
     const bool undoing = episode.state == "compiled" && job.priority >= 1e3;
     end_job(job.episode, undoing ? "rolled back" : "compiled");
     episode.compile_seconds += version->compile_seconds;
-    for (size_t i = 0; i < version->loop_cells.size(); ++i) {
-      // A loop starts settled if everything prefetched in it is known to pay.
-      bool settled = true, known_to_pay = false;
-      uint32_t distance = 16;
-      double stall_share = 0;
-      bool interleaves = false, remembers = false;
-      const char* tuned = tuned_by(jit::SiteKind::kPrefetch);
-      for (const jit::PrefetchSite& site : version->prefetch_sites) {
-        if (!site.applied || site.cell != i) continue;
-        tuned = tuned_by(site.kind);
-        interleaves = site.kind == jit::SiteKind::kInterleave;
-        remembers = site.kind == jit::SiteKind::kJumpPointers;
-        if (interleaves && !known_to_pay) distance = policy_.first_width;
-        for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-          if (site.kind == jit::SiteKind::kPrefetch && plan.hint.load == site.load)
-            stall_share += plan.hint.stall_share;
-        for (const feedback::JumpPlan& plan : job.plan.jumps)
-          if (remembers && plan.hint.load == site.load) stall_share += plan.hint.stall_share;
-        auto known = job.settled.find(key_of(site));
-        if (known == job.settled.end()) {
-          settled = false;
-        } else {
-          known_to_pay = true;
-          distance = known->second;
-        }
-      }
-      // All loads of interleaved searches share one change, and all of a loop that remembers its way.
-      if (interleaves || remembers) settled = known_to_pay;
-      if (*tuned == '\0') distance = 0;
-      const auto watched = std::make_shared<WatchedCell>(WatchedCell{
-          .cell = version->loop_cells[i],
-          .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned),
-          .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
-      if (remembers) watched->trial->judge_history();
-      watched->trial->arm(*watched->cell);
-      watched->timed->arm(*watched->cell);
-      watch.trials.push_back(watched->trial);
-      watch.timed.push_back(watched->timed);
-      version->loop_cells[i] = {watched, watched->cell.get()};
-      watch.reported.push_back(settled ? TrialState::kKept : TrialState::kComparing);
-    }
     for (const jit::PrefetchSite& site : version->prefetch_sites) {
       if (site.superseded) continue;  // stays in trial with the change that stands in for it
       feedback::Episode::Prefetch p;
@@ -1166,13 +1193,15 @@ FeedbackReport AutoTiers::feedback_report() const {
           "nothing: every call goes through its table",
           fmt::format("compare with {} target{}: no call where one of them matches", call.hint.targets.size(),
                       call.hint.targets.size() == 1 ? "" : "s")};
-      inlined.state = e.state;
       inlined.seconds = e.seconds;
+      report_version(e, feedback::Change::kInlineCalls, inlined);
       report.decisions.push_back(inlined);
     }
     double samples = e.evidence.samples_baseline + e.evidence.samples_optimized;
     report_branches(e, report);
+    report_split(e, report);
     for (const feedback::Episode::Prefetch& p : e.prefetches) {
+      if (feedback::is_of_version(p.change)) continue;  // said with the decision
       DecisionReport prefetch;
       prefetch.id = e.id;
       prefetch.kind = to_string(p.change);

@@ -28,6 +28,7 @@
 #include "runtime/engine/tier_manager.h"
 #include "runtime/engine/timed_loads.h"
 #include "runtime/engine/trial.h"
+#include "runtime/engine/version_trials.h"
 
 namespace hindsight::rt {
 
@@ -75,6 +76,8 @@ class AutoTiers final : public TierManager {
     EpisodeId episode = 0;
     double priority = 0;  // seconds in the function so far; known and undoing ones come before
     Settled settled;
+    bool loop_exits = false;  // were asked for
+    bool cached = false;  // its version is not compiled: it comes out of the code cache
   };
 
   // The optimized version that runs now, if feedback has anything to watch in it.
@@ -88,6 +91,17 @@ class AutoTiers final : public TierManager {
     std::vector<feedback::CallPlan> calls;
     std::vector<feedback::BranchPlan> branches;
     std::vector<feedback::ValuePlan> values;
+    bool split_cold = false, loop_exits = false;  // were asked for
+    // Of a version out of the code cache it is not known what the compiler was told.
+    bool cached = false;
+    bool not_to_be_measured = false;  // as a whole: that was said
+  };
+  // A version on trial: of which decision it is without, and what is compiled for it.
+  struct WholeTrial {
+    const wasm::Module* module = nullptr;
+    feedback::Change decision = feedback::Change::kInlineCalls;
+    Job job;
+    std::optional<Watch> watch = std::nullopt;  // of the version without the decision, once there is one
   };
 
   struct ModuleState {
@@ -181,6 +195,9 @@ class AutoTiers final : public TierManager {
   void run_one_job();
   void task_ended();
   void compile(Job& job, ModuleCode& code);
+  jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
+  // Gives the version's loops their trials.
+  Watch watch_of(const Job& job, const std::shared_ptr<jit::CodeVersion>& version);
   void install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version);
   // auto_tiers_profile.cc. What earlier runs decided, at a module's start; what this one did, for the next.
   // Of decisions that fit the module; the others are counted in the log.
@@ -201,6 +218,13 @@ class AutoTiers final : public TierManager {
   static void plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason);
   static void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan);
   static feedback::PrefetchOutcome& outcome_in(feedback::FunctionCounts& counts, SiteKey site);
+  // auto_tiers_versions.cc: decisions that are part of a whole version, on trial.
+  std::unique_ptr<VersionTrials> make_version_trials();
+  void try_versions(Clock::time_point now);
+  void compile_without();
+  void version_trial_ended(const VersionTrials::Ending& ending);
+  void report_version(const feedback::Episode& episode, feedback::Change change, DecisionReport& decision) const;
+  void report_split(const feedback::Episode& episode, FeedbackReport& report) const;
   // auto_tiers_branches.cc
   void say_branches(const std::string& function, const feedback::FunctionPlan& plan) const;
   void report_branches(const feedback::Episode& episode, FeedbackReport& report) const;
@@ -265,6 +289,7 @@ class AutoTiers final : public TierManager {
   feedback::SamplingState sampling_state_;
   Clock::rep burst_series_at_ = 0;  // new_code_ when branch bursts were last asked for
   uint32_t rate_hz_ = 0;
+  bool often_ = true;  // rounds come with kBurstPeriod
   bool calibration_loaded_ = false;
   struct EntryWatch {
     std::weak_ptr<ModuleCode> code;
@@ -277,7 +302,7 @@ class AutoTiers final : public TierManager {
   // Statistics of the monitor thread for reports; relaxed.
   std::atomic<uint64_t> rate_bursts_{0};
   std::atomic<double> rate_burst_seconds_{0}, rate_burst_cost_{0};
-  Clock::time_point last_round_, last_collect_, last_slow_look_, last_flat_look_, last_save_;
+  Clock::time_point last_round_, last_collect_, last_slow_look_, last_flat_look_, last_save_, last_version_look_;
 
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable idle_;
@@ -293,10 +318,12 @@ class AutoTiers final : public TierManager {
   std::list<PageMove> page_moves_;
   uint64_t page_bytes_moved_ = 0;  // by all of them, and
   double page_seconds_ = 0;        // what that took
+  std::optional<WholeTrial> whole_trial_;  // while versions_ is busy
   Forgotten forgotten_;
   TrialGate gate_;
 
   std::unique_ptr<CodeLayout> layout_;
+  std::unique_ptr<VersionTrials> versions_;
   std::unique_ptr<BackgroundCalibration> calibration_;
   std::unique_ptr<oneapi::tbb::task_arena> arena_;
   std::unique_ptr<feedback::Monitor> monitor_;

@@ -42,6 +42,10 @@ jit::SiteKind AutoTiers::kind_of(Change change) {
       return jit::SiteKind::kJumpPointers;
     case Change::kValues:
       return jit::SiteKind::kValue;
+    case Change::kInlineCalls:
+    case Change::kWeighBranches:
+    case Change::kSplitCold:
+      break;  // of no site: at offset 0, where no load is
   }
   return jit::SiteKind::kPrefetch;
 }
@@ -102,8 +106,8 @@ void AutoTiers::report_branches(const feedback::Episode& e, FeedbackReport& repo
   weighed.reason = fmt::format("{} branches and selects were seen often enough", e.weighed_branches.size());
   weighed.alternatives = {"nothing: the compiler guesses which way branches go",
                           "tell it: costs nothing, gains by layout, spills and loops of known length"};
-  weighed.state = e.state;
   weighed.seconds = e.seconds;
+  report_version(e, Change::kWeighBranches, weighed);
   report.decisions.push_back(weighed);
 }
 

@@ -27,11 +27,14 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     const FuncIndex function = version.function;
     Job job;
     job.code = code;
+    job.cached = true;
+    job.loop_exits = !version.osr_exits.empty();
+    job.plan.split_cold = version.hot_bytes.value != 0;
     job.plan.action = feedback::Action::kOptimize;
     job.plan.function = function;
     for (const jit::OsrEntry& entry : version.osr_entries) job.plan.osr_loops.push_back(entry.loop);
     for (const CachedPrefetch& p : kept.prefetches) {
-      if (p.outcome != feedback::PrefetchOutcome::kKept) continue;
+      if (p.outcome != feedback::PrefetchOutcome::kKept || feedback::is_of_version(p.change)) continue;
       if (p.change == Change::kValues) {
         job.settled[{jit::SiteKind::kValue, p.load}] = 0;  // its number is known below
         continue;
@@ -49,8 +52,12 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
       feedback::FunctionCounts& counts = profile->counts(function);
       counts.optimized = true;
       counts.optimize_count = std::max(counts.optimize_count, 1u);
-      for (const CachedPrefetch& p : kept.prefetches)
-        outcome_in(counts, {kind_of(p.change), p.load}) = p.outcome;
+      for (const CachedPrefetch& p : kept.prefetches) {
+        if (feedback::is_of_version(p.change))
+          counts.outcomes.of(p.change) = p.outcome;
+        else
+          outcome_in(counts, {kind_of(p.change), p.load}) = p.outcome;
+      }
       for (const auto& [call, values] : kept.calls) counts.values[call] = values;
       evidence = profile->evidence(function);
     });
@@ -83,7 +90,9 @@ void AutoTiers::save_code(const ModuleCode& code) {
   std::map<uint32_t, KeptCode> kept;
   for (auto& version : code.optimized_versions()) {
     const uint32_t function = version->function.value;
-    kept[function].version = std::move(version);
+    // What is known is of the version with the decision, until a trial has ended.
+    const std::shared_ptr<jit::CodeVersion> with = versions_->subject(module, version->function);
+    kept[function].version = with != nullptr ? with : std::move(version);
   }
   if (kept.empty()) return;
   // What became of each load, in this version and in those before it; then what this one's trials say by now.
@@ -95,6 +104,11 @@ void AutoTiers::save_code(const ModuleCode& code) {
     for (const auto& [function, counts] : found->second->functions()) {
       if (!kept.contains(function)) continue;
       calls[function] = counts.values;
+      for (const Change change : feedback::kVersionChanges) {
+        const feedback::PrefetchOutcome outcome = counts.outcomes.of(change);
+        if (outcome == feedback::PrefetchOutcome::kKept || outcome == feedback::PrefetchOutcome::kRolledBack)
+          kept[function].prefetches.push_back({0, outcome, 0, 0, change});
+      }
       const auto keep = [&](Change change, uint32_t at, feedback::PrefetchOutcome outcome) {
         if (outcome != feedback::PrefetchOutcome::kNone && outcome != feedback::PrefetchOutcome::kInTrial)
           loads[function][{kind_of(change), at}] = {at, outcome, 0, 0, change};

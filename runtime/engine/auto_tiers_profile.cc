@@ -28,7 +28,12 @@ feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
   seed.compile_seconds = question.earlier.compile_seconds;
   for (feedback::BranchEvidence& branch : seed.branches) branch.outcome = feedback::PrefetchOutcome::kNone;
   for (feedback::ValueEvidence& value : seed.values) value.outcome = feedback::PrefetchOutcome::kNone;
+  seed.outcomes = {};
   for (const feedback::Episode::Prefetch& p : question.earlier.prefetches) {
+    if (feedback::is_of_version(p.change)) {
+      seed.outcomes.of(p.change) = p.outcome;
+      continue;
+    }
     if (p.change == feedback::Change::kValues) {
       for (feedback::ValueEvidence& value : seed.values)
         if (value.at.value == p.load) value.outcome = p.outcome;

@@ -173,8 +173,8 @@ void CodeLayout::compare(Move& move, ModuleCode& code) {
   const double seconds = monitor_.guest_seconds();
   if (move.seconds_before >= 0) move.trial.chunk(calls - move.calls_before, seconds - move.seconds_before);
   move.begun = now;
-  if (move.trial.state() != LayoutTrial::State::kComparing) return settle(move, code);
-  show(move, code, move.trial.moved());
+  if (move.trial.state() != ExchangeTrial::State::kComparing) return settle(move, code);
+  show(move, code, move.trial.other());
   // Read again: the exchange itself is nobody's.
   move.calls_before = metered(move, code);
   move.seconds_before = monitor_.guest_seconds();
@@ -200,7 +200,7 @@ void CodeLayout::show(Move& move, ModuleCode& code, bool moved) {
 
 void CodeLayout::settle(Move& move, ModuleCode& code) {
   for (const FuncIndex function : move.meters) code.stop_metering(function);
-  show(move, code, move.trial.state() == LayoutTrial::State::kKept);
+  show(move, code, move.trial.state() == ExchangeTrial::State::kKept);
   Placed& placed = placed_of(move.module);
   for (const ModuleCode::Exchange& pair : move.pairs) {
     code.retire_copy(move.moved ? pair.from : pair.to);
@@ -330,6 +330,11 @@ void CodeLayout::forget(const ModuleCode& code) {
     move.versions.clear();
     move.state = "abandoned: the module is gone";
   }
+}
+
+bool CodeLayout::busy() const {
+  std::lock_guard lock(mutex_);
+  return !moves_.empty() && moves_.back().phase != Phase::kEnded;
 }
 
 void CodeLayout::report(FeedbackReport& report) const {

@@ -6,7 +6,7 @@
 //   placing     a task of the compile arena: the functions that were called, in the order that their
 //               calls ask for, one behind the other on pages of 2 MiB, as copies
 //               (jit/code/move_code.h); published by nobody
-//   comparing   entry slots lead to the copies and back, in turns, while a few meters count (layout_trial.h)
+//   comparing   entry slots lead to the copies and back, in turns, while a few meters count (exchange_trial.h)
 //   ended       one placement stays; the other's versions are retired
 //
 // No guest waits: an exchange is one store a slot. Functions that are compiled anew meanwhile leave the move.
@@ -28,7 +28,7 @@
 #include "feedback/monitor/monitor.h"
 #include "feedback/policy/layout.h"
 #include "runtime/engine/hindsight.h"
-#include "runtime/engine/layout_trial.h"
+#include "runtime/engine/exchange_trial.h"
 #include "runtime/engine/module_code.h"
 
 namespace hindsight::rt {
@@ -58,6 +58,8 @@ class CodeLayout {
   // Once a round of the monitor. `settled`: seconds since a version was last asked for or made. `look`:
   // whether it is time to look at evidence of `modules`; else only a move under way goes on.
   void round(double settled, bool look, const std::vector<std::shared_ptr<ModuleCode>>& modules);
+  // A move is under way.
+  bool busy() const;
   // Until `stop` is true.
   void place(const std::atomic<bool>& stop);
   // The module's code is about to go.
@@ -87,7 +89,7 @@ class CodeLayout {
     std::vector<ModuleCode::Exchange> pairs;
     bool moved = false;  // the copies are current
     std::vector<FuncIndex> meters;
-    LayoutTrial trial;
+    ExchangeTrial trial;
     uint64_t calls_before = 0;
     double seconds_before = 0;  // of guests; negative: nothing is being measured yet
     Clock::time_point begun;

@@ -53,6 +53,7 @@ std::string done_text(const Episode& e) {
     parts.push_back(places("with branches, if a chain waits for a choice there, at", e.branch_selects));
   if (!e.value_sites.empty())
     parts.push_back(places("with code for the usual operands of the operators at", e.value_sites));
+  if (e.split_cold) parts.push_back("with what hardly ever runs apart");
   if (!e.osr_loops.empty()) {
     std::vector<LoopIndex> loops;
     for (const uint32_t loop : e.osr_loops) loops.emplace_back(loop);

@@ -111,6 +111,9 @@ struct EngineConfig {
   bool leave_at_loops = false;
   // With leave_at_loops: for baseline code.
   bool leave_for_baseline = false;
+  // Tier auto only, for tests: not 0 has whole versions go on trial as soon as they can, and takes calls in the version with the decision for
+  // so many: below 1 the decision loses, above it wins.
+  double version_trial_bias = 0;
   std::string profile_in;              // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
   // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at

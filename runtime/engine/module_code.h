@@ -95,12 +95,12 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // that: to be seen again. They go on into the next optimized version that has entries for them.
   bool observe(FuncIndex function);
 
-  // The same code in two places. `to` was made by copy_version() and, like `from`, is or has been registered
-  // by register_copy().
+  // The same code in two places, or two versions that are to run in turns. Neither was retired; `from` is or was
+  // published, and `to` too, or registered by register_copy(). Loops go on in `to` where it has entries for them.
   struct Exchange {
     std::shared_ptr<jit::CodeVersion> from, to;
   };
-  // Numbers and registers a copy of a published version; not published.
+  // Numbers and registers a copy of a published version, or a second version; not published.
   void register_copy(const std::shared_ptr<jit::CodeVersion>& copy);
   // Makes `to` current wherever `from` is, all at once as seen by whoever publishes. What was current stays
   // as it is, to be made current again or handed to retire_copy(). False, by exchange, where something else

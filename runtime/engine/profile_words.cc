@@ -114,6 +114,9 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
   if (e.samples_stayed > 0)
     text += fmt::format("{}{:.0f} samples ({:.1f} ms) in optimized code that had been replaced: a loop stayed in it\n",
                         indent, e.samples_stayed, 1e3 * e.seconds_stayed);
+  for (const Change change : kVersionChanges)
+    if (e.outcomes.of(change) != PrefetchOutcome::kNone)
+      text += fmt::format("{}{} as a whole: {}\n", indent, to_string(change), to_string(e.outcomes.of(change)));
   const double samples = e.samples_baseline + e.samples_optimized;
   size_t shown = 0, left_out = 0;
   const auto line = [&](const std::string& words) {
@@ -166,6 +169,12 @@ std::string change_text(const Episode::Prefetch& p) {
       return fmt::format("jump pointers for the load at 0x{:x}", p.load);
     case Change::kValues:
       return fmt::format("code for the usual operand at 0x{:x}", p.load);
+    case Change::kInlineCalls:
+      return "the usual targets of calls in place";
+    case Change::kWeighBranches:
+      return "what is known of branches, told to the compiler";
+    case Change::kSplitCold:
+      return "what hardly ever runs, apart";
   }
   return {};
 }

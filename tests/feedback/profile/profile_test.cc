@@ -359,5 +359,44 @@ TEST(Profile, KeepsTheDearestPlacesInTheirOrder) {
   EXPECT_EQ(places[2].offset, WasmOffset(9));
 }
 
+TEST(Profile, SamplesInAVersionThatLostATrialStandInCodeThatWasReplaced) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  counts.publish(VersionId(10));
+  const auto sample = [&](uint64_t version) {
+    profile.add_sample(kFunction, WasmOffset(40), true, 1e-3, VersionId(version));
+    return counts.samples_stayed;
+  };
+  EXPECT_EQ(sample(10), 0);
+  EXPECT_EQ(sample(12), 0) << "on trial: as good as the published one";
+  EXPECT_EQ(sample(9), 1);
+  counts.unforeseen[50].add(3);
+  const double since = counts.run_seconds_when_published;
+  counts.publish_again(VersionId(12));
+  EXPECT_EQ(counts.samples_stayed, 0);
+  EXPECT_TRUE(counts.unforeseen.empty()) << "calls of both versions";
+  EXPECT_EQ(counts.run_seconds_when_published, since);
+  EXPECT_EQ(sample(10), 0);
+  EXPECT_EQ(sample(12), 1);
+  // A copy of the published one that was moved.
+  EXPECT_EQ(sample(13), 1);
+  counts.publish(VersionId(20));
+  EXPECT_TRUE(counts.lost_versions.empty());
+  EXPECT_EQ(sample(12), 1);
+}
+
+TEST(Profile, WhatWasSeenOfTrialsOfVersionsIsForgottenWithTheRest) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  counts.outcomes.weigh_branches = PrefetchOutcome::kRolledBack;
+  const FunctionEvidence evidence = profile.evidence(kFunction);
+  EXPECT_EQ(evidence.outcomes.weigh_branches, PrefetchOutcome::kRolledBack);
+  Profile next(module_with_loops());
+  next.seed(evidence);
+  EXPECT_EQ(next.evidence(kFunction).outcomes, evidence.outcomes);
+  counts.see_anew();
+  EXPECT_EQ(profile.evidence(kFunction).outcomes, VersionOutcomes());
+}
+
 }  // namespace
 }  // namespace hindsight::feedback

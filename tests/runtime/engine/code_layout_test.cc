@@ -55,7 +55,7 @@ class CodeLayoutTest : public testing::Test {
                                 stayed_[pair.to->function.value] = pair.to;
                               },
                           .now_seconds = [] { return 1.0; }},
-        CodeLayout::Pace{.counting = 5ms, .chunk = 9ms, .patience = 60s});
+        CodeLayout::Pace{.counting = 5ms, .chunk = 20ms, .patience = 60s});
     for (const FuncIndex f : {kLeaf, kIdle, kMiddle, kRun}) optimize(f);
   }
   void TearDown() override {

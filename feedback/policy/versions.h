@@ -1,0 +1,43 @@
+// Trials of whole versions: which decision that is part of a function's code, and of no single loop in it, is worth being
+// weighed against none. Pure, like every decision.
+//
+// What calls have in place, what is known of branches, and what lies apart are all over a function's code: to see what one
+// of them gives, the function is compiled once more without it, and both versions run in turns
+// (runtime/engine/version_trials.h). With t what the function ran in its version so far, taken as what is still to come,
+//
+//     gain = t * version_gain, should the decision turn out not to pay
+//     cost = background_cost * what the compile took + seconds_of_version_trial * version_loss
+//
+// and what all such trials together take from all guests is bounded by max_version_trial_share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "feedback/policy/policy.h"
+#include "feedback/profile/evidence.h"
+
+namespace hindsight::feedback {
+
+// Of a function whose optimized version has nothing else on trial.
+struct VersionEvidence {
+  // What is in its code.
+  bool inline_calls = false, weigh_branches = false, split_cold = false;
+  VersionOutcomes outcomes;      // what earlier trials said
+  double seconds_published = 0;  // CPU time in the version
+  double share = 0;              // of the samples of late of all functions, 0..1
+  double compile_seconds = 0;    // what the version took
+  double guest_seconds = 0;      // CPU time of all guests so far
+  double seconds_on_trial = 0;   // of these, in versions that were on trial
+};
+
+struct VersionTrialPlan {
+  std::optional<Change> without;  // empty: nothing is to be tried
+  std::vector<Alternative> alternatives;
+  std::string reason;
+};
+
+VersionTrialPlan decide_version_trial(const VersionEvidence& evidence, const PolicyConfig& config);
+
+}  // namespace hindsight::feedback
