@@ -243,6 +243,12 @@ void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits, st
   unforeseen.clear();
 }
 
+void FunctionCounts::stay() {
+  SampleShift seen = std::move(shift);
+  publish(VersionId{published_version}, exit_loops, entry_loops);
+  shift = std::move(seen);
+}
+
 void FunctionCounts::see_anew() {
   FunctionCounts anew;
   anew.optimize_count = optimize_count;

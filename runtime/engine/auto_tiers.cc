@@ -746,7 +746,7 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
   };
   job.plan.branches = watch.branches;
   plan_kept_values(job, watch, instead);
-  for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+  for (const jit::PrefetchSite& site : sites_of(watch)) {
     if (site.kind == jit::SiteKind::kValue) continue;
     if (jit::is_of_branch(site.kind)) {
       const bool kept = site.applied && watch.reported[site.cell] == TrialState::kKept;
@@ -990,7 +990,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
                                       : "not possible: ",
                     site.reason));
   }
-  install(job, code, std::move(result->version));
+  if (!keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
 }
 
 void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) {
