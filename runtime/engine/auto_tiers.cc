@@ -23,6 +23,7 @@ namespace {
 // Between the monitor's rounds. The rates themselves are the policy's (feedback/policy/sampling.h).
 constexpr auto kBurstPeriod = 1000us;
 constexpr auto kSteadyPeriod = 50000us;
+constexpr auto kTrialPeriod = 5000us;  // while a loop is measured, or code is new: what is decided then is acted upon soon
 constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
 constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already
 constexpr auto kFlatLook = 50ms;                // the same at functions that have few samples of late
@@ -701,8 +702,11 @@ void AutoTiers::adapt_rate(Clock::time_point now) {
     say(LogLevel::kDebug, "lwp", fmt::format("{} samples a second: {}", plan.hz, plan.reason));
     rate_hz_ = plan.hz;
     monitor_->set_frequency(plan.hz);
-    monitor_->set_period(burst ? kBurstPeriod : kSteadyPeriod);
   }
+  // Rounds cost no samples: they come often also where the budget of these is spent.
+  const bool attentive = gate_.busy(__rdtsc()) ||
+                         sampling_state_.now - sampling_state_.new_version < sampling_.follow_seconds;
+  monitor_->set_period(plan.hz > sampling_.steady_hz ? kBurstPeriod : attentive ? kTrialPeriod : kSteadyPeriod);
 }
 
 void AutoTiers::calibrate(Clock::time_point now) {
