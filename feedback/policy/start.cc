@@ -161,7 +161,9 @@ std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
   for (const Episode& episode : known.episodes) {
     const bool compiled =
         episode.action == to_string(Action::kOptimize) || episode.action == to_string(Action::kReoptimize);
-    if (compiled && !episode.state.starts_with("failed")) latest[episode.evidence.function.value] = &episode;
+    // What stayed is told of by the decision that it came from.
+    const bool runs = !episode.state.starts_with("failed") && episode.state != kNothingNew;
+    if (compiled && runs) latest[episode.evidence.function.value] = &episode;
   }
   std::vector<StartQuestion> questions;
   for (const auto& [function, episode] : latest) {

@@ -262,6 +262,12 @@ void FunctionCounts::publish_again(VersionId lost) {
   lost_versions.push_back(lost.value);
 }
 
+void FunctionCounts::stay() {
+  SampleShift seen = std::move(shift);
+  publish(VersionId{published_version}, exit_loops, entry_loops);
+  shift = std::move(seen);
+}
+
 void FunctionCounts::see_anew() {
   FunctionCounts anew;
   anew.optimize_count = optimize_count;

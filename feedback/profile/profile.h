@@ -100,6 +100,9 @@ struct FunctionCounts {
   void publish(VersionId version = {}, std::vector<LoopIndex> exits = {}, std::vector<LoopIndex> entries = {});
   // The published one goes on, and what was on trial in its place, seen with it, does not.
   void publish_again(VersionId lost);
+  // A compile was asked for, and the version before it stays: it is looked at anew, as one that has just been published,
+  // but where its first samples stood is still known.
+  void stay();
   // A change of the load was taken back.
   void reject(uint32_t load);
   // Baseline code takes over again, to be seen anew: what was seen before says nothing any more, nor what became of

@@ -29,6 +29,9 @@ enum class Origin : uint8_t {
 };
 const char* to_string(Origin origin);
 
+// The state of a decision to compile again, where the compiler refused all that was new.
+inline constexpr std::string_view kNothingNew = "nothing new came of it: the code that runs stays";
+
 // One decision: what was seen, what was chosen, what it gave.
 struct Episode {
   uint64_t id = 0;

@@ -250,6 +250,15 @@ class Reading {
 
 }  // namespace
 
+std::vector<std::byte> bytes_without_place(const CodeVersion& version) {
+  std::vector<std::byte> bytes(version.begin(), version.begin() + version.memory.size());
+  unrelocate(*version.relocations, bytes);
+  // Where running code is sent from here is of this process.
+  for (const OsrExit& exit : version.osr_exits)
+    std::memset(bytes.data() + slot_offset(version, exit), 0, kSlotBytes);
+  return bytes;
+}
+
 Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
   if (version.whole) return write_code_image(*version.whole);
   if (version.tier != Tier::kOptimized || !version.relocations)
@@ -260,12 +269,7 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
   u32(version.function.value);
   out.number(version.compile_seconds);
 
-  std::vector<std::byte> bytes(version.begin(), version.begin() + version.memory.size());
-  unrelocate(*version.relocations, bytes);
-  // Where running code is sent from here is of this process.
-  for (const OsrExit& exit : version.osr_exits)
-    std::memset(bytes.data() + slot_offset(version, exit), 0, kSlotBytes);
-  out.block(bytes);
+  out.block(bytes_without_place(version));
   u32(version.code_size.value);
   u32(version.hot_bytes.value);
   u32(version.entry != nullptr ? offset_of(version, version.entry) : kNoEntry);

@@ -21,6 +21,10 @@ namespace hindsight::jit {
 // Of this format; whoever keeps images keeps it beside them.
 inline constexpr uint32_t kCodeImageFormat = 3;
 
+// The code, with what is beside it in its memory, as if it lay nowhere: equal code has equal bytes. Precondition: the
+// version has its relocations, and is not a part of another.
+std::vector<std::byte> bytes_without_place(const CodeVersion& version);
+
 // Reads only what no longer changes in a published version. Error kUnsupported: the version cannot be moved,
 // and why (baseline code, or a kind of relocation that nobody knows).
 Result<std::vector<std::byte>> write_code_image(const CodeVersion& version);

@@ -23,6 +23,7 @@ namespace {
 // Between the monitor's rounds. The rates themselves are the policy's (feedback/policy/sampling.h).
 constexpr auto kBurstPeriod = 1000us;
 constexpr auto kSteadyPeriod = 50000us;
+constexpr auto kTrialPeriod = 5000us;  // while a loop is measured, or code is new: what is decided then is acted upon soon
 constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
 constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already
 constexpr auto kFlatLook = 50ms;                // the same at functions that have few samples of late
@@ -717,6 +718,10 @@ void AutoTiers::adapt_rate(Clock::time_point now) {
     rate_hz_ = plan.hz;
     monitor_->set_frequency(plan.hz);
   }
+  // Rounds cost no samples: they come often also where the budget of these is spent.
+  const bool attentive = gate_.busy(__rdtsc()) ||
+                         sampling_state_.now - sampling_state_.new_version < sampling_.follow_seconds;
+  monitor_->set_period(plan.hz > sampling_.steady_hz ? kBurstPeriod : attentive ? kTrialPeriod : kSteadyPeriod);
 }
 
 void AutoTiers::calibrate(Clock::time_point now) {
@@ -760,7 +765,7 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
   };
   job.plan.branches = watch.branches;
   plan_kept_values(job, watch, instead);
-  for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+  for (const jit::PrefetchSite& site : sites_of(watch)) {
     if (site.kind == jit::SiteKind::kValue) continue;
     if (jit::is_of_branch(site.kind)) {
       const bool kept = site.applied && watch.reported[site.cell] == TrialState::kKept;
@@ -1010,7 +1015,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
                                       : "not possible: ",
                     site.reason));
   }
-  install(job, code, std::move(result->version));
+  if (!keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
 }
 
 AutoTiers::Watch AutoTiers::watch_of(const Job& job, const std::shared_ptr<jit::CodeVersion>& version) {

@@ -95,6 +95,8 @@ class AutoTiers final : public TierManager {
     // Of a version out of the code cache it is not known what the compiler was told.
     bool cached = false;
     bool not_to_be_measured = false;  // as a whole: that was said
+    // What later compiles were asked for and did not do, of which nothing new came (keeps_running).
+    std::vector<jit::PrefetchSite> not_applied;
   };
   // A version on trial: of which decision it is without, and what is compiled for it.
   struct WholeTrial {
@@ -199,6 +201,14 @@ class AutoTiers final : public TierManager {
   // Gives the version's loops their trials.
   Watch watch_of(const Job& job, const std::shared_ptr<jit::CodeVersion>& version);
   void install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version);
+  // auto_tiers_recompile.cc. What was made has nothing that the version that runs has not: that stays, and its trials go
+  // on. `made` was not published and is the caller's to drop.
+  bool keeps_running(const Job& job, ModuleCode& code, const jit::CodeVersion& made);
+  // Its parts, under mutex_: what is new, in words; else the episode and the watch afterwards, and what was refused.
+  std::string_view news_of(const Job& job, const Watch& watch, const ModuleCode& code, const jit::CodeVersion& made) const;
+  std::vector<SiteKey> stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made);
+  // Of the version, and what was asked for later and is not in it.
+  static std::vector<jit::PrefetchSite> sites_of(const Watch& watch);
   // auto_tiers_profile.cc. What earlier runs decided, at a module's start; what this one did, for the next.
   // Of decisions that fit the module; the others are counted in the log.
   std::vector<feedback::StartQuestion> plausible_questions(const wasm::Module& module,

@@ -24,7 +24,7 @@ void AutoTiers::explain_value(const feedback::FunctionEvidence& evidence, Decisi
 }
 
 void AutoTiers::plan_kept_values(Job& job, const Watch& watch, std::vector<SiteKey>& instead) {
-  for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
+  for (const jit::PrefetchSite& site : sites_of(watch)) {
     if (site.kind != jit::SiteKind::kValue) continue;
     const bool kept = site.applied && is_kept(watch.reported[site.cell]);
     if (!kept && !site.superseded) continue;

@@ -364,7 +364,7 @@ struct DecisionReport {
   std::optional<uint32_t> wasm_offset;
   std::string reason;         // what was seen, with denominators
   std::vector<std::string> alternatives;  // each with its estimate, doing nothing included
-  std::string state;          // "queued", "compiled", "trial", "kept", "rolled back", "rejected", "failed"
+  std::string state;          // "queued", "compiled", "trial", "kept", "rolled back", "rejected", "failed"; or words
   double estimated_gain = 0;  // 0.20 = 20 % of the function's time
   double measured_gain = 0;   // from the trial; 0 if none
   std::string outcome;        // words: chunks, medians, distance

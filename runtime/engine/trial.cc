@@ -23,6 +23,9 @@ constexpr double kMinGain = 0.05;
 constexpr double kMinTuneGain = 0.015;
 constexpr double kChunkSeconds = 0.0004;
 constexpr size_t kMinStripsPerChunk = 5;
+// A chunk says no more if it goes on once so many strips, and more than half of all, are that close to the median.
+constexpr size_t kMinStripsThatAgree = 3;
+constexpr double kAgreement = 0.02;
 constexpr double kStripSeconds = 0.00008;  // while measuring
 constexpr double kIdleStripSeconds = 0.002;
 constexpr double kCheckSeconds = 3.0;
@@ -99,7 +102,7 @@ TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool se
     state_ = TrialState::kKept;
     words_ = "known from before" + (has_distance() ? fmt::format(", {} {}", tuned, first_distance) : "");
     idle_ = true;
-    setting_ = {true, first_distance, strip_length_};
+    setting_ = {true, first_distance, strips_of(true).length};
     return;
   }
   start_distance_trial();
@@ -192,7 +195,7 @@ void TrialLogic::restart() {
 
 StripSetting TrialLogic::waiting() const {
   bool on = state_ == TrialState::kTuning || state_ == TrialState::kKept;
-  return {on, best_distance_, strip_length_};
+  return {on, best_distance_, strips_of(on).length};
 }
 
 void TrialLogic::apply_arm() {
@@ -200,18 +203,48 @@ void TrialLogic::apply_arm() {
   settling_ = !(setting_.enabled == arm.enabled && setting_.distance == arm.distance) || chunk_index_ == 0;
   chunk_ticks_ = 0;
   strip_rates_.clear();
-  setting_ = {arm.enabled, arm.distance, strip_length_};
+  setting_ = {arm.enabled, arm.distance, strips_of(arm.enabled).length};
 }
 
-// Strips long enough that ending one costs nothing, short enough that chunks stay short.
+// Strips long enough that ending one costs nothing, short enough that chunks stay short: with the change and without, of
+// which one may be several times as fast, each by itself.
 void TrialLogic::adapt_strip_length(uint64_t ticks) {
+  Strips& strips = strips_of(setting_.enabled);
   double target = (idle_ ? kIdleStripSeconds : kStripSeconds) * ticks_per_second_;
-  if (static_cast<double>(ticks) < target / 2 && strip_length_ < kMaxStrip) strip_length_ *= 2;
+  if (static_cast<double>(ticks) < target / 2 && strips.length < kMaxStrip) strips.length *= 2;
   // One long strip may have been interrupted; two in a row are the loop's own.
   bool too_long = static_cast<double>(ticks) > target * 4;
-  if (too_long && last_was_long_ && strip_length_ > kMinStrip) strip_length_ /= 2;
-  last_was_long_ = too_long;
-  setting_.strip_length = strip_length_;
+  if (too_long && strips.last_was_long && strips.length > kMinStrip) strips.length /= 2;
+  strips.last_was_long = too_long;
+  setting_.strip_length = strips.length;
+}
+
+bool TrialLogic::chunk_is_over() const {
+  if (strip_rates_.size() >= kMinStripsPerChunk &&
+      static_cast<double>(chunk_ticks_) >= kChunkSeconds * ticks_per_second_)
+    return true;
+  if (strip_rates_.size() < kMinStripsThatAgree ||
+      static_cast<double>(chunk_ticks_) < kMinStripsThatAgree * kStripSeconds / 2 * ticks_per_second_)
+    return false;
+  const double middle = median(strip_rates_);
+  const auto agree = static_cast<size_t>(std::count_if(
+      strip_rates_.begin(), strip_rates_.end(), [&](double r) { return std::abs(r - middle) <= kAgreement * middle; }));
+  return agree >= kMinStripsThatAgree && 2 * agree > strip_rates_.size();
+}
+
+size_t TrialLogic::wins() const {
+  const size_t pairs = std::min(a_rates_.size(), b_rates_.size());
+  size_t wins = 0;
+  for (size_t i = 0; i < pairs; ++i) wins += a_rates_[i] > b_rates_[i] ? 1 : 0;
+  return wins;
+}
+
+// So many pairs lost already that those to come cannot make it three of four. A look at what was kept goes on: that asks
+// for more than that.
+bool TrialLogic::cannot_win() const {
+  if (is_kept(state_)) return false;
+  const size_t lost = std::min(a_rates_.size(), b_rates_.size()) - wins();
+  return 4 * lost > pairs_wanted_;
 }
 
 StripSetting TrialLogic::strip(uint64_t iterations, uint64_t ticks) {
@@ -223,9 +256,7 @@ StripSetting TrialLogic::strip(uint64_t iterations, uint64_t ticks) {
   }
   chunk_ticks_ += ticks;
   strip_rates_.push_back(static_cast<double>(ticks) / static_cast<double>(std::max<uint64_t>(iterations, 1)));
-  if (strip_rates_.size() < kMinStripsPerChunk ||
-      static_cast<double>(chunk_ticks_) < kChunkSeconds * ticks_per_second_)
-    return setting_;
+  if (!chunk_is_over()) return setting_;
 
   // The median strip: one that was interrupted by another process does not count.
   (second_arm(chunk_index_) ? b_rates_ : a_rates_).push_back(median(strip_rates_));
@@ -234,19 +265,17 @@ StripSetting TrialLogic::strip(uint64_t iterations, uint64_t ticks) {
   ++chunks_;
   bool hopeless = a_rates_.size() >= kGiveUpPairs && b_rates_.size() >= kGiveUpPairs &&
                   median(a_rates_) / median(b_rates_) - 1 < -kGiveUpLoss;
-  if ((a_rates_.size() >= pairs_wanted_ && b_rates_.size() >= pairs_wanted_) || hopeless) {
+  if ((a_rates_.size() >= pairs_wanted_ && b_rates_.size() >= pairs_wanted_) || hopeless || cannot_win()) {
     end_comparison();
   } else {
     apply_arm();
   }
-  setting_.strip_length = strip_length_;
   return setting_;
 }
 
 void TrialLogic::end_comparison() {
-  size_t pairs = std::min(a_rates_.size(), b_rates_.size());
-  size_t wins = 0;
-  for (size_t i = 0; i < pairs; ++i) wins += a_rates_[i] > b_rates_[i] ? 1 : 0;
+  const size_t pairs = std::min(a_rates_.size(), b_rates_.size());
+  const size_t wins = this->wins();
   double gain = median(a_rates_) / median(b_rates_) - 1;
   bool consistent = 4 * wins >= 3 * pairs;
 
@@ -339,7 +368,7 @@ bool TrialLogic::climb() {
 
 void TrialLogic::rest(bool on) {
   idle_ = true;
-  setting_ = {on, best_distance_, strip_length_};
+  setting_ = {on, best_distance_, strips_of(on).length};
   ticks_since_check_ = 0;
   settled_rates_.clear();
   settled_at_ = 0;

@@ -6,8 +6,10 @@
 //             loop's loads give the first distance (estimated_distance)
 //   compare   chunks of strips alternate between off and on (off on on off ...), so that drift hits both
 //             alike; each change of arm is followed by one strip that is not counted. After kPairs pairs
-//             the medians decide: at least 5 % faster, in at least 3 of 4 pairs. Otherwise another
-//             distance is tried, and if none wins the prefetch is rejected.
+//             the medians decide: at least 5 % faster, in at least 3 of 4 pairs. Otherwise, or as soon as
+//             too many pairs are lost for that, another distance is tried, and if none wins the prefetch is
+//             rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
+//             long enough
 //   tune      hill climbing on the ladder of distances, the same way, from the distance that won
 //   kept      runs with the best distance; looks again every few seconds with a few pairs, and sooner when
 //             the time per iteration has moved: the program does something else now. Then the distance is
@@ -89,6 +91,9 @@ class TrialLogic {
   enum class Verdict : uint8_t { kWin, kLoss };
   void begin_comparison(Arm a, Arm b, uint32_t pairs);
   void end_comparison();
+  bool chunk_is_over() const;
+  size_t wins() const;  // of arm b, in pairs of chunks so far
+  bool cannot_win() const;
   void apply_arm();
   void adapt_strip_length(uint64_t ticks);
   StripSetting idle_strip(uint64_t iterations, uint64_t ticks);
@@ -110,7 +115,13 @@ class TrialLogic {
   double stall_share_ = 0;  // 0: nothing to estimate from, or done
   TrialState state_ = TrialState::kComparing;
   StripSetting setting_;
-  uint32_t strip_length_ = 1024;
+  struct Strips {
+    uint32_t length = 1024;  // iterations
+    bool last_was_long = false;
+  };
+  Strips with_, without_;
+  Strips& strips_of(bool on) { return on ? with_ : without_; }
+  const Strips& strips_of(bool on) const { return on ? with_ : without_; }
 
   // The comparison under way: arm a against arm b, a the one to beat.
   Arm a_{false, 0}, b_{true, 0};
@@ -119,7 +130,6 @@ class TrialLogic {
   bool settling_ = true;      // the strip behind a change of arm is not counted
   uint64_t chunk_ticks_ = 0;
   std::vector<double> strip_rates_;  // of the chunk under way
-  bool last_was_long_ = false;
   std::vector<double> a_rates_, b_rates_;  // ticks per iteration, one a chunk
   bool idle_ = false;                      // no comparison under way
   static constexpr size_t kSettledRates = 9;

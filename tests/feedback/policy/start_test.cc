@@ -157,6 +157,21 @@ TEST(Start, LeavesOutWhatTheCompilerRefused) {
   EXPECT_TRUE(start_questions(m).empty());
 }
 
+TEST(Start, TakesTheDecisionWhoseCodeRanAndWhatLaterOnesFoundImpossible) {
+  ModuleProfile m = known(1, 1);
+  Episode later = m.episodes[0];
+  later.action = "reoptimize";
+  later.state = kNothingNew;
+  later.osr_loops = {};
+  later.prefetches = {{60, PrefetchOutcome::kNoSlice, 0, 0, ""}};
+  m.episodes.push_back(later);
+  const auto questions = start_questions(m);
+  ASSERT_EQ(questions.size(), 1u);
+  EXPECT_EQ(questions[0].decision, &m.episodes[0]);
+  EXPECT_EQ(questions[0].earlier.osr_loops, std::vector<uint32_t>{1});
+  EXPECT_EQ(questions[0].earlier.prefetches.back().load, 60u);
+}
+
 TEST(Start, DecisionsThatAreSwitchedOffStayOff) {
   PolicyConfig config;
   config.prefetch = false;

@@ -302,6 +302,27 @@ TEST(Profile, SamplesOfTheWholeRunDoNotDecay) {
             (std::vector<FunctionSamples::Place>{{WasmOffset(44), 0, 1}, {WasmOffset(47), 8, 0}}));
 }
 
+TEST(Profile, AVersionThatStaysIsLookedAtAnewAndKeepsWhereItsFirstSamplesStood) {
+  Profile profile(module_with_loops());
+  const FuncIndex f = kFunction;
+  FunctionCounts& counts = profile.counts(f);
+  counts.optimized = true;
+  counts.publish(VersionId(7), {LoopIndex(1)}, {LoopIndex(0)});
+  for (int i = 0; i < 400; ++i) profile.add_sample(f, WasmOffset(i < 300 ? 20 : 70), true, 0.001, VersionId(7));
+  for (int i = 0; i < 10; ++i) profile.add_sample(f, WasmOffset(20), false, 0.001);
+  profile.add_value(f, WasmOffset(20), 3, true);
+  const FunctionEvidence before = profile.evidence(f);
+  EXPECT_EQ(before.samples_left_behind, 10);
+  counts.stay();
+  const FunctionEvidence e = profile.evidence(f);
+  EXPECT_EQ(e.samples_left_behind, 0);
+  EXPECT_TRUE(counts.unforeseen.empty());
+  EXPECT_EQ(e.moved_share, before.moved_share);
+  EXPECT_EQ(e.exit_loops, before.exit_loops);
+  EXPECT_EQ(e.entry_loops, before.entry_loops);
+  EXPECT_EQ(counts.published_version, 7u);
+}
+
 TEST(Profile, WhatIsSeenAnewKeepsTheWholeRunsTimeAndNothingElse) {
   Profile profile(module_with_loops());
   const FuncIndex f = kFunction;

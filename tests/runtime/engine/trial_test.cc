@@ -82,6 +82,33 @@ TEST(Trial, GivesUpEarlyOnAClearLoss) {
   EXPECT_LT(slow.chunks(), equal.chunks());
 }
 
+TEST(Trial, MeasuresNoPairMoreOnceTooManyAreLost) {
+  TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+  Simulation loop{[](bool on, uint32_t) { return on ? 42.0 : 40.0; }, 0.002};
+  EXPECT_EQ(loop.run(trial), TrialState::kRejected);
+  EXPECT_EQ(trial.chunks(), 10u) << "five of sixteen pairs";
+}
+
+TEST(Trial, NeedsLessTimeWhereStripsAgreeAndAsManyChunks) {
+  double seconds[2];
+  for (const bool steady : {false, true}) {
+    TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+    Simulation loop{[](bool on, uint32_t) { return on ? 20.0 : 40.0; }, steady ? 0.002 : 0.1};
+    EXPECT_EQ(loop.run(trial), TrialState::kKept);
+    EXPECT_EQ(trial.chunks(), 32u);
+    seconds[steady] = loop.seconds;
+  }
+  EXPECT_LT(seconds[true], 0.7 * seconds[false]);
+}
+
+// The slower one's strips would take as long as the faster one's have iterations.
+TEST(Trial, HasStripsOfTheirOwnForWithAndWithout) {
+  TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+  Simulation loop{[](bool on, uint32_t) { return on ? 2.0 : 40.0; }, 0.1};
+  EXPECT_EQ(loop.run(trial), TrialState::kKept);
+  EXPECT_LT(loop.seconds, 32 * 0.0008);
+}
+
 TEST(Trial, SettlesWithinATenthOfASecond) {
   TrialLogic trial(kTicksPerSecond, 16, false);
   Simulation loop{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};

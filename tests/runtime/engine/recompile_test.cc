@@ -1,0 +1,179 @@
+// Compiles of which nothing new comes: told from those of which something comes, and not published.
+#include "runtime/engine/recompile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "feedback/profile/profile_file.h"
+#include "runtime/engine/handles.h"
+#include "tests/runtime/engine/guest.h"
+
+namespace hindsight {
+namespace {
+
+constexpr int kCode = 0;  // an address that stands for code
+
+jit::PrefetchSite site(jit::SiteKind kind, uint32_t at, bool applied) {
+  jit::PrefetchSite site;
+  site.kind = kind;
+  site.load = WasmOffset(at);
+  site.applied = applied;
+  return site;
+}
+
+struct Made {
+  Made() {
+    version.tier = jit::Tier::kOptimized;
+    version.entry = &kCode;
+    version.prefetch_sites = {site(jit::SiteKind::kPrefetch, 10, true), site(jit::SiteKind::kValue, 20, true)};
+    values.resize(1);
+    values[0].hint.at = WasmOffset(20);
+    values[0].hint.value = 40;
+    calls.resize(1);
+    calls[0].hint.call = WasmOffset(30);
+    calls[0].hint.targets = {{1, 0.6}, {2, 0.4}};
+    branches.resize(1);
+    branches[0].hint.branch = WasmOffset(40);
+    branches[0].hint.taken = 900;
+    branches[0].hint.not_taken = 100;
+    version.osr_entries = {{LoopIndex(1), &kCode}};
+    version.osr_exits = {{LoopIndex(1), nullptr}};
+  }
+  jit::CodeVersion version;
+  std::vector<feedback::CallPlan> calls;
+  std::vector<feedback::BranchPlan> branches;
+  std::vector<feedback::ValuePlan> values;
+};
+
+bool nothing_new(const std::function<void(Made&)>& change, bool loops_wait = true) {
+  const Made running;
+  Made made;
+  change(made);
+  return rt::what_is_new({running.version, running.calls, running.branches, running.values},
+                                {made.version, made.calls, made.branches, made.values}, loops_wait)
+      .empty();
+}
+
+TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
+  EXPECT_TRUE(nothing_new([](Made&) {}));
+  EXPECT_TRUE(nothing_new([](Made& made) {
+    made.version.prefetch_sites.push_back(site(jit::SiteKind::kInterleave, 10, false));
+    made.version.prefetch_sites.push_back(site(jit::SiteKind::kSelect, 41, false));
+    made.branches.emplace_back().hint = {.branch = WasmOffset(41), .weigh = false, .form = jit::BranchHint::Form::kSelect};
+    made.values.emplace_back().hint = {.at = WasmOffset(21), .value = 7};
+  }));
+  EXPECT_TRUE(nothing_new([](Made& made) { made.calls[0].hint.targets[0].share = 0.5; }));
+  EXPECT_TRUE(nothing_new([](Made& made) { made.version.osr_entries.clear(); })) << "the entry that runs stays";
+  EXPECT_TRUE(nothing_new([](Made& made) { made.version.osr_exits.clear(); }));
+  EXPECT_TRUE(nothing_new(
+      [](Made& made) {
+        made.version.osr_entries[0].loop = LoopIndex(2);
+        made.version.osr_exits.emplace_back().loop = LoopIndex(2);
+      },
+      /*loops_wait=*/false));
+}
+
+TEST(Recompile, BringsSomethingNewWhereAnythingOfItIsOtherwise) {
+  const std::vector<std::pair<const char*, std::function<void(Made&)>>> changes = {
+      {"a change more",
+       [](Made& made) { made.version.prefetch_sites.push_back(site(jit::SiteKind::kSelect, 41, true)); }},
+      {"a change less", [](Made& made) { made.version.prefetch_sites.pop_back(); }},
+      {"another number", [](Made& made) { made.values[0].hint.value = 48; }},
+      {"another target", [](Made& made) { made.calls[0].hint.targets[1].element = 3; }},
+      {"another order of targets",
+       [](Made& made) { std::swap(made.calls[0].hint.targets[0], made.calls[0].hint.targets[1]); }},
+      {"a call more", [](Made& made) { made.calls.emplace_back().hint = {WasmOffset(31), {{1, 1}}}; }},
+      {"a body in place more", [](Made& made) { made.version.inlined.push_back(FuncIndex(3)); }},
+      {"a branch more", [](Made& made) { made.branches.emplace_back().hint = {.branch = WasmOffset(41), .taken = 9}; }},
+      {"a branch that goes elsewhere", [](Made& made) { made.branches[0].hint.not_taken = 101; }},
+      {"a side that lies apart", [](Made& made) { made.branches[0].hint.one_sided = true; }},
+      {"an entry for another loop", [](Made& made) { made.version.osr_entries[0].loop = LoopIndex(2); }},
+      {"a way out of another loop", [](Made& made) { made.version.osr_exits[0].loop = LoopIndex(2); }},
+      {"loop entries alone", [](Made& made) { made.version.entry = nullptr; }},
+  };
+  for (const auto& [what, change] : changes) EXPECT_FALSE(nothing_new(change)) << what;
+}
+
+// A chain of nodes far apart: loads that stall, and of which nobody knows an address ahead of time.
+constexpr const char* kChain = R"((module (memory 1024)
+  (func (export "link") (param $nodes i32) (local $i i32) (local $p i32)
+    (loop $l
+      ;; An odd step goes through all of a power of two.
+      (local.set $p (i32.and (i32.mul (local.get $i) (i32.const 40503)) (i32.sub (local.get $nodes) (i32.const 1))))
+      (i32.store (i32.shl (local.get $p) (i32.const 6))
+        (i32.shl (i32.and (i32.mul (i32.add (local.get $i) (i32.const 1)) (i32.const 40503))
+                          (i32.sub (local.get $nodes) (i32.const 1))) (i32.const 6)))
+      (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $nodes)))))
+  (func (export "walk") (param $p i32) (param $steps i32) (result i32)
+    (loop $l
+      (local.set $p (i32.load (local.get $p)))
+      (br_if $l (local.tee $steps (i32.sub (local.get $steps) (i32.const 1)))))
+    (local.get $p))))";
+
+TEST(Recompile, OfWhichNothingNewComesIsNotPublished) {
+  constexpr uint32_t kNodes = 1u << 20, kSteps = 200'000;
+  constexpr int kMostWalks = 100;
+  constexpr FuncIndex kWalk(1);
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  EngineConfig config;
+  // Compiled when the module is loaded, before anybody knows of a stall.
+  feedback::Episode known;
+  known.id = 1;
+  known.evidence.function = kWalk;
+  known.evidence.seconds_baseline = 1;
+  known.action = "optimize";
+  known.state = "compiled";
+  feedback::ModuleProfile profile;
+  profile.hash_hex = load(*make_engine(), kChain)->content_hash_hex();
+  profile.episodes = {known};
+  config.profile_in = testing::TempDir() + "hindsight_recompile.json";
+  ASSERT_TRUE(feedback::save_profile({.policy = {}, .modules = {std::move(profile)}}, config.profile_in));
+  config.tier = TierMode::kAuto;
+  config.compile_threads = 1;
+  // What is left for a chain that stalls is a prefetch, which is refused.
+  config.disabled_decisions = {"jump-pointers", "interleave", "huge-pages", "follow-shifts"};
+  config.log = [&](LogLevel, std::string_view topic, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    if (topic == "compile") lines.emplace_back(line);
+  };
+  auto engine = Engine::create(config).value();
+  auto module = load(*engine, kChain);
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module).value();
+  ASSERT_TRUE(instance->call("link", std::array{Value::i32(kNodes)}));
+  const auto over = [&] {
+    const std::lock_guard lock(mutex);
+    return std::any_of(lines.begin(), lines.end(),
+                       [](const std::string& line) { return line.find("nothing new came of it") != std::string::npos; });
+  };
+  const rt::ModuleCode& code = *static_cast<const rt::ModuleHandle&>(*module).code();
+  engine->wait_for_compiles();
+  std::shared_ptr<jit::CodeVersion> version;
+  int32_t at = 0;
+  for (int i = 0; i < kMostWalks && !over(); ++i) {
+    auto now = code.version(kWalk, jit::Tier::kOptimized);
+    if (!over()) version = std::move(now);  // of before
+    at = instance->call("walk", std::array{Value::i32(at), Value::i32(kSteps)}).value()[0].as_i32();
+  }
+  if (!over()) GTEST_SKIP() << "samples did not show that the chain stalls in optimized code";
+  engine->wait_for_compiles();
+  EXPECT_EQ(code.version(kWalk, jit::Tier::kOptimized), version) << "what ran runs on";
+  bool told = false;
+  for (const DecisionReport& report : engine->feedback_report().decisions) {
+    told |= report.kind == "optimize" && report.state == feedback::kNothingNew;
+    if (report.kind == "prefetch") {
+      EXPECT_EQ(report.state, "rejected") << report.outcome;
+    }
+  }
+  EXPECT_TRUE(told);
+}
+
+}  // namespace
+}  // namespace hindsight
