@@ -149,13 +149,15 @@ void AutoTiers::judge_filling(FillWatch& watch) {
                           "before it",
                           huge >> 20, (asked.end - asked.begin) >> 20);
   }
-  say(LogLevel::kInfo, "trial", fmt::format("huge-pages: {}, {}", state, outcome));
-  std::lock_guard lock(mutex_);
-  for (PageMove& move : page_moves_) {
-    if (move.module != watch.module || move.state != "trial" || move.evidence.fill != asked) continue;
-    move.state = state;
-    move.outcome = outcome;
+  {
+    std::lock_guard lock(mutex_);
+    for (PageMove& move : page_moves_) {
+      if (move.module != watch.module || move.state != "trial" || move.evidence.fill != asked) continue;
+      move.state = state;
+      move.outcome = outcome;
+    }
   }
+  say(LogLevel::kInfo, "trial", fmt::format("huge-pages: {}, {}", state, outcome));
 }
 
 }  // namespace hindsight::rt
