@@ -65,6 +65,9 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
       }
     } else if (is_division(instr.opcode)) {
       hints.values.push_back({.at = instr.offset, .value = divisor(), .share = 0.1 * below(11)});
+    } else if (instr.opcode == wasm::Opcode::kLoop) {
+      if (below(4) != 0)
+        hints.values.push_back({.at = instr.offset, .value = below(below(2) != 0 ? 8 : 70), .share = 0.1 * below(11)});
     } else if (instr.opcode == wasm::Opcode::kMemoryCopy || instr.opcode == wasm::Opcode::kMemoryFill) {
       hints.values.push_back({.at = instr.offset, .value = below(below(2) != 0 ? 10 : 300), .share = 0.1 * below(11)});
     } else if (by_reference || instr.opcode == wasm::Opcode::kCallIndirect ||
