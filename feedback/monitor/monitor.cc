@@ -40,7 +40,7 @@ double seconds_of(pid_t thread) {
 // the guest's own records have a time.
 bool made_by_generated_code(const lwp::EventRecord& record, const std::optional<jit::PcRow>& row) {
   if (!row) return record.timestamp == 0;
-  return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kValueSiteSelect &&
+  return record.flags >= jit::kValueSiteCallIndirect && record.flags <= jit::kLastValueSite &&
          row->wasm.value == record.data1;
 }
 

@@ -713,9 +713,11 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_value_share", c.min_value_share);
   visit("min_value_gain", c.min_value_gain);
   visit("max_usual_bytes", c.max_usual_bytes);
+  visit("max_usual_trips", c.max_usual_trips);
   visit("seconds_divided", c.seconds_divided);
   visit("seconds_divided_wide", c.seconds_divided_wide);
   visit("seconds_asked_to_copy", c.seconds_asked_to_copy);
+  visit("seconds_looped", c.seconds_looped);
   visit("max_usual_values", c.max_usual_values);
   visit("min_call_records", c.min_call_records);
   visit("min_call_share", c.min_call_share);

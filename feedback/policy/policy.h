@@ -18,7 +18,7 @@
 // that is depends on the code around it, which only the compiler sees (jit/optimizing/form_pass.h): it is
 // given the rate, and a trial has the last word. The counts alone go with any compile, for the layout.
 // Values: an operator whose operand is the same number in most of its executions (divisors; the byte counts of copies and
-// fills) may have code for that number, behind a comparison. What one execution gains is a constant, how often it is
+// fills; trip counts of inner loops) may have code for that number, behind a comparison. What one execution gains is a constant, how often it is
 // executed the records say. After Calder, Feller and Eustace, "Value Profiling", MICRO 1997. A trial has the last word.
 // Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
 // well as by its last seconds. Where its calls go elsewhere, or its samples stand elsewhere (sample_shift.h), and it was
@@ -103,11 +103,13 @@ struct PolicyConfig {
   double min_value_share = 0.8;          // of its records, that the usual value has
   double min_value_gain = 0.02;          // of the function's optimized time, for it to be worth a trial
   double max_usual_bytes = 256;          // of a copy or fill
+  double max_usual_trips = 64;           // of a loop; one that goes round more often gains little by knowing
   // What an execution gains by a number that is known: a division of 32 and of 64 bits; a copy or fill by the call that
-  // it would be.
+  // it would be; a loop, each time that it is entered, by its turns in a row.
   double seconds_divided = 1.5e-9;
   double seconds_divided_wide = 2e-9;
   double seconds_asked_to_copy = 4e-9;
+  double seconds_looped = 2e-9;
   uint32_t max_usual_values = 16;        // operators a function
   uint32_t max_compiles = 4;                       // of one function
   double seconds_per_compile = 8;       // of its run, for one more

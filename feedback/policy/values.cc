@@ -24,6 +24,8 @@ double seconds_saved(const ValueEvidence& v, const PolicyConfig& config) {
       return config.seconds_divided_wide;
     case ValueSite::kByteCount:
       return config.seconds_asked_to_copy;
+    case ValueSite::kTripCount:
+      return config.seconds_looped;
   }
   return 0;
 }
@@ -38,14 +40,17 @@ bool promising(const ValueEvidence& v, const FunctionEvidence& e, const PolicyCo
   if (v.values.empty() || usual_share(v) < config.min_value_share) return false;
   if (v.site == ValueSite::kByteCount && static_cast<double>(v.values.front().value) > config.max_usual_bytes)
     return false;
+  if (v.site == ValueSite::kTripCount && static_cast<double>(v.values.front().value) > config.max_usual_trips)
+    return false;
   // Records do not decay, as the time in which they were made does not.
   const double seconds = std::max(e.seconds_baseline, e.seconds_run_baseline) / config.optimized_speedup;
   return estimated_seconds(v, config) >= config.min_value_gain * seconds;
 }
 
 std::string words_of(const ValueEvidence& v) {
-  return fmt::format("the {} at 0x{:x} is {} in {} of {} records", to_string(v.site), v.at.value,
-                     v.values.front().value, v.values.front().records, v.records);
+  return fmt::format("the {}{} at 0x{:x} is {} in {} of {} records", to_string(v.site),
+                     v.site == ValueSite::kTripCount ? " of the loop" : "", v.at.value, v.values.front().value,
+                     v.values.front().records, v.records);
 }
 
 }  // namespace

@@ -120,9 +120,9 @@ struct CallEvidence {
   friend bool operator==(const CallEvidence&, const CallEvidence&) = default;
 };
 
-// What a division, a memory.copy or a memory.fill was seen to be asked for: one execution in some thousands is recorded,
-// in baseline code.
-enum class ValueSite : uint8_t { kDivisor, kWideDivisor, kByteCount };
+// What a division, a memory.copy or a memory.fill was seen to be asked for, or how often an innermost loop went round: one
+// execution in some thousands is recorded, in baseline code.
+enum class ValueSite : uint8_t { kDivisor, kWideDivisor, kByteCount, kTripCount };
 const char* to_string(ValueSite site);
 struct ValueEvidence {
   struct Value {
@@ -130,7 +130,7 @@ struct ValueEvidence {
     uint64_t records = 0;  // at least; see ValueCounts
     friend bool operator==(const Value&, const Value&) = default;
   };
-  WasmOffset at;  // of the instruction
+  WasmOffset at;  // of the instruction; of a trip count, the loop
   ValueSite site = ValueSite::kDivisor;
   uint64_t records = 0;                              // the denominator
   std::vector<Value> values = {};                    // by descending records

@@ -68,6 +68,8 @@ const char* to_string(ValueSite site) {
       return "wide divisor";
     case ValueSite::kByteCount:
       return "byte count";
+    case ValueSite::kTripCount:
+      return "trip count";
   }
   return "unknown";
 }
@@ -364,6 +366,8 @@ std::optional<ValueSite> value_site(const wasm::Module& module, uint32_t offset)
     case Opcode::kI64RemS:
     case Opcode::kI64RemU:
       return ValueSite::kWideDivisor;
+    case Opcode::kLoop:
+      return ValueSite::kTripCount;
     default:
       break;
   }

@@ -279,7 +279,7 @@ ValueEvidence read_values(Reader& r, const json& j, const std::string& place) {
   v.at = WasmOffset(r.u32(j, place, "at"));
   const std::string site = r.text(j, place, "site");
   bool known = false;
-  for (const ValueSite s : {ValueSite::kDivisor, ValueSite::kWideDivisor, ValueSite::kByteCount}) {
+  for (const ValueSite s : {ValueSite::kDivisor, ValueSite::kWideDivisor, ValueSite::kByteCount, ValueSite::kTripCount}) {
     if (site != to_string(s)) continue;
     v.site = s;
     known = true;

@@ -222,12 +222,14 @@ void FunctionCompiler::enter_loop(const Instr& instr) {
   controls_.back().in_innermost_loop = innermost_[loop];
   // The back edges are not known yet: no cached local survives.
   forget_locals();
+  if (innermost_[loop] && samples_values()) begin_turns(instr.offset);
   if (innermost_[loop]) a_.align_code(64);
   a_.bind(controls_.back().label);
   if (options_.loop_entries && !body_.has_handlers && !body_.has_tail_calls && !options_.trace) {
     loop_entries_.push_back(
         {LoopIndex(loop), controls_.back().label, locals_count() + static_cast<uint32_t>(stack_.size()), CodeOffset(0)});
   }
+  if (controls_.back().counts_turns) count_turn();
   osr_poll(loop);
 }
 
@@ -292,7 +294,8 @@ void FunctionCompiler::do_end() {
       controls_.pop_back();
       return;
     case Control::Kind::kLoop: {
-      // Jumps to a loop go to its header: its end is nothing.
+      // Jumps to a loop go to its header: its end is nothing but where it is left, usually.
+      if (control.counts_turns && control.varies && reachable_) sample_turns(control);
       controls_.pop_back();
       return;
     }
@@ -416,6 +419,10 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
     emit_condition(condition);
     jump_if(condition, to.label);
     a_.bind(go_on);
+    // Compared with a constant, it goes round as often as is written there, all but always; many count down to 0.
+    if (to.kind == Control::Kind::kLoop)
+      to.varies = condition.inst != x86::Inst::kIdCmp || !condition.b.isImm() ||
+                  condition.b.as<asmjit::Imm>().value() == 0;
     if (!returns && to.kind != Control::Kind::kLoop) merge_cache(to);
     return;
   }

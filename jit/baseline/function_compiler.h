@@ -108,6 +108,9 @@ struct Control {
   Kind kind = Kind::kBlock;
   bool targeted = false;  // some jump leads to `label`
   bool in_innermost_loop = false;  // the loop around this, or this one, contains no loops
+  bool counts_turns = false;       // kLoop, for a value record at its end
+  bool varies = false;             // of such a loop: its last comparison is not with a constant
+  WasmOffset offset;               // of a loop that does
   uint32_t base = 0;      // operand-stack height below the block's parameters
   uint32_t stamp = 0;     // the last br_table that saw this block, and what it jumps to
   Label stamped;
@@ -283,6 +286,13 @@ class FunctionCompiler {
   void sample_value(const Entry& value, uint32_t site_flags);
   void sample_callee();  // whose FuncRef is in rax
   void sample_choice(const Condition& condition);  // of a select in an innermost loop
+  // How often an innermost loop goes round, in a slot of the frame behind the operands: as these loops do not contain
+  // each other, one will do.
+  bool has_turns() const { return samples_values() && !body_.loops.empty(); }
+  x86::Mem turns() const { return slot(locals_count() + body_.max_stack, 4); }  // from 0 downwards
+  void begin_turns(WasmOffset loop);  // of the loop that was opened last
+  void count_turn();
+  void sample_turns(const Control& loop);
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
   bool samples_values() const { return options_.lwp_counting || recorder_; }

@@ -10,7 +10,8 @@
 //
 // Values are those that a later compilation may specialize on: the table index of a call_indirect, the
 // callee's index of a call_ref, the divisor of an integer division whose divisor is no constant, the byte
-// count of memory.copy, memory.fill and memory.init; and which of its operands a select chose. Indices and divisors are sampled behind the
+// count of memory.copy, memory.fill and memory.init; which of its operands a select chose; and how often an innermost
+// loop went round that is left at its end, unless it compares there with a constant other than 0. Indices and divisors are sampled behind the
 // instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still traps); the
 // checks of a byte count are the builtin's, so one that traps is recorded too.
 //
@@ -114,6 +115,24 @@ void FunctionCompiler::sample_choice(const Condition& condition) {
     a_.mov(x86::r11d, asmjit::imm(0));
     a_.bind(first);
   });
+}
+
+void FunctionCompiler::begin_turns(WasmOffset loop) {
+  controls_.back().counts_turns = true;
+  controls_.back().offset = loop;
+  a_.mov(turns(), 0);
+}
+
+void FunctionCompiler::count_turn() { a_.sub(turns(), 1); }
+
+// The record is the loop's, not its end's.
+void FunctionCompiler::sample_turns(const Control& loop) {
+  const WasmOffset end = std::exchange(offset_, loop.offset);
+  sample_site(kValueSiteLoop, [this] {
+    a_.mov(x86::r11d, turns());
+    a_.neg(x86::r11d);
+  });
+  offset_ = end;
 }
 
 void FunctionCompiler::sample_callee() {

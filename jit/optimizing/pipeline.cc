@@ -15,6 +15,7 @@
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <time.h>
 
+#include <algorithm>
 #include <set>
 
 #include "jit/optimizing/form_pass.h"
@@ -22,6 +23,7 @@
 #include "jit/optimizing/jump_pass.h"
 #include "jit/optimizing/loop_exits.h"
 #include "jit/optimizing/protect.h"
+#include "jit/optimizing/usual_trips.h"
 #include "jit/optimizing/widen_pass.h"
 #include "jit/optimizing/wider_vectors.h"
 
@@ -87,7 +89,9 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   }
   builder.buildModuleSimplificationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
   const bool exits = ir.request.loop_exits;
-  if (!prefetches.empty() || exits) {
+  const bool trips = std::ranges::any_of(
+      prefetches.values, [&](const ValueHint& hint) { return is_of_loop(ir.wasm, hint); });
+  if (!prefetches.empty() || exits || trips) {
     // Rotated, loops are counted by their latches; dead counters that a strip carries to the next only ADCE
     // sees as dead.
     ParkedExits parked;
@@ -104,6 +108,11 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
       passes.addPass(LoopExitPass(ir));
       passes.addPass(llvm::LoopSimplifyPass());
       passes.addPass(llvm::LCSSAPass());
+    }
+    if (trips) {
+      passes.addPass(llvm::LoopSimplifyPass());
+      passes.addPass(llvm::LCSSAPass());
+      passes.addPass(UsualTripsPass(prefetches));
     }
     if (!prefetches.empty()) {
       passes.addPass(PrefetchPass(prefetches));

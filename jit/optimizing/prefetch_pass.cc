@@ -11,6 +11,7 @@
 #include "jit/optimizing/cell_code.h"
 #include "jit/optimizing/prefetch_slice.h"
 #include "jit/optimizing/strips.h"
+#include "jit/optimizing/usual_trips.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -405,8 +406,11 @@ std::vector<size_t> PrefetchPlan::refused() const {
 }
 
 uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
-  // A loop has two versions of such changes, and not of each of them.
-  const SiteKind kind = is_tuned(sites[site].kind) ? sites[site].kind : SiteKind::kSelect;
+  // A loop has two versions of such changes, and not of each of them; but for what was changed in it before LLVM's passes
+  // over loops, and is no site of the others' any more.
+  const size_t first_value = hints.size() + interleaves.size() + conversions.size();
+  const bool trips = sites[site].kind == SiteKind::kValue && is_of_loop(ir.wasm, values[site - first_value]);
+  const SiteKind kind = is_tuned(sites[site].kind) ? sites[site].kind : trips ? SiteKind::kValue : SiteKind::kSelect;
   const auto [found, is_new] =
       cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
   if (is_new) {

@@ -65,6 +65,13 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
       }
     } else if (is_division(instr.opcode)) {
       hints.values.push_back({.at = instr.offset, .value = divisor(), .share = 0.1 * below(11)});
+    } else if (instr.opcode == wasm::Opcode::kLoop) {
+      // Numbers of their own: what is drawn for the rest stays what a seed stands for.
+      std::mt19937 turns(seed ^ instr.offset.value * 2654435761u);
+      if (turns() % 4 != 0)
+        hints.values.push_back({.at = instr.offset,
+                                .value = turns() % (turns() % 2 != 0 ? 8 : 70),
+                                .share = 0.1 * static_cast<double>(turns() % 11)});
     } else if (instr.opcode == wasm::Opcode::kMemoryCopy || instr.opcode == wasm::Opcode::kMemoryFill) {
       hints.values.push_back({.at = instr.offset, .value = below(below(2) != 0 ? 10 : 300), .share = 0.1 * below(11)});
     } else if (by_reference || instr.opcode == wasm::Opcode::kCallIndirect ||

@@ -832,10 +832,23 @@ TEST(PolicyValues, OneThatIsNowAndThenTheSameOrHardlyMattersIsNot) {
   EXPECT_TRUE(asked(operand_at(10, ValueSite::kByteCount, 256, 40, 40)));
   EXPECT_FALSE(asked(operand_at(10, ValueSite::kByteCount, 257, 40, 40))) << "so many bytes take their time";
   EXPECT_TRUE(asked(operand_at(10, ValueSite::kDivisor, 257, 40, 40)));
+  EXPECT_TRUE(asked(operand_at(10, ValueSite::kTripCount, 64, 40, 40)));
+  EXPECT_FALSE(asked(operand_at(10, ValueSite::kTripCount, 65, 40, 40))) << "so many turns take their time";
+  EXPECT_FALSE(asked(operand_at(10, ValueSite::kTripCount, 8, 31, 40))) << "it varies";
   FunctionEvidence slow = hot_function(10);
   slow.seconds_baseline = 10;
   slow.values = {operand_at(10, ValueSite::kDivisor, 97, 40, 40)};
   EXPECT_TRUE(plan_values(slow, {}).empty()) << "a millisecond of ten seconds";
+}
+
+TEST(PolicyValues, HowOftenALoopGoesRoundIsSaidOfTheLoop) {
+  FunctionEvidence e = hot_function(10);
+  e.values = {operand_at(20, ValueSite::kTripCount, 7, 90, 100)};
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(plan.values.size(), 1u);
+  EXPECT_EQ(plan.values[0].hint.at, WasmOffset(20));
+  EXPECT_EQ(plan.values[0].hint.value, 7u);
+  EXPECT_EQ(plan.values[0].reason, "the trip count of the loop at 0x14 is 7 in 90 of 100 records");
 }
 
 TEST(PolicyValues, WhatLostItsTrialIsNotTriedAgainAndWhatWonStays) {

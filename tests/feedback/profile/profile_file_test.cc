@@ -54,6 +54,7 @@ ProfileFile example() {
   e.evidence.values.push_back(
       {WasmOffset(94), ValueSite::kWideDivisor, 30, {{~uint64_t{0}, 29}, {7, 1}}, PrefetchOutcome::kKept});
   e.evidence.values.push_back({WasmOffset(96), ValueSite::kByteCount, 12, {{24, 12}}});
+  e.evidence.values.push_back({WasmOffset(70), ValueSite::kTripCount, 9, {{7, 9}}});
   e.value_sites = {94, 96};
   e.weighed_branches = {90, 92};
   e.select_branches = {90};

@@ -421,6 +421,31 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectInAnInnermostLoopChoseBy) {
   EXPECT_EQ(instance->call("differ", {f64(NAN), f64(1)}), returns({i32(10)}));
 }
 
+TEST_F(LwpTest, AValueRecordSaysHowOftenAnInnermostLoopWentRound) {
+  // Rows of $n turns, of a constant number, and of as many as it takes to leave by the middle.
+  auto instance = instantiate_sampling(R"((module (func (export "rows") (param $m i32) (param $n i32) (result i32)
+    (local $k i32) (local $sum i32)
+    (loop $rows
+      (local.set $k (i32.const 0))
+      (loop $row (local.set $sum (i32.add (local.get $sum) (local.get $k)))
+        (br_if $row (i32.lt_u (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $n))))
+      (loop $fixed (br_if $fixed (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 100))))
+      (block $found (loop $search (br_if $found (i32.eqz (local.tee $k (i32.shr_u (local.get $k) (i32.const 1))))) (br $search)))
+      (br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1)))))
+    (local.get $sum))))");
+  EXPECT_EQ(instance->call("rows", {i32(3), i32(7)}), returns({i32(63)}));
+  ASSERT_EQ(value_records.size(), 3u);
+  for (const ValueRecord& record : value_records) {
+    EXPECT_EQ(record.value, 7u);
+    EXPECT_EQ(record.site_flags, kValueSiteLoop);
+    EXPECT_EQ(record.wasm_offset, value_records[0].wasm_offset);
+  }
+  value_records.clear();
+  EXPECT_EQ(instance->call("rows", {i32(1), i32(0)}), returns({i32(0)}));
+  ASSERT_EQ(value_records.size(), 1u);
+  EXPECT_EQ(value_records[0].value, 1u) << "the loop asks at its end";
+}
+
 TEST_F(LwpTest, OnlyIndicesAndDivisorsThatPassedTheirChecksAreRecorded) {
   auto instance = instantiate_sampling(kValues);
   EXPECT_EQ(instance->call("div_s", {i32(1), i32(0)}), traps(TrapCode::kIntegerDivideByZero));
@@ -508,7 +533,7 @@ TEST_F(LwpTest, RecordsLeaveVectorsAlone) {
   compile_options_.lwp_counting = true;
   auto loud = instantiate_sampling(wat.c_str());
   EXPECT_EQ(outcomes(*loud), expected);
-  EXPECT_EQ(value_records.size(), 12u);
+  EXPECT_EQ(value_records.size(), 15u);
   // The same with the two other events, whose records leave nothing in the upper halves either.
   auto counting = instantiate(wat.c_str(), {.instruction_period = 1, .branch_period = 1});
   counting->builtins().lwp_instructions_retired = instructions_and_clobber;

@@ -1,0 +1,98 @@
+// Code for loops that usually go round the same number of times: found by value records, kept where that pays by
+// the clock, and right all the same when the number changes while it runs.
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "tests/runtime/engine/guest.h"
+
+namespace hindsight {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Weighted sums of $taps words from each place on, as many passes as asked for; the last sum.
+constexpr const char* kFilter = R"((module (memory 1)
+  (func (export "filter") (param $taps i32) (param $passes i32) (result i32)
+    (local $i i32) (local $k i32) (local $sum i32)
+    (loop $again
+      (local.set $i (i32.const 0))
+      (loop $places
+        (local.set $sum (i32.const 0))
+        (local.set $k (i32.const 0))
+        (loop $taps_left
+          (local.set $sum (i32.add (local.get $sum) (i32.mul
+            (i32.load (i32.shl (i32.add (local.get $i) (local.get $k)) (i32.const 2)))
+            (i32.load offset=16384 (i32.shl (local.get $k) (i32.const 2))))))
+          (br_if $taps_left (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $taps))))
+        (i32.store offset=32768 (i32.shl (local.get $i) (i32.const 2)) (local.get $sum))
+        (br_if $places (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 3000))))
+      (br_if $again (local.tee $passes (i32.sub (local.get $passes) (i32.const 1)))))
+    (local.get $sum))
+  (func (export "fill") (local $i i32)
+    (loop $l
+      (i32.store (local.get $i) (i32.mul (local.get $i) (i32.const 2654435761)))
+      (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 4))) (i32.const 32768)))))))";
+
+uint32_t expected(uint32_t taps) {
+  uint32_t sum = 0;
+  for (uint32_t k = 0; k < taps; ++k) sum += 4 * (2999 + k) * 2654435761u * ((16384 + 4 * k) * 2654435761u);
+  return sum;
+}
+
+DecisionReport decision(const Engine& engine) {
+  for (const DecisionReport& report : engine.feedback_report().decisions)
+    if (report.kind == "values") return report;
+  return {};
+}
+
+uint32_t filter(Instance& instance, uint32_t taps, uint32_t passes) {
+  return static_cast<uint32_t>(instance
+                                   .call("filter", std::array{Value::i32(static_cast<int32_t>(taps)),
+                                                              Value::i32(static_cast<int32_t>(passes))})
+                                   .value()[0]
+                                   .as_i32());
+}
+
+// Whether it pays is the processor's business.
+TEST(Trips, ThatAreUsualAreSeenAndTried) {
+  EngineConfig config;
+  config.tier = TierMode::kAuto;
+  config.compile_threads = 1;
+  auto engine = Engine::create(config).value();
+  auto module = load(*engine, kFilter);
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module).value();
+  ASSERT_TRUE(instance->call("fill", {}));
+  DecisionReport report;
+  constexpr int kMostCalls = 5000;
+  for (int i = 0; i < kMostCalls && report.state != "kept" && report.state != "rolled back"; ++i) {
+    ASSERT_EQ(filter(*instance, 7, 50), expected(7));
+    report = decision(*engine);
+  }
+  engine->wait_for_compiles();
+  EXPECT_TRUE(report.state == "kept" || report.state == "rolled back") << report.state;
+  EXPECT_THAT(report.reason, HasSubstr("the trip count of the loop at 0x"));
+  EXPECT_THAT(report.reason, HasSubstr(" is 7 in "));
+  EXPECT_THAT(report.outcome, HasSubstr("7 turns if one value is 7, compared once a strip"));
+  // With another number, and back.
+  for (const uint32_t taps : {7u, 8u, 1u, 300u, 6u, 7u}) EXPECT_EQ(filter(*instance, taps, 3), expected(taps)) << taps;
+}
+
+TEST(Trips, AreLeftAloneWhereThatIsSwitchedOff) {
+  EngineConfig config;
+  config.tier = TierMode::kAuto;
+  config.compile_threads = 1;
+  config.disabled_decisions = {"values"};
+  auto engine = Engine::create(config).value();
+  auto module = load(*engine, kFilter);
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module).value();
+  ASSERT_TRUE(instance->call("fill", {}));
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(filter(*instance, 7, 50), expected(7));
+  engine->wait_for_compiles();
+  EXPECT_EQ(decision(*engine).kind, "");
+}
+
+}  // namespace
+}  // namespace hindsight
