@@ -46,6 +46,10 @@ PagePlan decide_fill(const FillEvidence& e, const PolicyConfig& config) {
   return plan;
 }
 
+bool fills_slower(double before, double since, const PolicyConfig& config) {
+  return before > 0 && since > 0 && before > config.max_fill_slowdown * since;
+}
+
 bool goes_on_filling(const FillEvidence& when_asked, uint32_t untouched_now) {
   return 2 * uint64_t{untouched_now} <= when_asked.untouched;
 }

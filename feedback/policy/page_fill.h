@@ -8,7 +8,9 @@
 //     gain = untouched bytes / 4 KiB * seconds per fault      (and what the TLB gives later, which is not counted)
 //     cost = untouched bytes * share of the touched blocks that are not full * seconds to make a byte zero
 //
-// That the guest does go on is looked at afterwards; if it does not, the advice is taken back.
+// That the guest does go on is looked at afterwards; if it does not, the advice is taken back. So it is where the filling
+// itself gets slower: a virtual machine that has to be given each huge page by its host, while it has small pages at hand,
+// takes 2 ms and more for one, which a program of a second does not see again.
 #pragma once
 
 #include "feedback/policy/pages.h"
@@ -19,5 +21,8 @@ PagePlan decide_fill(const FillEvidence& evidence, const PolicyConfig& config);
 
 // What became of it: of the blocks that were untouched when it was asked, by those of a later look.
 bool goes_on_filling(const FillEvidence& when_asked, uint32_t untouched_now);
+
+// Bytes filled a second of the guest's time, before and since it was asked; 0: not known.
+bool fills_slower(double before, double since, const PolicyConfig& config);
 
 }  // namespace hindsight::feedback

@@ -72,7 +72,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   } else {
     plan.reason = fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving, {}", seen, 1e3 * gain, 1e3 * cost,
                               measured ? "at what it took so far" : "should that be slow");
-    plan.most_seconds = gain;
+    plan.most_seconds = gain / config.min_page_return;
     if (gain > config.min_page_return * cost) {
       plan.ranges = std::move(ranges);
       plan.bytes = bytes;

@@ -33,7 +33,7 @@ struct PagePlan {
   std::vector<PageRange> ranges;  // empty: do nothing
   uint64_t bytes = 0;             // theirs
   bool probe = false;             // a part, to see what moving takes
-  double most_seconds = 0;        // that the move may take before it costs more than it promises
+  double most_seconds = 0;        // that the move may take: behind that it would not have been begun
   double estimated_gain = 0;      // share of the module's time
   std::vector<Alternative> alternatives;
   std::string reason;

@@ -779,6 +779,7 @@ void visit_parameters(Config& c, Visit visit) {
   visit("max_available_share", c.max_available_share);
   visit("seconds_per_fault", c.seconds_per_fault);
   visit("zero_seconds_per_byte", c.zero_seconds_per_byte);
+  visit("max_fill_slowdown", c.max_fill_slowdown);
   visit("code_layout", c.code_layout);
   visit("min_layout_samples", c.min_layout_samples);
   visit("hot_code_share", c.hot_code_share);

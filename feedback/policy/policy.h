@@ -159,6 +159,7 @@ struct PolicyConfig {
   double max_available_share = 0.25;   // of the machine's memory, that is asked for
   double seconds_per_fault = 0.5e-6;   // of 4 KiB, beside making it zeros, which huge pages take as well
   double zero_seconds_per_byte = 2e-10;
+  double max_fill_slowdown = 1.4;  // of the filling itself, against before
   // Of layout.h.
   double min_layout_samples = 100;             // in optimized code
   double hot_code_share = 0.95;                // of these samples: what "hot" code holds

@@ -174,12 +174,21 @@ class AutoTiers final : public TierManager {
     uint64_t asked_end = 0;      // what lies below has been asked for
     uint32_t full_before = 0;    // blocks of an earlier filling that has ended
     std::optional<feedback::FillEvidence> asked;  // under trial
+    bool slower = false;         // was asked for, and the filling got slower: not again
+    // Where this filling began, or where it was asked, and what the guest had run by then.
+    uint64_t touched_from = 0;  // bytes
+    double seconds_from = 0;
+    double rate_before = 0;  // bytes a second, until it was asked; 0: not known
     std::string said;
   };
   void watch_filling(Clock::time_point now);
   void look_at(FillWatch& watch, Clock::time_point now);
   void ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end);
-  void judge_filling(FillWatch& watch);
+  void judge_filling(FillWatch& watch, Clock::time_point now);
+  void end_asking(FillWatch& watch, const std::string& state, const std::string& outcome);
+  void count_from_here(FillWatch& watch) const;
+  // Bytes the guest filled a second of its time since touched_from; 0: too few to tell.
+  double fill_rate(const FillWatch& watch) const;
   bool kept_from_earlier(const wasm::Module* module) const;
 
   // auto_tiers_pages.cc

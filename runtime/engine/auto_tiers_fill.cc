@@ -20,6 +20,14 @@ constexpr auto kSlowestLook = 32ms;       // while there is something left to as
 constexpr auto kIdleLook = 256ms;         // while there is not
 constexpr auto kFillingEnds = 1s;         // without a change
 
+constexpr uint32_t kLeastToTell = 3;  // blocks looked at that a rate is taken over
+
+// As far as the blocks looked at say.
+uint64_t touched_bytes(const MemoryFill& fill, uint64_t bytes) {
+  const uint64_t blocks = uint64_t{fill.full} + fill.part + fill.untouched;
+  return blocks == 0 ? 0 : bytes * (2 * uint64_t{fill.full} + fill.part) / (2 * blocks);
+}
+
 uint64_t up(uint64_t address) {
   return (address + feedback::kHugePageBytes - 1) / feedback::kHugePageBytes * feedback::kHugePageBytes;
 }
@@ -84,11 +92,26 @@ void AutoTiers::look_at(FillWatch& watch, Clock::time_point now) {
     watch.changed = now;
     watch.patience = kQuickLook;
   } else {
+    // A filling begins behind the last look that saw none.
+    if (!watch.asked) count_from_here(watch);
     watch.patience = std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
   }
   watch.next_look = now + watch.patience;
-  if (watch.asked && (now - watch.changed >= kFillingEnds || fill->untouched == 0)) judge_filling(watch);
-  if (watch.asked_end < end) ask_ahead(watch, begin, end);
+  if (watch.asked) judge_filling(watch, now);
+  if (watch.asked_end < end && !watch.slower) ask_ahead(watch, begin, end);
+}
+
+void AutoTiers::count_from_here(FillWatch& watch) const {
+  watch.touched_from = touched_bytes(watch.last, watch.bytes);
+  watch.seconds_from = monitor_->guest_seconds();
+}
+
+double AutoTiers::fill_rate(const FillWatch& watch) const {
+  const uint64_t blocks = uint64_t{watch.last.full} + watch.last.part + watch.last.untouched;
+  const uint64_t touched = touched_bytes(watch.last, watch.bytes);
+  const double seconds = monitor_->guest_seconds() - watch.seconds_from;
+  if (blocks == 0 || touched < watch.touched_from + kLeastToTell * watch.bytes / blocks || seconds <= 0) return 0;
+  return static_cast<double>(touched - watch.touched_from) / seconds;
 }
 
 void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
@@ -106,6 +129,13 @@ void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
     watch.said = plan.reason;
     return;
   }
+  if (!watch.asked) {
+    // What it is to be compared with comes first, as long as there is enough left to ask for.
+    watch.rate_before = fill_rate(watch);
+    if (watch.rate_before == 0 && watch.last.untouched > watch.last.full) return;
+    count_from_here(watch);
+  }
+  if (watch.asked) end_asking(watch, "kept", "filled so far, and the memory has grown since");
   const bool asked = ask_for_huge_pages(begin, end);
   watch.asked_end = end;
   if (asked) watch.asked = evidence.fill;
@@ -127,28 +157,37 @@ void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
   page_moves_.push_back(std::move(move));
 }
 
-// The filling has ended, or stands still.
-void AutoTiers::judge_filling(FillWatch& watch) {
+// It has got slower, has ended, or stands still.
+void AutoTiers::judge_filling(FillWatch& watch, Clock::time_point now) {
   const feedback::FillEvidence asked = *watch.asked;
-  watch.asked.reset();
-  const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
-  std::string state = "kept";
-  std::string outcome;
+  if (const double since = fill_rate(watch); feedback::fills_slower(watch.rate_before, since, policy_)) {
+    watch.slower = true;
+    return end_asking(watch, "rolled back",
+                      fmt::format("{:.0f} MiB filled a second of the guest's time, {:.0f} with small pages before: what is "
+                                  "touched next comes in small pages",
+                                  since / (1 << 20), watch.rate_before / (1 << 20)));
+  }
+  if (now - watch.changed < kFillingEnds && watch.last.untouched != 0) return;
   if (!feedback::goes_on_filling(asked, watch.last.untouched)) {
-    ask_for_small_pages(asked.begin, asked.end);
     watch.asked_end = 0;
     watch.full_before = watch.last.full;
-    state = "rolled back";
-    outcome = fmt::format("the guest stopped filling: {} of the {} blocks are untouched that were so, and come in small pages",
-                          watch.last.untouched, asked.untouched);
-  } else if (huge == 0) {
-    state = "failed";
-    outcome = "the memory was filled, and the kernel gave no huge pages";
-  } else {
-    outcome = fmt::format("{} of {} MiB on huge pages from their first touch on; what that gives is not known: nothing ran "
-                          "before it",
-                          huge >> 20, (asked.end - asked.begin) >> 20);
+    return end_asking(watch, "rolled back",
+                      fmt::format("the guest stopped filling: {} of the {} blocks are untouched that were so, and come in "
+                                  "small pages",
+                                  watch.last.untouched, asked.untouched));
   }
+  const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
+  if (huge == 0) return end_asking(watch, "failed", "the memory was filled, and the kernel gave no huge pages");
+  end_asking(watch, "kept",
+             fmt::format("{} of {} MiB on huge pages from their first touch on; what that gives is not known: nothing ran "
+                         "before it",
+                         huge >> 20, (asked.end - asked.begin) >> 20));
+}
+
+void AutoTiers::end_asking(FillWatch& watch, const std::string& state, const std::string& outcome) {
+  const feedback::FillEvidence asked = *watch.asked;
+  watch.asked.reset();
+  if (state == "rolled back") ask_for_small_pages(asked.begin, asked.end);
   {
     std::lock_guard lock(mutex_);
     for (PageMove& move : page_moves_) {

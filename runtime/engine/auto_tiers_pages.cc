@@ -168,7 +168,7 @@ void AutoTiers::move_pages() {
   if (sum.advised) outcome += ", the rest left to the kernel, which cannot move at once";
   if (sum.refused_bytes != 0)
     outcome += fmt::format(", {} MiB refused ({})", sum.refused_bytes >> 20, sum.first_refusal);
-  if (sum.late) outcome += ", and the rest left where it is: the move took longer than it promised to return";
+  if (sum.late) outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
   say(LogLevel::kInfo, "pages", outcome);
   std::lock_guard lock(mutex_);
   page_bytes_moved_ += sum.moved_bytes;

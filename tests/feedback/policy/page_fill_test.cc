@@ -53,6 +53,15 @@ TEST(PagesOfMemoryThatIsFilled, AreKeptIfHalfOfWhatWasUntouchedIsFilled) {
   EXPECT_FALSE(goes_on_filling(filled(4, 0), 31));
 }
 
+TEST(PagesOfMemoryThatIsFilled, AreGivenUpWhereTheyMakeTheFillingSlower) {
+  const PolicyConfig config;
+  EXPECT_TRUE(fills_slower(1500e6, 700e6, config));
+  EXPECT_FALSE(fills_slower(1500e6, 1400e6, config));
+  EXPECT_FALSE(fills_slower(1500e6, 4000e6, config));
+  EXPECT_FALSE(fills_slower(0, 700e6, config)) << "not known how fast it was";
+  EXPECT_FALSE(fills_slower(1500e6, 0, config)) << "not known how fast it is";
+}
+
 TEST(PagesOfMemoryThatIsFilled, ReplayFromWhatIsSaved) {
   const PolicyConfig config;
   PageEvidence evidence;

@@ -63,10 +63,11 @@ TEST(Pages, MoveAPartFirstWhereItIsNotKnownWhatMovingTakes) {
   EXPECT_TRUE(decide_pages(e, config).ranges.empty());
 }
 
-TEST(Pages, MayTakeAsLongToMoveAsTheyPromiseToReturn) {
+TEST(Pages, MayTakeAsLongToMoveAsWouldHaveBeenWorthIt) {
+  const PolicyConfig config;
   const PageEvidence e = spread_over(256, 0.6);
-  const PagePlan plan = decide_pages(e, {});
-  EXPECT_DOUBLE_EQ(plan.most_seconds, plan.estimated_gain * e.seconds);
+  const PagePlan plan = decide_pages(e, config);
+  EXPECT_DOUBLE_EQ(plan.most_seconds, plan.estimated_gain * e.seconds / config.min_page_return);
 }
 
 TEST(Pages, DoNotMoveWhatComesBackToTheSamePages) {
