@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/feedback/policy/saved_pages.h"
+
 namespace hindsight::feedback {
 namespace {
 
@@ -69,16 +71,8 @@ TEST(PagesOfMemoryThatIsFilled, ReplayFromWhatIsSaved) {
   PageEpisode episode = make_page_episode(evidence, decide_pages(evidence, config));
   episode.state = "kept";
   episode.places = {{.memory = 0, .begin = 0, .end = 256 * kMiB}};
-  ProfileFile file;
-  file.policy = to_parameters(config);
-  file.modules.resize(1);
-  file.modules[0].page_episodes = {episode};
-  const auto back = read_profile(format_profile(file));
-  ASSERT_TRUE(back) << back.error().message;
-  ASSERT_EQ(back->modules[0].page_episodes.size(), 1u);
-  EXPECT_EQ(back->modules[0].page_episodes[0], episode);
-  EXPECT_TRUE(replays(back->modules[0].page_episodes[0], from_parameters(back->policy)));
-  EXPECT_TRUE(decide_pages_at_start(back->modules[0].page_episodes[0], config).ask);
+  expect_replays_once_saved(episode, config);
+  EXPECT_TRUE(decide_pages_at_start(episode, config).ask);
   PolicyConfig other = config;
   other.min_full_blocks = 50;
   EXPECT_FALSE(replays(episode, other));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/feedback/policy/saved_pages.h"
+
 namespace hindsight::feedback {
 namespace {
 
@@ -132,15 +134,7 @@ TEST(Pages, ReplayFromWhatIsSaved) {
   PageEpisode episode = make_page_episode(e, decide_pages(e, config));
   EXPECT_EQ(episode.alternatives.size(), 2u);
   episode.places = kept_before().places;
-  ProfileFile file;
-  file.policy = to_parameters(config);
-  file.modules.resize(1);
-  file.modules[0].page_episodes = {episode};
-  const auto back = read_profile(format_profile(file));
-  ASSERT_TRUE(back) << back.error().message;
-  ASSERT_EQ(back->modules[0].page_episodes.size(), 1u);
-  EXPECT_EQ(back->modules[0].page_episodes[0], episode);
-  EXPECT_TRUE(replays(back->modules[0].page_episodes[0], from_parameters(back->policy)));
+  expect_replays_once_saved(episode, config);
   PolicyConfig other = config;
   other.tlb_reach_bytes *= 100;
   EXPECT_FALSE(replays(episode, other));

@@ -5,8 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "jit/wasm/instr_reader.h"
-#include "tests/jit/optimizing/optimized.h"
+#include "tests/jit/optimizing/usually_hinted.h"
 
 namespace hindsight::jit::testing {
 namespace {
@@ -15,58 +14,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using wasm::Opcode;
 
-constexpr uint32_t kPage = 65536;
-
-// What strip_ended does in these tests: the other version's turn, every time.
-void take_turns(VmContext*, LoopCell* cell) {
-  cell->enabled ^= 1;
-  cell->countdown = static_cast<int32_t>(cell->strip_length) - 1;
-}
-
-// "f" with each of its loops hinted at as going round so often, and without.
-struct Trips {
+// "f" with each of its loops hinted at as going round so often.
+struct Trips : UsuallyHinted {
   Trips(std::string_view wat, uint64_t turns, OptimizeRequest settings = {}, bool osr = false)
-      : hinted(wat, settings), plain(wat, settings) {
-    wasm::InstrReader reader(*hinted.module,
-                             hinted.module->body(FuncIndex(hinted.module->find_export("f")->index)));
-    for (wasm::Instr instr; !reader.at_end();) {
-      reader.next(instr);
-      if (instr.opcode == Opcode::kLoop)
-        hinted.request.hints.values.push_back({.at = instr.offset, .value = turns, .share = 0.9});
-    }
-    hinted.request.dump_ir = true;
-    if (osr) hinted.request.osr_loops = {LoopIndex(0)};
-    version = hinted.compile("f");
-    func_refs(hinted.instance->context())[hinted.module->find_export("f")->index].code = version->entry;
-    hinted.instance->builtins().strip_ended = take_turns;
-    for (const auto& cell : version->loop_cells) {
-      cell->strip_length = 64;
-      cell->countdown = 63;
-    }
-  }
+      : UsuallyHinted(wat, turns, [](Opcode opcode) { return opcode == Opcode::kLoop; }, settings, osr) {}
   // The innermost loop's.
   const PrefetchSite& site() const { return version->prefetch_sites.back(); }
-  static uint8_t* bytes(Optimized& of) { return reinterpret_cast<uint8_t*>(of.instance->memory()); }
-  void fill_random(uint32_t seed) {
-    std::mt19937 random(seed);
-    for (uint32_t i = 0; i < kPage; ++i) bytes(hinted)[i] = static_cast<uint8_t>(random());
-    std::memcpy(bytes(plain), bytes(hinted), kPage);
-  }
-  // Beginning with either version, and in strips of both.
-  void expect_same(const std::vector<Value>& args, const std::string& what = {}) {
-    const std::vector<uint8_t> before(bytes(hinted), bytes(hinted) + kPage);
-    const Outcome expected = plain.call("f", args);
-    for (const uint32_t first : {1u, 0u}) {
-      std::memcpy(bytes(hinted), before.data(), before.size());
-      for (const auto& cell : version->loop_cells) cell->enabled = first;
-      EXPECT_EQ(hinted.call("f", args), expected) << what << " beginning with " << first;
-      EXPECT_EQ(std::memcmp(bytes(plain), bytes(hinted), kPage), 0) << what << " beginning with " << first;
-    }
-    for (Optimized* of : {&hinted, &plain}) std::memcpy(bytes(*of), before.data(), before.size());
-  }
-
-  Optimized hinted, plain;
-  const CodeVersion* version = nullptr;
 };
 
 // For each of $m rows from $to on: the sum over k < `bound` of words at 4 * (row + k), times 3 each, stored there.

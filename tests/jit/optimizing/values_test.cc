@@ -5,8 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "jit/wasm/instr_reader.h"
-#include "tests/jit/optimizing/optimized.h"
+#include "tests/jit/optimizing/usually_hinted.h"
 
 namespace hindsight::jit::testing {
 namespace {
@@ -15,67 +14,16 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using wasm::Opcode;
 
-constexpr uint32_t kPage = 65536;
-
-// What strip_ended does in these tests: the other version's turn, every time.
-void take_turns(VmContext*, LoopCell* cell) {
-  cell->enabled ^= 1;
-  cell->countdown = static_cast<int32_t>(cell->strip_length) - 1;
-}
-
-// "f" with each of its divisions, copies and fills hinted at as having this operand, and without.
-struct Usual {
+// "f" with each of its divisions, copies and fills hinted at as having this operand.
+struct Usual : UsuallyHinted {
   Usual(std::string_view wat, uint64_t value, OptimizeRequest settings = {}, bool osr = false)
-      : hinted(wat, settings), plain(wat, settings) {
-    wasm::InstrReader reader(*hinted.module,
-                             hinted.module->body(FuncIndex(hinted.module->find_export("f")->index)));
-    for (wasm::Instr instr; !reader.at_end();) {
-      reader.next(instr);
-      const bool divides = (instr.opcode >= Opcode::kI32DivS && instr.opcode <= Opcode::kI32RemU) ||
-                           (instr.opcode >= Opcode::kI64DivS && instr.opcode <= Opcode::kI64RemU);
-      if (divides || instr.opcode == Opcode::kMemoryCopy || instr.opcode == Opcode::kMemoryFill)
-        hinted.request.hints.values.push_back({.at = instr.offset, .value = value, .share = 0.9});
-    }
-    hinted.request.dump_ir = true;
-    if (osr) hinted.request.osr_loops = {LoopIndex(0)};
-    version = hinted.compile("f");
-    func_refs(hinted.instance->context())[hinted.module->find_export("f")->index].code = version->entry;
-    hinted.instance->builtins().strip_ended = take_turns;
-    for (const auto& cell : version->loop_cells) {
-      cell->strip_length = 64;
-      cell->countdown = 63;
-    }
+      : UsuallyHinted(wat, value, is_hinted, settings, osr) {}
+  static bool is_hinted(Opcode opcode) {
+    const bool divides = (opcode >= Opcode::kI32DivS && opcode <= Opcode::kI32RemU) ||
+                         (opcode >= Opcode::kI64DivS && opcode <= Opcode::kI64RemU);
+    return divides || opcode == Opcode::kMemoryCopy || opcode == Opcode::kMemoryFill;
   }
   const PrefetchSite& site(size_t i = 0) const { return version->prefetch_sites.at(i); }
-  static uint8_t* bytes(Optimized& of) { return reinterpret_cast<uint8_t*>(of.instance->memory()); }
-  void fill_random(uint32_t seed) {
-    std::mt19937 random(seed);
-    for (uint32_t i = 0; i < kPage; ++i) bytes(hinted)[i] = static_cast<uint8_t>(random());
-    std::memcpy(bytes(plain), bytes(hinted), kPage);
-  }
-  void set_word(uint32_t at, uint32_t word) {
-    for (Optimized* of : {&hinted, &plain}) std::memcpy(bytes(*of) + at, &word, sizeof word);
-  }
-  // Beginning with either version, and in strips of both.
-  void expect_same(const std::vector<Value>& args, const std::string& what = {}) {
-    const std::vector<uint8_t> before(bytes(hinted), bytes(hinted) + kPage);
-    const Outcome expected = plain.call("f", args);
-    for (const uint32_t first : {1u, 0u}) {
-      std::memcpy(bytes(hinted), before.data(), before.size());
-      for (const auto& cell : version->loop_cells) cell->enabled = first;
-      EXPECT_EQ(hinted.call("f", args), expected) << what << " beginning with " << first;
-      EXPECT_EQ(std::memcmp(bytes(plain), bytes(hinted), kPage), 0) << what << " beginning with " << first;
-    }
-  }
-  size_t count_in_dump(std::string_view text) const {
-    size_t n = 0;
-    for (size_t at = hinted.dump.find(text); at != std::string::npos; at = hinted.dump.find(text, at + 1))
-      ++n;
-    return n;
-  }
-
-  Optimized hinted, plain;
-  const CodeVersion* version = nullptr;
 };
 
 // sum over i < n of 3 * sum + step, with x the word at 4 * i, all of type t.
