@@ -93,6 +93,17 @@ const BranchEvidence* not_judged_yet(const FunctionEvidence& e, const PolicyConf
   return found == e.branches.end() ? nullptr : &*found;
 }
 
+const BranchEvidence* not_seen_often_yet(const FunctionEvidence& e, const PolicyConfig& config) {
+  if (!config.branch) return nullptr;
+  const auto waits = [&](const BranchEvidence& b) {
+    return b.chooses && b.outcome == PrefetchOutcome::kNone && minority_of(b) <= config.max_branch_rate &&
+           static_cast<double>(b.seen()) >= config.min_select_seen_to_wait &&
+           static_cast<double>(b.seen()) < config.min_branch_seen;
+  };
+  const auto found = std::find_if(e.branches.begin(), e.branches.end(), waits);
+  return found == e.branches.end() ? nullptr : &*found;
+}
+
 void offer_forms(FunctionPlan& plan, const std::vector<BranchPlan>& branches, double cost, double gain) {
   using Form = jit::BranchHint::Form;
   for (const auto& [form, words] :

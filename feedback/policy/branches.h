@@ -14,6 +14,10 @@ inline bool in_use(PrefetchOutcome outcome) {
 // last time that this can be seen. Null: there is none.
 const BranchEvidence* not_judged_yet(const FunctionEvidence& evidence, const PolicyConfig& config);
 
+// A select of an innermost loop that may be better a branch, of which too little was seen yet, for the same reason.
+// Null: there is none.
+const BranchEvidence* not_seen_often_yet(const FunctionEvidence& evidence, const PolicyConfig& config);
+
 // The alternatives of a compile that gives some of `branches` another form: `gain` without them.
 void offer_forms(FunctionPlan& plan, const std::vector<BranchPlan>& branches, double cost, double gain);
 

@@ -477,6 +477,15 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
           1e3 * config.max_seconds_to_wait_for_outcomes);
       return plan;
     }
+    if (const BranchEvidence* choice = not_seen_often_yet(e, config);
+        choice != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_selects) {
+      plan.action = Action::kWait;
+      plan.reason = fmt::format(
+          "hot, and the select at 0x{:x} went the same way in nearly all of {} times seen: waiting for up to {:.0f} ms for "
+          "{:.0f}",
+          choice->branch.value, choice->seen(), 1e3 * config.max_seconds_to_wait_for_selects, config.min_branch_seen);
+      return plan;
+    }
     if (const ValueEvidence* operand = not_usual_yet(e, config);
         operand != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_values) {
       plan.action = Action::kWait;
@@ -702,6 +711,8 @@ void visit_parameters(Config& c, Visit visit) {
   visit("min_minority_to_wait", c.min_minority_to_wait);
   visit("min_branch_records", c.min_branch_records);
   visit("max_seconds_to_wait_for_outcomes", c.max_seconds_to_wait_for_outcomes);
+  visit("min_select_seen_to_wait", c.min_select_seen_to_wait);
+  visit("max_seconds_to_wait_for_selects", c.max_seconds_to_wait_for_selects);
   visit("branches_per_record", c.branches_per_record);
   visit("seconds_mispredicted", c.seconds_mispredicted);
   visit("seconds_chosen", c.seconds_chosen);

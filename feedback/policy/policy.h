@@ -93,6 +93,8 @@ struct PolicyConfig {
   double min_minority_to_wait = 0.10;              // of a branch, to wait for how well it is predicted
   double min_branch_records = 6;                   // of it, so that it is hot enough to wait for
   double max_seconds_to_wait_for_outcomes = 0.03;  // of baseline time
+  double min_select_seen_to_wait = 8;              // of a select that nearly always went one way, to see it often enough
+  double max_seconds_to_wait_for_selects = 0.012;  // of baseline time
   double branches_per_record = 65521;              // what a record of a branch stands for
   double seconds_mispredicted = 5e-9;              // that a misprediction takes
   double seconds_chosen = 1e-9;                    // that waiting for a choice takes

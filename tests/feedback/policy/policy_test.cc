@@ -766,6 +766,28 @@ TEST(PolicyBranches, AHotBranchThatGoesBothWaysIsWaitedForUntilItIsJudged) {
   EXPECT_EQ(decide(e, off).action, Action::kOptimize);
 }
 
+TEST(PolicyBranches, ASelectThatGoesOneWayIsWaitedForUntilItIsSeenOftenEnough) {
+  FunctionEvidence e = hot_function(10);
+  e.branches = {select_at(10, 1000, 1), select_at(20, 30, 1)};
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kWait);
+  EXPECT_NE(plan.reason.find("0x14"), std::string::npos) << plan.reason;
+  e.branches = {select_at(10, 1000, 1), select_at(20, 64, 1)};
+  EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  // Not for ever, not for one that goes both ways or is hardly ever seen, and not if nobody would use it.
+  FunctionEvidence late = hot_function(100);
+  late.branches = {select_at(20, 30, 1)};
+  EXPECT_EQ(decide(late, {}).action, Action::kOptimize);
+  for (const BranchEvidence& other : {select_at(20, 30, 0.8), select_at(20, 4, 1)}) {
+    e.branches = {other};
+    EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
+  }
+  e.branches = {select_at(20, 30, 1)};
+  PolicyConfig off;
+  off.branch = false;
+  EXPECT_EQ(decide(e, off).action, Action::kOptimize);
+}
+
 TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
   FunctionEvidence e = hot_function(100);
   e.branches = {branch_at(10, 1000, 0.5, 0.4), select_at(20, 1000, 0.97), branch_at(30, 1000, 0.7, 0.03)};
