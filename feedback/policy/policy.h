@@ -146,11 +146,11 @@ struct PolicyConfig {
   double tlb_reach_bytes = 12.0 * (1 << 20);     // of the second level, with pages of 4 KiB
   double max_page_gap_bytes = 32.0 * (1 << 20);  // between sampled regions that are moved together
   double walk_share_of_stalls = 0.25;  // of the time that loads stall: page walks that huge pages save
-  // What a move takes differs by a factor of twenty: 0.8 ms for 2 MiB where the kernel has the memory at hand, 8 ms
-  // where a virtual machine has to be given it (Linux 6.18). So `page_probe_bytes` are moved first where that would pay
-  // at the lower figure, and from then on what was measured counts.
   // Who ends right behind a move has lost its cost; twice that has to be there to be gained.
   double min_page_return = 2;
+  // What a move takes differs by a factor of ten: 0.8 ms for 2 MiB where the kernel has the memory at hand, 8 ms
+  // where a virtual machine has to be given it (Linux 6.18). So `page_probe_bytes` are moved first where that would pay
+  // at the lower figure, and from then on what was measured counts.
   double least_move_seconds_per_byte = 4e-10;
   double most_move_seconds_per_byte = 4e-9;
   double page_probe_bytes = 8.0 * (1 << 20);

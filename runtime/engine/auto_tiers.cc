@@ -1073,6 +1073,13 @@ AutoTiers::Watch AutoTiers::watch_of(const Job& job, const std::shared_ptr<jit::
   return watch;
 }
 
+void AutoTiers::note_published(feedback::FunctionCounts& counts, const jit::CodeVersion& version) {
+  std::vector<LoopIndex> exits, entries;
+  for (const jit::OsrExit& exit : version.osr_exits) exits.push_back(exit.loop);
+  for (const jit::OsrEntry& entry : version.osr_entries) entries.push_back(entry.loop);
+  counts.publish(version.id, std::move(exits), std::move(entries));
+}
+
 void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) {
   FuncIndex function = job.plan.function;
   Watch watch = watch_of(job, version);
@@ -1122,15 +1129,12 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   }
   for (const auto& [site, outcome] : outcomes) set_outcome(code.module().get(), function, site, outcome);
   const bool loop_entries_only = version->entry == nullptr;
-  std::vector<LoopIndex> exits, entries;
-  for (const jit::OsrExit& exit : version->osr_exits) exits.push_back(exit.loop);
-  for (const jit::OsrEntry& entry : version->osr_entries) entries.push_back(entry.loop);
   code.publish(version);
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto found = profiles.find(code.module().get());
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
-    counts.publish(version->id, std::move(exits), std::move(entries));
+    note_published(counts, *version);
     counts.loop_entries_only = loop_entries_only;
   });
 }

@@ -209,6 +209,7 @@ class AutoTiers final : public TierManager {
   jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
   // Gives the version's loops their trials.
   Watch watch_of(const Job& job, const std::shared_ptr<jit::CodeVersion>& version);
+  static void note_published(feedback::FunctionCounts& counts, const jit::CodeVersion& version);
   void install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version);
   // auto_tiers_recompile.cc. What was made has nothing that the version that runs has not: that stays, and its trials go
   // on. `made` was not published and is the caller's to drop.

@@ -129,13 +129,14 @@ void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
     watch.said = plan.reason;
     return;
   }
-  if (!watch.asked) {
+  if (watch.asked) {
+    end_asking(watch, "kept", "filled so far, and the memory has grown since");
+  } else {
     // What it is to be compared with comes first, as long as there is enough left to ask for.
     watch.rate_before = fill_rate(watch);
     if (watch.rate_before == 0 && watch.last.untouched > watch.last.full) return;
     count_from_here(watch);
   }
-  if (watch.asked) end_asking(watch, "kept", "filled so far, and the memory has grown since");
   const bool asked = ask_for_huge_pages(begin, end);
   watch.asked_end = end;
   if (asked) watch.asked = evidence.fill;

@@ -206,10 +206,7 @@ void AutoTiers::version_trial_ended(const VersionTrials::Ending& ending) {
     if (ending.outcome != PrefetchOutcome::kNone) counts.outcomes.of(decision) = ending.outcome;
     if (ending.without == nullptr) return;
     if (!lost) return counts.publish_again(ending.without->id);
-    std::vector<LoopIndex> exits, entries;
-    for (const jit::OsrExit& exit : ending.without->osr_exits) exits.push_back(exit.loop);
-    for (const jit::OsrEntry& entry : ending.without->osr_entries) entries.push_back(entry.loop);
-    counts.publish(ending.without->id, std::move(exits), std::move(entries));
+    note_published(counts, *ending.without);
   });
   const std::string what = fmt::format("{} in {}", to_string(decision), module->function_name(function));
   if (ending.outcome == PrefetchOutcome::kNone)
