@@ -184,6 +184,10 @@ void PageCounts::settle(uint64_t begin, uint64_t end) {
   std::erase_if(pages, [&](uint64_t page) { return page >= begin >> 12 && page < end >> 12; });
 }
 
+void PageCounts::reopen(uint64_t begin, uint64_t end) {
+  huge.erase(huge.lower_bound(begin / kHugePageBytes), huge.lower_bound(end / kHugePageBytes));
+}
+
 PageEvidence Profile::page_evidence() const {
   PageEvidence e;
   e.samples = static_cast<double>(pages_.samples);

@@ -138,6 +138,8 @@ struct PageCounts {
   void add(uint64_t address, uint64_t samples_seen);
   // The regions from begin up to end are settled: their addresses do not count any more.
   void settle(uint64_t begin, uint64_t end);
+  // They are as they were before, and count again from here on.
+  void reopen(uint64_t begin, uint64_t end);
 };
 
 class Profile {

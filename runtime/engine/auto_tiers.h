@@ -336,8 +336,8 @@ class AutoTiers final : public TierManager {
   EpisodeId last_episode_ = 0;
   std::set<EpisodeId> queued_;  // of these, what is in jobs_ or being compiled for the first time
   std::list<PageMove> page_moves_;
-  uint64_t page_bytes_moved_ = 0;  // by all of them, and
-  double page_seconds_ = 0;        // what that took
+  uint64_t page_bytes_copied_ = 0;  // by all of them, and
+  double page_seconds_ = 0;         // what that took
   std::optional<WholeTrial> whole_trial_;  // while versions_ is busy
   Forgotten forgotten_;
   TrialGate gate_;

@@ -188,7 +188,14 @@ void AutoTiers::judge_filling(FillWatch& watch, Clock::time_point now) {
 void AutoTiers::end_asking(FillWatch& watch, const std::string& state, const std::string& outcome) {
   const feedback::FillEvidence asked = *watch.asked;
   watch.asked.reset();
-  if (state == "rolled back") ask_for_small_pages(asked.begin, asked.end);
+  if (state == "rolled back") {
+    ask_for_small_pages(asked.begin, asked.end);
+    // What stalls there may be moved after all, once it is known what that is worth.
+    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      if (const auto found = profiles.find(watch.module); found != profiles.end())
+        found->second->pages().reopen(asked.begin, asked.end);
+    });
+  }
   {
     std::lock_guard lock(mutex_);
     for (PageMove& move : page_moves_) {

@@ -85,7 +85,7 @@ void AutoTiers::ask_pages() {
     if (std::any_of(page_moves_.begin(), page_moves_.end(),
                     [](const PageMove& move) { return move.state == "queued" || move.state == "moving"; }))
       return;
-    if (page_bytes_moved_ > 0) move_seconds_per_byte = page_seconds_ / static_cast<double>(page_bytes_moved_);
+    if (page_bytes_copied_ > 0) move_seconds_per_byte = page_seconds_ / static_cast<double>(page_bytes_copied_);
   }
   struct Wanted {
     const wasm::Module* module;
@@ -159,20 +159,23 @@ void AutoTiers::move_pages() {
         move_to_huge_pages(range.begin, range.end, abandon_, move->plan.most_seconds - sum.seconds);
     sum.late |= result.late;
     sum.moved_bytes += result.moved_bytes;
+    sum.copied_bytes += result.copied_bytes;
     sum.refused_bytes += result.refused_bytes;
     sum.seconds += result.seconds;
     sum.advised |= result.advised;
     if (sum.first_refusal.empty()) sum.first_refusal = result.first_refusal;
   }
   std::string outcome = fmt::format("{} MiB moved in {:.1f} ms", sum.moved_bytes >> 20, 1e3 * sum.seconds);
+  if (sum.copied_bytes < sum.moved_bytes)
+    outcome += fmt::format(", {} MiB of them there already", (sum.moved_bytes - sum.copied_bytes) >> 20);
   if (sum.advised) outcome += ", the rest left to the kernel, which cannot move at once";
   if (sum.refused_bytes != 0)
     outcome += fmt::format(", {} MiB refused ({})", sum.refused_bytes >> 20, sum.first_refusal);
   if (sum.late) outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
   say(LogLevel::kInfo, "pages", outcome);
   std::lock_guard lock(mutex_);
-  page_bytes_moved_ += sum.moved_bytes;
-  page_seconds_ += sum.seconds;
+  page_bytes_copied_ += sum.copied_bytes;
+  if (sum.copied_bytes > 0) page_seconds_ += sum.seconds;
   move->outcome = outcome;
   move->moved_at = Clock::now();
   move->state = sum.moved_bytes == 0 && !sum.advised ? "failed" : "moved";

@@ -43,6 +43,7 @@ HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomi
       ::madvise(nullptr, 0, MADV_COLLAPSE) != 0;  // of nothing: whether the kernel knows the word
   // What is touched later comes in huge pages at once.
   advise(begin, end - begin, MADV_HUGEPAGE);
+  const uint64_t there = bytes_on_huge_pages(begin, end);
   for (uint64_t at = begin; at < end && !result.advised && !stop.load(std::memory_order_relaxed);
        at += kHugePageBytes) {
     if (const int error = advise(at, kHugePageBytes, MADV_COLLAPSE); error == 0) {
@@ -54,6 +55,9 @@ HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomi
     result.late = at + kHugePageBytes < end && seconds() > most_seconds;
     if (result.late) break;
   }
+  const uint64_t behind = bytes_on_huge_pages(begin, end);
+  // Nothing on huge pages behind a move: it cannot be read.
+  result.copied_bytes = behind == 0 ? result.moved_bytes : std::min(result.moved_bytes, behind - std::min(there, behind));
   result.seconds = seconds();
   return result;
 }

@@ -14,7 +14,8 @@
 namespace hindsight::rt {
 
 struct HugePageResult {
-  uint64_t moved_bytes = 0;
+  uint64_t moved_bytes = 0;    // on huge pages behind it; of these
+  uint64_t copied_bytes = 0;   // those that were not before, as the kernel counts them
   uint64_t refused_bytes = 0;  // nothing there, no huge page free, not mapped
   bool advised = false;        // no MADV_COLLAPSE here: khugepaged was asked to
   bool late = false;           // ended early: it took longer than it was to

@@ -112,7 +112,7 @@ TEST(Profile, PagesSeenAreBounded) {
   EXPECT_EQ(profile.evidence(kFunction).loads[0].distinct_pages, kMaxPagesSeen);
 }
 
-TEST(Profile, StalledAddressesCountByRegionUntilTheRegionIsSettled) {
+TEST(Profile, StalledAddressesCountByRegionUntilTheRegionIsSettledAndAgainWhenItIsReopened) {
   Profile profile(module_with_loops());
   for (int i = 0; i < 10; ++i) profile.add_sample(kFunction, WasmOffset(40), false, 0.25);
   for (uint64_t i = 0; i < 6; ++i) {
@@ -137,6 +137,11 @@ TEST(Profile, StalledAddressesCountByRegionUntilTheRegionIsSettled) {
   EXPECT_EQ(e.samples, 10) << "as of the last stall";
   EXPECT_EQ(e.seconds, 2.75);
   EXPECT_EQ(e.regions, (std::vector<PageEvidence::Region>{{102, 2}}));
+  profile.pages().reopen(101 * kHugePageBytes, 102 * kHugePageBytes);
+  const uint64_t reopened = 101 * kHugePageBytes + 12345;
+  profile.add_stall(kFunction, WasmOffset(40), false, &settled);
+  profile.add_stall(kFunction, WasmOffset(40), false, &reopened);
+  EXPECT_EQ(profile.page_evidence().regions, (std::vector<PageEvidence::Region>{{101, 1}, {102, 2}}));
 }
 
 TEST(ValueCounts, KeepWhatIsFrequentAndBoundTheRest) {

@@ -40,6 +40,10 @@ TEST_F(HugePages, TakeOverARangeWithItsContentsAndGiveItBack) {
                  << (result.advised ? "no MADV_COLLAPSE" : result.first_refusal);
   EXPECT_EQ(result.moved_bytes + result.refused_bytes, 4 * kHuge);
   EXPECT_EQ(bytes_on_huge_pages(begin_, begin_ + 4 * kHuge), result.moved_bytes);
+  EXPECT_EQ(result.copied_bytes, result.moved_bytes);
+  const HugePageResult again = move_to_huge_pages(begin_, begin_ + 4 * kHuge, stop_);
+  EXPECT_EQ(again.moved_bytes, result.moved_bytes);
+  EXPECT_EQ(again.copied_bytes, 0u);
   leave_huge_pages(begin_, begin_ + 4 * kHuge);
   EXPECT_EQ(bytes_on_huge_pages(begin_, begin_ + 4 * kHuge), 0u);
   EXPECT_TRUE(unchanged());
