@@ -6,9 +6,12 @@ std::optional<bool> BranchReplay::predicted_right(uint64_t key, const BranchOutc
   if (outcome.first()) to_skip_ = bursts_++ == 0 ? options_.first_warm_up : options_.warm_up;
   Site& site = sites_[key];
   if (outcome.taken()) {
-    if (site.taken_to == 0) site.taken_to = outcome.target();
-    // Code that was compiled again has other addresses; that the branch then looks indirect costs little: its
-    // target follows from the path either way.
+    // Code that was compiled again has other addresses, which do not make its branches indirect ones: of a choice that is
+    // taken for one, only what path leads there would be judged, and that is always the same.
+    if (site.taken_from != outcome.pc) {
+      site.taken_from = outcome.pc;
+      site.taken_to = outcome.target();
+    }
     site.indirect |= site.taken_to != outcome.target();
   }
   const bool right = site.indirect && outcome.taken()

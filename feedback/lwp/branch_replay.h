@@ -39,7 +39,7 @@ class BranchReplay {
       : predictor_(std::move(predictor)), options_(options) {}
 
   // The next outcome of the thread. `key` names its branch: whatever stays the same where code is loaded
-  // elsewhere. Empty: trained on, not judged.
+  // elsewhere; the outcome's own addresses may be others where its code was compiled again. Empty: trained on, not judged.
   std::optional<bool> predicted_right(uint64_t key, const BranchOutcome& outcome);
 
   // Nothing was seen for a while although a burst is under way: other code ran. Warms up again.
@@ -50,8 +50,9 @@ class BranchReplay {
  private:
   struct Site {
     uint32_t seen = 0;
-    uint64_t taken_to = 0;  // its first target
-    bool indirect = false;  // taken to several
+    uint64_t taken_from = 0;  // its address in the code that ran last, and
+    uint64_t taken_to = 0;    // its first target there
+    bool indirect = false;    // taken to several
   };
 
   std::unique_ptr<BranchPredictor> predictor_;

@@ -180,6 +180,27 @@ TEST(BranchReplay, TheBeginningOfEveryBurstTrainsAndIsNotJudged) {
   EXPECT_TRUE(replay.predicted_right(2, {2, 0x200}));
 }
 
+TEST(BranchReplay, ABranchOfCodeThatWasCompiledAgainIsStillAChoice) {
+  BranchReplay replay(make_tage());
+  std::mt19937_64 random(5);
+  std::bernoulli_distribution coin(0.5);
+  Rate rate;
+  for (uint64_t version = 0; version < 4; ++version) {
+    for (uint32_t i = 0; i < 4096; ++i) {
+      const uint64_t code = 0x10000 * (version + 1);
+      BranchOutcome outcome{code, code + 0x40};
+      if (coin(random)) outcome.next |= BranchOutcome::kTaken;
+      if (i == 0) outcome.next |= BranchOutcome::kFirst;
+      const auto right = replay.predicted_right(1, outcome);
+      if (!right) continue;
+      rate.judged += 1;
+      rate.wrong += *right ? 0 : 1;
+    }
+  }
+  EXPECT_GT(rate.judged, 10'000u);
+  EXPECT_NEAR(rate.value(), 0.5, 0.05);
+}
+
 TEST(BranchReplay, AnIndirectJumpIsJudgedByItsTarget) {
   // Always taken: a predictor of directions would be right every time.
   std::mt19937_64 random(3);
