@@ -706,22 +706,18 @@ void AutoTiers::adapt_rate(Clock::time_point now) {
   sampling_state_.new_code = seconds_at(new_code_);
   sampling_state_.new_version = seconds_at(new_version_);
   const feedback::SamplingPlan plan = feedback::plan_sampling(sampling_state_, sampling_);
-  // Chunks of a trial of versions begin and end with calls, as near as rounds come to them.
   const bool burst = plan.hz > sampling_.steady_hz;
-  if (const bool often = burst || versions_->busy(); often != often_) {
-    often_ = often;
-    monitor_->set_period(often ? kBurstPeriod : kSteadyPeriod);
-  }
   if (plan.hz != rate_hz_) {
     if (burst) rate_bursts_.fetch_add(1, std::memory_order_relaxed);
     say(LogLevel::kDebug, "lwp", fmt::format("{} samples a second: {}", plan.hz, plan.reason));
     rate_hz_ = plan.hz;
     monitor_->set_frequency(plan.hz);
   }
-  // Rounds cost no samples: they come often also where the budget of these is spent.
+  // Rounds cost no samples: they come often also where the budget of these is spent. Chunks of a trial of versions begin and
+  // end with calls, as near as rounds come to them.
   const bool attentive = gate_.busy(__rdtsc()) ||
                          sampling_state_.now - sampling_state_.new_version < sampling_.follow_seconds;
-  monitor_->set_period(plan.hz > sampling_.steady_hz ? kBurstPeriod : attentive ? kTrialPeriod : kSteadyPeriod);
+  monitor_->set_period(burst || versions_->busy() ? kBurstPeriod : attentive ? kTrialPeriod : kSteadyPeriod);
 }
 
 void AutoTiers::calibrate(Clock::time_point now) {

@@ -309,7 +309,6 @@ class AutoTiers final : public TierManager {
   feedback::SamplingState sampling_state_;
   Clock::rep burst_series_at_ = 0;  // new_code_ when branch bursts were last asked for
   uint32_t rate_hz_ = 0;
-  bool often_ = true;  // rounds come with kBurstPeriod
   bool calibration_loaded_ = false;
   struct EntryWatch {
     std::weak_ptr<ModuleCode> code;
