@@ -9,14 +9,22 @@ import { parseArgs } from 'node:util';
 
 import { chooseWorkloads, nodeFlags, readManifest, root, samplesFolder, writeManifest } from './samples_manifest.mjs';
 
-const { values: options, positionals: names } = parseArgs({
-  allowPositionals: true,
-  options: { native: { type: 'string' }, check: { type: 'boolean' }, 'quick-only': { type: 'boolean' } },
-});
-if (options.native === undefined) {
-  console.error('usage: node expect_samples.mjs --native FOLDER [--check] [--quick-only] [NAME...]');
+function usage(problem) {
+  console.error(`expect_samples.mjs: ${problem}; usage: node expect_samples.mjs --native FOLDER [--check] [--quick-only] [NAME...]`);
   process.exit(2);
 }
+
+let options;
+let names;
+try {
+  ({ values: options, positionals: names } = parseArgs({
+    allowPositionals: true,
+    options: { native: { type: 'string' }, check: { type: 'boolean' }, 'quick-only': { type: 'boolean' } },
+  }));
+} catch (error) {
+  usage(error.message);
+}
+if (options.native === undefined) usage('--native FOLDER is needed');
 
 // What a program printed and how long it took, or the reason why it has no answer.
 function run(command, args) {

@@ -24,22 +24,33 @@ import { parseArgs } from 'node:util';
 import { readManifest, root, samplesFolder } from './samples_manifest.mjs';
 import { geomean, median } from './statistics.mjs';
 
-const { values: options, positionals: names } = parseArgs({
-  allowPositionals: true,
-  options: {
-    profile: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '5' },
-    hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
-    json: { type: 'string' },
-  },
-});
-const rounds = Number(options.rounds);
-if (!Number.isInteger(rounds) || rounds < 1) {
-  console.error('second_start.mjs: --rounds wants a positive number; the options are at the top of the script');
+function usage(problem) {
+  console.error(`second_start.mjs: ${problem}; the options are at the top of the script`);
   process.exit(2);
 }
+
+let options;
+let names;
+try {
+  ({ values: options, positionals: names } = parseArgs({
+    allowPositionals: true,
+    options: {
+      profile: { type: 'boolean', default: false },
+      rounds: { type: 'string', default: '5' },
+      hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+      json: { type: 'string' },
+    },
+  }));
+} catch (error) {
+  usage(error.message);
+}
+const rounds = Number(options.rounds);
+if (!Number.isInteger(rounds) || rounds < 1) usage('--rounds wants a positive number');
 const wanted = names.length > 0 ? names : ['compute', 'branch'];
-const workloads = readManifest().workloads.filter((w) => wanted.includes(w.suite) || wanted.includes(w.name));
+const all = readManifest().workloads;
+for (const name of wanted)
+  if (!all.some((w) => w.suite === name || w.name === name)) usage(`no suite and no workload is called '${name}'`);
+const workloads = all.filter((w) => wanted.includes(w.suite) || wanted.includes(w.name));
 
 let wrong = 0;
 

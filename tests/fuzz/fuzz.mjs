@@ -20,19 +20,27 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-const { values: options } = parseArgs({ options: {
-  bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
-  seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
-  keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints' },
-} });
+function usage(problem) {
+  console.error(`fuzz.mjs: ${problem}; the options are at the top of the script`);
+  process.exit(2);
+}
+
+let options;
+try {
+  ({ values: options } = parseArgs({ options: {
+    bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
+    keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints' },
+  } }));
+} catch (error) {
+  usage(error.message);
+}
 const count = Number(options.count);
 const firstSeed = Number(options.seed);
 const seconds = Number(options.seconds);
 const patience = Number(options.patience);
-if (options.bin === undefined || !(count > 0) || !Number.isInteger(firstSeed) || Number.isNaN(seconds) || !(patience > 0)) {
-  console.error('fuzz.mjs: --bin FOLDER is needed, and numbers where numbers belong; the options are at the top of the script');
-  process.exit(2);
-}
+if (options.bin === undefined || !(count > 0) || !Number.isInteger(firstSeed) || Number.isNaN(seconds) || !(patience > 0))
+  usage('--bin FOLDER is needed, and numbers where numbers belong');
 const here = dirname(fileURLToPath(import.meta.url));
 const modes = options.modes.split(',');
 const kBatch = 20;
