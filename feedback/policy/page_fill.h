@@ -10,7 +10,8 @@
 //
 // That the guest does go on is looked at afterwards; if it does not, the advice is taken back. So it is where the filling
 // itself gets slower: a virtual machine that has to be given each huge page by its host, while it has small pages at hand,
-// takes 2 ms and more for one, which a program of a second does not see again.
+// takes 2 ms and more for one, which a program of a second does not see again. One that runs on may be moved there later
+// (pages.h), when it is known what its loads wait for and what a move takes.
 #pragma once
 
 #include "feedback/policy/pages.h"
