@@ -20,9 +20,9 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 
 import { nodeFlags, readManifest, root, samplesFolder } from './samples_manifest.mjs';
+import { readOptions, usage } from './script_options.mjs';
 import { geomean } from './statistics.mjs';
 
 // Arguments with a unit of work of about a millisecond, as a function of how many.
@@ -52,29 +52,15 @@ const kUnits = {
 // What N stands for where the work is not N times the unit.
 const kWork = { mandelbrot: (n) => Math.round(Math.sqrt(n) * 40) ** 2 / 1600 };
 
-function usage(problem) {
-  console.error(`arrival.mjs: ${problem}; the options are at the top of the script`);
-  process.exit(2);
-}
-
-let options;
-let names;
-try {
-  ({ values: options, positionals: names } = parseArgs({
-    allowPositionals: true,
-    options: {
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '1.2' },
-      hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
-      node: { type: 'string', default: process.env.NODE ?? process.execPath },
-      options: { type: 'string', default: '' },
-      curve: { type: 'boolean', default: false },
-      json: { type: 'string' },
-    },
-  }));
-} catch (error) {
-  usage(error.message);
-}
+const { options, names } = readOptions({
+  rounds: { type: 'string', default: '5' },
+  seconds: { type: 'string', default: '1.2' },
+  hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+  node: { type: 'string', default: process.env.NODE ?? process.execPath },
+  options: { type: 'string', default: '' },
+  curve: { type: 'boolean', default: false },
+  json: { type: 'string' },
+});
 const rounds = Number(options.rounds);
 const longest = Number(options.seconds);
 if (!Number.isInteger(rounds) || rounds < 1) usage('--rounds wants a positive number');

@@ -10,25 +10,15 @@
 // Exit status: 0 and the function's index where one was found; 1 where the tiers agree; 2 for usage.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 
 import { root } from './samples_manifest.mjs';
+import { readOptions, usage } from './script_options.mjs';
 
-let options;
-let program;
-try {
-  ({ values: options, positionals: program } = parseArgs({ allowPositionals: true, options: {
-    hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
-    runner: { type: 'string' },
-  } }));
-} catch (error) {
-  console.error(`bisect.mjs: ${error.message}`);
-  process.exit(2);
-}
-if (program.length === 0) {
-  console.error('bisect.mjs: which module? The usage is at the top of the script');
-  process.exit(2);
-}
+const { options, names: program } = readOptions({
+  hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+  runner: { type: 'string' },
+});
+if (program.length === 0) usage('which module?');
 
 const kLast = 2 ** 20;
 function run(first, last) {

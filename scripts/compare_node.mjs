@@ -26,40 +26,26 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 
 import { fnv1a, selfContained } from './self_contained.mjs';
 import { chooseWorkloads, nodeFlags, readManifest, root, samplesFolder } from './samples_manifest.mjs';
+import { readOptions, usage } from './script_options.mjs';
 import { geomean, median } from './statistics.mjs';
 
-function usage(problem) {
-  console.error(`compare_node.mjs: ${problem}; the options are at the top of the script`);
-  process.exit(2);
-}
-
-let options;
-let names;
-try {
-  ({ values: options, positionals: names } = parseArgs({
-    allowPositionals: true,
-    options: {
-      suites: { type: 'string', default: '' },
-      runs: { type: 'string', default: '5' },
-      quick: { type: 'boolean', default: false },
-      mode: { type: 'string', default: 'off' },
-      tier: { type: 'string', default: 'auto' },
-      hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
-      node: { type: 'string', default: process.env.NODE ?? process.execPath },
-      json: { type: 'string' },
-      native: { type: 'boolean', default: false },
-      bun: { type: 'string' },
-      wasmtime: { type: 'string' },
-      liftoff: { type: 'boolean', default: false },
-    },
-  }));
-} catch (error) {
-  usage(error.message);
-}
+const { options, names } = readOptions({
+  suites: { type: 'string', default: '' },
+  runs: { type: 'string', default: '5' },
+  quick: { type: 'boolean', default: false },
+  mode: { type: 'string', default: 'off' },
+  tier: { type: 'string', default: 'auto' },
+  hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+  node: { type: 'string', default: process.env.NODE ?? process.execPath },
+  json: { type: 'string' },
+  native: { type: 'boolean', default: false },
+  bun: { type: 'string' },
+  wasmtime: { type: 'string' },
+  liftoff: { type: 'boolean', default: false },
+});
 if (options.liftoff) {
   options.tier = 'baseline';
   options.mode = 'on';

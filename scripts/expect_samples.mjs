@@ -5,25 +5,11 @@
 // FOLDER holds one native program a workload, named like it (scripts/build_samples.sh makes them).
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 
 import { chooseWorkloads, nodeFlags, readManifest, root, samplesFolder, writeManifest } from './samples_manifest.mjs';
+import { readOptions, usage } from './script_options.mjs';
 
-function usage(problem) {
-  console.error(`expect_samples.mjs: ${problem}; usage: node expect_samples.mjs --native FOLDER [--check] [--quick-only] [NAME...]`);
-  process.exit(2);
-}
-
-let options;
-let names;
-try {
-  ({ values: options, positionals: names } = parseArgs({
-    allowPositionals: true,
-    options: { native: { type: 'string' }, check: { type: 'boolean' }, 'quick-only': { type: 'boolean' } },
-  }));
-} catch (error) {
-  usage(error.message);
-}
+const { options, names } = readOptions({ native: { type: 'string' }, check: { type: 'boolean' }, 'quick-only': { type: 'boolean' } });
 if (options.native === undefined) usage('--native FOLDER is needed');
 
 // What a program printed and how long it took, or the reason why it has no answer.

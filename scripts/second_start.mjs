@@ -19,31 +19,17 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 
 import { readManifest, root, samplesFolder } from './samples_manifest.mjs';
+import { readOptions, usage } from './script_options.mjs';
 import { geomean, median } from './statistics.mjs';
 
-function usage(problem) {
-  console.error(`second_start.mjs: ${problem}; the options are at the top of the script`);
-  process.exit(2);
-}
-
-let options;
-let names;
-try {
-  ({ values: options, positionals: names } = parseArgs({
-    allowPositionals: true,
-    options: {
-      profile: { type: 'boolean', default: false },
-      rounds: { type: 'string', default: '5' },
-      hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
-      json: { type: 'string' },
-    },
-  }));
-} catch (error) {
-  usage(error.message);
-}
+const { options, names } = readOptions({
+  profile: { type: 'boolean', default: false },
+  rounds: { type: 'string', default: '5' },
+  hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+  json: { type: 'string' },
+});
 const rounds = Number(options.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) usage('--rounds wants a positive number');
 const wanted = names.length > 0 ? names : ['compute', 'branch'];

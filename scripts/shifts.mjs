@@ -19,9 +19,9 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 
 import { root, samplesFolder } from './samples_manifest.mjs';
+import { readOptions, usage } from './script_options.mjs';
 import { median } from './statistics.mjs';
 
 const kWindow = 2;        // seconds behind the change
@@ -35,28 +35,14 @@ const kPrograms = {
 };
 const all = Object.keys(kPrograms).flatMap((name) => [`${name}_called`, `${name}_looped`]);
 
-function usage(problem) {
-  console.error(`shifts.mjs: ${problem}; the options are at the top of the script`);
-  process.exit(2);
-}
-
-let options;
-let names;
-try {
-  ({ values: options, positionals: names } = parseArgs({
-    allowPositionals: true,
-    options: {
-      rounds: { type: 'string', default: '3' },
-      before: { type: 'string', default: '2.5' },
-      hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
-      options: { type: 'string', default: '' },
-      curve: { type: 'boolean', default: false },
-      json: { type: 'string' },
-    },
-  }));
-} catch (error) {
-  usage(error.message);
-}
+const { options, names } = readOptions({
+  rounds: { type: 'string', default: '3' },
+  before: { type: 'string', default: '2.5' },
+  hindsight: { type: 'string', default: process.env.HINDSIGHT ?? join(root, 'build/release/bin/hindsight') },
+  options: { type: 'string', default: '' },
+  curve: { type: 'boolean', default: false },
+  json: { type: 'string' },
+});
 const rounds = Number(options.rounds);
 const before = Number(options.before);
 if (!Number.isInteger(rounds) || rounds < 1) usage('--rounds wants a positive number');

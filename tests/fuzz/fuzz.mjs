@@ -18,23 +18,14 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 
-function usage(problem) {
-  console.error(`fuzz.mjs: ${problem}; the options are at the top of the script`);
-  process.exit(2);
-}
+import { readOptions, usage } from '../../scripts/script_options.mjs';
 
-let options;
-try {
-  ({ values: options } = parseArgs({ options: {
-    bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
-    seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
-    keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints' },
-  } }));
-} catch (error) {
-  usage(error.message);
-}
+const { options } = readOptions({
+  bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
+  seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
+  keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints' },
+}, { positionals: false });
 const count = Number(options.count);
 const firstSeed = Number(options.seed);
 const seconds = Number(options.seconds);
