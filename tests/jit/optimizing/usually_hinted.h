@@ -64,12 +64,6 @@ struct UsuallyHinted {
       EXPECT_EQ(std::memcmp(bytes(plain), bytes(hinted), kPage), 0) << what << " beginning with " << first;
     }
   }
-  size_t count_in_dump(std::string_view text) const {
-    size_t n = 0;
-    for (size_t at = hinted.dump.find(text); at != std::string::npos; at = hinted.dump.find(text, at + 1))
-      ++n;
-    return n;
-  }
 
   Optimized hinted, plain;
   const CodeVersion* version = nullptr;
