@@ -6,6 +6,7 @@
 // while which its accesses wait.
 //
 //     gain = t * stall share * walk_share_of_stalls * (1 - tlb_reach / footprint)
+//     stall share = the larger of what is seen to stall, and what did before prefetches, interleaving or jump pointers hid it
 //     cost = seconds per byte * footprint
 //
 // with t the time run so far, taken as what is still to come; the gain has to be `min_page_return` times the cost. `footprint` is the ranges' size, not what was

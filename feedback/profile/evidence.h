@@ -232,6 +232,8 @@ struct PageEvidence {
   double samples = 0;           // clock samples of all functions, up to the last stalled address
   double seconds = 0;           // CPU time of all functions up to now
   double stall_samples = 0;     // of the samples: behind a load whose address is known, in these regions or others
+  // Of the time of late, what would be stalls but for decisions that hide them: those wait for page walks all the same.
+  double hidden_share = 0;
   uint64_t addresses = 0;       // in these regions
   uint64_t distinct_pages = 0;  // 4 KiB pages among them (exact up to kMaxPagesSeen)
   std::vector<Region> regions;  // ascending

@@ -188,6 +188,15 @@ void PageCounts::reopen(uint64_t begin, uint64_t end) {
   huge.erase(huge.lower_bound(begin / kHugePageBytes), huge.lower_bound(end / kHugePageBytes));
 }
 
+namespace {
+
+bool hides_misses(const LoadCounts& load) {
+  return load.outcome == PrefetchOutcome::kKept || load.interleave == PrefetchOutcome::kKept ||
+         load.jump == PrefetchOutcome::kKept;
+}
+
+}  // namespace
+
 PageEvidence Profile::page_evidence() const {
   PageEvidence e;
   e.samples = static_cast<double>(pages_.samples);
@@ -196,6 +205,17 @@ PageEvidence Profile::page_evidence() const {
   e.addresses = pages_.addresses;
   e.distinct_pages = pages_.pages.size();
   for (const auto& [region, addresses] : pages_.regions) e.regions.push_back({region, addresses});
+  double all = 0, hidden = 0;
+  for (const auto& [index, counts] : functions_) {
+    const double samples = counts.samples_baseline + counts.samples_optimized;
+    all += samples;
+    if (counts.samples_baseline <= 0) continue;
+    double stalled = 0;  // before the decisions
+    for (const auto& [offset, load] : counts.loads)
+      if (hides_misses(load)) stalled += load.stall_baseline;
+    hidden += samples * std::min(1.0, stalled / counts.samples_baseline);
+  }
+  if (all > 0) e.hidden_share = hidden / all;
   return e;
 }
 

@@ -584,6 +584,7 @@ json to_json(const PageEpisode& e) {
                {{"samples", e.evidence.samples},
                 {"seconds", e.evidence.seconds},
                 {"stall_samples", e.evidence.stall_samples},
+                {"hidden_share", e.evidence.hidden_share},
                 {"addresses", e.evidence.addresses},
                 {"distinct_pages", e.evidence.distinct_pages},
                 {"move_seconds_per_byte", e.evidence.move_seconds_per_byte},
@@ -617,6 +618,7 @@ PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place
     e.evidence.stall_samples = r.amount(*evidence, where, "stall_samples");
     e.evidence.addresses = r.integer(*evidence, where, "addresses", uint64_t{1} << 62);
     e.evidence.distinct_pages = r.integer(*evidence, where, "distinct_pages", uint64_t{1} << 62);
+    if (r.has(*evidence, "hidden_share")) e.evidence.hidden_share = r.amount(*evidence, where, "hidden_share");
     if (r.has(*evidence, "move_seconds_per_byte"))
       e.evidence.move_seconds_per_byte = r.amount(*evidence, where, "move_seconds_per_byte");
     r.pairs(*evidence, where, "regions", [&](uint64_t index, uint64_t addresses, const std::string& at) {

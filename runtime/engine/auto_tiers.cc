@@ -374,7 +374,8 @@ void AutoTiers::watch_entries() {
 
 void AutoTiers::ask_policy(Clock::time_point now) {
   sampling_state_.waiting = false;
-  bool slow_look = now - last_slow_look_ >= kSlowLook;
+  // Relaxed: what has been measured meanwhile is under mutex_.
+  bool slow_look = now - last_slow_look_ >= kSlowLook || pages_measured_.exchange(false, std::memory_order_relaxed);
   if (slow_look) {
     last_slow_look_ = now;
     std::vector<std::string> news;

@@ -143,6 +143,7 @@ class AutoTiers final : public TierManager {
     std::string state = "queued";  // moving, moved, kept, rolled back, failed
     std::string outcome;
     double seconds = 0, measured_gain = 0;
+    std::optional<HugePageMove> under_way;
     Clock::time_point moved_at;
     std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> before;  // ticks an iteration
   };
@@ -303,6 +304,7 @@ class AutoTiers final : public TierManager {
   std::atomic<Clock::rep> new_version_{0};  // a compile was asked for or done
   std::atomic<bool> unit_failed_{false};    // the reason has been said
   std::atomic<bool> preopened_{false};
+  std::atomic<bool> pages_measured_{false};  // what moving takes is known, and the rest of the pages waits for that
   std::atomic<bool> abandon_{false};  // compilations under way; see OptimizeRequest
   const feedback::SamplingConfig sampling_;
   // Monitor thread only.
@@ -336,7 +338,7 @@ class AutoTiers final : public TierManager {
   std::set<EpisodeId> queued_;  // of these, what is in jobs_ or being compiled for the first time
   std::list<PageMove> page_moves_;
   uint64_t page_bytes_copied_ = 0;  // by all of them, and
-  double page_seconds_ = 0;         // what that took
+  double page_seconds_ = 0;         // what that cost the guest: its waiting, and our making pages beside it
   std::optional<WholeTrial> whole_trial_;  // while versions_ is busy
   Forgotten forgotten_;
   TrialGate gate_;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr auto kJudgeAfter = 100ms;
 constexpr double kWorthUndoing = -0.05;
+constexpr double kMoveStepSeconds = 0.02;
 constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
 
 }  // namespace
@@ -139,46 +140,47 @@ void AutoTiers::ask_pages() {
   }
 }
 
-// A task of the arena.
+// A task of the arena, which queues itself again behind what compiles have come meanwhile.
 void AutoTiers::move_pages() {
   PageMove* move = nullptr;
   {
     std::lock_guard lock(mutex_);
     for (PageMove& candidate : page_moves_) {
-      if (candidate.state != "queued") continue;
+      if (candidate.state != "queued" && candidate.state != "moving") continue;
       move = &candidate;  // stays where it is: a list, from which nothing is removed that moves
+      if (!move->under_way) move->under_way.emplace(move->plan.ranges, move->plan.most_seconds);
       move->state = "moving";
       break;
     }
   }
   if (move == nullptr) return;
-  HugePageResult sum;
-  for (const feedback::PageRange& range : move->plan.ranges) {
-    if (sum.late) break;
-    const HugePageResult result =
-        move_to_huge_pages(range.begin, range.end, abandon_, move->plan.most_seconds - sum.seconds);
-    sum.late |= result.late;
-    sum.moved_bytes += result.moved_bytes;
-    sum.copied_bytes += result.copied_bytes;
-    sum.refused_bytes += result.refused_bytes;
-    sum.seconds += result.seconds;
-    sum.advised |= result.advised;
-    if (sum.first_refusal.empty()) sum.first_refusal = result.first_refusal;
+  // No other task looks at it: there is one of these at a time.
+  const bool ended = move->under_way->step(abandon_, kMoveStepSeconds);
+  const HugePageResult result = move->under_way->result();
+  if (!ended) {
+    std::lock_guard lock(mutex_);
+    // Who stops the engine has told the step so, and it ends at the next one: nothing else ends the move.
+    enqueue(&AutoTiers::move_pages);
+    return;
   }
-  std::string outcome = fmt::format("{} MiB moved in {:.1f} ms", sum.moved_bytes >> 20, 1e3 * sum.seconds);
-  if (sum.copied_bytes < sum.moved_bytes)
-    outcome += fmt::format(", {} MiB of them there already", (sum.moved_bytes - sum.copied_bytes) >> 20);
-  if (sum.advised) outcome += ", the rest left to the kernel, which cannot move at once";
-  if (sum.refused_bytes != 0)
-    outcome += fmt::format(", {} MiB refused ({})", sum.refused_bytes >> 20, sum.first_refusal);
-  if (sum.late) outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
+  std::string outcome = fmt::format("{} MiB moved in {:.1f} ms, of which who lives there may have waited {:.1f}",
+                                    result.moved_bytes >> 20, 1e3 * result.seconds, 1e3 * result.waited_seconds);
+  if (result.copied_bytes < result.moved_bytes)
+    outcome += fmt::format(", {} MiB of them there already", (result.moved_bytes - result.copied_bytes) >> 20);
+  if (result.advised) outcome += ", the rest left to the kernel, which cannot move at once";
+  if (result.refused_bytes != 0)
+    outcome += fmt::format(", {} MiB refused ({})", result.refused_bytes >> 20, result.first_refusal);
+  if (result.late) outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
   say(LogLevel::kInfo, "pages", outcome);
   std::lock_guard lock(mutex_);
-  page_bytes_copied_ += sum.copied_bytes;
-  if (sum.copied_bytes > 0) page_seconds_ += sum.seconds;
+  page_bytes_copied_ += result.copied_bytes;
+  if (result.copied_bytes > 0)
+    page_seconds_ += result.waited_seconds + policy_.background_cost * result.prepared_seconds;
+  move->under_way.reset();
   move->outcome = outcome;
   move->moved_at = Clock::now();
-  move->state = sum.moved_bytes == 0 && !sum.advised ? "failed" : "moved";
+  move->state = result.moved_bytes == 0 && !result.advised ? "failed" : "moved";
+  pages_measured_.store(move->plan.probe, std::memory_order_relaxed);
 }
 
 void AutoTiers::judge_pages(Clock::time_point now) {

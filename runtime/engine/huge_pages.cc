@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "feedback/profile/evidence.h"
 
@@ -32,34 +33,114 @@ int advise(uint64_t begin, uint64_t bytes, int advice) {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 }  // namespace
 
-HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop,
-                                  double most_seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  HugePageResult result;
-  result.advised =
-      ::madvise(nullptr, 0, MADV_COLLAPSE) != 0;  // of nothing: whether the kernel knows the word
-  // What is touched later comes in huge pages at once.
-  advise(begin, end - begin, MADV_HUGEPAGE);
-  const uint64_t there = bytes_on_huge_pages(begin, end);
-  for (uint64_t at = begin; at < end && !result.advised && !stop.load(std::memory_order_relaxed);
-       at += kHugePageBytes) {
-    if (const int error = advise(at, kHugePageBytes, MADV_COLLAPSE); error == 0) {
-      result.moved_bytes += kHugePageBytes;
+HugePageMove::HugePageMove(std::vector<feedback::PageRange> ranges, double most_waited_seconds)
+    : ranges_(std::move(ranges)), most_waited_seconds_(most_waited_seconds) {
+  if (!ranges_.empty()) at_ = ranges_.front().begin;
+}
+
+HugePageMove::HugePageMove(HugePageMove&& other) noexcept
+    : ranges_(std::move(other.ranges_)),
+      most_waited_seconds_(other.most_waited_seconds_),
+      range_(other.range_),
+      at_(other.at_),
+      begun_(other.begun_),
+      ended_(other.ended_),
+      there_(other.there_),
+      place_(std::exchange(other.place_, nullptr)),
+      result_(std::move(other.result_)) {}
+
+HugePageMove::~HugePageMove() {
+  if (place_ != nullptr) ::munmap(place_, 2 * kHugePageBytes);
+}
+
+bool HugePageMove::step(const std::atomic<bool>& stop, double seconds) {
+  const auto start = Clock::now();
+  if (!begun_) begin();
+  while (!ended_) {
+    if (result_.advised || stop.load(std::memory_order_relaxed)) {
+      end();
+    } else if (at_ == ranges_[range_].end) {
+      if (++range_ == ranges_.size())
+        end();
+      else
+        at_ = ranges_[range_].begin;
+    } else if (result_.waited_seconds > most_waited_seconds_) {
+      result_.late = true;
+      end();
     } else {
-      result.refused_bytes += kHugePageBytes;
-      if (result.first_refusal.empty()) result.first_refusal = std::strerror(error);
+      move_one();
+      at_ += kHugePageBytes;
+      if (seconds_since(start) >= seconds) break;
     }
-    result.late = at + kHugePageBytes < end && seconds() > most_seconds;
-    if (result.late) break;
   }
-  const uint64_t behind = bytes_on_huge_pages(begin, end);
+  result_.seconds += seconds_since(start);
+  return ended_;
+}
+
+void HugePageMove::begin() {
+  begun_ = true;
+  if (ranges_.empty()) {
+    ended_ = true;
+    return;
+  }
+  result_.advised = ::madvise(nullptr, 0, MADV_COLLAPSE) != 0;  // of nothing: whether the kernel knows the word
+  // What is touched later comes in huge pages at once.
+  for (const feedback::PageRange& range : ranges_) advise(range.begin, range.end - range.begin, MADV_HUGEPAGE);
+  there_ = bytes_on_huge_pages(ranges_.front().begin, ranges_.back().end);
+  void* const place = ::mmap(nullptr, 2 * kHugePageBytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place != MAP_FAILED) place_ = place;
+}
+
+// Whether there is a huge page to be had. It is made as the one of the move is, whatever first touches get here.
+bool HugePageMove::prepare() {
+  if (place_ == nullptr) return true;
+  const uint64_t at =
+      (reinterpret_cast<uint64_t>(place_) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  *reinterpret_cast<volatile char*>(at) = 1;
+  const int error = advise(at, kHugePageBytes, MADV_COLLAPSE);
+  advise(at, kHugePageBytes, MADV_DONTNEED);
+  if (error != 0 && result_.first_refusal.empty()) result_.first_refusal = std::strerror(error);
+  return error == 0;
+}
+
+void HugePageMove::move_one() {
+  const auto start = Clock::now();
+  const bool prepared = prepare();
+  result_.prepared_seconds += seconds_since(start);
+  if (!prepared) {
+    result_.refused_bytes += kHugePageBytes;
+    return;
+  }
+  const auto begin = Clock::now();
+  if (const int error = advise(at_, kHugePageBytes, MADV_COLLAPSE); error == 0) {
+    result_.moved_bytes += kHugePageBytes;
+  } else {
+    result_.refused_bytes += kHugePageBytes;
+    if (result_.first_refusal.empty()) result_.first_refusal = std::strerror(error);
+  }
+  result_.waited_seconds += seconds_since(begin);
+}
+
+void HugePageMove::end() {
+  ended_ = true;
+  const uint64_t behind = bytes_on_huge_pages(ranges_.front().begin, ranges_.back().end);
   // Nothing on huge pages behind a move: it cannot be read.
-  result.copied_bytes = behind == 0 ? result.moved_bytes : std::min(result.moved_bytes, behind - std::min(there, behind));
-  result.seconds = seconds();
-  return result;
+  result_.copied_bytes = behind == 0 ? result_.moved_bytes : std::min(result_.moved_bytes, behind - std::min(there_, behind));
+}
+
+HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop) {
+  HugePageMove move({{begin, end}});
+  (void)move.step(stop);
+  return move.result();
 }
 
 bool ask_for_huge_pages(uint64_t begin, uint64_t end) {

@@ -72,6 +72,19 @@ TEST(Pages, MayTakeAsLongToMoveAsWouldHaveBeenWorthIt) {
   EXPECT_DOUBLE_EQ(plan.most_seconds, plan.estimated_gain * e.seconds / config.min_page_return);
 }
 
+TEST(Pages, MoveWhatDecisionsHideAsIfItStalled) {
+  PageEvidence e = spread_over(256, 0.1);
+  e.seconds = 8;
+  e.move_seconds_per_byte = 5e-10;
+  EXPECT_TRUE(decide_pages(e, {}).ranges.empty());
+  e.hidden_share = 0.7;
+  const PagePlan plan = decide_pages(e, {});
+  EXPECT_EQ(plan.ranges.size(), 1u) << plan.reason;
+  EXPECT_NE(plan.reason.find("70 % with what decisions hide"), std::string::npos) << plan.reason;
+  EXPECT_DOUBLE_EQ(plan.estimated_gain, decide_pages(spread_over(256, 0.7), {}).estimated_gain);
+  expect_replays_once_saved(make_page_episode(e, plan), {});
+}
+
 TEST(Pages, DoNotMoveWhatComesBackToTheSamePages) {
   PageEvidence e = spread_over(256, 0.6);
   e.distinct_pages = 20;

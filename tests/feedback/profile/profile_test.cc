@@ -156,6 +156,24 @@ TEST(ValueCounts, KeepWhatIsFrequentAndBoundTheRest) {
   EXPECT_GE(found->count + 10'000 / (ValueCounts::kCandidates + 1), 3'334u);
 }
 
+TEST(Profile, MissesThatADecisionHidesAreStillCountedForPages) {
+  Profile profile(module_with_loops());
+  const uint64_t address = 4096;
+  for (int i = 0; i < 10; ++i) profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);
+  for (int i = 0; i < 8; ++i) profile.add_stall(kFunction, WasmOffset(40), false, &address);
+  EXPECT_EQ(profile.page_evidence().hidden_share, 0);
+  for (int i = 0; i < 30; ++i) profile.add_sample(kFunction, WasmOffset(40), true, 1e-3);
+  for (int i = 0; i < 10; ++i) profile.add_sample(FuncIndex(kFunction.value + 1), WasmOffset(0), true, 1e-3);
+  for (const auto member : {&LoadCounts::outcome, &LoadCounts::interleave, &LoadCounts::jump}) {
+    auto& outcome = profile.counts(kFunction).loads.begin()->second.*member;
+    outcome = PrefetchOutcome::kInTrial;
+    EXPECT_EQ(profile.page_evidence().hidden_share, 0);
+    outcome = PrefetchOutcome::kKept;
+    EXPECT_DOUBLE_EQ(profile.page_evidence().hidden_share, 0.8 * 40 / 50);
+    outcome = PrefetchOutcome::kRolledBack;
+  }
+}
+
 TEST(Profile, ValuesOfIndirectCallsAreTheElementsTheyWentThrough) {
   const std::shared_ptr<const wasm::Module> module = module_with_loops();
   const_cast<wasm::Module&>(*module).bytes[70] = 0x11;  // call_indirect

@@ -49,6 +49,38 @@ TEST_F(HugePages, TakeOverARangeWithItsContentsAndGiveItBack) {
   EXPECT_TRUE(unchanged());
 }
 
+TEST_F(HugePages, TakeOverARangeStepByStepAndSayWhatWasWaited) {
+  HugePageMove move({{begin_, begin_ + kHuge}, {begin_ + 2 * kHuge, begin_ + 4 * kHuge}});
+  int steps = 0;
+  uint64_t seen = 0;
+  while (!move.step(stop_, 0)) {
+    ASSERT_LT(++steps, 4) << "a page a step, whatever time it is given";
+    const uint64_t now = move.result().moved_bytes + move.result().refused_bytes;
+    EXPECT_EQ(now, seen + kHuge);
+    seen = now;
+  }
+  EXPECT_TRUE(unchanged());
+  const HugePageResult result = move.result();
+  if (result.advised) GTEST_SKIP() << "no MADV_COLLAPSE";
+  EXPECT_EQ(steps, 3);
+  EXPECT_EQ(result.moved_bytes + result.refused_bytes, 3 * kHuge);
+  EXPECT_EQ(result.copied_bytes, result.moved_bytes);
+  EXPECT_LE(result.waited_seconds + result.prepared_seconds, result.seconds);
+  if (result.moved_bytes == 0) GTEST_SKIP() << "no huge pages to be had here: " << result.first_refusal;
+  EXPECT_GT(result.waited_seconds, 0);
+  EXPECT_EQ(bytes_on_huge_pages(begin_, begin_ + 4 * kHuge), result.moved_bytes);
+}
+
+TEST_F(HugePages, EndWhereWhoLivesThereHasWaitedLongEnough) {
+  HugePageMove move({{begin_, begin_ + 4 * kHuge}}, 0);
+  EXPECT_TRUE(move.step(stop_));
+  if (move.result().advised || move.result().waited_seconds == 0)
+    GTEST_SKIP() << "no huge pages to be had here: " << move.result().first_refusal;
+  EXPECT_TRUE(move.result().late);
+  EXPECT_LE(move.result().moved_bytes, kHuge);
+  EXPECT_TRUE(unchanged());
+}
+
 TEST_F(HugePages, AreRefusedWhereNothingIsMapped) {
   ::munmap(mapped_, 8 * kHuge);
   const HugePageResult result = move_to_huge_pages(begin_, begin_ + 4 * kHuge, stop_);

@@ -130,8 +130,8 @@ TEST_F(Values, ThatAreUsualAreTriedAndKnownAtTheNextStart) {
   auto module = load(*next, kPack);
   next->wait_for_compiles();
   const DecisionReport known = decision(*next);
-  if (kAddressSanitizer && known.kind.empty())
-    GTEST_SKIP() << "AddressSanitizer makes the compile take longer than so short a run repays";
+  if ((kAddressSanitizer || kThreadSanitizer) && known.kind.empty())
+    GTEST_SKIP() << "a sanitizer makes the compile take longer than so short a run repays";
   if (values.state == "kept") {
     EXPECT_EQ(known.state, "kept") << "settled before anything has run";
   } else {
