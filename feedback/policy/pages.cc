@@ -75,10 +75,12 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
                               measured ? "at what it took so far" : "should that be slow");
     plan.most_seconds = gain / config.min_page_return;
     if (gain > config.min_page_return * cost) {
-      plan.ranges = std::move(ranges);
+      plan.ranges = ranges;
+      plan.whole = std::move(ranges);
       plan.bytes = bytes;
     } else if (!measured && gain > config.min_page_return * least) {
       plan.ranges = {probe_of(ranges, config.page_probe_bytes)};
+      plan.whole = std::move(ranges);
       plan.bytes = plan.ranges.front().end - plan.ranges.front().begin;
       plan.probe = true;
       plan.reason += fmt::format(", or {:.1f} ms should it be quick: {} MiB are moved to see", 1e3 * least, plan.bytes >> 20);

@@ -33,7 +33,8 @@ struct PageRange {
 struct PagePlan {
   std::vector<PageRange> ranges;  // empty: do nothing
   uint64_t bytes = 0;             // theirs
-  bool probe = false;             // a part, to see what moving takes
+  bool probe = false;             // a part of them, to see what moving takes
+  std::vector<PageRange> whole;   // what the parts belong to; `ranges` where it is no probe
   double most_seconds = 0;        // that the move may take: behind that it would not have been begun
   double estimated_gain = 0;      // share of the module's time
   std::vector<Alternative> alternatives;

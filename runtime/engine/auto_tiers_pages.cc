@@ -68,12 +68,15 @@ void AutoTiers::on_instance(ModuleCode& code, const Instance& instance) {
   }
 }
 
-// Whether an earlier run's decision has brought about what `plan` is to do.
+// Whether an earlier run's decision has brought about what `plan`, or what it is a part of, is to do.
 bool AutoTiers::already_huge(const wasm::Module* module, const feedback::PagePlan& plan) {
   if (!kept_from_earlier(module)) return false;
-  uint64_t huge = 0;
-  for (const feedback::PageRange& range : plan.ranges) huge += bytes_on_huge_pages(range.begin, range.end);
-  return static_cast<double>(huge) >= kMostly * static_cast<double>(plan.bytes);
+  uint64_t huge = 0, bytes = 0;
+  for (const feedback::PageRange& range : plan.whole) {
+    huge += bytes_on_huge_pages(range.begin, range.end);
+    bytes += range.end - range.begin;
+  }
+  return static_cast<double>(huge) >= kMostly * static_cast<double>(bytes);
 }
 
 void AutoTiers::ask_pages() {
@@ -105,16 +108,24 @@ void AutoTiers::ask_pages() {
         reasons.push_back(std::move(plan.reason));
         continue;
       }
-      for (const feedback::PageRange& range : plan.ranges) profile->pages().settle(range.begin, range.end);
       wanted.push_back({module, std::move(plan), std::move(evidence)});
     }
   });
+  const auto settle = [this](const wasm::Module* module, const std::vector<feedback::PageRange>& ranges) {
+    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      const auto found = profiles.find(module);
+      if (found == profiles.end()) return;
+      for (const feedback::PageRange& range : ranges) found->second->pages().settle(range.begin, range.end);
+    });
+  };
   for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
   for (Wanted& want : wanted) {
     if (already_huge(want.module, want.plan)) {
+      settle(want.module, want.plan.whole);
       say(LogLevel::kInfo, "policy", "no huge-pages: asked for before the first touch, and there by now");
       continue;
     }
+    settle(want.module, want.plan.ranges);
     say(LogLevel::kInfo, "policy", fmt::format("huge-pages: {}", want.plan.reason));
     std::lock_guard lock(mutex_);
     ModuleState* state = state_of(want.module);

@@ -52,6 +52,8 @@ TEST(Pages, MoveAPartFirstWhereItIsNotKnownWhatMovingTakes) {
   ASSERT_EQ(plan.ranges.size(), 1u) << plan.reason;
   EXPECT_TRUE(plan.probe);
   EXPECT_EQ(static_cast<double>(plan.bytes), config.page_probe_bytes);
+  ASSERT_EQ(plan.whole.size(), 1u);
+  EXPECT_GE(plan.whole[0].end - plan.whole[0].begin, uint64_t{252} << 20) << "what the part belongs to";
   EXPECT_EQ(plan.ranges[0].begin, uint64_t{16} << 30);
   // As quick as it can be: the rest follows; as slow: it stays.
   e.move_seconds_per_byte = config.least_move_seconds_per_byte;
