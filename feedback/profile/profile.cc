@@ -146,6 +146,13 @@ void note_address(LoadCounts& counts, uint64_t address) {
   if (counts.pages.size() < kMaxPagesSeen) counts.pages.insert(address >> 12);
 }
 
+// To a few pages, which the TLB holds: a table beside the records that are gone through. What else stalls in the same
+// memory is not to be judged by that.
+bool comes_back(const LoadCounts& counts) {
+  constexpr uint64_t kToTell = 8, kAPage = 4;  // addresses
+  return counts.addresses > kToTell && kAPage * counts.pages.size() < std::min<uint64_t>(counts.addresses, kMaxPagesSeen);
+}
+
 }  // namespace
 
 bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address) {
@@ -158,7 +165,7 @@ bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code
   of_function.places[charged->value].stalls += 1;
   if (address) {
     note_address(counts, *address);
-    pages_.add(*address, samples_seen_);
+    if (!comes_back(counts)) pages_.add(*address, samples_seen_);
   }
   return true;
 }

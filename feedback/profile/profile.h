@@ -152,7 +152,8 @@ class Profile {
   // The same sample stood behind a load. `address`: linear-memory address, if known. `load` may be the
   // instruction that consumes the value: code generators fold loads into their consumers, whose offset the
   // code then has. The stall is charged to the nearest load at or in front of it in the same body; if there
-  // is none it is not counted and the result is false.
+  // is none it is not counted and the result is false. Addresses of a load that comes back to a few pages are no evidence
+  // about pages.
   bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
   // An address that the load was seen to miss at, by a unit that counts misses and not time. Only of loads
   // that stalled; false for others.

@@ -156,6 +156,23 @@ TEST(ValueCounts, KeepWhatIsFrequentAndBoundTheRest) {
   EXPECT_GE(found->count + 10'000 / (ValueCounts::kCandidates + 1), 3'334u);
 }
 
+TEST(Profile, ALoadThatComesBackToAFewPagesSaysNothingAboutOthersThatDoNot) {
+  Profile profile(module_with_loops());
+  for (uint64_t i = 0; i < 1000; ++i) {
+    profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);
+    const uint64_t table = 64 * (i % 128), record = (uint64_t{1} << 30) + 8192 * i;
+    profile.add_stall(kFunction, WasmOffset(40), false, &table);
+    if (i % 10 == 0) profile.add_stall(kFunction, WasmOffset(44), false, &record);
+  }
+  const PageEvidence e = profile.page_evidence();
+  EXPECT_LE(e.addresses, 110u);
+  EXPECT_GE(e.distinct_pages, 100u);
+  EXPECT_EQ(e.stall_samples, static_cast<double>(e.addresses));
+  const FunctionEvidence of_function = profile.evidence(kFunction);
+  ASSERT_EQ(of_function.loads.size(), 2u);
+  EXPECT_EQ(of_function.loads[0].addresses, 1000u) << "what is known of the load is not touched by that";
+}
+
 TEST(Profile, MissesThatADecisionHidesAreStillCountedForPages) {
   Profile profile(module_with_loops());
   const uint64_t address = 4096;
