@@ -78,21 +78,37 @@ class Finder {
   }
 
   // The innermost loop around the load whose own progress the load's address hangs on, in a way that is no
-  // stride.
+  // stride; else the innermost one in which another load's does: all of its steps wait for what this one brings, as the
+  // bytes of a record that go through a table one after the other.
   bool find_loops(llvm::LoadInst& load) {
-    llvm::Loop* loop = loops_.getLoopFor(load.getParent());
-    if (!loop) return refuse("load is not in a loop");
-    for (; loop; loop = loop->getParentLoop()) {
-      if (!is_chased(load, *loop)) continue;
-      shape_.chase = loop;
-      shape_.outer = loop->getParentLoop();
-      if (!shape_.outer) return refuse("one search alone: no loop around it");
-      return true;
-    }
+    llvm::Loop* const innermost = loops_.getLoopFor(load.getParent());
+    if (!innermost) return refuse("load is not in a loop");
+    for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop())
+      if (is_chased(load, *loop)) return take(*loop);
+    for (llvm::Loop* loop = innermost; loop->getParentLoop(); loop = loop->getParentLoop())
+      if (any_is_chased(*loop)) return take(*loop);
     return refuse("address does not come from what was loaded before");
   }
 
-  bool is_chased(llvm::LoadInst& load, const llvm::Loop& loop) {
+  bool take(llvm::Loop& chase) {
+    shape_.chase = &chase;
+    shape_.outer = chase.getParentLoop();
+    return shape_.outer != nullptr || refuse("one search alone: no loop around it");
+  }
+
+  // Of the loop itself: in a loop within it another search goes on.
+  bool any_is_chased(const llvm::Loop& loop) const {
+    for (BasicBlock* block : loop.blocks()) {
+      if (loops_.getLoopFor(block) != &loop) continue;
+      for (Instruction& instruction : *block)
+        if (auto* const other = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+            other && !ir_.is_of(*other, IrModule::World::kRuntime) && is_chased(*other, loop))
+          return true;
+    }
+    return false;
+  }
+
+  static bool is_chased(const llvm::LoadInst& load, const llvm::Loop& loop) {
     for (const PHINode& phi : loop.getHeader()->phis())
       if (reaches(load.getPointerOperand(), &phi, loop) && is_fed_by_load(phi, loop)) return true;
     return false;

@@ -129,6 +129,34 @@ TEST(Interleave, LookUpsInATreeFindWhatIsThere) {
   EXPECT_EQ(s.interleaved.call("f", {i32(kMost), i32(kData)}), returns({i64(sum)}));
 }
 
+// The bytes of a record go through a table, each look-up with what the one before gave.
+constexpr const char* kChecksum = R"(
+  (local.set $c (i32.const -1))
+  (local.set $p (i32.const 0))
+  (loop $bytes
+    (local.set $c (i32.xor (i32.shr_u (local.get $c) (i32.const 8))
+      (i32.load offset=65536 (i32.shl (i32.and (i32.const 255) (i32.xor (local.get $c)
+        (i32.load8_u offset=70000 (i32.add (local.get $p) (i32.shl (local.get $key) (i32.const 5)))))) (i32.const 2)))))
+    (br_if $bytes (i32.lt_u (local.tee $p (i32.add (local.get $p) (i32.const 1))) (local.get $root)))))";
+
+TEST(Interleave, AStreamThatASearchWaitsForIsAPartOfIt) {
+  for (const uint32_t load : {1u, 2u}) {  // the byte, whose address is a stride; the table's word
+    Searches s(searches("(local $c i32)", kChecksum,
+                        "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) (i64.extend_i32_u (local.get $c))))",
+                        "(local.get $sum)") +
+                   kEnd,
+               load);
+    ASSERT_TRUE(s.site().applied) << load << ": " << s.site().reason;
+    s.fill([](uint32_t* words) {
+      std::mt19937 random(2);
+      for (uint32_t i = 0; i < kWords; ++i) words[i] = random();
+      for (uint32_t i = 0; i < kMost; ++i) words[i] %= 4000;
+    });
+    s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(n % 5 == 0 ? 1 : 29)}; });
+    EXPECT_GT(s.interleaved.instance->strips_ended, 0u);
+  }
+}
+
 TEST(Interleave, RunningLoopsAreEnteredInTheMiddleToo) {
   Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1, true);
   ASSERT_TRUE(s.site().applied) << s.site().reason;
