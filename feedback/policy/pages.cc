@@ -47,7 +47,8 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
     plan.reason = fmt::format("{} stalled addresses not yet on huge pages: too few to judge", e.addresses);
     return plan;
   }
-  const double stall_share = std::min(1.0, std::max(e.stall_samples / e.samples, e.hidden_share));
+  const double seen_share = std::min(1.0, e.stall_samples / e.samples);
+  const double stall_share = std::min(1.0, std::max(seen_share, e.hidden_share));
   std::vector<PageRange> ranges = ranges_of(e.regions, static_cast<uint64_t>(config.max_page_gap_bytes));
   uint64_t bytes = 0;
   for (const PageRange& range : ranges) bytes += range.end - range.begin;
@@ -63,7 +64,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   plan.alternatives.push_back({fmt::format("huge pages for {:.0f} MiB", footprint / (1 << 20)), cost, gain});
   const std::string seen = fmt::format(
       "{} stalled addresses on {} pages in {:.0f} MiB, {:.0f} of {:.0f} samples ({:.0f} %) stall{}", e.addresses,
-      e.distinct_pages, footprint / (1 << 20), e.stall_samples, e.samples, 100 * std::min(1.0, e.stall_samples / e.samples),
+      e.distinct_pages, footprint / (1 << 20), e.stall_samples, e.samples, 100 * seen_share,
       e.hidden_share > 0 ? fmt::format(", or {:.0f} % with what decisions hide", 100 * e.hidden_share) : "");
   if (static_cast<double>(e.distinct_pages) <
       config.min_page_spread * std::min(addresses, static_cast<double>(kMaxPagesSeen))) {

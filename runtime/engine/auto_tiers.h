@@ -143,7 +143,7 @@ class AutoTiers final : public TierManager {
     std::string state = "queued";  // moving, moved, kept, rolled back, failed
     std::string outcome;
     double seconds = 0, measured_gain = 0;
-    std::optional<HugePageMove> under_way;
+    std::unique_ptr<HugePageMove> under_way;
     Clock::time_point moved_at;
     std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> before;  // ticks an iteration
   };

@@ -159,7 +159,7 @@ void AutoTiers::move_pages() {
     for (PageMove& candidate : page_moves_) {
       if (candidate.state != "queued" && candidate.state != "moving") continue;
       move = &candidate;  // stays where it is: a list, from which nothing is removed that moves
-      if (!move->under_way) move->under_way.emplace(move->plan.ranges, move->plan.most_seconds);
+      if (!move->under_way) move->under_way = std::make_unique<HugePageMove>(move->plan.ranges, move->plan.most_seconds);
       move->state = "moving";
       break;
     }

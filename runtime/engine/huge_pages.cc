@@ -46,17 +46,6 @@ HugePageMove::HugePageMove(std::vector<feedback::PageRange> ranges, double most_
   if (!ranges_.empty()) at_ = ranges_.front().begin;
 }
 
-HugePageMove::HugePageMove(HugePageMove&& other) noexcept
-    : ranges_(std::move(other.ranges_)),
-      most_waited_seconds_(other.most_waited_seconds_),
-      range_(other.range_),
-      at_(other.at_),
-      begun_(other.begun_),
-      ended_(other.ended_),
-      there_(other.there_),
-      place_(std::exchange(other.place_, nullptr)),
-      result_(std::move(other.result_)) {}
-
 HugePageMove::~HugePageMove() {
   if (place_ != nullptr) ::munmap(place_, 2 * kHugePageBytes);
 }

@@ -41,8 +41,8 @@ class HugePageMove {
   explicit HugePageMove(std::vector<feedback::PageRange> ranges,
                         double most_waited_seconds = std::numeric_limits<double>::infinity());
   ~HugePageMove();
-  HugePageMove(HugePageMove&& other) noexcept;
-  HugePageMove& operator=(HugePageMove&&) = delete;
+  HugePageMove(const HugePageMove&) = delete;
+  HugePageMove& operator=(const HugePageMove&) = delete;
 
   // Goes on for about `seconds`, but for a page at least, or until `stop` is true. True: it has ended, and result() is
   // whole.

@@ -205,7 +205,7 @@ TEST_P(Load, ThreadsThatStartAndEndQuicklyLoseNothingAndLeakNothing) {
   // The monitor may be opening or closing a counter at this very moment.
   for (int i = 0; i < 1000 && open_descriptors() > descriptors; ++i) std::this_thread::yield();
   EXPECT_LE(open_descriptors(), descriptors);
-  // ThreadSanitizer maps what it keeps of threads that have ended.
+  // ThreadSanitizer has mappings of its own meanwhile.
   EXPECT_LE(mappings(), maps + (kThreadSanitizer ? cycles / 4 : 8));
   if (!kAddressSanitizer && !kThreadSanitizer) {
     EXPECT_LE(resident_private_pages(), pages + cycles / 4)
