@@ -11,6 +11,7 @@ namespace hindsight {
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning };
 
 // `topic` names the room or mechanism ("monitor", "policy", "trial", "compile"); `line` is one event, no newline.
+// Both are printable (base/printable.h).
 using LogSink = std::function<void(LogLevel level, std::string_view topic, std::string_view line)>;
 
 }  // namespace hindsight

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace hindsight {
 
 const char* to_string(ErrorKind kind) {
@@ -20,15 +22,15 @@ const char* to_string(ErrorKind kind) {
 
 std::string Error::describe() const {
   std::string text;
-  if (!place.empty()) text += place;
+  if (!place.empty()) text += printable_line(place);
   if (offset) text += fmt::format("{}0x{:x}", text.empty() ? "at " : ":", *offset);
   if (!text.empty()) text += ": ";
-  return text + to_string(kind) + ": " + message;
+  return text + to_string(kind) + ": " + printable_line(message);
 }
 
 std::unexpected<Error> make_error(ErrorKind kind, std::string message, std::string place,
                                   std::optional<uint64_t> offset) {
-  return std::unexpected(Error{kind, std::move(message), std::move(place), offset});
+  return std::unexpected(Error{kind, printable_line(message), std::move(place), offset});
 }
 
 }  // namespace hindsight

@@ -26,11 +26,11 @@ const char* to_string(ErrorKind kind);
 
 struct Error {
   ErrorKind kind = ErrorKind::kInternal;
-  std::string message;             // one sentence: what is wrong and, where known, what to do
-  std::string place;               // file, function or section; may be empty
+  std::string message;             // one sentence: what is wrong and, where known, what to do; printable (base/printable.h)
+  std::string place;               // file, function or section, its bytes as they are; may be empty
   std::optional<uint64_t> offset;  // byte offset inside `place`, where that means something
 
-  // "place:0xoffset: kind: message", with the parts that exist.
+  // "place:0xoffset: kind: message", with the parts that exist: one line, printable.
   std::string describe() const;
 };
 
@@ -38,7 +38,7 @@ template <typename T>
 using Result = std::expected<T, Error>;
 using Status = Result<void>;
 
-// The one function that makes errors: a place to put a breakpoint.
+// The one function that makes errors: a place to put a breakpoint. What `message` quotes is made printable.
 [[nodiscard]] std::unexpected<Error> make_error(ErrorKind kind, std::string message, std::string place = {},
                                                 std::optional<uint64_t> offset = std::nullopt);
 

@@ -15,6 +15,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/file_size_guard.h"
 #include "feedback/pmu/processor.h"
 
 namespace hindsight::lwp {
@@ -221,6 +222,7 @@ Status store_calibration(const std::string& folder, const std::string& key, cons
                       fmt::format("the calibration is not kept: cannot {}: {}", what, strerror(errno)), path);
   };
   if (!make_folders(folder)) return failed("create the folder");
+  const FileSizeGuard guard;
   std::string temporary = path + ".XXXXXX";
   int fd = ::mkostemp(temporary.data(), O_CLOEXEC);  // for its owner alone
   if (fd < 0) return failed("create a file");

@@ -46,6 +46,7 @@ class Mapping {
     mapped_ = p;
     const auto begin = (reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1);
     data_ = reinterpret_cast<std::byte*>(begin);
+    // Where the kernel has no huge pages there is nothing to tell apart, and both are measured on small ones.
     (void)::madvise(data_, bytes, pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   }
   ~Mapping() {

@@ -83,7 +83,7 @@ SoftwareLwp& this_threads_lwp() {
 
 uint64_t segment_base(int which) {
   unsigned long base = 0;
-  syscall(SYS_arch_prctl, which, &base);
+  syscall(SYS_arch_prctl, which, &base);  // of a register that there is: cannot fail
   return base;
 }
 
@@ -127,7 +127,7 @@ void raise_fault(const Fault& fault, ucontext_t& context) {
     sigdelset(&context.uc_sigmask, SIGSEGV);
   }
   siginfo_t info = segmentation_fault(fault);
-  // A thread may send itself any si_code.
+  // A thread may send itself any si_code. No limit on queued signals applies to those below SIGRTMIN.
   syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGSEGV, &info);
 }
 

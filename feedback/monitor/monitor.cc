@@ -8,6 +8,7 @@
 #include <cmath>
 #include <new>
 
+#include "base/system_failures.h"
 #include "feedback/lwp/record.h"
 #include "feedback/monitor/branch_bursts.h"
 #include "feedback/monitor/load_decoder.h"
@@ -128,7 +129,7 @@ void Monitor::attach(std::shared_ptr<lwp::Unit> unit, std::optional<pmu::PmuCoun
   watched->seconds_at_attach = seconds_of(watched->thread);
   if (config_.branch_bursts) watched->branches = std::make_unique<ThreadBranches>(watched->unit.get());
   std::lock_guard lock(mutex_);
-  (void)watched->unit->set_frequency(frequency_hz_);
+  if (!watched->unit->set_frequency(frequency_hz_)) count_system_failure(SystemFailure::kSamplingRate, 0);
   watched_.push_back(std::move(watched));
 }
 
@@ -137,13 +138,22 @@ void Monitor::detach(const lwp::Unit* unit) {
   auto found =
       std::find_if(watched_.begin(), watched_.end(), [&](const auto& w) { return w->unit.get() == unit; });
   if (found == watched_.end()) return;
-  drain(**found);  // what was sampled before the end counts
+  // Threads end in destructors, also where there is no memory: then what was sampled before the end is lost.
+  try {
+    drain(**found);  // counts
+  } catch (const std::bad_alloc&) {
+    const lwp::Batch& batch = (*found)->batch;
+    ended_.lost += std::max<uint64_t>(1, batch.records.size() + batch.samples.size() + batch.hardware.size());
+  }
   if ((*found)->counters) {
     add(pmu_ended_, *(*found)->counters);
     // Closing takes long as well. More than a few threads a round end only where they are short, and then
     // each closes its own, so that descriptors do not run out.
     constexpr size_t kMostClosing = 16;
-    if (closing_.size() < kMostClosing) closing_.push_back(std::move(*(*found)->counters));
+    try {
+      if (closing_.size() < kMostClosing) closing_.push_back(std::move(*(*found)->counters));
+    } catch (const std::bad_alloc&) {  // closed below
+    }
   }
   add(ended_, (*found)->unit->counters());
   if ((*found)->branches) counts_.burst_rates += (*found)->branches->rates.rest();
@@ -158,7 +168,8 @@ void Monitor::set_frequency(uint32_t hz) {
   std::lock_guard lock(mutex_);
   if (hz == frequency_hz_) return;
   frequency_hz_ = hz;
-  for (auto& watched : watched_) (void)watched->unit->set_frequency(hz);
+  for (auto& watched : watched_)
+    if (!watched->unit->set_frequency(hz)) count_system_failure(SystemFailure::kSamplingRate, 0);
 }
 
 void Monitor::set_period(std::chrono::microseconds period) {

@@ -3,6 +3,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+
+#include "base/system_failures.h"
+
 namespace hindsight::pmu {
 namespace {
 
@@ -93,7 +98,15 @@ PmuCounters PmuCounters::open(pid_t thread) {
       counters.open_into(group, static_cast<Counter>(i), thread);
     }
     if (group.fds.empty()) continue;
-    ioctl(group.fds.front().get(), PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+    // Without it they would be read as zeros.
+    if (ioctl(group.fds.front().get(), PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) != 0) {
+      const int error = errno;
+      count_system_failure(SystemFailure::kCounters, error);
+      for (CounterAvailability& a : counters.availability_)
+        if (std::find(group.counters.begin(), group.counters.end(), a.counter) != group.counters.end())
+          a = {a.counter, false, explain_perf_errno(error)};
+      continue;
+    }
     counters.groups_.push_back(std::move(group));
   }
   return counters;

@@ -1,10 +1,12 @@
 #include "feedback/pmu/event_sources.h"
 
+#include <dirent.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <memory>
 #include <system_error>
 
 #include "feedback/pmu/perf_event.h"
@@ -26,14 +28,24 @@ std::optional<std::string> read_line(const fs::path& path) {
   return trimmed(line);
 }
 
+// Not with the standard library's iterator of folders, which ends the process where there is no memory for it. In no order.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(folder.c_str()), &::closedir);
+  if (opened == nullptr) return names;
+  while (const dirent* entry = ::readdir(opened.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
+}
+
 std::map<std::string, std::string> read_folder(const fs::path& folder) {
   std::map<std::string, std::string> out;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : names_in(folder)) {
     // "mem-loads.unit" and "mem-loads.scale" describe another file.
     if (name.find('.') != std::string::npos) continue;
-    if (auto text = read_line(it->path())) out[name] = std::move(*text);
+    if (auto text = read_line(folder / name)) out[name] = std::move(*text);
   }
   return out;
 }
@@ -112,14 +124,13 @@ std::string_view to_string(SourceKind kind) {
 
 std::vector<EventSource> read_event_sources(SourceDetail detail, const fs::path& devices) {
   std::vector<EventSource> sources;
-  std::error_code error;
-  for (fs::directory_iterator it(devices, error), end; !error && it != end; it.increment(error)) {
-    const fs::path& folder = it->path();
+  for (const std::string& name : names_in(devices)) {
+    const fs::path folder = devices / name;
     const auto type_line = read_line(folder / "type");
     const auto type = type_line ? number(*type_line) : std::nullopt;
     if (!type || *type > UINT32_MAX) continue;
     EventSource source;
-    source.name = folder.filename().string();
+    source.name = name;
     source.type = static_cast<uint32_t>(*type);
     const auto mask = read_line(folder / "cpumask");
     source.kind = kind_of(source.name, mask.has_value());

@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "base/file_size_guard.h"
 
 namespace hindsight::feedback {
 
@@ -21,6 +24,13 @@ using nlohmann::json;
 constexpr const char* kFormatName = "hindsight-profile";
 constexpr int kFormatVersion = 1;
 constexpr size_t kMaxListLength = 1'000'000;
+// How the line in front of kept profiles begins, which the engine writes and checks.
+constexpr std::string_view kSealStart = "hindsight-";
+
+std::string_view behind_seal(std::string_view text) {
+  if (text.starts_with(kSealStart)) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text;
+}
 
 // Reads typed fields and remembers the path to the first defect, so that one check at the end suffices.
 class Reader {
@@ -926,13 +936,7 @@ Result<ProfileFile> load_profile(const std::string& path) {
                         fmt::format("the profile is larger than {} MiB", kMaxProfileFileBytes >> 20), path);
     }
   }
-  if (!is_sealed(text)) return parse_profile(text, path);
-  const auto inside = unseal(text);
-  if (!inside)
-    return make_error(
-        ErrorKind::kUsage,
-        fmt::format("not a usable profile: {}; delete it or name another", inside.error().message), path);
-  return parse_profile(std::string(*inside), path);
+  return parse_profile(std::string(behind_seal(text)), path);
 }
 
 Status save_profile(const ProfileFile& file, const std::string& path) {
@@ -947,6 +951,7 @@ Status save_profile(const ProfileFile& file, const std::string& path) {
     return make_error(ErrorKind::kResource,
                       fmt::format("cannot {} the profile: {}", step, std::strerror(error)), path);
   };
+  const FileSizeGuard guard;
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return failed("create", -1);
   for (size_t done = 0; done < text.size();) {

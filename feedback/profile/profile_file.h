@@ -5,8 +5,8 @@
 //
 // Saving is atomic: written to a temporary file in the same folder, synced, renamed over the old one.
 //
-// Where programs keep profiles for themselves, the same text stands sealed: behind one line with its length
-// and SHA-256, so that a file which was torn or damaged is told from one that is sound before it is read.
+// Where programs keep profiles for themselves, the same text stands behind one line that seals it, which is not this room's:
+// whoever names a file trusts it no more than any other.
 #pragma once
 
 #include <cstdint>
@@ -152,15 +152,10 @@ struct ProfileFile {
 
 inline constexpr size_t kMaxProfileFileBytes = size_t{256} << 20;
 
-// Sealed text, and what is behind the seal. Errors: kUsage with the defect, in words that go on from the file's name.
-std::string seal(std::string_view text);
-Result<std::string_view> unseal(std::string_view sealed);
-bool is_sealed(std::string_view text);
-
 Result<ProfileFile> parse_profile(const std::string& text, const std::string& name);
 // The same, with nothing but the defect in the error.
 Result<ProfileFile> read_profile(const std::string& text);
-// Sealed or not.
+// With a seal in front of it, which is not looked at, or without.
 Result<ProfileFile> load_profile(const std::string& path);
 // `compact`: without line breaks, for files that nobody reads.
 std::string format_profile(const ProfileFile& file, bool compact = false);

@@ -28,6 +28,8 @@ const char* to_string(TrapCode code) {
       return "call stack exhausted";
     case TrapCode::kInterrupted:
       return "interrupted";
+    case TrapCode::kTimedOut:
+      return "timed out";
     case TrapCode::kHostError:
       return "host function failed";
     case TrapCode::kExit:

@@ -17,7 +17,7 @@ enum class TrapCode : uint32_t {
   kIntegerOverflow,
   kInvalidConversion,  // float to int of NaN ("invalid conversion to integer")
   kStackExhausted,     // "call stack exhausted"
-  kInterrupted,        // by the embedder or a time limit
+  kInterrupted,        // by the embedder
   kHostError,          // a host function failed; ThreadState::pending_error has its words
   kExit,               // proc_exit: an unwinding, not a failure
   kOutOfResources,     // code or memory for a function could not be had
@@ -27,6 +27,7 @@ enum class TrapCode : uint32_t {
   kExpectedShared,     // a wait on a memory that no other thread can change ("expected shared memory")
   kNullReference,      // ref.as_non_null of null ("null reference")
   kNullFunctionReference,  // call_ref of null ("null function reference")
+  kTimedOut,           // the time limit of the call has passed
 };
 
 // "out of bounds memory access", ... ; never null.

@@ -1,13 +1,22 @@
 // Canonical signature ids: equal function types of all modules in the process have the same id, so that
-// call_indirect compares one integer. Ids are never reused; the registry only grows. Thread-safe (mutex).
+// call_indirect compares one integer. Thread-safe (mutex).
+//
+// An id lasts as long as somebody holds it: a TypeId, or the TypeIds of a module. Then the registry forgets the type,
+// and the number may come to stand for another one. Why no two types are ever taken for each other: an id is compared
+// with one in a FuncRef, and whoever compares holds the one, whoever owns the FuncRef the other. What compares is an instance
+// (its type_ids), code that has the number in its instructions (CodeVersion::types), trampolines, and the linker with an
+// instance in its hands; FuncRefs are in instances and in host functions. Two ids that are held at the same time are equal
+// exactly if their types are.
 //
 // A type may refer to others: references to functions of one type. Within a module such a ValType has an
 // index into the module's types. What crosses modules, which is every type that this header returns, has the
-// id there, so that ValTypes compare as equal, and as subtypes, between modules too.
+// id there, so that ValTypes compare as equal, and as subtypes, between modules too. A type holds those that it refers
+// to.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -16,16 +25,57 @@
 
 namespace hindsight::jit {
 
-// Of a type that refers to none, or to types by their ids.
-uint32_t canonical_type_id(const wasm::FuncType& type);
-// Of all types of a module, in its order. Linear. kResource when the process has had more types than a
-// ValType can name (wasm::kMaxTypeIndex).
-Result<std::vector<uint32_t>> canonical_type_ids(const wasm::Module& module);
+// One id, held; or none.
+class TypeId {
+ public:
+  TypeId() = default;
+  // Of a type that refers to none, or to types by ids that are held.
+  explicit TypeId(const wasm::FuncType& type);
+  // One more hold of an id that somebody holds.
+  static TypeId again(uint32_t id);
+  TypeId(TypeId&& other) noexcept : id_(std::exchange(other.id_, kNone)) {}
+  TypeId& operator=(TypeId&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~TypeId();
+
+  // Not of none.
+  uint32_t value() const { return id_; }
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  uint32_t id_ = kNone;
+};
+
+// Of all types of a module, in its order, held.
+class TypeIds {
+ public:
+  TypeIds() = default;
+  // Linear. kResource where there are more types in the process than a ValType can name (wasm::kMaxTypeIndex).
+  static Result<TypeIds> of(const wasm::Module& module);
+  TypeIds(TypeIds&& other) noexcept : ids_(std::exchange(other.ids_, {})) {}
+  TypeIds& operator=(TypeIds&& other) noexcept {
+    std::swap(ids_, other.ids_);
+    return *this;
+  }
+  ~TypeIds();
+
+  operator std::span<const uint32_t>() const { return ids_; }
+  uint32_t operator[](size_t index) const { return ids_[index]; }
+  const uint32_t* data() const { return ids_.data(); }
+
+ private:
+  std::vector<uint32_t> ids_;
+};
+
 // A type of the module whose ids these are, as others see it.
 wasm::ValType canonical_type(wasm::ValType type, std::span<const uint32_t> ids);
 // Whether its id can be known without the module.
 bool refers_to_types(const wasm::FuncType& type);
-// The type of an id that these functions returned. The reference stays valid for the life of the process.
+// The type of an id that is held. The reference stays valid as long as it is.
 const wasm::FuncType& type_of_canonical_id(uint32_t id);
+// How many types somebody holds.
+size_t registered_types();
 
 }  // namespace hindsight::jit

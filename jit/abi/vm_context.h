@@ -111,7 +111,7 @@ struct ThreadState {
   int32_t lwp_instructions;
   int32_t lwp_branches;
   int32_t lwp_values;
-  std::atomic<uint32_t> interrupt_requested;
+  std::atomic<uint32_t> interrupt_requested;  // the TrapCode to end with; 0: go on
   // What code of the first tier calls is near the start, within a displacement of 8 bits. By RareStub; set by
   // Trampolines::prepare() before guest code runs.
   const void* rare_stubs[kRareStubs];

@@ -155,7 +155,8 @@ void FunctionCompiler::check_callee(const Instr& instr) {
     a_.mov(x86::r11d, x86::dword_ptr(x86::r11, static_cast<int32_t>(4 * instr.index)));
     a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), x86::r11d);
   } else {
-    a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), canonical_type_id(type));
+    types_.emplace_back(type);
+    a_.cmp(x86::dword_ptr(ref, offsetof(FuncRef, type_id)), types_.back().value());
   }
   trap_if(x86::CondCode::kNE, TrapCode::kIndirectCallTypeMismatch);
   sample_value(selector, kValueSiteCallIndirect);

@@ -248,7 +248,9 @@ void FunctionCompiler::osr_poll(uint32_t loop) {
     a_.jz(resume);
     a_.mov(x86::rdi, x86::rbx);
     a_.lea(x86::rsi, x86::ptr(x86::rbp, frame_disp_));
+    pc_map_.add_row({CodeOffset(static_cast<uint32_t>(a_.offset())), offset_, kLoopGoesOn});
     a_.call(x86::rax);
+    row(offset_);
     a_.jmp(epilogue_);
   });
 }

@@ -227,7 +227,7 @@ Result<CodeAllocation> Emitter::place(CodeArena& arena, size_t alignment) {
     const auto distance = static_cast<int32_t>(entry.entry - (memory.executable() + call.position + 4));
     std::memcpy(begin_.get() + call.position, &distance, sizeof distance);
   }
-  std::memcpy(memory.writable().data(), begin_.get(), offset());
+  std::memcpy(memory.write().bytes().data(), begin_.get(), offset());
   return memory;
 }
 

@@ -328,11 +328,13 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
                                  CodeOffset(static_cast<uint32_t>(a_.offset_of(landing)))});
   }
   version->pc_map = pc_map_.finish();
+  version->types = std::move(types_);
   if (options_.osr_polls && !body_.loops.empty()) {
     static_assert(sizeof(std::atomic<const void*>) == 8);
     const size_t offset = a_.offset_of(osr_slots_);
     // The bytes are zeros already; this begins the lifetimes of the atomics in the writable view.
-    auto* slots = reinterpret_cast<std::atomic<const void*>*>(version->memory.writable().data() + offset);
+    const CodeWriting writing = version->memory.write();
+    auto* slots = reinterpret_cast<std::atomic<const void*>*>(writing.bytes().data() + offset);
     for (size_t i = 0; i < body_.loops.size(); ++i) new (slots + i) std::atomic<const void*>(nullptr);
     version->osr_slots = slots;
     version->osr_slot_count = static_cast<uint32_t>(body_.loops.size());

@@ -37,6 +37,7 @@
 
 #include "jit/abi/builtins.h"
 #include "jit/abi/call_layout.h"
+#include "jit/abi/type_registry.h"
 #include "jit/abi/vm_context.h"
 #include "jit/baseline/emitter.h"
 #include "jit/baseline/run_recorder.h"
@@ -519,6 +520,7 @@ class FunctionCompiler {
     uint32_t slots;     // locals and operands there
     CodeOffset offset;  // of the entry
   };
+  std::vector<TypeId> types_;            // whose ids are in the code
   std::vector<LoopEntry> loop_entries_;  // with CompileOptions::loop_entries
 
   struct OutOfLine {

@@ -22,7 +22,7 @@ Result<CodeAllocation> place_code(asmjit::CodeHolder& code, CodeArena& arena, si
     return asmjit_error(e, "cannot relocate code");
   if (code.codeSize() > memory.size())
     return asmjit_error(asmjit::kErrorInvalidState, "code grew while it was relocated");
-  if (const auto e = code.copyFlattenedData(memory.writable().data(), memory.size()))
+  if (const auto e = code.copyFlattenedData(memory.write().bytes().data(), memory.size()))
     return asmjit_error(e, "cannot copy code");
   return memory;
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/fork_gate.h"
 #include "jit/abi/builtins.h"
 #include "jit/abi/call_layout.h"
 #include "jit/abi/type_registry.h"
@@ -279,6 +280,11 @@ class AsmjitTrampolines final : public Trampolines {
   }
 
  private:
+  struct OfType {
+    TypeId type;  // held, since its number is the key
+    CodeAllocation code;
+  };
+
   template <typename Emit>
   Result<CodeAllocation> emit(const Emit& body) {
     asmjit::CodeHolder code;
@@ -292,28 +298,29 @@ class AsmjitTrampolines final : public Trampolines {
   }
 
   template <typename Emit>
-  Result<const void*> cached(std::map<uint32_t, CodeAllocation>& cache, const wasm::FuncType& type,
+  Result<const void*> cached(std::map<uint32_t, OfType>& cache, const wasm::FuncType& type,
                              const Emit& body) {
-    const uint32_t id = canonical_type_id(type);
+    TypeId id(type);
     const std::lock_guard lock(mutex_);
-    CodeAllocation& entry = cache[id];
-    if (!entry) {
+    OfType& entry = cache[id.value()];
+    if (!entry.code) {
       auto made = emit(body);
       if (!made) return std::unexpected(made.error());
-      entry = std::move(*made);
+      entry = {std::move(id), std::move(*made)};
     }
-    return static_cast<const void*>(entry.executable());
+    return static_cast<const void*>(entry.code.executable());
   }
 
   // A stub is `mov eax, index; jmp common`: written by hand, since a module may need a hundred thousand.
   Result<CodeAllocation> make_stubs(uint32_t first) {
     HINDSIGHT_ASSIGN(CodeAllocation memory, arena_.allocate(size_t{kStubsPerChunk} * kStubBytes));
+    const CodeWriting writing = memory.write();
     for (uint32_t i = 0; i < kStubsPerChunk; ++i) {
       const uint32_t index = first + i;
       const std::byte* address = memory.executable() + size_t{i} * kStubBytes;
       // Invariant: one arena is less than 2 GiB, so the distance fits.
       const auto distance = static_cast<int32_t>(lazy_common_.executable() - (address + 10));
-      std::byte* out = memory.writable().data() + size_t{i} * kStubBytes;
+      std::byte* out = writing.bytes().data() + size_t{i} * kStubBytes;
       std::memset(out, 0xcc, kStubBytes);
       out[0] = std::byte{0xb8};
       std::memcpy(out + 1, &index, 4);
@@ -326,9 +333,9 @@ class AsmjitTrampolines final : public Trampolines {
   CodeArena& arena_;
   CodeAllocation unwind_;       // constant after init()
   CodeAllocation lazy_common_;  // constant after init()
-  std::mutex mutex_;            // protects what follows
-  std::map<uint32_t, CodeAllocation> invokes_;
-  std::map<uint32_t, CodeAllocation> host_calls_;
+  ForkSafeMutex mutex_;         // protects what follows
+  std::map<uint32_t, OfType> invokes_;
+  std::map<uint32_t, OfType> host_calls_;
   std::map<uint32_t, CodeAllocation> stubs_;  // by chunk
 };
 

@@ -13,7 +13,8 @@ constexpr size_t kLine = 64;
 
 CallMeter::CallMeter(CodeAllocation memory, const void* code)
     : memory_(std::move(memory)), counter_(std::make_unique<Counter>()) {
-  std::byte* const out = memory_.writable().data();
+  const CodeWriting writing = memory_.write();
+  std::byte* const out = writing.bytes().data();
   constexpr unsigned char kMovR11[] = {0x49, 0xbb};        // mov r11, imm64
   constexpr unsigned char kIncR11[] = {0x49, 0xff, 0x03};  // inc qword [r11]
   constexpr unsigned char kJump[] = {0xff, 0x25};          // jmp [rip + disp32]
@@ -41,7 +42,8 @@ Result<std::unique_ptr<CallMeter>> CallMeter::create(CodeArena& arena, const voi
 
 void CallMeter::lead_to(const void* code) {
   // Release, as of every entry slot: the code is complete before a call gets there.
-  auto* const slot = reinterpret_cast<const void**>(memory_.writable().data() + kLine);
+  const CodeWriting writing = memory_.write();
+  auto* const slot = reinterpret_cast<const void**>(writing.bytes().data() + kLine);
   std::atomic_ref(*slot).store(code, std::memory_order_release);
 }
 

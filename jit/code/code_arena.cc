@@ -1,17 +1,20 @@
 #include "jit/code/code_arena.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "base/system_failures.h"
 
 namespace hindsight::jit {
 namespace {
@@ -30,65 +33,153 @@ constexpr size_t round_up(size_t n, size_t to) {
   return (n + to - 1) & ~(to - 1);
 }
 
-int open_memory_file() {
-  // Kernels since 6.3 may make memfds non-executable unless asked; older ones refuse the flag.
-  constexpr unsigned kMfdExec = 0x10;
-  const int fd = memfd_create("hindsight-code", MFD_CLOEXEC | kMfdExec);
-  if (fd >= 0 || errno != EINVAL) return fd;
-  return memfd_create("hindsight-code", MFD_CLOEXEC);
-}
-
-// The file's `bytes` at an address that is a multiple of kHugeCodePage: what lies together in a huge page of
-// the file does so in every view. Null: errno says why.
-std::byte* map_view(int fd, size_t bytes, int protection) {
+// Addresses for a view, without memory, that begin at a multiple of kHugeCodePage: what lies together in a huge page of
+// a chunk does so in every view. Null: errno says why.
+std::byte* reserve_view(size_t bytes) {
   const size_t room = bytes + kHugeCodePage;
   void* const reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return nullptr;
   const auto begin = reinterpret_cast<uintptr_t>(reserved);
   const uintptr_t aligned = round_up(begin, kHugeCodePage);
-  void* const view = mmap(reinterpret_cast<void*>(aligned), bytes, protection,
-                          MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
-  const int error = errno;
-  if (view == MAP_FAILED) {
-    munmap(reserved, room);
-    errno = error;
-    return nullptr;
-  }
+  // Refused only where a process may have no more mappings: then these addresses stay taken, and nothing else.
   if (aligned != begin) munmap(reserved, aligned - begin);
   if (const size_t behind = begin + room - (aligned + bytes); behind != 0)
     munmap(reinterpret_cast<void*>(aligned + bytes), behind);
-  return static_cast<std::byte*>(view);
+  return reinterpret_cast<std::byte*>(aligned);
+}
+
+std::byte* new_shared_memory(size_t bytes) {
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+// Takes what is mapped at `memory` to both views, in place of what is mapped there. False: errno says why, `memory` is
+// gone, and each view has either what it had or the new memory.
+bool map_in_views(std::byte* memory, size_t bytes, std::byte* writable, std::byte* executable) {
+  // Of length 0: the same pages once more.
+  void* const second = mremap(memory, 0, bytes, MREMAP_MAYMOVE);
+  bool mapped = false;
+  if (second != MAP_FAILED) {
+    // Executable before it is where threads may run, which then notice nothing: pages are exchanged in one step.
+    mapped = mprotect(second, bytes, PROT_READ | PROT_EXEC) == 0 &&
+             mremap(second, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, executable) != MAP_FAILED;
+    if (!mapped) {
+      const int error = errno;
+      munmap(second, bytes);
+      errno = error;
+    }
+  }
+  if (mapped && mremap(memory, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, writable) != MAP_FAILED)
+    return true;
+  const int error = errno;
+  munmap(memory, bytes);
+  errno = error;
+  return false;
 }
 
 }  // namespace
 
 struct CodeArena::Impl {
-  int fd = -1;
   size_t reserved = 0;
   std::byte* writable = nullptr;    // constant after create()
   std::byte* executable = nullptr;  // constant after create(), so contains() needs no lock
+  ForkGate& gate = ForkGate::of_process();
+  // Of each chunk: 0 while it is not mapped, else one more than the forks that there had been when it was made. Written
+  // under the mutex and inside the gate. Read inside the gate without the mutex: release and acquire, so that
+  // who finds a chunk its own finds its bytes.
+  std::unique_ptr<std::atomic<uint64_t>[]> chunks;
 
+  // Always taken inside the gate, so that no child finds it locked.
   mutable std::mutex mutex;                            // protects what follows
+  size_t lost = 0;  // bytes that nobody uses and nobody can have any more
   std::map<size_t, size_t> free_by_offset;             // offset -> length, never adjacent
   std::set<std::pair<size_t, size_t>> free_by_length;  // (length, offset), the same ranges
   size_t in_use = 0;
-  size_t populated = 0;  // pages from the start on that were asked for, in bytes
+  size_t populated = 0;  // pages up to here were asked for, in bytes from the start
   std::map<const void*, const std::byte*> near_entries;
 
   ~Impl() {
     if (writable) munmap(writable, reserved);
     if (executable) munmap(executable, reserved);
-    if (fd >= 0) close(fd);
+  }
+
+  size_t chunk_bytes(size_t chunk) const { return std::min(kHugeCodePage, reserved - chunk * kHugeCodePage); }
+
+  // Inside the gate. Whether this process alone has the chunks of these bytes, which are not empty.
+  bool own(size_t offset, size_t length) const {
+    const uint64_t now = gate.forks() + 1;
+    for (size_t c = offset / kHugeCodePage; c <= (offset + length - 1) / kHugeCodePage; ++c)
+      if (chunks[c].load(std::memory_order_acquire) != now) return false;
+    return true;
+  }
+
+  // Inside the gate, with the mutex held: makes them so. False: errno says why; some may be by now.
+  bool make_own(size_t offset, size_t length) {
+    const uint64_t now = gate.forks() + 1;
+    for (size_t c = offset / kHugeCodePage; c <= (offset + length - 1) / kHugeCodePage; ++c) {
+      const uint64_t made = chunks[c].load(std::memory_order_relaxed);
+      if (made == now) continue;
+      const size_t begin = c * kHugeCodePage;
+      std::byte* const memory = new_shared_memory(chunk_bytes(c));
+      if (memory == nullptr) return false;
+      if (made != 0) copy_used(begin, begin + chunk_bytes(c), memory);
+      if (!map_in_views(memory, chunk_bytes(c), writable + begin, executable + begin)) return false;
+      chunks[c].store(now, std::memory_order_release);
+    }
+    return true;
+  }
+
+  // With the mutex held: to `to` what lies from begin to end, but for pages that long free ranges have, which are zero
+  // as in the original (release()).
+  void copy_used(size_t begin, size_t end, std::byte* to) const {
+    size_t at = begin;
+    const auto copy_to = [&](size_t until) {
+      if (until > at) std::memcpy(to + (at - begin), writable + at, until - at);
+    };
+    auto it = free_by_offset.upper_bound(begin);
+    if (it != free_by_offset.begin()) --it;
+    for (; it != free_by_offset.end() && it->first < end; ++it) {
+      if (it->second < kPunchBytes) continue;
+      const size_t hole_begin = round_up(std::max(it->first, begin), kPage);
+      const size_t hole_end = std::min(it->first + it->second, end) & ~(kPage - 1);
+      if (hole_end <= hole_begin) continue;
+      copy_to(hole_begin);
+      at = hole_end;
+    }
+    copy_to(end);
   }
 
   // With the mutex held.
-  void insert_free(size_t offset, size_t length) {
-    free_by_offset.emplace(offset, length);
-    free_by_length.emplace(length, offset);
+  // Pieces are freed by destructors: where there is no memory to note a free range, it stays out of use.
+  void insert_free(size_t offset, size_t length) noexcept {
+    try {
+      const auto it = free_by_offset.emplace(offset, length).first;
+      try {
+        free_by_length.emplace(length, offset);
+        return;
+      } catch (const std::bad_alloc&) {
+        free_by_offset.erase(it);
+      }
+    } catch (const std::bad_alloc&) {
+    }
+    lost += length;
   }
-  std::map<size_t, size_t>::iterator erase_free(std::map<size_t, size_t>::iterator it) {
-    free_by_length.erase({it->second, it->first});
-    return free_by_offset.erase(it);
+  // A free range's nodes, to be put back as another one's: a moment without memory must not cost what all later code needs.
+  struct Nodes {
+    std::map<size_t, size_t>::node_type by_offset;
+    std::set<std::pair<size_t, size_t>>::node_type by_length;
+  };
+  Nodes take_nodes(std::map<size_t, size_t>::iterator it) {
+    auto by_length = free_by_length.extract({it->second, it->first});
+    return {free_by_offset.extract(it), std::move(by_length)};
+  }
+  void put(Nodes nodes, size_t offset, size_t length) {
+    nodes.by_offset.key() = offset;
+    nodes.by_offset.mapped() = length;
+    nodes.by_length.value() = {length, offset};
+    free_by_offset.insert(std::move(nodes.by_offset));
+    free_by_length.insert(std::move(nodes.by_length));
   }
   // Takes `bytes` off the front of a free range, by far the commonest way to allocate: no node is made or
   // freed.
@@ -102,55 +193,70 @@ struct CodeArena::Impl {
     free_by_length.insert(std::move(by_length));
   }
 
-  void populate(size_t end) {
+  // With the mutex held; these bytes' chunks are this process's.
+  void populate(size_t offset, size_t end) {
     if (end <= populated) return;
-    size_t bytes = round_up(end - populated, kPage) + std::clamp(in_use, kLeastBatch, kLargestBatch);
-    bytes = std::min(bytes & ~(kPage - 1), reserved - populated);
-#ifdef MADV_POPULATE_READ
-    // Pages that are there already are mapped many at a time, and writable at once since the mapping is
-    // shared; with MADV_POPULATE_WRITE each is a fault of its own (3.1 us a page where this takes 2.4).
-    // Nobody has had these pages yet, so that the zeros overwrite nothing. Only an optimization: where the
-    // kernel does not know it, or has no memory, writing faults as it always did.
-    static constexpr char kZeros[64 << 10] = {};
-    for (size_t at = populated; at < populated + bytes;) {
-      const ssize_t written =
-          pwrite(fd, kZeros, std::min(sizeof kZeros, populated + bytes - at), static_cast<off_t>(at));
-      if (written <= 0) break;
-      at += static_cast<size_t>(written);
-    }
-    (void)madvise(writable + populated, bytes, MADV_POPULATE_READ);
+    // Others in front of it, if they are not mapped yet, are left to whoever allocates them.
+    const size_t begin = std::max(populated, offset & ~(kPage - 1));
+    const size_t mapped = std::min(round_up(end, kHugeCodePage), reserved);
+    size_t bytes = round_up(end - begin, kPage) + std::clamp(in_use, kLeastBatch, kLargestBatch);
+    bytes = std::min(bytes & ~(kPage - 1), mapped - begin);
+#ifdef MADV_POPULATE_WRITE
+    // Only an optimization: where the kernel does not know it, or has no memory, writing faults as it always did.
+    (void)madvise(writable + begin, bytes, MADV_POPULATE_WRITE);
 #endif
-    populated += bytes;
+    populated = begin + bytes;
   }
 
   void release(size_t offset, size_t length) {
+    const InsideForkGate inside(gate);
+    if (!own(offset, length)) {
+      const std::lock_guard lock(mutex);
+      // Without memory for a copy it stays as it is: taken, and never written.
+      if (!make_own(offset, length)) return count_system_failure(SystemFailure::kCodeRelease, errno);
+    }
     // A stale jump into freed code stops at once instead of running whatever comes next.
     std::memset(writable + offset, kBreakpoint, length);
     if (length >= kPunchBytes) {
       const size_t begin = round_up(offset, kPage);
       const size_t end = (offset + length) & ~(kPage - 1);
-      // Only an optimization: if the file system refuses, the pages stay.
-      (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-                      static_cast<off_t>(end - begin));
+      // Only an optimization: if the kernel refuses (as of locked memory), the pages stay.
+      if (madvise(writable + begin, end - begin, MADV_REMOVE) != 0)
+        count_system_failure(SystemFailure::kCodeRelease, errno);
     }
     const std::lock_guard lock(mutex);
     in_use -= length;
+    std::optional<Nodes> neighbour;
     auto next = free_by_offset.lower_bound(offset);
     if (next != free_by_offset.end() && next->first == offset + length) {
       length += next->second;
-      next = erase_free(next);
+      const auto adjacent = next++;
+      neighbour = take_nodes(adjacent);
     }
     if (next != free_by_offset.begin()) {
       const auto previous = std::prev(next);
       if (previous->first + previous->second == offset) {
         offset = previous->first;
         length += previous->second;
-        erase_free(previous);
+        neighbour = take_nodes(previous);
       }
     }
-    insert_free(offset, length);
+    if (neighbour)
+      put(std::move(*neighbour), offset, length);
+    else
+      insert_free(offset, length);
   }
 };
+
+CodeWriting::CodeWriting(const CodeAllocation& allocation)
+    : inside_(allocation.arena_->impl_->gate), bytes_(allocation.writable()) {
+  CodeArena::Impl& impl = *allocation.arena_->impl_;
+  const auto offset = static_cast<size_t>(bytes_.data() - impl.writable);
+  if (impl.own(offset, bytes_.size())) [[likely]]
+    return;
+  const std::lock_guard lock(impl.mutex);
+  if (!impl.make_own(offset, bytes_.size())) throw std::bad_alloc();
+}
 
 CodeAllocation::CodeAllocation(CodeAllocation&& other) noexcept
     : arena_(std::exchange(other.arena_, nullptr)),
@@ -179,21 +285,21 @@ Result<std::unique_ptr<CodeArena>> CodeArena::create(size_t reserve_bytes) {
     return make_error(ErrorKind::kResource, std::string(what) + ": " + std::strerror(errno), "code arena");
   };
   auto impl = std::make_unique<Impl>();
+  if (!impl->gate.watches())
+    return make_error(ErrorKind::kResource, "cannot ask to be told of forks", "code arena");
   impl->reserved = round_up(std::max(reserve_bytes, kPage), kPage);
-  impl->fd = open_memory_file();
-  if (impl->fd < 0) return fail("cannot create the memory file for code");
-  if (ftruncate(impl->fd, static_cast<off_t>(impl->reserved)) != 0)
-    return fail("cannot size the code memory");
-
-  impl->writable = map_view(impl->fd, impl->reserved, PROT_READ | PROT_WRITE);
-  if (impl->writable == nullptr) return fail("cannot map the writable view of code");
-  impl->executable = map_view(impl->fd, impl->reserved, PROT_READ | PROT_EXEC);
-  if (impl->executable == nullptr) return fail("cannot map the executable view of code");
+  impl->chunks =
+      std::make_unique<std::atomic<uint64_t>[]>((impl->reserved + kHugeCodePage - 1) / kHugeCodePage);
+  impl->writable = reserve_view(impl->reserved);
+  if (impl->writable == nullptr) return fail("cannot reserve the writable view of code");
+  impl->executable = reserve_view(impl->reserved);
+  if (impl->executable == nullptr) return fail("cannot reserve the executable view of code");
   impl->insert_free(0, impl->reserved);
   return std::unique_ptr<CodeArena>(new CodeArena(std::move(impl)));
 }
 
-// The offset of a range that is free no more. `length` is a multiple of the granule. With the mutex held.
+// The offset of a range that is free no more. `length` is a multiple of the granule. Inside the gate, with the mutex
+// held.
 Result<size_t> CodeArena::take(size_t length, size_t alignment) {
   // Best fit among the ranges that surely have an aligned piece: O(log n), and free ranges are granules.
   const auto fit = impl_->free_by_length.lower_bound({length + alignment - kGranule, 0});
@@ -202,15 +308,25 @@ Result<size_t> CodeArena::take(size_t length, size_t alignment) {
   const auto [free_length, free_offset] = *fit;
   const size_t offset = round_up(free_offset, alignment);
   const size_t end = offset + length;
+  if (!impl_->make_own(offset, length))
+    return make_error(ErrorKind::kResource, std::string("no memory for code: ") + std::strerror(errno),
+                      "code arena");
   if (offset == free_offset && length < free_length) {
     impl_->shorten_free(fit, length);
   } else {
-    impl_->erase_free(impl_->free_by_offset.find(free_offset));
-    if (offset > free_offset) impl_->insert_free(free_offset, offset - free_offset);
-    if (end < free_offset + free_length) impl_->insert_free(end, free_offset + free_length - end);
+    // What is longer of the rest has the range's nodes.
+    Impl::Nodes nodes = impl_->take_nodes(impl_->free_by_offset.find(free_offset));
+    const size_t front = offset - free_offset, back = free_offset + free_length - end;
+    if (back > front) {
+      impl_->put(std::move(nodes), end, back);
+      if (front != 0) impl_->insert_free(free_offset, front);
+    } else if (front != 0) {
+      impl_->put(std::move(nodes), free_offset, front);
+      if (back != 0) impl_->insert_free(end, back);
+    }
   }
   impl_->in_use += length;
-  impl_->populate(end);
+  impl_->populate(offset, end);
   return offset;
 }
 
@@ -226,6 +342,7 @@ CodeAllocation CodeArena::piece(size_t offset, size_t length) {
 Result<CodeAllocation> CodeArena::allocate(size_t bytes, size_t alignment) {
   const size_t length = round_up(std::max<size_t>(bytes, 1), kGranule);
   if (length < bytes) return make_error(ErrorKind::kResource, "code memory is full", "code arena");
+  const InsideForkGate inside(impl_->gate);
   const std::lock_guard lock(impl_->mutex);
   HINDSIGHT_ASSIGN(const size_t offset, take(length, std::max(alignment, kGranule)));
   return piece(offset, length);
@@ -245,6 +362,7 @@ Result<std::vector<CodeAllocation>> CodeArena::allocate_together(std::span<const
   std::vector<CodeAllocation> pieces;
   if (lengths.empty()) return pieces;
   pieces.reserve(lengths.size());
+  const InsideForkGate inside(impl_->gate);
   const std::lock_guard lock(impl_->mutex);
   HINDSIGHT_ASSIGN(size_t offset, take(total, std::max(alignment, kGranule)));
   for (const size_t length : lengths) {
@@ -255,6 +373,7 @@ Result<std::vector<CodeAllocation>> CodeArena::allocate_together(std::span<const
 }
 
 Result<const std::byte*> CodeArena::near_entry(const void* function) {
+  const InsideForkGate inside(impl_->gate);
   {
     const std::lock_guard lock(impl_->mutex);
     const auto it = impl_->near_entries.find(function);
@@ -263,8 +382,9 @@ Result<const std::byte*> CodeArena::near_entry(const void* function) {
   HINDSIGHT_ASSIGN(CodeAllocation memory, allocate(kGranule));
   // jmp [rip]; the address
   constexpr unsigned char kJump[] = {0xff, 0x25, 0, 0, 0, 0};
-  std::memcpy(memory.writable().data(), kJump, sizeof kJump);
-  std::memcpy(memory.writable().data() + sizeof kJump, &function, sizeof function);
+  const CodeWriting writing = memory.write();
+  std::memcpy(writing.bytes().data(), kJump, sizeof kJump);
+  std::memcpy(writing.bytes().data() + sizeof kJump, &function, sizeof function);
   // Behind `memory`, so that the lock ends first: where another thread was faster, `memory` frees itself.
   const std::lock_guard lock(impl_->mutex);
   const auto [it, inserted] = impl_->near_entries.try_emplace(function, memory.executable());
@@ -286,6 +406,7 @@ const std::byte* CodeArena::executable_end() const noexcept {
   return impl_->executable + impl_->reserved;
 }
 size_t CodeArena::bytes_in_use() const {
+  const InsideForkGate inside(impl_->gate);
   const std::lock_guard lock(impl_->mutex);
   return impl_->in_use;
 }

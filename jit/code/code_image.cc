@@ -124,7 +124,7 @@ class Reading {
                 "has rows out of order");
       in_.check(row.wasm == kNoWasmOffset || row.wasm.value < module_.bytes.size(),
                 "has a row outside of the module");
-      in_.check(row.inline_site == kNoInlineSite || row.inline_site < sites.size(),
+      in_.check(row.inline_site == kNoInlineSite || row.inline_site == kLoopGoesOn || row.inline_site < sites.size(),
                 "has a row in no function");
       rows.push_back(row);
     });
@@ -223,7 +223,8 @@ class Reading {
 
   Result<std::unique_ptr<CodeVersion>> place(CodeArena& arena) {
     HINDSIGHT_ASSIGN(version_->memory, arena.allocate(bytes_.size(), kCodeAlignment));
-    const std::span<std::byte> writable = version_->memory.writable();
+    const CodeWriting writing = version_->memory.write();
+    const std::span<std::byte> writable = writing.bytes();
     std::memcpy(writable.data(), bytes_.data(), bytes_.size());
     constexpr int kBreakpoint = 0xcc;
     std::memset(writable.data() + bytes_.size(), kBreakpoint, writable.size() - bytes_.size());

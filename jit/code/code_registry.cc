@@ -1,6 +1,7 @@
 #include "jit/code/code_registry.h"
 
 #include <mutex>
+#include <shared_mutex>
 
 namespace hindsight::jit {
 

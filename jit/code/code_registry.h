@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 
+#include "base/fork_gate.h"
 #include "jit/code/code_version.h"
 #include "jit/wasm/module.h"
 
@@ -29,7 +29,7 @@ class CodeRegistry {
   static VersionId next_version_id();  // process-wide, thread-safe
 
  private:
-  mutable std::shared_mutex mutex_;  // protects by_end_
+  mutable ForkSafeSharedMutex mutex_;  // protects by_end_
   std::map<const std::byte*, RegisteredCode> by_end_;
 };
 

@@ -25,7 +25,8 @@ const void* CodeVersion::landing_of(const void* return_address) const {
 
 void CodeVersion::add_exit(LoopIndex loop, CodeOffset offset) {
   // The bytes are zeros already; this begins the lifetime of the atomic in the writable view.
-  auto* const slot = new (memory.writable().data() + offset.value) std::atomic<const void*>(nullptr);
+  const CodeWriting writing = memory.write();
+  auto* const slot = new (writing.bytes().data() + offset.value) std::atomic<const void*>(nullptr);
   osr_exits.push_back({loop, slot});
 }
 

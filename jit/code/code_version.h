@@ -12,6 +12,7 @@
 
 #include "base/ids.h"
 #include "jit/abi/loop_cell.h"
+#include "jit/abi/type_registry.h"
 #include "jit/code/code_arena.h"
 #include "jit/code/pc_map.h"
 #include "jit/code/relocation.h"
@@ -114,6 +115,7 @@ struct CodeVersion {
   std::vector<std::shared_ptr<LoopCell>> loop_cells;
   std::vector<PrefetchSite> prefetch_sites;
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
+  std::vector<TypeId> types;               // those whose ids are in the instructions
   std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
   double compile_seconds = 0;      // optimized: CPU time of the compiling thread; baseline: time that passed
   std::vector<PassTime> pass_times;

@@ -60,7 +60,8 @@ Result<std::unique_ptr<CodeVersion>> copy_version(const std::shared_ptr<const Co
   }
 
   constexpr int kBreakpoint = 0xcc;
-  const std::span<std::byte> to = place.writable();
+  const CodeWriting writing = place.write();
+  const std::span<std::byte> to = writing.bytes();
   const size_t bytes = parted ? version.hot_bytes.value : version.memory.size();
   std::memcpy(to.data(), version.begin(), bytes);
   std::memset(to.data() + bytes, kBreakpoint, to.size() - bytes);

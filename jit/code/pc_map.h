@@ -12,6 +12,9 @@
 namespace hindsight::jit {
 
 inline constexpr uint32_t kNoInlineSite = ~0u;
+// In place of an inline site, of a function's own code: the call of the code that its running loop goes on in
+// (OsrEntry). Caller and callee are one activation of the function, which is where the callee stands.
+inline constexpr uint32_t kLoopGoesOn = ~0u - 1;
 
 // "function `callee` was inlined at `call_site` of `caller_site` (kNoInlineSite: the compiled function
 // itself)".

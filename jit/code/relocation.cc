@@ -35,8 +35,9 @@ const void* address_of(OutsideFunction function) {
 void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
               std::span<const std::shared_ptr<LoopCell>> cells) {
   const auto base = reinterpret_cast<int64_t>(memory.executable());
+  const CodeWriting writing = memory.write();
   for (const CodeRelocation& r : relocations) {
-    std::byte* const field = memory.writable().data() + r.at;
+    std::byte* const field = writing.bytes().data() + r.at;
     switch (r.kind) {
       case CodeRelocation::Kind::kImageAddress:
         store(field, base + r.value);
@@ -64,6 +65,7 @@ void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation&
 bool relocate_hot_part(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
                        const CodeAllocation& hot_memory, size_t hot) {
   const int64_t moved = memory.executable() - hot_memory.executable();
+  const CodeWriting writing = hot_memory.write();
   for (const CodeRelocation& r : relocations) {
     if (r.at >= hot) continue;
     int64_t distance = 0;
@@ -77,7 +79,7 @@ bool relocate_hot_part(std::span<const CodeRelocation> relocations, const CodeAl
       continue;  // whole addresses, which name the same things as before
     }
     if (distance < std::numeric_limits<int32_t>::min() || distance > std::numeric_limits<int32_t>::max()) return false;
-    store(hot_memory.writable().data() + r.at, static_cast<int32_t>(distance));
+    store(writing.bytes().data() + r.at, static_cast<int32_t>(distance));
   }
   return true;
 }

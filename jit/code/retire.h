@@ -17,10 +17,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/fork_gate.h"
 #include "jit/code/code_version.h"
 
 namespace hindsight::jit {
@@ -46,7 +46,7 @@ class RetireList {
   uint64_t freed() const;
 
  private:
-  mutable std::mutex mutex_;  // protects what follows
+  mutable ForkSafeMutex mutex_;  // protects what follows
   std::vector<std::shared_ptr<CodeVersion>> pending_;
   uint64_t freed_ = 0;
 };

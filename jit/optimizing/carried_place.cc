@@ -136,7 +136,8 @@ Value* emitted(Value* value, const CarriedPlace& place, llvm::IRBuilder<>& b,
 
 Value* CarriedPlace::emit(llvm::IRBuilder<>& b, const std::map<PHINode*, Value*>& values) const {
   std::map<Value*, Value*> made(values.begin(), values.end());
-  return emitted(load->getPointerOperand(), *this, b, made);
+  // Of a turn that is perhaps never made: what is compared of it, and branched on, must be some place.
+  return b.CreateFreeze(emitted(load->getPointerOperand(), *this, b, made));
 }
 
 std::expected<CarriedPlace, std::string_view> find_carried_place(llvm::LoadInst& load,

@@ -1,6 +1,7 @@
 #include "jit/optimizing/early_return.h"
 
 #include <llvm/ADT/SetVector.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
@@ -132,12 +133,13 @@ class Splitter {
     return {};
   }
 
-  // Whether `value` can be had from the arguments alone; notes what computes it.
+  // Whether `value` can be had from the arguments alone, and in front of every test: a division by what a test shows to be
+  // no zero cannot. Notes what computes it.
   bool compute(Value* value) {
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
     if (!instruction || computed_.contains(instruction)) return true;
     if (llvm::isa<llvm::PHINode, llvm::CallBase>(instruction) || instruction->mayReadOrWriteMemory() ||
-        instruction->mayHaveSideEffects() || computed_.size() >= kMostInstructions)
+        !llvm::isSafeToSpeculativelyExecute(instruction) || computed_.size() >= kMostInstructions)
       return false;
     for (Value* operand : instruction->operands())
       if (!compute(operand)) return false;

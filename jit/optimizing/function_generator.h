@@ -235,6 +235,7 @@ class FunctionGenerator {
   // generate_atomics.cc
   void emit_atomic(const wasm::Instr& instr);
   void emit_wait_or_notify(const wasm::Instr& instr);
+  llvm::Value* opaque(llvm::Value* value);
   llvm::Value* atomic_address(const wasm::Instr& instr, uint32_t bytes);
 
   // generate_simd.cc. Vectors of all shapes are ir_.v128 on the operand stack.

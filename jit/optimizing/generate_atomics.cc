@@ -7,6 +7,8 @@
 // loaded from a shared memory is frozen where it is loaded (settled), also by an atomic access, which may
 // race with a plain store. The length of a shared memory is an atomic, which LLVM takes for something that
 // others change.
+#include <llvm/IR/InlineAsm.h>
+
 #include "jit/abi/builtins.h"
 #include "jit/optimizing/function_generator.h"
 
@@ -38,6 +40,17 @@ llvm::AtomicRMWInst::BinOp operator_of(AtomicKind kind) {
 }
 
 }  // namespace
+
+// A value, of i32 or i64, of which LLVM knows nothing.
+Value* FunctionGenerator::opaque(Value* value) {
+  auto* const type = llvm::FunctionType::get(value->getType(), {value->getType()}, false);
+  llvm::CallInst* const call =
+      b_.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", /*hasSideEffects=*/false), {value});
+  call->setDoesNotThrow();
+  call->setDoesNotAccessMemory();
+  call->addFnAttr(llvm::Attribute::WillReturn);
+  return call;
+}
 
 // The operand of an atomic access: as address(), and aligned.
 Value* FunctionGenerator::atomic_address(const wasm::Instr& instr, uint32_t bytes) {
@@ -87,7 +100,11 @@ void FunctionGenerator::emit_atomic(const wasm::Instr& instr) {
       return push(b_.CreateZExt(settled(instr.index, b_.CreateExtractValue(exchange, 0)), result));
     }
     default: {
-      Value* const value = b_.CreateTrunc(pop(), stored);
+      // Of one that is known to change nothing, such as an addition of zero, whose result nothing needs LLVM leaves the order
+      // alone, and not the access, which may trap.
+      Value* operand = pop();
+      if (ir_.request.options.bounds == BoundsChecks::kGuardPages) operand = opaque(operand);
+      Value* const value = b_.CreateTrunc(operand, stored);
       auto* const update =
           b_.CreateAtomicRMW(operator_of(access.kind), atomic_address(instr, bytes), value, align, kOrder);
       ir_.remember_position(*update);

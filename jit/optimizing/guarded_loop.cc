@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/loop_parts.h"
+#include "jit/optimizing/memory_reach.h"
 #include "jit/optimizing/strips.h"
 
 namespace hindsight::jit::optimizing {
@@ -39,16 +40,21 @@ class Preparation {
     b_.SetCurrentDebugLocation(work.location);
   }
 
-  bool emit(uint64_t least_iterations) {
+  bool emit(uint64_t least_iterations, Value* inside) {
     for (const AccessGroup& group : work_.accesses.groups)
       for (const llvm::SCEV* part : {group.base, group.outer, group.start})
         if (!expander_.isSafeToExpandAt(part, place_)) return false;
+    for (const Rerolling::Advancing& advancing : work_.rerolling.advancing)
+      if (!expander_.isSafeToExpandAt(advancing.start, place_)) return false;
     const unsigned copies = work_.rerolling.copies;
     // count >= least and count < most, in one comparison.
     const uint64_t least = least_iterations / copies == 0 ? 0 : least_iterations / copies - 1;
-    work_.guard = b_.CreateICmpULT(b_.CreateSub(work_.backedges, b_.getInt64(least)),
-                                   b_.getInt64(kMostBackedges - least));
+    work_.enough = b_.CreateICmpULT(b_.CreateSub(work_.backedges, b_.getInt64(least)),
+                                    b_.getInt64(kMostBackedges - least));
+    if (inside != nullptr) require(inside);
     for (const AccessGroup& group : work_.accesses.groups) emit_start(group);
+    for (const Rerolling::Advancing& advancing : work_.rerolling.advancing)
+      work_.advancing_starts.push_back(expand(advancing.start));
     const std::vector<std::pair<size_t, size_t>> pairs = pairs_to_compare();
     work_.apart = pairs.size() <= kMostComparisons;
     for (const auto& [one, other] : work_.apart ? pairs : work_.rerolling.apart) emit_apart(one, other);
@@ -56,7 +62,9 @@ class Preparation {
   }
 
  private:
-  void require(Value* condition) { work_.guard = b_.CreateAnd(work_.guard, condition); }
+  void require(Value* condition) {
+    work_.guard = work_.guard == nullptr ? condition : b_.CreateAnd(work_.guard, condition);
+  }
   Value* expand(const llvm::SCEV* expression) {
     return expander_.expandCodeFor(expression, expression->getType(), place_);
   }
@@ -129,6 +137,7 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
   std::optional<AffineAccesses> accesses = find_affine_accesses(loop, evolution);
   if (!accesses || accesses->all.empty()) return {};
   GuardedLoop found;
+  found.loop = &loop;
   found.before = loop.getLoopPreheader();
   found.block = block;
   found.after = loop.getUniqueExitBlock();
@@ -146,14 +155,28 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
   return found;
 }
 
-bool emit_guard(GuardedLoop& loop, llvm::ScalarEvolution& evolution, uint64_t least_iterations) {
-  return Preparation(loop, evolution).emit(least_iterations);
+bool emit_guard(const IrModule& ir, GuardedLoop& loop, llvm::ScalarEvolution& evolution, uint64_t least_iterations,
+                bool reorders) {
+  MemoryReach reach{.kind = MemoryReach::Kind::kShowsNothing};
+  if (reorders && ir.request.options.bounds == BoundsChecks::kGuardPages)
+    reach = find_memory_reach(ir, *loop.loop, evolution, loop.backedges);
+  if (reach.kind == MemoryReach::Kind::kUnknown) return false;
+  loop.inside = reach.kind == MemoryReach::Kind::kKnown;
+  return Preparation(loop, evolution).emit(least_iterations, reach.inside);
 }
 
 void branch_on_guard(GuardedLoop& loop, BasicBlock* second_entry, BasicBlock* own_entry) {
-  Instruction* const old = loop.before->getTerminator();
-  llvm::BranchInst::Create(second_entry, own_entry, loop.guard, old)->setDebugLoc(loop.location);
+  BasicBlock& before = *loop.before;
+  Instruction* const old = before.getTerminator();
+  BasicBlock* behind = second_entry;
+  if (loop.guard != nullptr) {
+    behind = BasicBlock::Create(before.getContext(), "guard", before.getParent(), second_entry);
+    llvm::BranchInst::Create(second_entry, own_entry, loop.guard, behind)->setDebugLoc(loop.location);
+    for (PHINode& phi : own_entry->phis()) phi.addIncoming(phi.getIncomingValueForBlock(&before), behind);
+  }
+  llvm::BranchInst::Create(behind, own_entry, loop.enough, old)->setDebugLoc(loop.location);
   old->eraseFromParent();
+  if (loop.guard != nullptr) sink_into(*behind, before, {second_entry});
   loop.block->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
                                            plain_loop_identity(loop.block->getContext(), loop.identity));
 }

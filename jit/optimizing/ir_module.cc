@@ -1,5 +1,6 @@
 #include "jit/optimizing/ir_module.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/MDBuilder.h>
 
@@ -178,6 +179,20 @@ std::optional<uint32_t> IrModule::memory_of(const llvm::Value* base, const llvm:
   for (uint32_t i = 0; i < wasm.memories.size(); ++i)
     if (offset == static_cast<uint64_t>(layout.memory_base(i))) return i;
   return std::nullopt;
+}
+
+uint64_t IrModule::least_bytes(uint32_t memory) const {
+  return std::min(wasm.memories[memory].limits.min, wasm::kMaxPages) * wasm::kPageBytes;
+}
+
+bool IrModule::is_always_there(const llvm::Value* base, const llvm::APInt& end, const llvm::Value* vmctx) const {
+  const std::optional<uint32_t> memory = memory_of(base, vmctx);
+  return memory && !end.isNegative() && end.ule(least_bytes(*memory));
+}
+
+bool IrModule::is_among(const llvm::Instruction& access, World world) const {
+  const llvm::MDNode* const scopes = access.getMetadata(llvm::LLVMContext::MD_alias_scope);
+  return scopes != nullptr && llvm::is_contained(scopes->operands(), scope_of(world));
 }
 
 // What practically never happens is mostly a loop's guard or its remainder, which LLVM places well by itself,

@@ -46,6 +46,8 @@ class IrModule {
   llvm::DISubprogram* scope_of(FuncIndex function);
   // Registers one more inlined body. Precondition: room_for_inline_site().
   uint32_t add_inline_site(InlineSite site);
+  // Columns of debug locations have 16 bits; this one says kLoopGoesOn.
+  static constexpr unsigned kLoopGoesOnColumn = 65535;
   bool room_for_inline_site() const { return inline_sites.size() < kMaxInlineSites; }
   // The size of the largest frame, which only code generation knows: a symbol whose address is the number,
   // defined when the code is linked.
@@ -86,11 +88,19 @@ class IrModule {
   bool is_of(const llvm::Instruction& access, World world) const {
     return access.getMetadata(llvm::LLVMContext::MD_alias_scope) == scope_[static_cast<size_t>(world)];
   }
+  // The same where the passes may have been: LLVM adds scopes of its own to accesses, and leaves out those in which what it joined
+  // differs.
+  bool is_among(const llvm::Instruction& access, World world) const;
+  const llvm::Metadata* scope_of(World world) const { return scope_[static_cast<size_t>(world)]->getOperand(0); }
 
   // Of a conditional branch, from shares of its executions.
   llvm::MDNode* branch_weights(double taken, double not_taken) const;
   // Which memory's base `base` is, as the function with this vmctx loads it; empty: none's.
   std::optional<uint32_t> memory_of(const llvm::Value* base, const llvm::Value* vmctx) const;
+  // The size that a memory begins with, and below which no access traps.
+  uint64_t least_bytes(uint32_t memory) const;
+  // Whether an access that ends at `base` + `end` is below it, and `base` is a memory's.
+  bool is_always_there(const llvm::Value* base, const llvm::APInt& end, const llvm::Value* vmctx) const;
 
   // LLVM drops the debug location of an instruction that it moves. Loads and stores of linear memory carry
   // theirs a second time, because stalls and faults happen there.
@@ -110,7 +120,6 @@ class IrModule {
   std::set<uint32_t> inlined;
 
  private:
-  // Columns of debug locations have 16 bits.
   static constexpr size_t kMaxInlineSites = 60000;
   llvm::DISubprogram* make_scope(FuncIndex function);
 

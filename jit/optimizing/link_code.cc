@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "jit/optimizing/cold_parts.h"
@@ -57,10 +58,12 @@ class ArenaMemory : public jitlink::JITLinkMemoryManager {
     auto memory = arena_.allocate(std::max<size_t>(size, 1), alignment.value());
     if (!memory) return done(failure(memory.error().describe()));
     code_.memory = std::move(*memory);
-    std::memset(code_.memory.writable().data(), 0xcc, code_.memory.writable().size());
+    // Until the code is linked: milliseconds that a fork has to wait.
+    writing_.emplace(code_.memory);
+    std::memset(writing_->bytes().data(), 0xcc, writing_->bytes().size());
     for (auto& [segment, offset] : places) {
       segment->Addr = ExecutorAddr::fromPtr(code_.memory.executable() + offset);
-      segment->WorkingMem = reinterpret_cast<char*>(code_.memory.writable().data()) + offset;
+      segment->WorkingMem = reinterpret_cast<char*>(writing_->bytes().data()) + offset;
     }
     if (llvm::Error error = layout.apply()) return done(std::move(error));
     done(std::make_unique<InFlight>());
@@ -80,6 +83,7 @@ class ArenaMemory : public jitlink::JITLinkMemoryManager {
 
   CodeArena& arena_;
   LinkedCode& code_;
+  std::optional<CodeWriting> writing_;
 };
 
 // Keeps debug sections and tables for unwinding out of the arena and notes where things were placed.

@@ -2,6 +2,7 @@
 
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -109,6 +110,7 @@ class HeaderValues {
       return phi->getParent() == loop.getHeader();
     constexpr unsigned kDeepest = 6;
     return depth < kDeepest && !instruction->mayReadOrWriteMemory() && !instruction->isTerminator() &&
+           llvm::isSafeToSpeculativelyExecute(instruction) &&
            std::all_of(instruction->op_begin(), instruction->op_end(),
                        [&](const llvm::Use& operand) { return can_compute(loop, operand.get(), depth + 1); });
   }
@@ -179,6 +181,8 @@ void emit_poll(IrModule& ir, Instruction* rest, LoopIndex loop, const llvm::Debu
   call->setDoesNotThrow();
   call->addFnAttr(llvm::Attribute::NoMerge);
   call->addFnAttr(llvm::Attribute::Cold);
+  if (location) call->setDebugLoc(llvm::DILocation::get(ir.context, location.getLine(), IrModule::kLoopGoesOnColumn,
+                                          location.getScope(), location.getInlinedAt()));
   if (is_for_running_loops(function)) call->setTailCallKind(llvm::CallInst::TCK_MustTail);
   if (call->getType()->isVoidTy())
     b.CreateRetVoid();

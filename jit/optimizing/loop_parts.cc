@@ -1,5 +1,6 @@
 #include "jit/optimizing/loop_parts.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
@@ -37,6 +38,19 @@ llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::Basi
   llvm::PHINode* const phi = llvm::PHINode::Create(value->getType(), 1, "", exit->begin());
   phi->addIncoming(value, loop);
   return phi;
+}
+
+void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from, llvm::ArrayRef<const llvm::BasicBlock*> others) {
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::reverse(from))) {
+    if (instruction.isTerminator() || llvm::isa<llvm::PHINode>(instruction) || instruction.mayReadOrWriteMemory() ||
+        instruction.mayHaveSideEffects() || instruction.use_empty())
+      continue;
+    const bool only_there = llvm::all_of(instruction.users(), [&](const llvm::User* user) {
+      const llvm::BasicBlock* const block = llvm::cast<llvm::Instruction>(user)->getParent();
+      return block == &to || llvm::is_contained(others, block);
+    });
+    if (only_there) instruction.moveBefore(to, to.getFirstInsertionPt());
+  }
 }
 
 llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old) {

@@ -10,15 +10,22 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
 
+#include "jit/optimizing/access_order.h"
+#include "jit/optimizing/budget.h"
 #include "jit/optimizing/call_order.h"
 #include "jit/optimizing/cold_parts.h"
+#include "jit/optimizing/cut_chains.h"
 #include "jit/optimizing/early_return.h"
 #include "jit/optimizing/exception_table.h"
 #include "jit/optimizing/function_generator.h"
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/link_code.h"
 #include "jit/optimizing/loop_exits.h"
+#include "jit/optimizing/mark_checks.h"
 #include "jit/optimizing/pc_rows.h"
 #include "jit/optimizing/pipeline.h"
 #include "jit/optimizing/prefetch_pass.h"
@@ -76,6 +83,7 @@ Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits)
     function.addFnAttr("warn-stack-size", "0");  // reports every frame's size, see on_diagnostic
     HINDSIGHT_TRY(check_generated(function, generator.slots().size(), generator.moves_too_much()));
     protect_semantics(ir, function, generator);
+    cut_chains(function);
     limits.note(function, generator.loops());
     all_check = all_check && generator.checks_stack();
     return limits.check();
@@ -106,18 +114,32 @@ Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits)
   return all_check;
 }
 
-Status unless_abandoned(const OptimizeRequest& request) {
-  if (is_abandoned(request)) return make_error(ErrorKind::kResource, "abandoned: nobody waits for the code");
-  return {};
-}
-
 // One compilation, which may have to begin anew with what it learned.
 class Compilation {
  public:
   Compilation(const OptimizeRequest& request, CodeArena& arena)
       : request_(request), arena_(arena), host_(host_target(request.tuning)) {}
 
+  // Says why where there is no code.
   Result<OptimizeResult> run() {
+    auto result = [&]() -> Result<OptimizeResult> {
+      try {
+        return compile();
+      } catch (const std::bad_alloc&) {
+        no_memory_ = true;
+        return make_error(ErrorKind::kResource, "abandoned: there was no memory to go on compiling it");
+      }
+    }();
+    if (result || request_.no_code == nullptr) return result;
+    *request_.no_code = budget_.why()                                   ? *budget_.why()
+                        : no_memory_                                    ? NoCode::kNoMemory
+                        : result.error().kind == ErrorKind::kResource ? NoCode::kTooLarge
+                                                                        : NoCode::kDefect;
+    return result;
+  }
+
+ private:
+  Result<OptimizeResult> compile() {
     const double begin = thread_seconds();
     const wasm::FunctionBody& body = request_.module->body(request_.function);
     HINDSIGHT_TRY(check_body(body));
@@ -125,7 +147,8 @@ class Compilation {
         body.end.value - body.begin.value > kMostBodyBytesForOsr || body.loops.size() > kMostLoopsForOsr;
     if (large && request_.osr_loops.size() > 1) request_.osr_loops = {request_.osr_loops.back()};
     // Each new beginning has fewer hints, or checks the stack at last.
-    while (!result_.version) HINDSIGHT_TRY(guarded_by_llvm_wall([&] { return attempt(); }));
+    HINDSIGHT_TRY(budget_.check_begin());
+    while (!result_.version) HINDSIGHT_TRY(guarded_by_llvm_wall([&] { return attempt(); }, no_memory_));
     CodeVersion& version = *result_.version;
     for (PrefetchSite& site : refused_) version.prefetch_sites.push_back(std::move(site));
     version.pass_times = std::move(times_);
@@ -134,7 +157,6 @@ class Compilation {
     return std::move(result_);
   }
 
- private:
   // Leaves result_.version empty to begin anew.
   Status attempt() {
     double mark = thread_seconds();
@@ -143,6 +165,7 @@ class Compilation {
       times_.push_back({name, now - mark});
       mark = now;
     };
+    std::optional<LlvmWork> at_work(std::in_place);
     HINDSIGHT_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
                      make_target_machine(host_, request_.tuning, request_.split_cold));
     llvm::LLVMContext context;
@@ -156,16 +179,20 @@ class Compilation {
     HINDSIGHT_ASSIGN(const bool all_check_stack, generate(ir, always_check_stack_, limits));
     lap("generate IR");
     PrefetchPlan prefetches(ir);
-    const bool complete = optimize(ir, *machine, prefetches, times_, timer_, limits);
-    HINDSIGHT_TRY(unless_abandoned(request_));
+    HINDSIGHT_TRY(budget_.check());
+    const bool complete = optimize(ir, *machine, prefetches, times_, timer_, limits, budget_);
+    HINDSIGHT_TRY(budget_.check());
+    HINDSIGHT_TRY(limits.check_grown());
     if (!complete) {
       drop_refused_hints(prefetches);
       return {};
     }
     if (llvm::Function* const whole = ir.module.getFunction(kEntryName)) split_early_return(ir, *whole);
+    keep_order_of_accesses(ir);
+    look_at_mark_beside_long_calls(ir);
     if (request_.split_cold) mark_for_splitting(ir.module);
-    HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_, timer_, limits));
-    HINDSIGHT_TRY(unless_abandoned(request_));
+    HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_, timer_, limits, budget_));
+    HINDSIGHT_TRY(budget_.check());
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
     if (!all_check_stack && diagnostics.largest_frame > FunctionGenerator::kUncheckedLeafBytes) {
       always_check_stack_ = true;
@@ -173,11 +200,15 @@ class Compilation {
                                    " bytes wants a check of the stack");
       return {};
     }
+    at_work.reset();  // the arena's lock is taken below
     mark = thread_seconds();
-    constexpr uint64_t kLargestFrame = uint64_t{1} << 30;
+    // The frame is taken before the check: it has to fit, and the call of the builtin below it, into the least that any
+    // stack has below its limit (runtime/exec/enter.cc). Baseline code checks first, and has larger ones.
+    constexpr uint64_t kLargestFrame = 32 << 10;
     constexpr uint64_t kCallBytes = 256;  // return addresses and arguments of a call out of the frame
     if (diagnostics.largest_frame > kLargestFrame)
-      return make_error(ErrorKind::kResource, "a frame of more than 1 GiB");
+      return make_error(ErrorKind::kResource, "a frame of " + std::to_string(diagnostics.largest_frame) +
+                                                  " bytes, of more than " + std::to_string(kLargestFrame));
     HINDSIGHT_ASSIGN(LinkedCode code, link_code(object.bytes, arena_,
                                                 static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes),
                                                 prefetches.cells));
@@ -240,7 +271,9 @@ class Compilation {
   std::vector<PrefetchSite> refused_;
   std::vector<PassTime> times_;
   PassTimer timer_{request_.time_passes};
+  Budget budget_{request_};
   OptimizeResult result_;
+  bool no_memory_ = false;
 };
 
 class LlvmOptimizer : public Optimizer {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,22 @@
 #include "jit/wasm/module.h"
 
 namespace hindsight::jit {
+
+// Why there is no code, for who counts.
+enum class NoCode : uint8_t {
+  kTooLarge,   // a limit by size, or a frame that no stack has room for
+  kTooSlow,    // more CPU time than a function of its size may take
+  kNoMemory,   // too little is left to begin or to go on, or an allocation failed
+  kAbandoned,  // nobody waited for it any more
+  kDefect,     // LLVM's or ours
+};
+inline constexpr size_t kNoCodes = 5;
+
+// What a compile measures itself by; others than the machine's are for tests.
+struct CompileMeters {
+  std::function<double()> thread_seconds;  // CPU time of the calling thread
+  std::function<uint64_t()> free_memory;   // base/free_memory.h
+};
 
 struct OptimizeRequest {
   std::shared_ptr<const wasm::Module> module;
@@ -37,6 +54,9 @@ struct OptimizeRequest {
   // Null, or a wish of whoever waits: once true, the compilation ends soon (what is left of a pass, some
   // milliseconds at most) with an error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;
+  // Null, or where to say why, if there is no code. Outlives the call.
+  NoCode* no_code = nullptr;
+  const CompileMeters* meters = nullptr;  // null: the machine's. Outlives the call.
   bool dump_ir = false;  // keep the final IR and assembly in OptimizeResult::dump
   bool time_passes = false;  // fill OptimizeResult::passes; costs a few percent of the compile
 };
@@ -67,7 +87,8 @@ struct CallGraph {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Thread-safe; each call works in an LLVM context of its own. The code is not published. Never prints.
+  // Thread-safe; each call works in an LLVM context of its own. The code is not published. Never prints. What it may take, and what
+  // it promises where memory ends: budget.h.
   virtual Result<OptimizeResult> compile(const OptimizeRequest& request, CodeArena& arena) = 0;
   // An order of all functions in which those that call each other often lie near each other, the most
   // frequent first: cache-directed sort (Hoag, Lee, Mestre, Pupyrev, Zhu, "Reordering Functions in Mobiles

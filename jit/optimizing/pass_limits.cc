@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/ir_unit.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -18,7 +20,7 @@ struct Limit {
 // What takes about a tenth of a second at the limit, and grows with the square of the measure or faster.
 constexpr Limit kLimits[] = {
     // Chains of loops, each of which begins where the last one ended.
-    {"IndVarSimplifyPass", kAny, kAny, kAny, 24},
+    {"IndVarSimplifyPass", kAny, kAny, kAny, 64},
     {"LoopIdiomRecognizePass", kAny, kAny, kAny, 64},
     {"LoopLoadEliminationPass", kAny, kAny, kAny, 40},
     {"LoopVectorizePass", kAny, kAny, kAny, 100},
@@ -26,18 +28,20 @@ constexpr Limit kLimits[] = {
     {"LoopUnrollPass", kAny, kAny, kAny, 100},
     {"Loop Strength Reduction", kAny, 3'000, kAny, 40},
     // Facts about values, asked for across blocks.
-    {"GVNPass", 20'000, 800, kAny, kAny},
+    {"NumberValuesPass", 20'000, 800, kAny, kAny},
     {"JumpThreadingPass", 40'000, 1'500, kAny, kAny},
     {"CorrelatedValuePropagationPass", 40'000, 1'500, kAny, kAny},
     {"InstCombinePass", 60'000, 2'000, kAny, kAny},
     {"ConstraintEliminationPass", 20'000, 800, kAny, kAny},
     {"SimpleLoopUnswitchPass", 20'000, 1'000, kAny, kAny},
-    // Stores, each compared with those around it.
-    {"DSEPass", 40'000, 2'000, 4'000, kAny},
-    {"MemCpyOptPass", 40'000, 2'000, 4'000, kAny},
-    {"SLPVectorizerPass", 40'000, 2'000, 2'000, kAny},
+    // Accesses, each compared with those around it.
+    {"SLPVectorizerPass", 40'000, 2'000, 1'200, kAny},
+    {"BDCEPass", 20'000, kAny, 3'000, kAny},
     // Code generation. Without the schedulers instructions stay in the order that selection gave them.
     {"Machine Instruction Scheduler", 60'000, kAny, 1'000, kAny},
+    {"Live Range Shrink", 20'000, kAny, 2'000, kAny},
+    {"X86 Domain Reassignment Pass", 4'000, kAny, 1'500, kAny},
+    {"Machine InstCombiner", 20'000, kAny, 2'000, kAny},
     // Its blocks are more than ours: selection makes some of selects.
     {"Branch Probability Basic Block Placement", 6'000, 600, kAny, kAny},
     {"Control Flow Optimizer", 60'000, 3'000, kAny, kAny},
@@ -100,6 +104,7 @@ void PassLimits::note(const llvm::Function& function, size_t loops) {
   const IrSize size = size_of(function);
   all_.instructions += size.instructions;
   all_.blocks += size.blocks;
+  all_.longest_block = std::max(all_.longest_block, size.longest_block);
   all_.loops += loops;
   watches_ |=
       size.instructions > kWatchedInstructions || size.blocks > kWatchedBlocks || loops > kWatchedLoops;
@@ -108,9 +113,21 @@ void PassLimits::note(const llvm::Function& function, size_t loops) {
 Status PassLimits::check() const {
   if (all_.instructions > kMostInstructions)
     return std::unexpected(too_large("instructions", all_.instructions, kMostInstructions));
+  if (all_.longest_block > kMostInOneBlock)
+    return std::unexpected(too_large("instructions in one block", all_.longest_block, kMostInOneBlock));
   if (all_.blocks > kMostBlocks) return std::unexpected(too_large("blocks", all_.blocks, kMostBlocks));
   if (all_.loops > kMostLoops) return std::unexpected(too_large("loops", all_.loops, kMostLoops));
   return {};
+}
+
+Status PassLimits::check_grown() const {
+  if (grown_to_ == 0) return {};
+  return std::unexpected(too_large("instructions made of its own", grown_to_, kMostGrownInstructions));
+}
+
+Status PassLimits::check_machine(size_t instructions) const {
+  if (instructions <= kMostMachineInstructions) return {};
+  return std::unexpected(too_large("machine instructions", instructions, kMostMachineInstructions));
 }
 
 bool PassLimits::allows(llvm::StringRef pass, const IrSize& size) {
@@ -132,12 +149,11 @@ bool PassLimits::allows(llvm::StringRef pass, const IrSize& size) {
 void PassLimits::listen(llvm::PassInstrumentationCallbacks& callbacks) {
   if (!watches_) return;
   callbacks.registerShouldRunOptionalPassCallback([this](llvm::StringRef pass, llvm::Any unit) {
-    const llvm::Function* function = nullptr;
-    if (const auto* of_function = llvm::any_cast<const llvm::Function*>(&unit))
-      function = *of_function;
-    else if (const auto* loop = llvm::any_cast<const llvm::Loop*>(&unit))
-      function = (*loop)->getHeader()->getParent();
-    return function == nullptr || allows(pass, size_of(*function));
+    const llvm::Function* const function = function_of(unit);
+    if (function == nullptr) return grown_to_ == 0;
+    const IrSize size = size_of(*function);
+    if (size.instructions > kMostGrownInstructions) grown_to_ = size.instructions;
+    return grown_to_ == 0 && allows(pass, size);
   });
 }
 

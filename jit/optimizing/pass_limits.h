@@ -32,7 +32,13 @@ struct IrSize {
 inline constexpr uint32_t kMostBodyBytes = 500'000;
 inline constexpr size_t kMostInstructions = 120'000;  // IR of all entries together, locals made values
 inline constexpr size_t kMostBlocks = 12'000;
+// What passes may make of that, in one function: what bounds their memory, of which an instruction takes up to some 2 KiB in
+// all that is known of it at a time.
+inline constexpr size_t kMostGrownInstructions = 240'000;
+inline constexpr size_t kMostMachineInstructions = 480'000;
 inline constexpr size_t kMostMovedValues = 200'000;  // along branches, and to and from callees
+// In one block: without branches, passes that walk from value to value have nowhere to stop.
+inline constexpr size_t kMostInOneBlock = 30'000;
 inline constexpr size_t kMostLoops = 600;
 inline constexpr size_t kMostLoopDepth = 64;  // LLVM's walks over nested loops are recursive
 // A value for each local at each block is what making locals values can cost.
@@ -58,7 +64,12 @@ class PassLimits {
   // All of them together. Errors: kResource.
   Status check() const;
 
-  // Leaves passes out of the pass manager built with `callbacks`, which this must outlive.
+  // Whether the passes made it so large that the next ones would take too much memory. Errors: kResource.
+  Status check_grown() const;
+  // The same of code generation, which asks with what it has by now.
+  Status check_machine(size_t instructions) const;
+
+  // Leaves passes out of the pass manager built with `callbacks`, which this must outlive; all of them, where it has grown so.
   void listen(llvm::PassInstrumentationCallbacks& callbacks);
   // Whether there may be something to leave out: small functions are not looked at again.
   bool watches() const { return watches_; }
@@ -78,6 +89,7 @@ class PassLimits {
   IrSize all_;
   IrSize largest_;  // of one function, by each measure
   bool watches_ = false;
+  size_t grown_to_ = 0;  // instructions of one function, where that is too many
   std::set<std::string> left_out_;
 };
 

@@ -1,6 +1,7 @@
 #include "jit/optimizing/pass_timer.h"
 
 #include <llvm/CodeGen/MachineFunctionPass.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/Pass.h>
 
 #include <algorithm>
@@ -14,40 +15,50 @@ namespace {
 class Mark : public llvm::FunctionPass {
  public:
   static char id;
-  Mark(PassTimer& timer, std::string behind) : FunctionPass(id), timer_(timer), behind_(std::move(behind)) {}
+  Mark(PassTimer& timer, const PassTimer::Between& between, std::string behind)
+      : FunctionPass(id), timer_(timer), between_(between), behind_(std::move(behind)) {}
   llvm::StringRef getPassName() const override { return "Mark"; }
   void getAnalysisUsage(llvm::AnalysisUsage& usage) const override { usage.setPreservesAll(); }
-  bool runOnFunction(llvm::Function&) override {
-    timer_.reached(behind_);
+  bool runOnFunction(llvm::Function& function) override {
+    if (timer_.wanted()) timer_.reached(behind_);
+    size_t instructions = 0;
+    if (const auto* const all = getAnalysisIfAvailable<llvm::MachineModuleInfoWrapperPass>())
+      if (const llvm::MachineFunction* const own = all->getMMI().getMachineFunction(function))
+        for (const llvm::MachineBasicBlock& block : *own) instructions += block.size();
+    between_(instructions);
     return false;
   }
 
  private:
   PassTimer& timer_;
+  const PassTimer::Between& between_;
   const std::string behind_;
 };
 char Mark::id = 0;
 
 class MarkingManager : public llvm::legacy::PassManagerBase {
  public:
-  MarkingManager(llvm::legacy::PassManager& passes, PassTimer& timer, PassLimits& limits)
-      : passes_(passes), timer_(timer), limits_(limits) {}
+  MarkingManager(llvm::legacy::PassManager& passes, PassTimer& timer, PassLimits& limits,
+                 PassTimer::Between between)
+      : passes_(passes), timer_(timer), limits_(limits), between_(std::move(between)) {}
   void add(llvm::Pass* pass) override {
     if (!limits_.allows_codegen(pass->getPassName())) {
       delete pass;
       return;
     }
-    if (!timer_.wanted()) return passes_.add(pass);
-    const bool runs = pass->getAsImmutablePass() == nullptr;
-    std::string name = pass->getPassName().str();
+    // Passes over loops stay together: what is between them would be between runs over all loops.
+    const bool runs = timer_.wanted() ? pass->getAsImmutablePass() == nullptr
+                                      : pass->getPassKind() == llvm::PT_Function;
+    std::string name = timer_.wanted() ? pass->getPassName().str() : std::string();
     passes_.add(pass);  // which may end its life
-    if (runs) passes_.add(new Mark(timer_, std::move(name)));
+    if (runs) passes_.add(new Mark(timer_, between_, std::move(name)));
   }
 
  private:
   llvm::legacy::PassManager& passes_;
   PassTimer& timer_;
   PassLimits& limits_;
+  const PassTimer::Between between_;
 };
 
 }  // namespace
@@ -64,8 +75,8 @@ void PassTimer::listen(llvm::PassInstrumentationCallbacks& callbacks) {
 }
 
 std::unique_ptr<llvm::legacy::PassManagerBase> PassTimer::into(llvm::legacy::PassManager& passes,
-                                                               PassLimits& limits) {
-  return std::make_unique<MarkingManager>(passes, *this, limits);
+                                                               PassLimits& limits, Between between) {
+  return std::make_unique<MarkingManager>(passes, *this, limits, std::move(between));
 }
 
 void PassTimer::begin_codegen() {

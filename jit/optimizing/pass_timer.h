@@ -9,6 +9,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassInstrumentation.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ namespace hindsight::jit::optimizing {
 
 class PassTimer {
  public:
+  // How many machine instructions the function has by now; 0: none yet.
+  using Between = std::function<void(size_t machine_instructions)>;
+
   // Both live as long as the passes that run. `wanted` false: does nothing.
   explicit PassTimer(bool wanted) : wanted_(wanted) {}
   PassTimer(const PassTimer&) = delete;
@@ -29,9 +33,10 @@ class PassTimer {
   void listen(llvm::PassInstrumentationCallbacks& callbacks);
 
   // The same for code generation, whose pass managers tell nobody anything: hands `passes` each pass that
-  // `limits` allow, with a mark behind it where times are wanted. The marks preserve everything and change no
+  // `limits` allow, with a mark behind it, which calls `between`. The marks preserve everything and change no
   // code. Keep the result until the passes have run.
-  std::unique_ptr<llvm::legacy::PassManagerBase> into(llvm::legacy::PassManager& passes, PassLimits& limits);
+  std::unique_ptr<llvm::legacy::PassManagerBase> into(llvm::legacy::PassManager& passes, PassLimits& limits,
+                                                      Between between);
   void begin_codegen();
 
   bool wanted() const { return wanted_; }

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "jit/optimizing/ir_module.h"
+
 namespace hindsight::jit::optimizing {
 
 Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
@@ -40,7 +42,9 @@ Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
       }
       if (row.Line != 0) {
         wasm = WasmOffset(row.Line);
-        site = row.Column == 0 ? kNoInlineSite : row.Column - 1u;
+        site = row.Column == 0                             ? kNoInlineSite
+               : row.Column == IrModule::kLoopGoesOnColumn ? kLoopGoesOn
+                                                           : row.Column - 1u;
       }
       const auto text = texts.find(row.Address.SectionIndex);
       if (text == texts.end()) continue;

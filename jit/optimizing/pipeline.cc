@@ -1,27 +1,31 @@
 #include "jit/optimizing/pipeline.h"
 
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/OptBisect.h>
+#include <llvm/IR/ValueHandle.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Scalar/ADCE.h>
-#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
+#include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/LCSSA.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
-#include <time.h>
 
 #include <algorithm>
-#include <set>
+#include <ranges>
 
 #include "jit/optimizing/form_pass.h"
+#include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/interleave_pass.h"
+#include "jit/optimizing/ir_unit.h"
 #include "jit/optimizing/jump_pass.h"
 #include "jit/optimizing/loop_exits.h"
+#include "jit/optimizing/order_keeper.h"
 #include "jit/optimizing/protect.h"
 #include "jit/optimizing/usual_trips.h"
 #include "jit/optimizing/widen_pass.h"
@@ -43,23 +47,55 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
   }
 }
 
+// Passes that remove stores, or move them, past accesses that may trap: those that they do not overlap, in LLVM's eyes.
+constexpr llvm::StringLiteral kNotInOrder[] = {"DSEPass", "MergedLoadStoreMotionPass", "MemCpyOptPass", "GVNPass"};
+
+// In place of GVNPass, which makes a load earlier where one of the ways to it has the value already: not in front of a
+// store, as if each store might not return.
+struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
+  static llvm::StringRef name() { return "NumberValuesPass"; }
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+    std::vector<llvm::WeakVH> walls;  // blocks that nothing reaches take theirs with them
+    auto* const wall = llvm::InlineAsm::get(
+        llvm::FunctionType::get(llvm::Type::getVoidTy(function.getContext()), false), "", "", /*hasSideEffects=*/true);
+    for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+      if (!llvm::isa<llvm::StoreInst>(instruction)) continue;
+      llvm::CallInst* const call = llvm::CallInst::Create(wall, "", std::next(instruction.getIterator()));
+      call->setDoesNotAccessMemory();
+      walls.emplace_back(call);
+    }
+    if (!walls.empty()) analyses.invalidate(function, preserved_by_walls());
+    llvm::PreservedAnalyses preserved = llvm::GVNPass().run(function, analyses);
+    for (const llvm::WeakVH& call : walls)
+      if (call) llvm::cast<llvm::CallInst>(call)->eraseFromParent();
+    if (!walls.empty()) preserved.intersect(preserved_by_walls());
+    return preserved;
+  }
+
+ private:
+  static llvm::PreservedAnalyses preserved_by_walls() {
+    llvm::PreservedAnalyses preserved;
+    preserved.preserveSet<llvm::CFGAnalyses>();
+    return preserved;
+  }
+};
+
 // The default pipeline in its two halves, with the prefetch pass between them: before it, loops are
 // simplified; after it, they are unrolled and widened.
 bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches, PassTimer& timer,
-                PassLimits& limits) {
+                PassLimits& limits, Budget& budget) {
   const Tuning& tuning = ir.request.tuning;
   llvm::PipelineTuningOptions options;
   options.LoopVectorization = tuning.vectorize;
-  options.SLPVectorization = tuning.vectorize;
+  // Stores in a straight line stay several: one that crosses the end of memory would make none of them.
+  options.SLPVectorization = tuning.vectorize && ir.request.options.bounds == BoundsChecks::kExplicit;
   options.LoopInterleaving = tuning.vectorize;
   llvm::PassInstrumentationCallbacks callbacks;
-  // Of each function once, in front of UnpinPass.
-  std::set<const llvm::Function*> stores_removed;
-  callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef pass, llvm::Any unit) {
-    if (pass == "DSEPass")
-      if (const auto* const* function = llvm::any_cast<const llvm::Function*>(&unit))
-        if (!stores_removed.insert(*function).second) return false;
-    return !is_abandoned(ir.request);
+  // Stores of a loop stay in it, each in its turn, and loads too.
+  options.LicmMssaNoAccForPromotionCap = 0;
+  callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef pass, llvm::Any) {
+    if (std::ranges::find(kNotInOrder, pass) != std::end(kNotInOrder)) return false;
+    return !budget.is_over();
   });
   timer.listen(callbacks);
   limits.listen(callbacks);
@@ -68,9 +104,9 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   // need.
   builder.registerPeepholeEPCallback(
       [places = 0](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) mutable {
-        if (++places != 2) return;
-        passes.addPass(llvm::DSEPass());
-        passes.addPass(UnpinPass());
+        ++places;
+        if (places == 2) passes.addPass(UnpinPass(UnpinPass::When::kFirst));
+        if (places == 3) passes.addPass(NumberValuesPass());
       });
   // The managers refer to each other: declared in the order that lets them be destroyed.
   llvm::LoopAnalysisManager loops;
@@ -82,12 +118,19 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  OrderKeeper order(ir, functions);
+  order.listen(callbacks);
   const llvm::OptimizationLevel level = level_of(tuning);
   if (level == llvm::OptimizationLevel::O0) {
     builder.buildO0DefaultPipeline(level).run(ir.module, modules);
     return true;
   }
   builder.buildModuleSimplificationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
+  {
+    llvm::ModulePassManager of_module;
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(UnpinPass(UnpinPass::When::kLast)));
+    of_module.run(ir.module, modules);
+  }
   const bool exits = ir.request.loop_exits;
   const bool trips = std::ranges::any_of(
       prefetches.values, [&](const ValueHint& hint) { return is_of_loop(ir.wasm, hint); });
@@ -127,11 +170,11 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::LoopSimplifyPass());
     passes.addPass(llvm::LCSSAPass());
-    passes.addPass(WidenPass());
+    passes.addPass(WidenPass(ir));
     if (ir.host.vector_bits != 0) {
       passes.addPass(llvm::LoopSimplifyPass());
       passes.addPass(llvm::LCSSAPass());
-      passes.addPass(WiderVectorsPass(ir.host.vector_bits));
+      passes.addPass(WiderVectorsPass(ir, ir.host.vector_bits));
     }
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
@@ -159,52 +202,38 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
   return true;
 }
 
-// What lets LLVM skip passes of code generation.
-class AbandonGate final : public llvm::OptPassGate {
- public:
-  explicit AbandonGate(const OptimizeRequest& request) : request_(request) {}
-  bool shouldRunPass(llvm::StringRef, llvm::StringRef) override { return false; }
-  bool isEnabled() const override { return is_abandoned(request_); }
-
- private:
-  const OptimizeRequest& request_;
-};
-
 Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
-                 llvm::CodeGenFileType type, PassTimer& timer, PassLimits& limits) {
+                 llvm::CodeGenFileType type, PassTimer& timer, PassLimits& limits, Budget& budget) {
+  WayOut way_out;
+  Status left;
   llvm::legacy::PassManager passes;
-  const auto into = timer.into(passes, limits);
+  const auto into = timer.into(passes, limits, [&](size_t machine_instructions) {
+    left = limits.check_machine(machine_instructions);
+    if (left) left = budget.check();
+    if (!left) way_out.leave();
+  });
   if (machine.addPassesToEmitFile(*into, out, nullptr, type, /*DisableVerify=*/true))
     return make_error(ErrorKind::kInternal, "LLVM cannot emit code for this target");
   timer.begin_codegen();
-  passes.run(module);
+  const LlvmWork at_work;
+  if (!way_out.run([&] { passes.run(module); })) return left;
   return {};
 }
 
 }  // namespace
 
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-bool is_abandoned(const OptimizeRequest& request) {
-  // Relaxed: nothing is published by it.
-  return request.abandoned != nullptr && request.abandoned->load(std::memory_order_relaxed);
-}
-
 bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-              std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits) {
+              std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget) {
   const double begin = thread_seconds();
-  const bool complete = run_passes(ir, machine, prefetches, timer, limits);
+  const LlvmWork at_work;
+  const bool complete = run_passes(ir, machine, prefetches, timer, limits, budget);
   if (complete) ir.restore_positions();
   times.push_back({"optimize", thread_seconds() - begin});
   return complete;
 }
 
 Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,
-                           PassTimer& timer, PassLimits& limits) {
+                           PassTimer& timer, PassLimits& limits, Budget& budget) {
 #ifndef NDEBUG
   std::string broken;
   llvm::raw_string_ostream broken_out(broken);
@@ -222,13 +251,11 @@ Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vect
     llvm::raw_svector_ostream assembly_out(assembly);
     PassTimer untimed(false);
     HINDSIGHT_TRY(
-        emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile, untimed, limits));
+        emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile, untimed, limits, budget));
     object.dump.append(assembly.begin(), assembly.end());
   }
-  AbandonGate gate(ir.request);
-  ir.context.setOptPassGate(gate);
   llvm::raw_svector_ostream out(object.bytes);
-  HINDSIGHT_TRY(emit_file(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile, timer, limits));
+  HINDSIGHT_TRY(emit_file(ir.module, machine, out, llvm::CodeGenFileType::ObjectFile, timer, limits, budget));
   times.push_back({"codegen", thread_seconds() - begin});
   return object;
 }

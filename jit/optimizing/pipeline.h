@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "jit/code/code_version.h"
+#include "jit/optimizing/budget.h"
 #include "jit/optimizing/ir_module.h"
 #include "jit/optimizing/pass_timer.h"
 #include "jit/optimizing/prefetch_pass.h"
@@ -21,19 +22,13 @@ struct EmittedObject {
 
 // LLVM's passes. They end early, with false, if a hinted load gets no prefetch (the plan's sites say why):
 // finding it kept it apart from other loads, which the rest of the passes would suffer from. The module is of
-// no use then. Appends "optimize" to `times`.
+// no use then. Appends "optimize" to `times`. Once the budget is over or the code too large they skip what they can, and their result is
+// of no use either.
 bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-              std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits);
+              std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget);
 
-// Code generation. Appends "codegen" to `times`.
+// Code generation. Appends "codegen" to `times`. Errors: kResource, when the budget is over or the code becomes too large.
 Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,
-                           PassTimer& timer, PassLimits& limits);
-
-// Whether nobody wants the result any more. Both of the above then skip what they can; their result is of no
-// use.
-bool is_abandoned(const OptimizeRequest& request);
-
-// CPU seconds of the calling thread.
-double thread_seconds();
+                           PassTimer& timer, PassLimits& limits, Budget& budget);
 
 }  // namespace hindsight::jit::optimizing

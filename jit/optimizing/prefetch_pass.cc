@@ -4,6 +4,8 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Support/KnownBits.h>
+#include <llvm/IR/Operator.h>
 
 #include <algorithm>
 
@@ -53,6 +55,8 @@ class Emitter {
         if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
             load && !ir_.is_of(*load, IrModule::World::kRuntime))
           lengths_.emplace(memory_of(*load), nullptr);
+    for (const PrefetchSlice& slice : work.slices)
+      for (const auto& [load, level] : slice.levels) lengths_.emplace(memory_of(*load), nullptr);
     if (lengths_.empty()) lengths_.emplace(0, nullptr);
   }
 
@@ -194,7 +198,13 @@ class Emitter {
       for (const auto& [load, load_level] : slice.levels) {
         if (load_level != level || !done_.insert({load, multiplier}).second) continue;
         std::map<Value*, Value*> clones;
-        Value* const place = clone(load->getPointerOperand(), slice, multiplier, clones);
+        Value* place = clone(load->getPointerOperand(), slice, multiplier, clones);
+        if (!stays_near(*place)) {
+          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
+          // A base that changes in the loop is none to measure from.
+          if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made)) continue;
+          place = clamp(place, base, lengths_.at(memory_of(*load)));
+        }
         b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
       }
     }
@@ -255,14 +265,39 @@ class Emitter {
   }
 
   // Invariant: the result is readable for the load's bytes, whatever `place` is, because memory has at least
-  // a page here. An unsigned comparison refuses places below the base as well.
+  // a page here. An unsigned comparison refuses places below the base as well. What LLVM made of the original (a shift
+  // whose amount it knew to be small) may be poison further ahead, of which a load must not be.
   Value* clamp(Value* place, llvm::LoadInst& original) {
+    place = b_.CreateFreeze(place);
     Value* const base = llvm::getUnderlyingObject(original.getPointerOperand(), 0);
     const uint64_t bytes = function_.getParent()->getDataLayout().getTypeStoreSize(original.getType());
     Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
     Value* const length = lengths_.at(memory_of(original));
     Value* const last = b_.CreateSub(length, llvm::ConstantInt::get(ir_.i64, bytes));
     return b_.CreateSelect(b_.CreateICmpULE(offset, last), place, base);
+  }
+
+  // A prefetch faults nowhere, but what it fetches is the host's where it is not the guest's: it stays in the
+  // memory too, or near it, where 32 bits of index lead.
+  Value* clamp(Value* place, Value* base, Value* length) {
+    Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
+    return b_.CreateSelect(b_.CreateICmpULT(offset, length), place, base);
+  }
+  // A memory's base, an index of up to 32 bits, and offsets of as many: inside the reservation.
+  bool stays_near(const Value& place) const {
+    const Value* at = &place;
+    bool has_index = false;
+    while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(at)) {
+      if (!step->getSourceElementType()->isIntegerTy(8) || step->getNumIndices() != 1) return false;
+      const Value* const index = step->getOperand(1);
+      const llvm::KnownBits known = llvm::computeKnownBits(index, ir_.module.getDataLayout());
+      if (known.countMaxActiveBits() > 32) return false;
+      if (!llvm::isa<llvm::ConstantInt>(index) && std::exchange(has_index, true)) return false;
+      at = step->getPointerOperand();
+    }
+    const std::optional<uint32_t> memory = ir_.memory_of(at, function_.getArg(0));
+    // Of 64 bits, a memory may have a smaller reservation.
+    return memory && !ir_.wasm.memories[*memory].is64;
   }
 
   llvm::ConstantInt* int32(uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); }

@@ -160,7 +160,8 @@ class Slicer {
       }
     }
     if (llvm::isa<llvm::CastInst, llvm::GetElementPtrInst, llvm::CmpInst, llvm::SelectInst, llvm::FreezeInst,
-                  llvm::UnaryOperator>(instruction))
+                  llvm::UnaryOperator, llvm::ExtractElementInst, llvm::InsertElementInst,
+                  llvm::ShuffleVectorInst>(instruction))
       return true;
     const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
     if (!intrinsic) return false;

@@ -1,5 +1,6 @@
 #include "jit/optimizing/protect.h"
 
+#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ConstantFolding.h>
 #include <llvm/Analysis/LoopInfo.h>
@@ -108,16 +109,16 @@ void protect_float_identities(IrModule& ir, llvm::Function& function) {
 
 // An empty piece of assembly that has the load's value as operand and stays. It touches no memory that LLVM
 // knows of, so loads and stores may move across it.
-llvm::CallInst* add_user(IrModule& ir, llvm::LoadInst& load) {
+llvm::CallInst* add_user(llvm::LoadInst& load) {
   llvm::IRBuilder<> b(load.getNextNode());
   b.SetCurrentDebugLocation(load.getDebugLoc());
   Value* value = &load;
   if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
-    value = b.CreateZExt(value, ir.i32);
+    value = b.CreateZExt(value, b.getInt32Ty());
   const char* constraint =
       value->getType()->isFloatingPointTy() || value->getType()->isVectorTy() ? "x" : "r";
   llvm::CallInst* const user = b.CreateCall(
-      llvm::InlineAsm::get(llvm::FunctionType::get(ir.void_type, {value->getType()}, false), "", constraint,
+      llvm::InlineAsm::get(llvm::FunctionType::get(b.getVoidTy(), {value->getType()}, false), "", constraint,
                            /*hasSideEffects=*/true),
       {value});
   user->setDoesNotThrow();
@@ -126,12 +127,27 @@ llvm::CallInst* add_user(IrModule& ir, llvm::LoadInst& load) {
   return user;
 }
 
-// The load whose pin `instruction` is; null: it is none.
-llvm::LoadInst* pinned_by(Instruction& instruction) {
-  if (!instruction.getMetadata(kPin)) return nullptr;
-  Value* pinned = instruction.getOperand(0);
-  if (auto* const cast = llvm::dyn_cast<llvm::CastInst>(pinned)) pinned = cast->getOperand(0);
-  return llvm::dyn_cast<llvm::LoadInst>(pinned);
+llvm::CallInst* add_pin(llvm::LoadInst& load) {
+  llvm::CallInst* const pin = add_user(load);
+  pin->setMetadata(kPin, llvm::MDNode::get(load.getContext(), {}));
+  return pin;
+}
+
+// The loads whose value a pin's operand is. LLVM may have found the value elsewhere: where it is one that was
+// loaded or stored before, that access traps. Where several ways meet it is loaded on those that lack it.
+llvm::SmallSetVector<llvm::LoadInst*, 2> loads_behind(llvm::CallInst& pin) {
+  llvm::SmallSetVector<llvm::LoadInst*, 2> loads;
+  llvm::SmallPtrSet<const Value*, 8> seen;
+  std::vector<Value*> worklist{pin.getArgOperand(0)};
+  while (!worklist.empty()) {
+    Value* const at = worklist.back();
+    worklist.pop_back();
+    if (!seen.insert(at).second) continue;
+    if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(at)) loads.insert(load);
+    if (llvm::isa<llvm::CastInst, llvm::FreezeInst, llvm::PHINode>(at))
+      worklist.insert(worklist.end(), llvm::cast<Instruction>(at)->op_begin(), llvm::cast<Instruction>(at)->op_end());
+  }
+  return loads;
 }
 
 // InstCombine makes one load of a phi of two; a hinted load has to be found again by the prefetch pass.
@@ -143,7 +159,7 @@ void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) 
     const FunctionHints& hints = ir.request.hints;
     if (std::any_of(hints.prefetches.begin(), hints.prefetches.end(), is_of_load) ||
         std::any_of(hints.interleaves.begin(), hints.interleaves.end(), is_of_load))
-      add_user(ir, *load)->setMetadata(kTemporaryUser, llvm::MDNode::get(ir.context, {}));
+      add_user(*load)->setMetadata(kTemporaryUser, llvm::MDNode::get(ir.context, {}));
   }
 }
 
@@ -167,39 +183,49 @@ void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGen
   llvm::DominatorTree dominators(function);
   llvm::PromoteMemToReg(slots, dominators);
   protect_float_identities(ir, function);
-  for (llvm::LoadInst* load : loads)
-    add_user(ir, *load)->setMetadata(kPin, llvm::MDNode::get(ir.context, {}));
+  for (llvm::LoadInst* load : loads) add_pin(*load);
   keep_hinted_loads(ir, loads);
 }
 
 llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   std::vector<llvm::CallInst*> pins;
-  std::vector<llvm::LoadInst*> loads;  // one a pin; null: it is not a load's any more
-  for (Instruction& instruction : llvm::instructions(function)) {
-    if (!instruction.getMetadata(kPin)) continue;
-    pins.push_back(llvm::cast<llvm::CallInst>(&instruction));
-    loads.push_back(pinned_by(instruction));
-  }
+  for (Instruction& instruction : llvm::instructions(function))
+    if (instruction.getMetadata(kPin)) pins.push_back(llvm::cast<llvm::CallInst>(&instruction));
   if (pins.empty()) return llvm::PreservedAnalyses::all();
-  std::vector<llvm::LoadInst*> pinned;
-  for (llvm::LoadInst* load : loads)
-    if (load != nullptr) pinned.push_back(load);
+  std::vector<Pin> pinned;
+  llvm::SmallPtrSet<const llvm::LoadInst*, 16> seen;  // two loads may have become one
+  for (llvm::CallInst* pin : pins) {
+    const auto loads = loads_behind(*pin);
+    // Next to its load a pin is in no loop that the load was taken out of.
+    bool in_place = loads.size() == 1 && loads.front()->getParent() == pin->getParent();
+    for (llvm::LoadInst* load : loads) {
+      if (seen.insert(load).second)
+        pinned.push_back({in_place ? pin : add_pin(*load), load});
+      else
+        in_place = false;
+    }
+    if (!in_place) pin->eraseFromParent();
+  }
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
-  const Needs needs(function, loops, pinned, [](const Instruction& user) {
+  std::vector<llvm::LoadInst*> loads;
+  for (const Pin& pin : pinned) loads.push_back(pin.load);
+  const Strictness strictness =
+      when_ == When::kFirst ? Strictness::kNoOperandIsKnown : Strictness::kVariablesStayOpen;
+  const Needs needs(function, loops, loads, strictness, [](const Instruction& user) {
     // None stays where it is: pins go now, the users of hinted loads with the prefetch pass, and what an exit takes is
     // computed where the loop is left.
     return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr || is_exit_marker(user);
   });
-  std::vector<Pin> left;
-  for (size_t i = 0; i < pins.size(); ++i) {
-    if (loads[i] == nullptr || needs.everywhere(*loads[i]))
-      pins[i]->eraseFromParent();
-    else
-      left.push_back({pins[i], loads[i]});
+  std::erase_if(pinned, [&](const Pin& pin) {
+    const bool needed = needs.everywhere(*pin.load);
+    if (needed) pin.user->eraseFromParent();
+    return needed;
+  });
+  if (when_ == When::kLast) {
+    const bool reshaped = carry_pins(pinned, loops, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
+    for (const Pin& pin : pinned) pin.user->setMetadata(kPin, nullptr);  // they stay for good
+    if (reshaped) return llvm::PreservedAnalyses::none();
   }
-  const bool reshaped = carry_pins(left, loops, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
-  for (const Pin& pin : left) pin.user->setMetadata(kPin, nullptr);  // they stay for good
-  if (reshaped) return llvm::PreservedAnalyses::none();
   llvm::PreservedAnalyses preserved;
   preserved.preserveSet<llvm::CFGAnalyses>();
   return preserved;

@@ -52,7 +52,9 @@ class Matcher {
     auto* const b = llvm::cast<Instruction>(later);
     if (const auto known = like_[j].find(a); known != like_[j].end()) return known->second == b;
     if (++effort_ > 20000) return false;
-    if (is_step_further(a, b, j)) return note(a, b, j);
+    if (!computed_alike_.contains(a) && is_step_further(a, b, j)) return note(a, b, j);
+    // What is computed anew in one copy is so in all.
+    if (advances_.contains(a)) return false;
     if (auto* const phi = llvm::dyn_cast<PHINode>(a)) return carries(*phi, b, j) && note(a, b, j);
     if (!a->isSameOperationAs(b) || llvm::isa<PHINode>(b)) return false;
     if (a->getOpcode() == Instruction::Load || a->getOpcode() == Instruction::Store) {
@@ -71,14 +73,19 @@ class Matcher {
       same = alike(a->getOperand(0), b->getOperand(1), j) && alike(a->getOperand(1), b->getOperand(0), j);
       for (unsigned i = 2; same && i < operands; ++i) same = alike(a->getOperand(i), b->getOperand(i), j);
     }
-    return same && note(a, b, j);
+    if (!same) return false;
+    computed_alike_.insert(a);
+    return note(a, b, j);
   }
   bool note(Instruction* a, Instruction* b, unsigned j) {
     like_[j].emplace(a, b);
     return true;
   }
 
-  // Induction variables and what is linear in them.
+  // Induction variables, and whatever else scalar evolution knows to advance by as much in each iteration, by
+  // what operators it may be computed. That says nothing of the places between two of its values, which it has
+  // when the loop is rerolled: `i | 1` is `i + 1` for every even i alone, `zext(i)` is linear until i wraps. So
+  // it is to be computed anew.
   bool is_step_further(Instruction* a, Instruction* b, unsigned j) {
     if (!a->getType()->isIntegerTy() || a->getType() != b->getType()) return false;
     const auto* recurrence = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(a));
@@ -87,29 +94,15 @@ class Matcher {
     const auto* distance =
         llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(evolution_.getSCEV(b), recurrence));
     if (!step || !distance || step->getAPInt().getSignificantBits() > 32) return false;
-    if (!depends_on_inductions_alone(a)) return false;
     const int64_t whole = step->getAPInt().getSExtValue();
     if (whole % copies_ != 0) return false;
-    return distance->getAPInt() ==
-           llvm::APInt(step->getAPInt().getBitWidth(), static_cast<uint64_t>(j * (whole / copies_)), true);
-  }
-  // Rerolled, header phis that are inductions take smaller steps; values made of them follow.
-  bool depends_on_inductions_alone(Instruction* value) {
-    std::vector<Instruction*> worklist{value};
-    std::set<Instruction*> seen;
-    while (!worklist.empty()) {
-      Instruction* const at = worklist.back();
-      worklist.pop_back();
-      if (!seen.insert(at).second) continue;
-      if (auto* const phi = llvm::dyn_cast<PHINode>(at)) {
-        const std::optional<int64_t> step = induction_step(*phi, loop_, evolution_);
-        if (!step || *step % copies_ != 0) return false;
-        continue;
-      }
-      if (at->mayReadOrWriteMemory()) return false;
-      for (Value* operand : at->operands())
-        if (inside(operand)) worklist.push_back(llvm::cast<Instruction>(operand));
-    }
+    const int64_t part = whole / static_cast<int64_t>(copies_);
+    if (distance->getAPInt() !=
+        llvm::APInt(step->getAPInt().getBitWidth(), static_cast<uint64_t>(j * part), true))
+      return false;
+    // A header's phi advances in smaller steps by itself.
+    if (!llvm::isa<PHINode>(a) && advances_.insert(a).second)
+      rerolling_.advancing.push_back({a, recurrence->getStart(), part});
     return true;
   }
 
@@ -295,6 +288,10 @@ class Matcher {
   const unsigned copies_;
   std::vector<std::map<Instruction*, Instruction*>>
       like_;  // by copy: what an instruction of the first is there
+  // Of the first copy, what is like in the others because it advances evenly, and what because operators are
+  // the same and operands alike. No instruction is both: rerolled, it is computed in one way.
+  std::set<Instruction*> advances_;
+  std::set<Instruction*> computed_alike_;
   std::map<PHINode*, std::vector<Instruction*>> recurrences_;
   std::map<const Instruction*, int64_t> position_;
   Rerolling rerolling_;

@@ -30,6 +30,15 @@ struct Rerolling {
     std::vector<llvm::Value*> leaves;
   };
   std::vector<Carried> carried;
+  // Values of the first copy that are one copy's step further in each of the others, which scalar evolution says
+  // of the iterations there were. `value` is to be computed anew as start + step * (copies done): the operators
+  // that it is made of now may do so for the old iterations alone.
+  struct Advancing {
+    llvm::Instruction* value;
+    const llvm::SCEV* start;
+    int64_t step;  // of one copy
+  };
+  std::vector<Advancing> advancing;
   // Pairs of groups that rerolling puts in another order: right only if they do not overlap.
   std::vector<std::pair<size_t, size_t>> apart;
 };

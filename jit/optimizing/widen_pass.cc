@@ -17,6 +17,7 @@
 
 #include "jit/optimizing/guarded_loop.h"
 #include "jit/optimizing/loop_parts.h"
+#include "jit/optimizing/memory_reach.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -59,13 +60,15 @@ bool could_be_vectors(llvm::Loop& loop, llvm::ScalarEvolution& evolution, llvm::
   return worth_it;
 }
 
-std::optional<GuardedLoop> prepare(llvm::Loop& loop, llvm::DominatorTree& dominators,
+std::optional<GuardedLoop> prepare(const IrModule& ir, llvm::Loop& loop, llvm::DominatorTree& dominators,
                                    llvm::ScalarEvolution& evolution) {
   if (loop.getNumBlocks() != 1 || !could_be_vectors(loop, evolution, dominators)) return {};
   std::optional<GuardedLoop> found = find_guarded_loop(loop, dominators, evolution);
   if (!found) return {};
   if (!found->may_wrap() && found->backedges_known_to_llvm && found->rerolling.copies == 1) return {};
-  if (!emit_guard(*found, evolution, kLeastIterations)) return {};
+  // One copy for several makes each turn's accesses in an order of its own; the vectorizer sees to the rest (order_keeper.h).
+  const bool reorders = found->rerolling.copies != 1;
+  if (!emit_guard(ir, *found, evolution, kLeastIterations, reorders)) return {};
   return found;
 }
 
@@ -156,6 +159,7 @@ class Widening {
   void reroll() {
     const auto copies = static_cast<int64_t>(work_.rerolling.copies);
     if (copies == 1) return;
+    for (size_t i = 0; i < work_.rerolling.advancing.size(); ++i) advance(i);
     // Flags were true of every copies-th value.
     for (Instruction& instruction : *wide_) {
       if (!llvm::isa<llvm::GetElementPtrInst>(instruction) && !llvm::isa<PHINode>(instruction))
@@ -180,6 +184,20 @@ class Widening {
       phi->setIncomingValueForBlock(wide_, next);
       leaving_[original->getIncomingValueForBlock(work_.block)] = next;
     }
+  }
+
+  // Every value between two that there were is right only if it is computed from start and step.
+  void advance(size_t index) {
+    const Rerolling::Advancing& advancing = work_.rerolling.advancing[index];
+    Instruction* const old = copy_of(advancing.value);
+    PHINode* const phi = PHINode::Create(old->getType(), 2, "advancing", wide_->begin());
+    llvm::IRBuilder<> b(wide_->getTerminator());
+    b.SetCurrentDebugLocation(work_.location);
+    phi->addIncoming(work_.advancing_starts[index], entry_);
+    phi->addIncoming(
+        b.CreateAdd(phi, llvm::ConstantInt::get(phi->getType(), static_cast<uint64_t>(advancing.step), true)),
+        wide_);
+    old->replaceAllUsesWith(phi);
   }
 
   void count() {
@@ -213,8 +231,10 @@ class Widening {
       phi.addIncoming(closed_value(wide, wide_, leave_), leave_);
     }
     branch_on_guard(work_, entry_, narrow_entry);
+    llvm::SmallVector<llvm::Metadata*, 1> known;
+    if (work_.inside) known.push_back(inside_memory(context_));
     wide_->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop,
-                                        loop_identity(context_, work_.identity, {}));
+                                        loop_identity(context_, work_.identity, known));
   }
 
   // What only the old addresses, the old count and the copies but the first used; also round phis.
@@ -253,7 +273,7 @@ llvm::PreservedAnalyses WidenPass::run(llvm::Function& function, llvm::FunctionA
   std::vector<GuardedLoop> work;
   for (llvm::Loop* loop : loops.getLoopsInPreorder())
     if (loop->isInnermost())
-      if (std::optional<GuardedLoop> found = prepare(*loop, dominators, evolution))
+      if (std::optional<GuardedLoop> found = prepare(ir, *loop, dominators, evolution))
         work.push_back(std::move(*found));
   // Blocks change only when all is known.
   for (GuardedLoop& of_loop : work) Widening(of_loop).make();

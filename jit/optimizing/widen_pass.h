@@ -17,10 +17,15 @@
 
 #include <llvm/IR/PassManager.h>
 
+#include "jit/optimizing/ir_module.h"
+
 namespace hindsight::jit::optimizing {
 
 struct WidenPass : llvm::PassInfoMixin<WidenPass> {
+  explicit WidenPass(const IrModule& module) : ir(module) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+  const IrModule& ir;
 };
 
 }  // namespace hindsight::jit::optimizing

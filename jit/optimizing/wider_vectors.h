@@ -14,12 +14,15 @@
 
 #include <llvm/IR/PassManager.h>
 
+#include "jit/optimizing/ir_module.h"
+
 namespace hindsight::jit::optimizing {
 
 struct WiderVectorsPass : llvm::PassInfoMixin<WiderVectorsPass> {
-  explicit WiderVectorsPass(uint32_t bits) : vector_bits(bits) {}
+  WiderVectorsPass(const IrModule& module, uint32_t bits) : ir(module), vector_bits(bits) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
+  const IrModule& ir;
   uint32_t vector_bits;  // of the host, to be used
 };
 

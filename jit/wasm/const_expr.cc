@@ -87,7 +87,7 @@ bool ConstExprReader::arithmetic(uint32_t at, Opcode opcode) {
   return true;
 }
 
-// Only imported globals: those of the module itself came with a later version of the language.
+// Any earlier global: the module holds those that were read so far and no others.
 bool ConstExprReader::global_get(uint32_t at) {
   uint32_t index = 0;
   if (!reader_.u32(index)) return false;
@@ -95,8 +95,6 @@ bool ConstExprReader::global_get(uint32_t at) {
   const Global& global = module_.globals[index];
   if (global.type.mutable_)
     return reader_.fail(at, fmt::format("constant expression required: global {} is mutable", index));
-  if (!global.imported)
-    return reader_.unsupported(at, "constant expressions that read globals of the module itself");
   return push(global.type.type, {.opcode = Opcode::kGlobalGet, .bits = index});
 }
 

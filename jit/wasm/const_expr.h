@@ -1,5 +1,5 @@
 // ConstExprReader: decodes and types the constant expressions of a module: initializers of globals, offsets
-// of segments, elements. What consists of constants alone is computed here, once; what reads an imported
+// of segments, elements. What consists of constants alone is computed here, once; what reads a
 // global is left as a program for the instance (ConstExpr::Kind::kCode).
 #pragma once
 

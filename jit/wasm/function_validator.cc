@@ -270,9 +270,10 @@ bool FunctionValidator::memory_argument(uint32_t align_log2, const MemoryType*& 
   }
   if (index >= module_.memories.size()) return fail(fmt::format("unknown memory {}", index));
   type = &module_.memories[index];
-  uint64_t offset64 = 0;
-  uint32_t offset32 = 0;
-  if (type->is64 ? !reader_.u64(offset64) : !reader_.u32(offset32)) return false;
+  const uint32_t offset_at = reader_.offset();
+  uint64_t offset = 0;
+  if (!reader_.u64(offset)) return false;
+  if (!type->is64 && offset > UINT32_MAX) return reader_.fail(offset_at, "offset out of range: at most 2^32 - 1");
   if (align > align_log2) return reader_.fail(align_at, "alignment must not be larger than natural");
   if (exactly && align != align_log2)
     return reader_.fail(align_at, "alignment of an atomic access must be natural");

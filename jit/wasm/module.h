@@ -208,14 +208,18 @@ class Module {
 // Errors: kBadModule or kUnsupported (feature or limit named), always with the byte offset.
 Result<std::shared_ptr<const Module>> decode_module(std::span<const uint8_t> bytes, std::string name);
 
-// Text format -> binary, through wabt in a child process, so that an abort of its parser is an error here.
-// The child is the program `hindsight-wat`, looked for beside the library, then in ../bin, ../../bin and
-// ../libexec/hindsight from there, then beside the running program. Blocks until it ended (thirty seconds of
-// CPU time at most). Any thread may call it. Errors: kBadModule (the message carries line:column), kResource
-// (helper not found, not started).
+// Text format -> binary: the syntax is judged, the meaning is decode_module's (see text/assembler.h). Any thread may call it.
+// Errors: kBadModule; the message begins with line:column.
 Result<std::vector<uint8_t>> assemble_text(std::string_view text, std::string_view name);
 
 // True if `bytes` start with the binary magic number.
 bool is_binary_module(std::span<const uint8_t> bytes);
+
+// True if `bytes` begin as text does: with a parenthesis or a comment, behind blanks.
+bool is_text_module(std::span<const uint8_t> bytes);
+
+// decode_module of a binary module, or of what assemble_text makes of text; bytes that are neither are refused with the first
+// of them. Errors of text have a line and column in the message, and no offset.
+Result<std::shared_ptr<const Module>> read_module(std::span<const uint8_t> bytes, std::string name);
 
 }  // namespace hindsight::wasm

@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/printable.h"
 #include "jit/wasm/branch_hints.h"
 #include "jit/wasm/byte_reader.h"
 #include "jit/wasm/const_expr.h"
@@ -261,7 +262,8 @@ void ModuleDecoder::equate_type(uint32_t index) {
 
 bool ModuleDecoder::type_section() {
   uint32_t count = 0;
-  if (!reader_.count(count, kMaxTypes, "types", 3)) return false;
+  // Of later versions a type may take two bytes, and is to be refused by its name.
+  if (!reader_.count(count, kMaxTypes, "types", 2)) return false;
   module_.types.resize(count);
   module_.canonical_types.reserve(count);
   for (FuncType& type : module_.types) {
@@ -274,6 +276,8 @@ bool ModuleDecoder::type_section() {
     if (form == 0x4e || form == 0x4f || form == 0x50 || form == 0x5e || form == 0x5f)
       return reader_.unsupported(at, "garbage collection (struct, array and recursive types)");
     if (form == 0x5d) return reader_.unsupported(at, "stack switching");
+    if (form == 0x65) return reader_.unsupported(at, "threads (shared types)");
+    if (form == 0x4c || form == 0x4d) return reader_.unsupported(at, "custom descriptors");
     if (form != 0x60) return reader_.fail(at, fmt::format("malformed function type: form 0x{:02x}", form));
     if (!types_list(type.params, kMaxParams, "parameters")) return false;
     if (!types_list(type.results, kMaxResults, "results")) return false;
@@ -567,7 +571,7 @@ bool ModuleDecoder::export_section() {
     const uint32_t a = module_.exports_by_name[i - 1];
     const uint32_t b = module_.exports_by_name[i];
     if (exports[a].name == exports[b].name)
-      return reader_.fail(offsets[b], fmt::format("duplicate export name \"{}\"", exports[b].name));
+      return reader_.fail(offsets[b], fmt::format("duplicate export name \"{}\"", printable_name(exports[b].name)));
   }
   for (uint32_t i = 0; i < count; ++i)
     if (exports[i].kind == ExternKind::kFunc) module_.function_exports.push_back(i);

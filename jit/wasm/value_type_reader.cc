@@ -11,6 +11,8 @@ const char* feature_of_type(uint8_t byte) {
   switch (byte) {
     case 0x62:
       return "custom descriptors";
+    case 0x65:
+      return "threads (shared types)";
     case 0x74:
       return "exception handling (noexn)";
     case 0x68:

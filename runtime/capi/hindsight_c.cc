@@ -1,5 +1,5 @@
 // Handles hold what the C++ API hands out; every function translates and nothing more. Nothing is thrown to
-// C: the only exceptions the library's own allocations can raise are caught at this border.
+// C: the exceptions that the library's own allocations can raise are caught at this border.
 #include "runtime/capi/hindsight_c.h"
 
 #include <bit>
@@ -8,13 +8,13 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/engine/hindsight.h"
 #include "runtime/report/feedback_json.h"
+#include "runtime/report/json_value.h"
 
 using hindsight::Error;
 using hindsight::ErrorKind;
@@ -27,7 +27,11 @@ struct hindsight_error {
   Error error;
   std::string text;
 };
-struct hindsight_config {
+// Functions without a result cannot say that there was no memory for what they were to do: the handle says it instead, when it is used.
+struct Forgetful {
+  bool out_of_memory = false;
+};
+struct hindsight_config : Forgetful {
   hindsight::EngineConfig config;
 };
 struct hindsight_engine {
@@ -36,14 +40,16 @@ struct hindsight_engine {
 struct hindsight_module {
   std::shared_ptr<const hindsight::Module> module;
 };
-struct hindsight_wasi {
+struct hindsight_wasi : Forgetful {
   hindsight::WasiConfig config;
 };
-struct hindsight_linker {
+struct hindsight_linker : Forgetful {
+  hindsight_linker(std::shared_ptr<hindsight::Engine> e, const hindsight::StoreLimits& limits)
+      : engine(std::move(e)), linker(*engine, limits) {}
   std::shared_ptr<hindsight::Engine> engine;  // must outlive the linker
   hindsight::Linker linker;
 };
-struct hindsight_instance {
+struct hindsight_instance : Forgetful {
   std::shared_ptr<hindsight::Instance> instance;
 };
 struct hindsight_caller {
@@ -70,21 +76,58 @@ static_assert(static_cast<int>(ValueKind::kV128) == HINDSIGHT_V128);
 static_assert(static_cast<int>(ValueKind::kExnRef) == HINDSIGHT_EXNREF);
 static_assert(static_cast<int>(hindsight::TierMode::kOptimized) == HINDSIGHT_TIER_OPTIMIZED);
 static_assert(static_cast<int>(hindsight::LogLevel::kWarning) == HINDSIGHT_LOG_WARNING);
+static_assert(hindsight::kStoreLimitNames.size() == HINDSIGHT_LIMIT_CODE_BYTES + 1);
+static_assert(hindsight::kStoreLimitNames[HINDSIGHT_LIMIT_TABLE_ELEMENTS].name == "table-elements");
+static_assert(hindsight::kStoreLimitNames[HINDSIGHT_LIMIT_DESCRIPTORS].name == "descriptors");
+static_assert(hindsight::kStoreLimitNames[HINDSIGHT_LIMIT_EXCEPTION_BYTES].name == "exception-bytes");
+static_assert(hindsight::kStoreLimitNames[HINDSIGHT_LIMIT_CODE_BYTES].name == "code-bytes");
 
-hindsight_error* wrap(Error error) {
-  std::string text = error.describe();
-  return new hindsight_error{std::move(error), std::move(text)};
+// Made when the library is loaded: there is no memory for another when it is needed. Nobody deletes it.
+hindsight_error g_out_of_memory{Error{ErrorKind::kResource, "out of memory", "", {}}, "resource: out of memory"};
+
+hindsight_error* wrap(const Error& error) noexcept {
+  try {
+    return new hindsight_error{error, error.describe()};
+  } catch (...) {
+    return &g_out_of_memory;
+  }
 }
 
-// Runs `body`, which returns a hindsight_error* or NULL.
+// The border: every function that can throw has its body in one of these.
+//
+// A body that returns a hindsight_error* or NULL.
 template <typename Body>
 hindsight_error* guarded(Body body) noexcept {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    return wrap(Error{ErrorKind::kResource, "out of memory", "", {}});
+    return &g_out_of_memory;
   } catch (const std::exception& exception) {
-    return wrap(Error{ErrorKind::kInternal, exception.what(), "", {}});
+    try {
+      return wrap(Error{ErrorKind::kInternal, exception.what(), "", {}});
+    } catch (...) {
+      return &g_out_of_memory;
+    }
+  } catch (...) {
+    return &g_out_of_memory;
+  }
+}
+// One that makes a handle or a string; NULL where it cannot.
+template <typename Body>
+auto made_or_null(Body body) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    return nullptr;
+  }
+}
+// One without a result.
+template <typename Body>
+void noted(Forgetful* handle, Body body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    handle->out_of_memory = true;
   }
 }
 
@@ -180,10 +223,10 @@ const char* kind_name(ValueKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-void add_type(nlohmann::ordered_json& entry, const std::optional<hindsight::FunctionType>& type) {
+void add_type(hindsight::report::Json& entry, const std::optional<hindsight::FunctionType>& type) {
   if (!type) return;
-  entry["params"] = nlohmann::ordered_json::array();
-  entry["results"] = nlohmann::ordered_json::array();
+  entry["params"] = hindsight::report::Json::array();
+  entry["results"] = hindsight::report::Json::array();
   for (const ValueKind kind : type->params) entry["params"].push_back(kind_name(kind));
   for (const ValueKind kind : type->results) entry["results"].push_back(kind_name(kind));
 }
@@ -199,6 +242,15 @@ struct HostUser {
     if (finalize != nullptr) finalize(user);
   }
 };
+
+std::shared_ptr<HostUser> new_host_user(void* user, void (*finalize)(void*)) {
+  try {
+    return std::make_shared<HostUser>(user, finalize);
+  } catch (...) {
+    if (finalize != nullptr) finalize(user);
+    throw;
+  }
+}
 
 std::function<void(std::string_view)> sink(hindsight_write_callback callback, void* user) {
   return [callback, user](std::string_view text) { callback(user, text.data(), text.size()); };
@@ -218,7 +270,7 @@ void hindsight_string_delete(char* text) {
 // ---------------------------------------------------------------- errors
 
 hindsight_error* hindsight_error_new(hindsight_error_kind kind, const char* message) {
-  return wrap(Error{static_cast<ErrorKind>(kind), message, "", {}});
+  return guarded([&] { return wrap(Error{static_cast<ErrorKind>(kind), message, "", {}}); });
 }
 hindsight_error_kind hindsight_error_get_kind(const hindsight_error* error) {
   return static_cast<hindsight_error_kind>(error->error.kind);
@@ -230,68 +282,112 @@ const char* hindsight_error_text(const hindsight_error* error) {
   return error->text.c_str();
 }
 void hindsight_error_delete(hindsight_error* error) {
-  delete error;
+  if (error != &g_out_of_memory) delete error;
 }
 
 // ---------------------------------------------------------------- configuration
 
 hindsight_config* hindsight_config_new(void) {
-  return new hindsight_config;
+  return made_or_null([&]() -> hindsight_config* {
+    return new hindsight_config;
+  });
 }
 void hindsight_config_delete(hindsight_config* config) {
   delete config;
 }
 void hindsight_config_set_tier(hindsight_config* config, hindsight_tier tier) {
-  config->config.tier = static_cast<hindsight::TierMode>(tier);
+  noted(config, [&] {
+    config->config.tier = static_cast<hindsight::TierMode>(tier);
+  });
 }
 void hindsight_config_set_feedback(hindsight_config* config, bool on) {
-  config->config.feedback = on;
+  noted(config, [&] {
+    config->config.feedback = on;
+  });
 }
 void hindsight_config_set_profiling(hindsight_config* config, bool on) {
-  config->config.profiling = on;
+  noted(config, [&] {
+    config->config.profiling = on;
+  });
 }
 void hindsight_config_set_unit(hindsight_config* config, const char* unit) {
-  config->config.unit = unit;
+  noted(config, [&] {
+    config->config.unit = unit;
+  });
 }
 void hindsight_config_set_guest_lwp(hindsight_config* config, bool on) {
-  config->config.guest_lwp = on;
+  noted(config, [&] {
+    config->config.guest_lwp = on;
+  });
 }
 void hindsight_config_set_guard_pages(hindsight_config* config, bool on) {
-  config->config.guard_pages = on;
+  noted(config, [&] {
+    config->config.guard_pages = on;
+  });
 }
 void hindsight_config_set_compile_threads(hindsight_config* config, uint32_t threads) {
-  config->config.compile_threads = threads;
+  noted(config, [&] {
+    config->config.compile_threads = threads;
+  });
 }
 void hindsight_config_set_max_stack_bytes(hindsight_config* config, size_t bytes) {
-  config->config.max_stack_bytes = bytes;
+  noted(config, [&] {
+    config->config.max_stack_bytes = bytes;
+  });
 }
 void hindsight_config_set_max_memory_bytes(hindsight_config* config, uint64_t bytes) {
-  config->config.max_memory_bytes = bytes;
+  noted(config, [&] {
+    config->config.max_memory_bytes = bytes;
+  });
+}
+void hindsight_config_set_limit(hindsight_config* config, hindsight_limit limit, uint64_t value) {
+  noted(config, [&] {
+    const auto index = static_cast<size_t>(limit);
+    if (index < hindsight::kStoreLimitNames.size())
+      config->config.limits.*hindsight::kStoreLimitNames[index].value = value;
+  });
 }
 void hindsight_config_set_profile_in(hindsight_config* config, const char* path) {
-  config->config.profile_in = path;
+  noted(config, [&] {
+    config->config.profile_in = path;
+  });
 }
 void hindsight_config_set_profile_out(hindsight_config* config, const char* path) {
-  config->config.profile_out = path;
+  noted(config, [&] {
+    config->config.profile_out = path;
+  });
 }
 void hindsight_config_set_code_cache(hindsight_config* config, const char* directory, uint64_t most_bytes) {
-  config->config.code_cache_directory = directory == nullptr ? "" : directory;
-  config->config.code_cache_bytes = most_bytes;
+  noted(config, [&] {
+    config->config.code_cache_directory = directory == nullptr ? "" : directory;
+    config->config.code_cache_bytes = most_bytes;
+  });
+}
+void hindsight_config_set_key_directory(hindsight_config* config, const char* directory) {
+  noted(config, [&] {
+    config->config.key_directory = directory == nullptr ? "" : directory;
+  });
 }
 void hindsight_config_set_log(hindsight_config* config, hindsight_log_level least,
                               hindsight_log_callback callback, void* user) {
-  config->config.log_level = static_cast<hindsight::LogLevel>(least);
-  config->config.log = [callback, user](hindsight::LogLevel level, std::string_view topic,
-                                        std::string_view line) {
-    callback(user, static_cast<hindsight_log_level>(level), std::string(topic).c_str(),
-             std::string(line).c_str());
-  };
+  noted(config, [&] {
+    config->config.log_level = static_cast<hindsight::LogLevel>(least);
+    config->config.log = [callback, user](hindsight::LogLevel level, std::string_view topic,
+                                          std::string_view line) {
+      try {
+        callback(user, static_cast<hindsight_log_level>(level), std::string(topic).c_str(), std::string(line).c_str());
+      } catch (const std::bad_alloc&) {
+        callback(user, HINDSIGHT_LOG_WARNING, "log", "no memory for a line of the log");
+      }
+    };
+  });
 }
 
 // ---------------------------------------------------------------- engine
 
 hindsight_error* hindsight_engine_new(const hindsight_config* config, hindsight_engine** out) {
   return guarded([&]() -> hindsight_error* {
+    if (config != nullptr && config->out_of_memory) return &g_out_of_memory;
     auto engine = hindsight::Engine::create(config == nullptr ? hindsight::EngineConfig{} : config->config);
     if (!engine) return wrap(engine.error());
     *out = new hindsight_engine{std::move(*engine)};
@@ -302,7 +398,9 @@ void hindsight_engine_delete(hindsight_engine* engine) {
   delete engine;
 }
 char* hindsight_engine_feedback_json(const hindsight_engine* engine) {
-  return new_string(hindsight::report::to_json(engine->engine->feedback_report()));
+  return made_or_null([&]() -> char* {
+    return new_string(hindsight::report::to_json(engine->engine->feedback_report()));
+  });
 }
 hindsight_error* hindsight_engine_save_profile(const hindsight_engine* engine, const char* path) {
   return guarded([&]() -> hindsight_error* {
@@ -311,10 +409,15 @@ hindsight_error* hindsight_engine_save_profile(const hindsight_engine* engine, c
   });
 }
 void hindsight_engine_wait_for_compiles(hindsight_engine* engine) {
-  engine->engine->wait_for_compiles();
+  (void)guarded([&]() -> hindsight_error* {
+    engine->engine->wait_for_compiles();
+    return nullptr;
+  });
 }
 char* hindsight_lwp_info(bool json) {
-  return new_string(hindsight::lwp_info(json));
+  return made_or_null([&]() -> char* {
+    return new_string(hindsight::lwp_info(json));
+  });
 }
 
 // ---------------------------------------------------------------- modules
@@ -341,49 +444,65 @@ void hindsight_module_delete(hindsight_module* module) {
   delete module;
 }
 char* hindsight_module_describe_json(const hindsight_module* module) {
-  using Json = nlohmann::ordered_json;
-  Json all{{"name", module->module->name()},
-           {"hash", module->module->content_hash_hex()},
-           {"imports", Json::array()},
-           {"exports", Json::array()}};
-  for (const auto& import : module->module->imports()) {
-    Json entry{{"module", import.module}, {"name", import.name}, {"kind", import.kind}};
-    add_type(entry, import.function);
-    all["imports"].push_back(std::move(entry));
-  }
-  for (const auto& exported : module->module->exports()) {
-    Json entry{{"name", exported.name}, {"kind", exported.kind}};
-    add_type(entry, exported.function);
-    all["exports"].push_back(std::move(entry));
-  }
-  return new_string(all.dump(2, ' ', false, Json::error_handler_t::replace));
+  return made_or_null([&]() -> char* {
+    using hindsight::report::Json;
+    Json all{{"name", module->module->name()},
+             {"hash", module->module->content_hash_hex()},
+             {"imports", Json::array()},
+             {"exports", Json::array()}};
+    for (const auto& import : module->module->imports()) {
+      Json entry{{"module", import.module}, {"name", import.name}, {"kind", import.kind}};
+      add_type(entry, import.function);
+      all["imports"].push_back(std::move(entry));
+    }
+    for (const auto& exported : module->module->exports()) {
+      Json entry{{"name", exported.name}, {"kind", exported.kind}};
+      add_type(entry, exported.function);
+      all["exports"].push_back(std::move(entry));
+    }
+    return new_string(all.text());
+  });
 }
 
 // ---------------------------------------------------------------- WASI
 
 hindsight_wasi* hindsight_wasi_new(void) {
-  return new hindsight_wasi;
+  return made_or_null([&]() -> hindsight_wasi* {
+    return new hindsight_wasi;
+  });
 }
 void hindsight_wasi_delete(hindsight_wasi* wasi) {
   delete wasi;
 }
 void hindsight_wasi_add_argument(hindsight_wasi* wasi, const char* argument) {
-  wasi->config.args.emplace_back(argument);
+  noted(wasi, [&] {
+    wasi->config.args.emplace_back(argument);
+  });
 }
 void hindsight_wasi_add_variable(hindsight_wasi* wasi, const char* key, const char* value) {
-  wasi->config.env.emplace_back(key, value);
+  noted(wasi, [&] {
+    wasi->config.env.emplace_back(key, value);
+  });
 }
 void hindsight_wasi_add_directory(hindsight_wasi* wasi, const char* host_path, const char* guest_path) {
-  wasi->config.preopens.emplace_back(host_path, guest_path);
+  noted(wasi, [&] {
+    wasi->config.preopens.emplace_back(host_path, guest_path);
+  });
 }
 void hindsight_wasi_set_stdin(hindsight_wasi* wasi, const void* bytes, size_t size) {
-  wasi->config.stdin_text = std::string(static_cast<const char*>(bytes), size);
+  noted(wasi, [&] {
+    wasi->config.stdin_text = std::string(static_cast<const char*>(bytes), size);
+  });
 }
 void hindsight_wasi_set_stdout(hindsight_wasi* wasi, hindsight_write_callback callback, void* user) {
-  wasi->config.stdout_sink = sink(callback, user);
+  noted(wasi, [&] {
+    wasi->config.stdout_sink = sink(callback, user);
+  });
 }
 void hindsight_wasi_set_stderr(hindsight_wasi* wasi, hindsight_write_callback callback, void* user) {
-  wasi->config.stderr_sink = sink(callback, user);
+  noted(wasi, [&] {
+    wasi->config.stderr_sink = sink(callback, user);
+  });
 }
 
 // ---------------------------------------------------------------- linking
@@ -395,10 +514,22 @@ void* hindsight_caller_memory(hindsight_caller* caller, size_t* size) {
 }
 
 hindsight_linker* hindsight_linker_new(hindsight_engine* engine) {
-  return new hindsight_linker{engine->engine, hindsight::Linker(*engine->engine)};
+  return made_or_null([&]() -> hindsight_linker* {
+    return new hindsight_linker(engine->engine, engine->engine->config().limits);
+  });
+}
+hindsight_linker* hindsight_linker_new_limited(hindsight_engine* engine, const hindsight_config* limits) {
+  return made_or_null([&]() -> hindsight_linker* {
+    return new hindsight_linker(engine->engine, limits->config.limits);
+  });
 }
 void hindsight_linker_delete(hindsight_linker* linker) {
   delete linker;
+}
+void hindsight_linker_set_timeout_ms(hindsight_linker* linker, uint64_t milliseconds) {
+  noted(linker, [&] {
+    linker->linker.set_timeout(std::chrono::milliseconds(milliseconds));
+  });
 }
 
 void hindsight_linker_define_function(hindsight_linker* linker, const char* module, const char* name,
@@ -406,33 +537,38 @@ void hindsight_linker_define_function(hindsight_linker* linker, const char* modu
                                       const hindsight_value_kind* results, size_t result_count,
                                       hindsight_host_callback callback, void* user,
                                       void (*finalize)(void* user)) {
-  hindsight::FunctionType type{kinds_from_c(params, param_count), kinds_from_c(results, result_count)};
-  auto owner = std::make_shared<HostUser>(user, finalize);
-  linker->linker.define_host(
-      module, name, std::move(type),
-      [callback, owner](hindsight::Caller& caller, std::span<const Value> args,
-                        std::span<Value> out) -> Status {
-        std::vector<hindsight_value> c_args, c_results;
-        for (const Value& value : args) c_args.push_back(to_c(value));
-        for (const Value& value : out) c_results.push_back(to_c(value));
-        hindsight_caller c_caller{caller};
-        const std::unique_ptr<hindsight_error> failed(callback(
-            owner->user, &c_caller, c_args.data(), c_args.size(), c_results.data(), c_results.size()));
-        if (failed != nullptr) return std::unexpected(failed->error);
-        for (size_t k = 0; k < out.size(); ++k) {
-          const Value value = from_c(c_results[k]);
-          if (value.kind != out[k].kind) {
-            return hindsight::make_error(ErrorKind::kUsage, "a host function changed the kind of a result");
+  noted(linker, [&] {
+    // First, so that `user` is finalized whatever there is no memory for.
+    const auto owner = new_host_user(user, finalize);
+    hindsight::FunctionType type{kinds_from_c(params, param_count), kinds_from_c(results, result_count)};
+    linker->linker.define_host(
+        module, name, std::move(type),
+        [callback, owner](hindsight::Caller& caller, std::span<const Value> args,
+                          std::span<Value> out) -> Status {
+          std::vector<hindsight_value> c_args, c_results;
+          for (const Value& value : args) c_args.push_back(to_c(value));
+          for (const Value& value : out) c_results.push_back(to_c(value));
+          hindsight_caller c_caller{caller};
+          const std::unique_ptr<hindsight_error, void (*)(hindsight_error*)> failed(callback(
+              owner->user, &c_caller, c_args.data(), c_args.size(), c_results.data(), c_results.size()), hindsight_error_delete);
+          if (failed != nullptr) return std::unexpected(failed->error);
+          for (size_t k = 0; k < out.size(); ++k) {
+            const Value value = from_c(c_results[k]);
+            if (value.kind != out[k].kind) {
+              return hindsight::make_error(ErrorKind::kUsage, "a host function changed the kind of a result");
+            }
+            out[k] = value;
           }
-          out[k] = value;
-        }
-        return {};
-      });
+          return {};
+        });
+  });
 }
 
 void hindsight_linker_define_instance(hindsight_linker* linker, const char* module,
                                       const hindsight_instance* instance) {
-  linker->linker.define_instance(module, instance->instance);
+  noted(linker, [&] {
+    linker->linker.define_instance(module, instance->instance);
+  });
 }
 hindsight_error* hindsight_linker_define_shared_memory(hindsight_linker* linker, const char* module,
                                                        const char* name, const hindsight_instance* owner,
@@ -445,6 +581,7 @@ hindsight_error* hindsight_linker_define_shared_memory(hindsight_linker* linker,
 }
 hindsight_error* hindsight_linker_define_wasi(hindsight_linker* linker, const hindsight_wasi* wasi) {
   return guarded([&]() -> hindsight_error* {
+    if (wasi->out_of_memory) return &g_out_of_memory;
     const Status defined = linker->linker.define_wasi(wasi->config);
     return defined ? nullptr : wrap(defined.error());
   });
@@ -452,10 +589,18 @@ hindsight_error* hindsight_linker_define_wasi(hindsight_linker* linker, const hi
 hindsight_error* hindsight_linker_instantiate(hindsight_linker* linker, const hindsight_module* module,
                                               hindsight_instance** out) {
   return guarded([&]() -> hindsight_error* {
+    if (linker->out_of_memory) return &g_out_of_memory;
     auto instance = linker->linker.instantiate(module->module);
     if (!instance) return wrap(instance.error());
-    *out = new hindsight_instance{std::move(*instance)};
+    *out = new hindsight_instance{{}, std::move(*instance)};
     return nullptr;
+  });
+}
+
+char* hindsight_linker_trap_text(const hindsight_linker* linker) {
+  return made_or_null([&]() -> char* {
+    const hindsight::Trap* trap = linker->linker.last_trap();
+    return trap == nullptr ? nullptr : new_string(trap->to_string());
   });
 }
 
@@ -482,8 +627,11 @@ hindsight_error* hindsight_instance_call(hindsight_instance* instance, const cha
                                          const hindsight_value* args, size_t arg_count,
                                          hindsight_value* results, size_t result_count) {
   return guarded([&]() -> hindsight_error* {
+    if (std::exchange(instance->out_of_memory, false)) return &g_out_of_memory;
+    // A host function may delete the handle.
+    const std::shared_ptr<hindsight::Instance> kept = instance->instance;
     // Checked before the guest runs: afterwards its effects could not be taken back.
-    const auto type = instance->instance->function_type(name);
+    const auto type = kept->function_type(name);
     if (!type) return wrap(type.error());
     if (type->results.size() != result_count) {
       return wrap(Error{ErrorKind::kUsage,
@@ -492,7 +640,7 @@ hindsight_error* hindsight_instance_call(hindsight_instance* instance, const cha
                         name,
                         {}});
     }
-    const auto values = instance->instance->call(name, from_c(args, arg_count));
+    const auto values = kept->call(name, from_c(args, arg_count));
     if (!values) return wrap(values.error());
     for (size_t k = 0; k < result_count; ++k) results[k] = to_c((*values)[k]);
     return nullptr;
@@ -527,10 +675,19 @@ hindsight_error* hindsight_instance_set_global(hindsight_instance* instance, con
   });
 }
 void hindsight_instance_interrupt(hindsight_instance* instance) {
-  instance->instance->interrupt();
+  noted(instance, [&] {
+    instance->instance->interrupt();
+  });
+}
+void hindsight_instance_clear_interrupt(hindsight_instance* instance) {
+  noted(instance, [&] {
+    instance->instance->clear_interrupt();
+  });
 }
 void hindsight_instance_set_timeout_ms(hindsight_instance* instance, uint64_t milliseconds) {
-  instance->instance->set_timeout(std::chrono::milliseconds(milliseconds));
+  noted(instance, [&] {
+    instance->instance->set_timeout(std::chrono::milliseconds(milliseconds));
+  });
 }
 bool hindsight_instance_exit_code(const hindsight_instance* instance, uint32_t* code) {
   const auto status = instance->instance->exit_code();
@@ -539,8 +696,10 @@ bool hindsight_instance_exit_code(const hindsight_instance* instance, uint32_t* 
 }
 
 char* hindsight_instance_trap_text(const hindsight_instance* instance) {
-  const hindsight::Trap* trap = instance->instance->last_trap();
-  return trap == nullptr ? nullptr : new_string(trap->to_string());
+  return made_or_null([&]() -> char* {
+    const hindsight::Trap* trap = instance->instance->last_trap();
+    return trap == nullptr ? nullptr : new_string(trap->to_string());
+  });
 }
 size_t hindsight_instance_trap_frame_count(const hindsight_instance* instance) {
   const hindsight::Trap* trap = instance->instance->last_trap();

@@ -5,12 +5,15 @@
  *   if (error) { fprintf(stderr, "%s\n", hindsight_error_text(error)); hindsight_error_delete(error); }
  *
  * Errors: a function that can fail returns NULL for success, else an error that the caller owns and deletes.
- * On failure, what the function writes through its last parameters is left as it was.
+ * Where there is no memory, *_new and functions that return text give NULL, and what a function without a result
+ * was to do fails when its handle is used next. On failure, what the function writes through its last parameters is left as it was.
  * Ownership: every *_new and every handle written through `out` belongs to the caller, who passes it to the
- * *_delete of its kind; handles may be deleted in any order, what they need stays alive. *_delete accepts
+ * *_delete of its kind; handles may be deleted in any order, also by a
+ * host function that they led to; what they need stays alive. *_delete accepts
  * NULL. A `char*` result is a string that the caller passes to hindsight_string_delete; a `const char*`
  * result lives as long as its handle. Text is UTF-8 and ends with a zero byte. Pointers must not be NULL
- * unless said. Threads: as the C++ API says. Engine and module: any thread. An instance and all linked with
+ * unless said. Words (messages, texts, lines of the log) have names of modules in them made printable; names by themselves
+ * (hindsight_frame) are the module's bytes. Threads: as the C++ API says. Engine and module: any thread. An instance and all linked with
  * it: one thread at a time, but hindsight_instance_interrupt and hindsight_engine_feedback_json may be called
  * from any. Stability: functions, enumerators and struct layouts of this header only ever get additions. */
 #ifndef HINDSIGHT_C_H
@@ -95,11 +98,28 @@ HINDSIGHT_C_API void hindsight_config_set_guard_pages(hindsight_config* config, 
 HINDSIGHT_C_API void hindsight_config_set_compile_threads(hindsight_config* config, uint32_t threads);
 HINDSIGHT_C_API void hindsight_config_set_max_stack_bytes(hindsight_config* config, size_t bytes);
 HINDSIGHT_C_API void hindsight_config_set_max_memory_bytes(hindsight_config* config, uint64_t bytes);
+/* What the guests of a linker may make the host hold (base/store_limits.h, in its order). Where a limit is met,
+ * instantiating fails with HINDSIGHT_RESOURCE, memory.grow and table.grow give -1. */
+typedef enum hindsight_limit {
+  HINDSIGHT_LIMIT_MEMORY_BYTES = 0,   /* of all linear memories together */
+  HINDSIGHT_LIMIT_TABLE_BYTES = 1,    /* of all tables together, 8 an element */
+  HINDSIGHT_LIMIT_TABLE_ELEMENTS = 2, /* of each table */
+  HINDSIGHT_LIMIT_TYPES = 3,          /* of all modules */
+  HINDSIGHT_LIMIT_THREADS = 4,        /* that guests spawn */
+  HINDSIGHT_LIMIT_DESCRIPTORS = 5,    /* of WASI */
+  HINDSIGHT_LIMIT_EXCEPTION_BYTES = 6,
+  HINDSIGHT_LIMIT_CODE_BYTES = 7      /* of generated code of the modules that have instances */
+} hindsight_limit;
+/* For the linkers of the engine. Ignored: a limit that this version does not know. */
+HINDSIGHT_C_API void hindsight_config_set_limit(hindsight_config* config, hindsight_limit limit, uint64_t value);
 HINDSIGHT_C_API void hindsight_config_set_profile_in(hindsight_config* config, const char* path);
 HINDSIGHT_C_API void hindsight_config_set_profile_out(hindsight_config* config, const char* path);
 /* Keeps optimized code in this folder, of at most so many bytes, for later engines and processes; "" or NULL: keeps none, the default.
-   Only files that the process's user owns and nobody else can write are used. */
+   Only files that the process's user owns, that nobody else can write and that are sealed with the user's key are used. No folder
+   around it can be given to a guest. */
 HINDSIGHT_C_API void hindsight_config_set_code_cache(hindsight_config* config, const char* directory, uint64_t most_bytes);
+/* Where the key of these seals is: a folder for its owner alone. "" or NULL: ~/.local/state/hindsight, unless the environment says otherwise. */
+HINDSIGHT_C_API void hindsight_config_set_key_directory(hindsight_config* config, const char* directory);
 /* `user` must stay valid as long as the engine. */
 HINDSIGHT_C_API void hindsight_config_set_log(hindsight_config* config, hindsight_log_level least,
                                               hindsight_log_callback callback, void* user);
@@ -187,9 +207,12 @@ typedef hindsight_error* (*hindsight_host_callback)(void* user, hindsight_caller
 HINDSIGHT_C_API void* hindsight_caller_memory(hindsight_caller* caller, size_t* size);
 
 HINDSIGHT_C_API hindsight_linker* hindsight_linker_new(hindsight_engine* engine);
+/* With the limits of `limits`; all else in there is of no account. */
+HINDSIGHT_C_API hindsight_linker* hindsight_linker_new_limited(hindsight_engine* engine,
+                                                               const hindsight_config* limits);
 HINDSIGHT_C_API void hindsight_linker_delete(hindsight_linker* linker);
 /* `finalize` may be NULL; else it is called once with `user`, when no instance can call the function any
- * more. */
+ * more, or at once where there is no memory for the function. */
 HINDSIGHT_C_API void hindsight_linker_define_function(hindsight_linker* linker, const char* module,
                                                       const char* name, const hindsight_value_kind* params,
                                                       size_t param_count, const hindsight_value_kind* results,
@@ -198,6 +221,8 @@ HINDSIGHT_C_API void hindsight_linker_define_function(hindsight_linker* linker, 
 /* Every export of `instance` under this module name. */
 HINDSIGHT_C_API void hindsight_linker_define_instance(hindsight_linker* linker, const char* module,
                                                       const hindsight_instance* instance);
+/* As hindsight_instance_set_timeout_ms, for all instances of the linker, start functions included. */
+HINDSIGHT_C_API void hindsight_linker_set_timeout_ms(hindsight_linker* linker, uint64_t milliseconds);
 /* A shared memory that `owner` exports, whichever linker made it: its guests and this linker's may run at the
  * same time, on threads of yours. */
 HINDSIGHT_C_API hindsight_error* hindsight_linker_define_shared_memory(hindsight_linker* linker,
@@ -211,6 +236,8 @@ HINDSIGHT_C_API hindsight_error* hindsight_linker_define_wasi(hindsight_linker* 
 HINDSIGHT_C_API hindsight_error* hindsight_linker_instantiate(hindsight_linker* linker,
                                                               const hindsight_module* module,
                                                               hindsight_instance** out);
+/* As hindsight_instance_trap_text, where instantiating failed with HINDSIGHT_TRAP and left no instance. */
+HINDSIGHT_C_API char* hindsight_linker_trap_text(const hindsight_linker* linker);
 
 /* ---- instances ---- */
 
@@ -231,9 +258,14 @@ HINDSIGHT_C_API hindsight_error* hindsight_instance_global(const hindsight_insta
                                                            const char* name, hindsight_value* out);
 HINDSIGHT_C_API hindsight_error* hindsight_instance_set_global(hindsight_instance* instance, const char* name,
                                                                const hindsight_value* value);
-/* Ends the guest's current entry with the trap "interrupted"; any thread. */
+/* Ends one call with the trap "interrupted", the running one or else the next; it stays until a call has ended so or
+ * hindsight_instance_clear_interrupt takes it back. Any thread. Threads that run guests must not
+ * block SIGSEGV, SIGBUS and SIGURG, nor replace their handlers by some that do not hand on; what is done about those that
+ * do is said at Instance::interrupt in hindsight.h. */
 HINDSIGHT_C_API void hindsight_instance_interrupt(hindsight_instance* instance);
-/* The same once this much wall time has passed; 0 cancels. */
+HINDSIGHT_C_API void hindsight_instance_clear_interrupt(hindsight_instance* instance);
+/* Each call that begins from now on, and from now on the one that is running, may take so long; then it ends with the
+ * trap "timed out". 0: no limit. */
 HINDSIGHT_C_API void hindsight_instance_set_timeout_ms(hindsight_instance* instance, uint64_t milliseconds);
 /* False: the last call did not end through proc_exit. */
 HINDSIGHT_C_API bool hindsight_instance_exit_code(const hindsight_instance* instance, uint32_t* code);

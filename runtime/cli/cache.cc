@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/messages.h"
 #include "runtime/report/text.h"
@@ -47,18 +48,18 @@ int cache_info_command(const std::string& directory, bool json) {
                        {"age_seconds", file.age_seconds}});
     }
     const nlohmann::json root = {{"directory", info->directory}, {"bytes", info->bytes}, {"files", files}};
-    fmt::print("{}\n", root.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", root.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
     return kOk;
   }
-  fmt::print("{}: {} files, {} bytes\n", report::printable(info->directory), info->files.size(), info->bytes);
+  fmt::print("{}: {} files, {} bytes\n", printable(info->directory), info->files.size(), info->bytes);
   for (const CodeCacheInfo::File& file : info->files) {
-    fmt::print("  {}  {} bytes, used {} ago", report::printable(file.name), file.bytes,
+    fmt::print("  {}  {} bytes, used {} ago", printable(file.name), file.bytes,
                report::age_text(file.age_seconds));
     if (!file.module_hash.empty()) {
-      fmt::print("\n      {}, {} functions; {}", report::printable(file.module), file.functions,
-                 report::printable(file.options));
+      fmt::print("\n      {}, {} functions; {}", printable_name(file.module), file.functions,
+                 printable(file.options));
     }
-    if (!file.defect.empty()) fmt::print("\n      not used: {}", report::printable(file.defect));
+    if (!file.defect.empty()) fmt::print("\n      not used: {}", printable(file.defect));
     fmt::print("\n");
   }
   return kOk;
@@ -68,7 +69,7 @@ int cache_clear_command(const std::string& directory) {
   if (const Status named = check_named(directory); !named) return fail(named.error());
   const auto removed = clear_code_cache(directory);
   if (!removed) return fail(removed.error());
-  fmt::print("{}: {} files removed\n", report::printable(directory), *removed);
+  fmt::print("{}: {} files removed\n", printable(directory), *removed);
   return kOk;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/messages.h"
 
@@ -46,8 +47,19 @@ void add_run_options(CLI::App* command, RunOptions& options) {
       ->allow_extra_args(false);
   command->add_option("--timeout", options.timeout, "Trap the guest after this time")
       ->type_name("SECONDS|500ms");
-  command->add_option("--max-memory", options.max_memory, "Cap on each linear memory, such as 64M or 2G")
+  command
+      ->add_option("--max-memory", options.max_memory,
+                   "Cap on the linear memories together, such as 64M or 2G; tables together, and exceptions, "
+                   "may take as much again each")
       ->type_name("SIZE");
+  command
+      ->add_option("--limit", options.limits,
+                   "Another cap: memory-bytes, table-bytes, table-elements (of each table), types, threads, "
+                   "descriptors, exception-bytes, code-bytes; repeatable")
+      ->type_name("NAME=NUMBER")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   command->add_option("--feedback", options.feedback, "Decisions beyond hotness (default on)")
       ->type_name("on|off");
   command->add_option("--without", options.without, "Without this decision; repeatable")
@@ -338,7 +350,7 @@ int command_line(int argc, char** argv) {
 
   // CLI11 would only say that a command is required.
   if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) {
-    say(fmt::format("unknown command '{}'; `hindsight --help` lists the commands", argv[1]));
+    say(fmt::format("unknown command '{}'; `hindsight --help` lists the commands", printable_name(argv[1])));
     return kUsageError;
   }
   try {
@@ -347,7 +359,7 @@ int command_line(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     std::string command = "hindsight";
     for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
-    say(fmt::format("{}; `{} --help` shows what can be written", error.what(), command));
+    say(fmt::format("{}; `{} --help` shows what can be written", printable_line(error.what()), command));
     return kUsageError;
   }
   run.program = run_app->remaining();

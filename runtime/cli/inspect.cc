@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/guest.h"
 #include "runtime/cli/messages.h"
@@ -13,7 +14,6 @@ namespace hindsight::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using report::printable;
 
 std::string counted(const std::map<std::string, size_t>& kinds) {
   std::string out;
@@ -23,7 +23,7 @@ std::string counted(const std::map<std::string, size_t>& kinds) {
 
 std::string list_of(const std::vector<std::string>& words) {
   std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + printable(word);
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + printable_name(word);
   return out.empty() ? "none" : out;
 }
 
@@ -35,7 +35,7 @@ std::string tools_text(const Module& module) {
     std::vector<std::string> named;
     for (const auto& [name, version] : entries)
       named.push_back(version.empty() ? name : fmt::format("{} {}", name, version));
-    out += fmt::format("  {:<8} {}\n", printable(field), list_of(named));
+    out += fmt::format("  {:<8} {}\n", printable_name(field), list_of(named));
   }
   if (!tools.target_features.empty()) out += fmt::format("  features {}\n", list_of(tools.target_features));
   if (!tools.custom_sections.empty()) out += fmt::format("  custom   {}\n", list_of(tools.custom_sections));
@@ -53,15 +53,15 @@ std::string text_of(const Module& module, const std::string& path, uintmax_t byt
   for (const auto& entry : module.imports()) {
     ++imports[entry.kind];
     import_table.add(
-        {printable(fmt::format("{}.{}", entry.module, entry.name)), printable(entry.kind), entry.type});
+        {printable_name(entry.module) + "." + printable_name(entry.name), printable(entry.kind), entry.type});
   }
   for (const auto& entry : module.exports()) {
     ++exports[entry.kind];
-    export_table.add({printable(entry.name), printable(entry.kind), entry.type});
+    export_table.add({printable_name(entry.name), printable(entry.kind), entry.type});
   }
   std::string out =
       fmt::format("{}\n  name     {}\n  size     {} bytes\n  hash     {}\n  imports  {}\n  exports  {}\n",
-                  printable(path), module.name().empty() ? std::string("-") : printable(module.name()), bytes,
+                  printable(path), module.name().empty() ? std::string("-") : printable_name(module.name()), bytes,
                   module.content_hash_hex(), counted(imports), counted(exports));
   out += tools_text(module);
   if (!imports.empty()) out += fmt::format("\n{}", import_table.text());
@@ -97,7 +97,7 @@ std::string json_of(const Module& module, const std::string& path, uintmax_t byt
                  {"custom_sections", tools.custom_sections},
                  {"branch_hints", tools.branch_hints},
                  {"malformed", tools.malformed}};
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "base/printable.h"
 #include "runtime/report/text.h"
 
 namespace hindsight::cli {
@@ -22,7 +23,7 @@ void write_all(int descriptor, std::string_view text) {
 
 void say(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
-  write_all(STDERR_FILENO, "hindsight: " + report::printable(text, true) + "\n");
+  write_all(STDERR_FILENO, "hindsight: " + printable(text, true) + "\n");
 }
 
 int fail(const Error& error) {
@@ -44,14 +45,14 @@ LogSink stderr_sink() {
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start;
     write_all(STDERR_FILENO, fmt::format("hindsight [{:.3f}] {}{}: {}\n", since.count(),
                                          level == LogLevel::kWarning ? "warning: " : "",
-                                         report::printable(topic), report::printable(line)));
+                                         printable(topic), printable(line)));
   };
 }
 
 LogSink warning_sink() {
   return [](LogLevel level, std::string_view topic, std::string_view line) {
     if (level == LogLevel::kWarning)
-      write_all(STDERR_FILENO, fmt::format("hindsight: warning: {}: {}\n", report::printable(topic), report::printable(line)));
+      write_all(STDERR_FILENO, fmt::format("hindsight: warning: {}: {}\n", printable(topic), printable(line)));
   };
 }
 

@@ -13,7 +13,7 @@ constexpr int kCannotLoad = 1;  // a module, profile or other input cannot be us
 constexpr int kUsageError = 2;
 constexpr int kTrapped = 134;  // as a shell shows a process that aborted
 
-// "hindsight: text", made printable, in one write.
+// "hindsight: text", made printable, in one write. Its lines stay lines: what is quoted in it was made printable before.
 void say(std::string_view text);
 
 // Says the error; the exit status that its kind stands for.

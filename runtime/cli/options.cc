@@ -97,6 +97,19 @@ Result<TierMode> parse_tier(std::string_view text) {
                     fmt::format("'{}' is no tier; one of auto, baseline, optimized", text));
 }
 
+Status parse_limit(std::string_view text, StoreLimits& limits) {
+  const size_t cut = text.find('=');
+  const auto limit = std::ranges::find(kStoreLimitNames, text.substr(0, cut), &StoreLimitName::name);
+  if (cut == std::string_view::npos || limit == kStoreLimitNames.end()) {
+    std::vector<std::string_view> names;
+    for (const StoreLimitName& known : kStoreLimitNames) names.push_back(known.name);
+    return make_error(ErrorKind::kUsage, fmt::format("'{}' is no limit; write NAME=NUMBER, where NAME is one of {}",
+                                                     text, fmt::join(names, ", ")));
+  }
+  HINDSIGHT_ASSIGN(limits.*limit->value, parse_size(text.substr(cut + 1)));
+  return {};
+}
+
 Result<std::pair<uint32_t, uint32_t>> parse_index_range(std::string_view text) {
   std::pair<uint32_t, uint32_t> range;
   const char* const end = text.data() + text.size();
@@ -195,6 +208,15 @@ Result<RunPlan> plan_run(const RunOptions& options) {
     HINDSIGHT_TRY(take(parse_duration(options.timeout), "--timeout", plan.timeout));
   if (!options.max_memory.empty()) {
     HINDSIGHT_TRY(take(parse_size(options.max_memory), "--max-memory", plan.engine.max_memory_bytes));
+    // Of all memories together, and as much again for what else a program can have that grows without end.
+    StoreLimits& limits = plan.engine.limits;
+    limits.memory_bytes = plan.engine.max_memory_bytes;
+    limits.table_bytes = std::min(limits.table_bytes, limits.memory_bytes);
+    limits.exception_bytes = std::min(limits.exception_bytes, limits.memory_bytes);
+  }
+  for (const std::string& limit : options.limits) {
+    if (const Status parsed = parse_limit(limit, plan.engine.limits); !parsed)
+      return std::unexpected(with_option(parsed.error(), "--limit").error());
   }
   if (!options.code_cache_size.empty()) {
     HINDSIGHT_TRY(take(parse_size(options.code_cache_size), "--code-cache-size", plan.engine.code_cache_bytes));

@@ -24,6 +24,8 @@ Result<uint64_t> parse_size(std::string_view text);
 Result<bool> parse_switch(std::string_view text);
 
 Result<TierMode> parse_tier(std::string_view text);
+// "threads=8", "table-bytes=64M": a name of base/store_limits.h and a size.
+Status parse_limit(std::string_view text, StoreLimits& limits);
 // "12-40": both included, the first not above the last.
 Result<std::pair<uint32_t, uint32_t>> parse_index_range(std::string_view text);
 Status check_unit(std::string_view text);
@@ -36,7 +38,7 @@ Result<std::pair<std::string, std::string>> parse_environment(std::string_view t
 // What `run` and `top` share, as the user wrote it.
 struct RunOptions {
   std::string invoke;
-  std::vector<std::string> directories, environment, without;
+  std::vector<std::string> directories, environment, without, limits;
   std::string timeout, max_memory, feedback = "on", unit = "auto", model, tier = "auto", optimize_only;
   std::string profile_in, profile_out, report, trace;
   uint64_t trace_limit = 1'000'000;  // records

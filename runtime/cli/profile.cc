@@ -5,14 +5,13 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/messages.h"
 #include "runtime/report/text.h"
 
 namespace hindsight::cli {
 namespace {
-
-using report::printable;
 
 // An input that cannot be used, not a wrong use of the command.
 int refuse(const Error& error) {
@@ -102,7 +101,7 @@ int profile_list_command(const std::string& directory) {
     fmt::print("  {}  {} bytes, used {} ago\n", printable(file.name), file.bytes,
                report::age_text(file.age_seconds));
     if (!file.module_hash.empty())
-      fmt::print("      {}, {} decisions of {} runs\n", printable(file.module), file.decisions, file.runs);
+      fmt::print("      {}, {} decisions of {} runs\n", printable_name(file.module), file.decisions, file.runs);
     if (!file.defect.empty()) fmt::print("      not used: {}\n", printable(file.defect));
   }
   return kOk;

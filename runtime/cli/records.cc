@@ -13,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/messages.h"
 #include "runtime/report/text.h"
@@ -21,7 +22,6 @@ namespace hindsight::cli {
 namespace {
 
 using Json = nlohmann::json;
-using report::printable;
 
 constexpr size_t kMaxLine = 64 * 1024;
 

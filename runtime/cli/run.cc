@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <optional>
 
@@ -24,9 +26,14 @@ Status write_report(const RunPlan& plan, const RunOptions& options, const GuestE
   summary.seconds = seconds;
   summary.exit_status = end.exit_status;
   summary.trap = end.trap;
-  file << report::run_page(summary, feedback) << std::flush;
-  if (!file) return make_error(ErrorKind::kResource, "the report could not be written", plan.report);
-  return {};
+  const std::string page = report::run_page(summary, feedback);
+  errno = 0;
+  file << page << std::flush;
+  if (file) return {};
+  return make_error(ErrorKind::kResource,
+                    fmt::format("the report could not be written{}{}", errno == 0 ? "" : ": ",
+                                errno == 0 ? "" : std::strerror(errno)),
+                    plan.report);
 }
 
 // The run's trace, if one was asked for. Outlives the engine, which writes to it until it is gone.

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/guest.h"
 #include "runtime/cli/messages.h"
@@ -19,7 +20,6 @@
 namespace hindsight::cli {
 namespace {
 
-using report::printable;
 constexpr size_t kDecisionsShown = 16;
 constexpr size_t kOutputLinesShown = 6;
 
@@ -53,10 +53,13 @@ std::string view(const std::string& program, double seconds, const FeedbackRepor
   out += fmt::format("stalls     {} attributed samples, with address {}; missed {}, lost {}\n",
                      share(c.stall_records, c.attributed), share(c.stall_addresses, c.stall_records),
                      c.missed, c.lost);
-  out += fmt::format("code       {} functions baseline ({}), {} optimized ({}), {} out of the cache, OSR entries {}, retired {}\n",
+  out += fmt::format("code       {} functions baseline ({}), {} optimized ({}), {} out of the cache, retired {}\n",
                      now.functions_baseline, report::seconds_text(now.baseline_compile_seconds),
                      now.functions_optimized, report::seconds_text(now.optimized_compile_seconds),
-                     now.functions_cached, now.osr_entries, now.versions_retired);
+                     now.functions_cached, now.versions_retired);
+  if (const uint64_t none = now.compiles_without_code.sum(); none != 0)
+    out += fmt::format("           {} compiles without code, {} functions stay in baseline code by that\n",
+                       share(none, none + now.functions_optimized), now.functions_left_in_baseline);
   out += fmt::format("decisions  {}{}{}\n", now.decisions.size(), by_state.empty() ? "" : ": ", by_state);
   if (now.decisions.empty()) return out;
   report::TextTable table("rlllrrl");

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <set>
 #include <thread>
 
-#include "base/order.h"
+#include "runtime/engine/compile_threads.h"
 #include "runtime/engine/guest_unit.h"
 #include "runtime/engine/profile_store.h"
 #include "runtime/engine/profiling_counts.h"
@@ -32,16 +33,6 @@ constexpr auto kCollectPeriod = 500ms;
 constexpr auto kGatePatience = 40ms;          // for a trial whose loop does not run
 constexpr double kSamplesToWatchEntries = 2;  // in a function's baseline code
 constexpr double kPreopenSamples = 3;         // clock samples after which the optimizer is worth opening
-
-// Hardware threads that this process may use.
-unsigned usable_threads() {
-  return static_cast<unsigned>(std::max(1, oneapi::tbb::info::default_concurrency()));
-}
-
-unsigned compile_threads(const EngineConfig& config) {
-  if (config.compile_threads) return config.compile_threads;
-  return std::max(1u, usable_threads() - 1);
-}
 
 bool disabled(const EngineConfig& config, std::string_view decision) {
   return std::find(config.disabled_decisions.begin(), config.disabled_decisions.end(), decision) !=
@@ -143,9 +134,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       last_slow_look_(start_),
       last_flat_look_(start_),
       last_save_(start_),
-      last_version_look_(start_),
-      arena_(std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(compile_threads(config)),
-                                                       /*reserved_for_masters=*/0)) {
+      last_version_look_(start_) {
   feedback::Monitor::Config monitor;
   monitor.frequency_hz = config.sampling_hz ? config.sampling_hz
                          : policy_.optimize ? sampling_.learn_hz
@@ -167,7 +156,7 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       CodeLayout::Hooks{.enqueue_place =
                             [this] {
                               std::lock_guard lock(mutex_);
-                              if (!stopping_) enqueue(&AutoTiers::place_code);
+                              return stopping_ || enqueue(&AutoTiers::place_code);
                             },
                         .on_moved = [this](const wasm::Module* module,
                                            const ModuleCode::Exchange& pair) { note_moved(module, pair); },
@@ -203,7 +192,7 @@ void AutoTiers::shutdown() {
     abandon_.store(true, std::memory_order_relaxed);
     for (const Job& job : jobs_) end_job(job.episode, "abandoned: the engine ended");
     jobs_.clear();
-    // Invariant: no task of ours is left in the arena, which would still run it after we are gone.
+    // Invariant: no task of ours is left with the compile threads, which would still run it after we are gone.
     idle_.wait(lock, [this] { return tasks_ == 0; });
   }
   if (!config_.profile_out.empty()) {
@@ -216,7 +205,7 @@ void AutoTiers::shutdown() {
 // ---------------------------------------------------------------- guest threads
 
 std::shared_ptr<LwpSink> AutoTiers::on_first_entry(Store&) {
-  if (!config_.profiling) return nullptr;
+  if (!config_.profiling || !owner_.here()) return nullptr;
   auto give_up = [&](const Error& error) {
     // Relaxed: only keeps the line from being said twice.
     if (!unit_failed_.exchange(true, std::memory_order_relaxed)) {
@@ -270,6 +259,7 @@ AutoTiers::ModuleState* AutoTiers::state_of(const wasm::Module* module) {
 }
 
 void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
+  if (!owner_.here()) return;
   {
     std::lock_guard lock(mutex_);
     ModuleState state;
@@ -301,6 +291,7 @@ void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion
 }
 
 void AutoTiers::on_destroyed(ModuleCode& code) {
+  if (!owner_.here()) return;
   save_code(code);
   keep_profile(code);
   layout_->forget(code);
@@ -329,6 +320,7 @@ void AutoTiers::on_round() {
   adapt_rate(now);
   calibrate(now);
   collect(now);
+  services_.say_system_failures();
   save_code_at_times(now);
   last_round_ = now;
 }
@@ -839,31 +831,37 @@ void AutoTiers::end_job(EpisodeId id, std::string state) {
   if (const auto found = episodes_.find(id); found != episodes_.end()) found->second.episode.state = std::move(state);
 }
 
-// ---------------------------------------------------------------- compile arena
+// ---------------------------------------------------------------- compile threads
 
 void AutoTiers::queue(Job job) {
   new_version();
   std::lock_guard lock(mutex_);
   if (stopping_) return;
+  const EpisodeId episode = job.episode;
   jobs_.push_back(std::move(job));
-  enqueue(&AutoTiers::run_one_job);
+  if (enqueue(&AutoTiers::run_one_job)) return;
+  jobs_.pop_back();
+  end_job(episode, "abandoned: there is no thread to compile on");
 }
 
-// The arena's queue orders what came before with the task.
-void AutoTiers::enqueue(void (AutoTiers::*task)()) {
-  struct Task {
-    AutoTiers* tiers;
-    void (AutoTiers::*run)();
-    // Its own two words are read before the order can be said.
-    __attribute__((no_sanitize("thread"))) void operator()() const {
-      order_after(tiers);
-      (tiers->*run)();
-      tiers->task_ended();
+bool AutoTiers::enqueue(void (AutoTiers::*task)()) {
+  Status enqueued = services_.threads().enqueue([this, task] {
+    try {
+      (this->*task)();
+    } catch (const std::bad_alloc&) {
+      // What the task was about stays as it is.
+      if (!no_memory_said_.exchange(true, std::memory_order_relaxed))
+        say(LogLevel::kWarning, "compile", "there was no memory for a task of the compile threads; said once");
     }
-  };
-  ++tasks_;
-  order_before(this);
-  arena_->enqueue(Task{this, task});
+    task_ended();
+  });
+  // Invariant: what has just begun does not end before mutex_ is free.
+  if (enqueued) ++tasks_;
+  // Relaxed: only keeps the line from being said twice.
+  if (!enqueued && !no_thread_said_.exchange(true, std::memory_order_relaxed))
+    say(LogLevel::kWarning, "compile",
+        enqueued.error().describe() + "; what gets hot meanwhile stays in baseline code");
+  return enqueued.has_value();
 }
 
 void AutoTiers::open_optimizer() {
@@ -963,7 +961,10 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
     const bool abandoned = abandon_.load(std::memory_order_relaxed);
     if (!abandoned) {
       // A function too large for the optimizer is the program's business, and runs on.
-      say(result.error().kind == ErrorKind::kResource ? LogLevel::kInfo : LogLevel::kWarning, "compile",
+      say(result.error().kind != ErrorKind::kResource ? LogLevel::kWarning
+          : code.is_out_of_room()                     ? LogLevel::kDebug  // said once
+                                                      : LogLevel::kInfo,
+          "compile",
           fmt::format("{}: {}", name, result.error().describe()));
     }
     std::lock_guard lock(mutex_);
@@ -1165,11 +1166,8 @@ FeedbackReport AutoTiers::feedback_report() const {
     compiled.add_compilations(alive ? alive->counts() : state.ended);
     if (alive) held.push_back(std::move(alive));
   }
-  report.functions_baseline = compiled.baseline_functions;
-  report.functions_optimized = compiled.optimized_functions;
-  report.functions_cached = compiled.cached_functions;
-  report.baseline_compile_seconds = compiled.baseline_seconds;
-  report.optimized_compile_seconds = compiled.optimized_seconds;
+  report_compilations(compiled, report);
+  for (const auto& code : held) report_left_in_baseline(*code, report);
   report.modules_forgotten = forgotten_.modules;
   report.decisions_forgotten = forgotten_.decisions;
   for (const auto& [id, entry] : episodes_) {

@@ -1,8 +1,6 @@
 // The class behind make_tier_manager; see tier_manager.h for the picture.
 #pragma once
 
-#include <oneapi/tbb/task_arena.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <list>
@@ -25,6 +23,7 @@
 #include "runtime/engine/code_layout.h"
 #include "runtime/engine/huge_pages.h"
 #include "runtime/engine/memory_fill.h"
+#include "runtime/engine/owner_process.h"
 #include "runtime/engine/tier_manager.h"
 #include "runtime/engine/timed_loads.h"
 #include "runtime/engine/trial.h"
@@ -57,6 +56,9 @@ class AutoTiers final : public TierManager {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // In a child of fork() nothing is watched, decided or told: its threads are not there, and may have gone with locks.
+  const OwnerProcess owner_;
 
   // A change that is known to pay: its trial starts settled, at this distance or width.
   using SiteKey =
@@ -201,7 +203,8 @@ class AutoTiers final : public TierManager {
   std::vector<feedback::PageEpisode> page_episodes(const wasm::Module* module) const;  // under mutex_
 
   void queue(Job job);
-  void enqueue(void (AutoTiers::*task)());  // on the arena; mutex_ is held
+  // On a compile thread; mutex_ is held. False: there is none, which is said once.
+  bool enqueue(void (AutoTiers::*task)());
   void open_optimizer();
   void refresh_priorities();
   void run_one_job();
@@ -269,7 +272,7 @@ class AutoTiers final : public TierManager {
   void install_cached(const std::shared_ptr<ModuleCode>& code);
   void save_code(const ModuleCode& code);
   void save_code_at_times(Clock::time_point now);  // monitor thread
-  void save_all_code();                            // on the arena
+  void save_all_code();                            // on a compile thread
   // auto_tiers_evidence.cc. What timed loads say by now, into the profiles. `news` (monitor thread only):
   // lines about loads whose level became known or changed.
   void read_timed_loads(std::vector<std::string>* news) const;
@@ -303,6 +306,8 @@ class AutoTiers final : public TierManager {
   std::atomic<Clock::rep> new_code_{0};     // baseline code was published
   std::atomic<Clock::rep> new_version_{0};  // a compile was asked for or done
   std::atomic<bool> unit_failed_{false};    // the reason has been said
+  std::atomic<bool> no_thread_said_{false};
+  std::atomic<bool> no_memory_said_{false};  // the same of a task's memory
   std::atomic<bool> preopened_{false};
   std::atomic<bool> pages_measured_{false};  // what moving takes is known, and the rest of the pages waits for that
   std::atomic<bool> abandon_{false};  // compilations under way; see OptimizeRequest
@@ -328,7 +333,7 @@ class AutoTiers final : public TierManager {
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable idle_;
   std::vector<Job> jobs_;
-  size_t tasks_ = 0;  // in the arena: enqueued or running; each job has one
+  size_t tasks_ = 0;  // of the compile threads: enqueued or running; each job has one
   bool stopping_ = false;
   // Of modules that there are, bounded by PolicyConfig::max_compiles a function; of those that are gone, by
   // their number (auto_tiers_forget.cc).
@@ -346,7 +351,6 @@ class AutoTiers final : public TierManager {
   std::unique_ptr<CodeLayout> layout_;
   std::unique_ptr<VersionTrials> versions_;
   std::unique_ptr<BackgroundCalibration> calibration_;
-  std::unique_ptr<oneapi::tbb::task_arena> arena_;
   std::unique_ptr<feedback::Monitor> monitor_;
 };
 

@@ -23,6 +23,7 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
   if (services_.cache == nullptr) return;
   const wasm::Module* const module = code->module().get();
   for (KeptCode& kept : services_.cache->load(*module)) {
+    if (!code->adopt(kept.version)) continue;
     jit::CodeVersion& version = *kept.version;
     const FuncIndex function = version.function;
     Job job;
@@ -73,7 +74,6 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     taken_over.origin = feedback::Origin::kCodeCache;
     job.episode = add_episode(module, std::move(taken_over));
     say(LogLevel::kDebug, "cache", fmt::format("{}: {}", evidence.name, job.plan.reason));
-    code->adopt(version);
     install(job, *code, std::move(kept.version));
     std::lock_guard lock(mutex_);
     feedback::Episode& episode = episode_of(job.episode);

@@ -27,6 +27,7 @@ constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
 
 // Once a module, when its first memories come to be.
 void AutoTiers::on_instance(ModuleCode& code, const Instance& instance) {
+  if (!owner_.here()) return;
   std::vector<feedback::PageEpisode> known;
   bool again = false;
   {
@@ -147,11 +148,13 @@ void AutoTiers::ask_pages() {
       }
     }
     page_moves_.push_back(std::move(move));
-    enqueue(&AutoTiers::move_pages);
+    if (enqueue(&AutoTiers::move_pages)) continue;
+    page_moves_.back().state = "failed";
+    page_moves_.back().outcome = "there is no thread to move them on";
   }
 }
 
-// A task of the arena, which queues itself again behind what compiles have come meanwhile.
+// A task of the compile threads, which queues itself again behind what compiles have come meanwhile.
 void AutoTiers::move_pages() {
   PageMove* move = nullptr;
   {

@@ -45,7 +45,7 @@ std::unique_ptr<VersionTrials> AutoTiers::make_version_trials() {
           .compile =
               [this](const VersionTrials::Subject&) {
                 std::lock_guard lock(mutex_);
-                if (!stopping_) enqueue(&AutoTiers::compile_without);
+                return stopping_ || enqueue(&AutoTiers::compile_without);
               },
           .on_ended = [this](const VersionTrials::Ending& ending) { version_trial_ended(ending); },
           .disturbed = [this] { return gate_.busy(__rdtsc()); },
@@ -216,7 +216,7 @@ void AutoTiers::version_trial_ended(const VersionTrials::Ending& ending) {
         fmt::format("{}: {}, {:+.1f} % ({})", what, to_string(ending.outcome), 100 * ending.gain, ending.words));
 }
 
-// ---------------------------------------------------------------- compile arena
+// ---------------------------------------------------------------- compile threads
 
 void AutoTiers::compile_without() {
   Job job;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "jit/code/code_image.h"
+#include "runtime/engine/charged_version.h"
 #include "runtime/engine/machine_identity.h"
 #include "runtime/engine/optimizer_loader.h"
 
@@ -44,8 +45,12 @@ std::unique_ptr<CodeCache> CodeCache::create(const EngineConfig& config, CodeSer
 
 CodeCache::CodeCache(const EngineConfig& config, CodeServices& services)
     : services_(services),
-      directory_(config.code_cache_directory, config.code_cache_bytes),
-      options_(options_of(config, services.options())) {}
+      directory_(config.code_cache_directory, services.key, CacheDirectory::kCodeSuffix, config.code_cache_bytes),
+      options_(options_of(config, services.options())) {
+  directory_.on_first_failure([this](const std::string& what) {
+    services_.say(LogLevel::kWarning, "cache", what + "; more such failures are counted, and not told");
+  });
+}
 
 CacheKey CodeCache::key_of(const wasm::Module& module) const {
   CacheKey key;
@@ -70,6 +75,7 @@ std::vector<KeptCode> CodeCache::load(const wasm::Module& module) {
   auto codes = read(module, key);
   if (!codes) {
     const Error& error = codes.error();
+    if (services_.says_that_no_key_is_there(error)) return {};
     const bool folder = error.place == directory_.path();
     services_.say(
         LogLevel::kWarning, "cache",
@@ -116,7 +122,7 @@ Result<std::vector<KeptCode>> CodeCache::read(const wasm::Module& module, const 
     if (!version) return make_error(ErrorKind::kUsage, "is damaged: " + version.error().describe());
     if ((*version)->function != function.function)
       return make_error(ErrorKind::kUsage, "is damaged: it has a function under the name of another");
-    codes.push_back({std::move(*version), function.reason, function.prefetches, function.calls});
+    codes.push_back({chargeable(std::move(*version)), function.reason, function.prefetches, function.calls});
   }
   const std::lock_guard lock(mutex_);
   llvm_path_ = file.llvm_path;
@@ -181,8 +187,11 @@ void CodeCache::save(const wasm::Module& module, std::span<const KeptCode> codes
     return bytes;
   });
   if (!saved) {
-    // What is wrong with who may write the folder was said when the module was loaded.
-    services_.say(saved.error().kind == ErrorKind::kUsage ? LogLevel::kDebug : LogLevel::kWarning, "cache",
+    if (services_.says_that_no_key_is_there(saved.error())) return;
+    // What is wrong with who may write the folder was said when the module was loaded; of what else may be wrong, every
+    // few seconds perhaps, the first is told.
+    const bool first = failed_saves_.fetch_add(1, std::memory_order_relaxed) == 0;
+    services_.say(saved.error().kind == ErrorKind::kUsage || !first ? LogLevel::kDebug : LogLevel::kWarning, "cache",
                   "nothing is kept: " + saved.error().describe());
     return;
   }

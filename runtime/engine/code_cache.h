@@ -9,6 +9,7 @@
 // Threads: any; load and save of different modules run side by side.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,7 +51,7 @@ class CodeCache {
   Result<std::vector<KeptCode>> read(const wasm::Module& module, const CacheKey& key);
 
   CodeServices& services_;
-  const CacheDirectory directory_;
+  CacheDirectory directory_;
   const std::string options_;
 
   // What of a function is kept, to see whether there is news.
@@ -61,6 +62,7 @@ class CodeCache {
   using KeptFunctions = std::map<uint32_t, Kept>;
   static Kept kept_of(const KeptCode& code);
   static bool same(const Kept& a, const Kept& b);
+  std::atomic<uint64_t> failed_saves_{0};      // counts, and orders nothing else
   std::mutex mutex_;                           // protects what follows
   std::map<std::string, KeptFunctions> kept_;  // by file name and function
   std::string llvm_path_;  // of which a file that was used said that it compiled; empty: none was

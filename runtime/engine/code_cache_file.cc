@@ -19,14 +19,8 @@ using jit::ImageWriter;
 
 constexpr std::string_view kMagic = "hindcode";
 // Of this file and of the images in it.
-constexpr uint32_t kFormat = 2 << 16 | jit::kCodeImageFormat;
-constexpr size_t kChecksumAt = 8 + 4 + 8;
-constexpr size_t kContentsAt = kChecksumAt + 32;
-
-std::array<uint8_t, 32> checksum(std::span<const std::byte> bytes) {
-  const auto contents = bytes.subspan(kContentsAt);
-  return wasm::sha256({reinterpret_cast<const uint8_t*>(contents.data()), contents.size()});
-}
+constexpr uint32_t kFormat = 3 << 16 | jit::kCodeImageFormat;
+constexpr size_t kContentsAt = 8 + 4;
 
 std::array<uint8_t, 32> hash_of(std::string_view text) {
   return wasm::sha256({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
@@ -87,8 +81,6 @@ std::vector<std::byte> format_cache_file(const CacheFile& file) {
   ImageWriter out;
   for (const char c : kMagic) out.number(c);
   out.number(kFormat);
-  out.number(uint64_t{0});  // the length
-  for (size_t i = kChecksumAt; i < kContentsAt; ++i) out.number(uint8_t{0});
   out.block(std::as_bytes(std::span(file.key.module)));
   out.text(file.key.options);
   out.text(file.key.machine);
@@ -114,17 +106,7 @@ std::vector<std::byte> format_cache_file(const CacheFile& file) {
     });
     out.block(function.image);
   });
-  std::vector<std::byte> bytes = out.take();
-  reseal_cache_file(bytes);
-  return bytes;
-}
-
-void reseal_cache_file(std::span<std::byte> bytes) {
-  if (bytes.size() < kContentsAt) return;
-  const uint64_t length = bytes.size();
-  std::memcpy(bytes.data() + 12, &length, sizeof length);
-  const auto sum = checksum(bytes);
-  std::memcpy(bytes.data() + kChecksumAt, sum.data(), sum.size());
+  return out.take();
 }
 
 Result<CacheFile> parse_cache_file(std::span<const std::byte> bytes) {
@@ -133,16 +115,9 @@ Result<CacheFile> parse_cache_file(std::span<const std::byte> bytes) {
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
     return bad("is no file of the code cache");
   uint32_t format = 0;
-  uint64_t length = 0;
-  std::memcpy(&format, bytes.data() + 8, sizeof format);
-  std::memcpy(&length, bytes.data() + 12, sizeof length);
+  std::memcpy(&format, bytes.data() + kMagic.size(), sizeof format);
   if (format != kFormat)
     return bad(fmt::format("is of format {:x}, and this program's is {:x}", format, kFormat));
-  if (length != bytes.size())
-    return bad(fmt::format("{}: {} of {} bytes", length > bytes.size() ? "is truncated" : "has grown",
-                           bytes.size(), length));
-  if (const auto sum = checksum(bytes); std::memcmp(bytes.data() + kChecksumAt, sum.data(), sum.size()) != 0)
-    return bad("is damaged: its checksum is another");
   ImageReader in(bytes.subspan(kContentsAt));
   CacheFile file;
   const auto module = in.block();

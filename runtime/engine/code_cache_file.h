@@ -1,13 +1,13 @@
 // What a file of the code cache says, and how: the optimized functions of one module, each as an image that
 // can be placed without the compiler (jit/code/code_image.h), with what feedback had found out about it.
 //
-//   magic, format, length of the file, SHA-256 of all that follows
+//   magic, format
 //   key: the module, the options that change code, the machine and compiler
 //   functions
 //
 // One file holds what was compiled under one key. Module and options are in the file's name, so that
 // different ones live side by side; who compiled, and for which processor, is not: after an update the file
-// is stale, and replaced.
+// is stale, and replaced. In its folder it stands behind a seal (sealed_file.h), without which nobody reads it.
 #pragma once
 
 #include <array>
@@ -66,7 +66,5 @@ std::vector<std::byte> format_cache_file(const CacheFile& file);
 // Error kUsage: what is wrong, in words that go on from the file's name. Bounded by the bytes there are,
 // whatever they say. Images are not looked into.
 Result<CacheFile> parse_cache_file(std::span<const std::byte> bytes);
-// The checksum of a file that was changed; for tests.
-void reseal_cache_file(std::span<std::byte> bytes);
 
 }  // namespace hindsight::rt

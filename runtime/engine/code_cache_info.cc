@@ -1,5 +1,8 @@
 // What the code cache's folder holds, for people.
 #include <fmt/format.h>
+#include <stdlib.h>
+
+#include <memory>
 
 #include "feedback/lwp/calibration_cache.h"
 #include "runtime/engine/cache_directory.h"
@@ -21,8 +24,21 @@ std::string default_profile_directory() {
   return folder.empty() ? folder : folder + "/profiles";
 }
 
+std::string default_key_directory() {
+  const auto variable = [](const char* name) -> std::string {
+    const char* const value = ::secure_getenv(name);
+    return value ? value : "";
+  };
+  if (std::string folder = variable("HINDSIGHT_KEY_DIR"); !folder.empty()) return folder;
+  if (const std::string folder = variable("HINDSIGHT_CACHE_DIR"); !folder.empty()) return folder + "/key";
+  // Relative ones are to be ignored (XDG Base Directory Specification).
+  if (const std::string folder = variable("XDG_STATE_HOME"); folder.starts_with('/')) return folder + "/hindsight";
+  if (const std::string home = variable("HOME"); home.starts_with('/')) return home + "/.local/state/hindsight";
+  return {};
+}
+
 Result<CodeCacheInfo> code_cache_info(const std::string& directory) {
-  const rt::CacheDirectory folder(directory);
+  const rt::CacheDirectory folder(directory, std::make_shared<const rt::UserKey>(default_key_directory()));
   return rt::list_files<CodeCacheInfo>(folder, [](const auto& bytes, CodeCacheInfo::File& file) {
     const auto parsed = rt::parse_cache_file(bytes);
     if (!parsed) {
@@ -40,7 +56,7 @@ Result<CodeCacheInfo> code_cache_info(const std::string& directory) {
 }
 
 Result<uint64_t> clear_code_cache(const std::string& directory) {
-  return rt::CacheDirectory(directory).clear();
+  return rt::CacheDirectory(directory, nullptr).clear();
 }
 
 }  // namespace hindsight

@@ -55,7 +55,13 @@ void CodeLayout::round(double settled, bool look, const std::vector<std::shared_
     return;
   }
   flush();
-  if (placeable) hooks_.enqueue_place();
+  if (placeable && !hooks_.enqueue_place()) {
+    {
+      std::lock_guard lock(mutex_);
+      end(*move, "failed", "there is no thread to place it on");
+    }
+    flush();
+  }
   for (const ModuleCode::Exchange& pair : stayed) hooks_.on_moved(code->module().get(), pair);
 }
 
@@ -241,7 +247,7 @@ CodeLayout::Placed& CodeLayout::placed_of(const wasm::Module* module) {
   return placed_.emplace_back(Placed{module, {}, 0});
 }
 
-// ---------------------------------------------------------------- compile arena
+// ---------------------------------------------------------------- compile threads
 
 void CodeLayout::place(const std::atomic<bool>& stop) {
   std::shared_ptr<ModuleCode> code;  // let go of behind the lock: its end is forget()
@@ -292,7 +298,8 @@ void CodeLayout::place(const std::atomic<bool>& stop) {
     const auto& from = versions[order[i]];
     auto made = jit::copy_version(from, std::move((*places)[i]));
     if (!made) continue;  // stays where it is
-    std::shared_ptr<jit::CodeVersion> copy = std::move(*made);
+    std::shared_ptr<jit::CodeVersion> copy = code->hold_copy(std::move(*made));
+    if (copy == nullptr) continue;  // the same
     code->register_copy(copy);
     pairs.push_back({from, std::move(copy)});
   }

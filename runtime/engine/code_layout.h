@@ -3,7 +3,7 @@
 //
 //   counting    every function that may be moved is called through a meter for some tens of
 //               milliseconds: what is called, and how often
-//   placing     a task of the compile arena: the functions that were called, in the order that their
+//   placing     a task of the compile threads: the functions that were called, in the order that their
 //               calls ask for, one behind the other on pages of 2 MiB, as copies
 //               (jit/code/move_code.h); published by nobody
 //   comparing   entry slots lead to the copies and back, in turns, while a few meters count (exchange_trial.h)
@@ -11,7 +11,7 @@
 //
 // No guest waits: an exchange is one store a slot. Functions that are compiled anew meanwhile leave the move.
 //
-// Threads: round() on the monitor thread; place() on the compile arena; forget() by whoever lets go of a
+// Threads: round() on the monitor thread; place() on the compile threads; forget() by whoever lets go of a
 // module; the others any. Lock order: with mutex_ held only ModuleCode and the monitor are called.
 #pragma once
 
@@ -36,7 +36,7 @@ namespace hindsight::rt {
 class CodeLayout {
  public:
   struct Hooks {
-    std::function<void()> enqueue_place;  // arranges for one call of place()
+    std::function<bool()> enqueue_place;  // arranges for one call of place(); false: there is no thread for it
     // What was `from` is `to` from now on: the same code, with the same loop cells.
     std::function<void(const wasm::Module*, const ModuleCode::Exchange&)> on_moved;
     std::function<double()> now_seconds;  // since the engine's start

@@ -1,5 +1,10 @@
 #include "runtime/engine/code_services.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "jit/baseline/baseline_compiler.h"
 #include "runtime/engine/code_cache.h"
 #include "runtime/engine/machine_identity.h"
@@ -10,10 +15,12 @@
 
 namespace hindsight::rt {
 
-CodeServices::CodeServices(const jit::CompileOptions& options) : options_(options) {}
+CodeServices::CodeServices(const jit::CompileOptions& options, uint32_t compile_threads)
+    : options_(options), threads_(compile_threads != 0 ? compile_threads : std::max(2u, usable_threads()) - 1) {}
 
-Result<std::unique_ptr<CodeServices>> CodeServices::create(const jit::CompileOptions& options) {
-  std::unique_ptr<CodeServices> services(new CodeServices(options));
+Result<std::unique_ptr<CodeServices>> CodeServices::create(const jit::CompileOptions& options,
+                                                           uint32_t compile_threads) {
+  std::unique_ptr<CodeServices> services(new CodeServices(options, compile_threads));
   // Where address space is limited a smaller arena is better than none.
   for (size_t bytes = size_t{512} << 20; services->arena_ == nullptr; bytes /= 4) {
     auto arena = jit::CodeArena::create(bytes);
@@ -61,6 +68,24 @@ Result<jit::Optimizer*> CodeServices::optimizer() {
 std::optional<CodeServices::CompilerFiles> CodeServices::compiler_files() {
   const std::lock_guard lock(optimizer_mutex_);
   return compiler_files_;
+}
+
+void CodeServices::say_system_failures() {
+  if (!log) return;
+  for (const SystemFailureCount& failure : system_failures()) {
+    if (said_where_it_happens(failure.what)) continue;
+    if (failures_said_[static_cast<size_t>(failure.what)].exchange(true, std::memory_order_relaxed)) continue;
+    say(LogLevel::kWarning, "system",
+        fmt::format("the system refused this process {}{}; said once, counted in reports", failure.words,
+                    failure.first_error == 0 ? "" : fmt::format(": {}", std::strerror(failure.first_error))));
+  }
+}
+
+bool CodeServices::says_that_no_key_is_there(const Error& error) const {
+  if (error.place != key->path()) return false;
+  if (key->first_complaint())
+    say(LogLevel::kWarning, "cache", error.describe() + "; no code and no profiles are kept, and none are used");
+  return true;
 }
 
 size_t CodeServices::collect_retired() {

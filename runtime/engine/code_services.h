@@ -2,21 +2,27 @@
 // be freed, the bridges, and the optimizing tier (opened when first needed).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/fork_gate.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/store_limits.h"
+#include "base/system_failures.h"
 #include "jit/abi/trampolines.h"
 #include "jit/code/code_arena.h"
 #include "jit/code/code_registry.h"
 #include "jit/code/retire.h"
 #include "jit/compile_options.h"
 #include "jit/optimizing/optimizer.h"
+#include "runtime/engine/compile_threads.h"
 #include "runtime/engine/pass_times.h"
+#include "runtime/engine/user_key.h"
 
 namespace hindsight::rt {
 
@@ -25,14 +31,15 @@ class ProfileStore;
 
 class CodeServices {
  public:
-  // Errors: kResource.
-  static Result<std::unique_ptr<CodeServices>> create(const jit::CompileOptions& options);
+  // `compile_threads`: at most; 0: as many as there are hardware threads for the process beside one. Errors: kResource.
+  static Result<std::unique_ptr<CodeServices>> create(const jit::CompileOptions& options, uint32_t compile_threads);
   ~CodeServices();
 
   jit::CodeArena& arena() { return *arena_; }
   jit::Trampolines& trampolines() { return *trampolines_; }
   jit::CodeRegistry& registry() { return registry_; }
   jit::RetireList& retired() { return retired_; }
+  CompileThreads& threads() { return threads_; }  // where the optimizing tier works
   const jit::CompileOptions& options() const { return options_; }
   // Before any module is loaded: functions outside of this range stay in baseline code.
   void optimize_only(uint32_t first, uint32_t last) {
@@ -57,33 +64,45 @@ class CodeServices {
   // guest threads take.
   size_t collect_retired();
 
+  // Says what the system has refused since it was last said of that kind (base/system_failures.h): once each. Any
+  // thread, not under a lock.
+  void say_system_failures();
+
+  // What is kept is sealed with it. Never null; set before the two below.
+  std::shared_ptr<const UserKey> key;
   std::unique_ptr<CodeCache> cache;        // null: no code is kept between runs
   std::unique_ptr<ProfileStore> profiles;  // null: neither is what was decided
 
+  uint64_t most_code_bytes = StoreLimits{}.code_bytes;  // of stores with the engine's limits; before any module is loaded
   bool time_passes = false;  // before any module is loaded
   uint32_t random_hints = 0;  // the same; 0: none
   bool enter_at_loops = false;  // the same
   bool leave_at_loops = false;  // the same
   bool leave_for_baseline = false;
   PassTimes pass_times;      // empty unless time_passes
-  LogSink log;               // may be empty
+  LogSink log;               // may be empty; makes what it is given printable
   LogLevel log_level = LogLevel::kInfo;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     if (log && level >= log_level) log(level, topic, line);
   }
+  // Whether this is why the key cannot be had; said once then, for code and profiles.
+  bool says_that_no_key_is_there(const Error& error) const;
 
  private:
   uint32_t first_optimized_ = 0, last_optimized_ = ~uint32_t{0};
-  explicit CodeServices(const jit::CompileOptions& options);
+  CodeServices(const jit::CompileOptions& options, uint32_t compile_threads);
   jit::CompileOptions options_;
   std::unique_ptr<jit::CodeArena> arena_;  // destroyed last: everything below has code in it
   std::unique_ptr<jit::Trampolines> trampolines_;
   jit::CodeRegistry registry_;
   jit::RetireList retired_;
-  std::mutex optimizer_mutex_;  // protects what follows
+  ForkSafeMutex optimizer_mutex_;  // protects what follows
   std::unique_ptr<jit::Optimizer> optimizer_;
   std::optional<Error> optimizer_error_;
   std::optional<CompilerFiles> compiler_files_;
+  // Relaxed: only keep lines from being said twice.
+  std::array<std::atomic<bool>, kSystemFailures> failures_said_{};
+  CompileThreads threads_;  // destroyed first
 };
 
 }  // namespace hindsight::rt

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/printable.h"
 #include "feedback/lwp/machine_model.h"
 #include "runtime/engine/code_cache.h"
 #include "runtime/engine/handles.h"
@@ -96,22 +97,29 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   std::shared_ptr<EngineHandle> engine(new EngineHandle(std::move(config)));
   engine->trace_ = std::move(trace);
   engine->feed_ = std::make_shared<RecordFeed>(engine->config_.on_record);
-  HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options));
+  HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options, engine->config_.compile_threads));
   engine->code_->time_passes = engine->config_.time_passes;
   engine->code_->random_hints = engine->config_.random_hints;
   engine->code_->enter_at_loops = engine->config_.enter_at_loops;
   engine->code_->leave_at_loops = engine->config_.leave_at_loops;
   engine->code_->leave_for_baseline = engine->config_.leave_for_baseline;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
-  engine->code_->log = engine->config_.log;
+  if (engine->config_.log)
+    engine->code_->log = [log = engine->config_.log](LogLevel level, std::string_view topic, std::string_view line) {
+      log(level, topic, printable_line(line));
+    };
+  engine->code_->most_code_bytes = engine->config_.limits.code_bytes;
   engine->code_->log_level = engine->config_.log_level;
+  engine->code_->key = std::make_shared<const UserKey>(
+      engine->config_.key_directory.empty() ? default_key_directory() : engine->config_.key_directory);
   if (engine->trace_ == nullptr && !for_tests) {
     engine->code_->cache = CodeCache::create(engine->config_, *engine->code_);
     engine->code_->profiles = ProfileStore::create(engine->config_, *engine->code_);
   }
   if (options.bounds == jit::BoundsChecks::kExplicit && engine->config_.guard_pages)
     engine->code_->say(LogLevel::kInfo, "memory",
-                       "8 GiB of address space cannot be reserved: bounds are checked in code");
+                       "address space is limited, to less than guard pages of some memories take (8 GiB "
+                       "each): bounds are checked in code");
   if (engine->config_.lwp_instructions) {
     if (const Status emulated = emulate_lwp_here(); !emulated)
       engine->code_->say(LogLevel::kWarning, "lwp", emulated.error().message);
@@ -136,6 +144,7 @@ EngineHandle::~EngineHandle() {
     return;
   }
   // Units first stop producing, then go; nobody is inside a guest of this engine, since stores hold it.
+  if (code_ != nullptr) code_->say_system_failures();
   if (tiers_ != nullptr) tiers_->shutdown();
   attachments_->shut_down();
 }
@@ -150,6 +159,11 @@ FeedbackReport EngineHandle::feedback_report() const {
   for (const jit::PassCost& pass : code_->pass_times.sums())
     report.optimizer_passes.push_back({pass.name, pass.runs, pass.seconds});
   feed_->fill(report.guest);
+  report.compile_threads_refused = code_->threads().refused();
+  report.compile_tasks_refused = code_->threads().refused_tasks();
+  for (const SystemFailureCount& failure : system_failures())
+    report.system_refusals.push_back({std::string(failure.words), failure.count,
+                                      failure.first_error == 0 ? "" : std::strerror(failure.first_error)});
   return report;
 }
 
@@ -167,8 +181,9 @@ void EngineHandle::wait_for_compiles() {
   if (owner_.here()) tiers_->wait_for_compiles();
 }
 
-StoreServices EngineHandle::store_services() {
+StoreServices EngineHandle::store_services(std::shared_ptr<StoreBudget> budget) {
   StoreServices services;
+  services.budget = std::move(budget);
   services.builtins = &builtins();
   services.trampolines = &code_->trampolines();
   services.registry = &code_->registry();
@@ -178,20 +193,15 @@ StoreServices EngineHandle::store_services() {
   services.max_stack_bytes = config_.max_stack_bytes;
   services.hooks = tiers_.get();
   services.attachments = attachments_.get();
+  services.warn = [code = code_.get()](const std::string& words) { code->say(LogLevel::kWarning, "interruption", words); };
   services.keep_alive = shared_from_this();
   return services;
 }
 
 Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load(std::span<const std::byte> bytes,
                                                                     std::string name) {
-  std::span<const uint8_t> binary(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  std::vector<uint8_t> assembled;
-  if (!wasm::is_binary_module(binary)) {
-    HINDSIGHT_ASSIGN(assembled,
-                     wasm::assemble_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name));
-    binary = assembled;
-  }
-  HINDSIGHT_ASSIGN(auto module, wasm::decode_module(binary, std::move(name)));
+  const std::span<const uint8_t> binary(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  HINDSIGHT_ASSIGN(auto module, wasm::read_module(binary, std::move(name)));
   if (const uint32_t errors = module->decode_stats.branch_hint_errors)
     code_->say(LogLevel::kInfo, "wasm",
                fmt::format("{}: {} malformed or misplaced in section metadata.code.branch_hint, ignored",
@@ -199,6 +209,7 @@ Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load(std::span<co
   HINDSIGHT_ASSIGN(auto code,
                    ModuleCode::create(std::move(module), *code_, tiers_->first_tier(), tiers_.get()));
   tiers_->on_loaded(code);
+  code_->say_system_failures();
   return std::make_shared<const ModuleHandle>(std::static_pointer_cast<EngineHandle>(shared_from_this()),
                                               std::move(code));
 }

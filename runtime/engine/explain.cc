@@ -9,6 +9,7 @@
 #include "feedback/policy/pages.h"
 #include "feedback/policy/policy.h"
 #include "runtime/engine/hindsight.h"
+#include "runtime/engine/printable_profile.h"
 #include "runtime/engine/profile_sources.h"
 #include "runtime/engine/profile_words.h"
 
@@ -217,7 +218,8 @@ void explain_module(const ModuleProfile& module, const PolicyConfig& policy, con
 }  // namespace
 
 Result<std::string> explain_profile(const ProfileSource& profile) {
-  HINDSIGHT_ASSIGN(const rt::FoundProfile found, rt::find_profile(profile));
+  HINDSIGHT_ASSIGN(rt::FoundProfile found, rt::find_profile(profile));
+  rt::make_printable(found.file);
   const PolicyConfig policy = from_parameters(found.file.policy);
   std::string text;
   Replayed replayed;

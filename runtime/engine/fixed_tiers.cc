@@ -3,7 +3,9 @@
 #include <mutex>
 #include <set>
 
+#include "base/fork_gate.h"
 #include "runtime/engine/code_cache.h"
+#include "runtime/engine/profiling_counts.h"
 #include "runtime/engine/tiers.h"
 
 namespace hindsight::rt {
@@ -26,8 +28,7 @@ class FixedTiers final : public TierManager {
     }
     if (services_.cache == nullptr) return;
     for (KeptCode& kept : services_.cache->load(*code->module())) {
-      code->adopt(*kept.version);
-      code->publish(kept.version);
+      if (code->adopt(kept.version)) code->publish(kept.version);
     }
   }
   void on_destroyed(ModuleCode& code) override {
@@ -53,14 +54,13 @@ class FixedTiers final : public TierManager {
   FeedbackReport feedback_report() const override {
     const std::lock_guard lock(mutex_);
     ModuleCodeCounts sum = gone_;
-    for (ModuleCode* code : live_) sum.add_compilations(code->counts());
     FeedbackReport report;
+    for (ModuleCode* code : live_) {
+      sum.add_compilations(code->counts());
+      report_left_in_baseline(*code, report);
+    }
     report.unit = "none (profiling is off)";
-    report.functions_baseline = sum.baseline_functions;
-    report.functions_optimized = sum.optimized_functions;
-    report.functions_cached = sum.cached_functions;
-    report.baseline_compile_seconds = sum.baseline_seconds;
-    report.optimized_compile_seconds = sum.optimized_seconds;
+    report_compilations(sum, report);
     report.versions_retired = services_.retired().freed();
     report.versions_waiting = services_.retired().pending();
     return report;
@@ -81,7 +81,7 @@ class FixedTiers final : public TierManager {
 
   const jit::Tier first_;
   CodeServices& services_;
-  mutable std::mutex mutex_;  // protects what follows
+  mutable ForkSafeMutex mutex_;  // protects what follows
   std::set<ModuleCode*> live_;
   ModuleCodeCounts gone_;
 };

@@ -51,7 +51,7 @@ struct GuestThreads::Thread {
 };
 
 GuestThreads::GuestThreads(EngineHandle& engine, const std::shared_ptr<Store>& first)
-    : engine_(engine), first_(first) {}
+    : engine_(engine), most_(std::min(first->budget()->limits().threads, kMostThreads)), first_(first) {}
 
 GuestThreads::~GuestThreads() = default;
 
@@ -70,7 +70,7 @@ std::vector<std::shared_ptr<Store>> GuestThreads::stores() const {
 void GuestThreads::interrupt(bool interrupted) {
   const std::lock_guard lock(mutex_);
   if (interrupted)
-    for (const auto& store : stores()) interrupt_now_or_next(store);
+    for (const auto& store : stores()) end_program(store);
   for (const auto& wasi : wasi_) wasi(interrupted);
 }
 
@@ -120,7 +120,7 @@ Status GuestThreads::prepare(Thread& thread, Instance& caller) {
   thread.state = std::make_unique<StoreState>();
   StoreState& state = *thread.state;
   state.engine = std::static_pointer_cast<EngineHandle>(engine_.shared_from_this());
-  state.store = Store::create(engine_.store_services());
+  state.store = Store::create(engine_.store_services(caller.store().budget()));
   Store& store = *state.store;
   store.embedder = &state;
 
@@ -176,7 +176,7 @@ Status GuestThreads::prepare(Thread& thread, Instance& caller) {
 }
 
 int32_t GuestThreads::take_id() {
-  if (threads_.size() >= kMostThreads) return 0;
+  if (threads_.size() >= most_) return 0;
   // Fewer threads live than there are ids: the search ends.
   do {
     last_id_ = last_id_ == kMostThreadId ? 1 : last_id_ + 1;
@@ -200,7 +200,7 @@ int32_t GuestThreads::spawn(Instance& caller, uint32_t argument) {
   thread->id = take_id();
   if (thread->id == 0) {
     engine_.code().say(LogLevel::kWarning, "threads",
-                       "not spawned: " + std::to_string(kMostThreads) + " threads are the most");
+                       "not spawned: the limit threads allows " + std::to_string(most_));
     return failure(wasi::Errno::kAgain);
   }
   try {
@@ -260,7 +260,7 @@ void GuestThreads::end(GuestTrap trap) {
     outcome_ = std::move(trap);
   }
   // Interrupted inside, it interrupts the others itself; outside, nobody else does.
-  if (const auto first = first_.lock()) interrupt_now_or_next(first);
+  if (const auto first = first_.lock()) end_program(first);
   interrupt(true);
 }
 
@@ -292,7 +292,7 @@ void GuestThreads::finish() {
   }
   for (const auto& thread : threads) thread->native.join();
   interrupt(false);
-  if (const auto first = first_.lock()) forget_interruption(first);
+  if (const auto first = first_.lock()) continue_program(first);
 }
 
 Status GuestThreads::settle(const Status& status, bool over) {
@@ -314,6 +314,8 @@ Status GuestThreads::settle(const Status& status, bool over) {
   // A trap of the first thread's own is told rather than what came at the same time elsewhere.
   if (!outcome || (!status && first->trap->code != jit::TrapCode::kInterrupted)) return status;
   first->trap = std::move(outcome);
+  // The embedder's interruption reached a thread first: this is the call that ends by it.
+  if (first->trap->code == jit::TrapCode::kInterrupted) clear_interrupt(first);
   return std::unexpected(to_error(*first->trap));
 }
 

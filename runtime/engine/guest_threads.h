@@ -40,7 +40,7 @@ inline constexpr std::string_view kThreadSpawn = "thread-spawn";
 class GuestThreads : public std::enable_shared_from_this<GuestThreads> {
  public:
   static constexpr int32_t kMostThreadId = (1 << 29) - 1;  // as wasi-threads has it; the first is 1
-  static constexpr size_t kMostThreads = 1024;             // at a time
+  static constexpr uint64_t kMostThreads = 1 << 20;        // at a time, whatever the limit: fewer than ids
 
   // `engine` outlives this.
   GuestThreads(EngineHandle& engine, const std::shared_ptr<Store>& first);
@@ -83,6 +83,7 @@ class GuestThreads : public std::enable_shared_from_this<GuestThreads> {
   void reap();                                         // joins those that have ended
 
   EngineHandle& engine_;
+  const uint64_t most_;  // threads at a time
   // Some thread was spawned once. Set by the first thread itself, or on a thread that came after it: relaxed
   // is enough for the first thread, which alone asks.
   std::atomic<bool> used_{false};

@@ -21,6 +21,7 @@
 #include "runtime/exec/thread_hooks.h"
 #include "runtime/instance/instance.h"
 #include "runtime/instance/store.h"
+#include "runtime/instance/store_use.h"
 
 namespace hindsight {
 
@@ -28,8 +29,10 @@ namespace hindsight {
 struct Instance::Function {
   jit::FuncRef* ref = nullptr;
   jit::InvokeFn invoke = nullptr;
-  const wasm::FuncType* type = nullptr;  // lives as long as the process (canonical)
+  const wasm::FuncType* type = nullptr;  // canonical; its id is held by the instance
   bool ends_program = false;             // when it returns: _start
+  bool takes_functions = false;          // a funcref among the parameters
+  bool returns_exceptions = false;       // an exnref among the results
 };
 
 namespace rt {
@@ -51,7 +54,7 @@ class EngineHandle final : public Engine {
   CodeServices& code() { return *code_; }
   TierManager& tiers() { return *tiers_; }
   RecordFeed& feed() { return *feed_; }
-  StoreServices store_services();
+  StoreServices store_services(std::shared_ptr<StoreBudget> budget);
   const OwnerProcess& owner() const { return owner_; }
 
  private:
@@ -78,6 +81,7 @@ class ModuleHandle final : public hindsight::Module {
   std::vector<ExportType> exports() const override;
   std::string content_hash_hex() const override;
   ModuleTools tools() const override;
+  bool has_start_function() const override { return wasm().start.has_value(); }
 
   const wasm::Module& wasm() const { return *code_->module(); }
   const std::shared_ptr<ModuleCode>& code() const { return code_; }
@@ -107,12 +111,22 @@ struct StoreState {
   std::optional<Trap> last_trap;
   std::optional<uint32_t> exit_code;
   std::map<jit::FuncRef*, std::unique_ptr<hindsight::Instance::Function>> functions;
+  // Handles that went while a call that they made runs have left their reference here; the call drops it.
+  std::shared_ptr<StoreState> until_call_ends;
+  uint32_t calls = 0;  // that run now, one inside the other
 };
 
 class InstanceHandle final : public hindsight::Instance {
  public:
   InstanceHandle(std::shared_ptr<StoreState> state, rt::Instance& instance)
       : state_(std::move(state)), instance_(instance) {}
+  ~InstanceHandle() override {
+    // The thread that runs the store is the one that may let go of its handles then.
+    if (state_.use_count() == 0) return;  // a host function's view of its caller keeps nothing
+    StoreState& state = *state_;
+    const StoreUse use(*state.store);
+    if (use && state.calls != 0) state.until_call_ends = std::move(state_);
+  }
 
   Result<std::vector<Value>> call(std::string_view export_name, std::span<const Value> args) override;
   Result<FunctionType> function_type(std::string_view export_name) const override;
@@ -120,6 +134,7 @@ class InstanceHandle final : public hindsight::Instance {
   Result<Value> global(std::string_view export_name) const override;
   Status set_global(std::string_view export_name, const Value& value) override;
   void interrupt() override;
+  void clear_interrupt() override;
   void set_timeout(std::chrono::milliseconds limit) override;
   const Trap* last_trap() const override { return state_->last_trap ? &*state_->last_trap : nullptr; }
   std::optional<uint32_t> exit_code() const override { return state_->exit_code; }

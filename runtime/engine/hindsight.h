@@ -12,6 +12,11 @@
 // Engine alive. Memory and function handles stay valid as long as their Instance.
 // Threads: Engine and Module may be used from any thread. One Instance (and all instances linked with it, a "store") is entered by at most one
 // thread at a time; different stores run in parallel, and may share memories (Linker::define_shared_memory). interrupt() and feedback_report() may be called from any thread.
+// What a second thread asks of a store that is in use fails with kUsage. Handles may go inside of a host function that they led to: what
+// runs keeps what it needs.
+// Words and names: what is made of words for people (Error::message, the log's lines, Trap::to_string(), FeedbackReport::to_string(), the
+// texts about profiles) has the names of modules made printable (base/printable.h). Names alone, wherever a structure here has them as a
+// field, are the bytes that the module gives, newlines and commands to terminals included: give them to printable() before you show them.
 // Errors: values. A trap is an Error of kind kTrap whose message is the trap's name; Instance::last_trap() has the details.
 #pragma once
 
@@ -32,6 +37,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "base/store_limits.h"
 
 #if defined(HINDSIGHT_BUILDING)
 #define HINDSIGHT_API __attribute__((visibility("default")))
@@ -95,10 +101,15 @@ struct EngineConfig {
   bool feedback = true;                // decisions beyond hotness; false: kAuto optimizes by hotness alone
   bool profiling = true;               // LWP units and the monitor thread (kAuto needs them; false only with a fixed tier)
   std::string unit = "auto";           // auto|native|hardware|clock|clock-timer|model
-  bool guard_pages = true;             // false, or where 8 GiB of address space cannot be reserved: explicit bounds checks
+  bool guard_pages = true;             // false, or where address space is limited to less than 16 times 8 GiB: explicit bounds checks
   uint32_t compile_threads = 0;        // 0: hardware threads - 1, at least 1
-  size_t max_stack_bytes = size_t{1} << 20;      // of guest frames per entry
+  // Of guest frames per entry, and never more than the stack has, less a quarter (64 to 256 KiB) that stays for the host's functions and the
+  // compilers. Guests may run on stacks of the host's own (fibers), where that is found out by the mapping that the stack is in, at each
+  // entry (some microseconds): so have a page below it that cannot be accessed, or set this to less than the stack has. An entry returns on the stack
+  // that it was made on, and the last one first; of entries nested on several stacks the outer one must not go on before the inner one ends.
+  size_t max_stack_bytes = size_t{1} << 20;
   uint64_t max_memory_bytes = uint64_t{16} << 30; // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
+  StoreLimits limits;                  // of each store, unless its Linker is made with others
   // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier gets wrong
   // (scripts/bisect.mjs).
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
@@ -122,11 +133,16 @@ struct EngineConfig {
   std::string profile_directory;
   uint64_t profile_directory_bytes = uint64_t{64} << 20;
   // Optimized code is kept in this folder between runs: a program's second start has it at once. Empty: nothing is kept. Only files are
-  // used that the process's user owns and nobody else can write, made by the same build of the optimizing tier for the same processor and
-  // configuration; others are named in the log and ignored. The folder is made for its owner alone. What is used least recently goes when
+  // used that the process's user owns and nobody else can write, that are sealed with the user's key, and made by the same build of the
+  // optimizing tier for the same processor and configuration; others are named in the log and ignored. The folder is made for its owner
+  // alone. No folder that contains it, or lies in it, can be given to a guest of this engine (WasiConfig::preopens). What is used least recently goes when
   // the files hold more than code_cache_bytes. See default_code_cache_directory().
   std::string code_cache_directory;
   uint64_t code_cache_bytes = uint64_t{256} << 20;
+  // Where the key lies with which code and profiles are sealed when they are kept, made at its first use: a folder for its owner alone,
+  // which no guest may reach. Without a key nothing is kept and nothing that was kept is used, which the log says once. Empty:
+  // default_key_directory().
+  std::string key_directory;
   std::vector<std::string> disabled_decisions;   // names of decision_names(); create() refuses others
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
@@ -158,7 +174,7 @@ struct V128 {
   friend bool operator==(const V128&, const V128&) = default;
 };
 
-// One WebAssembly value. References: funcref is an opaque pointer (null allowed), externref the embedder's 64-bit handle; of exnref the
+// One WebAssembly value. References: funcref is an opaque pointer that came from the same store (null allowed; any other is refused), externref the embedder's 64-bit handle; of exnref the
 // embedder can have and give null only.
 struct Value {
   ValueKind kind = ValueKind::kI32;
@@ -186,7 +202,7 @@ struct FunctionType {
 // ---------------------------------------------------------------- traps
 
 struct Frame {
-  std::string function;                     // name section, export name or func[12]
+  std::string function;                     // name section, export name or func[12]; its bytes as they are
   uint32_t function_index = 0;
   std::optional<uint32_t> wasm_offset;      // from the start of the module file
   bool inlined = false;
@@ -204,7 +220,7 @@ struct Trap {
   std::vector<Frame> backtrace;              // innermost first, at most 100 frames
   uint64_t frames_left_out = 0;
   std::optional<ThrownException> exception;  // name "uncaught exception"; the backtrace begins where it was thrown first
-  HINDSIGHT_API std::string to_string() const;  // several lines, for people
+  HINDSIGHT_API std::string to_string() const;  // several lines, for people: the only newlines are these lines' ends
 };
 
 // ---------------------------------------------------------------- modules
@@ -247,6 +263,7 @@ class HINDSIGHT_API Module {
   virtual std::vector<ExportType> exports() const = 0;
   virtual std::string content_hash_hex() const = 0;
   virtual ModuleTools tools() const = 0;  // reads the sections anew
+  virtual bool has_start_function() const = 0;  // which Linker::instantiate() runs
 };
 
 // ---------------------------------------------------------------- host functions
@@ -295,7 +312,7 @@ class TypedFunction;
 class HINDSIGHT_API Instance {
  public:
   virtual ~Instance() = default;
-  // Calls an exported function. An exception that it does not catch is an error of kind kTrap, with last_trap()->exception. Errors: kUsage (no such export, wrong arguments), kTrap, kExit (WASI proc_exit; see exit_code()).
+  // Calls an exported function. An exception that it does not catch is an error of kind kTrap, with last_trap()->exception. Errors: kUsage (no such export, wrong arguments, a caught exception among the results), kTrap, kExit (WASI proc_exit; see exit_code()).
   virtual Result<std::vector<Value>> call(std::string_view export_name, std::span<const Value> args) = 0;
   virtual Result<FunctionType> function_type(std::string_view export_name) const = 0;
   // Memory 0 (or the named export). Valid until the guest runs again.
@@ -303,9 +320,22 @@ class HINDSIGHT_API Instance {
   virtual Result<Value> global(std::string_view export_name) const = 0;
   virtual Status set_global(std::string_view export_name, const Value& value) = 0;
 
-  // Ends the guest's current entry with a trap "interrupted" as soon as possible (also inside tight loops). Any thread.
+  // Ends one call with a trap "interrupted", as soon as possible and also inside tight loops: the one that a thread is in, or, if there is
+  // none or it returns by itself before it notices, the next one, before any of its code runs. It stays until a call has ended so or
+  // clear_interrupt() takes it back; several of them until then are one. Any thread; returns at once. Calls are those of the whole store, of
+  // any of its instances; calls made by host functions inside another one are a part of that.
+  //
+  // It reaches loops by SIGURG, and where that is blocked or has another handler by SIGSEGV or SIGBUS, sent to the thread. Threads that run
+  // guests must not block the latter two, which the kernel answers by ending the process when a guest leaves its memory, and handlers that
+  // are installed after the first call must hand on what they do not know. A thread's first 16 calls and every 256th one let the three
+  // through, each call if one finds them blocked, and under a time limit each call and each host function's end. So a host that blocks them
+  // between calls later than that, or inside of a call without a limit, must let them through itself (pthread_sigmask). Where SIGURG does not
+  // come through, the log has a warning that says so, and whether the thread is out of reach.
   virtual void interrupt() = 0;
-  // Like interrupt(), once `limit` of wall time has passed since the call; zero cancels.
+  virtual void clear_interrupt() = 0;
+  // Each call that begins from now on, and from now on the one that is running, may take so much wall time, what it calls in the host
+  // included; then it ends with a trap "timed out". The limit is each call's own: a call that returns takes it with it, and it never hits a
+  // later one. Zero: no limit. Any thread.
   virtual void set_timeout(std::chrono::milliseconds limit) = 0;
 
   virtual const Trap* last_trap() const = 0;          // of the last call; null if it did not trap
@@ -325,6 +355,8 @@ class HINDSIGHT_API Instance {
 class HINDSIGHT_API Linker {
  public:
   explicit Linker(Engine& engine);
+  // With limits of its own (base/store_limits.h). A linker that joins another's store (define_instance) has that one's.
+  Linker(Engine& engine, const StoreLimits& limits);
   ~Linker();
   Linker(Linker&&) noexcept;
   Linker& operator=(Linker&&) noexcept;
@@ -336,22 +368,30 @@ class HINDSIGHT_API Linker {
   void define_function(std::string_view module, std::string_view name, F function);
   // Every export of `instance` under this module name.
   void define_instance(std::string_view module, std::shared_ptr<Instance> instance);
-  // wasi_snapshot_preview1 for the next instances, and "wasi" "thread-spawn" (wasi-threads): each thread that a guest spawns is a native
-  // thread with an instance of the module of its own. A module that imports it gets the shared memory that it imports too, if nobody
+  // wasi_snapshot_preview1, and wasi_unstable for older programs, for the next instances, and "wasi" "thread-spawn" (wasi-threads): each thread that a guest spawns is a native
+  // thread with an instance of the module of its own. A module gets the shared memory that it imports too, if nobody
   // defined that. Functions of the embedder that it imports, and its sinks, are called on those threads; the sinks one at a time. A trap
   // or proc_exit of any thread ends the program; so do interrupt(), a timeout and the return of _start; all threads have ended
-  // when the call in question returns. Errors: kResource (a preopened directory cannot be opened).
+  // when the call in question returns. Errors: kUsage (a preopened directory cannot be opened, or
+  // contains or lies in the folders of code, profiles or the key that this engine uses), kResource.
   Status define_wasi(WasiConfig config);
   // A shared memory that `owner` exports, whichever store it belongs to: its guests and those of this linker's store may run at the same
   // time, on threads that the embedder has. Error: kUsage (no such export, or not shared).
   Status define_shared_memory(std::string_view module, std::string_view name, Instance& owner, std::string_view export_name);
 
-  // Links, initializes and runs the start function. Errors: kLink, kTrap (from start or initializers), kResource.
+  // As Instance::set_timeout, for all instances of this linker, start functions included.
+  void set_timeout(std::chrono::milliseconds limit);
+
+  // Links, initializes and runs the start function. Errors: kLink, kTrap (from start or initializers), kResource, kUsage (another thread
+  // uses the store).
   Result<std::shared_ptr<Instance>> instantiate(std::shared_ptr<const Module> module);
+  // As Instance::last_trap(), where instantiate() failed with kTrap and so left no instance to ask: what the start function or a segment
+  // ended with. Null if the last instantiate() or call did not trap.
+  const Trap* last_trap() const;
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // what runs keeps it, if the linker goes inside of a host function
   friend class Engine;
 };
 
@@ -461,8 +501,27 @@ struct FeedbackReport {
   uint64_t modules_forgotten = 0, decisions_forgotten = 0;
   uint64_t functions_baseline = 0, functions_optimized = 0;  // compiled in this process
   uint64_t functions_cached = 0;                             // optimized ones out of the code cache
+  uint64_t versions_over_limit = 0;  // optimized versions and copies that were not made for want of room (StoreLimits::code_bytes)
+  // Compiles of the optimizing tier that were asked for in this process: functions_optimized and these, which gave no code.
+  struct CompilesWithoutCode {
+    uint64_t too_large = 0;   // a limit by size
+    uint64_t too_slow = 0;    // more CPU time than a function of its size may take
+    uint64_t no_memory = 0;   // too little was left, or an allocation failed
+    uint64_t abandoned = 0;   // nobody waited any more
+    uint64_t defects = 0;     // of the compiler
+    uint64_t sum() const { return too_large + too_slow + no_memory + abandoned + defects; }
+  };
+  CompilesWithoutCode compiles_without_code;
+  uint64_t functions_left_in_baseline = 0;  // by one of these but the abandoned ones, and not compiled since
+  struct LeftInBaseline { std::string function, reason; };
+  std::vector<LeftInBaseline> left_in_baseline;  // of modules that are there, at most 16
+  // Threads for the optimizing tier that could not be made, and tasks that others then did not do either.
+  uint64_t compile_threads_refused = 0, compile_tasks_refused = 0;
   double baseline_compile_seconds = 0, optimized_compile_seconds = 0;
-  uint64_t osr_entries = 0, versions_retired = 0, versions_waiting = 0;
+  uint64_t versions_retired = 0, versions_waiting = 0;
+  // What the system refused this process, which went on without it: so often, and the errno's words of the first time (may be empty).
+  struct SystemRefusal { std::string what; uint64_t count = 0; std::string first_error; };
+  std::vector<SystemRefusal> system_refusals;
   struct PmuCount { std::string name; bool available = false; std::string why_not; double value = 0; double scale = 1; };
   std::vector<PmuCount> pmu;
   // What the optimizing tier's passes took, code generation included: CPU time, each one's own, by descending time.
@@ -535,6 +594,10 @@ HINDSIGHT_API std::string lwp_info(bool json, bool calibrate = false);
 HINDSIGHT_API std::string default_code_cache_directory();
 // Where the command keeps profiles: "profiles" in the same folder. Empty: as above.
 HINDSIGHT_API std::string default_profile_directory();
+// Where the key is, unless EngineConfig::key_directory says otherwise: $HINDSIGHT_KEY_DIR, else "key" in $HINDSIGHT_CACHE_DIR, else
+// hindsight in $XDG_STATE_HOME, else ~/.local/state/hindsight. Empty: none of these is set. What reads kept files without an engine
+// takes this one.
+HINDSIGHT_API std::string default_key_directory();
 struct CodeCacheInfo {
   struct File {
     std::string name;                // in the folder
@@ -551,7 +614,9 @@ struct CodeCacheInfo {
 };
 // Errors: kUsage (the folder can be written by others), kResource (it cannot be read). A folder that is not there has no files.
 HINDSIGHT_API Result<CodeCacheInfo> code_cache_info(const std::string& directory);
-// Removes the cache's files and says how many there were. Programs that run meanwhile lose nothing but what they would have kept.
+// Removes the cache's files and says how many there were. Programs that run meanwhile lose nothing but what they would have kept. Nothing
+// else is removed: a folder is emptied if it has our mark (the CACHEDIR.TAG that is made with it) or holds nothing but what we keep.
+// Errors: kUsage (no such folder, or none of ours), kResource.
 HINDSIGHT_API Result<uint64_t> clear_code_cache(const std::string& directory);
 
 // ---------------------------------------------------------------- saved profiles

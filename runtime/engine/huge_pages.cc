@@ -10,6 +10,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/system_failures.h"
 #include "feedback/profile/evidence.h"
 
 #ifndef MADV_COLLAPSE
@@ -82,7 +83,10 @@ void HugePageMove::begin() {
   }
   result_.advised = ::madvise(nullptr, 0, MADV_COLLAPSE) != 0;  // of nothing: whether the kernel knows the word
   // What is touched later comes in huge pages at once.
-  for (const feedback::PageRange& range : ranges_) advise(range.begin, range.end - range.begin, MADV_HUGEPAGE);
+  for (const feedback::PageRange& range : ranges_) {
+    const int error = advise(range.begin, range.end - range.begin, MADV_HUGEPAGE);
+    if (error != 0) count_system_failure(SystemFailure::kHugePages, error);
+  }
   there_ = bytes_on_huge_pages(ranges_.front().begin, ranges_.back().end);
   void* const place = ::mmap(nullptr, 2 * kHugePageBytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -96,7 +100,7 @@ bool HugePageMove::prepare() {
       (reinterpret_cast<uint64_t>(place_) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   *reinterpret_cast<volatile char*>(at) = 1;
   const int error = advise(at, kHugePageBytes, MADV_COLLAPSE);
-  advise(at, kHugePageBytes, MADV_DONTNEED);
+  advise(at, kHugePageBytes, MADV_DONTNEED);  // of memory of our own: it cannot fail
   if (error != 0 && result_.first_refusal.empty()) result_.first_refusal = std::strerror(error);
   return error == 0;
 }
@@ -139,7 +143,7 @@ bool ask_for_huge_pages(uint64_t begin, uint64_t end) {
 }
 
 void ask_for_small_pages(uint64_t begin, uint64_t end) {
-  advise(begin, end - begin, MADV_NOHUGEPAGE);
+  advise(begin, end - begin, MADV_NOHUGEPAGE);  // fails where the kernel has no huge pages: small ones it is
 }
 
 void leave_huge_pages(uint64_t begin, uint64_t end) {

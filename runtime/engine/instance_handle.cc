@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "jit/abi/call_layout.h"
 #include "jit/abi/type_registry.h"
+#include "jit/abi/type_words.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/values.h"
 #include "runtime/exec/enter.h"
@@ -63,12 +66,8 @@ Result<FunctionType> InstanceHandle::function_type(std::string_view export_name)
 
 Result<hindsight::Instance::Function*> InstanceHandle::find_function(std::string_view export_name) {
   HINDSIGHT_ASSIGN(jit::FuncRef * ref, find_ref(export_name));
-  // Nothing outside the guest keeps an exception alive.
-  for (const wasm::ValType result : jit::type_of_canonical_id(ref->type_id).results)
-    if (wasm::is_exn_ref(result))
-      return make_error(ErrorKind::kUsage,
-                        "the function returns an exnref, which cannot leave the guest; throw it instead",
-                        std::string(export_name));
+  const StoreUse use(*state_->store);
+  if (!use) return StoreUse::refusal();
   auto& function = state_->functions[ref];
   if (function == nullptr) {
     const wasm::FuncType& type = jit::type_of_canonical_id(ref->type_id);
@@ -78,22 +77,82 @@ Result<hindsight::Instance::Function*> InstanceHandle::find_function(std::string
       return std::unexpected(invoke.error());
     }
     function = std::make_unique<Function>(Function{ref, *invoke, &type});
+    function->takes_functions = std::ranges::any_of(type.params, wasm::is_func_ref);
+    function->returns_exceptions = std::ranges::any_of(type.results, wasm::is_exn_ref);
   }
   if (export_name == "_start") function->ends_program = true;
   return function.get();
 }
 
+namespace {
+
+Status check_functions(const wasm::FuncType& type, const uint64_t* slots, const Store& store) {
+  for (const wasm::ValType param : type.params)
+    if (!fits(read_slots(param, slots), param, store) && wasm::is_func_ref(param))
+      return make_error(ErrorKind::kUsage, "an argument is a funcref that is not the store's");
+  return {};
+}
+
+// Nothing outside the guest keeps an exception alive.
+Status take_out_exceptions(const wasm::FuncType& type, uint64_t* slots) {
+  Status status;
+  for (const wasm::ValType result : type.results) {
+    if (wasm::is_exn_ref(result) && *slots != 0) {
+      *slots = 0;
+      status = make_error(ErrorKind::kUsage,
+                          "the function returned a caught exception, which cannot leave the guest; let it throw it");
+    }
+    slots += jit::words_of(result);
+  }
+  return status;
+}
+
+}  // namespace
+
+namespace {
+
+// A call that runs, also if it ends by an exception of the host's (no memory).
+class RunningCall {
+ public:
+  // `over` gets what is to go with the last call.
+  RunningCall(StoreState& state, std::shared_ptr<StoreState>& over) : state_(state), over_(over) { state_.calls++; }
+  ~RunningCall() {
+    if (--state_.calls == 0 && state_.until_call_ends != nullptr) [[unlikely]]
+      over_ = std::move(state_.until_call_ends);
+  }
+  RunningCall(const RunningCall&) = delete;
+  RunningCall& operator=(const RunningCall&) = delete;
+
+ private:
+  StoreState& state_;
+  std::shared_ptr<StoreState>& over_;
+};
+
+}  // namespace
+
 Status InstanceHandle::call_raw(Function* function, std::span<uint64_t> slots) {
+  std::shared_ptr<StoreState> over;  // first, so that it goes when nothing here uses the store any more
   if (slots.size() < jit::call_words(*function->type))
     return make_error(ErrorKind::kUsage, "too few slots for the function's arguments and results");
-  Status status = enter(*state_->store, function->invoke, *function->ref, slots.data());
-  if (state_->threads != nullptr) [[unlikely]]
-    status = state_->threads->settle(status, function->ends_program);
-  if (!status || state_->last_trap || state_->exit_code) note_outcome(*state_, status);
+  if (function->takes_functions) [[unlikely]]
+    HINDSIGHT_TRY(check_functions(*function->type, slots.data(), *state_->store));
+  // From here on this handle may go, and with it every other one.
+  StoreState& state = *state_;
+  const StoreUse use(*state.store);
+  if (!use) [[unlikely]]
+    return StoreUse::refusal();
+  const RunningCall running(state, over);
+  Status status = enter(*state.store, function->invoke, *function->ref, slots.data());
+  if (state.threads != nullptr) [[unlikely]]
+    status = state.threads->settle(status, function->ends_program);
+  if (!status || state.last_trap || state.exit_code) note_outcome(state, status);
+  if (function->returns_exceptions && status) [[unlikely]]
+    status = take_out_exceptions(*function->type, slots.data());
   return status;
 }
 
 Result<std::vector<Value>> InstanceHandle::call(std::string_view export_name, std::span<const Value> args) {
+  const std::shared_ptr<StoreState> state = state_;  // stays, if a host function lets this handle go
   HINDSIGHT_ASSIGN(Function * function, find_function(export_name));
   const wasm::FuncType& type = *function->type;
   if (args.size() != type.params.size())
@@ -104,13 +163,13 @@ Result<std::vector<Value>> InstanceHandle::call(std::string_view export_name, st
   std::vector<uint64_t> slots(std::max(jit::call_words(type), 1u));
   uint64_t* out = slots.data();
   for (size_t i = 0; i < args.size(); i++) {
-    if (!fits(args[i], type.params[i]))
-      return make_error(ErrorKind::kUsage,
-                        "argument " + std::to_string(i + 1) + " is to be " + wasm::to_string(type.params[i]) +
-                            ", not " + describe(args[i]),
-                        std::string(export_name));
-    if (wasm::is_exn_ref(type.params[i]) && args[i].bits != 0)
+    if (wasm::is_exn_ref(type.params[i]) && args[i].kind == ValueKind::kExnRef && args[i].bits != 0)
       return make_error(ErrorKind::kUsage, "argument " + std::to_string(i + 1) + " can only be null",
+                        std::string(export_name));
+    if (!fits(args[i], type.params[i], *state->store))
+      return make_error(ErrorKind::kUsage,
+                        "argument " + std::to_string(i + 1) + " is to be " + jit::type_text(type.params[i]) +
+                            ", not " + describe(args[i]),
                         std::string(export_name));
     write_slots(args[i], out);
   }
@@ -144,12 +203,14 @@ Status InstanceHandle::set_global(std::string_view export_name, const Value& val
   HINDSIGHT_ASSIGN(Global * global, find<Global*>(export_name, "global"));
   if (!global->type().mutable_)
     return make_error(ErrorKind::kUsage, "the global is not mutable", std::string(export_name));
-  if (!fits(value, global->type().type))
-    return make_error(ErrorKind::kUsage,
-                      std::string("the global is a ") + wasm::to_string(global->type().type),
-                      std::string(export_name));
+  const StoreUse use(*state_->store);
+  if (!use) return StoreUse::refusal();
   if (value.kind == ValueKind::kExnRef && value.bits != 0)
     return make_error(ErrorKind::kUsage, "the global is an exnref and can only be set to null",
+                      std::string(export_name));
+  if (!fits(value, global->type().type, *state_->store))
+    return make_error(ErrorKind::kUsage,
+                      "the global is a " + jit::type_text(global->type().type),
                       std::string(export_name));
   global->set_bits(slot_of(value), value.high);
   return {};
@@ -157,6 +218,10 @@ Status InstanceHandle::set_global(std::string_view export_name, const Value& val
 
 void InstanceHandle::interrupt() {
   rt::interrupt(state_->store);
+}
+
+void InstanceHandle::clear_interrupt() {
+  rt::clear_interrupt(state_->store);
 }
 
 void InstanceHandle::set_timeout(std::chrono::milliseconds limit) {

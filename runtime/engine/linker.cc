@@ -3,11 +3,15 @@
 #include <utility>
 #include <variant>
 
+#include "base/printable.h"
+#include "jit/abi/type_words.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/lwp_binding.h"
 #include "runtime/engine/values.h"
 #include "runtime/engine/wasi_binding.h"
 #include "runtime/exec/enter.h"
+#include "runtime/exec/interrupt.h"
+#include "runtime/instance/store_use.h"
 
 namespace hindsight {
 namespace {
@@ -27,17 +31,17 @@ class CallerHandle final : public Caller {
     return *handle_;
   }
 
-  std::unexpected<Error> throw_exception(std::string_view tag_export, std::span<const Value> values) override {
+  std::unexpected<Error> throw_exception(std::string_view tag_export,
+                                         std::span<const Value> values) override {
     const auto found = inside_ != nullptr ? inside_->find_export(tag_export) : std::nullopt;
     if (!found || !std::holds_alternative<rt::Tag*>(*found))
       return make_error(ErrorKind::kUsage, "no such export, wanted a tag", std::string(tag_export));
     const rt::Tag& tag = *std::get<rt::Tag*>(*found);
     const std::vector<wasm::ValType>& types = tag.type.params;
     bool fit = values.size() == types.size();
-    for (size_t i = 0; fit && i < types.size(); i++)
-      fit = rt::fits(values[i], types[i]) && (!wasm::is_exn_ref(types[i]) || values[i].bits == 0);
+    for (size_t i = 0; fit && i < types.size(); i++) fit = rt::fits(values[i], types[i], *state_.store);
     if (!fit)
-      return make_error(ErrorKind::kUsage, "an exception of this tag has values " + wasm::to_string(tag.type),
+      return make_error(ErrorKind::kUsage, "an exception of this tag has values " + jit::type_text(tag.type),
                         std::string(tag_export));
     std::vector<uint64_t> slots(2 * values.size() + 1);
     uint64_t* out = slots.data();
@@ -89,11 +93,14 @@ struct Linker::Impl {
   }
 };
 
-Linker::Linker(Engine& engine) : impl_(std::make_unique<Impl>()) {
+Linker::Linker(Engine& engine) : Linker(engine, engine.config().limits) {}
+
+Linker::Linker(Engine& engine, const StoreLimits& limits) : impl_(std::make_shared<Impl>()) {
   impl_->engine = std::static_pointer_cast<rt::EngineHandle>(engine.shared_from_this());
   impl_->state = std::make_shared<rt::StoreState>();
   impl_->state->engine = impl_->engine;
-  impl_->state->store = rt::Store::create(impl_->engine->store_services());
+  impl_->state->store =
+      rt::Store::create(impl_->engine->store_services(std::make_shared<rt::StoreBudget>(limits)));
   impl_->state->store->embedder = impl_->state.get();
 }
 
@@ -103,15 +110,6 @@ Linker& Linker::operator=(Linker&&) noexcept = default;
 
 void Linker::define_host(std::string_view module, std::string_view name, FunctionType type,
                          HostFunction function) {
-  const auto takes_exceptions = [](const std::vector<ValueKind>& kinds) {
-    return std::find(kinds.begin(), kinds.end(), ValueKind::kExnRef) != kinds.end();
-  };
-  if (takes_exceptions(type.params) || takes_exceptions(type.results)) {
-    impl_->define(module, name,
-                  make_error(ErrorKind::kLink, "a host function has an exnref, which cannot leave the guest",
-                             std::string(module) + "." + std::string(name)));
-    return;
-  }
   // The state outlives the function: the store is its last member to go. A caller on a thread that the guest
   // spawned has a store, and so a state, of its own.
   rt::StoreState* first = impl_->state.get();
@@ -121,7 +119,12 @@ void Linker::define_host(std::string_view module, std::string_view name, Functio
     std::vector<Value> args;
     args.reserve(type.params.size());
     const uint64_t* in = slots;
-    for (ValueKind kind : type.params) args.push_back(rt::read_slots(rt::from_public(kind), in));
+    for (ValueKind kind : type.params) {
+      args.push_back(rt::read_slots(rt::from_public(kind), in));
+      if (kind == ValueKind::kExnRef && args.back().bits != 0)
+        return make_error(ErrorKind::kUsage, "argument " + std::to_string(args.size()) +
+                                                 " is a caught exception, which cannot leave the guest");
+    }
     std::vector<Value> results;
     results.reserve(type.results.size());
     for (ValueKind kind : type.results) results.push_back({kind, 0});
@@ -131,6 +134,10 @@ void Linker::define_host(std::string_view module, std::string_view name, Functio
     for (size_t i = 0; i < results.size(); i++) {
       if (results[i].kind != type.results[i])
         return make_error(ErrorKind::kUsage, "the host function returned a value of the wrong type");
+      if (!rt::fits(results[i], rt::from_public(type.results[i]), *state->store))
+        return make_error(ErrorKind::kUsage, "the host function returned a " +
+                                                 rt::to_string(results[i].kind) +
+                                                 " that is not its caller's store's");
       rt::write_slots(results[i], out);
     }
     return {};
@@ -158,7 +165,8 @@ void Linker::define_instance(std::string_view module, std::shared_ptr<Instance> 
 
 Status Linker::define_wasi(WasiConfig config) {
   rt::StoreState& state = *impl_->state;
-  HINDSIGHT_ASSIGN(rt::WasiBinding wasi, rt::bind_wasi(std::move(config)));
+  HINDSIGHT_ASSIGN(rt::WasiBinding wasi, rt::bind_wasi(std::move(config), impl_->engine->config(),
+                                                       state.store->budget()->limits().descriptors));
   for (rt::BoundWasiFunction& f : wasi.functions)
     impl_->define_raw(f.module, f.name, std::move(f.type), std::move(f.body));
   if (state.threads == nullptr) {
@@ -191,30 +199,47 @@ Status Linker::define_shared_memory(std::string_view module, std::string_view na
   return {};
 }
 
+void Linker::set_timeout(std::chrono::milliseconds limit) {
+  rt::set_timeout(impl_->state->store, limit);
+}
+
+const Trap* Linker::last_trap() const {
+  const std::optional<Trap>& trap = impl_->state->last_trap;
+  return trap ? &*trap : nullptr;
+}
+
 Result<std::shared_ptr<Instance>> Linker::instantiate(std::shared_ptr<const Module> module) {
   auto& handle = static_cast<const rt::ModuleHandle&>(*module);
   if (handle.engine() != impl_->engine.get())
     return make_error(ErrorKind::kUsage, "the module was loaded by another engine", handle.name());
+  // Both stay, whatever a host function of the start function lets go.
+  const std::shared_ptr<Impl> impl_ = this->impl_;
+  const std::shared_ptr<rt::StoreState> kept = impl_->state;
+  const rt::StoreUse use(*kept->store);
+  if (!use) return rt::StoreUse::refusal();
   impl_->store_used = true;
+  kept->last_trap.reset();  // what fails below before anything ran has none
   std::vector<rt::Extern> imports;
   const bool threaded = impl_->state->threads != nullptr && rt::GuestThreads::wanted_by(handle.wasm());
   for (const wasm::Import& import : handle.wasm().imports) {
     if (import.module == rt::kLwpModule && impl_->engine->config().guest_lwp) impl_->define_lwp();
     const auto it = impl_->definitions.find({import.module, import.name});
-    if (it == impl_->definitions.end() && threaded && import.kind == wasm::ExternKind::kMemory &&
-        import.memory.shared) {
+    if (it == impl_->definitions.end() && impl_->state->threads != nullptr &&
+        import.kind == wasm::ExternKind::kMemory && import.memory.shared) {
       HINDSIGHT_ASSIGN(rt::Extern made, impl_->make_memory(import));
       imports.push_back(made);
       continue;
     }
     if (it == impl_->definitions.end())
-      return make_error(ErrorKind::kLink, "unknown import: \"" + import.module + "\" \"" + import.name + "\"",
-                        handle.name(), import.offset.value);
+      return make_error(
+          ErrorKind::kLink,
+          "unknown import: \"" + printable_name(import.module) + "\" \"" + printable_name(import.name) + "\"",
+          handle.name(), import.offset.value);
     if (!it->second) return std::unexpected(it->second.error());
     imports.push_back(*it->second);
   }
   if (threaded) HINDSIGHT_TRY(rt::GuestThreads::check(handle.wasm(), imports));
-  rt::StoreState& state = *impl_->state;
+  rt::StoreState& state = *kept;
   auto instance = rt::Instance::instantiate(*state.store, handle.code()->module(), handle.code(), imports);
   if (!instance) {
     rt::note_outcome(state, std::unexpected(instance.error()));
@@ -224,7 +249,7 @@ Result<std::shared_ptr<Instance>> Linker::instantiate(std::shared_ptr<const Modu
   if (state.threads != nullptr) started = state.threads->settle(started, false);
   rt::note_outcome(state, started);
   if (!started) return std::unexpected(started.error());
-  return std::make_shared<rt::InstanceHandle>(impl_->state, **instance);
+  return std::make_shared<rt::InstanceHandle>(kept, **instance);
 }
 
 }  // namespace hindsight

@@ -17,7 +17,10 @@ void ModelSink::arm(jit::ThreadState& thread) {
 }
 
 void ModelSink::trace(jit::ThreadState& thread) {
-  thread.trace_at = unit_->consume(thread.trace_at);
+  const uint64_t* const end = thread.trace_at;
+  // Where there is no memory to look at the words they are lost: code must find room, whatever.
+  thread.trace_at = unit_->trace_begin();
+  thread.trace_at = unit_->consume(end);
 }
 
 void ModelSink::instructions(jit::ThreadState& thread, const void*) {

@@ -80,8 +80,7 @@ class ModelTiers final : public TierManager {
     const std::lock_guard lock(mutex_);
     ModuleCodeCounts sum = gone_;
     for (ModuleCode* code : live_) sum.add_compilations(code->counts());
-    report.functions_baseline = sum.baseline_functions;
-    report.baseline_compile_seconds = sum.baseline_seconds;
+    report_compilations(sum, report);
     report.versions_retired = services_.retired().freed();
     report.versions_waiting = services_.retired().pending();
     return report;

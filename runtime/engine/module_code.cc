@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <new>
+#include <optional>
 
+#include "base/printable.h"
 #include "jit/baseline/baseline_compiler.h"
 #include "jit/code/move_code.h"
+#include "runtime/engine/charged_version.h"
 #include "runtime/engine/random_hints.h"
 #include "runtime/instance/instance.h"
 
@@ -13,7 +18,11 @@ namespace hindsight::rt {
 
 ModuleCode::ModuleCode(std::shared_ptr<const wasm::Module> module, CodeServices& services, jit::Tier first,
                        CodeObserver* observer)
-    : module_(std::move(module)), services_(services), first_(first), observer_(observer) {}
+    : module_(std::move(module)),
+      services_(services),
+      tally_(std::make_shared<CodeTally>(services.most_code_bytes)),
+      first_(first),
+      observer_(observer) {}
 
 Result<std::shared_ptr<ModuleCode>> ModuleCode::create(std::shared_ptr<const wasm::Module> module,
                                                        CodeServices& services, jit::Tier first,
@@ -52,6 +61,7 @@ const void* ModuleCode::entry_or_stub(FuncIndex f) const {
 }
 
 Status ModuleCode::attach(Instance& instance) {
+  HINDSIGHT_TRY(tally_->join(instance.store().budget(), "module " + printable_name(module_->name)));
   {
     const std::lock_guard lock(mutex_);
     for (uint32_t i = 0; i < functions_.size(); i++) {
@@ -99,12 +109,47 @@ void ModuleCode::detach(Instance& instance) {
   std::erase(instances_, &instance);
 }
 
-Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::baseline(FuncIndex function) {
+std::string ModuleCode::words_for(FuncIndex function) const {
+  return "function " + printable_name(module_->function_name(function));
+}
+
+void ModuleCode::note_no_room(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    counts_.over_limit++;
+  }
+  if (!out_of_room_.exchange(true, std::memory_order_relaxed))
+    services_.say(LogLevel::kInfo, "compile",
+                  error.message + ": not made, nor are others without room; said once, counted in reports");
+}
+
+bool ModuleCode::is_out_of_room() const {
+  return out_of_room_.load(std::memory_order_relaxed);
+}
+
+Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::hold_for_speed(std::shared_ptr<jit::CodeVersion> version) {
+  auto charge = tally_->take_for_speed(words_for(version->function), version->memory.size());
+  if (!charge) {
+    note_no_room(charge.error());
+    return std::unexpected(charge.error());
+  }
+  charge_version(version, std::move(*charge));
+  return version;
+}
+
+std::shared_ptr<jit::CodeVersion> ModuleCode::hold_copy(std::unique_ptr<jit::CodeVersion> copy) {
+  auto held = hold_for_speed(chargeable(std::move(copy)));
+  return held ? std::move(*held) : nullptr;
+}
+
+Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::baseline(FuncIndex function, const StoreBudget& payer) {
   const std::lock_guard compiling(compile_mutexes_[function.value % compile_mutexes_.size()]);
   if (auto present = version(function, jit::Tier::kBaseline)) return present;
   HINDSIGHT_ASSIGN(auto made,
                    jit::compile_baseline(*module_, function, services_.options(), services_.arena()));
-  std::shared_ptr<jit::CodeVersion> version = std::move(made);
+  HINDSIGHT_ASSIGN(CodeTally::Charge charge, tally_->take_needed(words_for(function), made->memory.size(), payer));
+  const std::shared_ptr<jit::CodeVersion> version = chargeable(std::move(made));
+  charge_version(version, std::move(charge));
   const std::lock_guard lock(mutex_);
   counts_.baseline_functions++;
   counts_.baseline_seconds += version->compile_seconds;
@@ -112,29 +157,69 @@ Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::baseline(FuncIndex functio
   return version;
 }
 
-void ModuleCode::adopt(jit::CodeVersion& version) {
-  version.id = jit::CodeRegistry::next_version_id();
+bool ModuleCode::adopt(std::shared_ptr<jit::CodeVersion>& version) {
+  if (!hold_for_speed(version)) return false;
+  version->id = jit::CodeRegistry::next_version_id();
   const std::lock_guard lock(mutex_);
   counts_.cached_functions++;
+  return true;
 }
 
-Result<jit::OptimizeResult> ModuleCode::optimize(jit::OptimizeRequest request) {
+Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request) {
   HINDSIGHT_ASSIGN(jit::Optimizer * optimizer, services_.optimizer());
+  // A compile costs much: not for what will surely have no place. Optimized code is hardly ever smaller than the body.
+  const wasm::FunctionBody& body = module_->body(request.function);
+  if (const Status room = tally_->room_for_speed(words_for(request.function), body.end.value - body.begin.value); !room) {
+    note_no_room(room.error());
+    return std::unexpected(room.error());
+  }
   request.module = module_;
   request.options = services_.options();
   request.time_passes = services_.time_passes;
-  auto result = optimizer->compile(request, services_.arena());
+  jit::NoCode why = jit::NoCode::kDefect;
+  request.no_code = &why;
+  Result<jit::OptimizeResult> result = [&]() -> Result<jit::OptimizeResult> {
+    try {
+      return optimizer->compile(request, services_.arena());
+    } catch (const std::bad_alloc&) {
+      why = jit::NoCode::kNoMemory;
+      return make_error(ErrorKind::kResource, "abandoned: there was no memory to compile it");
+    }
+  }();
   if (result) services_.pass_times.add(result->passes);
-  const std::lock_guard lock(mutex_);
   if (!result) {
-    counts_.optimizer_failures++;
-    return result;
+    const std::lock_guard lock(mutex_);
+    counts_.no_code[static_cast<size_t>(why)]++;
+    if (why != jit::NoCode::kAbandoned && !code_of(request.function).optimized_current)
+      left_in_baseline_.insert_or_assign(request.function.value, result.error().message);
+    counts_.functions_left = left_in_baseline_.size();
+    return std::unexpected(result.error());
   }
+  Optimized made{.version = nullptr, .begun_anew = std::move(result->begun_anew), .left_out = std::move(result->left_out)};
+  HINDSIGHT_ASSIGN(made.version, hold_for_speed(chargeable(std::move(result->version))));
   // The optimizer's library has a counter of its own; ids are unique in the process.
-  result->version->id = jit::CodeRegistry::next_version_id();
+  made.version->id = jit::CodeRegistry::next_version_id();
+  const std::lock_guard lock(mutex_);
+  left_in_baseline_.erase(request.function.value);
+  counts_.functions_left = left_in_baseline_.size();
   counts_.optimized_functions++;
-  counts_.optimized_seconds += result->version->compile_seconds;
-  return result;
+  counts_.optimized_seconds += made.version->compile_seconds;
+  return made;
+}
+
+Result<ModuleCode::Optimized> ModuleCode::optimize_and_wait(Instance& instance, jit::OptimizeRequest request) {
+  std::atomic<bool> abandoned{false};
+  request.abandoned = &abandoned;
+  std::optional<Result<Optimized>> result;
+  // Invariant: the task is over when run() returns, so it may use what is on this stack.
+  HINDSIGHT_TRY(services_.threads().run(
+      [&] { result = optimize(std::move(request)); },
+      [&] {
+        // Relaxed, both: nothing is published by them.
+        if (instance.store().thread()->interrupt_requested.load(std::memory_order_relaxed) != 0)
+          abandoned.store(true, std::memory_order_relaxed);
+      }));
+  return std::move(*result);
 }
 
 void ModuleCode::store_entries(FuncIndex f, const void* entry) {
@@ -157,7 +242,9 @@ void ModuleCode::set_osr_slots(FunctionCode& code, const jit::CodeVersion* targe
   };
   // Release: the target's code is complete before a loop header jumps to it.
   const auto set_polls = [&](const jit::CodeVersion& baseline) {
+    if (baseline.osr_slot_count == 0) return;
     const bool leave = target != nullptr && target->tier == jit::Tier::kOptimized;
+    const jit::CodeWriting writing = baseline.memory.write();
     for (uint32_t i = 0; i < baseline.osr_slot_count; i++)
       baseline.osr_slots[i].store(leave ? entry_of(LoopIndex(i)) : nullptr, std::memory_order_release);
   };
@@ -166,6 +253,8 @@ void ModuleCode::set_osr_slots(FunctionCode& code, const jit::CodeVersion* targe
     const std::shared_ptr<jit::CodeVersion> earlier = weak.lock();
     if (earlier == nullptr) return true;
     set_polls(*earlier);
+    if (earlier->osr_exits.empty()) return false;
+    const jit::CodeWriting writing = earlier->memory.write();
     // One that is current again keeps its loops.
     for (const jit::OsrExit& exit : earlier->osr_exits)
       exit.slot->store(earlier.get() == target ? nullptr : entry_of(exit.loop), std::memory_order_release);
@@ -230,8 +319,9 @@ bool ModuleCode::observe(FuncIndex function) {
     options.loop_entries = true;
     // Where there is no room for it, loops stay where they are.
     if (auto made = jit::compile_baseline(*module_, function, options, services_.arena());
-        made && !(*made)->osr_entries.empty())
-      observing = std::move(*made);
+        made && !(*made)->osr_entries.empty()) {
+      if (auto held = hold_for_speed(chargeable(std::move(*made)))) observing = std::move(*held);
+    }
   }
   return take_back(function, std::move(observing));
 }
@@ -267,12 +357,13 @@ void ModuleCode::leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::sh
     observe(first->function);
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<jit::CodeVersion>& baseline = code_of(first->function).baseline;
+  const jit::CodeWriting writing = baseline->memory.write();
   // Release: as in set_osr_slots.
   for (const jit::OsrEntry& entry : first->osr_entries)
     baseline->osr_slots[entry.loop.value].store(entry.code, std::memory_order_release);
 }
 
-Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
+Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex function) {
   {
     const std::lock_guard lock(mutex_);
     FunctionCode& code = code_of(function);
@@ -301,15 +392,16 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
       return request;
     };
     if (at_loops) {
-      HINDSIGHT_ASSIGN(auto slow, baseline(function));
+      HINDSIGHT_ASSIGN(auto slow, baseline(function, *instance.store().budget()));
       publish(slow);
     }
     const uint32_t seed = services_.random_hints;
-    auto made = optimize(request_with(seed));
+    auto made = optimize_and_wait(instance, request_with(seed));
     if (made && at_loops && services_.leave_at_loops) {
       std::shared_ptr<jit::CodeVersion> second;
       if (!services_.leave_for_baseline) {
-        HINDSIGHT_ASSIGN(jit::OptimizeResult next, optimize(request_with(seed == 0 ? 0 : seed + 1)));
+        HINDSIGHT_ASSIGN(Optimized next,
+                         optimize_and_wait(instance, request_with(seed == 0 ? 0 : seed + 1)));
         second = std::move(next.version);
       }
       leave_at_loops(std::move(made->version), std::move(second));
@@ -323,7 +415,7 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
                     fmt::format("{}: {} bytes of code in {:.1f} ms of CPU; because: {}",
                                 module_->function_name(function), made->version->code_size.value,
                                 1e3 * made->version->compile_seconds, why));
-      const std::shared_ptr<jit::CodeVersion> version(std::move(made->version));
+      const std::shared_ptr<jit::CodeVersion> version = std::move(made->version);
       publish(version);
       if (services_.random_hints != 0) move_elsewhere(version);
       const std::lock_guard lock(mutex_);
@@ -331,10 +423,12 @@ Result<const void*> ModuleCode::compile_first(Instance&, FuncIndex function) {
     }
     // Without the library nothing can be promised; a single function that it refuses still runs.
     if (!services_.optimizer()) return std::unexpected(made.error());
-    services_.say(LogLevel::kWarning, "compile",
-                  module_->function_name(function) + " stays in baseline code: " + made.error().describe());
+    // Relaxed: nothing is published by it. Whoever interrupts the guest knows why; that there is no room was said once.
+    if (!is_out_of_room() && instance.store().thread()->interrupt_requested.load(std::memory_order_relaxed) == 0)
+      services_.say(LogLevel::kWarning, "compile",
+                    module_->function_name(function) + " stays in baseline code: " + made.error().describe());
   }
-  HINDSIGHT_ASSIGN(auto version, baseline(function));
+  HINDSIGHT_ASSIGN(auto version, baseline(function, *instance.store().budget()));
   publish(version);
   const std::lock_guard lock(mutex_);
   return current_entry(code_of(function));
@@ -347,7 +441,8 @@ void ModuleCode::move_elsewhere(const std::shared_ptr<jit::CodeVersion>& version
   if (!place) return;
   auto copy = jit::copy_version(version, std::move(*place));
   if (!copy) return;
-  const Exchange exchanged{version, std::move(*copy)};
+  const Exchange exchanged{version, hold_copy(std::move(*copy))};
+  if (exchanged.to == nullptr) return;
   register_copy(exchanged.to);
   retire_copy(exchange({&exchanged, 1}).front() ? exchanged.from : exchanged.to);
 }
@@ -452,6 +547,11 @@ std::vector<std::shared_ptr<jit::CodeVersion>> ModuleCode::optimized_versions() 
 size_t ModuleCode::instance_count() const {
   const std::lock_guard lock(mutex_);
   return instances_.size();
+}
+
+std::map<uint32_t, std::string> ModuleCode::left_in_baseline() const {
+  const std::lock_guard lock(mutex_);
+  return left_in_baseline_;
 }
 
 ModuleCodeCounts ModuleCode::counts() const {

@@ -13,12 +13,14 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
 #include <vector>
 
+#include "base/fork_gate.h"
 #include "jit/code/call_meter.h"
 #include "jit/code/code_version.h"
 #include "jit/hints.h"
@@ -26,6 +28,7 @@
 #include "jit/wasm/module.h"
 #include "runtime/engine/code_services.h"
 #include "runtime/instance/code_source.h"
+#include "runtime/instance/code_tally.h"
 
 namespace hindsight::rt {
 
@@ -47,13 +50,18 @@ struct ModuleCodeCounts {
   uint64_t baseline_functions = 0, optimized_functions = 0;  // compilations that succeeded
   double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
   uint64_t cached_functions = 0;                             // optimized versions out of the code cache
-  uint64_t optimizer_failures = 0;  // functions that stay in baseline code because the optimizer refused them
+  std::array<uint64_t, jit::kNoCodes> no_code{};             // optimizing compiles that gave none, by why
+  uint64_t functions_left = 0;  // of which the last optimizing compile gave no code, for whatever reason but that nobody waited
   uint64_t published = 0, retired = 0;
+  uint64_t over_limit = 0;  // optimized versions and copies that were not made for want of room (StoreLimits::code_bytes)
   // The compilations and their time.
   void add_compilations(const ModuleCodeCounts& more) {
     baseline_functions += more.baseline_functions;
     optimized_functions += more.optimized_functions;
+    for (size_t i = 0; i < no_code.size(); i++) no_code[i] += more.no_code[i];
+    functions_left += more.functions_left;
     cached_functions += more.cached_functions;
+    over_limit += more.over_limit;
     baseline_seconds += more.baseline_seconds;
     optimized_seconds += more.optimized_seconds;
   }
@@ -76,13 +84,25 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   void detach(Instance& instance) override;
   Result<const void*> compile_first(Instance& instance, FuncIndex function) override;
 
-  // The function's baseline version, compiled now if there is none (not published). One compilation a
-  // function however many threads ask.
-  Result<std::shared_ptr<jit::CodeVersion>> baseline(FuncIndex function);
-  // An optimized version that another process compiled becomes one of this module; not published.
-  void adopt(jit::CodeVersion& version);
-  // A new optimized version, not published. request.module and request.options are filled in.
-  Result<jit::OptimizeResult> optimize(jit::OptimizeRequest request);
+  // The function's baseline version, compiled now if there is none (not published), out of the budget of the store that
+  // waits for it. One compilation a function however many threads ask.
+  Result<std::shared_ptr<jit::CodeVersion>> baseline(FuncIndex function, const StoreBudget& payer);
+  // An optimized version that another process compiled becomes one of this module; not published. False: there is no
+  // room for its code (code_tally.h).
+  bool adopt(std::shared_ptr<jit::CodeVersion>& version);
+  // A new optimized version, not published.
+  struct Optimized {
+    std::shared_ptr<jit::CodeVersion> version;
+    std::vector<std::string> begun_anew;  // as in OptimizeResult
+    std::string left_out;
+  };
+  // request.module and request.options are filled in. On a compile thread: wherever the stack is shorter, a long
+  // function may not leave enough of it. kResource, too: no room for the code.
+  Result<Optimized> optimize(jit::OptimizeRequest request);
+  // Whether code for speed has not been made for want of room, which was said then.
+  bool is_out_of_room() const;
+  // A copy of a version, whose bytes count from here on. Null: there is no room for them.
+  std::shared_ptr<jit::CodeVersion> hold_copy(std::unique_ptr<jit::CodeVersion> copy);
 
   // Makes a version current: registers it, stores its entry into all instances' slots and, if it is
   // optimized, its OSR entries into the baseline version's OSR slots and into the exits of earlier optimized versions
@@ -142,6 +162,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   };
   std::vector<MemorySpan> memories() const;
   ModuleCodeCounts counts() const;
+  // Functions that the optimizing tier was asked for and gave no code of, other than because nobody waited, and why.
+  std::map<uint32_t, std::string> left_in_baseline() const;
 
  private:
   struct FunctionCode {
@@ -161,9 +183,15 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   };
   ModuleCode(std::shared_ptr<const wasm::Module> module, CodeServices& services, jit::Tier first,
              CodeObserver* observer);
+  // The same from any other thread, which waits. Whoever interrupts `instance`'s store abandons it.
+  Result<Optimized> optimize_and_wait(Instance& instance, jit::OptimizeRequest request);
   FunctionCode& code_of(FuncIndex f) { return functions_[f.value - module_->imported_functions]; }
   const FunctionCode& code_of(FuncIndex f) const { return functions_[f.value - module_->imported_functions]; }
   void store_entries(FuncIndex f, const void* entry);  // under mutex_
+  // The version, with its bytes counted as long as it is there. kResource: no room; counted and, the first time, said.
+  Result<std::shared_ptr<jit::CodeVersion>> hold_for_speed(std::shared_ptr<jit::CodeVersion> version);
+  void note_no_room(const Error& error);
+  std::string words_for(FuncIndex function) const;
   // For tests: a copy of what was just published, somewhere, takes its place.
   void move_elsewhere(const std::shared_ptr<jit::CodeVersion>& version);
   // Loops go on in `target`, an optimized version or `observing`, which baseline loops do not leave their code for.
@@ -180,16 +208,19 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
 
   std::shared_ptr<const wasm::Module> module_;
   CodeServices& services_;
+  const std::shared_ptr<CodeTally> tally_;
+  std::atomic<bool> out_of_room_{false};  // publishes nothing
   const jit::Tier first_;
   CodeObserver* const observer_;
   std::vector<const void*> lazy_stubs_;  // of the defined functions; constant
   // One compilation of a function at a time; striped by function. Never held together with mutex_ of another
   // ModuleCode; mutex_ may be taken inside.
-  std::array<std::mutex, 64> compile_mutexes_;
-  mutable std::mutex mutex_;  // protects what follows
+  std::array<ForkSafeMutex, 64> compile_mutexes_;
+  mutable ForkSafeMutex mutex_;  // protects what follows
   std::vector<FunctionCode> functions_;
   std::vector<Instance*> instances_;
   ModuleCodeCounts counts_;
+  std::map<uint32_t, std::string> left_in_baseline_;
 };
 
 }  // namespace hindsight::rt

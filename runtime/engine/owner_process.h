@@ -5,11 +5,18 @@
 //   - exec and _exit: always.
 //   - Letting go of it and of everything made by it, also through exit(): never waits and never touches what
 //     the parent still uses. Nothing is freed, written or reported; the memory goes with the process.
-//   - Running guest code that ran before the fork, on the thread that forked: it runs on. Nobody watches: its
-//     records fill the ring and are missed, nothing is compiled in the background, no timeout ends it.
-//   - Anything else (loading, first calls, a new engine of tier auto) may wait for ever for a lock or a
-//   thread
-//     that the parent has. The parent notices nothing.
+//   - Running guest code, on the thread that forked, also out of a host function of a guest that goes on in both
+//     processes: each runs its own code, whatever the other compiles, lets go of or loads from then on (see
+//     jit/code/code_arena.h: a chunk of code that both have is copied before either writes there; a fork itself copies
+//     nothing). Nobody watches: its records fill the ring and are missed, nothing is compiled in the background. Time
+//     limits hold, by a thread of the child's own.
+//   - First calls, loading and instantiating, all in baseline code: the locks that these take are in nobody's hands at
+//     a fork, which waits for them (base/fork_gate.h: for the time in which one function is compiled in one pass, or one
+//     more linked).
+//   - Anything else (a new engine of tier auto, WASI programs with threads, interrupt(), waiting in a shared memory) may
+//     wait for ever for a lock or a thread that the parent has. The parent notices nothing.
+// Of children that are made without the handlers of pthread_atfork (vfork, posix_spawn, _Fork, a clone of the host's own)
+// only the first is promised.
 #pragma once
 
 #include <unistd.h>

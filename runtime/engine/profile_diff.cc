@@ -8,7 +8,9 @@
 #include <map>
 #include <set>
 
+#include "base/printable.h"
 #include "runtime/engine/hindsight.h"
+#include "runtime/engine/printable_profile.h"
 #include "runtime/engine/profile_sources.h"
 #include "runtime/engine/profile_words.h"
 
@@ -232,9 +234,11 @@ std::string head(const Side& side) {
 }  // namespace
 
 Result<std::string> diff_profiles(const ProfileSource& before, const ProfileSource& after) {
-  HINDSIGHT_ASSIGN(const rt::FoundProfile a, rt::find_profile(before));
-  HINDSIGHT_ASSIGN(const rt::FoundProfile b, rt::find_profile(after));
-  std::string text = fmt::format("before  {}\nafter   {}\n", a.path, b.path);
+  HINDSIGHT_ASSIGN(rt::FoundProfile a, rt::find_profile(before));
+  HINDSIGHT_ASSIGN(rt::FoundProfile b, rt::find_profile(after));
+  rt::make_printable(a.file);
+  rt::make_printable(b.file);
+  std::string text = fmt::format("before  {}\nafter   {}\n", printable_line(a.path), printable_line(b.path));
   size_t differences = 0;
   std::set<std::string> policy;
   for (const auto* file : {&a.file, &b.file})

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/printable.h"
 #include "runtime/engine/hindsight.h"
+#include "runtime/engine/printable_profile.h"
 #include "runtime/engine/profile_sources.h"
 #include "runtime/engine/profile_words.h"
 
@@ -55,8 +57,9 @@ void show_function(const FunctionSamples& s, const ModuleProfile& module, double
 }  // namespace
 
 Result<std::string> show_profile(const ProfileSource& profile) {
-  HINDSIGHT_ASSIGN(const rt::FoundProfile found, rt::find_profile(profile));
-  std::string text = found.path + "\n";
+  HINDSIGHT_ASSIGN(rt::FoundProfile found, rt::find_profile(profile));
+  rt::make_printable(found.file);
+  std::string text = printable_line(found.path) + "\n";
   for (const ModuleProfile& module : found.file.modules) {
     const bool named = found.module && found.module->content_hash_hex() == module.hash_hex;
     double total = 0, seconds = 0;

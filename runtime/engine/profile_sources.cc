@@ -35,20 +35,6 @@ Result<std::vector<uint8_t>> read_file(const std::string& path) {
   }
 }
 
-// Text modules begin with a parenthesis or a comment, behind blanks.
-bool looks_like_text_module(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && (text[first] == '(' || text.substr(first, 2) == ";;");
-}
-
-Result<std::shared_ptr<const wasm::Module>> module_of(const std::vector<uint8_t>& bytes,
-                                                      const std::string& path) {
-  if (wasm::is_binary_module(bytes)) return wasm::decode_module(bytes, path);
-  HINDSIGHT_ASSIGN(const std::vector<uint8_t> binary,
-                   wasm::assemble_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path));
-  return wasm::decode_module(binary, path);
-}
-
 // The profile of the module that was used last.
 Result<FoundProfile> kept_profile_of(std::shared_ptr<const wasm::Module> module,
                                      const ProfileSource& source) {
@@ -59,7 +45,8 @@ Result<FoundProfile> kept_profile_of(std::shared_ptr<const wasm::Module> module,
         "or no home is set; name a saved profile, or a folder with --profile-dir",
         source.path);
   }
-  const CacheDirectory folder(source.directory, UINT64_MAX, ::geteuid(), ProfileStore::kSuffix);
+  const CacheDirectory folder(source.directory, std::make_shared<const UserKey>(default_key_directory()),
+                              CacheDirectory::kProfileSuffix);
   HINDSIGHT_ASSIGN(const auto entries, folder.entries());
   const std::string hash = module->content_hash_hex();
   std::string defect;
@@ -84,14 +71,13 @@ Result<FoundProfile> kept_profile_of(std::shared_ptr<const wasm::Module> module,
 
 Result<std::shared_ptr<const wasm::Module>> read_module(const std::string& path) {
   HINDSIGHT_ASSIGN(const std::vector<uint8_t> bytes, read_file(path));
-  return module_of(bytes, path);
+  return wasm::read_module(bytes, path);
 }
 
 Result<FoundProfile> find_profile(const ProfileSource& source) {
   HINDSIGHT_ASSIGN(const std::vector<uint8_t> bytes, read_file(source.path));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (wasm::is_binary_module(bytes) || looks_like_text_module(text)) {
-    HINDSIGHT_ASSIGN(std::shared_ptr<const wasm::Module> module, module_of(bytes, source.path));
+  if (wasm::is_binary_module(bytes) || wasm::is_text_module(bytes)) {
+    HINDSIGHT_ASSIGN(std::shared_ptr<const wasm::Module> module, wasm::read_module(bytes, source.path));
     return kept_profile_of(std::move(module), source);
   }
   HINDSIGHT_ASSIGN(feedback::ProfileFile file, feedback::load_profile(source.path));

@@ -41,22 +41,26 @@ std::unique_ptr<ProfileStore> ProfileStore::create(const EngineConfig& config, c
 
 ProfileStore::ProfileStore(const EngineConfig& config, const CodeServices& services)
     : services_(services),
-      directory_(config.profile_directory, config.profile_directory_bytes, ::geteuid(), kSuffix),
-      options_(options_of(config, services.options())) {}
+      directory_(config.profile_directory, services.key, CacheDirectory::kProfileSuffix,
+                 config.profile_directory_bytes),
+      options_(options_of(config, services.options())) {
+  directory_.on_first_failure([this](const std::string& what) {
+    services_.say(LogLevel::kWarning, "profile", what + "; more such failures are counted, and not told");
+  });
+}
 
 std::string ProfileStore::file_name(const std::string& module_hash_hex, const std::string& options) {
   const auto hash = wasm::sha256({reinterpret_cast<const uint8_t*>(options.data()), options.size()});
   std::string name = module_hash_hex + "-";
   for (const uint8_t byte : std::span(hash).first(8)) name += fmt::format("{:02x}", byte);
-  return name + kSuffix;
+  return name + std::string(CacheDirectory::kProfileSuffix);
 }
 
 Result<feedback::ProfileFile> ProfileStore::parse(std::span<const std::byte> bytes) {
   if (bytes.size() > feedback::kMaxProfileFileBytes)
     return make_error(ErrorKind::kUsage,
                       fmt::format("is larger than {} MiB", feedback::kMaxProfileFileBytes >> 20));
-  HINDSIGHT_ASSIGN(const std::string_view text, feedback::unseal(text_of(bytes)));
-  auto file = feedback::read_profile(std::string(text));
+  auto file = feedback::read_profile(std::string(text_of(bytes)));
   if (!file) return make_error(ErrorKind::kUsage, "is damaged: " + file.error().message);
   return file;
 }
@@ -80,6 +84,7 @@ std::optional<feedback::ModuleProfile> ProfileStore::load(const wasm::Module& mo
   }();
   if (!profile) {
     const Error& error = profile.error();
+    if (services_.says_that_no_key_is_there(error)) return std::nullopt;
     const bool folder = error.place == directory_.path();
     services_.say(
         LogLevel::kWarning, "profile",
@@ -118,15 +123,16 @@ Status ProfileStore::add(const wasm::Module& module, feedback::ModuleProfile run
       if (auto known = module_in(*old, module)) before = std::move(*known);
     file.modules.push_back(before ? feedback::merge(std::move(*before), run) : std::move(run));
     runs = file.modules[0].runs_seen;
-    const std::string text = feedback::seal(feedback::format_profile(file, /*compact=*/true));
+    const std::string text = feedback::format_profile(file, /*compact=*/true);
     const auto bytes = std::as_bytes(std::span(text));
     written = bytes.size();
     return CacheDirectory::Bytes(bytes.begin(), bytes.end());
   });
   if (!saved) {
     // What is wrong with who may write the folder was said when the module was loaded.
-    services_.say(saved.error().kind == ErrorKind::kUsage ? LogLevel::kDebug : LogLevel::kWarning, "profile",
-                  "this run is not kept: " + saved.error().describe());
+    if (!services_.says_that_no_key_is_there(saved.error()))
+      services_.say(saved.error().kind == ErrorKind::kUsage ? LogLevel::kDebug : LogLevel::kWarning, "profile",
+                    "this run is not kept: " + saved.error().describe());
   } else if (written > 0) {
     services_.say(LogLevel::kInfo, "profile",
                   fmt::format("{}: kept, of {} runs, {} bytes, in {:.2f} ms", module.name, runs, written,

@@ -43,10 +43,9 @@ class ProfileStore {
   // In the profile's words: what decisions depend on beside the module.
   const std::string& options() const { return options_; }
 
-  static constexpr const char* kSuffix = ".profile";
   // "<module>-<options>.profile", of hexadecimal digits.
   static std::string file_name(const std::string& module_hash_hex, const std::string& options);
-  // What a file holds. Error kUsage: what is wrong, in words that go on from the file's name.
+  // What a file holds, behind its seal. Error kUsage: what is wrong, in words that go on from the file's name.
   static Result<feedback::ProfileFile> parse(std::span<const std::byte> bytes);
 
  private:
@@ -55,7 +54,7 @@ class ProfileStore {
                                             const wasm::Module& module) const;
 
   const CodeServices& services_;
-  const CacheDirectory directory_;
+  CacheDirectory directory_;
   const std::string options_;
 };
 

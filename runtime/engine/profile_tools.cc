@@ -87,7 +87,8 @@ Result<ExportedProfile> export_profile(const ProfileSource& profile, ProfileForm
 }
 
 Result<KeptProfiles> kept_profiles(const std::string& directory) {
-  const rt::CacheDirectory folder(directory, UINT64_MAX, ::geteuid(), rt::ProfileStore::kSuffix);
+  const rt::CacheDirectory folder(directory, std::make_shared<const rt::UserKey>(default_key_directory()),
+                                  rt::CacheDirectory::kProfileSuffix);
   return rt::list_files<KeptProfiles>(folder, [](const auto& bytes, KeptProfiles::File& file) {
     const auto parsed = rt::ProfileStore::parse(bytes);
     if (!parsed) {
@@ -110,7 +111,7 @@ Result<KeptProfiles> kept_profiles(const std::string& directory) {
 }
 
 Result<uint64_t> clear_kept_profiles(const std::string& directory) {
-  return rt::CacheDirectory(directory, UINT64_MAX, ::geteuid(), rt::ProfileStore::kSuffix).clear();
+  return rt::CacheDirectory(directory, nullptr, rt::CacheDirectory::kProfileSuffix).clear();
 }
 
 }  // namespace hindsight

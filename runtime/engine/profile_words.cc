@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/printable.h"
+
 namespace hindsight::rt {
 
 using namespace feedback;
@@ -62,7 +64,7 @@ std::string call_text(const CallEvidence& c, const wasm::Module* module) {
       function = module->initial_element(0, element);
     else if (element < module->function_count())
       function = FuncIndex(element);
-    return function ? module->function_name(*function) : words;
+    return function ? printable_name(module->function_name(*function)) : words;
   };
   std::string text = fmt::format("call at 0x{:x}: {} records", c.call.value, c.records);
   constexpr size_t kShown = 4;

@@ -1,5 +1,7 @@
 #include "runtime/engine/profiling_counts.h"
 
+#include "runtime/engine/module_code.h"
+
 namespace hindsight::rt {
 
 ProfilingCounts profiling_counts(const feedback::Monitor& monitor) {
@@ -23,6 +25,30 @@ ProfilingCounts profiling_counts(const feedback::Monitor& monitor) {
   report.missed = unit.missed;
   report.lost = unit.lost;
   return report;
+}
+
+void report_compilations(const ModuleCodeCounts& counts, FeedbackReport& report) {
+  report.functions_baseline = counts.baseline_functions;
+  report.functions_optimized = counts.optimized_functions;
+  report.functions_cached = counts.cached_functions;
+  report.versions_over_limit = counts.over_limit;
+  report.baseline_compile_seconds = counts.baseline_seconds;
+  report.optimized_compile_seconds = counts.optimized_seconds;
+  const auto of = [&](jit::NoCode why) { return counts.no_code[static_cast<size_t>(why)]; };
+  report.compiles_without_code = {.too_large = of(jit::NoCode::kTooLarge),
+                                  .too_slow = of(jit::NoCode::kTooSlow),
+                                  .no_memory = of(jit::NoCode::kNoMemory),
+                                  .abandoned = of(jit::NoCode::kAbandoned),
+                                  .defects = of(jit::NoCode::kDefect)};
+  report.functions_left_in_baseline = counts.functions_left;
+}
+
+void report_left_in_baseline(const ModuleCode& code, FeedbackReport& report) {
+  constexpr size_t kMost = 16;
+  for (auto& [function, reason] : code.left_in_baseline()) {
+    if (report.left_in_baseline.size() == kMost) return;
+    report.left_in_baseline.push_back({code.module()->function_name(FuncIndex(function)), reason});
+  }
 }
 
 }  // namespace hindsight::rt

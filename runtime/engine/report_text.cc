@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "runtime/engine/hindsight.h"
 
 namespace hindsight {
@@ -21,10 +22,25 @@ std::string FeedbackReport::to_string() const {
         g.inserted, g.inserted_full, g.values_seen, g.values_stored, g.values_full, g.calls_off);
   }
   text += fmt::format(
-      "code: {} functions baseline ({:.1f} ms), {} optimized ({:.1f} ms), {} out of the cache, {} OSR entries, {} "
-      "versions retired, {} waiting\n",
+      "code: {} functions baseline ({:.1f} ms), {} optimized ({:.1f} ms), {} out of the cache, {} "
+      "versions retired, {} waiting{}\n",
       functions_baseline, baseline_compile_seconds * 1e3, functions_optimized,
-      optimized_compile_seconds * 1e3, functions_cached, osr_entries, versions_retired, versions_waiting);
+      optimized_compile_seconds * 1e3, functions_cached, versions_retired, versions_waiting,
+      versions_over_limit == 0 ? "" : fmt::format(", {} not made for the limit code-bytes", versions_over_limit));
+  if (const CompilesWithoutCode& none = compiles_without_code; none.sum() != 0)
+    text += fmt::format(
+        "compiles without code: {} of {} of the optimizing tier ({} too large, {} too slow, {} without memory, {} abandoned, {} "
+        "defects); {} functions stay in baseline code by that\n",
+        none.sum(), none.sum() + functions_optimized, none.too_large, none.too_slow, none.no_memory, none.abandoned,
+        none.defects, functions_left_in_baseline);
+  for (const LeftInBaseline& left : left_in_baseline)
+    text += fmt::format("  {} stays in baseline code: {}\n", printable_name(left.function), printable_line(left.reason));
+  if (compile_threads_refused != 0)
+    text += fmt::format("compile threads: {} could not be made; {} tasks were not done for it\n", compile_threads_refused,
+                        compile_tasks_refused);
+  for (const SystemRefusal& refusal : system_refusals)
+    text += fmt::format("refused by the system: {}, {} times{}\n", refusal.what, refusal.count,
+                        refusal.first_error.empty() ? "" : ", first: " + refusal.first_error);
   for (const std::string& line : pass_table()) text += line + "\n";
   for (const PmuCount& count : pmu) {
     if (count.available && count.scale < 1)
@@ -33,7 +49,7 @@ std::string FeedbackReport::to_string() const {
     else if (count.available)
       text += fmt::format("pmu {}: {:.0f}\n", count.name, count.value);
     else
-      text += fmt::format("pmu {}: not available, {}\n", count.name, count.why_not);
+      text += fmt::format("pmu {}: not available, {}\n", count.name, printable_line(count.why_not));
   }
   const BurstReport& b = bursts;
   text += fmt::format(
@@ -43,7 +59,7 @@ std::string FeedbackReport::to_string() const {
       b.branch_judged, b.branch_mispredicted, 100 * b.mispredicted_share, b.branch_bursts_refused);
   if (!loads.empty()) text += "loads by stall samples:\n";
   for (const LoadReport& l : loads) {
-    text += fmt::format("  {} at 0x{:x}: {:.0f} of {:.0f} samples", l.function, l.wasm_offset,
+    text += fmt::format("  {} at 0x{:x}: {:.0f} of {:.0f} samples", printable_name(l.function), l.wasm_offset,
                         l.stall_samples, l.function_samples);
     if (l.timed)
       text += fmt::format(
@@ -54,7 +70,7 @@ std::string FeedbackReport::to_string() const {
   }
   if (!branches.empty()) text += "branches by mispredictions seen:\n";
   for (const BranchReport& r : branches) {
-    text += fmt::format("  {} at 0x{:x}: taken {} of {} seen", r.function, r.wasm_offset,
+    text += fmt::format("  {} at 0x{:x}: taken {} of {} seen", printable_name(r.function), r.wasm_offset,
                         r.taken + r.sampled_taken, r.outcomes + r.sampled);
     if (r.judged)
       text += fmt::format(", mispredicted {} of {} judged ({:.1f} %, estimate)", r.mispredicted, r.judged,
@@ -66,15 +82,15 @@ std::string FeedbackReport::to_string() const {
     text += fmt::format("  not told: {} decisions of {} modules that ended before others did\n", decisions_forgotten,
                         modules_forgotten);
   for (const DecisionReport& d : decisions) {
-    text += fmt::format("  [{}] {:.3f} s  {} {}", d.id, d.seconds, d.kind, d.function);
+    text += fmt::format("  [{}] {:.3f} s  {} {}", d.id, d.seconds, d.kind, printable_name(d.function));
     if (d.wasm_offset) text += fmt::format(" at 0x{:x}", *d.wasm_offset);
-    text += fmt::format(": {}\n", d.state);
-    if (!d.reason.empty()) text += fmt::format("      because {}\n", d.reason);
-    for (const std::string& alternative : d.alternatives) text += fmt::format("      - {}\n", alternative);
+    text += fmt::format(": {}\n", printable_line(d.state));
+    if (!d.reason.empty()) text += fmt::format("      because {}\n", printable_line(d.reason));
+    for (const std::string& alternative : d.alternatives) text += fmt::format("      - {}\n", printable_line(alternative));
     if (d.estimated_gain != 0 || d.measured_gain != 0)
       text += fmt::format("      estimated {:+.1f} %, measured {:+.1f} %\n", d.estimated_gain * 100,
                           d.measured_gain * 100);
-    if (!d.outcome.empty()) text += fmt::format("      {}\n", d.outcome);
+    if (!d.outcome.empty()) text += fmt::format("      {}\n", printable_line(d.outcome));
   }
   return text;
 }

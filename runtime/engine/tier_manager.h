@@ -3,7 +3,8 @@
 //
 //   guest thread     attaches its unit at its first entry; runs; ends strips (trials measure there)
 //   monitor thread   drains, attributes, then on_round(): reads trials, asks the policy, queues jobs, sets
-//   the sampling rate compile arena    takes the job with the largest gain, compiles, publishes
+//                    the sampling rate
+//   compile threads  take the job with the largest gain, compile, publish (compile_threads.h)
 //
 // Nothing that the guest thread does waits for a compile. Lock order: mutex_ is never held while the
 // monitor's profiles are visited, nor the other way round.

@@ -90,13 +90,17 @@ std::string to_string(ValueKind kind) {
 
 std::string describe(const Value& value) {
   const bool null = wasm::is_reference(from_public(value.kind)) && value.bits == 0;
-  return (null ? "null " : "") + to_string(value.kind);
+  const bool function = value.kind == ValueKind::kFuncRef && !null;
+  return (null ? "null " : function ? "this " : "") + to_string(value.kind);
 }
 
-bool fits(const Value& value, wasm::ValType type) {
+bool fits(const Value& value, wasm::ValType type, const Store& store) {
   if (value.kind != to_public(type)) return false;
   if (!wasm::is_reference(type)) return true;
   if (value.bits == 0) return !wasm::is_non_null(type);
+  if (wasm::is_exn_ref(type)) return false;
+  if (!wasm::is_func_ref(type)) return true;
+  if (!store.is_function(reinterpret_cast<const void*>(value.bits))) return false;
   return !wasm::is_typed_ref(type) ||
          reinterpret_cast<const jit::FuncRef*>(value.bits)->type_id == wasm::type_index(type);
 }

@@ -46,7 +46,8 @@ void VersionTrials::round() {
       trial_.reset();
     }
   }
-  if (wanted) hooks_.compile(*wanted);
+  // The next round tells of it.
+  if (wanted && !hooks_.compile(*wanted)) offer(nullptr, "there is no thread to compile it on");
   if (ending) hooks_.on_ended(*ending);
 }
 
@@ -79,7 +80,9 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   if (hooks_.disturbed()) return trial.chunk.begin(now);
   CallChunk::Chunk chunk;
   if (!trial.chunk.look(now, pace_.chunk, chunk)) return;
-  if (!trial.shown) chunk.calls = static_cast<uint64_t>(pace_.bias * static_cast<double>(chunk.calls));
+  // More calls on one side rather than fewer on the other: a chunk must not become too short to count by it.
+  const double favour = trial.shown ? 1 / pace_.bias : pace_.bias;
+  if (favour > 1) chunk.calls = static_cast<uint64_t>(favour * static_cast<double>(chunk.calls));
   trial.compared.chunk(chunk.calls, chunk.cpu_seconds);
   if (trial.compared.state() != ExchangeTrial::State::kComparing) {
     const bool lost = trial.compared.state() == ExchangeTrial::State::kKept;  // the version without it is kept
@@ -129,7 +132,7 @@ void VersionTrials::end(Trial& trial, ModuleCode& code, PrefetchOutcome outcome,
   if (outcome != PrefetchOutcome::kNone) trial.ending.gain = 1 / (1 + trial.compared.gain()) - 1;
 }
 
-// ---------------------------------------------------------------- compile arena
+// ---------------------------------------------------------------- compile threads
 
 void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::string& why_not) {
   std::shared_ptr<ModuleCode> code;  // let go of behind the lock

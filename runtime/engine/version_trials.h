@@ -14,7 +14,7 @@
 //
 // The subject is not compiled anew by anybody meanwhile; if it is all the same, or withdrawn, the trial ends with nothing.
 //
-// Threads: begin() and round() on the monitor thread; offer() on the compile arena; forget() by whoever lets go of a
+// Threads: begin() and round() on the monitor thread; offer() on the compile threads; forget() by whoever lets go of a
 // module; the others any. Lock order: with mutex_ held only ModuleCode and Hooks::read are called.
 #pragma once
 
@@ -48,8 +48,8 @@ class VersionTrials {
     std::string words = {};
   };
   struct Hooks {
-    // Arranges for one call of offer().
-    std::function<void(const Subject&)> compile;
+    // Arranges for one call of offer(); false: there is no thread for it.
+    std::function<bool(const Subject&)> compile;
     // No lock is held.
     std::function<void(const Ending&)> on_ended;
     // Something else is being measured now, which exchanges would disturb, and the other way round.
@@ -63,7 +63,7 @@ class VersionTrials {
     double most_seconds = 20;            // for counting, and for comparing
     CallChunk::Pace chunk;
     ExchangeTrial::Rule rule = ExchangeTrial::for_versions();
-    // For tests: a call in the version with the decision counts for so many.
+    // For tests: a call in the version with the decision counts for so many in the version without it.
     double bias = 1;
   };
   // More calls a second than that would make counting them a part of what is measured.

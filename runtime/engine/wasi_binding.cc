@@ -1,7 +1,9 @@
 #include "runtime/engine/wasi_binding.h"
 
+#include <algorithm>
 #include <array>
 
+#include "runtime/engine/sealed_file.h"
 #include "runtime/instance/instance.h"
 #include "runtime/wasi/functions.h"
 #include "runtime/wasi/wasi_context.h"
@@ -43,6 +45,28 @@ wasi::Config to_config(WasiConfig config) {
   return result;
 }
 
+// What this engine uses, and, where other runs keep theirs.
+std::vector<wasi::OwnFolder> own_folders(const EngineConfig& engine) {
+  constexpr const char* kCode = "--code-cache DIR or --no-code-cache (EngineConfig::code_cache_directory)";
+  constexpr const char* kProfiles = "--profile-dir DIR or --no-profile (EngineConfig::profile_directory)";
+  constexpr const char* kKey =
+      "HINDSIGHT_KEY_DIR=DIR, or neither code nor profiles (EngineConfig::key_directory)";
+  const bool keeps = !engine.code_cache_directory.empty() || !engine.profile_directory.empty();
+  const std::string key = engine.key_directory.empty() ? default_key_directory() : engine.key_directory;
+  std::vector<wasi::OwnFolder> folders;
+  const auto add = [&](std::string path, const char* what, bool in_use, const char* remedy) {
+    const bool known = std::any_of(folders.begin(), folders.end(), [&](const auto& f) { return f.path == path; });
+    if (!path.empty() && !known) folders.push_back({std::move(path), what, in_use, remedy});
+  };
+  add(engine.code_cache_directory, "the code cache", true, kCode);
+  add(engine.profile_directory, "the kept profiles", true, kProfiles);
+  add(key, "the key of both", keeps, kKey);
+  add(default_code_cache_directory(), "the code cache", false, kCode);
+  add(default_profile_directory(), "the kept profiles", false, kProfiles);
+  add(default_key_directory(), "the key of both", false, kKey);
+  return folders;
+}
+
 Status call(const wasi::WasiFunction& function, wasi::WasiContext& context, Instance* caller, size_t results,
             uint64_t* slots) {
   wasi::GuestMemory memory;
@@ -58,8 +82,12 @@ Status call(const wasi::WasiFunction& function, wasi::WasiContext& context, Inst
 
 }  // namespace
 
-Result<WasiBinding> bind_wasi(WasiConfig config) {
-  HINDSIGHT_ASSIGN(auto made, wasi::WasiContext::create(to_config(std::move(config))));
+Result<WasiBinding> bind_wasi(WasiConfig config, const EngineConfig& engine, uint64_t max_descriptors) {
+  wasi::Config host = to_config(std::move(config));
+  host.max_descriptors = max_descriptors;
+  host.own_folders = own_folders(engine);
+  host.own_file_starts = {std::string(kSealedFileStart), std::string(UserKey::kFileStart)};
+  HINDSIGHT_ASSIGN(auto made, wasi::WasiContext::create(std::move(host)));
   const std::shared_ptr<wasi::WasiContext> context = std::move(made);
   WasiBinding binding;
   binding.interrupt = [context](bool interrupted) {
@@ -68,16 +96,20 @@ Result<WasiBinding> bind_wasi(WasiConfig config) {
     else
       context->clear_interrupt();
   };
-  for (const wasi::WasiFunction& function : wasi::functions()) {
-    BoundWasiFunction b;
-    b.module = wasi::kModuleName;
-    b.name = function.name;
-    b.type = parse_signature(function.signature);
-    b.body = [&function, context, results = b.type.results.size()](Instance* caller, uint64_t* slots) {
-      return call(function, *context, caller, results, slots);
-    };
-    binding.functions.push_back(std::move(b));
-  }
+  const auto bind = [&](std::string_view module, std::span<const wasi::WasiFunction> functions) {
+    for (const wasi::WasiFunction& function : functions) {
+      BoundWasiFunction b;
+      b.module = module;
+      b.name = function.name;
+      b.type = parse_signature(function.signature);
+      b.body = [&function, context, results = b.type.results.size()](Instance* caller, uint64_t* slots) {
+        return call(function, *context, caller, results, slots);
+      };
+      binding.functions.push_back(std::move(b));
+    }
+  };
+  bind(wasi::kModuleName, wasi::functions());
+  bind(wasi::kUnstableModuleName, wasi::unstable_functions());
   return binding;
 }
 

@@ -24,7 +24,8 @@ struct WasiBinding {
 };
 
 // Opens the preopened directories. The functions may be called for instances of several stores, on several
-// threads. Errors: as wasi::WasiContext::create.
-Result<WasiBinding> bind_wasi(WasiConfig config);
+// threads. `max_descriptors`: open at a time. No guest reaches what an engine of `engine` keeps, or what others may keep in the
+// usual places. Errors: as wasi::WasiContext::create.
+Result<WasiBinding> bind_wasi(WasiConfig config, const EngineConfig& engine, uint64_t max_descriptors);
 
 }  // namespace hindsight::rt

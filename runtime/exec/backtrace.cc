@@ -13,14 +13,19 @@ class Collector {
  public:
   Collector(const jit::CodeRegistry& registry, GuestTrap& trap) : registry_(registry), trap_(trap) {}
 
-  void add_exact(uintptr_t pc) { add(pc); }
+  void add_exact(uintptr_t pc) {
+    if (const auto found = find(pc)) add_frames(*found, pc, trap_.frames, trap_.frames_left_out);
+  }
   // The call ended just before its return address, which may already belong to the next row or version.
-  void add_return(uintptr_t pc) { add(pc - 1); }
+  void add_return(uintptr_t pc) {
+    const auto found = find(pc - 1);
+    if (found && !goes_on_in_callee(*found, pc)) add_frames(*found, pc - 1, trap_.frames, trap_.frames_left_out);
+  }
 
  private:
-  void add(uintptr_t pc) {
-    const auto found = registry_.find(reinterpret_cast<const void*>(pc));
-    if (found) add_frames(*found, pc, trap_.frames, trap_.frames_left_out);  // else a trampoline, or C++
+  // Empty: a trampoline, or C++.
+  std::optional<jit::RegisteredCode> find(uintptr_t pc) const {
+    return registry_.find(reinterpret_cast<const void*>(pc));
   }
 
   const jit::CodeRegistry& registry_;
@@ -69,6 +74,13 @@ void add_frames(const jit::RegisteredCode& code, uintptr_t pc, std::vector<Guest
     site = sites[site].caller_site;
   }
   push({code.module, version.function, wasm, false});
+}
+
+bool goes_on_in_callee(const jit::RegisteredCode& code, uintptr_t return_pc) {
+  const jit::CodeVersion& version = *code.version;
+  const auto row = version.pc_map.find(
+      CodeOffset(static_cast<uint32_t>(return_pc - 1 - reinterpret_cast<uintptr_t>(version.begin()))));
+  return row && row->inline_site == jit::kLoopGoesOn;
 }
 
 void walk_stack(Store& store, const WalkStart& start, GuestTrap& trap) {

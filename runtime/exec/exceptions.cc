@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/fork_gate.h"
 #include "jit/abi/call_layout.h"
+#include "jit/abi/type_words.h"
 #include "runtime/exec/enter.h"
 
 namespace hindsight::rt {
@@ -75,11 +77,18 @@ std::string describe(ExceptionRecord& exception) {
   const uint64_t* value = jit::exception_values(&exception);
   for (size_t i = 0; i < types.size() && i < kMostValues; ++i) {
     if (i != 0) text += ", ";
-    text += std::string(wasm::to_string(types[i])) + ' ' + value_text(types[i], value);
+    text += jit::type_text(types[i]) + ' ' + value_text(types[i], value);
     value += jit::words_of(types[i]);
   }
   if (types.size() > kMostValues) text += ", ...";
   return text + ')';
+}
+
+std::string why_not(const Store& store) {
+  const ExceptionHeap& heap = store.exceptions();
+  if (!heap.is_beyond_limit()) return "no memory for an exception";
+  return "exceptions take " + std::to_string(heap.bytes()) + " bytes; the limit exception-bytes allows " +
+         std::to_string(heap.limit());
 }
 
 void record_uncaught(Store& store, ExceptionRecord& exception) {
@@ -98,6 +107,7 @@ void record_uncaught(Store& store, ExceptionRecord& exception) {
 // Walks outwards from `frame` to the first frame that catches, and notes in the trace what it comes through.
 Landing search(Store& store, ExceptionInfo& info, uintptr_t frame) {
   const GuestThread& thread = this_guest_thread();
+  const InsideForkGate inside;  // once, not for each version that is looked up
   const uint64_t limit = store.thread()->entry_sp.load(std::memory_order_relaxed);
   // Thrown on by the function that caught it last: its place in the trace is where it was called from, which
   // is there already.
@@ -114,7 +124,7 @@ Landing search(Store& store, ExceptionInfo& info, uintptr_t frame) {
     if (!found || call < found->version->begin() || call >= found->version->end())
       found = store.services().registry->find(call);
     if (found) {
-      if (!again || info.landed != words[0])
+      if ((!again || info.landed != words[0]) && !goes_on_in_callee(*found, words[1]))
         add_frames(*found, words[1] - 1, info.trace, info.frames_left_out);
       again = false;
       // Nothing is passed on the stack: behind the call rsp is what it was before it.
@@ -132,7 +142,7 @@ Landing search(Store& store, ExceptionInfo& info, uintptr_t frame) {
 [[gnu::noinline]] ExceptionRecord* make_exception(Store& store, const Tag& tag, void* frame) {
   if (store.exceptions().is_full()) collect(store, tag);
   ExceptionRecord* exception = store.exceptions().make(tag, store.thread()->arguments);
-  if (exception == nullptr) record_trap_at(store, jit::TrapCode::kOutOfResources, "an exception", frame);
+  if (exception == nullptr) record_trap_at(store, jit::TrapCode::kOutOfResources, why_not(store).c_str(), frame);
   return exception;
 }
 
@@ -153,7 +163,7 @@ std::unexpected<Error> throw_from_host(Store& store, const Tag& tag, const uint6
   // Those of the call that led here were read by it.
   std::copy_n(values, jit::words_of(tag.type.params), store.thread()->arguments);
   ExceptionRecord* const exception = make_exception(store, tag, __builtin_frame_address(0));
-  if (exception == nullptr) return make_error(ErrorKind::kResource, "no memory for an exception");
+  if (exception == nullptr) return make_error(ErrorKind::kResource, why_not(store));
   store.trap = GuestTrap{.code = jit::TrapCode::kUncaughtException,
                          .detail = describe(*exception),
                          .frames = {},

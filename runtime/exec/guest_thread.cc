@@ -1,15 +1,20 @@
 #include "runtime/exec/guest_thread.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include "base/system_failures.h"
 #include "runtime/exec/signal_handlers.h"
 
 namespace hindsight::rt {
@@ -37,8 +42,8 @@ void find_stack(GuestThread& thread) {
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) {
     // Nothing known: trust what any thread has.
-    thread.stack_begin = here - 256 * 1024;
-    thread.stack_end = here + 4096;
+    thread.stack_begin = thread.own_stack_begin = here - 256 * 1024;
+    thread.stack_end = thread.own_stack_end = here + 4096;
     return;
   }
   void* begin = nullptr;
@@ -51,7 +56,92 @@ void find_stack(GuestThread& thread) {
   thread.stack_end = reinterpret_cast<uintptr_t>(begin) + bytes;
   // An unlimited stack rlimit gives the main thread a range that other mappings may lie in.
   constexpr uintptr_t kMost = uintptr_t{64} << 20;
-  if (here - thread.stack_begin > kMost) thread.stack_begin = here - kMost;
+  const bool inside = here >= thread.stack_begin && here < thread.stack_end;
+  const uintptr_t from = inside ? here : thread.stack_end;
+  if (from - thread.stack_begin > kMost) thread.stack_begin = from - kMost;
+  thread.own_stack_begin = thread.stack_begin;
+  thread.own_stack_end = thread.stack_end;
+}
+
+struct Range {
+  uintptr_t begin = 0, end = 0;
+  bool contains(uintptr_t address) const { return address >= begin && address < end; }
+};
+
+// linux/fs.h has it since 6.11: one mapping, by an address in it.
+struct MappingQuery {
+  uint64_t size = sizeof(MappingQuery);
+  uint64_t flags = 0;
+  uint64_t address = 0;
+  uint64_t begin = 0, end = 0;  // from here on the answer
+  uint64_t protection = 0;      // 1: readable, 2: writable
+  uint64_t page_bytes = 0, offset = 0, inode = 0;
+  uint32_t device[2] = {};
+  uint32_t name_size = 0, build_id_size = 0;
+  uint64_t name = 0, build_id = 0;
+};
+static_assert(sizeof(MappingQuery) == 104);
+constexpr unsigned long kQueryMapping = _IOWR('f', 17, MappingQuery);
+
+// The writable mapping around an address, or nothing where the system does not say. With little stack: this may run
+// on a small one.
+Range mapping_around(uintptr_t address) {
+  const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  MappingQuery query;
+  query.address = address;
+  if (::ioctl(fd, kQueryMapping, &query) == 0) {
+    ::close(fd);
+    const bool fits = (query.protection & 2) != 0 && address >= query.begin && address < query.end;
+    return fits ? Range{query.begin, query.end} : Range{};
+  }
+  // Each line: begin-end rw.. and the rest.
+  Range line;
+  enum { kBegin, kEnd, kRead, kWrite, kRest } at = kBegin;
+  bool writable = false;
+  Range found;
+  char buffer[1024];
+  for (;;) {
+    const ssize_t bytes = ::read(fd, buffer, sizeof buffer);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0 || found.end != 0) break;
+    for (const char c : std::span(buffer, static_cast<size_t>(bytes))) {
+      const auto digit = [c] { return static_cast<uintptr_t>(c <= '9' ? c - '0' : c - 'a' + 10); };
+      if (c == '\n') {
+        if (writable && line.contains(address)) found = line;
+        line = {};
+        at = kBegin;
+      } else if (at == kBegin) {
+        if (c == '-')
+          at = kEnd;
+        else
+          line.begin = line.begin << 4 | digit();
+      } else if (at == kEnd) {
+        if (c == ' ')
+          at = kRead;
+        else
+          line.end = line.end << 4 | digit();
+      } else if (at == kRead) {
+        at = kWrite;
+      } else if (at == kWrite) {
+        writable = c == 'w';
+        at = kRest;
+      }
+    }
+  }
+  ::close(fd);
+  return found;
+}
+
+Range stack_around(const GuestThread& thread, uintptr_t frame) {
+  const Range own{thread.own_stack_begin, thread.own_stack_end};
+  if (own.contains(frame)) return own;
+  const Range found = mapping_around(frame);
+  if (found.end == 0) {
+    constexpr uintptr_t kUnknown = StackOfEntry::kUnknownStackBytes;
+    return {frame > kUnknown ? frame - kUnknown : 0, frame + 4096};
+  }
+  return found;
 }
 
 void give_signal_stack(GuestThread& thread) {
@@ -60,9 +150,11 @@ void give_signal_stack(GuestThread& thread) {
       present.ss_size >= kLeastSignalStackBytes)
     return;
   void* p = ::mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) return;  // handlers then run on the thread's own stack, which has a reserve
+  // Without one, handlers run on the thread's own stack, which has a reserve.
+  if (p == MAP_FAILED) return count_system_failure(SystemFailure::kSignalStack, errno);
   const stack_t mine{.ss_sp = p, .ss_flags = 0, .ss_size = kSignalStackBytes};
   if (sigaltstack(&mine, nullptr) != 0) {
+    count_system_failure(SystemFailure::kSignalStack, errno);
     ::munmap(p, kSignalStackBytes);
     return;
   }
@@ -97,8 +189,21 @@ struct ThreadOwner {
 };
 thread_local ThreadOwner t_owner;
 
+// The child's one thread has another number than the one it was copied from, and the others are not there.
+void keep_this_thread_alone() {
+  GuestThread* const thread = t_thread;
+  if (thread != nullptr) thread->tid = gettid();
+  ThreadList& list = thread_list();
+  // Held by another thread at the fork, it is held for ever. Scans then find what is live by nobody's answer.
+  if (!list.mutex.try_lock()) return;
+  std::erase_if(list.threads, [thread](const GuestThread* other) { return other != thread; });
+  list.mutex.unlock();
+}
+
 [[gnu::noinline]] GuestThread& make_guest_thread() {
   install_signal_handlers();
+  static std::once_flag once;
+  std::call_once(once, [] { at_fork_in_child(keep_this_thread_alone); });
   auto thread = std::make_unique<GuestThread>();
   // Only uniqueness matters.
   static std::atomic<uint64_t> next_id{1};
@@ -106,10 +211,6 @@ thread_local ThreadOwner t_owner;
   thread->tid = gettid();
   find_stack(*thread);
   give_signal_stack(*thread);
-  sigset_t kick;
-  sigemptyset(&kick);
-  sigaddset(&kick, kick_signal());
-  pthread_sigmask(SIG_UNBLOCK, &kick, nullptr);
   GuestThread* p = thread.get();
   t_owner.thread = std::move(thread);
   ThreadList& list = thread_list();
@@ -121,6 +222,25 @@ thread_local ThreadOwner t_owner;
 
 }  // namespace
 
+void StackOfEntry::change(GuestThread& thread, uintptr_t frame) {
+  const Range stack = stack_around(thread, frame);
+  changed_ = &thread;
+  begin_ = thread.stack_begin;
+  end_ = thread.stack_end;
+  on_several_ = thread.on_several_stacks.load(std::memory_order_relaxed);
+  // First: from here on the bounds are no longer those of what this entry is nested in.
+  if (thread.activation.load(std::memory_order_relaxed) != nullptr)
+    thread.on_several_stacks.store(true, std::memory_order_relaxed);
+  thread.stack_begin = stack.begin;
+  thread.stack_end = stack.end;
+}
+
+void StackOfEntry::restore() {
+  changed_->stack_begin = begin_;
+  changed_->stack_end = end_;
+  changed_->on_several_stacks.store(on_several_, std::memory_order_relaxed);
+}
+
 GuestThread& this_guest_thread() {
   GuestThread* thread = t_thread;
   if (thread != nullptr) [[likely]]
@@ -130,6 +250,11 @@ GuestThread& this_guest_thread() {
 
 GuestThread* this_guest_thread_or_null() noexcept {
   return t_thread;
+}
+
+void at_fork_in_child(void (*handler)()) {
+  // Without memory for it children go without time limits, as if nobody had asked.
+  (void)pthread_atfork(nullptr, nullptr, handler);
 }
 
 void for_each_guest_thread(const std::function<void(GuestThread&)>& visit) {

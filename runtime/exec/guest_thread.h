@@ -40,17 +40,67 @@ struct FaultRecord {
 struct GuestThread {
   pid_t tid = 0;
   uint64_t id = 0;  // unique in the process, never reused, never 0
+  // Of the stack that the innermost entry is on: the thread's own, but for hosts that run guests on stacks of theirs
+  // (see StackOfEntry).
   uintptr_t stack_begin = 0;
   uintptr_t stack_end = 0;
+  uintptr_t own_stack_begin = 0;  // constant
+  uintptr_t own_stack_end = 0;
+  // An entry is nested in one on another stack: a walk from the one stack to the other leads through neither.
+  // Relaxed: read by signal handlers of this thread alone.
+  std::atomic<bool> on_several_stacks{false};
   std::atomic<Activation*> activation{nullptr};
   // Stack address of the outermost enter(), or 0 outside. Set before any entry slot is read.
   std::atomic<uintptr_t> inside{0};
   FaultRecord fault;
+  // A kick of ours may be on its way. Set by whoever sends one, cleared by the handler: a signal without it is the
+  // host's.
+  std::atomic<bool> kicked{false};
+  // The same for a signal of faults that was sent in its place (Reach::other).
+  std::atomic<bool> kicked_otherwise{false};
+  uint32_t entries_until_look = 0;      // at the signals that the thread blocks (interrupt.h)
+  // Entries to come that look, each of them; kAlways: no end of these. One more than kFirstLooks: it has not entered yet.
+  uint32_t looks_one_after_another = kFirstLooks + 1;
+  static constexpr uint32_t kFirstLooks = 16;
+  static constexpr uint32_t kAlways = UINT32_MAX;
   // The generation of quiescence scan that this thread answered last.
   std::atomic<uint64_t> scan_answer{0};
-  uint64_t scan_asked = 0;  // the generation that it was asked for; the scanner's own
+  uint64_t scan_asked = 0;   // the generation that it was asked for; the scanner's own
+  uint64_t scan_missed = 0;  // the one that it had not answered in time, and nothing since; 0: none. The scanner's own
   void* signal_stack = nullptr;  // ours, if the thread had none
   size_t signal_stack_bytes = 0;
+};
+
+// Has `handler` called in children of fork(), on their only thread.
+void at_fork_in_child(void (*handler)());
+
+// Makes stack_begin and stack_end those of the stack that `frame`, an address of the running function, is on, until
+// its end. Costs a comparison where they are already.
+//
+// A stack of the host's own ends where the mapping ends that it is in. That is asked at each entry, for some
+// microseconds (kernels before 6.11: some tens): hosts unmap stacks and map others in their places, and nobody tells. Where the
+// system does not say, kUnknownStackBytes are taken to be there.
+class StackOfEntry {
+ public:
+  static constexpr uintptr_t kUnknownStackBytes = 128 * 1024;
+
+  StackOfEntry(GuestThread& thread, uintptr_t frame) {
+    if (frame - thread.stack_begin >= thread.stack_end - thread.stack_begin) [[unlikely]]
+      change(thread, frame);
+  }
+  ~StackOfEntry() {
+    if (changed_ != nullptr) [[unlikely]]
+      restore();
+  }
+  StackOfEntry(const StackOfEntry&) = delete;
+  StackOfEntry& operator=(const StackOfEntry&) = delete;
+
+ private:
+  void change(GuestThread& thread, uintptr_t frame);
+  void restore();
+  GuestThread* changed_ = nullptr;
+  uintptr_t begin_ = 0, end_ = 0;
+  bool on_several_ = false;
 };
 
 // The calling thread's, created at first use. Installs the signal handlers (once a process).

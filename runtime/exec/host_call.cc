@@ -4,6 +4,8 @@
 
 #include "runtime/exec/enter.h"
 #include "runtime/exec/exceptions.h"
+#include "runtime/exec/interrupt.h"
+#include "runtime/exec/signal_handlers.h"
 #include "runtime/exec/trap.h"
 #include "runtime/instance/host_function.h"
 
@@ -46,25 +48,45 @@ jit::ExceptionRecord* exception_of(const Store& store, const Error& error) {
   return store.trap->code == jit::TrapCode::kUncaughtException ? store.trap->exception : nullptr;
 }
 
-// What dispatch_host_call returns; or, if `exception` is set, what it throws on.
-[[gnu::noinline]] uint32_t run(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame,
-                               jit::ExceptionRecord*& exception) {
+// What dispatch_host_call returns; or, if `exception` is set, what it throws on, and where to.
+uint32_t run_and_search(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame,
+                        jit::ExceptionRecord*& exception, Landing& landing) {
   Store& store = *bound.function->store;
   store.trap.reset();
   store.host_frame = frame;
   const Status status = call_body(bound, slots);
+  // A limit holds whatever the host does to its signals.
+  if (store.entry_state().limited.load(std::memory_order_relaxed)) [[unlikely]]
+    (void)unblock_signals_here();
   store.host_frame = 0;
-  // Acquire: see stack_check_failed. An interruption wins over whatever the host function made of it.
-  if (store.thread()->interrupt_requested.load(std::memory_order_acquire) != 0) {
-    if (!store.trap || store.trap->code != jit::TrapCode::kInterrupted)
-      record_trap(store, jit::TrapCode::kInterrupted, {}, {.exact_pc = 0, .return_pc = 0, .fp = frame});
-    store.thread()->pending_trap = jit::TrapCode::kInterrupted;
+  // An interruption wins over whatever the host function made of it.
+  if (const jit::TrapCode asked = asked_to_end(store); asked != jit::TrapCode::kNone) {
+    if (!store.trap || !is_interruption(store.trap->code))
+      record_trap(store, asked, {}, {.exact_pc = 0, .return_pc = 0, .fp = frame});
+    store.thread()->pending_trap = store.trap->code;
     return 1;
   }
   if (status) return 0;
   exception = exception_of(store, status.error());
-  if (exception == nullptr) record_failure(store, bound, status.error(), frame);
+  if (exception == nullptr)
+    record_failure(store, bound, status.error(), frame);
+  else
+    landing = find_landing(store, *exception, frame);
   return 1;
+}
+
+// The same; the library's own exceptions of C++ end here too.
+[[gnu::noinline]] uint32_t run(BoundHostFunction& bound, uint64_t* slots, uintptr_t frame,
+                               jit::ExceptionRecord*& exception, Landing& landing) noexcept {
+  try {
+    return run_and_search(bound, slots, frame, exception, landing);
+  } catch (...) {
+    exception = nullptr;
+    Store& store = *bound.function->store;
+    store.host_frame = 0;
+    record_trap_at(store, jit::TrapCode::kOutOfResources, "the host has no memory", reinterpret_cast<void*>(frame));
+    return 1;
+  }
 }
 
 }  // namespace
@@ -73,11 +95,12 @@ HINDSIGHT_UNWOUND uint32_t dispatch_host_call(jit::HostCallee* callee, uint64_t*
   auto& bound = *static_cast<BoundHostFunction*>(callee);
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   jit::ExceptionRecord* exception = nullptr;
-  const uint32_t failed = run(bound, slots, frame, exception);
+  Landing landing;
+  const uint32_t failed = run(bound, slots, frame, exception, landing);
   if (exception == nullptr) [[likely]]
     return failed;
   Store& store = *bound.function->store;
-  go_on(store, find_landing(store, *exception, frame), exception);
+  go_on(store, landing, exception);
 }
 
 }  // namespace hindsight::rt

@@ -1,182 +1,345 @@
 #include "runtime/exec/interrupt.h"
 
-#include <algorithm>
-#include <condition_variable>
-#include <map>
-#include <optional>
-#include <thread>
-#include <vector>
+#include <fmt/format.h>
+#include <signal.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "base/system_failures.h"
+#include "runtime/exec/guest_thread.h"
 #include "runtime/exec/signal_handlers.h"
+#include "runtime/exec/watch_list.h"
 
 namespace hindsight::rt {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kRepeat = std::chrono::milliseconds(1);
+using jit::TrapCode;
 
-// The one timer thread of the process. It lives only while there is something to time.
+// In between are at most the runtime's own short functions: the first signals come close together. A host function
+// may take hours, and is not to be disturbed a thousand times a second; the mark ends the entry behind it.
+constexpr auto kRepeat = std::chrono::milliseconds(1);
+constexpr auto kSlowRepeat = std::chrono::milliseconds(10);
+constexpr uint32_t kQuickRepeats = 100;
+constexpr uint32_t kRepeatsBeforeDoubt = 10;
+
+// Of one with nothing to do. A host that gives each of its short calls a limit does not start a thread for each.
+constexpr auto kPatience = std::chrono::seconds(1);
+
+// Tells the embedder, on whichever thread. No lock of ours is held: its log may do anything but end the process by an
+// exception here.
+void warn(Store& store, const std::string& words) noexcept {
+  try {
+    if (store.services().warn) store.services().warn(words);
+  } catch (...) {  // no memory for it; what it is about is counted
+  }
+}
+
+// Only while a thread is inside, with the entry's lock.
+std::shared_ptr<Store> keep(const EntryState& entry) {
+  return entry.store->shared_from_this();
+}
+
+// The one timer thread of the process. It ends where there is nothing to time for a while.
 class Timer {
  public:
-  void set_deadline(const std::shared_ptr<Store>& store, uint64_t timeout,
-                    std::optional<Clock::time_point> deadline) {
+  // Looks at the entry's deadline at this time at the latest. False: there is no thread to do it, or no memory.
+  bool watch(const std::shared_ptr<EntryState>& entry, Clock::time_point at) {
     const std::lock_guard lock(mutex_);
-    if (deadline)
-      deadlines_[store.get()] = {store, timeout, *deadline};
-    else
-      deadlines_.erase(store.get());
-    wake();
+    try {
+      watches_.add(entry, at);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    if (wake()) return true;
+    watches_.remove(entry);
+    return false;
   }
 
-  // Repeats the signal for this entry of the store until it has ended.
-  void repeat(const std::shared_ptr<Store>& store, uint64_t sequence) {
+  // Repeats the signal for this outermost entry until it has ended.
+  bool repeat(const std::shared_ptr<EntryState>& entry, uint64_t sequence) {
     const std::lock_guard lock(mutex_);
-    repeats_.push_back({store, sequence, Clock::now() + kRepeat});
-    wake();
+    try {
+      repeats_.push_back({entry, sequence, Clock::now() + kRepeat});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    if (wake()) return true;
+    repeats_.pop_back();
+    return false;
   }
 
  private:
-  struct Deadline {
-    std::weak_ptr<Store> store;
-    uint64_t timeout;
-    Clock::time_point at;
-  };
   struct Repeat {
-    std::weak_ptr<Store> store;
+    std::weak_ptr<EntryState> entry;
     uint64_t sequence;
     Clock::time_point at;
+    uint32_t count = 0;
+    bool told = false;  // that the thread does not get the signal
+    // With the entry's lock.
+    bool is_of(const EntryState& now) const { return now.depth != 0 && now.sequence == sequence; }
   };
 
-  void wake() {
-    if (!running_) {
-      running_ = true;
-      std::thread([this] { run(); }).detach();
-    } else {
+  bool wake() {
+    if (running_) {
       changed_.notify_one();
+      return true;
     }
+    try {
+      std::thread([this] { run(); }).detach();
+    } catch (const std::exception&) {  // no thread, or no memory for one
+      return false;
+    }
+    return running_ = true;
   }
 
+  // Allocates nothing: there is nobody to tell that it failed.
   void run() {
+    block_signals_here();  // those of the host are for its own threads
     std::unique_lock lock(mutex_);
-    while (!deadlines_.empty() || !repeats_.empty()) {
+    Clock::time_point idle_since = Clock::now();
+    for (;;) {
       const Clock::time_point now = Clock::now();
-      std::vector<Deadline> expired;
-      std::erase_if(deadlines_, [&](const auto& entry) {
-        if (entry.second.at > now) return false;
-        expired.push_back(entry.second);
-        return true;
-      });
-      std::vector<Repeat> due;
-      std::erase_if(repeats_, [&](const Repeat& repeat) {
-        if (repeat.at > now) return false;
-        due.push_back(repeat);
-        return true;
-      });
-      if (!expired.empty() || !due.empty()) {
-        // Stores are touched, and perhaps destroyed, without our lock.
+      // Entries are touched without our lock.
+      if (const auto entry = watches_.take_due(now)) {
         lock.unlock();
-        for (const Deadline& deadline : expired) expire(deadline);
-        std::erase_if(due, [](const Repeat& repeat) { return !kick_again(repeat); });
+        look(entry, now);
         lock.lock();
-        for (Repeat& repeat : due) {
-          repeat.at = Clock::now() + kRepeat;
-          repeats_.push_back(std::move(repeat));
-        }
+        idle_since = now;
         continue;
       }
-      Clock::time_point next = Clock::time_point::max();
-      for (const auto& [key, deadline] : deadlines_) next = std::min(next, deadline.at);
+      const auto due =
+          std::find_if(repeats_.begin(), repeats_.end(), [&](const Repeat& repeat) { return repeat.at <= now; });
+      if (due != repeats_.end()) {
+        std::list<Repeat> one;
+        one.splice(one.begin(), repeats_, due);
+        lock.unlock();
+        const bool again = kick_again(one.front());
+        lock.lock();
+        idle_since = now;
+        if (!again) continue;
+        one.front().at = Clock::now() + (one.front().count < kQuickRepeats ? kRepeat : kSlowRepeat);
+        repeats_.splice(repeats_.end(), one);
+        continue;
+      }
+      Clock::time_point next = watches_.next();
       for (const Repeat& repeat : repeats_) next = std::min(next, repeat.at);
+      if (watches_.empty() && repeats_.empty()) {
+        next = idle_since + kPatience;
+        if (next <= now) break;
+      }
       changed_.wait_until(lock, next);
     }
     running_ = false;
   }
 
-  static void expire(const Deadline& deadline) {
-    const auto store = deadline.store.lock();
-    if (!store) return;
-    {
-      EntryState& entry = store->entry_state();
-      const std::lock_guard lock(entry.mutex);
-      if (entry.timeout != deadline.timeout) return;  // cancelled or replaced meanwhile
-      // Decided under the lock: an entry that begins from now on sees the mark.
-      entry.expired = entry.depth == 0;
-      if (entry.expired) return;
-    }
-    interrupt(store);
-  }
-
-  // False: that entry has ended.
-  static bool kick_again(const Repeat& repeat) {
-    const auto store = repeat.store.lock();
-    if (!store) return false;
-    EntryState& entry = store->entry_state();
-    const std::lock_guard lock(entry.mutex);
-    if (entry.depth == 0 || entry.sequence != repeat.sequence) return false;
-    kick_thread(entry.thread);
-    return true;
-  }
+  static void look(const std::shared_ptr<EntryState>& shared, Clock::time_point now);
+  static bool kick_again(Repeat& repeat);
+  static void tell(const std::shared_ptr<Store>& store, pid_t thread, bool sent, const Reach& reach) noexcept;
 
   std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   bool running_ = false;
-  std::map<Store*, Deadline> deadlines_;
-  std::vector<Repeat> repeats_;
+  WatchList watches_;
+  std::list<Repeat> repeats_;
 };
 
+// Never destroyed: its thread may outlive static destructors. Another one in a child of fork(), which has neither
+// the thread nor whoever may have held the lock: written where one thread lives.
+Timer* g_timer = nullptr;
+
 Timer& timer() {
-  static auto* timer = new Timer;  // never destroyed: its thread may outlive static destructors
-  return *timer;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    g_timer = new Timer;
+    at_fork_in_child([] { g_timer = new Timer; });
+  });
+  return *g_timer;
+}
+
+// With the entry's lock, and a thread inside. True if it was not marked before.
+bool mark(Store& store, EntryState& entry) {
+  jit::ThreadState& state = *store.thread();
+  // The threads of a program whose time is up end as it does, and then ask for the end of its first one: by time.
+  const bool timed_out = (entry.asked & (EntryState::kByTime | EntryState::kByEmbedder)) == EntryState::kByTime;
+  const TrapCode code = timed_out ? TrapCode::kTimedOut : TrapCode::kInterrupted;
+  const bool asked_before =
+      state.interrupt_requested.exchange(static_cast<uint32_t>(code), std::memory_order_relaxed) != 0;
+  // Release: whoever sees this limit sees the request.
+  state.stack_limit.store(~uint64_t{0}, std::memory_order_release);
+  (void)kick_thread(*entry.thread);  // comes again, and is looked into if nothing comes of it
+  if (asked_before) return false;
+  for (const auto& listener : entry.listeners) listener(true);
+  return true;
+}
+
+void repeat_until_ended(const std::shared_ptr<Store>& store, uint64_t sequence) {
+  if (timer().repeat(store->shared_entry_state(), sequence)) return;
+  count_system_failure(SystemFailure::kInterruption, 0);
+  warn(*store, "no thread can be started to repeat an interruption: a loop without calls may not notice it");
+}
+
+// The look that the timer's thread takes over: by itself, so it fails for want of memory alone.
+bool watch_here(const std::shared_ptr<EntryState>& shared, Clock::time_point deadline) {
+  Timer& timer = rt::timer();
+  {
+    EntryState& entry = *shared;
+    const std::lock_guard lock(entry.mutex);
+    // Entries come one after the other, and so do their deadlines: a look that comes early looks again later.
+    if (entry.watched_by == &timer && entry.watched_at <= deadline) return true;
+    entry.watched_by = &timer;
+    entry.watched_at = deadline;
+  }
+  // Another thread may have asked for a nearer look by now, and be the first here: the nearer one stays.
+  if (timer.watch(shared, deadline)) return true;
+  const std::lock_guard lock(shared->mutex);
+  shared->watched_at = Clock::time_point::max();
+  return false;
+}
+
+void ask(const std::shared_ptr<Store>& store, uint32_t reason) {
+  uint64_t sequence = 0;
+  {
+    EntryState& entry = store->entry_state();
+    const std::lock_guard lock(entry.mutex);
+    // Decided under the lock: an entry that begins from now on sees it.
+    entry.asked |= reason;
+    if (entry.depth == 0 || !mark(*store, entry)) return;
+    sequence = entry.sequence;
+  }
+  repeat_until_ended(store, sequence);
+}
+
+void Timer::look(const std::shared_ptr<EntryState>& shared, Clock::time_point now) {
+  EntryState& entry = *shared;
+  Clock::time_point later;
+  uint64_t sequence = 0;
+  bool expired = false;
+  {
+    const std::lock_guard lock(entry.mutex);
+    entry.watched_at = Clock::time_point::max();
+    if (entry.depth == 0) return;  // its next entry asks for a look
+    sequence = entry.sequence;
+    later = entry.deadline;
+    expired = later <= now;
+    if (expired) {
+      entry.deadline = Clock::time_point::max();
+      entry.asked |= EntryState::kByTime;
+      if (!mark(*entry.store, entry)) return;
+    }
+  }
+  if (!expired && later == Clock::time_point::max()) return;
+  // By this very thread: fails for want of memory alone.
+  if (expired ? timer().repeat(shared, sequence) : watch_here(shared, later)) return;
+  count_system_failure(SystemFailure::kInterruption, ENOMEM);
+}
+
+// False: that entry has ended.
+bool Timer::kick_again(Repeat& repeat) {
+  const auto shared = repeat.entry.lock();
+  if (!shared) return false;
+  EntryState& entry = *shared;
+  bool sent = false, noticed = false;
+  pid_t thread = 0;
+  {
+    const std::lock_guard lock(entry.mutex);
+    if (!repeat.is_of(entry)) return false;
+    thread = entry.thread->tid;
+    noticed = !entry.thread->kicked.load(std::memory_order_relaxed);
+    sent = kick_thread(*entry.thread);
+  }
+  if (++repeat.count % kRepeatsBeforeDoubt != 0) return true;
+  // Our handler has had the one before: it comes, and the thread is where it only notes it. It may also not have run
+  // since: the system is asked.
+  if (sent && noticed) return true;
+  const Reach reach = reach_of(thread);
+  if (sent && !reach.blocked && !reach.replaced) return true;
+  // Said first: once the thread is reached, its call ends, and with it perhaps whoever listens.
+  if (!repeat.told) {
+    repeat.told = true;
+    count_system_failure(SystemFailure::kInterruption, 0);
+    std::shared_ptr<Store> store;
+    {
+      const std::lock_guard lock(entry.mutex);
+      if (!repeat.is_of(entry)) return false;
+      store = keep(entry);
+    }
+    tell(store, thread, sent, reach);
+  }
+  const std::lock_guard lock(entry.mutex);
+  if (!repeat.is_of(entry)) return false;
+  if (reach.other != 0) (void)kick_otherwise(*entry.thread, reach.other);  // comes again, as the other does
+  return true;
+}
+
+void Timer::tell(const std::shared_ptr<Store>& store, pid_t thread, bool sent, const Reach& reach) noexcept {
+  try {
+    const std::string kick = fmt::format("signal {} (SIGURG)", kick_signal());
+    const std::string why =
+        reach.replaced ? fmt::format("another handler of {} has taken the place of this library's", kick)
+                       : fmt::format("thread {} {} {}", thread, sent ? "blocks" : "cannot be sent", kick);
+    const std::string then =
+        reach.other != 0
+            ? fmt::format("by which interruptions and time limits end loops without calls: {} goes to thread {} in its "
+                          "place",
+                          reach.other == SIGBUS ? "SIGBUS" : "SIGSEGV", thread)
+            : fmt::format("and neither SIGSEGV nor SIGBUS can take its place, so an interruption or time limit cannot "
+                          "end a loop without calls in thread {}",
+                          thread);
+    warn(*store, fmt::format("{}, {}: {}", why, then,
+                             reach.replaced ? "have that handler hand on what it gets"
+                                            : "unblock the signal in threads that run guests"));
+  } catch (const std::bad_alloc&) {  // it is counted
+  }
 }
 
 }  // namespace
 
-bool interrupt(const std::shared_ptr<Store>& store) {
-  uint64_t sequence = 0;
-  {
-    EntryState& entry = store->entry_state();
-    // Invariant: marks are made under the lock and only while a thread is inside; the entry's end, which
-    // removes them, takes the lock too.
-    const std::lock_guard lock(entry.mutex);
-    if (entry.depth == 0) return false;
-    jit::ThreadState& state = *store->thread();
-    const bool asked_before = state.interrupt_requested.exchange(1, std::memory_order_relaxed) != 0;
-    // Release: whoever sees this limit sees the request.
-    state.stack_limit.store(~uint64_t{0}, std::memory_order_release);
-    kick_thread(entry.thread);
-    if (asked_before) return true;
-    for (const auto& listener : entry.listeners) listener(true);
-    sequence = entry.sequence;
-  }
-  timer().repeat(store, sequence);
-  return true;
+void interrupt(const std::shared_ptr<Store>& store) {
+  ask(store, EntryState::kByEmbedder);
 }
 
-void interrupt_now_or_next(const std::shared_ptr<Store>& store) {
-  do {
-    EntryState& entry = store->entry_state();
-    const std::lock_guard lock(entry.mutex);
-    // Decided under the lock: an entry that begins from now on sees the mark.
-    entry.expired = entry.depth == 0;
-    if (entry.expired) return;
-  } while (!interrupt(store));
+void end_program(const std::shared_ptr<Store>& store) {
+  ask(store, EntryState::kByProgram);
 }
 
-void forget_interruption(const std::shared_ptr<Store>& store) {
-  const std::lock_guard lock(store->entry_state().mutex);
-  store->entry_state().expired = false;
+void clear_interrupt(const std::shared_ptr<Store>& store) {
+  EntryState& entry = store->entry_state();
+  const std::lock_guard lock(entry.mutex);
+  entry.asked &= ~EntryState::kByEmbedder;
+}
+
+void continue_program(const std::shared_ptr<Store>& store) {
+  EntryState& entry = store->entry_state();
+  const std::lock_guard lock(entry.mutex);
+  entry.asked &= ~EntryState::kByProgram;
+}
+
+bool watch_deadline(Store& store, Clock::time_point deadline) {
+  return watch_here(store.shared_entry_state(), deadline);
 }
 
 void set_timeout(const std::shared_ptr<Store>& store, std::chrono::milliseconds limit) {
-  uint64_t timeout = 0;
+  Clock::time_point deadline;
   {
     EntryState& entry = store->entry_state();
     const std::lock_guard lock(entry.mutex);
-    timeout = ++entry.timeout;
-    entry.expired = false;
+    entry.limit = std::max(limit, std::chrono::milliseconds(0));
+    if (entry.depth == 0) return;
+    deadline = entry.deadline = deadline_of(entry.limit);
+    entry.limited.store(deadline != Clock::time_point::max(), std::memory_order_relaxed);
+    if (deadline == Clock::time_point::max()) return;
   }
-  timer().set_deadline(store, timeout,
-                       limit.count() > 0 ? std::optional(Clock::now() + limit) : std::nullopt);
+  if (watch_deadline(*store, deadline)) return;
+  count_system_failure(SystemFailure::kInterruption, 0);
+  warn(*store, "no thread can be started to watch the time limit of the call that is running");
 }
 
 }  // namespace hindsight::rt

@@ -28,6 +28,12 @@ bool wait_for_answer(const GuestThread& thread, uint64_t generation,
   }
 }
 
+// Whether it had its time before and has not said a word since. An answer to any later question ends that.
+bool keeps_silent(GuestThread& thread) {
+  if (thread.scan_answer.load(std::memory_order_acquire) >= thread.scan_missed) thread.scan_missed = 0;
+  return thread.scan_missed != 0 && thread.inside.load(std::memory_order_seq_cst) != 0;
+}
+
 bool ask(std::span<const jit::CodeRange> ranges, std::chrono::steady_clock::time_point deadline) {
   ScanQuestion& question = scan_question();
   for (size_t i = 0; i < ranges.size(); i++) {
@@ -46,13 +52,20 @@ bool ask(std::span<const jit::CodeRange> ranges, std::chrono::steady_clock::time
   for_each_guest_thread([&](GuestThread& thread) {
     if (thread.inside.load(std::memory_order_seq_cst) == 0) return;
     // A signal to the calling thread itself is handled before the call returns.
-    if (kick_thread(thread.tid))
+    if (kick_thread(thread))
       thread.scan_asked = generation;
     else
       all_answered = false;
   });
-  for_each_guest_thread([&](const GuestThread& thread) {
-    if (thread.scan_asked == generation && !wait_for_answer(thread, generation, deadline)) all_answered = false;
+  for_each_guest_thread([&](GuestThread& thread) {
+    if (thread.scan_asked == generation && keeps_silent(thread)) all_answered = false;
+  });
+  // One is enough for the answer: who was asked answers for nothing.
+  if (!all_answered) return false;
+  for_each_guest_thread([&](GuestThread& thread) {
+    if (thread.scan_asked != generation || wait_for_answer(thread, generation, deadline)) return;
+    thread.scan_missed = generation;
+    all_answered = false;
   });
   return all_answered;
 }

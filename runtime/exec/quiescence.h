@@ -5,6 +5,10 @@
 // the thread's next slot read comes after its store of `inside`, hence after our read in the total order,
 // hence sees the new slots: it can be skipped. If it reads inside != 0, the thread is sent a signal, and its
 // handler looks at the interrupted registers and at every word from the interrupted sp up to `inside`.
+//
+// A thread that does not answer (it blocks the signal, or does not get to run) holds a scan up for its whole patience,
+// once: from then on until it answers, which it does by itself once it gets the signal, nobody waits for it. What is
+// safe is to take all for live as long as it is inside, and so that is what scans say at once.
 #pragma once
 
 #include <chrono>

@@ -53,7 +53,12 @@ void answer_scan(GuestThread& thread, const ucontext_t& context) noexcept {
       }
     }
     const auto sp = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
-    look_at_stack(question, count, low, sp - kRedZoneBytes, top);
+    if (thread.on_several_stacks.load(std::memory_order_relaxed)) {
+      // From here to the outermost entry there is more than stacks. What is asked for may be anywhere: next time.
+      for (size_t i = 0; i < count; i++) question.live[i].store(true, std::memory_order_relaxed);
+    } else {
+      look_at_stack(question, count, low, sp - kRedZoneBytes, top);
+    }
   }
   // Release: our `live` flags before our answer.
   thread.scan_answer.store(generation, std::memory_order_release);

@@ -15,8 +15,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "runtime/exec/guest_thread.h"
 #include "runtime/exec/scan_handler.h"
@@ -32,7 +36,11 @@ constexpr greg_t kDirectionFlag = 0x400;
 // Written once before the handlers are installed, read by them.
 struct sigaction g_previous_segv;
 struct sigaction g_previous_bus;
-int g_kick_signal = 0;
+struct sigaction g_previous_kick;
+// SIGURG, as Go has it: a standard signal, which the kernel delivers also where the user's quota of pending signals is
+// used up (a real-time one is refused then) and of which no second one waits in a queue; ignored where nobody handles
+// it; hardly used for what it was made for, and there a spurious one does no harm.
+constexpr int kKickSignal = SIGURG;
 
 uintptr_t reg(const ucontext_t& context, int which) {
   return static_cast<uintptr_t>(context.uc_mcontext.gregs[which]);
@@ -77,27 +85,24 @@ bool handle_fault(siginfo_t* info, ucontext_t& context) {
   return true;
 }
 
-void pass_on(int signal, siginfo_t* info, void* context) {
-  const struct sigaction& previous = signal == SIGBUS ? g_previous_bus : g_previous_segv;
+// False: there was no handler.
+bool hand_on(const struct sigaction& previous, int signal, siginfo_t* info, void* context) {
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(signal, info, context);
-    return;
+    return true;
   }
-  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-    previous.sa_handler(signal);
-    return;
-  }
+  if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) return false;
+  previous.sa_handler(signal);
+  return true;
+}
+
+void pass_on(int signal, siginfo_t* info, void* context) {
+  if (hand_on(signal == SIGBUS ? g_previous_bus : g_previous_segv, signal, info, context)) return;
   // The default: let the instruction fault again, this time without a handler.
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   sigaction(signal, &action, nullptr);
   if (info->si_code <= 0) raise(signal);  // sent by kill: would not come again
-}
-
-void on_fault(int signal, siginfo_t* info, void* context) {
-  const int saved_errno = errno;
-  if (!handle_fault(info, *static_cast<ucontext_t*>(context))) pass_on(signal, info, context);
-  errno = saved_errno;
 }
 
 void interrupt_if_asked(GuestThread& thread, ucontext_t& context) {
@@ -111,41 +116,55 @@ void interrupt_if_asked(GuestThread& thread, ucontext_t& context) {
   redirect(context, thread, FaultRecord::Kind::kInterrupt, pc, 0);
 }
 
-void on_kick(int, siginfo_t*, void* context) {
+// Could tgkill of this process have left this? Also what the kernel leaves of it without memory or quota for more.
+bool looks_like_a_kick(const siginfo_t& info) {
+  return (info.si_code == SI_TKILL && info.si_pid == getpid()) || (info.si_code == SI_USER && info.si_pid == 0);
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  GuestThread* thread = this_guest_thread_or_null();
-  if (thread != nullptr) {
+  auto& user_context = *static_cast<ucontext_t*>(context);
+  // Relaxed: see on_kick. A fault that comes while the signal is on its way is not lost: it happens again.
+  GuestThread* const thread = this_guest_thread_or_null();
+  if (thread != nullptr && looks_like_a_kick(*info) &&
+      thread->kicked_otherwise.exchange(false, std::memory_order_relaxed))
+    interrupt_if_asked(*thread, user_context);
+  else if (!handle_fault(info, user_context))
+    pass_on(signal, info, context);
+  errno = saved_errno;
+}
+
+void on_kick(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  bool ours = false;
+  if (GuestThread* thread = this_guest_thread_or_null()) {
+    // Relaxed: the flag says nothing but itself, and was set before the signal was sent.
+    ours = thread->kicked.exchange(false, std::memory_order_relaxed) && looks_like_a_kick(*info);
     auto& user_context = *static_cast<ucontext_t*>(context);
     answer_scan(*thread, user_context);
+    // Handed on before the thread is redirected: the host's handler sees where it was.
+    if (!ours) hand_on(g_previous_kick, signal, info, context);
     interrupt_if_asked(*thread, user_context);
+  } else {
+    hand_on(g_previous_kick, signal, info, context);
   }
   errno = saved_errno;
 }
 
-int choose_kick_signal() {
-  // From the middle up: libraries that use real-time signals start at SIGRTMIN.
-  for (int signal = SIGRTMIN + 5; signal <= SIGRTMAX; signal++) {
-    struct sigaction present {};
-    if (sigaction(signal, nullptr, &present) != 0) continue;
-    if (!(present.sa_flags & SA_SIGINFO) && present.sa_handler == SIG_DFL) return signal;
-  }
-  return SIGURG;  // all taken: one whose default is to be ignored
-}
-
 void install() {
-  g_kick_signal = choose_kick_signal();
   struct sigaction kick {};
   kick.sa_sigaction = on_kick;
   kick.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   sigemptyset(&kick.sa_mask);
-  sigaction(g_kick_signal, &kick, nullptr);
+  // The previous handlers are read before ours can run.
+  sigaction(kKickSignal, nullptr, &g_previous_kick);
+  sigaction(kKickSignal, &kick, nullptr);
 
   struct sigaction fault {};
   fault.sa_sigaction = on_fault;
-  fault.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  fault.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;  // what a signal in the kick's place interrupts goes on
   sigemptyset(&fault.sa_mask);
-  sigaddset(&fault.sa_mask, g_kick_signal);
-  // The previous handlers are read before ours can run.
+  sigaddset(&fault.sa_mask, kKickSignal);
   sigaction(SIGSEGV, nullptr, &g_previous_segv);
   sigaction(SIGBUS, nullptr, &g_previous_bus);
   sigaction(SIGSEGV, &fault, nullptr);
@@ -160,11 +179,56 @@ void install_signal_handlers() {
 }
 
 int kick_signal() {
-  return g_kick_signal;
+  return kKickSignal;
 }
 
-bool kick_thread(pid_t tid) {
-  return ::syscall(SYS_tgkill, getpid(), tid, g_kick_signal) == 0;
+bool kick_thread(GuestThread& thread) {
+  // Relaxed: see on_kick.
+  thread.kicked.store(true, std::memory_order_relaxed);
+  return ::syscall(SYS_tgkill, getpid(), thread.tid, kKickSignal) == 0;
+}
+
+Reach reach_of(pid_t tid) {
+  // "SigBlk:\t0000000000000000": signal n is bit n - 1.
+  std::optional<uint64_t> blocked;
+  std::ifstream status("/proc/self/task/" + std::to_string(tid) + "/status");
+  for (std::string line; !blocked && std::getline(status, line);)
+    if (line.starts_with("SigBlk:")) blocked = std::strtoull(line.c_str() + 7, nullptr, 16);
+  const auto blocks = [&](int signal) { return blocked && (*blocked >> (signal - 1) & 1) != 0; };
+  const auto is_ours = [](int signal, void (*handler)(int, siginfo_t*, void*)) {
+    struct sigaction now {};
+    return sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == handler;
+  };
+  Reach reach{.blocked = blocks(kKickSignal), .replaced = !is_ours(kKickSignal, on_kick), .other = 0};
+  // One that is held back stays pending, which an exec hands on to a program that knows nothing of it.
+  if (!blocked) return reach;
+  for (const int signal : {SIGSEGV, SIGBUS})
+    if (reach.other == 0 && !blocks(signal) && is_ours(signal, on_fault)) reach.other = signal;
+  return reach;
+}
+
+bool kick_otherwise(GuestThread& thread, int signal) {
+  // Relaxed: see on_kick.
+  thread.kicked_otherwise.store(true, std::memory_order_relaxed);
+  return ::syscall(SYS_tgkill, getpid(), thread.tid, signal) == 0;
+}
+
+bool unblock_signals_here() {
+  sigset_t needed, before;
+  sigemptyset(&needed);
+  for (const int signal : {kKickSignal, SIGSEGV, SIGBUS}) sigaddset(&needed, signal);
+  if (pthread_sigmask(SIG_UNBLOCK, &needed, &before) != 0) return false;  // fails for no set of signals that there are
+  for (const int signal : {kKickSignal, SIGSEGV, SIGBUS})
+    if (sigismember(&before, signal) == 1) return true;
+  return false;
+}
+
+void block_signals_here() {
+  sigset_t all;
+  sigfillset(&all);
+  // Those of faults: a fault while they are blocked ends the process without a word to anyone.
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, signal);
+  (void)pthread_sigmask(SIG_BLOCK, &all, nullptr);  // cannot fail with a valid set
 }
 
 }  // namespace hindsight::rt

@@ -1,15 +1,33 @@
-// The process's signal handlers: SIGSEGV and SIGBUS for faults in linear memory, and one real-time signal
-// (the kick) for interruption and quiescence scans. Installed once, kept for the life of the process; what
-// they do not recognize goes to the handler that was there before.
+// The process's signal handlers: SIGSEGV and SIGBUS for faults in linear memory, and SIGURG (the kick) for interruption
+// and quiescence scans; for interruption of a thread that does not get the kick one of the other two, sent to it. Installed once, kept for the life of the process; what they do not recognize goes to the handler
+// that was there before.
 #pragma once
 
 #include <sys/types.h>
 
 namespace hindsight::rt {
 
+struct GuestThread;
+
 void install_signal_handlers();
-int kick_signal();            // valid after install_signal_handlers()
-bool kick_thread(pid_t tid);  // false: could not be sent
+int kick_signal();
+// Sends the kick. False: could not be sent.
+bool kick_thread(GuestThread& thread);
+// Why the kick may not come to a thread, and what comes in its place.
+struct Reach {
+  bool blocked = false;   // the thread blocks the kick, as far as /proc tells
+  bool replaced = false;  // a handler that is not ours has the kick
+  // A signal of faults that the thread lets through, to our handler; 0: there is none, or nobody knows.
+  int other = 0;
+};
+Reach reach_of(pid_t tid);
+// Sends Reach::other in the kick's place. Only what was seen to be handled by us. False: could not be sent.
+bool kick_otherwise(GuestThread& thread, int signal);
+// Lets through on the calling thread what guests need: the kick, and the signals of faults in guest memory. Whether one
+// of them was blocked.
+bool unblock_signals_here();
+// On a thread of our own: signals to the process are for the host's.
+void block_signals_here();
 // Where a redirected thread goes on: on its own stack, outside the handler. Reads GuestThread::fault.
 [[noreturn]] void trap_after_signal();
 

@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "runtime/exec/enter.h"
+#include "runtime/exec/interrupt.h"
 #include "runtime/exec/signal_handlers.h"
 #include "runtime/instance/instance.h"
 
@@ -50,29 +52,47 @@ uintptr_t hidden_return_address(Store& store, const FaultRecord& fault) {
   return address;
 }
 
-[[gnu::noinline]] void record_fault(Store& store, const FaultRecord& fault) {
+std::string describe_as_memory_allows(Store& store, uintptr_t address) noexcept {
+  try {
+    return describe_address(store, address);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+[[gnu::noinline]] void record_fault(Store& store, const FaultRecord& fault) noexcept {
   WalkStart start{.exact_pc = fault.pc, .return_pc = 0, .fp = fault.fp};
   if (fault.kind == FaultRecord::Kind::kInterrupt) {
     start.return_pc = hidden_return_address(store, fault);
-    record_trap(store, jit::TrapCode::kInterrupted, {}, start);
+    record_trap(store, asked_to_end(store), {}, start);
   } else {
-    record_trap(store, jit::TrapCode::kMemoryOutOfBounds, describe_address(store, fault.address), start);
+    record_trap(store, jit::TrapCode::kMemoryOutOfBounds, describe_as_memory_allows(store, fault.address), start);
   }
 }
 
 }  // namespace
 
-void record_trap(Store& store, jit::TrapCode code, std::string detail, const WalkStart& start) {
+void record_trap(Store& store, jit::TrapCode code, std::string detail, const WalkStart& start) noexcept {
   store.thread()->pending_trap = code;
   GuestTrap trap;
   trap.code = code;
   trap.detail = std::move(detail);
-  walk_stack(store, start, trap);
+  try {
+    walk_stack(store, start, trap);
+  } catch (const std::bad_alloc&) {
+    ++trap.frames_left_out;  // at least: those further out
+  }
   store.trap = std::move(trap);
 }
 
-[[gnu::noinline]] void record_trap_at(Store& store, jit::TrapCode code, const char* detail, void* frame) {
-  record_trap(store, code, detail, {.exact_pc = 0, .return_pc = 0, .fp = reinterpret_cast<uintptr_t>(frame)});
+[[gnu::noinline]] void record_trap_at(Store& store, jit::TrapCode code, const char* detail,
+                                       void* frame) noexcept {
+  std::string words;
+  try {
+    words = detail;
+  } catch (const std::bad_alloc&) {  // the trap says enough
+  }
+  record_trap(store, code, std::move(words), {.exact_pc = 0, .return_pc = 0, .fp = reinterpret_cast<uintptr_t>(frame)});
 }
 
 HINDSIGHT_UNWOUND void leave_guest(Store& store) {

@@ -23,10 +23,10 @@ struct WalkStart {
   uintptr_t fp = 0;         // first frame
 };
 
-// Sets thread->pending_trap and store.trap, with a backtrace. Returns.
-void record_trap(Store& store, jit::TrapCode code, std::string detail, const WalkStart& start);
+// Sets thread->pending_trap and store.trap, with a backtrace, as far as there is memory for it. Returns.
+void record_trap(Store& store, jit::TrapCode code, std::string detail, const WalkStart& start) noexcept;
 // The same from a builtin or host call whose frame address is `frame`.
-void record_trap_at(Store& store, jit::TrapCode code, const char* detail, void* frame);
+void record_trap_at(Store& store, jit::TrapCode code, const char* detail, void* frame) noexcept;
 // Appends the frames from `start` through nested entries.
 void walk_stack(Store& store, const WalkStart& start, GuestTrap& trap);
 
@@ -34,6 +34,10 @@ void walk_stack(Store& store, const WalkStart& start, GuestTrap& trap);
 // there is no room.
 void add_frames(const jit::RegisteredCode& code, uintptr_t pc, std::vector<GuestFrame>& frames,
                 uint64_t& left_out);
+
+// Whether the frame with this return address into `code` has gone on in the code that it called: it is no activation
+// of its own.
+bool goes_on_in_callee(const jit::RegisteredCode& code, uintptr_t return_pc);
 
 // To the innermost guest entry. Only from under generated code of that entry.
 [[noreturn]] void leave_guest(Store& store);

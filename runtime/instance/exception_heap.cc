@@ -26,13 +26,16 @@ void ExceptionHeap::destroy(jit::ExceptionRecord* exception) {
 }
 
 jit::ExceptionRecord* ExceptionHeap::make(const Tag& tag, const uint64_t* values) {
+  if (is_beyond_limit()) return nullptr;
   const size_t count = jit::words_of(tag.type.params);
   const size_t bytes = sizeof(jit::ExceptionRecord) + sizeof(uint64_t) * count;
+  exceptions_.push_back(nullptr);  // room for it; what throws leaves nothing behind
   void* const memory = ::operator new (bytes, std::align_val_t{alignof(jit::ExceptionRecord)}, std::nothrow);
   auto* const info = new (std::nothrow) ExceptionInfo;
   if (memory == nullptr || info == nullptr) {
     ::operator delete (memory, std::align_val_t{alignof(jit::ExceptionRecord)});
     delete info;
+    exceptions_.pop_back();
     return nullptr;
   }
   info->bytes = static_cast<uint32_t>(bytes);
@@ -43,7 +46,7 @@ jit::ExceptionRecord* ExceptionHeap::make(const Tag& tag, const uint64_t* values
     for (uint32_t i = 0; i < jit::words_of(type); ++i) *to++ = *values++;
     if (is_small(type)) to[-1] = static_cast<uint32_t>(to[-1]);
   }
-  exceptions_.push_back(exception);
+  exceptions_.back() = exception;
   made_bytes_ += info->total_bytes();
   return exception;
 }

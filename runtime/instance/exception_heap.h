@@ -52,9 +52,12 @@ class ExceptionHeap {
   ExceptionHeap(const ExceptionHeap&) = delete;
   ExceptionHeap& operator=(const ExceptionHeap&) = delete;
 
+  // No more are held, but for kLeastBytes and the newest.
+  void set_limit(size_t bytes) { limit_ = bytes; }
+  size_t limit() const { return limit_; }
   // Is it time to collect before the next make()?
-  bool is_full() const { return made_bytes_ >= kLeastBytes && made_bytes_ >= kept_bytes_; }
-  // `values`: as in ThreadState::arguments. Null: no memory.
+  bool is_full() const { return made_bytes_ >= kLeastBytes && (made_bytes_ >= kept_bytes_ || bytes() >= limit_); }
+  // `values`: as in ThreadState::arguments. Null: no memory, or is_beyond_limit().
   jit::ExceptionRecord* make(const Tag& tag, const uint64_t* values);
   // An exception's trace has grown by so many bytes.
   void grew(size_t bytes) { made_bytes_ += bytes; }
@@ -69,6 +72,8 @@ class ExceptionHeap {
 
   size_t count() const { return exceptions_.size(); }
   size_t bytes() const { return kept_bytes_ + made_bytes_; }
+  // What is held may be in use: since the last collection less than kLeastBytes have come to it.
+  bool is_beyond_limit() const { return bytes() >= limit_ && bytes() - limit_ >= kLeastBytes; }
   uint64_t collections() const { return collections_; }
 
  private:
@@ -78,6 +83,7 @@ class ExceptionHeap {
   size_t kept_bytes_ = 0;                          // by the last collection
   size_t made_bytes_ = 0;                          // since
   uint64_t collections_ = 0;
+  size_t limit_ = SIZE_MAX;
 };
 
 }  // namespace hindsight::rt

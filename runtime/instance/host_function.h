@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "jit/abi/trampolines.h"
+#include "jit/abi/type_registry.h"
 #include "jit/abi/vm_context.h"
 #include "jit/wasm/types.h"
 
@@ -39,7 +40,8 @@ struct HostFunction {
   RawHostFunction body;
   bool of_store = false;       // the body serves this store only; any other body serves any store's instances
   const void* code = nullptr;  // the type's host_call trampoline
-  uint32_t type_id = 0;
+  jit::TypeId type_held;
+  uint32_t type_id = 0;       // its value
   BoundHostFunction unbound;  // with caller null
   jit::FuncRef ref{};         // to `unbound`; ref.owner is null, which marks host functions
 };

@@ -20,8 +20,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/fork_gate.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "jit/abi/type_registry.h"
 #include "jit/abi/vm_context.h"
 #include "jit/wasm/module.h"
 #include "runtime/instance/code_source.h"
@@ -106,11 +108,11 @@ class Instance {
   std::vector<Global*> globals_;
   std::vector<Tag*> tags_;
   std::vector<jit::TableRecord*> table_records_;    // VmContext::tables
-  std::vector<uint32_t> type_ids_;                  // VmContext::type_ids
+  jit::TypeIds type_ids_;                           // VmContext::type_ids
   std::vector<jit::GlobalCell*> imported_globals_;  // VmContext::imported_globals
   std::vector<std::vector<void*>> elements_;        // evaluated element segments; empty once dropped
   std::vector<uint32_t> data_sizes_;                // 0 once dropped
-  std::mutex alias_mutex_;                          // protects aliases_, and orders add_alias with publish
+  ForkSafeMutex alias_mutex_;                       // protects aliases_, and orders add_alias with publish
   std::unordered_map<uint32_t, std::vector<jit::FuncRef*>> aliases_;
 };
 

@@ -2,7 +2,9 @@
 #include <cstring>
 #include <new>
 
+#include "base/printable.h"
 #include "jit/abi/type_registry.h"
+#include "jit/abi/type_words.h"
 #include "jit/wasm/const_expr.h"
 #include "runtime/instance/instance.h"
 
@@ -10,7 +12,7 @@ namespace hindsight::rt {
 namespace {
 
 std::string describe(const wasm::Import& import) {
-  return "\"" + import.module + "\" \"" + import.name + "\"";
+  return "\"" + printable_name(import.module) + "\" \"" + printable_name(import.name) + "\"";
 }
 
 std::unexpected<Error> incompatible(const wasm::Import& import, const std::string& why) {
@@ -38,16 +40,16 @@ Status match(const wasm::Import& import, const Extern& value, std::span<const ui
       const uint32_t wanted = type_ids[import.func_type.value];
       const uint32_t id = std::get<Func>(value).ref->type_id;
       if (id != wanted)
-        return incompatible(import, "wants " + wasm::to_string(jit::type_of_canonical_id(wanted)) + ", got " +
-                                        wasm::to_string(jit::type_of_canonical_id(id)));
+        return incompatible(import, "wants " + jit::type_text(jit::type_of_canonical_id(wanted)) + ", got " +
+                                        jit::type_text(jit::type_of_canonical_id(id)));
       return {};
     }
     case wasm::ExternKind::kTable: {
       Table* table = std::get<Table*>(value);
       const wasm::ValType element = jit::canonical_type(import.table.element, type_ids);
       if (table->type().element != element)
-        return incompatible(import, std::string("wants a table of ") + wasm::to_string(element) +
-                                        ", got " + wasm::to_string(table->type().element));
+        return incompatible(import, "wants a table of " + jit::type_text(element) + ", got " +
+                                        jit::type_text(table->type().element));
       if (!limits_match(table->size(), table->type().limits, import.table.limits))
         return incompatible(
             import, "wants a table of " + limits_text(import.table.limits.min, import.table.limits.max) +
@@ -77,17 +79,17 @@ Status match(const wasm::Import& import, const Extern& value, std::span<const ui
           (import.global.mutable_ ? global->type().type != wanted
                                   : !wasm::is_subtype(global->type().type, wanted)))
         return incompatible(import, std::string("wants a ") + (import.global.mutable_ ? "mutable " : "") +
-                                        "global of " + wasm::to_string(wanted) + ", got a " +
+                                        "global of " + jit::type_text(wanted) + ", got a " +
                                         (global->type().mutable_ ? "mutable " : "") + "global of " +
-                                        wasm::to_string(global->type().type));
+                                        jit::type_text(global->type().type));
       return {};
     }
     case wasm::ExternKind::kTag: {
       const uint32_t wanted = type_ids[import.func_type.value];
       const Tag* tag = std::get<Tag*>(value);
       if (tag->type_id != wanted)
-        return incompatible(import, "wants a tag of " + wasm::to_string(jit::type_of_canonical_id(wanted)) +
-                                        ", got one of " + wasm::to_string(tag->type));
+        return incompatible(import, "wants a tag of " + jit::type_text(jit::type_of_canonical_id(wanted)) +
+                                        ", got one of " + jit::type_text(tag->type));
       return {};
     }
   }
@@ -284,8 +286,9 @@ Result<Instance*> Instance::instantiate(Store& store, std::shared_ptr<const wasm
                                         std::shared_ptr<CodeSource> code,
                                         const std::vector<Extern>& imports) {
   store.trap.reset();
+  HINDSIGHT_TRY(store.budget()->take_types(module));
   std::unique_ptr<Instance> made(new Instance(store, std::move(module), std::move(code)));
-  HINDSIGHT_ASSIGN(made->type_ids_, jit::canonical_type_ids(*made->module_));
+  HINDSIGHT_ASSIGN(made->type_ids_, jit::TypeIds::of(*made->module_));
   HINDSIGHT_TRY(made->match_imports(imports));
   HINDSIGHT_TRY(made->allocate(imports));
   HINDSIGHT_TRY(made->code_->attach(*made));

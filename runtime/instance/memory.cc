@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/system_failures.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
@@ -17,6 +18,14 @@ void* reserve(uint64_t bytes) {
   return p == MAP_FAILED ? nullptr : p;
 }
 
+// Whether there would be room for `bytes` more.
+bool room_for(uint64_t bytes) {
+  void* const p = reserve(bytes);
+  if (p == nullptr) return false;
+  ::munmap(p, bytes);
+  return true;
+}
+
 bool make_accessible(uint8_t* base, uint64_t bytes) {
   return bytes == 0 || ::mprotect(base, bytes, PROT_READ | PROT_WRITE) == 0;
 }
@@ -24,7 +33,8 @@ bool make_accessible(uint8_t* base, uint64_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit::BoundsChecks bounds,
-                                               uint64_t cap_bytes, uint32_t index) {
+                                               uint64_t cap_bytes, uint32_t index,
+                                               std::shared_ptr<StoreBudget> budget) {
   const uint64_t cap_pages = std::min<uint64_t>(cap_bytes / wasm::kPageBytes, type.most_pages());
   const uint64_t min_pages = type.limits.min;
   if (min_pages > cap_pages)
@@ -33,7 +43,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit
                                                 std::to_string(cap_pages) + " pages");
   uint64_t max_pages = std::min<uint64_t>(type.limits.max.value_or(type.most_pages()), cap_pages);
 
-  std::unique_ptr<Memory> memory(new Memory);
+  std::unique_ptr<Memory> memory(new Memory(std::move(budget)));
   memory->type_ = type;
   uint64_t bytes = kGuardReservationBytes;
   void* base = nullptr;
@@ -47,7 +57,10 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit
     for (;;) {
       bytes = max_pages * wasm::kPageBytes + behind;
       base = reserve(bytes);
-      if (base != nullptr || max_pages <= min_pages) break;
+      if (max_pages <= min_pages) break;
+      // What the memory may never grow to must not keep all else in the process from what it needs.
+      if (base != nullptr && room_for(std::max(bytes, kLeftForOthersBytes))) break;
+      if (base != nullptr) ::munmap(base, bytes);
       max_pages = std::max(min_pages, max_pages / 2);
     }
   }
@@ -59,10 +72,14 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit
   record.reserved_bytes = bytes;
   record.max_pages = max_pages;
   const uint64_t initial = min_pages * wasm::kPageBytes;
+  if (!memory->budget_->take_memory(initial))
+    return StoreBudget::refusal("a memory of " + std::to_string(min_pages) + " pages", initial,
+                                memory->budget_->memory_bytes(), "bytes",
+                                memory->budget_->limits().memory_bytes, "memory-bytes");
+  record.byte_length.store(initial, std::memory_order_release);
   if (!make_accessible(record.base, initial))
     return make_error(ErrorKind::kResource,
                       "cannot commit " + std::to_string(initial) + " bytes for a memory: " + strerror(errno));
-  record.byte_length.store(initial, std::memory_order_release);
   const auto begin = reinterpret_cast<uintptr_t>(base);
   if (!memory_reservations().add(begin, begin + bytes, index))
     return make_error(ErrorKind::kResource, "too many linear memories in this process");
@@ -71,8 +88,10 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit
 
 Memory::~Memory() {
   if (record_.base == nullptr) return;
+  budget_->give_memory(bytes());
   memory_reservations().remove(reinterpret_cast<uintptr_t>(record_.base));
-  ::munmap(record_.base, record_.reserved_bytes);
+  if (::munmap(record_.base, record_.reserved_bytes) != 0)
+    count_system_failure(SystemFailure::kMemoryRelease, errno);
 }
 
 std::optional<uint64_t> Memory::grow(uint64_t delta_pages) {
@@ -82,7 +101,12 @@ std::optional<uint64_t> Memory::grow(uint64_t delta_pages) {
   if (delta_pages > record_.max_pages - old_pages) return std::nullopt;
   if (delta_pages != 0) {
     const uint64_t more = delta_pages * wasm::kPageBytes;
-    if (!make_accessible(record_.base + old_bytes, more)) return std::nullopt;
+    if (!budget_->take_memory(more)) return std::nullopt;
+    if (!make_accessible(record_.base + old_bytes, more)) {
+      count_system_failure(SystemFailure::kMemoryGrowth, errno);
+      budget_->give_memory(more);
+      return std::nullopt;
+    }
     // Whoever reads the new length may touch the new pages. Sequentially consistent, because memory.size and
     // memory.grow of a shared memory are; release would do for the pages.
     record_.byte_length.store(old_bytes + more, std::memory_order_seq_cst);
@@ -91,10 +115,7 @@ std::optional<uint64_t> Memory::grow(uint64_t delta_pages) {
 }
 
 bool guard_pages_available() {
-  void* p = reserve(kGuardReservationBytes);
-  if (p == nullptr) return false;
-  ::munmap(p, kGuardReservationBytes);
-  return true;
+  return room_for(kGuardedMemories * kGuardReservationBytes);
 }
 
 }  // namespace hindsight::rt

@@ -3,9 +3,9 @@
 //
 // Guard-page mode reserves 8 GiB + 64 KiB: a 32-bit index plus a 32-bit static offset plus the widest access
 // always lands inside, so a fault there is an out-of-bounds access and no code checks anything. Explicit mode
-// reserves what the memory may grow to, or as much of that as can be had (then growing beyond it fails, which
-// WebAssembly allows). No range covers all that 64-bit addresses reach: a memory that has them reserves what
-// it may grow to and kGuardedOffset more, so that code compares an index with a constant and leaves the rest
+// reserves what the memory may grow to, or, where address space is limited, as much of that as leaves as much again
+// for others, and kLeftForOthersBytes at least (then growing beyond it fails, which WebAssembly allows). No range
+// covers all that 64-bit addresses reach: a memory that has them reserves what it may grow to and kGuardedOffset more, so that code compares an index with a constant and leaves the rest
 // to the guard pages (see MemoryCell).
 //
 // A shared memory may belong to several stores, whose threads run at the same time. Its base never moves and its
@@ -22,11 +22,14 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 
+#include "base/fork_gate.h"
 #include "base/result.h"
 #include "jit/abi/vm_context.h"
 #include "jit/compile_options.h"
 #include "jit/wasm/types.h"
+#include "runtime/instance/store_budget.h"
 #include "runtime/instance/wait_queue.h"
 
 namespace hindsight::rt {
@@ -35,10 +38,11 @@ inline constexpr uint64_t kGuardReservationBytes = (uint64_t{8} << 30) + wasm::k
 
 class Memory : public std::enable_shared_from_this<Memory> {
  public:
-  // `cap_bytes` bounds the size besides the type's own maximum; `index` is the memory's in the module that
-  // defines it, for records of its addresses. Errors: kResource.
-  static Result<std::unique_ptr<Memory>> create(const wasm::MemoryType& type, jit::BoundsChecks bounds,
-                                                uint64_t cap_bytes, uint32_t index = 0);
+  // `cap_bytes` bounds the size besides the type's own maximum, and `budget` what it and other memories hold
+  // together; `index` is the memory's in the module that defines it, for records of its addresses. Errors: kResource.
+  static Result<std::unique_ptr<Memory>> create(
+      const wasm::MemoryType& type, jit::BoundsChecks bounds, uint64_t cap_bytes, uint32_t index = 0,
+      std::shared_ptr<StoreBudget> budget = std::make_shared<StoreBudget>());
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -62,14 +66,18 @@ class Memory : public std::enable_shared_from_this<Memory> {
   const jit::MemoryRecord* record() const { return &record_; }
 
  private:
-  Memory() = default;
+  explicit Memory(std::shared_ptr<StoreBudget> budget) : budget_(std::move(budget)) {}
   wasm::MemoryType type_;
+  const std::shared_ptr<StoreBudget> budget_;
   jit::MemoryRecord record_{};
-  std::mutex grow_mutex_;  // one grow at a time
+  ForkSafeMutex grow_mutex_;  // one grow at a time
   WaitQueue waiters_;
 };
 
-// True if guard-page mode is possible here: reserves and releases one range of that size.
+// True if guard-page mode is possible here, for so many memories at a time: reserves and releases a range of that size.
+// An engine asks once, since the answer is in all its code; where address space is limited to less, code checks bounds.
+inline constexpr uint64_t kGuardedMemories = 16;
+inline constexpr uint64_t kLeftForOthersBytes = uint64_t{512} << 20;
 bool guard_pages_available();
 
 }  // namespace hindsight::rt

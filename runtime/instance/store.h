@@ -9,8 +9,12 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +32,7 @@
 #include "runtime/instance/guest_frame.h"
 #include "runtime/instance/host_function.h"
 #include "runtime/instance/memory.h"
+#include "runtime/instance/store_budget.h"
 #include "runtime/instance/table.h"
 #include "runtime/instance/tag.h"
 #include "runtime/instance/wait_queue.h"
@@ -35,6 +40,7 @@
 namespace hindsight::rt {
 
 class Instance;
+struct GuestThread;       // runtime/exec/guest_thread.h
 class ThreadHooks;        // runtime/exec/thread_hooks.h
 class ThreadAttachments;  // runtime/exec/thread_hooks.h
 
@@ -49,6 +55,8 @@ struct StoreServices {
   size_t max_stack_bytes = size_t{1} << 20;
   ThreadHooks* hooks = nullptr;              // may be null
   ThreadAttachments* attachments = nullptr;  // may be null
+  std::shared_ptr<StoreBudget> budget;       // null: one of its own, with the usual limits
+  std::function<void(const std::string&)> warn;  // for the embedder's log, any thread; may be empty
   std::shared_ptr<void> keep_alive;
 };
 
@@ -64,8 +72,12 @@ struct GuestTrap {
 };
 
 // Which thread is inside the store's guest code, for interrupt(). See runtime/exec/interrupt.h.
+//
+// Lives as long as its store, or as whoever watches it: the timer keeps this, and never a store, so that no store ends on
+// the timer's thread. `store` may be used under the mutex while a thread is inside, which keeps it.
 struct EntryState {
-  std::mutex mutex;  // protects the rest
+  std::mutex mutex;  // protects the rest, but for what is atomic
+  Store* store = nullptr;
   // Called with true when an interruption is requested (any thread) and with false when the interrupted entry
   // has ended; under the mutex, so they must be short and must not enter the guest. For host functions that
   // block: they can be woken.
@@ -74,11 +86,20 @@ struct EntryState {
     const std::lock_guard lock(mutex);
     listeners.push_back(std::move(listener));
   }
+  // Who wants an entry to end.
+  static constexpr uint32_t kByEmbedder = 1, kByProgram = 2, kByTime = 4;
+  uint32_t asked = 0;
   uint64_t sequence = 0;  // of the outermost entries; never reused
   uint32_t depth = 0;     // nested entries; 0 = outside
-  pid_t thread = 0;       // kernel id of the thread inside
-  uint64_t timeout = 0;   // number of the latest set_timeout; earlier ones are void
-  bool expired = false;   // its time passed while nobody was inside: the next entry is ended at once
+  GuestThread* thread = nullptr;  // the one inside
+  std::chrono::milliseconds limit{0};  // of each outermost entry; zero: none
+  using TimePoint = std::chrono::steady_clock::time_point;
+  TimePoint deadline = TimePoint::max();    // of the one that a thread is in
+  TimePoint watched_at = TimePoint::max();  // when the timer looks at the deadline next
+  const void* watched_by = nullptr;         // which timer: a child of fork() has another
+  // The entry that a thread is in has a deadline, or had. Written under the mutex, read by the thread inside without it:
+  // relaxed, since it says nothing but itself, and a thread that learns of a limit late only leaves its signals as they are.
+  std::atomic<bool> limited{false};
 };
 
 class Store : public std::enable_shared_from_this<Store> {
@@ -98,12 +119,17 @@ class Store : public std::enable_shared_from_this<Store> {
   // A copy of `function` that knows its caller; lives as long as the store.
   BoundHostFunction* bind(HostFunction& function, Instance& caller);
   Instance* add_instance(std::unique_ptr<Instance> instance);
+  // Whether there is such a function: what the embedder passes as a reference may be anything. O(log n).
+  bool is_function(const void* reference) const;
 
-  jit::ThreadState* thread() { return thread_.get(); }
+  jit::ThreadState* thread() const { return thread_.get(); }
   const StoreServices& services() const { return services_; }
+  const std::shared_ptr<StoreBudget>& budget() const { return services_.budget; }
   const void* unwind() const { return unwind_; }
-  EntryState& entry_state() { return entry_; }
+  EntryState& entry_state() { return *entry_; }
+  const std::shared_ptr<EntryState>& shared_entry_state() { return entry_; }
   ExceptionHeap& exceptions() { return exceptions_; }
+  const ExceptionHeap& exceptions() const { return exceptions_; }
   // Marks what the store's tables, globals and trap refer to. Not what is on threads' stacks.
   void mark_exceptions();
   Parker& parker() { return parker_; }  // interruptions of the store wake who waits in it
@@ -116,6 +142,8 @@ class Store : public std::enable_shared_from_this<Store> {
   uintptr_t host_frame = 0;
   // Whoever embeds the store may leave a pointer to what it keeps for it.
   void* embedder = nullptr;
+  // Which thread uses the store now, from outermost entry to its end; see store_use.h.
+  std::atomic<const void*> user{nullptr};
   // Unique number of the GuestThread that entered last (0: none): says whether the LWP unit must be switched.
   uint64_t last_thread = 0;
 
@@ -124,7 +152,7 @@ class Store : public std::enable_shared_from_this<Store> {
   StoreServices services_;
   const void* unwind_ = nullptr;
   std::unique_ptr<jit::ThreadState> thread_;
-  EntryState entry_;
+  const std::shared_ptr<EntryState> entry_ = std::make_shared<EntryState>();
   Parker parker_;
   std::deque<std::shared_ptr<Memory>> memories_;
   std::deque<std::unique_ptr<Table>> tables_;
@@ -135,6 +163,7 @@ class Store : public std::enable_shared_from_this<Store> {
   std::vector<const Global*> exception_globals_;  // the same; their instances are among instances_
   std::deque<std::unique_ptr<HostFunction>> host_functions_;
   std::deque<std::unique_ptr<BoundHostFunction>> bound_;
+  std::map<uintptr_t, uintptr_t> func_refs_;  // where FuncRefs lie: begin and end of arrays of them
   std::deque<std::unique_ptr<Instance>> instances_;  // destroyed first
 };
 

@@ -1,26 +1,66 @@
 #include "runtime/instance/table.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace hindsight::rt {
 
-std::unique_ptr<Table> Table::create(const wasm::TableType& type) {
-  if (type.limits.min > kMaxTableEntries) return nullptr;
-  std::unique_ptr<Table> table(new Table);
+namespace {
+
+constexpr uint64_t kEntryBytes = sizeof(void*);
+
+}  // namespace
+
+Result<std::unique_ptr<Table>> Table::create(const wasm::TableType& type,
+                                             std::shared_ptr<StoreBudget> budget) {
+  const StoreLimits& limits = budget->limits();
+  const uint64_t entries = type.limits.min;
+  const uint64_t most = std::min(limits.table_elements, kMaxTableEntries);
+  const auto what = [&] { return "a table of " + std::to_string(entries) + " elements"; };
+  if (entries > most) return StoreBudget::refusal(what(), entries, 0, "elements", most, "table-elements");
+  if (!budget->take_table(entries * kEntryBytes))
+    return StoreBudget::refusal(what(), entries * kEntryBytes, budget->table_bytes(), "bytes",
+                                limits.table_bytes, "table-bytes");
+  std::unique_ptr<Table> table(new Table(std::move(budget)));
+  table->capacity_ = entries;
   table->type_ = type;
-  table->elements_.assign(type.limits.min, nullptr);
-  table->record_ = {table->elements_.data(), table->elements_.size(),
-                    std::min<uint64_t>(type.limits.max.value_or(UINT32_MAX), kMaxTableEntries)};
+  table->record_.max = std::min<uint64_t>(type.limits.max.value_or(UINT32_MAX), most);
+  if (entries != 0) {
+    table->record_.elements = static_cast<void**>(std::calloc(entries, kEntryBytes));
+    if (table->record_.elements == nullptr) return make_error(ErrorKind::kResource, "no memory for " + what());
+    table->record_.size = entries;
+  }
   return table;
 }
 
-std::optional<uint32_t> Table::grow(uint32_t delta, void* init) {
+Table::~Table() {
+  std::free(record_.elements);
+  budget_->give_table(capacity_ * kEntryBytes);
+}
+
+std::optional<uint32_t> Table::grow(uint32_t delta, void* init) noexcept {
   const uint64_t old_size = record_.size;
   if (delta > record_.max - old_size) return std::nullopt;
-  elements_.resize(old_size + delta, init);
-  record_.elements = elements_.data();
-  record_.size = elements_.size();
+  const uint64_t size = old_size + delta;
+  if (size > capacity_) {
+    // Twice as much, so that growing one by one is linear; where that is too much, just what is asked for.
+    const uint64_t roomy = std::clamp(2 * capacity_, size, record_.max);
+    for (const uint64_t capacity : {roomy, size}) {
+      const uint64_t more = (capacity - capacity_) * kEntryBytes;
+      if (!budget_->take_table(more)) continue;
+      if (void* const moved = std::realloc(record_.elements, capacity * kEntryBytes)) {
+        record_.elements = static_cast<void**>(moved);
+        capacity_ = capacity;
+        break;
+      }
+      budget_->give_table(more);
+    }
+    if (size > capacity_) return std::nullopt;
+  }
+  std::fill_n(record_.elements + old_size, delta, init);
+  record_.size = size;
   return static_cast<uint32_t>(old_size);
 }
 

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <utility>
 
+#include "base/result.h"
 #include "jit/abi/vm_context.h"
 #include "jit/wasm/types.h"
+#include "runtime/instance/store_budget.h"
 
 namespace hindsight::rt {
 
@@ -18,30 +20,39 @@ inline constexpr uint64_t kMaxTableEntries = 10'000'000;
 
 class Table {
  public:
-  // Null if the type's minimum is beyond kMaxTableEntries.
-  static std::unique_ptr<Table> create(const wasm::TableType& type);
+  // `budget` bounds what it and other tables hold. Entries are null; memory is touched where something else is
+  // stored. Errors: kResource.
+  static Result<std::unique_ptr<Table>> create(
+      const wasm::TableType& type, std::shared_ptr<StoreBudget> budget = std::make_shared<StoreBudget>());
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
 
   uint32_t size() const { return static_cast<uint32_t>(record_.size); }
   void* get(uint32_t index) const { return record_.elements[index]; }  // index < size()
   void set(uint32_t index, void* value) { record_.elements[index] = value; }
   // The entries [index, index + count) are in bounds.
   void fill(uint32_t index, uint32_t count, void* value) {
-    std::fill_n(elements_.begin() + index, count, value);
+    std::fill_n(record_.elements + index, count, value);
   }
   bool in_bounds(uint64_t index, uint64_t count) const {
     return count <= record_.size && index <= record_.size - count;
   }
-  // Entries before growing, or nothing (then unchanged).
-  std::optional<uint32_t> grow(uint32_t delta, void* init);
+  // Entries before growing, or nothing (then unchanged): beyond the type's maximum or a limit, or no memory. Allocates
+  // nothing else and throws nothing.
+  std::optional<uint32_t> grow(uint32_t delta, void* init) noexcept;
 
   const wasm::TableType& type() const { return type_; }  // as declared; the element's is canonical
   jit::TableRecord* record() { return &record_; }
 
  private:
-  Table() = default;
+  explicit Table(std::shared_ptr<StoreBudget> budget) : budget_(std::move(budget)) {}
   wasm::TableType type_;
-  std::vector<void*> elements_;
-  jit::TableRecord record_{};  // generated code's view of elements_; renewed by grow()
+  const std::shared_ptr<StoreBudget> budget_;
+  // Of the C heap, not of C++: large blocks of it move by renaming pages, and fresh ones of calloc are touched by
+  // nobody until they are used.
+  uint64_t capacity_ = 0;      // entries of record_.elements; charged to budget_
+  jit::TableRecord record_{};  // owns the entries; what generated code reads
 };
 
 class Global {

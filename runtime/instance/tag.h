@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "jit/abi/type_registry.h"
 #include "jit/wasm/types.h"
 
 namespace hindsight::rt {
@@ -12,6 +13,7 @@ struct Tag {
   wasm::FuncType type;   // parameters: an exception's values; canonical, as in jit/abi/type_registry.h
   uint32_t type_id = 0;  // canonical
   std::string name;      // in the module that defines it; for messages
+  jit::TypeId held{};    // type_id
 };
 
 }  // namespace hindsight::rt

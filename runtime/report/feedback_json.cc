@@ -1,11 +1,10 @@
 #include "runtime/report/feedback_json.h"
 
-#include <nlohmann/json.hpp>
+#include "runtime/report/json_value.h"
 
 namespace hindsight::report {
 
 std::string to_json(const FeedbackReport& report) {
-  using Json = nlohmann::ordered_json;
   const ProfilingCounts& c = report.counts;
   Json decisions = Json::array();
   for (const auto& d : report.decisions) {
@@ -30,7 +29,7 @@ std::string to_json(const FeedbackReport& report) {
                      {"stall_samples", l.stall_samples},
                      {"function_samples", l.function_samples}});
     if (l.timed == 0) continue;
-    loads.back()["timed"] = {{"accuracy", "estimated"},
+    loads.back()["timed"] = Json{{"accuracy", "estimated"},
                              {"level", l.level},
                              {"count", l.timed},
                              {"mean_ticks", l.mean_ticks},
@@ -62,6 +61,13 @@ std::string to_json(const FeedbackReport& report) {
   Json passes = Json::array();
   for (const auto& pass : report.optimizer_passes)
     passes.push_back(Json{{"name", pass.name}, {"runs", pass.runs}, {"seconds", pass.seconds}});
+  Json refusals = Json::array();
+  Json left = Json::array();
+  for (const auto& function : report.left_in_baseline)
+    left.push_back({{"function", function.function}, {"reason", function.reason}});
+  for (const auto& refusal : report.system_refusals)
+    refusals.push_back(
+        Json{{"what", refusal.what}, {"count", refusal.count}, {"first_error", refusal.first_error}});
   const GuestEventReport& g = report.guest;
   Json kinds = Json::array();
   for (const auto& kind : g.kinds) {
@@ -106,11 +112,21 @@ std::string to_json(const FeedbackReport& report) {
                  {"functions_baseline", report.functions_baseline},
                  {"functions_optimized", report.functions_optimized},
                  {"functions_cached", report.functions_cached},
+                 {"versions_over_limit", report.versions_over_limit},
+                 {"compiles_without_code", Json{{"too_large", report.compiles_without_code.too_large},
+                                                {"too_slow", report.compiles_without_code.too_slow},
+                                                {"no_memory", report.compiles_without_code.no_memory},
+                                                {"abandoned", report.compiles_without_code.abandoned},
+                                                {"defects", report.compiles_without_code.defects}}},
+                 {"functions_left_in_baseline", report.functions_left_in_baseline},
+                 {"left_in_baseline", std::move(left)},
+                 {"compile_threads_refused", report.compile_threads_refused},
+                 {"compile_tasks_refused", report.compile_tasks_refused},
                  {"baseline_compile_seconds", report.baseline_compile_seconds},
                  {"optimized_compile_seconds", report.optimized_compile_seconds},
-                 {"osr_entries", report.osr_entries},
                  {"versions_retired", report.versions_retired},
                  {"versions_waiting", report.versions_waiting},
+                 {"system_refusals", std::move(refusals)},
                  {"bursts", Json{{"rate_bursts", b.rate_bursts},
                                  {"rate_seconds", b.rate_seconds},
                                  {"rate_cost_seconds", b.rate_cost_seconds},
@@ -127,7 +143,7 @@ std::string to_json(const FeedbackReport& report) {
                  {"modules_forgotten", report.modules_forgotten},
                  {"optimizer_passes", std::move(passes)},
                  {"pmu", std::move(pmu)}};
-  return all.dump(2, ' ', false, Json::error_handler_t::replace);
+  return all.text();
 }
 
 }  // namespace hindsight::report

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/printable.h"
 #include "runtime/report/text.h"
 
 namespace hindsight::report {

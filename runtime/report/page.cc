@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.h"
 #include "runtime/report/text.h"
 
 namespace hindsight::report {

@@ -184,7 +184,6 @@ std::string run_page(const RunSummary& run, const FeedbackReport& report) {
        "functions optimized / compiled by the baseline tier"},
       {fmt::format("{} of {}", kept, report.decisions.size()), "decisions kept"},
       {std::to_string(rolled_back), "rolled back"},
-      {std::to_string(report.osr_entries), "running loops entered (OSR)"},
       {seconds_text(report.baseline_compile_seconds), "baseline compile time"},
       {seconds_text(report.optimized_compile_seconds), "optimizer's compile time, in the background"},
       {fmt::format("{} / {}", report.versions_retired, report.versions_waiting),

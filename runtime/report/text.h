@@ -1,5 +1,5 @@
-// Text that came from outside (function names, guest output, file names, log lines) made safe to show: a name
-// section may hold anything that is UTF-8, terminal escapes and markup included.
+// Text as pages and tables need it. What came from outside (function names, guest output, file names) is made safe to show by
+// base/printable.h, and by escape_html() in pages.
 #pragma once
 
 #include <string>
@@ -8,10 +8,6 @@
 #include <vector>
 
 namespace hindsight::report {
-
-// For terminals: control characters, invisible direction marks and bytes that are not UTF-8 become visible
-// escapes such as \x1b or \u{202e}. Newlines are kept where `multi_line` says so, tabs always.
-std::string printable(std::string_view text, bool multi_line = false);
 
 // For HTML text and attribute values in double quotes: printable() first, then & < > " ' as entities.
 std::string escape_html(std::string_view text);

@@ -197,17 +197,19 @@ inline constexpr uint32_t kTag = 0, kNameLen = 4, kSize = 8;
 namespace fdstat {
 inline constexpr uint32_t kFiletype = 0, kFlags = 2, kRightsBase = 8, kRightsInheriting = 16, kSize = 24;
 }
-namespace filestat {
-inline constexpr uint32_t kDev = 0, kIno = 8, kFiletype = 16, kNlink = 24, kFileSize = 32, kAtim = 40,
-                          kMtim = 48, kCtim = 56, kSize = 64;
-}
+struct Filestat {
+  uint32_t dev, ino, filetype, nlink, nlink_bytes, file_size, atim, mtim, ctim, size;
+};
+inline constexpr Filestat kFilestat{0, 8, 16, 24, 8, 32, 40, 48, 56, 64};
+inline constexpr Filestat kFilestat0{0, 8, 16, 20, 4, 24, 32, 40, 48, 56};  // of wasi_unstable
 namespace dirent {
 inline constexpr uint32_t kNext = 0, kIno = 8, kNamlen = 16, kType = 20, kSize = 24;
 }
-namespace subscription {
-inline constexpr uint32_t kUserdata = 0, kTag = 8, kClockId = 16, kClockTimeout = 24, kClockPrecision = 32,
-                          kClockFlags = 40, kFd = 16, kSize = 48;
-}
+struct Subscription {
+  uint32_t userdata, tag, clock_id, clock_timeout, clock_flags, fd, size;
+};
+inline constexpr Subscription kSubscription{0, 8, 16, 24, 40, 16, 48};
+inline constexpr Subscription kSubscription0{0, 8, 24, 32, 48, 16, 56};  // of wasi_unstable: a clock has a name too
 namespace event {
 inline constexpr uint32_t kUserdata = 0, kError = 8, kType = 10, kNbytes = 16, kFlags = 24, kSize = 32;
 }

@@ -95,6 +95,15 @@ Errno path_unlink_file(WasiContext&, GuestMemory, uint32_t fd, uint32_t path, ui
 Errno poll_oneoff(WasiContext&, GuestMemory, uint32_t subscriptions, uint32_t events, uint32_t count,
                   uint32_t happened);
 
+// Those of wasi_unstable (functions.h) that are others, beside their successors.
+Errno unstable_fd_filestat_get(WasiContext&, GuestMemory, uint32_t fd, uint32_t stat);
+Errno unstable_fd_seek(WasiContext&, GuestMemory, uint32_t fd, uint64_t delta, uint32_t whence,
+                       uint32_t position);
+Errno unstable_path_filestat_get(WasiContext&, GuestMemory, uint32_t fd, uint32_t lookup, uint32_t path,
+                                 uint32_t path_length, uint32_t stat);
+Errno unstable_poll_oneoff(WasiContext&, GuestMemory, uint32_t subscriptions, uint32_t events, uint32_t count,
+                           uint32_t happened);
+
 // sock.cc
 Errno sock_accept(WasiContext&, GuestMemory, uint32_t fd, uint32_t flags, uint32_t accepted);
 Errno sock_recv(WasiContext&, GuestMemory, uint32_t fd, uint32_t iovs, uint32_t count, uint32_t flags,

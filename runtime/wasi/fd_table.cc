@@ -52,11 +52,13 @@ void FdTable::insert_at(uint32_t fd, FdEntry entry) {
   if (fd >= entries_.size()) entries_.resize(fd + 1);
   assert(!entries_[fd] && "insert_at is for free numbers; renumber replaces");
   entries_[fd] = std::make_shared<FdEntry>(std::move(entry));
+  ++open_;
 }
 
 Errno FdTable::close(uint32_t fd) {
   if (fd >= entries_.size() || !entries_[fd]) return Errno::kBadf;
   const std::shared_ptr<FdEntry> entry = std::move(entries_[fd]);
+  --open_;
   // Pins come and go under the context's lock, which the caller holds: the count is exact.
   if (entry.use_count() > 1) return Errno::kSuccess;
   // Linux has released the descriptor even where close says EINTR, so that is no failure.
@@ -68,6 +70,7 @@ Errno FdTable::renumber(uint32_t from, uint32_t to) {
   if (!get(from) || !get(to)) return Errno::kBadf;
   if (from == to) return Errno::kSuccess;
   entries_[to] = std::move(entries_[from]);
+  --open_;
   return Errno::kSuccess;
 }
 

@@ -78,6 +78,8 @@ class FdTable {
   // As get, for the base of a path: kNotdir where the entry is no directory.
   Answer<FdEntry*> get_directory(uint32_t fd, uint64_t rights);
 
+  // Open numbers.
+  size_t open_count() const { return open_; }
   // Lowest free number.
   uint32_t insert(FdEntry entry);
   // At exactly this number, which must be free.
@@ -90,6 +92,7 @@ class FdTable {
 
  private:
   std::vector<std::shared_ptr<FdEntry>> entries_;
+  size_t open_ = 0;  // entries that are not null
 };
 
 // What a host descriptor is, from its mode (and for sockets its type).

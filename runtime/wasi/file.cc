@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "base/file_size_guard.h"
 #include "runtime/wasi/calls.h"
 #include "runtime/wasi/filestat.h"
 #include "runtime/wasi/times.h"
@@ -36,18 +38,19 @@ Answer<FdEntry*> host_entry(WasiContext& context, uint32_t fd, uint64_t wanted, 
 
 }  // namespace
 
-Errno store_filestat(GuestMemory memory, uint64_t at, const struct stat& status, Filetype type) {
-  namespace field = layout::filestat;
-  const uint8_t zeros[field::kSize] = {};
-  if (!memory.store_bytes(at, zeros, sizeof zeros)) return Errno::kFault;
-  const bool stored = memory.store(at + field::kDev, static_cast<uint64_t>(status.st_dev)) &&
-                      memory.store(at + field::kIno, static_cast<uint64_t>(status.st_ino)) &&
-                      memory.store(at + field::kFiletype, type) &&
-                      memory.store(at + field::kNlink, static_cast<uint64_t>(status.st_nlink)) &&
-                      memory.store(at + field::kFileSize, static_cast<uint64_t>(status.st_size)) &&
-                      memory.store(at + field::kAtim, saturated(status.st_atim)) &&
-                      memory.store(at + field::kMtim, saturated(status.st_mtim)) &&
-                      memory.store(at + field::kCtim, saturated(status.st_ctim));
+Errno store_filestat(GuestMemory memory, uint64_t at, const struct stat& status, Filetype type,
+                     const layout::Filestat& to) {
+  const uint8_t zeros[layout::kFilestat.size] = {};
+  if (!memory.store_bytes(at, zeros, to.size)) return Errno::kFault;
+  const auto links = static_cast<uint64_t>(status.st_nlink);
+  const bool stored =
+      memory.store(at + to.dev, static_cast<uint64_t>(status.st_dev)) &&
+      memory.store(at + to.ino, static_cast<uint64_t>(status.st_ino)) && memory.store(at + to.filetype, type) &&
+      (to.nlink_bytes == 8 ? memory.store(at + to.nlink, links)
+                           : memory.store(at + to.nlink, static_cast<uint32_t>(std::min<uint64_t>(links, UINT32_MAX)))) &&
+      memory.store(at + to.file_size, static_cast<uint64_t>(status.st_size)) &&
+      memory.store(at + to.atim, saturated(status.st_atim)) &&
+      memory.store(at + to.mtim, saturated(status.st_mtim)) && memory.store(at + to.ctim, saturated(status.st_ctim));
   return stored ? Errno::kSuccess : Errno::kFault;
 }
 
@@ -89,6 +92,7 @@ Errno fd_allocate(WasiContext& context, GuestMemory, uint32_t fd, uint64_t offse
   const auto entry = host_entry(context, fd, rights::kFdAllocate, Errno::kSpipe);
   if (!entry) return entry.error();
   if (length == 0 || length > INT64_MAX || offset > INT64_MAX) return Errno::kInval;
+  const FileSizeGuard guard;
   return restarting(context, [&] {
     return ::fallocate((*entry)->fd.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(length));
   });
@@ -106,19 +110,33 @@ Errno fd_sync(WasiContext& context, GuestMemory, uint32_t fd) {
   return restarting(context, [&] { return ::fsync((*entry)->fd.get()); });
 }
 
-Errno fd_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t stat) {
+namespace {
+
+Errno get_filestat(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t stat,
+                   const layout::Filestat& to) {
   const auto entry = context.fds().get(fd, rights::kFdFilestatGet);
   if (!entry) return entry.error();
   struct stat status {};
   if ((*entry)->kind == FdEntry::Kind::kHost && ::fstat((*entry)->fd.get(), &status) != 0)
     return last_errno();
-  return store_filestat(memory, stat, status, (*entry)->filetype);
+  return store_filestat(memory, stat, status, (*entry)->filetype, to);
+}
+
+}  // namespace
+
+Errno fd_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t stat) {
+  return get_filestat(context, memory, fd, stat, layout::kFilestat);
+}
+
+Errno unstable_fd_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t stat) {
+  return get_filestat(context, memory, fd, stat, layout::kFilestat0);
 }
 
 Errno fd_filestat_set_size(WasiContext& context, GuestMemory, uint32_t fd, uint64_t size) {
   const auto entry = host_entry(context, fd, rights::kFdFilestatSetSize, Errno::kInval);
   if (!entry) return entry.error();
   if (size > INT64_MAX) return Errno::kInval;
+  const FileSizeGuard guard;
   return restarting(context, [&] { return ::ftruncate((*entry)->fd.get(), static_cast<off_t>(size)); });
 }
 
@@ -157,6 +175,12 @@ Errno fd_seek(WasiContext& context, GuestMemory memory, uint32_t fd, uint64_t de
   const off_t now = ::lseek((*entry)->fd.get(), static_cast<off_t>(delta), host_whence);
   if (now < 0) return last_errno();
   return memory.store(position, static_cast<uint64_t>(now)) ? Errno::kSuccess : Errno::kFault;
+}
+
+// wasi_unstable counts from the position, the end and the start; preview 1 from the start, the position and the end.
+Errno unstable_fd_seek(WasiContext& context, GuestMemory memory, uint32_t fd, uint64_t delta, uint32_t whence,
+                       uint32_t position) {
+  return fd_seek(context, memory, fd, delta, whence < 3 ? (whence + 1) % 3 : whence, position);
 }
 
 Errno fd_tell(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t position) {

@@ -8,6 +8,7 @@
 
 namespace hindsight::wasi {
 
-Errno store_filestat(GuestMemory memory, uint64_t at, const struct stat& status, Filetype type);
+Errno store_filestat(GuestMemory memory, uint64_t at, const struct stat& status, Filetype type,
+                     const layout::Filestat& to = layout::kFilestat);
 
 }  // namespace hindsight::wasi

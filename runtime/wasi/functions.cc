@@ -127,7 +127,29 @@ constexpr std::array kFunctions{
 
 #undef HINDSIGHT_WASI_CALL
 
+constexpr std::array kChanged{
+    bind<&calls::unstable_fd_filestat_get>("fd_filestat_get"),
+    bind<&calls::unstable_fd_seek>("fd_seek"),
+    bind<&calls::unstable_path_filestat_get>("path_filestat_get"),
+    bind<&calls::unstable_poll_oneoff>("poll_oneoff"),
+};
+
+constexpr auto kUnstableFunctions = [] {
+  std::array<WasiFunction, kFunctions.size() - 1> all{};
+  size_t count = 0;
+  for (const WasiFunction& function : kFunctions) {
+    if (function.name == "sock_accept") continue;
+    const auto changed = std::ranges::find(kChanged, function.name, &WasiFunction::name);
+    all[count++] = changed == kChanged.end() ? function : *changed;
+  }
+  return all;
+}();
+
 }  // namespace
+
+std::span<const WasiFunction> unstable_functions() {
+  return kUnstableFunctions;
+}
 
 std::span<const WasiFunction> functions() {
   return kFunctions;

@@ -35,6 +35,11 @@ struct WasiFunction {
   Outcome (*call)(WasiContext& context, GuestMemory memory, const uint64_t* args, uint64_t* results) noexcept;
 };
 
+// What went before preview 1, and programs still import: the same but for the layout of subscriptions and of files'
+// attributes and the numbers of fd_seek; without sock_accept, which came later. Descriptors are common to both.
+inline constexpr std::string_view kUnstableModuleName = "wasi_unstable";
+std::span<const WasiFunction> unstable_functions();
+
 // All of them, in the order of the specification. The table lives as long as the process.
 std::span<const WasiFunction> functions();
 

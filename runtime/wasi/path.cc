@@ -53,14 +53,28 @@ Errno path_create_directory(WasiContext& context, GuestMemory memory, uint32_t f
   return answer(::mkdirat(parent->directory.get(), parent->name_with_slash().c_str(), kDirectoryMode));
 }
 
-Errno path_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup, uint32_t path,
-                        uint32_t path_length, uint32_t stat) {
+namespace {
+
+Errno get_filestat(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup, uint32_t path,
+                        uint32_t path_length, uint32_t stat, const layout::Filestat& to) {
   const auto file = locate_file(context, memory, fd, rights::kPathFilestatGet, path, path_length,
                                 lookup & kLookupSymlinkFollow);
   if (!file) return file.error();
   struct stat status;
   if (::fstat(file->get(), &status) != 0) return last_errno();
-  return store_filestat(memory, stat, status, filetype_of(-1, status.st_mode));
+  return store_filestat(memory, stat, status, filetype_of(-1, status.st_mode), to);
+}
+
+}  // namespace
+
+Errno path_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup, uint32_t path,
+                        uint32_t path_length, uint32_t stat) {
+  return get_filestat(context, memory, fd, lookup, path, path_length, stat, layout::kFilestat);
+}
+
+Errno unstable_path_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup, uint32_t path,
+                        uint32_t path_length, uint32_t stat) {
+  return get_filestat(context, memory, fd, lookup, path, path_length, stat, layout::kFilestat0);
 }
 
 Errno path_filestat_set_times(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup,
@@ -99,6 +113,7 @@ Errno path_link(WasiContext& context, GuestMemory memory, uint32_t old_fd, uint3
       return last_errno();
     return S_ISDIR(status.st_mode) ? Errno::kPerm : Errno::kNotdir;
   }
+  if (context.own().keeps(source->directory.get(), source->name)) return Errno::kNotcapable;
   return answer(::linkat(source->directory.get(), source->name.c_str(), target->directory.get(),
                          target->name_with_slash().c_str(), 0));
 }
@@ -125,6 +140,7 @@ Errno path_remove_directory(WasiContext& context, GuestMemory memory, uint32_t f
   const auto parent =
       locate(context, memory, fd, rights::kPathRemoveDirectory, path, path_length, Errno::kInval);
   if (!parent) return parent.error();
+  if (context.own().keeps(parent->directory.get(), parent->name)) return Errno::kNotcapable;
   return answer(::unlinkat(parent->directory.get(), parent->name_with_slash().c_str(), AT_REMOVEDIR));
 }
 
@@ -136,6 +152,9 @@ Errno path_rename(WasiContext& context, GuestMemory memory, uint32_t old_fd, uin
   const auto target =
       locate(context, memory, new_fd, rights::kPathRenameTarget, new_path, new_length, Errno::kBusy);
   if (!target) return target.error();
+  if (context.own().keeps(source->directory.get(), source->name) ||
+      context.own().keeps(target->directory.get(), target->name))
+    return Errno::kNotcapable;
   return answer(::renameat(source->directory.get(), source->name_with_slash().c_str(),
                            target->directory.get(), target->name_with_slash().c_str()));
 }
@@ -156,6 +175,7 @@ Errno path_unlink_file(WasiContext& context, GuestMemory memory, uint32_t fd, ui
                        uint32_t path_length) {
   const auto parent = locate(context, memory, fd, rights::kPathUnlinkFile, path, path_length, Errno::kIsdir);
   if (!parent) return parent.error();
+  if (context.own().keeps(parent->directory.get(), parent->name)) return Errno::kNotcapable;
   return answer(::unlinkat(parent->directory.get(), parent->name_with_slash().c_str(), 0));
 }
 

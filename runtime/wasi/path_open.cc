@@ -45,6 +45,7 @@ Errno path_open(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t 
       (lookup & ~kLookupSymlinkFollow))
     return Errno::kInval;
   if (!memory.contains(opened, sizeof(uint32_t))) return Errno::kFault;
+  if (!context.may_open()) return Errno::kMfile;  // before anything is created
   // Other rights that the directory cannot give are left out silently, because wasi-libc asks for all of
   // them always. Writing is asked for only where it is meant, and is refused now, not at the first write.
   const uint64_t granted_inheriting = (*directory)->rights_inheriting;
@@ -52,11 +53,10 @@ Errno path_open(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t 
   const auto name = load_path(memory, path, path_length);
   if (!name) return name.error();
 
+  struct stat status {};
   auto resolved = context.paths().open((*directory)->fd.get(), *name,
-                                       host_flags(lookup, open_flags, base, fd_flags), kCreationMode);
+                                       host_flags(lookup, open_flags, base, fd_flags), kCreationMode, &status);
   if (!resolved) return resolved.error();
-  struct stat status;
-  if (::fstat(resolved->get(), &status) != 0) return last_errno();
 
   FdEntry entry;
   entry.filetype = filetype_of(resolved->get(), status.st_mode);

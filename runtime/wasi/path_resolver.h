@@ -6,14 +6,21 @@
 // first and used later: each step yields a descriptor and the next starts from it, so a link that is swapped
 // in between cannot lead out.
 //
+// Nor does a path lead into the embedder's own folders and files (own_files.h): kNotcapable. Where a preopened directory
+// contains such a folder, or a path comes to another mount, each directory on the way is compared; otherwise only what the
+// path ends at has to be.
+//
 // Operations on a name itself (unlink, rename, mkdir, ...) take the directory that holds it from parent_of
 // and use the *at call on that single name, whose last component those calls never follow.
 #pragma once
+
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <string>
 
 #include "runtime/wasi/errno.h"
+#include "runtime/wasi/own_files.h"
 #include "runtime/wasi/owned_fd.h"
 
 namespace hindsight::wasi {
@@ -28,12 +35,15 @@ class PathResolver {
   // kOpenat2 where this kernel offers it.
   static Strategy best();
 
-  explicit PathResolver(Strategy strategy) : strategy_(strategy) {}
+  // `own`, if given, outlives it.
+  explicit PathResolver(Strategy strategy, const OwnFiles* own = nullptr) : strategy_(strategy), own_(own) {}
   Strategy strategy() const { return strategy_; }
 
   // Opens `path` below `directory`. `flags` are those of open(2): O_NOFOLLOW keeps the last component from
   // being followed (with O_PATH the link itself is opened). O_CLOEXEC is added. `mode` counts with O_CREAT.
-  Answer<OwnedFd> open(int directory, const std::string& path, int flags, uint32_t mode = 0) const;
+  // `status`, if given, gets what was opened.
+  Answer<OwnedFd> open(int directory, const std::string& path, int flags, uint32_t mode = 0,
+                       struct stat* status = nullptr) const;
 
   struct Parent {
     OwnedFd directory;  // O_PATH
@@ -50,7 +60,12 @@ class PathResolver {
   Answer<Parent> parent_of(int directory, const std::string& path, Errno special) const;
 
  private:
+  Answer<OwnedFd> open_and_empty(int directory, const std::string& path, int flags, uint32_t mode,
+                                 struct stat* status) const;
+  Answer<OwnedFd> resolve(int directory, const std::string& path, int flags, uint32_t mode) const;
+
   Strategy strategy_;
+  const OwnFiles* own_;
 };
 
 // The target of a symbolic link, given an O_PATH|O_NOFOLLOW descriptor of the link itself.

@@ -30,7 +30,8 @@ constexpr std::string_view kTrailingSlash = "";
 
 class Walk {
  public:
-  Walk(int root, int flags, uint32_t mode) : root_(root), flags_(flags | O_CLOEXEC), mode_(mode) {}
+  Walk(int root, int flags, uint32_t mode, const OwnFiles* own)
+      : root_(root), flags_(flags | O_CLOEXEC), mode_(mode), own_(own) {}
 
   Answer<OwnedFd> run(const std::string& path) {
     push_components(path);
@@ -82,6 +83,7 @@ class Walk {
     }
     struct stat status;
     if (::fstat(probe.get(), &status) != 0) return std::unexpected(last_errno());
+    if (own_ && S_ISDIR(status.st_mode) && own_->is_own_folder(status)) return std::unexpected(Errno::kNotcapable);
     if (S_ISLNK(status.st_mode)) return expand(name, std::move(probe), last);
     if (!last) {
       if (!S_ISDIR(status.st_mode)) return std::unexpected(Errno::kNotdir);
@@ -133,6 +135,7 @@ class Walk {
   const int root_;
   const int flags_;
   const uint32_t mode_;
+  const OwnFiles* const own_;
   std::vector<OwnedFd> stack_;
   std::vector<std::string> pending_;  // next component last
   int expansions_ = 0;
@@ -140,8 +143,8 @@ class Walk {
 
 }  // namespace
 
-Answer<OwnedFd> open_by_walking(int directory, const std::string& path, int flags, uint32_t mode) {
-  return Walk(directory, flags, mode).run(path);
+Answer<OwnedFd> open_by_walking(int directory, const std::string& path, int flags, uint32_t mode, const OwnFiles* own) {
+  return Walk(directory, flags, mode, own).run(path);
 }
 
 }  // namespace hindsight::wasi

@@ -42,12 +42,11 @@ uint64_t realtime_now() {
   return to_nanoseconds(now).value_or(0);
 }
 
-void read_clock(GuestMemory memory, uint64_t at, Subscription& subscription) {
-  namespace field = layout::subscription;
+void read_clock(GuestMemory memory, uint64_t at, const layout::Subscription& from, Subscription& subscription) {
   // In range: the caller has checked the whole subscription.
-  const uint32_t id = memory.load<uint32_t>(at + field::kClockId).value_or(0);
-  const uint64_t timeout = memory.load<uint64_t>(at + field::kClockTimeout).value_or(0);
-  const uint16_t flags = memory.load<uint16_t>(at + field::kClockFlags).value_or(0);
+  const uint32_t id = memory.load<uint32_t>(at + from.clock_id).value_or(0);
+  const uint64_t timeout = memory.load<uint64_t>(at + from.clock_timeout).value_or(0);
+  const uint16_t flags = memory.load<uint16_t>(at + from.clock_flags).value_or(0);
   const bool absolute = flags & kSubscriptionClockAbstime;
   if (flags & ~kSubscriptionClockAbstime) {
     subscription.error = Errno::kInval;
@@ -63,8 +62,9 @@ void read_clock(GuestMemory memory, uint64_t at, Subscription& subscription) {
   }
 }
 
-void read_descriptor(WasiContext& context, GuestMemory memory, uint64_t at, Subscription& subscription) {
-  const uint32_t fd = memory.load<uint32_t>(at + layout::subscription::kFd).value_or(0);
+void read_descriptor(WasiContext& context, GuestMemory memory, uint64_t at, const layout::Subscription& from,
+                     Subscription& subscription) {
+  const uint32_t fd = memory.load<uint32_t>(at + from.fd).value_or(0);
   const uint64_t direction = subscription.type == EventType::kFdRead ? rights::kFdRead : rights::kFdWrite;
   auto entry = context.fds().get(fd, rights::kPollFdReadwrite);
   // Polling what could not be read or written anyway is refused, but for directories: those are ready.
@@ -77,20 +77,19 @@ void read_descriptor(WasiContext& context, GuestMemory memory, uint64_t at, Subs
 }
 
 Answer<std::vector<Subscription>> read_all(WasiContext& context, GuestMemory memory, uint32_t subscriptions,
-                                           uint32_t count) {
-  namespace field = layout::subscription;
+                                           uint32_t count, const layout::Subscription& from) {
   std::vector<Subscription> all(count);
   for (uint64_t i = 0; i < count; i++) {
-    const uint64_t at = subscriptions + i * field::kSize;
+    const uint64_t at = subscriptions + i * from.size;
     Subscription& subscription = all[i];
-    subscription.userdata = memory.load<uint64_t>(at + field::kUserdata).value_or(0);
-    const uint8_t tag = memory.load<uint8_t>(at + field::kTag).value_or(0);
+    subscription.userdata = memory.load<uint64_t>(at + from.userdata).value_or(0);
+    const uint8_t tag = memory.load<uint8_t>(at + from.tag).value_or(0);
     if (tag > static_cast<uint8_t>(EventType::kFdWrite)) return std::unexpected(Errno::kInval);
     subscription.type = static_cast<EventType>(tag);
     if (subscription.type == EventType::kClock) {
-      read_clock(memory, at, subscription);
+      read_clock(memory, at, from, subscription);
     } else {
-      read_descriptor(context, memory, at, subscription);
+      read_descriptor(context, memory, at, from, subscription);
     }
   }
   return all;
@@ -180,16 +179,14 @@ Errno wait_for_any(WasiContext& context, std::vector<Subscription>& all) {
   }
 }
 
-}  // namespace
-
-Errno poll_oneoff(WasiContext& context, GuestMemory memory, uint32_t subscriptions, uint32_t events,
-                  uint32_t count, uint32_t happened_count) {
+Errno poll(WasiContext& context, GuestMemory memory, uint32_t subscriptions, uint32_t events, uint32_t count,
+           uint32_t happened_count, const layout::Subscription& from) {
   if (count == 0 || count > kMaxSubscriptions) return Errno::kInval;
-  if (!memory.contains(subscriptions, uint64_t{count} * layout::subscription::kSize) ||
+  if (!memory.contains(subscriptions, uint64_t{count} * from.size) ||
       !memory.contains(events, uint64_t{count} * layout::event::kSize) ||
       !memory.contains(happened_count, sizeof(uint32_t)))
     return Errno::kFault;
-  auto all = read_all(context, memory, subscriptions, count);
+  auto all = read_all(context, memory, subscriptions, count, from);
   if (!all) return all.error();
   const Errno waited = wait_for_any(context, *all);
   if (waited != Errno::kSuccess) return waited;
@@ -201,6 +198,18 @@ Errno poll_oneoff(WasiContext& context, GuestMemory memory, uint32_t subscriptio
     told++;
   }
   return memory.store(happened_count, told) ? Errno::kSuccess : Errno::kFault;
+}
+
+}  // namespace
+
+Errno poll_oneoff(WasiContext& context, GuestMemory memory, uint32_t subscriptions, uint32_t events,
+                  uint32_t count, uint32_t happened_count) {
+  return poll(context, memory, subscriptions, events, count, happened_count, layout::kSubscription);
+}
+
+Errno unstable_poll_oneoff(WasiContext& context, GuestMemory memory, uint32_t subscriptions, uint32_t events,
+                           uint32_t count, uint32_t happened_count) {
+  return poll(context, memory, subscriptions, events, count, happened_count, layout::kSubscription0);
 }
 
 }  // namespace hindsight::wasi::calls

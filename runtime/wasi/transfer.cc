@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/file_size_guard.h"
 #include "runtime/wasi/calls.h"
 #include "runtime/wasi/sigpipe_guard.h"
 #include "runtime/wasi/wait.h"
@@ -97,6 +98,7 @@ Answer<uint64_t> read_text(const Transfer& transfer) {
 }
 
 Answer<uint64_t> write_file(const Transfer& transfer) {
+  const FileSizeGuard guard;
   const int fd = transfer.entry.fd.get();
   const int count = static_cast<int>(transfer.vectors.size());
   while (true) {

@@ -51,7 +51,11 @@ FdEntry text_entry(std::string text) {
 
 }  // namespace
 
-WasiContext::WasiContext(Config config) : config_(std::move(config)), paths_(config_.path_strategy) {}
+WasiContext::WasiContext(Config config)
+    : config_(std::move(config)),
+      // Without a preopened directory there is no path.
+      own_(config_.preopens.empty() ? OwnFiles() : OwnFiles(config_.own_folders, config_.own_file_starts)),
+      paths_(config_.path_strategy, own_.any() ? &own_ : nullptr) {}
 
 WasiContext::~WasiContext() = default;
 
@@ -112,7 +116,7 @@ Status WasiContext::add_stream(uint32_t guest_fd, int host_fd) {
   return {};
 }
 
-Result<FdEntry> WasiContext::open_preopen(const Preopen& preopen) const {
+Result<FdEntry> WasiContext::open_preopen(const Preopen& preopen) {
   FdEntry entry;
   entry.fd = OwnedFd(::open(preopen.host_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!entry.fd) {
@@ -123,6 +127,7 @@ Result<FdEntry> WasiContext::open_preopen(const Preopen& preopen) const {
   }
   if (preopen.guest_path.find('\0') != std::string::npos)
     return make_error(ErrorKind::kUsage, "the guest's path contains a NUL character", preopen.host_path);
+  HINDSIGHT_TRY(own_.check_preopen(entry.fd.get(), preopen.host_path));
   const uint64_t denied = preopen.read_only ? rights::kModifying : 0;
   entry.filetype = Filetype::kDirectory;
   entry.rights_base = rights::kAllDirectory & ~denied;

@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "runtime/wasi/fd_table.h"
+#include "runtime/wasi/own_files.h"
 #include "runtime/wasi/owned_fd.h"
 #include "runtime/wasi/path_resolver.h"
 
@@ -41,6 +42,10 @@ struct Config {
   std::vector<std::string> env;   // "NAME=value"
   std::vector<Preopen> preopens;  // guest descriptors 3, 4, ...
 
+  // What of the embedder's own no guest may reach, and how its files begin (own_files.h).
+  std::vector<OwnFolder> own_folders;
+  std::vector<std::string> own_file_starts;
+
   // Host descriptors of the standard streams. They are duplicated: the caller keeps its own, and the guest
   // closing one closes only its duplicate. One that is not open is closed for the guest too.
   int stdin_fd = 0;
@@ -50,6 +55,9 @@ struct Config {
   std::optional<std::string> stdin_text;
   Sink stdout_sink;
   Sink stderr_sink;
+
+  // Open at a time, standard streams and preopened directories included; beyond it path_open answers kMfile.
+  uint64_t max_descriptors = 1024;
 
   // With a seed random_get answers the same bytes in each run; without, the kernel's.
   std::optional<uint64_t> random_seed;
@@ -65,7 +73,7 @@ struct Config {
 class WasiContext {
  public:
   // Opens the preopened directories. Fails (kUsage) for one that is no directory or cannot be opened, naming
-  // it, and for strings with a NUL inside; kResource where the host has no descriptors left.
+  // it, for one that would give the guest what is the embedder's own, and for strings with a NUL inside; kResource where the host has no descriptors left.
   static Result<std::unique_ptr<WasiContext>> create(Config config);
   ~WasiContext();  // closes all descriptors of the guest
   WasiContext(const WasiContext&) = delete;
@@ -101,7 +109,9 @@ class WasiContext {
   const std::vector<std::string>& args() const { return config_.args; }
   const std::vector<std::string>& env() const { return config_.env; }
   FdTable& fds() { return fds_; }
+  bool may_open() const { return fds_.open_count() < config_.max_descriptors; }
   const PathResolver& paths() const { return paths_; }
+  const OwnFiles& own() const { return own_; }
   int wake_fd() const { return wake_fd_.get(); }
   bool has_outside_flag() const { return config_.interrupted != nullptr; }
   // The state of the seeded generator, or null where the kernel's bytes are wanted.
@@ -112,12 +122,13 @@ class WasiContext {
  private:
   explicit WasiContext(Config config);
   Status add_stream(uint32_t guest_fd, int host_fd);
-  Result<FdEntry> open_preopen(const Preopen& preopen) const;
+  Result<FdEntry> open_preopen(const Preopen& preopen);
 
   // Recursive: an embedder's sink may run a guest that calls again.
   mutable std::recursive_mutex call_mutex_;  // protects all but wake_fd_ and interrupted_
   mutable uint64_t calls_ = 0;               // made so far
   Config config_;
+  OwnFiles own_;
   PathResolver paths_;
   FdTable fds_;
   OwnedFd wake_fd_;  // an eventfd, readable while interrupted

@@ -56,7 +56,7 @@ const std::map<std::string, std::set<std::string>>& foreign() {
   static const std::map<std::string, std::set<std::string>> table = {
       {"llvm/", {"jit/optimizing"}}, {"llvm-c/", {"jit/optimizing"}},
       {"asmjit/", {"jit/baseline"}}, {"linux/perf_event.h", {"feedback/lwp", "feedback/pmu"}},
-      {"wabt/", {"jit/wasm"}},       {"CLI/", {"runtime/cli"}},
+      {"wabt/", {}},                 {"CLI/", {"runtime/cli"}},
   };
   return table;
 }

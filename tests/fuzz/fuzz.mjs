@@ -3,7 +3,11 @@
 //
 // Usage: node fuzz.mjs --bin FOLDER [options]
 //   --bin FOLDER       where run_exports, loop_module and feature_module are
-//   --count N          modules (default 200); half from binaryen's wasm-opt -ttf, a quarter each of our own generators
+//   --count N          modules (default 200)
+//   --kinds A,B        what module i is: the kind at seed + i, around the list (default: all, see README.md)
+//   --after-traps none|exact|all
+//                      whose memory and globals must be the same behind a trap for memory, too: of nobody, of those whose
+//                      code compares each address (node, baseline code, explicit bounds checks), or of all (default all)
 //   --seed N           of the first module (default 1); module i has seed + i, whatever the count
 //   --seconds N        stop beginning new batches then (default: no limit)
 //   --node FILE|none   the independent engine (default: the node that runs this)
@@ -14,7 +18,7 @@
 // Exit status: 0; 1 where something differed; 2 for usage or missing tools. Prints the seed of everything that differed:
 // `--seed S --count 1` is that module again.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +28,7 @@ import { readOptions, usage } from '../../scripts/script_options.mjs';
 const { options } = readOptions({
   bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
   seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
+  kinds: { type: 'string', default: 'loops,binaryen,features,steps,mixed,binaryen,end,linked,steps,loops,end-loops,features,straight' }, 'after-traps': { type: 'string', default: 'all' },
   keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints' },
 }, { positionals: false });
 const count = Number(options.count);
@@ -34,7 +39,10 @@ if (options.bin === undefined || !(count > 0) || !Number.isInteger(firstSeed) ||
   usage('--bin FOLDER is needed, and numbers where numbers belong');
 const here = dirname(fileURLToPath(import.meta.url));
 const modes = options.modes.split(',');
-const kBatch = 20;
+const kinds = options.kinds.split(',');
+const afterTraps = options['after-traps'];
+if (!['none', 'exact', 'all'].includes(afterTraps)) usage('--after-traps is none, exact or all');
+const kBatch = 13;
 
 function run(command, args, input) {
   return spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, input, timeout: 1000 * patience });
@@ -63,14 +71,37 @@ function randomBytes(seed) {
 const folder = mkdtempSync(join(tmpdir(), 'hindsight-fuzz-'));
 const keep = options.keep ?? mkdtempSync(join(tmpdir(), 'hindsight-fuzz-kept-'));
 
+function leb(value) {
+  const bytes = [];
+  for (; value >= 128; value = Math.floor(value / 128)) bytes.push((value % 128) | 128);
+  return Buffer.from([...bytes, value]);
+}
+function customSection(name, contents) {
+  const whole = Buffer.concat([leb(name.length), Buffer.from(name), contents]);
+  return Buffer.concat([Buffer.from([0]), leb(whole.length), whole]);
+}
+
 // The file of module `seed`, or undefined where the tools would not make one.
 function make(seed) {
   const file = join(folder, `${seed}.wasm`);
-  if (seed % 4 === 2) return run(join(options.bin, 'feature_module'), [String(seed), file]).status === 0 ? file : undefined;
-  if (seed % 4 === 0) {
-    const text = run(join(options.bin, 'loop_module'), [String(seed / 4)]);
-    writeFileSync(`${file}.wat`, text.stdout);
-    return run('wat2wasm', [`${file}.wat`, '-o', file]).status === 0 ? file : undefined;
+  const kind = kinds[seed % kinds.length];
+  if (kind === 'features') return run(join(options.bin, 'feature_module'), [String(seed), file]).status === 0 ? file : undefined;
+  if (kind !== 'binaryen') {
+    const number = String(Math.floor(seed / kinds.length));
+    const text = kind === 'loops' ? run(join(options.bin, 'loop_module'), [number]) : run(join(options.bin, 'program_module'), [kind, number]);
+    if (text.status !== 0) return undefined;
+    // What another module imports comes first, and travels in a section of it.
+    const texts = text.stdout.split(';; next\n');
+    const binaries = texts.map((part, i) => {
+      writeFileSync(`${file}.wat`, part);
+      if (run('wat2wasm', [`${file}.wat`, '--enable-threads', '-o', `${file}.${i}`]).status !== 0) return undefined;
+      const bytes = readFileSync(`${file}.${i}`);
+      rmSync(`${file}.${i}`);
+      return bytes;
+    });
+    if (binaries.includes(undefined)) return undefined;
+    writeFileSync(file, Buffer.concat([binaries.at(-1), ...(binaries.length === 2 ? [customSection('other', binaries[0])] : [])]));
+    return file;
   }
   writeFileSync(`${file}.in`, randomBytes(seed));
   const features = ['--enable-sign-ext', '--enable-nontrapping-float-to-int', '--enable-bulk-memory', '--enable-multivalue',
@@ -107,6 +138,9 @@ function vectorNansMadeZeros(file) {
   writeFileSync(`${file}.wat`, `${whole.slice(0, end)}${functions.join('\n')})`);
   return run('wat2wasm', [`${file}.wat`, '--enable-all', '-o', file]).status === 0;
 }
+
+// Whose order of accesses no pass over loads and stores that trap by themselves could change.
+const isExact = (name) => name === 'node' || /^baseline|-explicit/.test(name);
 
 // A batch's output by module.
 function split(output) {
@@ -148,7 +182,9 @@ for (let first = 0; first < count; first += kBatch) {
   });
   for (const [file, seed] of files) {
     let texts = outputs.map(({ name, parts, ended }) => ({ name, text: parts.get(file) ?? `nothing: ended with ${ended}` }));
-    const says = (t) => t.text.startsWith('refused ') ? 'refused' : t.text;
+    const withoutState = (text) => text.replace(/^after .*\n/gm, '');
+    const says = (t) => t.text.startsWith('refused ') ? 'refused' : afterTraps === 'all' ? t.text : withoutState(t.text);
+    const exactly = (t) => afterTraps === 'exact' && isExact(t.name) ? t.text : undefined;
     if (texts.every((t) => says(t) === 'refused')) { ++refused; continue; }
     // An engine that knows less of the language than the module uses is no witness.
     if (texts.some((t) => t.name === 'node' && says(t) === 'refused')) {
@@ -156,13 +192,17 @@ for (let first = 0; first < count; first += kBatch) {
       texts = texts.filter((t) => t.name !== 'node');
     }
     ++compared;
-    if (texts.every((t) => says(t) === says(texts[0]))) continue;
+    const exact = new Set(texts.map(exactly).filter((text) => text !== undefined));
+    if (texts.every((t) => says(t) === says(texts[0])) && exact.size <= 1) continue;
     different.push(seed);
     mkdirSync(keep, { recursive: true });
     copyFileSync(file, join(keep, `${seed}.wasm`));
     for (const { name, text } of texts) writeFileSync(join(keep, `${seed}.${name}.txt`), text);
     const groups = new Map();
-    for (const t of texts) groups.set(says(t), [...(groups.get(says(t)) ?? []), t.name]);
+    for (const t of texts) {
+      const text = exactly(t) ?? says(t);
+      groups.set(text, [...(groups.get(text) ?? []), t.name]);
+    }
     console.log(`seed ${seed} differs: ${[...groups.values()].map((names) => names.join(' = ')).join(' | ')}  (${keep}/${seed}.wasm)`);
   }
   for (const file of files.keys()) rmSync(file, { force: true });

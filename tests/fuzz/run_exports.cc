@@ -3,18 +3,21 @@
 // same in a JavaScript engine.
 //
 //   run_exports MODE FILE...     MODE: baseline|optimized|auto, with "-explicit" behind it for explicit bounds checks, "-hints" for
-//                                code made with hints that are drawn by lot, "-loops" for
+//                                code made with hints that are drawn by lot, of a seed that depends on the module ("-hints=7": of that one), "-loops" for
 //                                functions that enter optimized code at loops only, and "@12-40" for functions of other indices to stay
 //                                in baseline code
 //
-// A module's lines stand between "module FILE" and "end". Behind a trap for memory or the stack nothing more is called:
-// what a loop stored before such a trap may differ, and so may the depth of stacks.
+// A module's lines stand between "module FILE" and "end". Behind a trap for memory there is a line "after" with the memory and the
+// globals as they were left; where the stack ended depends on the engine. What comes next is called in a new instance.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "runtime/engine/hindsight.h"
@@ -105,27 +108,105 @@ bool callable(const FunctionType& type) {
   return true;
 }
 
+uint32_t hash_of(std::string_view bytes) {
+  uint32_t hash = 2166136261u;
+  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 16777619u;
+  return hash;
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The module that travels in section "other"; empty: none.
+std::string other_of(const std::string& module) {
+  size_t at = 8;
+  const auto leb = [&] {
+    size_t value = 0;
+    for (unsigned shift = 0; at < module.size() && shift < 35; shift += 7) {
+      const auto byte = static_cast<uint8_t>(module[at++]);
+      value |= size_t{byte & 127u} << shift;
+      if (byte < 128) break;
+    }
+    return value;
+  };
+  while (at < module.size()) {
+    const char id = module[at++];
+    const size_t size = leb(), end = at + size;
+    if (id == 0 && module.compare(at, 6, std::string("\5other")) == 0)
+      return module.substr(at + 6, end - at - 6);
+    at = end;
+  }
+  return {};
+}
+
+// One instance, with what it imports.
+class Guest {
+ public:
+  // `other`, if there is one, exports what the module imports from "other".
+  Guest(hindsight::Engine& engine, const std::shared_ptr<const hindsight::Module>& module,
+        const std::shared_ptr<const hindsight::Module>& other)
+      : module_(module), linker_(engine) {
+    const auto log = [](hindsight::Caller&, std::span<const Value> args,
+                        std::span<Value>) -> hindsight::Status {
+      std::string line = "log";
+      for (const Value& value : args) line += " " + text_of(value);
+      std::printf("%s\n", line.c_str());
+      return {};
+    };
+    for (const auto& [name, kind] :
+         {std::pair{"log-i32", ValueKind::kI32}, {"log-f32", ValueKind::kF32}, {"log-f64", ValueKind::kF64}})
+      linker_.define_host("fuzzing-support", name, {{kind}, {}}, log);
+    // In JavaScript's binaryen an i64 is passed in halves; what imports it says how.
+    for (const auto& import : module->imports())
+      if (import.name == "log-i64" && import.function)
+        linker_.define_host("fuzzing-support", "log-i64", *import.function, log);
+    if (other) {
+      auto made = linker_.instantiate(other);
+      if (!made) return;
+      linker_.define_instance("other", *made);
+    }
+    if (auto made = linker_.instantiate(module)) instance_ = std::move(*made);
+  }
+
+  hindsight::Instance* instance() { return instance_.get(); }
+
+  // Of what it exports: the memory called so, and every global.
+  std::string state() {
+    auto memory = instance_->memory("memory");
+    const uint32_t hash =
+        memory ? hash_of({reinterpret_cast<const char*>(memory->data()), memory->size()}) : 0;
+    char text[32];
+    std::snprintf(text, sizeof text, "memory %x", hash);
+    std::string all = text;
+    for (const auto& exported : module_->exports()) {
+      if (exported.kind != "global") continue;
+      if (auto value = instance_->global(exported.name); value && value->kind != ValueKind::kV128)
+        all += " " + exported.name + "=" + text_of(*value);
+    }
+    return all;
+  }
+
+ private:
+  std::shared_ptr<const hindsight::Module> module_;
+  hindsight::Linker linker_;
+  std::shared_ptr<hindsight::Instance> instance_;
+};
+
 void run(hindsight::Engine& engine, const std::string& file) {
   std::printf("module %s\n", file.c_str());
   const auto finish = [](const std::string& line) { std::printf("%s\nend\n", line.c_str()); };
   auto module = engine.load_file(file);
   if (!module) return finish("refused " + module.error().describe());
-  hindsight::Linker linker(engine);
-  const auto log = [](hindsight::Caller&, std::span<const Value> args, std::span<Value>) -> hindsight::Status {
-    std::string line = "log";
-    for (const Value& value : args) line += " " + text_of(value);
-    std::printf("%s\n", line.c_str());
-    return {};
-  };
-  for (const auto& [name, kind] : {std::pair{"log-i32", ValueKind::kI32}, {"log-f32", ValueKind::kF32},
-                                   {"log-f64", ValueKind::kF64}})
-    linker.define_host("fuzzing-support", name, {{kind}, {}}, log);
-  // In JavaScript's binaryen an i64 is passed in halves; what imports it says how.
-  for (const auto& import : (*module)->imports())
-    if (import.name == "log-i64" && import.function)
-      linker.define_host("fuzzing-support", "log-i64", *import.function, log);
-  auto instance = linker.instantiate(*module);
-  if (!instance) return finish("not instantiated");
+  std::shared_ptr<const hindsight::Module> other;
+  if (const std::string bytes = other_of(bytes_of(file)); !bytes.empty()) {
+    auto loaded = engine.load(std::as_bytes(std::span(bytes)), "other");
+    if (!loaded) return finish("refused " + loaded.error().describe());
+    other = *loaded;
+  }
+  auto guest = std::make_unique<Guest>(engine, *module, other);
+  if (!guest->instance()) return finish("not instantiated");
   uint32_t place = 0;
   for (const auto& exported : (*module)->exports()) {
     ++place;
@@ -134,26 +215,24 @@ void run(hindsight::Engine& engine, const std::string& file) {
     for (int round = 0; round < 2; ++round) {
       std::vector<Value> args;
       for (const ValueKind kind : exported.function->params) args.push_back(argument(kind, random));
-      auto results = (*instance)->call(exported.name, args);
+      auto results = guest->instance()->call(exported.name, args);
       std::string line = "call " + exported.name;
+      std::string kind;
       if (results) {
         for (const Value& value : *results) line += " " + text_of(value);
       } else {
-        const hindsight::Trap* trap = (*instance)->last_trap();
-        const std::string kind = trap ? trap_class(trap->name) : "error";
+        const hindsight::Trap* trap = guest->instance()->last_trap();
+        kind = trap ? trap_class(trap->name) : "error";
         line += " trap " + kind;
-        if (kind == "memory" || kind == "stack") return finish(line);
       }
       std::printf("%s\n", line.c_str());
+      if (kind != "memory" && kind != "stack") continue;
+      if (kind == "memory") std::printf("after %s\n", guest->state().c_str());
+      guest = std::make_unique<Guest>(engine, *module, other);
+      if (!guest->instance()) return finish("not instantiated again");
     }
   }
-  auto memory = (*instance)->memory("memory");
-  uint32_t hash = 2166136261u;
-  if (memory)
-    for (const std::byte byte : *memory) hash = (hash ^ static_cast<uint32_t>(byte)) * 16777619u;
-  char text[32];
-  std::snprintf(text, sizeof text, "memory %x", memory ? hash : 0);
-  finish(text);
+  finish(guest->state());
 }
 
 }  // namespace
@@ -180,8 +259,13 @@ int main(int argc, char** argv) {
   config.enter_at_loops = mode.find("-loops") != std::string::npos;
   config.leave_for_baseline = mode.find("-back") != std::string::npos;
   config.leave_at_loops = config.leave_for_baseline || mode.find("-exits") != std::string::npos;
-  config.random_hints = mode.find("-hints") == std::string::npos ? 0 : 1;
+  const size_t hints = mode.find("-hints");
+  uint32_t hint_seed = 0;
+  if (hints != std::string::npos) std::sscanf(mode.c_str() + hints, "-hints=%u", &hint_seed);
   for (int i = 2; i < argc; ++i) {
+    config.random_hints = hints == std::string::npos ? 0
+                          : hint_seed != 0           ? hint_seed
+                                                     : 1 + hash_of(bytes_of(argv[i])) % 1000;
     auto engine = hindsight::Engine::create(config);
     if (!engine) {
       std::fprintf(stderr, "run_exports: %s\n", engine.error().describe().c_str());

@@ -52,8 +52,8 @@ function trapClass(error) {
   return message;
 }
 
-// The types of functions, from the bytes: JavaScript does not tell them.
-function functionTypes(bytes) {
+// The exports with types of functions and globals, from the bytes: JavaScript does not tell them.
+function exportsOf(bytes) {
   let at = 8;
   const leb = () => {
     let value = 0;
@@ -66,12 +66,24 @@ function functionTypes(bytes) {
   const names = { 0x7f: 'i32', 0x7e: 'i64', 0x7d: 'f32', 0x7c: 'f64', 0x7b: 'v128' };
   const types = [];
   const functions = [];
+  const globals = [];
   const exports = [];
   const text = () => {
     const length = leb();
     const value = Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('utf8');
     at += length;
     return value;
+  };
+  // Behind a constant expression.
+  const skipExpression = () => {
+    for (;;) {
+      const opcode = bytes[at++];
+      if (opcode === 0x0b) return;
+      if (opcode === 0x41 || opcode === 0x42 || opcode === 0x23 || opcode === 0xd2 || opcode === 0xd0) leb();
+      else if (opcode === 0x43) at += 4;
+      else if (opcode === 0x44) at += 8;
+      else if (opcode === 0xfd) { leb(); at += 16; }
+    }
   };
   const limits = () => { const flags = leb(); leb(); if (flags & 1) leb(); };
   while (at < bytes.length) {
@@ -92,11 +104,18 @@ function functionTypes(bytes) {
         if (kind === 0) functions.push(leb());
         else if (kind === 1) { at += 1; limits(); }
         else if (kind === 2) limits();
-        else if (kind === 3) at += 2;
+        else if (kind === 3) { globals.push(names[bytes[at]] ?? 'ref'); at += 2; }
         else leb(), leb();
       }
     } else if (id === 3) {
       for (let n = leb(); n > 0; --n) functions.push(leb());
+    } else if (id === 6) {
+      for (let n = leb(); n > 0; --n) {
+        globals.push(names[bytes[at]] ?? 'ref');
+        at += 2;
+        if (globals.at(-1) !== 'ref') skipExpression();
+        else break;  // a type of several bytes perhaps: no global behind it is looked at
+      }
     } else if (id === 7) {
       for (let n = leb(); n > 0; --n) {
         const name = text();
@@ -106,7 +125,7 @@ function functionTypes(bytes) {
     }
     at = end;
   }
-  return exports.map((e) => ({ ...e, type: e.kind === 0 ? types[functions[e.index]] : undefined }));
+  return exports.map((e) => ({ ...e, type: e.kind === 0 ? types[functions[e.index]] : undefined, of: e.kind === 3 ? globals[e.index] : undefined }));
 }
 
 function run(file) {
@@ -122,39 +141,56 @@ function run(file) {
   const log = (type) => (value) => { lines.push(`log ${textOf(value, type)}`); };
   const imports = { 'fuzzing-support': {
     'log-i32': log('i32'), 'log-i64': log('i64'), 'log-f32': log('f32'), 'log-f64': log('f64') } };
-  let instance;
-  try {
-    instance = new WebAssembly.Instance(module, imports);
-  } catch (error) {
-    return finish('not instantiated');
-  }
+  const exported = exportsOf(bytes);
+  const others = WebAssembly.Module.customSections(module, 'other').map((other) => new WebAssembly.Module(other));
+  const instantiate = () => {
+    try {
+      for (const other of others) imports.other = new WebAssembly.Instance(other, imports).exports;
+      return new WebAssembly.Instance(module, imports);
+    } catch {
+      return undefined;
+    }
+  };
+  let instance = instantiate();
+  if (instance === undefined) return finish('not instantiated');
+  // Of what it exports: the memory called so, and every global.
+  const state = () => {
+    let hash = 0;
+    const memory = instance.exports.memory;
+    if (memory instanceof WebAssembly.Memory) {
+      hash = 2166136261;
+      for (const byte of new Uint8Array(memory.buffer)) hash = Math.imul(hash ^ byte, 16777619);
+    }
+    let all = `memory ${(hash >>> 0).toString(16)}`;
+    for (const { name, kind, of } of exported)
+      if (kind === 3 && of !== 'v128') all += ` ${name}=${of === 'ref' || of === undefined ? 'ref' : textOf(instance.exports[name].value, of)}`;
+    return all;
+  };
   let place = 0;
-  for (const { name, kind, type } of functionTypes(bytes)) {
+  for (const { name, kind, type } of exported) {
     ++place;
     if (kind !== 0 || [...type.params, ...type.results].includes('v128')) continue;
     const next = random(place);
     for (let round = 0; round < 2; ++round) {
       const args = type.params.map((t) => argument(t, next));
       let line = `call ${name}`;
+      let trap;
       try {
         const result = instance.exports[name](...args);
         const results = type.results.length === 0 ? [] : type.results.length === 1 ? [result] : result;
         type.results.forEach((t, i) => { line += ` ${textOf(results[i], t)}`; });
       } catch (error) {
-        const trap = trapClass(error);
+        trap = trapClass(error);
         line += ` trap ${trap}`;
-        if (trap === 'memory' || trap === 'stack') return finish(line);
       }
       lines.push(line);
+      if (trap !== 'memory' && trap !== 'stack') continue;
+      if (trap === 'memory') lines.push(`after ${state()}`);
+      instance = instantiate();
+      if (instance === undefined) return finish('not instantiated again');
     }
   }
-  let hash = 0;
-  const memory = instance.exports.memory;
-  if (memory instanceof WebAssembly.Memory) {
-    hash = 2166136261;
-    for (const byte of new Uint8Array(memory.buffer)) hash = Math.imul(hash ^ byte, 16777619);
-  }
-  finish(`memory ${(hash >>> 0).toString(16)}`);
+  finish(state());
 }
 
 for (const file of process.argv.slice(2)) run(file);

@@ -149,7 +149,7 @@ class TestInstance {
     context_->thread = thread_.get();
     context_->builtins = &builtins_;
     context_->instance = this;
-    type_ids_ = *canonical_type_ids(*module_);
+    type_ids_ = *TypeIds::of(*module_);
     context_->type_ids = type_ids_.data();
     make_memory();
     make_globals(layout);
@@ -547,7 +547,7 @@ class TestInstance {
   std::unique_ptr<ThreadState> thread_;
   VmContext* context_ = nullptr;
   Builtins builtins_{};
-  std::vector<uint32_t> type_ids_;
+  TypeIds type_ids_;
   MemoryRecord memory_{};
   std::vector<GlobalCell> imported_globals_;
   std::vector<GlobalCell*> imported_global_pointers_;

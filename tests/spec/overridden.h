@@ -13,6 +13,9 @@ inline const char* overridden_because(std::string_view text) {
   if (text == "zero byte expected" || text == "zero flag expected")
     return "multi-memory made the reserved byte of memory instructions the index of a memory, in any LEB128 "
            "form";
+  if (text == "unknown global") return "constant expressions may read the globals before them by now";
+  if (text == "integer representation too long" || text == "integer too large")
+    return "offsets of accesses are of 64 bits by now, in up to ten bytes";
   return nullptr;
 }
 
@@ -21,6 +24,16 @@ inline const char* unreadable_because(std::string_view file) {
   if (file == "relaxed_dot_product.wast")
     return "it uses f32x4.relaxed_dot_bf16x8_add_f32x4, which the proposal gave up, and is no module without "
            "it";
+  return nullptr;
+}
+
+// Why a module that a script instantiates may be refused as unsupported with `message`; null: it must not.
+inline const char* unsupported_because(std::string_view message) {
+  for (const char* feature :
+       {"garbage collection (struct, array and recursive types)", "garbage collection (reference types)",
+        "garbage collection (instructions)", "memory64 (tables with 64-bit indices)",
+        "too many table elements"})
+    if (message.find(feature) != std::string_view::npos) return feature;
   return nullptr;
 }
 

@@ -1,19 +1,23 @@
 #include "tests/spec/script.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <set>
 
+#include "jit/wasm/text/script.h"
 #include "tests/spec/overridden.h"
 
 namespace hindsight::spec {
 namespace {
 
-using Json = nlohmann::json;
+using Command = wasm::text::ScriptCommand;
+using Kind = Command::Kind;
+using wasm::text::ScriptAction;
+using wasm::text::ScriptValue;
 
 // What the scripts import under "spectest".
 constexpr const char* kSpectest = R"((module
@@ -37,76 +41,75 @@ std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-uint32_t lane_bytes(const std::string& lane_type) {
-  if (lane_type == "i8") return 1;
-  if (lane_type == "i16") return 2;
-  return lane_type.ends_with("32") ? 4 : 8;
+// What a reference of this kind is to an embedder.
+ValueKind kind_of_reference(const std::string& heap) {
+  if (heap == "extern" || heap == "noextern" || heap == "host") return ValueKind::kExternRef;
+  return heap == "exn" || heap == "noexn" ? ValueKind::kExnRef : ValueKind::kFuncRef;
 }
 
-Value parse_value(const Json& json) {
-  const std::string type = json.at("type");
-  if (type == "v128") {
+Value make_value(const ScriptValue& value) {
+  if (value.kind == ScriptValue::Kind::kNull) return {kind_of_reference(value.reference), 0};
+  if (value.kind == ScriptValue::Kind::kReference)
+    return {kind_of_reference(value.reference), uint64_t{value.host.value_or(0)} + 1};
+  if (value.type == wasm::ValType::kV128) {
     V128 vector;
-    const uint32_t bytes = lane_bytes(json.at("lane_type"));
     size_t at = 0;
-    for (const Json& element : json.at("value")) {
-      const std::string lane = element;
-      const uint64_t bits = lane.starts_with("nan:") ? 0 : std::stoull(lane);
-      std::memcpy(&vector.bytes[at], &bits, bytes);
-      at += bytes;
+    for (const ScriptValue::Lane& lane : value.lanes) {
+      std::memcpy(&vector.bytes[at], &lane.bits, value.lane_bits / 8);
+      at += value.lane_bits / 8;
     }
     return Value::v128(vector);
   }
-  const std::string text = json.at("value");
-  if (type == "externref") return {ValueKind::kExternRef, text == "null" ? 0 : std::stoull(text) + 1};
-  if (type == "funcref") return {ValueKind::kFuncRef, 0};
-  const uint64_t bits = std::stoull(text);
-  if (type == "i32") return {ValueKind::kI32, bits};
-  if (type == "i64") return {ValueKind::kI64, bits};
-  if (type == "f32") return {ValueKind::kF32, bits};
-  return {ValueKind::kF64, bits};
+  const uint64_t bits = value.lanes[0].bits;
+  switch (value.type) {
+    case wasm::ValType::kI32:
+      return {ValueKind::kI32, bits};
+    case wasm::ValType::kI64:
+      return {ValueKind::kI64, bits};
+    case wasm::ValType::kF32:
+      return {ValueKind::kF32, bits};
+    default:
+      return {ValueKind::kF64, bits};
+  }
 }
 
-template <typename Bits>
-bool is_nan(Bits bits, int mantissa, bool canonical) {
-  const Bits exponent = static_cast<Bits>(~Bits{0} << mantissa) & static_cast<Bits>(~Bits{0} >> 1);
-  const Bits quiet = Bits{1} << (mantissa - 1);
+bool lane_matches(uint64_t bits, const ScriptValue::Lane& wanted, unsigned width) {
+  if (wanted.nan == ScriptValue::Nan::kNone) return bits == wanted.bits;
+  const unsigned mantissa = width == 32 ? 23 : 52;
+  const uint64_t exponent = width == 32 ? 0x7f80'0000 : 0x7ff0'0000'0000'0000;
+  const uint64_t quiet = uint64_t{1} << (mantissa - 1);
   if ((bits & exponent) != exponent) return false;
-  const Bits payload = bits & ((Bits{1} << mantissa) - 1);
-  return canonical ? payload == quiet : (payload & quiet) != 0;
+  const uint64_t payload = bits & ((uint64_t{1} << mantissa) - 1);
+  return wanted.nan == ScriptValue::Nan::kCanonical ? payload == quiet : (payload & quiet) != 0;
 }
 
-bool lane_matches(uint64_t lane, uint32_t bytes, const std::string& wanted) {
-  if (!wanted.starts_with("nan:")) return lane == std::stoull(wanted);
-  const bool canonical = wanted == "nan:canonical";
-  return bytes == 4 ? is_nan<uint32_t>(static_cast<uint32_t>(lane), 23, canonical)
-                    : is_nan<uint64_t>(lane, 52, canonical);
-}
-
-bool matches(const Value& value, const Json& expected) {
-  const std::string type = expected.at("type");
-  if (type == "v128") {
-    if (value.kind != ValueKind::kV128) return false;
-    const V128 vector = value.as_v128();
-    const uint32_t bytes = lane_bytes(expected.at("lane_type"));
-    size_t at = 0;
-    for (const Json& wanted : expected.at("value")) {
-      uint64_t lane = 0;
-      std::memcpy(&lane, &vector.bytes[at], bytes);
-      if (!lane_matches(lane, bytes, wanted.get<std::string>())) return false;
-      at += bytes;
+bool matches(const Value& value, const ScriptValue& wanted) {
+  switch (wanted.kind) {
+    case ScriptValue::Kind::kEither:
+      return std::ranges::any_of(wanted.choices,
+                                 [&](const ScriptValue& choice) { return matches(value, choice); });
+    case ScriptValue::Kind::kNull:
+      return value.bits == 0 &&
+             (wanted.reference.empty() || value.kind == kind_of_reference(wanted.reference));
+    case ScriptValue::Kind::kReference:
+      if (value.kind != kind_of_reference(wanted.reference) || value.bits == 0) return false;
+      return !wanted.host || value.bits == uint64_t{*wanted.host} + 1;
+    case ScriptValue::Kind::kNumber:
+      break;
+  }
+  if (value.kind != make_value(wanted).kind) return false;
+  const V128 vector = value.as_v128();
+  size_t at = 0;
+  for (const ScriptValue::Lane& lane : wanted.lanes) {
+    uint64_t bits = value.bits;
+    if (value.kind == ValueKind::kV128) {
+      bits = 0;
+      std::memcpy(&bits, &vector.bytes[at], wanted.lane_bits / 8);
+      at += wanted.lane_bits / 8;
     }
-    return at == 16;
+    if (!lane_matches(bits, lane, wanted.lane_bits)) return false;
   }
-  if (!expected.contains("value")) return value.bits != 0;  // some reference that is not null
-  const std::string text = expected.at("value");
-  if (text.starts_with("nan:")) {
-    const bool canonical = text == "nan:canonical";
-    return type == "f32" ? is_nan<uint32_t>(static_cast<uint32_t>(value.bits), 23, canonical)
-                         : is_nan<uint64_t>(value.bits, 52, canonical);
-  }
-  const Value wanted = parse_value(expected);
-  return value.kind == wanted.kind && value.bits == wanted.bits;
+  return true;
 }
 
 std::string show(const std::vector<Value>& values) {
@@ -119,8 +122,12 @@ std::string show(const std::vector<Value>& values) {
 
 class Script {
  public:
-  Script(Engine& engine, const std::filesystem::path& json_file)
-      : engine_(engine), folder_(json_file.parent_path()), linker_(engine) {
+  Script(Engine& engine, const std::filesystem::path& wast, Edition edition)
+      : engine_(engine),
+        name_(wast.filename().string()),
+        text_(read_file(wast)),
+        linker_(engine),
+        edition_(edition) {
     const std::string text = kSpectest;
     auto module = engine_.load(std::as_bytes(std::span(text)), "spectest");
     if (!module) {
@@ -135,14 +142,16 @@ class Script {
     linker_.define_instance("spectest", *instance);
   }
 
-  Outcome run(const Json& script) {
-    const std::string source = script.at("source_filename");
-    for (const Json& command : script.at("commands")) {
-      const std::string type = command.at("type");
-      where_ = std::filesystem::path(source).filename().string() + ":" +
-               std::to_string(command.at("line").get<int>()) + ": " + type;
+  Outcome run() {
+    const auto script = wasm::text::read_script(text_, name_);
+    if (!script) {
+      fail(script.error().describe());
+      return std::move(outcome_);
+    }
+    for (const Command& command : script->commands) {
+      where_ = name_ + ":" + std::to_string(command.line);
       const size_t before = outcome_.failures.size() + outcome_.skipped.size();
-      run_command(type, command);
+      run_command(command);
       if (outcome_.failures.size() + outcome_.skipped.size() == before) outcome_.passed++;
     }
     return std::move(outcome_);
@@ -153,37 +162,39 @@ class Script {
     outcome_.failures.push_back(where + ": " + what);
   }
   void fail(const std::string& what) { fail(where_, what); }
+  void skip(const std::string& why) { outcome_.skipped.push_back(where_ + ": " + why); }
 
-  Result<std::shared_ptr<const Module>> load(const Json& command) {
-    const std::string name = command.at("filename");
-    const std::string bytes = read_file(folder_ / name);
-    return engine_.load(std::as_bytes(std::span(bytes)), name);
+  Result<std::shared_ptr<const Module>> load(const wasm::text::ModuleSource& source) {
+    HINDSIGHT_ASSIGN(const wasm::text::Assembly assembly, wasm::text::assemble(text_, source, where_));
+    return engine_.load(std::as_bytes(std::span(assembly.bytes)), where_);
   }
 
-  Result<std::shared_ptr<Instance>> instantiate(const Json& command) {
-    auto module = load(command);
-    if (!module) return std::unexpected(module.error());
-    return linker_.instantiate(*module);
+  Result<std::shared_ptr<Instance>> instantiate(const wasm::text::ModuleSource& source) {
+    HINDSIGHT_ASSIGN(const auto module, load(source));
+    return linker_.instantiate(module);
   }
 
-  std::shared_ptr<Instance> instance_of(const Json& json, const char* key) {
-    if (!json.contains(key)) return last_;
-    const auto it = named_.find(json.at(key).get<std::string>());
-    return it == named_.end() ? nullptr : it->second;
+  // Null, and said, where there is none.
+  std::shared_ptr<Instance> instance_of(const std::string& id) {
+    const auto found = instances_.find(id);
+    if (found == instances_.end() || found->second == nullptr) {
+      if (refused_.contains(id))
+        skip("of a module that is refused, or that imports from one");
+      else
+        fail("no such instance");
+      return nullptr;
+    }
+    return found->second;
   }
 
-  Result<std::vector<Value>> perform(const Json& action) {
-    const auto instance = instance_of(action, "module");
-    if (instance == nullptr) return make_error(ErrorKind::kInternal, "no such instance");
-    const std::string field = action.at("field");
-    if (action.at("type") == "get") {
-      auto value = instance->global(field);
-      if (!value) return std::unexpected(value.error());
-      return std::vector<Value>{*value};
+  Result<std::vector<Value>> perform(Instance& instance, const ScriptAction& action) {
+    if (action.get) {
+      HINDSIGHT_ASSIGN(Value value, instance.global(action.name));
+      return std::vector<Value>{value};
     }
     std::vector<Value> args;
-    for (const Json& arg : action.at("args")) args.push_back(parse_value(arg));
-    return instance->call(field, args);
+    for (const ScriptValue& argument : action.arguments) args.push_back(make_value(argument));
+    return instance.call(action.name, args);
   }
 
   void expect_error(const Status& status, ErrorKind kind, const std::string& text) {
@@ -200,84 +211,138 @@ class Script {
     return std::unexpected(result.error());
   }
 
-  void run_command(const std::string& type, const Json& command) {
-    if (type == "module") {
-      auto instance = instantiate(command);
-      last_ = instance ? *instance : nullptr;
-      if (!instance) return fail(instance.error().describe());
-      if (command.contains("name")) named_[command.at("name")] = *instance;
-    } else if (type == "register") {
-      const auto instance = instance_of(command, "name");
-      if (instance == nullptr) return fail("no such instance");
-      linker_.define_instance(command.at("as").get<std::string>(), instance);
-    } else if (type == "action") {
-      const auto result = perform(command.at("action"));
-      if (!result) fail(result.error().describe());
-    } else if (type == "assert_return") {
-      expect_results(command);
-    } else if (type == "assert_trap" || type == "assert_exhaustion") {
-      const Status status = command.contains("action") ? status_of(perform(command.at("action")))
-                                                       : status_of(instantiate(command));
-      expect_error(status, ErrorKind::kTrap, command.at("text"));
-    } else if (type == "assert_exception") {
-      expect_error(status_of(perform(command.at("action"))), ErrorKind::kTrap, "uncaught exception");
-    } else if (type == "assert_uninstantiable") {
-      expect_error(status_of(instantiate(command)), ErrorKind::kTrap, command.at("text"));
-    } else if (type == "assert_unlinkable") {
-      expect_error(status_of(instantiate(command)), ErrorKind::kLink, command.at("text"));
-    } else if (type == "assert_malformed" || type == "assert_invalid") {
-      const auto module = load(command);
-      const std::string text = command.at("text");
-      const char* overridden = overridden_because(text);
-      if (module && overridden != nullptr)
-        outcome_.skipped.push_back(where_ + ": \"" + text + "\": " + overridden);
-      else if (module)
-        fail("was accepted, expected \"" + text + "\"");
-      else if (module.error().kind != ErrorKind::kBadModule && module.error().kind != ErrorKind::kUnsupported)
-        fail("refused for another reason: " + module.error().describe());
-    } else {
-      outcome_.skipped.push_back(where_ + ": a command that the runner does not know");
+  // True if a module was not made because of a feature that is not supported, or of one before it that was not.
+  bool is_excused(const Error& error) {
+    if (error.kind == ErrorKind::kUnsupported) {
+      if (const char* reason = unsupported_because(error.message)) {
+        skip(reason);
+        return true;
+      }
+      return false;
+    }
+    if (error.kind != ErrorKind::kLink) return false;
+    for (const std::string& module : refused_registrations_) {
+      if (error.message.find("\"" + module + "\"") == std::string::npos &&
+          error.message.find(module + ".") == std::string::npos &&
+          error.describe().find(module) == std::string::npos)
+        continue;
+      skip("it imports from a module that is refused");
+      return true;
+    }
+    return false;
+  }
+
+  void define(const std::string& id, const Result<std::shared_ptr<Instance>>& instance) {
+    instances_[""] = instance ? *instance : nullptr;
+    refused_.erase("");
+    if (!id.empty()) instances_[id] = instances_[""];
+    if (!id.empty()) refused_.erase(id);
+    if (instance) return;
+    if (!is_excused(instance.error())) return fail(instance.error().describe());
+    refused_.insert("");
+    refused_.insert(id);
+  }
+
+  // assert_trap and its kin, of an action or of instantiating a module.
+  void expect_failure(const Command& command, ErrorKind kind, const std::string& text) {
+    if (command.module) {
+      const Status status = status_of(instantiate(*command.module));
+      if (!status && is_excused(status.error())) return;
+      return expect_error(status, kind, text);
+    }
+    const auto instance = instance_of(command.action->instance);
+    if (instance != nullptr) expect_error(status_of(perform(*instance, *command.action)), kind, text);
+  }
+
+  void expect_refusal(const Command& command) {
+    const auto module = load(*command.module);
+    const char* overridden = edition_ != Edition::kThird ? overridden_because(command.text) : nullptr;
+    if (module && overridden != nullptr) return skip("\"" + command.text + "\": " + overridden);
+    if (module) return fail("was accepted, expected \"" + command.text + "\"");
+    if (module.error().kind != ErrorKind::kBadModule && module.error().kind != ErrorKind::kUnsupported)
+      fail("refused for another reason: " + module.error().describe());
+  }
+
+  void run_command(const Command& command) {
+    switch (command.kind) {
+      case Kind::kModule:
+        if (!command.module->definition) return define(command.module->id, instantiate(*command.module));
+        return define_module(command.module->id, load(*command.module));
+      case Kind::kInstance: {
+        const auto found = modules_.find(command.source);
+        if (found == modules_.end()) return fail("no such module");
+        return define(command.id, linker_.instantiate(found->second));
+      }
+      case Kind::kRegister: {
+        if (refused_.contains(command.id)) refused_registrations_.insert(command.text);
+        if (const auto instance = instance_of(command.id)) linker_.define_instance(command.text, instance);
+        return;
+      }
+      case Kind::kAction:
+        if (const auto instance = instance_of(command.action->instance)) {
+          const auto result = perform(*instance, *command.action);
+          if (!result) fail(result.error().describe());
+        }
+        return;
+      case Kind::kAssertReturn:
+        return expect_results(command);
+      case Kind::kAssertTrap:
+      case Kind::kAssertExhaustion:
+        return expect_failure(command, ErrorKind::kTrap, command.text);
+      case Kind::kAssertException:
+        return expect_failure(command, ErrorKind::kTrap, "uncaught exception");
+      case Kind::kAssertUnlinkable:
+        return expect_failure(command, ErrorKind::kLink, command.text);
+      case Kind::kAssertMalformed:
+      case Kind::kAssertMalformedCustom:
+      case Kind::kAssertInvalid:
+      case Kind::kAssertInvalidCustom:
+        return expect_refusal(command);
+      case Kind::kThread:
+      case Kind::kWait:
+        return skip("threads of a script are not run");
     }
   }
 
-  void expect_results(const Json& command) {
-    const auto results = perform(command.at("action"));
-    if (!results) return fail(results.error().describe());
-    const std::string function = command.at("action").at("field");
-    if (command.contains("either")) {  // of relaxed operators, any of several results
-      if (const char* reason = changed_because(function)) {
-        outcome_.skipped.push_back(where_ + ": " + function + ": " + reason);
-        return;
-      }
-      const Json& choices = command.at("either");
-      const bool one = std::any_of(choices.begin(), choices.end(), [&](const Json& choice) {
-        return results->size() == 1 && matches((*results)[0], choice);
-      });
-      if (!one) fail(function + " gave " + show(*results) + ", expected one of " + choices.dump());
-      return;
+  void define_module(const std::string& id, const Result<std::shared_ptr<const Module>>& module) {
+    if (module) {
+      modules_[id] = modules_[""] = *module;
+    } else if (!is_excused(module.error())) {
+      fail(module.error().describe());
     }
-    const Json& expected = command.at("expected");
-    bool equal = results->size() == expected.size();
-    for (size_t i = 0; equal && i < expected.size(); i++) equal = matches((*results)[i], expected[i]);
-    if (!equal) fail(function + " gave " + show(*results) + ", expected " + expected.dump());
+  }
+
+  void expect_results(const Command& command) {
+    const auto instance = instance_of(command.action->instance);
+    if (instance == nullptr) return;
+    const auto results = perform(*instance, *command.action);
+    if (!results) return fail(results.error().describe());
+    bool equal = results->size() == command.results.size();
+    for (size_t i = 0; equal && i < command.results.size(); i++)
+      equal = matches((*results)[i], command.results[i]);
+    if (equal) return;
+    const char* changed = edition_ == Edition::kDraft ? changed_because(command.action->name) : nullptr;
+    if (changed != nullptr) return skip(command.action->name + ": " + changed);
+    fail(command.action->name + " gave " + show(*results) + ", which is not what the script expects");
   }
 
   Engine& engine_;
-  const std::filesystem::path folder_;
+  const std::string name_;
+  const std::string text_;
   Linker linker_;
+  const Edition edition_;
   Outcome outcome_;
   std::string where_;
-  std::shared_ptr<Instance> last_;
-  std::map<std::string, std::shared_ptr<Instance>> named_;
+  std::map<std::string, std::shared_ptr<Instance>> instances_;  // by id, the latest one by ""
+  std::map<std::string, std::shared_ptr<const Module>> modules_;
+  std::set<std::string> refused_;  // ids whose module is not supported
+  std::set<std::string> refused_registrations_;
 };
 
 }  // namespace
 
-Outcome run_script(Engine& engine, const std::filesystem::path& json_file) {
-  const Json script = Json::parse(read_file(json_file), nullptr, false);
-  if (script.is_discarded())
-    return {.passed = 0, .failures = {json_file.string() + ": not JSON"}, .skipped = {}};
-  return Script(engine, json_file).run(script);
+Outcome run_script(Engine& engine, const std::filesystem::path& wast, Edition edition) {
+  return Script(engine, wast, edition).run();
 }
 
 }  // namespace hindsight::spec

@@ -1,4 +1,4 @@
-// Runs one test script in the JSON form that wast2json makes.
+// Runs one test script.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,11 @@ struct Outcome {
   std::vector<std::string> skipped;   // the same, with the reason
 };
 
-// Everything in the script shares one store. `folder` holds the modules that the script names.
-Outcome run_script(Engine& engine, const std::filesystem::path& json_file);
+// What a script is of. The language took back some results of drafts, and allows some of what the second version refused
+// (overridden.h); the third is the language.
+enum class Edition { kDraft, kSecond, kThird };
+
+// Everything in the script shares one store.
+Outcome run_script(Engine& engine, const std::filesystem::path& wast, Edition edition);
 
 }  // namespace hindsight::spec

@@ -9,37 +9,18 @@
 
 #include "tests/spec/overridden.h"
 #include "tests/spec/script.h"
-#include "tests/spec/wast_assembler.h"
 
 namespace hindsight::spec {
 namespace {
-
-// A proposal's folder of the suite, and what wast2json must be told to read it.
-struct Proposal {
-  const char* folder;
-  const char* flags;
-};
-constexpr Proposal kProposals[] = {
-    {"extended-const", "--enable-extended-const"}, {"tail-call", "--enable-tail-call"},
-    {"multi-memory", "--enable-multi-memory"},     {"memory64", "--enable-memory64"},
-    {"relaxed-simd", "--enable-relaxed-simd"},     {"threads", "--enable-threads"},
-    {"exception-handling", "--enable-exceptions"},
-};
-
-// The files of the language's third version that say something about what is supported, in a folder of their
-// own. wast2json cannot read them (wast_assembler.h can).
-constexpr Proposal kVersion3 = {"v3", nullptr};
-constexpr const char* kVersion3Files[] = {
-    "call_ref",   "return_call_ref", "br_on_null", "br_on_non_null", "ref_as_non_null",
-    "local_init", "throw",           "throw_ref",  "try_table",
-};
 
 struct Case {
   std::filesystem::path wast;
   TierMode tier;
   bool guard_pages;
-  bool model = false;                  // instrumented baseline code, watched by the model unit
-  const Proposal* proposal = nullptr;  // null: the core suite
+  bool model = false;  // instrumented baseline code, watched by the model unit
+  std::string
+      part{};  // of the suites, for the name: a proposal, a folder; empty: the core suite of version 2
+  bool draft = false;  // of a proposal's draft
 };
 
 const char* name_of(const Case& c) {
@@ -56,69 +37,78 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.wast.stem().string() + "_" + name_of(info.param);
-  if (info.param.proposal != nullptr) name = std::string(info.param.proposal->folder) + "_" + name;
+  if (!info.param.part.empty()) name = info.param.part + "_" + name;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 }
 
-// Files of proposals are few: each in every way.
-void add_all(const std::filesystem::path& wast, const Proposal& proposal, std::vector<Case>& cases) {
-  for (TierMode tier : {TierMode::kBaseline, TierMode::kOptimized, TierMode::kAuto})
-    cases.push_back({wast, tier, true, false, &proposal});
-  cases.push_back({wast, TierMode::kBaseline, false, false, &proposal});
-  cases.push_back({wast, TierMode::kOptimized, false, false, &proposal});
-  cases.push_back({wast, TierMode::kBaseline, true, true, &proposal});
+// The folder's files; those of folders in it, too, if `deep`. None if there is no such folder.
+std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder, bool deep) {
+  std::vector<std::filesystem::path> files;
+  std::error_code ignored;
+  const auto add = [&](const std::filesystem::path& path) {
+    if (path.extension() == ".wast") files.push_back(path);
+  };
+  if (deep)
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored))
+      add(entry.path());
+  else
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) add(entry.path());
+  return files;
 }
 
-void add_proposals(const std::filesystem::path& suite, std::vector<Case>& cases) {
-  for (const Proposal& proposal : kProposals) {
-    std::error_code ignored;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(suite / "proposals" / proposal.folder, ignored)) {
-      if (entry.path().extension() != ".wast") continue;
-      if (entry.path().filename() == "memory-multi.wast") continue;  // uses SIMD, which is refused
-      add_all(entry.path(), proposal, cases);
-    }
+// Files of proposals are few: each in every way.
+void add_proposal(const std::filesystem::path& folder, const std::string& part, std::vector<Case>& cases) {
+  for (const std::filesystem::path& wast : files_of(folder, false)) {
+    const bool draft = part != "v3";
+    for (TierMode tier : {TierMode::kBaseline, TierMode::kOptimized, TierMode::kAuto})
+      cases.push_back({wast, tier, true, false, part, draft});
+    cases.push_back({wast, TierMode::kBaseline, false, false, part, draft});
+    cases.push_back({wast, TierMode::kOptimized, false, false, part, draft});
+    cases.push_back({wast, TierMode::kBaseline, true, true, part, draft});
   }
-  for (const std::string name : kVersion3Files) {
-    const std::filesystem::path wast = suite / kVersion3.folder / (name + ".wast");
-    if (std::filesystem::exists(wast)) add_all(wast, kVersion3, cases);
+}
+
+bool begins_with_one_of(const std::string& file, std::initializer_list<const char*> subjects) {
+  return std::ranges::any_of(subjects, [&](const char* subject) { return file.starts_with(subject); });
+}
+
+void add_core(const std::filesystem::path& wast, const std::string& part, std::vector<Case>& cases) {
+  const std::string file = wast.filename();
+  for (TierMode tier : {TierMode::kBaseline, TierMode::kOptimized, TierMode::kAuto})
+    cases.push_back({wast, tier, true, false, part});
+  // The files in which bounds matter, with bounds checked in code.
+  if (begins_with_one_of(file, {"memory", "address", "load", "store", "data", "align", "bulk", "float_memory",
+                                "simd_address", "simd_load", "simd_store"}))
+    cases.push_back({wast, TierMode::kBaseline, false, false, part});
+  // The files that have accesses, branches, calls and traps in every shape, with code that reports them all.
+  if (begins_with_one_of(
+          file,
+          {"address",   "block",        "br",         "bulk",  "call",        "data",          "endianness",
+           "fac",       "float_memory", "func",       "if",    "labels",      "left-to-right", "load",
+           "local",     "loop",         "memory",     "nop",   "return",      "select",        "stack",
+           "store",     "switch",       "table_init", "traps", "unreachable", "unwind",        "simd_address",
+           "simd_load", "simd_store",   "simd_lane"})) {
+    cases.push_back({wast, TierMode::kBaseline, true, true, part});
+    if (file.starts_with("memory") || file.starts_with("address"))
+      cases.push_back({wast, TierMode::kBaseline, false, true, part});
   }
 }
 
 std::vector<Case> cases() {
   std::vector<Case> cases;
-  const std::filesystem::path suite = HINDSIGHT_SPEC_TESTSUITE;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(suite, ignored)) {
-    const std::string file = entry.path().filename();
-    if (!file.ends_with(".wast")) continue;
-    for (TierMode tier : {TierMode::kBaseline, TierMode::kOptimized, TierMode::kAuto})
-      cases.push_back({entry.path(), tier, true});
-    // The files in which bounds matter, with bounds checked in code.
-    for (const char* subject : {"memory", "address", "load", "store", "data", "align", "bulk", "float_memory",
-                                "simd_address", "simd_load", "simd_store"})
-      if (file.starts_with(subject)) {
-        cases.push_back({entry.path(), TierMode::kBaseline, false});
-        break;
-      }
-    // The files that have accesses, branches, calls and traps in every shape, with code that reports them
-    // all.
-    for (const char* subject :
-         {"address",   "block",        "br",         "bulk",  "call",        "data",          "endianness",
-          "fac",       "float_memory", "func",       "if",    "labels",      "left-to-right", "load",
-          "local",     "loop",         "memory",     "nop",   "return",      "select",        "stack",
-          "store",     "switch",       "table_init", "traps", "unreachable", "unwind",        "simd_address",
-          "simd_load", "simd_store",   "simd_lane"})
-      if (file.starts_with(subject)) {
-        cases.push_back({entry.path(), TierMode::kBaseline, true, true});
-        if (file.starts_with("memory") || file.starts_with("address"))
-          cases.push_back({entry.path(), TierMode::kBaseline, false, true});
-        break;
-      }
+  if (const std::filesystem::path suite = HINDSIGHT_SPEC_TESTSUITE; !suite.empty()) {
+    for (const std::filesystem::path& wast : files_of(suite, false)) add_core(wast, "", cases);
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(suite / "proposals", ignored))
+      add_proposal(entry.path(), entry.path().filename().string(), cases);
+    add_proposal(suite / "v3", "v3", cases);
   }
-  add_proposals(suite, cases);
+  if (const std::filesystem::path suite = HINDSIGHT_SPEC_TESTSUITE_3; !suite.empty()) {
+    for (const std::filesystem::path& wast : files_of(suite, true))
+      add_core(wast, "wasm3_" + wast.parent_path().lexically_relative(suite).string(), cases);
+  }
   std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
     return std::tuple(a.wast, a.model, a.tier, a.guard_pages) <
            std::tuple(b.wast, b.model, b.tier, b.guard_pages);
@@ -144,54 +134,44 @@ class TemporaryFolder {
 
 class Spec : public testing::TestWithParam<Case> {
  protected:
-  static void run(const std::filesystem::path& json);
-  static void run_once(const std::filesystem::path& json, EngineConfig config, bool out_of_the_cache);
+  static void run_once(EngineConfig config, bool out_of_the_cache);
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Spec);
 
 TEST_P(Spec, EveryAssertionOfTheFileHolds) {
   const TemporaryFolder folder;
-  const auto json = folder.path() / "script.json";
-  if (GetParam().proposal == &kVersion3) {
-    ASSERT_EQ(assemble_script(GetParam().wast, json), "");
-    return run(json);
-  }
-  if (std::string(HINDSIGHT_WAST2JSON).find("NOTFOUND") != std::string::npos)
-    GTEST_SKIP() << "wast2json (package wabt) is not installed";
-  if (const char* reason = unreadable_because(GetParam().wast.filename().string())) GTEST_SKIP() << reason;
-  const std::string flags = GetParam().proposal != nullptr ? GetParam().proposal->flags : "";
-  const std::string command = std::string(HINDSIGHT_WAST2JSON) + " " + flags + " '" +
-                              GetParam().wast.string() + "' -o '" + json.string() + "' 2>/dev/null";
-  ASSERT_EQ(std::system(command.c_str()), 0) << command;
-  run(json);
-}
-
-void Spec::run(const std::filesystem::path& json) {
+  if (const char* reason = unreadable_because(GetParam().wast.filename().string());
+      reason != nullptr && GetParam().draft)
+    GTEST_SKIP() << reason;
   EngineConfig config;
   config.tier = GetParam().tier;
   config.profiling = GetParam().tier == TierMode::kAuto || GetParam().model;
   if (GetParam().model) config.unit = "model";
   config.guard_pages = GetParam().guard_pages;
   const bool cached = GetParam().tier == TierMode::kOptimized && GetParam().guard_pages;
-  if (cached) config.code_cache_directory = json.parent_path() / "code";
-  run_once(json, config, false);
+  if (cached) config.code_cache_directory = folder.path() / "code";
+  run_once(config, false);
   // Once more, with the code that the first engine kept and without the compiler.
-  if (cached) run_once(json, config, true);
+  if (cached) run_once(config, true);
 }
 
-void Spec::run_once(const std::filesystem::path& json, EngineConfig config, bool out_of_the_cache) {
+void Spec::run_once(EngineConfig config, bool out_of_the_cache) {
   config.log = [](LogLevel level, std::string_view topic, std::string_view line) {
     if (level == LogLevel::kWarning && topic == "cache") ADD_FAILURE() << line;
   };
   auto engine = Engine::create(config);
   ASSERT_TRUE(engine) << engine.error().describe();
-  const Outcome outcome = run_script(**engine, json);
+  const Outcome outcome = run_script(
+      **engine, GetParam().wast,
+      GetParam().draft                            ? Edition::kDraft
+      : GetParam().part.starts_with("wasm3_") ? Edition::kThird
+                                                  : Edition::kSecond);
   if (!out_of_the_cache)
     for (const std::string& skipped : outcome.skipped) std::printf("skipped: %s\n", skipped.c_str());
   for (const std::string& failure : outcome.failures)
     ADD_FAILURE() << (out_of_the_cache ? "out of the cache: " : "") << failure;
   RecordProperty("assertions", static_cast<int>(outcome.passed));
-  EXPECT_GT(outcome.passed, 0u);
+  EXPECT_GT(outcome.passed + outcome.skipped.size(), 0u);
   if (GetParam().model) {
     EXPECT_EQ((*engine)->model_report()->unknown, 0u);  // every word that the code wrote was understood
   }
@@ -209,7 +189,8 @@ INSTANTIATE_TEST_SUITE_P(Core, Spec, testing::ValuesIn(cases()), test_name);
 
 TEST(SpecSuite, IsThere) {
   if (cases().empty())
-    GTEST_SKIP() << "configure with -DHINDSIGHT_SPEC_TESTSUITE=<folder of the official tests> to run them";
+    GTEST_SKIP() << "configure with -DHINDSIGHT_SPEC_TESTSUITE and HINDSIGHT_SPEC_TESTSUITE_3 (folders of "
+                    "the official tests) to run them";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "runtime/cli/accuracy/score.h"
 #include "runtime/cli/accuracy/sides.h"
 #include "runtime/cli/commands.h"
@@ -18,7 +19,6 @@ namespace hindsight::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using report::printable;
 
 constexpr DelinquencyRule kLoads;
 constexpr double kHotCovered = 0.90;
@@ -169,11 +169,11 @@ std::string rate_of(const Row& row) {
 
 // What a person who waits for the table reads meanwhile.
 std::string line_of(const Row& row) {
-  if (!row.failed.empty()) return fmt::format("{}: {}", row.workload.name, printable(row.failed));
+  if (!row.failed.empty()) return fmt::format("{}: {}", printable_name(row.workload.name), printable(row.failed));
   return fmt::format(
       "{}: {} samples in {:.1f} s (model: {:.1f} s); loads {} true, {} found, {} both; addresses {}; "
       "mispredicted {} in the model, {} by {} sampled branches",
-      row.workload.name, row.samples, row.clock_seconds, row.model_seconds, row.loads.truth(),
+      printable_name(row.workload.name), row.samples, row.clock_seconds, row.model_seconds, row.loads.truth(),
       row.loads.found(), row.loads.both, percent(row.right_address, row.stall_records),
       percent(row.mispredicted, row.branches), rate_of(row), row.judged);
 }
@@ -187,10 +187,10 @@ std::string table_of(const std::vector<Row>& rows) {
     if (!last.empty() && last != row.workload.suite) table.rule();
     last = row.workload.suite;
     if (!row.failed.empty()) {
-      table.add({row.workload.suite, row.workload.name, printable(row.failed)});
+      table.add({printable_name(row.workload.suite), printable_name(row.workload.name), printable(row.failed)});
       continue;
     }
-    table.add({row.workload.suite, row.workload.name, std::to_string(row.samples),
+    table.add({printable_name(row.workload.suite), printable_name(row.workload.name), std::to_string(row.samples),
                std::to_string(row.loads.truth()), std::to_string(row.loads.found()),
                std::to_string(row.loads.both), std::to_string(row.stall_records),
                percent(row.right_address, row.stall_records), percent(row.mispredicted, row.branches),

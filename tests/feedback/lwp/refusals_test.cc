@@ -22,6 +22,7 @@
 #include "feedback/pmu/perf_event.h"
 #include "tests/feedback/lwp/busy_loop.h"
 #include "tests/forbidding.h"
+#include "tests/patience.h"
 #include "tests/sanitizers.h"
 
 namespace hindsight::lwp {
@@ -77,9 +78,9 @@ std::string samples(const Selection& selection, std::string_view expected) {
   if (Status status = (*unit)->attach(); !status) return "attach: " + status.error().message;
   if ((*unit)->name() != expected) return "attached to " + std::string((*unit)->name());
   Batch batch;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const Patience patience;
   while (batch.samples.size() < 5) {
-    if (std::chrono::steady_clock::now() > deadline) return "no samples came";
+    if (!patience.lasts()) return "no samples came";
     hindsight_test_busy_loop(50'000);
     (*unit)->drain(batch);
   }

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/feedback/lwp/busy_loop.h"
+#include "tests/patience.h"
 
 namespace hindsight::lwp {
 namespace {
@@ -74,7 +75,7 @@ class Guest {
 
 // Drains until `enough`, or gives up after a time that no healthy machine needs.
 bool drain_until(Unit& unit, Batch& batch, const std::function<bool()>& enough) {
-  for (const auto deadline = Clock::now() + std::chrono::seconds(30); Clock::now() < deadline;) {
+  for (const Patience patience; patience.lasts();) {
     unit.drain(batch);
     if (enough()) return true;
     std::this_thread::yield();

@@ -1,10 +1,18 @@
 #include "jit/code/code_arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -139,6 +147,129 @@ TEST(CodeArena, ThreadsAllocateAndFreeAtOnce) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(arena->bytes_in_use(), 0u);
+}
+
+// Runs `body` in a child; its status, or 1000 and the signal that ended it.
+int status_in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) return -1;
+  return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void fill(const CodeAllocation& piece, int byte) {
+  const CodeWriting writing = piece.write();
+  std::memset(writing.bytes().data(), byte, writing.bytes().size());
+}
+
+bool holds(const CodeAllocation& piece, int byte) {
+  const auto same = [&](std::byte b) { return b == static_cast<std::byte>(byte); };
+  const std::span<const std::byte> executable(piece.executable(), piece.size());
+  return std::ranges::all_of(piece.writable(), same) && std::ranges::all_of(executable, same);
+}
+
+TEST(CodeArena, AfterAForkEachProcessHasWhatItWroteItself) {
+  auto arena = *CodeArena::create(16 << 20);
+  CodeAllocation before = *arena->allocate(10'000);
+  CodeAllocation large = *arena->allocate(5 << 20);  // over several chunks
+  fill(before, 1);
+  fill(large, 2);
+  int turn[2], back[2];
+  ASSERT_EQ(pipe(turn), 0);
+  ASSERT_EQ(pipe(back), 0);
+  char byte = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    fill(before, 3);
+    CodeAllocation mine = *arena->allocate(1 << 20);
+    fill(mine, 4);
+    bool right = write(back[1], "x", 1) == 1 && read(turn[0], &byte, 1) == 1;
+    right = right && holds(before, 3) && holds(large, 2) && holds(mine, 4);
+    large = {};
+    right = right && holds(before, 3) && holds(mine, 4);
+    _exit(right ? 0 : 1);
+  }
+  ASSERT_EQ(read(back[0], &byte, 1), 1);
+  EXPECT_TRUE(holds(before, 1));
+  EXPECT_TRUE(holds(large, 2));
+  CodeAllocation mine = *arena->allocate(1 << 20);
+  fill(mine, 5);
+  fill(large, 6);
+  before = {};
+  ASSERT_EQ(write(turn[1], "x", 1), 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(holds(large, 6));
+  EXPECT_TRUE(holds(mine, 5));
+  for (const int fd : {turn[0], turn[1], back[0], back[1]}) close(fd);
+}
+
+// Which memory is mapped there: equal numbers, the same memory.
+uint64_t memory_at(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uint64_t begin = 0, end = 0, inode = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %*s %*s %lu", &begin, &end, &inode) != 3) continue;
+    if (const auto at = reinterpret_cast<uint64_t>(address); at >= begin && at < end) return inode;
+  }
+  return 0;
+}
+
+TEST(CodeArena, WhatBothProcessesOnlyRunIsCopiedForNeither) {
+  auto arena = *CodeArena::create(16 << 20);
+  const CodeAllocation first = *arena->allocate(kHugeCodePage);
+  const CodeAllocation second = *arena->allocate(kHugeCodePage);
+  fill(first, 1);
+  fill(second, 2);
+  const uint64_t memory = memory_at(first.executable());
+  ASSERT_NE(memory, 0u);
+  EXPECT_EQ(memory_at(first.writable().data()), memory);
+  EXPECT_EQ(status_in_child([&] {
+              fill(second, 3);
+              if (!holds(first, 1) || memory_at(first.executable()) != memory) return 1;
+              fill(first, 4);
+              const uint64_t mine = memory_at(first.executable());
+              return mine != memory && memory_at(first.writable().data()) == mine && holds(first, 4) ? 0 : 2;
+            }),
+            0);
+  EXPECT_EQ(memory_at(first.executable()), memory);
+}
+
+TEST(CodeArena, ChildrenOfChildrenAllHaveTheirOwn) {
+  auto arena = *CodeArena::create(4 << 20);
+  CodeAllocation piece = *arena->allocate(100'000);
+  fill(piece, 1);
+  for (int i = 0; i < 5; i++) {
+    EXPECT_EQ(status_in_child([&] {
+                fill(piece, 2);
+                const int grandchild = status_in_child([&] {
+                  if (!holds(piece, 2)) return 1;
+                  fill(piece, 3);
+                  return holds(piece, 3) ? 0 : 2;
+                });
+                return grandchild == 0 && holds(piece, 2) ? 0 : 3;
+              }),
+              0);
+    EXPECT_TRUE(holds(piece, 1));
+  }
+}
+
+TEST(CodeArena, IsNoFileInTheEyesOfALimitOnTheSizeOfFiles) {
+  EXPECT_EQ(status_in_child([] {
+              const rlimit none{0, 0};
+              if (setrlimit(RLIMIT_FSIZE, &none) != 0) return 1;
+              auto arena = CodeArena::create();
+              if (!arena) return 2;
+              for (int i = 0; i < 10; i++) {
+                auto piece = (*arena)->allocate(1 << 20);
+                if (!piece) return 3;
+                fill(*piece, i);
+              }
+              return 0;
+            }),
+            0);
 }
 
 }  // namespace

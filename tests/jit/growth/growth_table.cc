@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
   const std::string only = argc > 3 ? argv[3] : "";
   std::printf("%-28s %9s %10s | %9s %9s %6s | heap bytes a byte, code bytes a byte\n", "", "size", "bytes",
               "ms", "ms at 4n", "ratio");
-  for (const Shape& shape : shapes()) {
+  std::vector<Shape> all = shapes();
+  for (Shape& shape : hostile_shapes()) all.push_back(std::move(shape));
+  for (const Shape& shape : all) {
     if (shape.name.find(filter) == std::string::npos) continue;
     for (const Stage stage : {Stage::kDecode, Stage::kBaseline, Stage::kOptimize}) {
       if (!only.empty() && only != to_string(stage)) continue;
@@ -31,6 +33,7 @@ int main(int argc, char** argv) {
                   to_string(stage), small.error.c_str(), large.error.c_str());
       for (size_t i = 0; i < std::min<size_t>(4, large.passes.size()); ++i)
         std::printf("%28s %7.1f ms %s\n", "", 1e3 * large.passes[i].seconds, large.passes[i].name.c_str());
+      if (!large.left_out.empty()) std::printf("%28s without %s\n", "", large.left_out.c_str());
       std::fflush(stdout);
     }
   }

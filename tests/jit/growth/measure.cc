@@ -138,6 +138,7 @@ Measured measure(const wasm::testing::Bytes& bytes, Stage stage, int runs) {
           if (note(result)) {
             code_bytes += result->version->code_size.value;
             least.passes = std::move(result->passes);
+            least.left_out = std::move(result->left_out);
           }
         }
       }

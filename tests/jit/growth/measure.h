@@ -20,6 +20,7 @@ struct Measured {
   size_t code_bytes = 0;
   std::string error;             // the first
   std::vector<PassCost> passes;  // of kOptimize
+  std::string left_out;          // the same: passes that it did not get
 };
 
 // All defined functions of the module, one after the other. kOptimize: only the last one, with its loops' OSR

@@ -20,5 +20,7 @@ struct Shape {
 };
 
 const std::vector<Shape>& shapes();
+// What asks for as much as it can of the optimizing tier alone (hostile_shapes.cc); `optimized` is some 10,000 operations.
+std::vector<Shape> hostile_shapes();
 
 }  // namespace hindsight::jit::testing

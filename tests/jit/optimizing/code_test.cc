@@ -239,5 +239,23 @@ TEST(OptimizedCode, ImportsCannotBeCompiled) {
   EXPECT_EQ(result.error().kind, ErrorKind::kUsage);
 }
 
+// What is known of a product's bits is asked along both factors, six products deep: each such walk would take 64 ways.
+TEST(OptimizedCode, CutsProductsOfProductsAfterAFew) {
+  const auto cuts = [](int squares) {
+    std::string text = "(module (func (export \"f\") (param $x i64) (result i64)";
+    for (int i = 0; i < squares; ++i) text += "(local.set $x (i64.mul (local.get $x) (local.get $x)))\n";
+    OptimizeRequest request;
+    request.dump_ir = true;
+    Optimized optimized(text + "(local.get $x)))", request);
+    EXPECT_EQ(optimized.call("f", {i64(3)}), optimized.call("f", {i64(-3)})) << squares;
+    constexpr std::string_view kCut = "asm \"\", \"=r,0\"";
+    int count = 0;
+    for (size_t at = 0; (at = optimized.dump.find(kCut, at)) != std::string::npos; at += kCut.size()) ++count;
+    return count;
+  };
+  EXPECT_EQ(cuts(4), 0);
+  EXPECT_GE(cuts(40), 7);
+}
+
 }  // namespace
 }  // namespace hindsight::jit::testing

@@ -178,5 +178,17 @@ TEST(OptimizedCalls, BulkAndTableOperatorsReachTheRuntime) {
   EXPECT_EQ(m.call("tables"), returns({i32(0), i32(4), i32(6), i32(1)}));
 }
 
+// The end of a recursion is computed in front of the tests that lead to it, where they are true of nothing yet.
+TEST(OptimizedControl, ARecursionThatEndsInADivisionDividesBehindItsTestAlone) {
+  Optimized m(R"((module
+    (func $f (export "f") (param $x i32) (param $y i32) (result i32)
+      (if (local.get $y) (then (return (i32.div_u (local.get $x) (local.get $y)))))
+      (if (i32.eqz (local.get $x)) (then (return (i32.const 7))))
+      (i32.add (call $f (i32.sub (local.get $x) (i32.const 1)) (local.get $y))
+               (call $f (i32.shr_u (local.get $x) (i32.const 1)) (i32.const 1))))))");
+  EXPECT_EQ(m.call("f", {i32(10), i32(0)}), returns({i32(32)}));
+  EXPECT_EQ(m.call("f", {i32(10), i32(3)}), returns({i32(3)}));
+}
+
 }  // namespace
 }  // namespace hindsight::jit::testing

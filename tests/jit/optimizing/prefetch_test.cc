@@ -68,6 +68,32 @@ TEST(Prefetch, GathersOfVectorsAndByLanesGetASlice) {
   EXPECT_EQ(h.optimized.call("f", {i32(262144 - 16000)}), expected);
 }
 
+// What a 64-bit index would lead to anywhere is asked for within the memory.
+TEST(Prefetch, OfA64BitMemoryStaysWithinIt) {
+  const auto is_clamped = [](const std::string& dump) {
+    const std::string call = "call void @llvm.prefetch.p0(ptr ";
+    const size_t at = dump.find(call);
+    if (at == std::string::npos) return false;
+    const std::string place = dump.substr(at + call.size(), dump.find(',', at) - at - call.size());
+    // The choice is between two places, or between two indices of one.
+    const std::string made = dump.substr(dump.find(place + " = "), 120);
+    const std::string index = made.substr(made.find("i64 %") + 4);
+    return made.starts_with(place + " = select ") ||
+           dump.find(index.substr(0, index.find(',')) + " = select ") != std::string::npos;
+  };
+  constexpr std::string_view kGather = R"((module (memory i64 4) (func (export "f") (param $n i64) (result i32)
+    (local $i i64) (local $sum i32)
+    (loop $l
+      (local.set $sum (i32.add (local.get $sum) (i32.load (i64.mul (i64.load (i64.shl (local.get $i) (i64.const 3))) (i64.const 24)))))
+      (br_if $l (i64.lt_u (local.tee $i (i64.add (local.get $i) (i64.const 1))) (local.get $n))))
+    (local.get $sum))))";
+  Hinted h(kGather, "f", {1});
+  EXPECT_TRUE(h.sites().starts_with("applied: 1 load, ")) << h.sites();
+  EXPECT_TRUE(is_clamped(h.optimized.dump)) << h.optimized.dump;
+  Hinted narrow(gather(kB), "f", {1});
+  EXPECT_FALSE(is_clamped(narrow.optimized.dump));
+}
+
 TEST(Prefetch, StreamsAreLeftToTheHardware) {
   Hinted h(gather(kB), "f", {0});
   EXPECT_EQ(h.sites(), "refused: address advances by a constant step: left to the hardware\n");

@@ -69,41 +69,225 @@ TEST(Widening, IndicesThatWrapTrapAsTheyDidInOneLoop) {
 class LoopShapes : public ::testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, LoopShapes, ::testing::Range(0u, 8u));
 
+// The same module in both tiers.
+struct BothTiers {
+  explicit BothTiers(const std::string& text)
+      : optimized(text, with_dump()), arena(std::move(*CodeArena::create())) {
+    baseline = std::make_unique<TestInstance>(
+        optimized.module, *arena,
+        [this](const wasm::Module& module, FuncIndex function) -> const void* {
+          auto version = compile_baseline(module, function, {}, *arena);
+          if (!version) return nullptr;
+          versions.push_back(std::move(*version));
+          return versions.back()->entry;
+        },
+        TestInstance::Options{});
+  }
+
+  // Results and the first page of memory.
+  void expect_same(const char* name, const std::vector<Value>& arguments, const std::string& words) {
+    EXPECT_EQ(optimized.call(name, arguments), baseline->call(name, arguments)) << words;
+    EXPECT_EQ(std::memcmp(optimized.instance->memory(), baseline->memory(), 65536), 0) << words;
+  }
+
+  static OptimizeRequest with_dump() {
+    OptimizeRequest request;
+    request.dump_ir = true;
+    return request;
+  }
+
+  Optimized optimized;
+  std::unique_ptr<CodeArena> arena;
+  std::vector<std::unique_ptr<CodeVersion>> versions;
+  std::unique_ptr<TestInstance> baseline;
+};
+
+// A loop that was unrolled, and stores values made of an induction variable with other steps than the places.
+struct StoredInduction {
+  const char* what;
+  const char* type;  // of what is stored
+  uint32_t bytes;
+  int64_t step;                     // of $i, once for all copies
+  std::vector<std::string> copies;  // what each stores, of $i
+  uint32_t begin = 0;               // of $i
+  uint32_t turns = 0;               // known to the compiler; 0: as many as it is called with
+};
+
+std::string text_of(const StoredInduction& loop) {
+  const std::string bytes = std::to_string(loop.bytes), all = std::to_string(loop.bytes * loop.copies.size());
+  std::string text =
+      "(module (memory 1) (func (export \"f\") (param $n i32) (result i32) (local $i i32) (local $q i32)"
+      " (local.set $i (i32.const " +
+      std::to_string(loop.begin) + "))";
+  if (loop.turns != 0) text += " (local.set $n (i32.const " + std::to_string(loop.turns) + "))";
+  text += " (loop $l";
+  for (size_t copy = 0; copy < loop.copies.size(); ++copy)
+    text += std::string(" (") + loop.type + " offset=" + std::to_string(1024 + loop.bytes * copy) +
+            " (local.get $q) " + loop.copies[copy] + ")";
+  text += " (local.set $q (i32.add (local.get $q) (i32.const " + all +
+          ")))"
+          " (local.set $i (i32.add (local.get $i) (i32.const " +
+          std::to_string(loop.step) +
+          ")))"
+          " (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $i)))";
+  return text;
+}
+
+std::string plus(const std::string& value, int64_t addend) {
+  return "(i32.add " + value + " (i32.const " + std::to_string(addend) + "))";
+}
+
+TEST(Widening, WhatAdvancesWithTheCopiesOfABodyIsRightInEachOfThem) {
+  const std::string i = "(local.get $i)";
+  const auto wide = [](const std::string& value, const char* how) {
+    return "(i64." + std::string(how) + " " + value + ")";
+  };
+  const auto wide_plus = [&](const char* how, int64_t addend) {
+    return "(i64.add " + wide("(local.get $i)", how) + " (i64.const " + std::to_string(addend) + "))";
+  };
+  const StoredInduction loops[] = {
+      // LLVM writes i + 1 as `or disjoint i, 1` where it knows i to be even.
+      {"i+1, i+2", "i32.store", 4, 2, {plus(i, 1), plus(i, 2)}},
+      {"i+3, i+5", "i32.store", 4, 4, {plus(i, 3), plus(i, 5)}},
+      {"i+2, i+4", "i32.store", 4, 4, {plus(i, 2), plus(i, 4)}},
+      {"four", "i32.store", 4, 4, {plus(i, 1), plus(i, 2), plus(i, 3), plus(i, 4)}},
+      {"bytes", "i32.store8", 1, 4, {plus(i, 1), plus(i, 2), plus(i, 3), plus(i, 4)}},
+      {"halves", "i32.store16", 2, 8, {plus(i, 7), plus(i, 9), plus(i, 11), plus(i, 13)}},
+      {"backwards", "i32.store", 4, -4, {plus(i, 3), plus(i, 1)}, 1 << 20},
+      {"i|1, i+2", "i32.store", 4, 2, {"(i32.or (local.get $i) (i32.const 1))", plus(i, 2)}},
+      {"i^1, i+3", "i32.store", 4, 4, {"(i32.xor (local.get $i) (i32.const 1))", plus(i, 3)}},
+      {"i+8-1", "i32.store", 4, 8, {"(i32.or (i32.const 5) (local.get $i))", plus(i, 9)}},
+      {"shifted",
+       "i32.store",
+       4,
+       2,
+       {"(i32.or (i32.shl (local.get $i) (i32.const 2)) (i32.const 1))",
+        "(i32.add (i32.shl (local.get $i) (i32.const 2)) (i32.const 5))"}},
+      {"halved",
+       "i32.store",
+       4,
+       2,
+       {"(i32.shr_u (local.get $i) (i32.const 1))",
+        "(i32.add (i32.shr_u (local.get $i) (i32.const 1)) (i32.const 1))"}},
+      {"masked", "i32.store", 4, 4, {"(i32.and (local.get $i) (i32.const -2))", plus(i, 2)}},
+      {"divided",
+       "i32.store",
+       4,
+       4,
+       {"(i32.div_u (local.get $i) (i32.const 4))",
+        "(i32.div_u (i32.add (local.get $i) (i32.const 2)) (i32.const 4))"}},
+      // Extended, values advance evenly until the narrow one wraps: which the last copy's does, but no first one's.
+      {"extended",
+       "i64.store",
+       8,
+       2,
+       {wide_plus("extend_i32_u", 0), wide_plus("extend_i32_u", 1)},
+       0xffffffffu - 2 * 99,
+       100},
+      {"extended with a sign",
+       "i64.store",
+       8,
+       2,
+       {wide_plus("extend_i32_s", 0), wide_plus("extend_i32_s", 1)},
+       0x7fffffffu - 2 * 99,
+       100},
+      {"extended from odd to odd",
+       "i64.store",
+       8,
+       4,
+       {wide_plus("extend_i32_u", 2), wide_plus("extend_i32_u", 4)},
+       1,
+       100},
+      {"extended within",
+       "i64.store",
+       8,
+       2,
+       {wide_plus("extend_i32_u", 1), wide(plus(i, 2), "extend_i32_u")}},
+      {"narrowed",
+       "i64.store32",
+       4,
+       2,
+       {wide_plus("extend_i32_u", 1), wide_plus("extend_i32_u", 2)},
+       0xffffff00u},
+      {"signed bytes",
+       "i32.store",
+       4,
+       2,
+       {"(i32.extend8_s (local.get $i))", "(i32.extend8_s (i32.add (local.get $i) (i32.const 1)))"}},
+  };
+  const bool avx = optimizer().description().find("avx") != std::string::npos;
+  for (const StoredInduction& loop : loops) {
+    BothTiers tiers(text_of(loop));
+    for (const uint32_t n : {1u, 2u, 7u, 16u, 17u, 100u, 256u})
+      tiers.expect_same("f", {i32(n)}, std::string(loop.what) + ", " + std::to_string(n));
+    if (avx) {
+      EXPECT_TRUE(has_vectors(tiers.optimized.dump)) << loop.what;
+    }
+  }
+}
+
+TEST(Widening, WhatAdvancesIsRightInSumsOverTheCopiesOfABody) {
+  // s ^= a[i] * (i + 1), and what is carried to the next iteration is an induction that was an `or`.
+  BothTiers tiers(R"((module (memory 1)
+    (func (export "joined") (param $n i32) (result i32) (local $i i32) (local $s i32) (local $p i32)
+      (loop $l
+        (local.set $s (i32.xor (local.get $s)
+          (i32.mul (i32.load offset=1024 (local.get $p)) (i32.add (local.get $i) (i32.const 1)))))
+        (local.set $s (i32.xor (local.get $s)
+          (i32.mul (i32.load offset=1028 (local.get $p)) (i32.add (local.get $i) (i32.const 2)))))
+        (local.set $p (i32.add (local.get $p) (i32.const 8)))
+        (local.set $i (i32.add (local.get $i) (i32.const 2)))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $s))
+    (func (export "itself") (param $n i32) (result i32) (local $i i32) (local $s i32) (local $p i32)
+      (loop $l
+        (i32.store offset=1024 (local.get $p) (i32.const 7))
+        (i32.store offset=1028 (local.get $p) (i32.const 7))
+        (local.set $s (i32.xor (local.get $s) (i32.add (local.get $i) (i32.const 3))))
+        (local.set $s (i32.xor (local.get $s) (i32.add (local.get $i) (i32.const 5))))
+        (local.set $p (i32.add (local.get $p) (i32.const 8)))
+        (local.set $i (i32.add (local.get $i) (i32.const 4)))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $s))
+    (func (export "before") (param $n i32) (result i32) (local $i i32) (local $before i32) (local $p i32)
+      (local.set $before (i32.const 77))
+      (loop $l
+        (i32.store offset=1024 (local.get $p) (local.get $before))
+        (i32.store offset=1028 (local.get $p) (i32.add (local.get $i) (i32.const 1)))
+        (local.set $before (i32.add (local.get $i) (i32.const 3)))
+        (local.set $p (i32.add (local.get $p) (i32.const 8)))
+        (local.set $i (i32.add (local.get $i) (i32.const 4)))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $before))))");
+  for (uint32_t byte = 0; byte < 65536; ++byte)
+    tiers.optimized.instance->memory()[byte] = tiers.baseline->memory()[byte] =
+        static_cast<uint8_t>(byte * 37 >> 3);
+  for (const char* name : {"joined", "itself", "before"})
+    for (const uint32_t n : {1u, 5u, 16u, 33u, 500u})
+      tiers.expect_same(name, {i32(n)}, std::string(name) + ", " + std::to_string(n));
+}
+
 // How many of these loops have become vectors of 256 bits.
 template <typename Text>
 size_t compare_with_baseline(uint32_t first_seed, uint32_t loops) {
   size_t vectorized = 0;
   for (uint32_t seed = first_seed; seed < first_seed + loops; ++seed) {
     const std::string text = Text(seed).make();
-    OptimizeRequest request;
-    request.dump_ir = true;
-    Optimized optimized(text, request);
-    const auto arena = std::move(*CodeArena::create());
-    std::vector<std::unique_ptr<CodeVersion>> versions;
-    TestInstance baseline(optimized.module, *arena,
-                          [&](const wasm::Module& module, FuncIndex function) -> const void* {
-                            auto version = compile_baseline(module, function, {}, *arena);
-                            if (!version) return nullptr;
-                            versions.push_back(std::move(*version));
-                            return versions.back()->entry;
-                          },
-                          {});
+    BothTiers tiers(text);
     std::mt19937 random(seed);
     for (const uint32_t n : {0u, 1u, 2u, 5u, 15u, 16u, 17u, 40u, 100u, 257u}) {
       for (uint32_t byte = 0; byte < 65536; ++byte)
-        optimized.instance->memory()[byte] = baseline.memory()[byte] = static_cast<uint8_t>(random());
+        tiers.optimized.instance->memory()[byte] = tiers.baseline->memory()[byte] =
+            static_cast<uint8_t>(random());
       // Apart, a little apart, and the same.
       const uint32_t spread = n % 3 == 0 ? 12000 : n % 3 == 1 ? 4 * (random() % 64) : 0;
       std::vector<Value> arguments;
       for (uint32_t array = 0; array < 4; ++array) arguments.push_back(i32(8400 + array * spread));
       arguments.push_back(i32(n));
-      EXPECT_EQ(optimized.call("f", arguments), baseline.call("f", arguments))
-          << "seed " << seed << " n " << n << text;
-      EXPECT_EQ(std::memcmp(optimized.instance->memory(), baseline.memory(), 65536), 0)
-          << "seed " << seed << " n " << n << text;
+      tiers.expect_same("f", arguments, "seed " + std::to_string(seed) + " n " + std::to_string(n) + text);
       if (::testing::Test::HasFailure()) return vectorized;
     }
-    vectorized += has_vectors(optimized.dump) ? 1 : 0;
+    vectorized += has_vectors(tiers.optimized.dump) ? 1 : 0;
   }
   return vectorized;
 }

@@ -298,8 +298,45 @@ TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
   expect_unsupported(module({section(4, vec({{kFuncRef, 3, 1, 1}}))}), "threads (shared tables)", 12);
   expect_unsupported(module({section(4, vec({{kFuncRef, 4, 1}}))}), "memory64", 12);
   expect_unsupported(module({section(5, vec({{8, 1, 0}}))}), "custom page sizes", 11);
-  expect_unsupported(module({section(6, vec({{kI32, 0, 0x41, 0, 0x0b}, {kI32, 0, 0x23, 0, 0x0b}}))}),
-                     "constant expressions that read globals of the module itself", 18);
+  expect_unsupported(module({section(1, vec({{0x5f, 0}}))}), "garbage collection", 11);  // an empty structure
+  expect_unsupported(module({section(1, vec({{0x4e, 0}}))}), "garbage collection", 11);  // an empty group
+  expect_unsupported(module({section(1, vec({{0x4e, 1, 0x60, 0, 0}}))}), "garbage collection", 11);
+  expect_unsupported(module({section(1, vec({{0x50, 0, 0x5f, 0}}))}), "garbage collection", 11);
+  expect_unsupported(module({section(1, vec({{0x5e, 0x7f, 0}}))}), "garbage collection", 11);
+  expect_unsupported(module({section(1, vec({{0x5d, 0}}))}), "stack switching", 11);
+  expect_unsupported(module({section(1, vec({{0x65, 0x60, 0, 0}}))}), "threads (shared types)", 11);
+  expect_unsupported(module({section(1, vec({func_type({0x63, 0x6e}, {})}))}), "garbage collection", 14);
+  expect_unsupported(module({section(1, vec({func_type({0x64, 0x75}, {})}))}), "stack switching", 14);
+  expect_unsupported(module({section(1, vec({func_type({0x65, 0x70}, {})}))}), "threads (shared types)", 13);
+  expect_unsupported(module({section(4, vec({{0x6d, 0, 0}}))}), "garbage collection", 11);
+  expect_unsupported(module({section(4, vec({{kFuncRef, 8, 0, 0}}))}), "custom page sizes", 12);
+  expect_unsupported(module({section(6, vec({{0x6c, 0, 0xfb, 0x1c, 0x0b}}))}), "garbage collection", 11);
+}
+
+TEST(Decoder, ReadsConstantExpressionsThatUseEarlierGlobals) {
+  const auto read = decode_module(
+      module({section(6, vec({{kI32, 0, 0x41, 5, 0x0b}, {kI32, 0, 0x23, 0, 0x41, 1, 0x6a, 0x0b}}))}), "m");
+  ASSERT_TRUE(read) << read.error().describe();
+  EXPECT_EQ((*read)->globals[1].init.kind, ConstExpr::Kind::kCode);
+  // Itself, and one behind it.
+  expect_error(module({section(6, vec({{kI32, 0, 0x23, 0, 0x0b}}))}), ErrorKind::kBadModule, "unknown global 0", 13);
+  expect_error(module({section(6, vec({{kI32, 1, 0x41, 5, 0x0b}, {kI32, 0, 0x23, 0, 0x0b}}))}),
+               ErrorKind::kBadModule, "constant expression required: global 0 is mutable", 18);
+}
+
+// Of WebAssembly 3.0: the number is a u64 and its value has to fit.
+TEST(Decoder, ReadsOffsetsOfMemoriesWith32BitAddressesInUpToTenBytes) {
+  const auto with_offset = [](const Bytes& offset) {
+    const Bytes code = Bytes{0, 0x41, 0, 0x28, 2} + offset + Bytes{0x1a, 0x0b};
+    return module({section(1, vec({func_type({}, {})})), section(3, vec({{0}})), section(5, vec({{0, 1}})),
+                   section(10, vec({leb(code.size()) + code}))});
+  };
+  const Bytes ten{0x84, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00};
+  EXPECT_TRUE(decode_module(with_offset(ten), "m"));
+  EXPECT_TRUE(decode_module(with_offset({0xff, 0xff, 0xff, 0xff, 0x8f, 0x00}), "m"));
+  expect_error(with_offset({0x80, 0x80, 0x80, 0x80, 0x10}), ErrorKind::kBadModule, "offset out of range", 32);
+  expect_error(with_offset(Bytes(10, 0x80) + Bytes{0}), ErrorKind::kBadModule,
+               "integer representation too long", 32);
 }
 
 TEST(Decoder, RefusesModulesBeyondTheLimitsWithTheLimitsName) {

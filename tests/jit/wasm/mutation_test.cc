@@ -24,7 +24,6 @@
 #include "jit/wasm/module.h"
 #include "tests/jit/wasm/sample_modules.h"
 #include "tests/jit/wasm/typed_modules.h"
-#include "tests/spec/wat_assembler.h"
 
 namespace hindsight::wasm {
 namespace {
@@ -114,8 +113,9 @@ TEST(Mutation, NoMutantOfAValidModuleCrashesTheDecoder) {
 TEST(Mutation, NoMutantOfAModuleWithTypedReferencesCrashesTheDecoder) {
   std::vector<Bytes> originals;
   for (const std::string_view wat : testing::kValidTypedModules) {
-    const std::string bytes = spec::assemble_module(wat);
-    originals.emplace_back(bytes.begin(), bytes.end());
+    auto bytes = assemble_text(wat, "m");
+    ASSERT_TRUE(bytes) << bytes.error().describe();
+    originals.push_back(std::move(*bytes));
   }
   std::mt19937_64 random(20250102);
   int accepted = 0;

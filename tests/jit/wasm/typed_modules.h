@@ -1,4 +1,4 @@
-// Modules with typed function references, valid and not, for tests/spec/wat_assembler.h.
+// Modules with typed function references, valid and not.
 #pragma once
 
 #include <string_view>

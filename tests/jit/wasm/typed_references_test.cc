@@ -9,7 +9,6 @@
 #include "jit/wasm/module.h"
 #include "tests/jit/wasm/module_bytes.h"
 #include "tests/jit/wasm/typed_modules.h"
-#include "tests/spec/wat_assembler.h"
 
 namespace hindsight::wasm {
 namespace {
@@ -18,8 +17,8 @@ using namespace testing;
 using ::testing::HasSubstr;
 
 Result<std::shared_ptr<const Module>> decode(std::string_view wat) {
-  const std::string bytes = spec::assemble_module(wat);
-  return decode_module(std::span(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()), "m");
+  HINDSIGHT_ASSIGN(const Bytes bytes, assemble_text(wat, "m"));
+  return decode_module(bytes, "m");
 }
 
 Result<std::shared_ptr<const Module>> decode(const Bytes& bytes) {

@@ -171,9 +171,16 @@ static void test_calls(hindsight_engine* engine) {
 
 #ifndef __SANITIZE_THREAD__ /* it delays signals: nothing would end the loop (tests/README.md) */
   hindsight_instance_set_timeout_ms(instance, 20);
-  EXPECT(failed_as(hindsight_instance_call(instance, "forever", NULL, 0, NULL, 0), HINDSIGHT_TRAP));
+  hindsight_error* late = hindsight_instance_call(instance, "forever", NULL, 0, NULL, 0);
+  EXPECT(late != NULL && strstr(hindsight_error_text(late), "timed out") != NULL);
+  EXPECT(failed_as(late, HINDSIGHT_TRAP));
 #endif
-  hindsight_instance_set_timeout_ms(instance, 0);
+  hindsight_linker_set_timeout_ms(linker, 0);
+  hindsight_instance_interrupt(instance);
+  hindsight_instance_clear_interrupt(instance);
+  EXPECT(succeeded(hindsight_instance_call(instance, "sum", sum_args, 2, &result, 1)));
+  hindsight_instance_interrupt(instance);
+  EXPECT(failed_as(hindsight_instance_call(instance, "sum", sum_args, 2, &result, 1), HINDSIGHT_TRAP));
 
   /* Any order of deletion will do. */
   hindsight_linker_delete(linker);

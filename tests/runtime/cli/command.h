@@ -23,6 +23,10 @@ class Command : public ScratchFolder {
     ::setenv("HINDSIGHT_CODE_CACHE", "off", 1);
     ::setenv("HINDSIGHT_PROFILE_DIR", "off", 1);
   }
+  void SetUp() override {
+    ScratchFolder::SetUp();
+    ::setenv("HINDSIGHT_KEY_DIR", path(".key").c_str(), 1);  // not into the home of whoever runs the tests
+  }
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return (folder_ / name).string();

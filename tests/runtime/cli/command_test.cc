@@ -1,7 +1,10 @@
 // The built command as people use it: words in, output and exit status out.
+#include <sys/resource.h>
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +73,16 @@ TEST_F(Command, TakesOneValueAnOptionHoweverOftenItIsGiven) {
                  "--without", "inline-calls", "--dir", folder_.string() + "::/x", module, "word"});
   EXPECT_EQ(run.status, 3) << run.err;
   EXPECT_THAT(run.out, HasSubstr("word"));
+}
+
+TEST_F(Command, RunsTheStartFunctionWhereThereIsNoOther) {
+  const std::string module = file("start.wat", R"((module (memory 1) (func $s (drop (i32.const 1))) (start $s)))");
+  const Outcome run = hindsight({"run", module});
+  EXPECT_EQ(run.status, 0) << run.err;
+  const std::string endless = file("endless.wat", "(module (func $s (loop (br 0))) (start $s))");
+  EXPECT_EQ(hindsight({"run", "--timeout", "50ms", endless}).status, 134);
+  EXPECT_THAT(hindsight({"run", file("none.wat", "(module (func (export \"f\")))")}).err,
+              HasSubstr("exports no function '_start' and has no start function"));
 }
 
 TEST_F(Command, WrongUsageEndsWithTwoAndSaysWhatToDo) {
@@ -166,9 +179,54 @@ TEST_F(Command, ATimeoutIsATrap) {
     const Outcome outcome =
         hindsight({"run", "--timeout", "50ms", "--tier", tier, "--invoke", "forever", module});
     EXPECT_EQ(outcome.status, 134) << tier << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("interrupted")) << tier;
+    EXPECT_THAT(outcome.err, HasSubstr("timed out")) << tier;
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
   }
+}
+
+TEST_F(Command, ATimeoutNeedsNoQuotaOfSignals) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  const std::string module = file("f.wat", kFunctions);
+  // Children have it too; nothing else of this process does.
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+  for (const char* tier : {"auto", "baseline", "optimized"}) {
+    const Outcome outcome =
+        hindsight({"run", "--timeout", "50ms", "--tier", tier, "--invoke", "forever", module});
+    EXPECT_EQ(outcome.status, 134) << tier << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("timed out")) << tier;
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
+}
+
+TEST_F(Command, ATimeoutBoundsAStartFunction) {
+  HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
+  const std::string module =
+      file("start.wat", "(module (func $s (loop br 0)) (start $s) (func (export \"_start\")))");
+  const Outcome outcome = hindsight({"run", "--timeout", "50ms", module});
+  EXPECT_EQ(outcome.status, 134) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("timed out"));
+}
+
+TEST_F(Command, SaysNothingOfItsOwnOnOneProcessor) {
+  const std::string module = file("hot.wat", R"((module (func (export "hot") (param i32) (result i32) (local i32)
+    (loop (local.set 1 (i32.xor (i32.mul (local.get 1) (i32.const 31)) (local.get 0)))
+      (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+    (local.get 1))))");
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);  // what is started has it too
+  for (const char* tier : {"auto", "optimized"}) {
+    const Outcome outcome = hindsight({"run", "--tier", tier, "--invoke", "hot", module, "100000000"});
+    EXPECT_EQ(outcome.status, 0) << tier;
+    EXPECT_EQ(outcome.err, "") << tier;
+  }
+  EXPECT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST_F(Command, AModuleThatCannotBeLoadedEndsWithOneFileAndReason) {
@@ -539,6 +597,49 @@ TEST_F(Command, RunsTheSecondTimeWithTheCodeOfTheFirst) {
   EXPECT_THAT(hindsight({"cache", "info", "--code-cache", path("code")}).out, HasSubstr("0 files"));
 }
 
+TEST_F(Command, GivesNoGuestADirectoryAroundWhatIsKept) {
+  const std::string module = file("functions.wat", kFunctions);
+  fs::create_directory(path("home"));
+  const auto run = [&](const std::string& directory, std::vector<std::string> more) {
+    std::vector<std::string> words = {"run", "--tier", "optimized", "--dir", directory};
+    words.insert(words.end(), more.begin(), more.end());
+    for (const std::string& word : {std::string("--invoke"), std::string("add"), module, std::string("3"), std::string("4")})
+      words.push_back(word);
+    return hindsight(std::move(words));
+  };
+  const std::string code = path("home/.cache/code");
+  for (int round = 0; round < 2; ++round) {  // before it is there, and then
+    const Outcome refused = run(path("home"), {"--code-cache", code});
+    EXPECT_EQ(refused.status, 2) << refused.err;
+    EXPECT_EQ(refused.out, "");
+    for (const std::string& word : {path("home") + ": ", "contains the code cache (" + code + ")",
+                                    std::string("--no-code-cache"), std::string("--code-cache DIR")})
+      EXPECT_THAT(refused.err, HasSubstr(word));
+    EXPECT_THAT(run(path("home"), {"--profile-dir", path("home/profiles")}).err, HasSubstr("contains the kept profiles"));
+    EXPECT_EQ(run(path("home"), {"--no-code-cache"}).out, "7\n");
+    EXPECT_EQ(run(path("home"), {"--code-cache", path("elsewhere")}).out, "7\n");
+    fs::create_directories(path("home/narrower"));
+    EXPECT_EQ(run(path("home/narrower"), {"--code-cache", code}).out, "7\n");
+    EXPECT_THAT(run(path(".key"), {"--code-cache", code}).err, HasSubstr("the key of both"));
+  }
+}
+
+TEST_F(Command, ClearsNoFolderThatIsNotItsOwn) {
+  fs::create_directories(path("mine/sub"));
+  file("mine/notes.code", "text");
+  for (const char* what : {"cache", "profile"}) {
+    const std::string option = std::string(what) == "cache" ? "--code-cache" : "--profile-dir";
+    for (const std::string& folder : {std::string("/"), std::string("/etc"), path("mine"), path("mine/sub"),
+                                      path("mine/notes.code"), path("none")}) {
+      const Outcome outcome = hindsight({what, "clear", option, folder});
+      EXPECT_NE(outcome.status, 0) << folder;
+      EXPECT_EQ(outcome.out, "") << folder;
+      EXPECT_THAT(outcome.err, HasSubstr(folder)) << folder;
+    }
+  }
+  EXPECT_TRUE(fs::exists(path("mine/notes.code")));
+}
+
 TEST_F(Command, KeepsNoCodeIfToldSo) {
   const std::string module = file("functions.wat", kFunctions);
   const Outcome outcome = hindsight({"run", "--tier", "optimized", "--code-cache", path("code"),
@@ -568,6 +669,29 @@ TEST_F(Command, BenchFindsTheBundledWorkloads) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call", "traps", "shifts"})
     EXPECT_THAT(outcome.out, HasSubstr(suite));
+}
+
+TEST_F(Command, AStartFunctionThatTrapsHasABacktrace) {
+  const Outcome run = hindsight({"run", file("f.wat", R"((module
+    (func $inner unreachable) (func $begin (call $inner)) (start $begin)))")});
+  EXPECT_EQ(run.status, 134);
+  EXPECT_THAT(run.err, HasSubstr("unreachable"));
+  EXPECT_THAT(run.err, HasSubstr("#0   inner at 0x"));
+  EXPECT_THAT(run.err, HasSubstr("#1   begin at 0x"));
+  // And where there is an entry behind it.
+  const Outcome with_entry = hindsight({"run", file("g.wat", R"((module
+    (func $inner unreachable) (func $begin (call $inner)) (start $begin) (func (export "_start"))))")});
+  EXPECT_EQ(with_entry.status, 134);
+  EXPECT_THAT(with_entry.err, HasSubstr("#1   begin at 0x"));
+}
+
+TEST_F(Command, EndsAProgramThatNeedsMoreCodeThanItsLimit) {
+  const std::string module = file("f.wat", R"((module (func $program (export "_start"))))");
+  EXPECT_EQ(hindsight({"run", "--limit", "code-bytes=100000", module}).status, 0);
+  const Outcome run = hindsight({"run", "--limit", "code-bytes=16", module});
+  EXPECT_EQ(run.status, 134);
+  EXPECT_THAT(run.err, HasSubstr("function program would take "));
+  EXPECT_THAT(run.err, HasSubstr("the limit code-bytes allows 16"));
 }
 
 }  // namespace

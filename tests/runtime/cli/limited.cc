@@ -1,5 +1,5 @@
-// limited [no-perf] [no-timers] -- PROGRAM ARGUMENTS: runs a program where perf_event_open says EPERM and
-// timers are used up, as containers do.
+// limited [no-perf] [no-timers] [address-space=KIB] [file-size=KIB] -- PROGRAM ARGUMENTS: runs a program where
+// perf_event_open says EPERM and timers are used up, as containers do, and under the limits of ulimit -v and -f.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -10,13 +10,15 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <string_view>
 
 int main(int argc, char** argv) {
   int i = 1;
   for (; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-    if (std::string_view(argv[i]) == "no-perf") {
+    const std::string_view option(argv[i]);
+    if (option == "no-perf") {
       sock_filter filter[] = {
           BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
@@ -29,9 +31,17 @@ int main(int argc, char** argv) {
         std::perror("seccomp");
         return 125;
       }
-    } else if (std::string_view(argv[i]) == "no-timers") {
+    } else if (option == "no-timers") {
       const rlimit none{0, 0};
       if (setrlimit(RLIMIT_SIGPENDING, &none) != 0) {
+        std::perror("setrlimit");
+        return 125;
+      }
+    } else if (const bool space = option.starts_with("address-space=");
+               space || option.starts_with("file-size=")) {
+      const rlim_t bytes = std::strtoull(option.data() + option.find('=') + 1, nullptr, 10) * 1024;
+      const rlimit limit{bytes, bytes};
+      if (setrlimit(space ? RLIMIT_AS : RLIMIT_FSIZE, &limit) != 0) {
         std::perror("setrlimit");
         return 125;
       }

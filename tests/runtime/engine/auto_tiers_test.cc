@@ -17,6 +17,7 @@
 #include "jit/wasm/module.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/huge_pages.h"
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
 
@@ -185,9 +186,8 @@ std::string compiled_next(const std::string& late) {
   Linker linker(*engine);
   auto instance = linker.instantiate(module);
   EXPECT_TRUE(instance);
-  // Bounded by what a machine does in a minute.
   const auto run_until = [&](const std::string& function, const std::function<bool()>& enough) {
-    for (int i = 0; i < 10'000 && !enough(); ++i)
+    for (const Patience patience; patience.lasts() && !enough();)
       EXPECT_TRUE((*instance)->call(function, std::array{Value::i32(1'000'000)}));
     EXPECT_TRUE(enough()) << function;
   };
@@ -363,9 +363,8 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
       if (report.kind == "interleave") return report;
     return DecisionReport{};
   };
-  constexpr int kMostCalls = 2000;
   std::string state;
-  for (int i = 0; i < kMostCalls && state != "rolled back"; ++i) {
+  for (const Patience patience; patience.lasts() && state != "rolled back";) {
     EXPECT_EQ(instance->call("probe", std::array{Value::i32(320'000)}).value()[0].as_i32(), 30'000);
     state = decision().state;
   }

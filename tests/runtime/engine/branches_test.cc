@@ -6,6 +6,7 @@
 
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -77,8 +78,7 @@ class Branches : public ::testing::Test {
     const auto expected =
         instance->call("filter", std::array{Value::i32(limit), Value::i32(1)}).value()[0].as_i32();
     DecisionReport report;
-    constexpr int kMostCalls = 3000;
-    for (int i = 0; i < kMostCalls && report.state != "kept" && report.state != "rolled back"; ++i) {
+    for (const Patience patience; patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
       const auto got = instance->call("filter", std::array{Value::i32(limit), Value::i32(2)});
       EXPECT_EQ(got.value()[0].as_i32(), expected);
       report = decision(engine, "select");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -54,10 +55,10 @@ TEST(BranchBursts, OfAGuestInBaselineCodeShowRatesWithinFiveHundredths) {
   if (!engine) GTEST_SKIP() << "no clock to sample with";
   Linker linker(*engine);
   auto instance = instantiate(linker, *engine, kBranches);
-  // Until there is enough to judge; bounded by what a machine does in a minute.
+  // Until there is enough to judge.
   FeedbackReport report;
   uint32_t rounds = 0;
-  for (; rounds < 4000; ++rounds) {
+  for (const Patience patience; patience.lasts(); ++rounds) {
     // Other coins each time: what a predictor has seen before, it knows.
     const uint32_t seed = 12345 + rounds;
     const auto result =

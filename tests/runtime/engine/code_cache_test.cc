@@ -13,6 +13,7 @@
 #include "jit/code/code_image.h"
 #include "runtime/engine/code_cache.h"
 #include "runtime/engine/handles.h"
+#include "runtime/engine/sealed_file.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -81,6 +82,7 @@ class Log {
 struct Start {
   Start(const fs::path& folder, EngineConfig config, std::string_view guest = kGuest) {
     config.code_cache_directory = folder.string();
+    config.key_directory = folder.string() + ".key";
     config.log = log.sink();
     auto made = Engine::create(std::move(config));
     EXPECT_TRUE(made) << made.error().describe();
@@ -139,10 +141,14 @@ class CodeCacheTest : public testing::Test {
     std::string pattern = testing::TempDir() + "hindsight-code-cache-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
+    ::setenv("HINDSIGHT_KEY_DIR", (pattern + ".key").c_str(), 1);  // of what needs no engine
+    key_ = std::make_shared<const rt::UserKey>(pattern + ".key");
   }
   void TearDown() override {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
+    fs::remove_all(folder_.string() + ".key", ignored);
+    ::unsetenv("HINDSIGHT_KEY_DIR");
   }
   static EngineConfig optimized() {
     EngineConfig config;
@@ -167,9 +173,22 @@ class CodeCacheTest : public testing::Test {
     const auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
   }
+  // As somebody with the user's rights would.
   static void write(const fs::path& path, std::span<const std::byte> bytes) {
+    std::error_code ignored;
+    fs::permissions(path, fs::perms::owner_write, fs::perm_options::add, ignored);
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  // What stands behind the seal, and the like under a good seal: as this program would write it.
+  rt::CacheDirectory directory() const { return {folder_.string(), key_}; }
+  std::vector<std::byte> unsealed(const fs::path& path) const {
+    return directory().read(path.filename().string()).value().value();
+  }
+  void write_sealed(const fs::path& path, std::span<const std::byte> bytes) const {
+    ASSERT_TRUE(directory().update(path.filename().string(), [&](const auto&) {
+      return rt::CacheDirectory::Bytes(bytes.begin(), bytes.end());
+    }));
   }
   // A run that finds the file unusable: it says so once, computes the same, and keeps its code anew.
   void expect_ignored(const std::string& words) {
@@ -186,6 +205,7 @@ class CodeCacheTest : public testing::Test {
     EXPECT_THAT(again.log.warnings(), IsEmpty()) << words;
   }
   fs::path folder_;
+  std::shared_ptr<const rt::UserKey> key_;
 };
 
 TEST_F(CodeCacheTest, ASecondStartRunsWhatTheFirstCompiledWithoutTheOptimizer) {
@@ -274,7 +294,7 @@ TEST_F(CodeCacheTest, ExplicitBoundsAndGuardPagesHaveCodeOfTheirOwn) {
   Start run(folder_, explicit_bounds);
   EXPECT_EQ(run.report().functions_cached, kCompiled);
   EXPECT_THAT(run.backtrace_of("load", 1 << 20), Contains("out of bounds memory access"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 3);  // two files and the lock
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 4);  // two files, the lock and the mark
 }
 
 TEST_F(CodeCacheTest, AnotherModuleHasNothingOfIt) {
@@ -301,13 +321,14 @@ TEST_F(CodeCacheTest, FunctionsThatAreNotToBeOptimizedStayOut) {
 TEST_F(CodeCacheTest, ATruncatedFileIsIgnoredAndWrittenAnew) {
   fill();
   const auto whole = contents(file());
-  for (const size_t length : {size_t{0}, size_t{7}, size_t{8}, size_t{51}, size_t{52}, size_t{53},
+  for (const size_t length : {size_t{0}, size_t{7}, size_t{17}, size_t{18}, size_t{84}, size_t{100},
                               whole.size() / 2, whole.size() - 1}) {
     write(file(), std::span(whole).first(length));
     expect_ignored("truncated");
   }
   auto longer = whole;
-  longer.resize(whole.size() + 1);
+  longer = contents(file());
+  longer.resize(longer.size() + 1);
   write(file(), longer);
   expect_ignored("has grown");
 }
@@ -315,25 +336,74 @@ TEST_F(CodeCacheTest, ATruncatedFileIsIgnoredAndWrittenAnew) {
 TEST_F(CodeCacheTest, AFlippedBitAnywhereIsNoticed) {
   fill();
   const auto whole = contents(file());
-  ASSERT_TRUE(rt::parse_cache_file(whole));
-  // The checksum covers all that is behind it; a file of some thousand bytes at least in all its parts.
-  for (size_t at = 0; at < whole.size(); at += at < 200 ? 1 : 97) {
-    auto changed = whole;
-    changed[at] ^= std::byte{0x10};
-    EXPECT_FALSE(rt::parse_cache_file(changed)) << at;
-  }
   auto changed = whole;
   changed[whole.size() - 10] ^= std::byte{1};
   write(file(), changed);
-  expect_ignored("checksum");
-  changed = whole;
-  changed[9] ^= std::byte{1};
-  write(file(), changed);
-  expect_ignored("format");
+  expect_ignored("wrong seal");
   changed = whole;
   changed[0] ^= std::byte{1};
   write(file(), changed);
+  expect_ignored("has no seal");
+  // What this program itself wrote otherwise, in another version.
+  changed = unsealed(file());
+  changed[9] ^= std::byte{1};
+  write_sealed(file(), changed);
+  expect_ignored("format");
+  changed = unsealed(file());
+  changed[0] ^= std::byte{1};
+  write_sealed(file(), changed);
   expect_ignored("no file of the code cache");
+}
+
+// With a checksum, as files had one, whoever could write the folder could have code of their own executed.
+TEST_F(CodeCacheTest, CodeThatSomebodyElsePlantedIsNamedAndNeverRun) {
+  fill();
+  const auto path = file();
+  auto planted = rt::parse_cache_file(unsealed(path));
+  ASSERT_TRUE(planted);
+  ASSERT_GT(planted->functions.size(), 1u);
+  for (rt::CachedFunction& function : planted->functions)  // all of it other code, each byte a trap
+    std::fill(function.image.end() - 64, function.image.end(), std::byte{0xcc});
+  const auto bytes = rt::format_cache_file(*planted);
+  // Without a seal, behind the seal of the file that was there, and behind one of a key that is not ours.
+  write(path, bytes);
+  expect_ignored("an earlier version of the program, without a seal");
+  const auto sealed = contents(path);
+  const auto line_end = std::find(sealed.begin(), sealed.end(), std::byte{'\n'}) + 1;
+  std::vector<std::byte> forged(sealed.begin(), line_end);
+  const auto good = unsealed(path);
+  forged.insert(forged.end(), good.begin(), good.end());
+  forged[forged.size() - 1] ^= std::byte{0xff};
+  write(path, forged);
+  expect_ignored("wrong seal");
+  const std::string others = folder_.string() + ".other";
+  const rt::UserKey other(others);
+  const auto line = rt::seal_line(other, path.filename().string(), bytes);
+  ASSERT_TRUE(line);
+  const auto start = std::as_bytes(std::span(*line));
+  forged.assign(start.begin(), start.end());
+  forged.insert(forged.end(), bytes.begin(), bytes.end());
+  write(path, forged);
+  expect_ignored("wrong seal");
+  fs::remove_all(others);
+}
+
+TEST_F(CodeCacheTest, WithoutAKeyNothingIsKeptOrUsedAndThatIsSaidOnce) {
+  fill();
+  const auto before = contents(file());
+  const std::string key = folder_.string() + ".key/key";
+  ASSERT_EQ(::chmod(key.c_str(), 0644), 0);
+  EngineConfig config = optimized();
+  config.profile_directory = (folder_ / "profiles").string();
+  Start run(folder_, config);
+  run.call_everything();
+  const auto second = load(*run.engine, "(module (func (export \"f\") (result i32) (i32.const 1)))");
+  EXPECT_EQ(run.report().functions_cached, 0u);
+  EXPECT_THAT(run.log.warnings(), ElementsAre(AllOf(HasSubstr(key), HasSubstr("its mode is 644"), HasSubstr("remove it"),
+                                                    HasSubstr("none are used"))));
+  run.end();
+  EXPECT_THAT(run.log.warnings(), testing::SizeIs(1));
+  EXPECT_EQ(contents(file()), before);
 }
 
 TEST(CacheFile, SaysWhatWasPutIntoIt) {
@@ -371,21 +441,21 @@ TEST(CacheFile, SaysWhatWasPutIntoIt) {
 TEST_F(CodeCacheTest, AFileUnderTheNameOfAnotherIsIgnored) {
   fill();
   const auto path = file();
-  auto parsed = rt::parse_cache_file(contents(path));
+  auto parsed = rt::parse_cache_file(unsealed(path));
   ASSERT_TRUE(parsed);
   parsed->key.module[3] ^= 1;
-  write(path, rt::format_cache_file(*parsed));
+  write_sealed(path, rt::format_cache_file(*parsed));
   expect_ignored("another module");
 }
 
 TEST_F(CodeCacheTest, CodeOfAnotherCompilerOrProcessorIsStaleAndReplaced) {
   fill();
   const auto path = file();
-  auto parsed = rt::parse_cache_file(contents(path));
+  auto parsed = rt::parse_cache_file(unsealed(path));
   ASSERT_TRUE(parsed);
   const std::string machine = parsed->key.machine;
   parsed->key.machine = "another one";
-  write(path, rt::format_cache_file(*parsed));
+  write_sealed(path, rt::format_cache_file(*parsed));
   {
     Start run(folder_, optimized());
     EXPECT_EQ(run.report().functions_cached, 0u);
@@ -394,7 +464,7 @@ TEST_F(CodeCacheTest, CodeOfAnotherCompilerOrProcessorIsStaleAndReplaced) {
     EXPECT_THAT(run.log.warnings(), IsEmpty());  // so it is after every update
     EXPECT_EQ(run.call("sum", 3), 14);
   }
-  parsed = rt::parse_cache_file(contents(path));
+  parsed = rt::parse_cache_file(unsealed(path));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->key.machine, machine);
   EXPECT_EQ(parsed->functions.size(), 1u);  // nothing of the stale ones
@@ -439,9 +509,9 @@ TEST_F(CodeCacheTest, AFolderThatOthersCanWriteIsNotUsed) {
   run.call_everything();
 }
 
-TEST_F(CodeCacheTest, DamageBehindAGoodChecksumDoesNoHarm) {
+TEST_F(CodeCacheTest, DamageBehindAGoodSealDoesNoHarm) {
   fill();
-  const auto whole = contents(file());
+  const auto whole = unsealed(file());
   Start run(folder_, optimized());
   const wasm::Module& module = static_cast<const rt::ModuleHandle&>(*run.module).wasm();
   std::mt19937 random(7);
@@ -449,8 +519,7 @@ TEST_F(CodeCacheTest, DamageBehindAGoodChecksumDoesNoHarm) {
   for (int round = 0; round < 1500; ++round) {
     auto changed = whole;
     for (int i = 0; i < 3; ++i)
-      changed[52 + random() % (changed.size() - 52)] = static_cast<std::byte>(random());
-    rt::reseal_cache_file(changed);
+      changed[12 + random() % (changed.size() - 12)] = static_cast<std::byte>(random());
     const auto parsed = rt::parse_cache_file(changed);
     if (!parsed) {
       ++refused;
@@ -589,7 +658,7 @@ TEST_F(CodeCacheTest, APrefetchThatWasKeptIsSettledAtItsDistance) {
   EXPECT_FALSE(second.opened_the_optimizer());
   // And is kept as it is.
   second.end();
-  const auto parsed = rt::parse_cache_file(contents(file()));
+  const auto parsed = rt::parse_cache_file(unsealed(file()));
   ASSERT_TRUE(parsed);
   ASSERT_EQ(parsed->functions.size(), 1u);
   EXPECT_EQ(parsed->functions[0].prefetches.size(), 2u);
@@ -664,11 +733,11 @@ TEST_F(CodeCacheTest, CodeIsNotPlacedForADecisionThatIsTurnedOff) {
 
 TEST_F(CodeCacheTest, PeopleCanSeeWhatIsKeptAndRemoveIt) {
   fill();
-  write(folder_ / "broken.code", {});
+  write(folder_ / "b40ce4-0.code", {});
   auto info = code_cache_info(folder_.string());
   ASSERT_TRUE(info) << info.error().describe();
   ASSERT_EQ(info->files.size(), 2u);
-  const bool first_is_broken = info->files[0].name == "broken.code";
+  const bool first_is_broken = info->files[0].name == "b40ce4-0.code";
   const CodeCacheInfo::File& broken = info->files[first_is_broken ? 0 : 1];
   const CodeCacheInfo::File& good = info->files[first_is_broken ? 1 : 0];
   EXPECT_THAT(broken.defect, HasSubstr("truncated"));

@@ -11,6 +11,7 @@
 #include "jit/code/move_code.h"
 #include "runtime/engine/call_graph.h"
 #include "runtime/engine/handles.h"
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight::rt {
@@ -49,7 +50,7 @@ class CodeLayoutTest : public testing::Test {
     policy_.layout_seconds_per_byte = policy_.layout_seconds_per_function = 0;
     layout_ = std::make_unique<CodeLayout>(
         engine_->code(), *monitor_, policy_,
-        CodeLayout::Hooks{.enqueue_place = [this] { placing_ = true; },
+        CodeLayout::Hooks{.enqueue_place = [this] { return placing_ = true; },
                           .on_moved =
                               [this](const wasm::Module*, const ModuleCode::Exchange& pair) {
                                 stayed_[pair.to->function.value] = pair.to;
@@ -111,12 +112,19 @@ class CodeLayoutTest : public testing::Test {
         layout_->episodes(static_cast<const ModuleHandle&>(*module_).code()->module().get());
     return episodes.empty() ? "" : episodes.back().state;
   }
+  // Until the guest was called a few times more, if there is one that runs: what is measured over a while in which it had no
+  // core is given up.
+  void let_guest_run() const {
+    const uint64_t runs = runs_;
+    for (const Patience patience; thread_.joinable() && runs_ < runs + 2 && patience.lasts();) std::this_thread::yield();
+  }
   // What the monitor's and the arena's threads would do, until the state is one of these.
   void work_until(const std::vector<std::string>& states) {
     const auto code = static_cast<const ModuleHandle&>(*module_).code();
-    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    const Patience patience;
     while (std::find(states.begin(), states.end(), state()) == states.end()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "still " << state();
+      ASSERT_TRUE(patience.lasts()) << "still " << state();
+      let_guest_run();
       layout_->round(/*settled=*/10, /*look=*/true, {code});
       if (std::exchange(placing_, false)) layout_->place(stop_);
       std::this_thread::yield();
@@ -210,6 +218,7 @@ TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
   // Until the trial has put the copies in place.
   std::vector<const std::byte*> begins = places();
   while (begins == originals && state() == "trial") {
+    let_guest_run();
     layout_->round(/*settled=*/10, /*look=*/true, {});
     begins = places();
   }
@@ -232,12 +241,29 @@ TEST_F(CodeLayoutTest, LeavesAloneWhatIsCompiledAnewMeanwhile) {
   EXPECT_EQ(engine_->code().collect_retired(), 4u);
 }
 
+TEST_F(CodeLayoutTest, SaysThatThereIsNoThreadToPlaceItOn) {
+  sample(100);
+  layout_ = std::make_unique<CodeLayout>(
+      engine_->code(), *monitor_, policy_,
+      CodeLayout::Hooks{.enqueue_place = [] { return false; },
+                        .on_moved = [](const wasm::Module*, const ModuleCode::Exchange&) {},
+                        .now_seconds = [] { return 1.0; }},
+      CodeLayout::Pace{.counting = 5ms, .chunk = 20ms, .patience = 60s});
+  start();
+  work_until({"failed"});
+  FeedbackReport report;
+  layout_->report(report);
+  ASSERT_EQ(report.decisions.size(), 1u);
+  EXPECT_EQ(report.decisions[0].outcome, "there is no thread to place it on");
+  EXPECT_FALSE(layout_->busy());
+}
+
 TEST_F(CodeLayoutTest, GivesUpWhereNobodyCalls) {
   sample(100);
   CodeLayout::Pace quick{.counting = 0ms, .chunk = 0ms, .patience = 5ms};
   layout_ = std::make_unique<CodeLayout>(
       engine_->code(), *monitor_, policy_,
-      CodeLayout::Hooks{.enqueue_place = [this] { placing_ = true; },
+      CodeLayout::Hooks{.enqueue_place = [this] { return placing_ = true; },
                         .on_moved = [](const wasm::Module*, const ModuleCode::Exchange&) {},
                         .now_seconds = [] { return 1.0; }},
       quick);

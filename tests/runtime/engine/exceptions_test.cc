@@ -296,7 +296,7 @@ TEST_P(Exceptions, AreNotTraps) {
   EXPECT_EQ(trap_of(*guest_, "endless"), "call stack exhausted");
   if (!kThreadSanitizer) {  // under which nothing interrupts a thread in generated code
     guest_->set_timeout(20ms);
-    EXPECT_EQ(trap_of(*guest_, "spin"), "interrupted");
+    EXPECT_EQ(trap_of(*guest_, "spin"), "timed out");
     guest_->set_timeout(0ms);
   }
   EXPECT_EQ(number("through_host", {Value::i32(1)}), 2);

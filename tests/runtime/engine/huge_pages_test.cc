@@ -40,7 +40,9 @@ TEST_F(HugePages, TakeOverARangeWithItsContentsAndGiveItBack) {
                  << (result.advised ? "no MADV_COLLAPSE" : result.first_refusal);
   EXPECT_EQ(result.moved_bytes + result.refused_bytes, 4 * kHuge);
   EXPECT_EQ(bytes_on_huge_pages(begin_, begin_ + 4 * kHuge), result.moved_bytes);
-  EXPECT_EQ(result.copied_bytes, result.moved_bytes);
+  // But for what the kernel's own thread has made huge pages of since: nobody tells when it does.
+  EXPECT_LE(result.copied_bytes, result.moved_bytes);
+  EXPECT_EQ(result.copied_bytes % kHuge, 0u);
   const HugePageResult again = move_to_huge_pages(begin_, begin_ + 4 * kHuge, stop_);
   EXPECT_EQ(again.moved_bytes, result.moved_bytes);
   EXPECT_EQ(again.copied_bytes, 0u);
@@ -64,7 +66,7 @@ TEST_F(HugePages, TakeOverARangeStepByStepAndSayWhatWasWaited) {
   if (result.advised) GTEST_SKIP() << "no MADV_COLLAPSE";
   EXPECT_EQ(steps, 3);
   EXPECT_EQ(result.moved_bytes + result.refused_bytes, 3 * kHuge);
-  EXPECT_EQ(result.copied_bytes, result.moved_bytes);
+  EXPECT_LE(result.copied_bytes, result.moved_bytes);
   EXPECT_LE(result.waited_seconds + result.prepared_seconds, result.seconds);
   if (result.moved_bytes == 0) GTEST_SKIP() << "no huge pages to be had here: " << result.first_refusal;
   EXPECT_GT(result.waited_seconds, 0);

@@ -9,6 +9,7 @@
 
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -127,8 +128,7 @@ TEST_F(JumpPointers, AreTriedWhereALoopGoesTheSameWayAgain) {
   const auto instance = start(*engine, kBits);
   const int32_t expected = sum_of(kBits, 2);
   DecisionReport report;
-  constexpr int kMostCalls = 3000;
-  for (int i = 0; i < kMostCalls && !ended(report); ++i) {
+  for (const Patience patience; patience.lasts() && !ended(report);) {
     ASSERT_EQ(walk(*instance, 2), expected);
     report = decision(*engine);
   }
@@ -149,8 +149,8 @@ TEST_F(JumpPointers, AreGivenUpWhereItNeverDoes) {
   const auto instance = start(*engine, kBits);
   const int32_t expected = sum_of(kBits, 1);
   DecisionReport report;
-  constexpr uint32_t kMostOrders = 40'000;
-  for (uint32_t order = 3; order < kMostOrders && !ended(report); order += 2) {
+  const Patience patience;
+  for (uint32_t order = 3; patience.lasts() && !ended(report); order += 2) {
     build(*instance, kBits, order);
     ASSERT_EQ(walk(*instance, 1), expected);
     if (order % 64 == 1) report = decision(*engine);

@@ -42,6 +42,69 @@ TEST(Linking, NamesWhatIsMissingOrDoesNotFit) {
       "linked");
 }
 
+// Both modules have types of the same shape, under other numbers; the process has numbers of its own.
+TEST(Linking, SaysWhatTypesAreRatherThanTheirNumbers) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  auto others = instantiate(linker, *engine, R"((module (type (func (param f64 f64 f32))) (type (func (result v128 i64)))))");
+  linker.define_instance("lib", instantiate(linker, *engine, R"((module
+    (type $i (func (param i32) (result i64))) (type $taker (func (param (ref null $i)))) (type $own (func (param (ref null $own))))
+    (func (export "f") (type $taker)) (func $own (export "own") (type $own)) (func $g (type $i) (i64.const 0))
+    (table (export "table") 1 (ref null $i)) (global (export "g") (mut (ref null $i)) (ref.null $i))
+    (tag (export "tag") (param (ref null $i))) (elem declare func $g)))"));
+  const std::string ours = R"((module (type (func (result f32))) (type (func (param f32)))
+    (type $taker_before (func (param (ref null 1)))) (type $f (func (param f32) (result f64))) (type $taker (func (param (ref null $f))))
+    (import "lib" )";
+  const std::string wanted = "(ref null (func (param f32) (result f64)))", got = "(ref null (func (param i32) (result i64)))";
+  const auto error = [&](const std::string& import) { return link_error(linker, *engine, ours + import + "))"); };
+  EXPECT_EQ(error(R"("f" (func (type $taker)))"),
+            "incompatible import type: \"lib\" \"f\" wants (" + wanted + ") -> (), got (" + got + ") -> ()");
+  EXPECT_EQ(error(R"("own" (func (type $taker)))"), "incompatible import type: \"lib\" \"own\" wants (" + wanted +
+                                                       ") -> (), got ((ref null (func (param (ref null (func ...)))))) -> ()");
+  EXPECT_EQ(error(R"("table" (table 1 (ref null $f)))"),
+            "incompatible import type: \"lib\" \"table\" wants a table of " + wanted + ", got " + got);
+  EXPECT_EQ(error(R"("g" (global (mut (ref null $f))))"), "incompatible import type: \"lib\" \"g\" wants a mutable global of " +
+                                                             wanted + ", got a mutable global of " + got);
+  EXPECT_EQ(error(R"("tag" (tag (type $taker)))"), "incompatible import type: \"lib\" \"tag\" wants a tag of (" + wanted +
+                                                      ") -> (), got one of (" + got + ") -> ()");
+}
+
+TEST(Linking, SaysWhatTypesOfArgumentsGlobalsAndExceptionsAre) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  auto others = instantiate(linker, *engine, R"((module (type (func (param f64 f64 f64))) (type (func (result v128 f64)))))");
+  auto guest = instantiate(linker, *engine, R"((module (type $i (func (param i32) (result i64)))
+    (func $g (type $i) (i64.const 0)) (elem declare func $g)
+    (func (export "takes") (param (ref null $i))) (global (export "g") (mut (ref null $i)) (ref.null $i))
+    (tag $t (param (ref null $i))) (func (export "throws") (throw $t (ref.func $g)))))");
+  const std::string type = "(ref null (func (param i32) (result i64)))";
+  const Value number = Value::i32(1);
+  const auto refused = guest->call("takes", std::span(&number, 1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "argument 1 is to be " + type + ", not i32");
+  EXPECT_EQ(guest->set_global("g", number).error().message, "the global is a " + type);
+  EXPECT_FALSE(guest->call("throws", {}));
+  ASSERT_NE(guest->last_trap(), nullptr);
+  EXPECT_EQ(guest->last_trap()->detail, "t (" + type + " ref)");
+}
+
+// What refers to earlier types can say each of them twice, and so on.
+TEST(Linking, SaysNoTypeAtGreatLength) {
+  auto engine = make_engine();
+  Linker linker(*engine);
+  linker.define_function("m", "f", [] {});
+  std::string types = "(type (func))";
+  for (int i = 0; i < 60; ++i) {
+    const std::string earlier = "(ref null " + std::to_string(i) + ")";
+    types += "(type (func";
+    for (int k = 0; k < 20; ++k) types += " (param " + earlier + ")";
+    types += "))";
+  }
+  const std::string message = link_error(linker, *engine, "(module " + types + R"((import "m" "f" (func (type 60)))))");
+  EXPECT_THAT(message, testing::HasSubstr("(func ...)"));
+  EXPECT_LT(message.size(), 3000u);
+}
+
 TEST(Linking, RefusesAnInstanceOfAnotherStore) {
   auto engine = make_engine();
   Linker first(*engine);

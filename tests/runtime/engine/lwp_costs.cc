@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "feedback/lwp/calibration.h"
 #include "feedback/lwp/unit.h"
 #include "feedback/monitor/monitor.h"
 #include "runtime/engine/guest_unit.h"
@@ -109,6 +110,14 @@ void attach_and_detach(const std::string& unit) {
   }
   figure(fmt::format("attach a thread, unit {}, counters included, median", unit), median(attach), 50, "us");
   figure("detach it, median", median(detach), 50, "us");
+}
+
+// Doubled: a page fault may cost anything in a virtual machine.
+void calibration() {
+  if (const auto measured = lwp::calibrate())
+    figure("calibration of the machine, CPU time", 1e3 * measured->seconds, 2e3 * lwp::kCalibrationBudgetSeconds, "ms");
+  else
+    fmt::print("calibration: {}\n", measured.error().describe());
 }
 
 void guest_calls() {
@@ -275,6 +284,7 @@ int main(int argc, char** argv) {
   const double run_seconds = argc > 1 ? std::atof(argv[1]) : 5;
   attach_and_detach("clock/perf");
   attach_and_detach("clock/timer");
+  calibration();
   guest_calls();
   monitor_with_replay(run_seconds, monitor_with_threads(run_seconds));
   return g_within ? 0 : 1;

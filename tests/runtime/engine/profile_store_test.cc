@@ -44,15 +44,19 @@ class ProfileStoreTest : public testing::Test {
     std::string pattern = testing::TempDir() + "hindsight-profiles-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
+    ::setenv("HINDSIGHT_KEY_DIR", (pattern + "/key").c_str(), 1);  // of what needs no engine
+    key_ = std::make_shared<const rt::UserKey>(pattern + "/key");
   }
   void TearDown() override {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
+    ::unsetenv("HINDSIGHT_KEY_DIR");
   }
   EngineConfig config() {
     EngineConfig config;
     config.compile_threads = 1;
     config.profile_directory = (folder_ / "profiles").string();
+    config.key_directory = (folder_ / "key").string();
     config.log = [this](LogLevel level, std::string_view topic, std::string_view line) {
       const std::lock_guard lock(mutex_);
       if (topic == "profile" && level == LogLevel::kWarning) warnings_.emplace_back(line);
@@ -137,11 +141,28 @@ class ProfileStoreTest : public testing::Test {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  // As somebody with the user's rights would.
   static void write(const fs::path& path, std::string_view text) {
+    std::error_code ignored;
+    fs::permissions(path, fs::perms::owner_write, fs::perm_options::add, ignored);
     std::ofstream(path, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
   }
+  rt::CacheDirectory directory() const {
+    return {(folder_ / "profiles").string(), key_, rt::CacheDirectory::kProfileSuffix};
+  }
+  // What stands behind the seal, and the like under a good seal: as this program would write it.
+  std::string unsealed(const fs::path& path) const {
+    const auto bytes = directory().read(path.filename().string()).value().value();
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  void write_sealed(const fs::path& path, std::string_view text) const {
+    const auto bytes = std::as_bytes(std::span(text));
+    ASSERT_TRUE(directory().update(path.filename().string(), [&](const auto&) {
+      return rt::CacheDirectory::Bytes(bytes.begin(), bytes.end());
+    }));
+  }
   feedback::ProfileFile kept() const {
-    const std::string text = contents(file());
+    const std::string text = unsealed(file());
     auto parsed = ProfileStore::parse(std::as_bytes(std::span(text)));
     EXPECT_TRUE(parsed) << parsed.error().message;
     return parsed ? *parsed : feedback::ProfileFile{};
@@ -154,6 +175,7 @@ class ProfileStoreTest : public testing::Test {
   }
 
   fs::path folder_;
+  std::shared_ptr<const rt::UserKey> key_;
   std::string hash_;
   std::mutex mutex_;  // protects warnings_
   std::vector<std::string> warnings_;
@@ -213,15 +235,12 @@ TEST_F(ProfileStoreTest, AProcessThatIsKilledWhileItWritesLosesItsOwnRunAlone) {
     const pid_t child = ::fork();
     if (child == 0) {
       // Writes until it is killed.
-      const rt::CacheDirectory directory((folder_ / "profiles").string(), UINT64_MAX, ::geteuid(),
-                                         ".profile");
       const std::string name = file().filename().string();
       for (;;) {
-        (void)directory.update(name, [&](std::optional<rt::CacheDirectory::Bytes> old) {
+        (void)directory().update(name, [&](std::optional<rt::CacheDirectory::Bytes> old) {
           auto parsed = ProfileStore::parse(*old);
           if (!parsed) ::_exit(1);
-          const std::string text =
-              feedback::seal(feedback::format_profile(feedback::merge(*parsed, *parsed), true));
+          const std::string text = feedback::format_profile(feedback::merge(*parsed, *parsed), true);
           const auto bytes = std::as_bytes(std::span(text));
           return rt::CacheDirectory::Bytes(bytes.begin(), bytes.end());
         });
@@ -244,13 +263,13 @@ TEST_F(ProfileStoreTest, DamagedAndTruncatedFilesAreIgnoredAndWrittenAnew) {
   std::string flipped = sound;
   flipped[flipped.size() / 2] ^= 4;
   write(file(), flipped);
-  expect_ignored("checksum");
+  expect_ignored("wrong seal");
   write(file(), sound.substr(0, sound.size() / 2));
-  expect_ignored("cut off");
+  expect_ignored("is truncated");
   write(file(), "");
-  expect_ignored("empty");
+  expect_ignored("is truncated: 0 bytes");
   write(file(), "not at all");
-  expect_ignored("no profile that was kept");
+  expect_ignored("has no seal");
   fill();
   EXPECT_EQ(kept().modules.size(), 1u);
   EXPECT_EQ(start(config()), 1u);
@@ -264,11 +283,33 @@ TEST_F(ProfileStoreTest, DamagedAndTruncatedFilesAreIgnoredAndWrittenAnew) {
   EXPECT_EQ(start(config()), 1u);
 }
 
+// One that somebody made who has no key: its advice is not taken, however well-formed.
+TEST_F(ProfileStoreTest, AProfileThatSomebodyElseWroteIsIgnoredUnlessItIsNamed) {
+  fill();
+  const std::string inside = unsealed(file()), sealed = contents(file());
+  write(file(), inside);
+  expect_ignored("has no seal");
+  write(file(), "hindsight-kept-profile 1 0123 " + std::to_string(inside.size()) + "\n" + inside);
+  expect_ignored("an earlier version");
+  std::string changed = sealed;
+  changed.replace(changed.find("it was hot"), 10, "it was not");
+  write(file(), changed);
+  expect_ignored("wrong seal");
+  // Who names a file says that it is to be used: no seal is asked for.
+  EngineConfig named = config();
+  named.profile_directory.clear();
+  for (const std::string& text : {inside, changed, sealed}) {
+    write(folder_ / "named", text);
+    named.profile_in = (folder_ / "named").string();
+    EXPECT_EQ(start(named), 1u);
+  }
+}
+
 TEST_F(ProfileStoreTest, AVersionOfTheContentsThatNobodyKnowsIsIgnored) {
   fill();
-  std::string text(*feedback::unseal(contents(file())));
+  std::string text = unsealed(file());
   text.replace(text.find("\"version\":1"), 11, "\"version\":2");
-  write(file(), feedback::seal(text));
+  write_sealed(file(), text);
   expect_ignored("version 2 is not 1");
 }
 
@@ -276,15 +317,15 @@ TEST_F(ProfileStoreTest, AFileUnderTheNameOfAnotherModuleIsIgnored) {
   fill();
   feedback::ProfileFile other = kept();
   other.modules[0].hash_hex[0] = other.modules[0].hash_hex[0] == 'a' ? 'b' : 'a';
-  write(file(), feedback::seal(feedback::format_profile(other, true)));
+  write_sealed(file(), feedback::format_profile(other, true));
   expect_ignored("another module");
   other = kept();
   other.modules[0].hash_hex = hash_;
   other.modules[0].options += ", no prefetch";
-  write(file(), feedback::seal(feedback::format_profile(other, true)));
+  write_sealed(file(), feedback::format_profile(other, true));
   expect_ignored("another module");
   other.modules.clear();
-  write(file(), feedback::seal(feedback::format_profile(other, true)));
+  write_sealed(file(), feedback::format_profile(other, true));
   expect_ignored("another module");
 }
 
@@ -334,7 +375,7 @@ TEST_F(ProfileStoreTest, WhateverASealedFileSaysTheGuestComputesTheSame) {
       const size_t at = text.find_first_of("0123456789", random() % text.size());
       if (at != std::string::npos) text[at] = static_cast<char>('0' + random() % 10);
     }
-    write(name, feedback::seal(text));
+    write_sealed(name, text);
     const uint64_t optimized = start(config());
     EXPECT_LE(optimized, 2u);
     taken_over += optimized > 0;
@@ -348,7 +389,7 @@ TEST_F(ProfileStoreTest, AFunctionThatTheModuleDoesNotHaveIsIgnoredWithALine) {
   feedback::ProfileFile file = kept();
   file.modules[0].episodes.push_back(file.modules[0].episodes[0]);
   file.modules[0].episodes[1].evidence.function = FuncIndex(1'000'000);
-  write(this->file(), feedback::seal(feedback::format_profile(file, true)));
+  write_sealed(this->file(), feedback::format_profile(file, true));
   EXPECT_EQ(start(config()), 1u);
   EXPECT_THAT(warnings(), ElementsAre(HasSubstr("do not fit the module")));
 }
@@ -400,13 +441,13 @@ TEST_F(ProfileStoreTest, TakesOutTheLeastRecentlyUsedBeyondItsBound) {
 TEST_F(ProfileStoreTest, PeopleCanSeeWhatIsKeptAndRemoveIt) {
   fill({1, 1});
   const std::string directory = (folder_ / "profiles").string();
-  write(folder_ / "profiles" / "broken.profile", "");
+  write(folder_ / "profiles" / "b40ce4-0.profile", "");
   const auto all = kept_profiles(directory);
   ASSERT_TRUE(all) << all.error().describe();
   ASSERT_EQ(all->files.size(), 2u);
   for (const KeptProfiles::File& file : all->files) {
-    if (file.name == "broken.profile") {
-      EXPECT_EQ(file.defect, "is empty");
+    if (file.name == "b40ce4-0.profile") {
+      EXPECT_EQ(file.defect, "is truncated: 0 bytes");
     } else {
       EXPECT_EQ(file.defect, "");
       EXPECT_EQ(file.runs, 2u);

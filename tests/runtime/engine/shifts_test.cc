@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/runtime/engine/guest_frames.h"
 #include "tests/sanitizers.h"
@@ -81,7 +82,7 @@ struct ShiftedRun {
 // Batches through element 0 until the running loop is in optimized code, then through element 1 until it is in other
 // optimized code.
 ShiftedRun run(std::vector<std::string> without = {}) {
-  constexpr int kMostBatches = 60'000;  // of some 0.2 ms in optimized code
+  const Patience patience;
   constexpr int kBatchesToTell = 4'000;
   Lines lines;
   EngineConfig config;
@@ -108,7 +109,7 @@ ShiftedRun run(std::vector<std::string> without = {}) {
       run.followed |= optimized && caller->id.value != *first_version;
       if (expected ? run.followed : second > kBatchesToTell) return -1;
     }
-    if (run.kinds.size() > kMostBatches) return -1;
+    if (!patience.lasts()) return -1;
     run.kinds.push_back(kind);
     return kind;
   });
@@ -161,7 +162,7 @@ uint32_t filter(uint32_t r, uint32_t limit) {
 
 TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
-  constexpr size_t kMostBatches = 60'000;
+  const Patience patience;
   constexpr uint32_t kNearlyAll = 0xfd000000u, kHalf = 0x80000000u;
   Lines lines;
   EngineConfig config;
@@ -178,7 +179,7 @@ TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
     if (seen_again && compiles_when_seen == 0) compiles_when_seen = compiles;
     // Long enough in optimized code for its samples to be known.
     const bool shifted = !limits.empty() && (limits.back() == kHalf || (compiles > 0 && limits.size() > 3000));
-    if ((seen_again && compiles > compiles_when_seen) || limits.size() > kMostBatches) return 0;
+    if ((seen_again && compiles > compiles_when_seen) || !patience.lasts()) return 0;
     limits.push_back(shifted ? kHalf : kNearlyAll);
     return static_cast<int32_t>(limits.back());
   });

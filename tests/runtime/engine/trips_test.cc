@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -65,8 +66,7 @@ TEST(Trips, ThatAreUsualAreSeenAndTried) {
   auto instance = linker.instantiate(module).value();
   ASSERT_TRUE(instance->call("fill", {}));
   DecisionReport report;
-  constexpr int kMostCalls = 5000;
-  for (int i = 0; i < kMostCalls && report.state != "kept" && report.state != "rolled back"; ++i) {
+  for (const Patience patience; patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
     ASSERT_EQ(filter(*instance, 7, 50), expected(7));
     report = decision(*engine);
   }

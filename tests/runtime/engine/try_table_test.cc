@@ -1,5 +1,5 @@
 // The standardised form of exceptions (try_table, throw_ref, exnref) on every tier. The modules are built
-// byte by byte, because the text parser does not know it.
+// byte by byte.
 #include <gmock/gmock.h>
 
 #include "runtime/engine/handles.h"
@@ -257,16 +257,17 @@ TEST_P(TryTable, HasReferencesThatCannotLeaveTheGuest) {
   auto instance =
       linker_.instantiate(engine_->load(std::as_bytes(std::span(identity)), "identity").value()).value();
   const auto result = instance->call("id", std::vector<Value>{{ValueKind::kExnRef, 0}});
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().message, HasSubstr("exnref, which cannot leave the guest"));
+  ASSERT_TRUE(result) << "null may: " << result.error().describe();
+  EXPECT_EQ((*result)[0].kind, ValueKind::kExnRef);
+  EXPECT_EQ((*result)[0].bits, 0u);
+  EXPECT_FALSE(instance->call("id", std::vector<Value>{{ValueKind::kExnRef, 1}}));
   linker_.define_host("host", "takes", {{ValueKind::kExnRef}, {}},
                       [](Caller&, std::span<const Value>, std::span<Value>) -> Status { return {}; });
   const Bytes importer = module({section(1, vec({func_type({kExnRef}, {})})),
                                  section(2, vec({text("host") + text("takes") + Bytes{0, 0}}))});
   const auto linked =
       linker_.instantiate(engine_->load(std::as_bytes(std::span(importer)), "importer").value());
-  ASSERT_FALSE(linked);
-  EXPECT_EQ(linked.error().kind, ErrorKind::kLink);
+  EXPECT_TRUE(linked) << "what it is called with is judged when it is: " << linked.error().describe();
 }
 
 }  // namespace

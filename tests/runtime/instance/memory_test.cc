@@ -1,12 +1,17 @@
 #include "runtime/instance/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
 
+#include "base/system_failures.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
@@ -106,6 +111,59 @@ TEST(Memory, FallsBackToASmallerReservationWhereAddressSpaceIsLimited) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 31);
+}
+
+// The same with room for one memory and its guard pages, but not for two.
+int outcome_with_room_for_one() {
+  const rlimit limit{uint64_t{9'000'000} << 10, uint64_t{9'000'000} << 10};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) return 64;
+  int outcome = guard_pages_available() ? 0 : 1;
+  std::vector<std::unique_ptr<Memory>> memories;
+  for (int i = 0; i < 4; i++) {
+    auto memory = Memory::create(type_of(1), jit::BoundsChecks::kExplicit, kNoCap);
+    if (!memory || !(*memory)->grow(100)) return outcome;
+    memories.push_back(std::move(*memory));
+  }
+  outcome |= 2;
+  // Others find room as well.
+  void* const other = mmap(nullptr, size_t{256} << 20, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return other != MAP_FAILED ? outcome | 4 : outcome;
+}
+
+TEST(Memory, LeavesRoomForOthersWhereAddressSpaceIsLimited) {
+#ifdef HINDSIGHT_SANITIZED
+  GTEST_SKIP() << "a sanitizer's shadow memory is larger than any such limit";
+#endif
+  const pid_t child = fork();
+  if (child == 0) _exit(outcome_with_room_for_one());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(Memory, GrowthThatTheSystemRefusesIsCounted) {
+#ifdef HINDSIGHT_SANITIZED
+  GTEST_SKIP() << "a sanitizer's own memory counts as well";
+#endif
+  const auto refused = [] {
+    for (const SystemFailureCount& failure : system_failures())
+      if (failure.what == SystemFailure::kMemoryGrowth) return failure.count;
+    return uint64_t{0};
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    auto memory = Memory::create(type_of(1), jit::BoundsChecks::kExplicit, kNoCap);
+    const rlimit limit{uint64_t{64} << 20, uint64_t{64} << 20};  // of what may be written, not of addresses
+    if (!memory || setrlimit(RLIMIT_DATA, &limit) != 0) _exit(1);
+    if ((*memory)->grow(16'000)) _exit(2);
+    _exit(refused() == 1 && system_failures().front().first_error == ENOMEM ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

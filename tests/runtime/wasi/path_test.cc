@@ -29,7 +29,7 @@ class WasiPaths : public OnBothResolvers {
   uint8_t type_of(std::string_view path, bool follow) {
     const uint32_t at = guest_->reserve(64);
     EXPECT_EQ(guest_->stat(kRoot, path, follow, at), Errno::kSuccess) << path;
-    return guest_->get<uint8_t>(at + layout::filestat::kFiletype);
+    return guest_->get<uint8_t>(at + layout::kFilestat.filetype);
   }
 
   TempDir dir_;
@@ -166,7 +166,7 @@ TEST_P(WasiPaths, TimesAreSetOnTheFileOrOnTheLink) {
   const uint32_t at = guest_->reserve(64);
   const auto mtime = [&](bool follow) {
     EXPECT_EQ(guest_->stat(kRoot, "a/to_file", follow, at), Errno::kSuccess);
-    return guest_->get<uint64_t>(at + layout::filestat::kMtim);
+    return guest_->get<uint64_t>(at + layout::kFilestat.mtim);
   };
   EXPECT_EQ(guest_->set_times(kRoot, true, "a/to_file", 0, 1'000'000'007, fstflags::kMtim), Errno::kSuccess);
   EXPECT_EQ(mtime(true), 1'000'000'007u);
@@ -187,6 +187,22 @@ TEST_P(WasiPaths, OpeningAPipeDoesNotBlock) {
   ASSERT_TRUE(writer);
   EXPECT_EQ(guest_->write(*writer, "through"), 7u);
   EXPECT_EQ(guest_->read(*reader, 100), "through");
+}
+
+TEST(Descriptors, AreOpenedUpToTheLimitAndNothingIsCreatedBeyondIt) {
+  const TempDir folder;
+  Config config;
+  config.preopens.push_back({.host_path = folder.path(), .guest_path = "/"});
+  config.max_descriptors = 5;  // three streams, the folder and one more
+  Guest guest(std::move(config));
+  OpenOptions options;
+  options.flags = oflags::kCreat;
+  const auto fd = guest.open(3, "a", options);
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(guest.try_open(3, "b", options), Errno::kMfile);
+  EXPECT_FALSE(std::filesystem::exists(folder / "b"));
+  EXPECT_EQ(guest.call("fd_close", *fd), Errno::kSuccess);
+  EXPECT_TRUE(guest.open(3, "b", options));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace hindsight::wasi {
 namespace {
 
-namespace sub = layout::subscription;
+constexpr auto& sub = layout::kSubscription;
 namespace ev = layout::event;
 
 struct Event {
@@ -23,13 +23,13 @@ class Poll {
 
   Poll& clock(uint64_t userdata, ClockId id, uint64_t timeout, uint16_t flags = 0) {
     const uint32_t at = add(userdata, EventType::kClock);
-    EXPECT_TRUE(guest_.memory().store(at + sub::kClockId, id));
-    EXPECT_TRUE(guest_.memory().store(at + sub::kClockTimeout, timeout));
-    EXPECT_TRUE(guest_.memory().store(at + sub::kClockFlags, flags));
+    EXPECT_TRUE(guest_.memory().store(at + sub.clock_id, id));
+    EXPECT_TRUE(guest_.memory().store(at + sub.clock_timeout, timeout));
+    EXPECT_TRUE(guest_.memory().store(at + sub.clock_flags, flags));
     return *this;
   }
   Poll& descriptor(uint64_t userdata, EventType type, uint32_t fd) {
-    EXPECT_TRUE(guest_.memory().store(add(userdata, type) + sub::kFd, fd));
+    EXPECT_TRUE(guest_.memory().store(add(userdata, type) + sub.fd, fd));
     return *this;
   }
   Errno run() {
@@ -52,9 +52,9 @@ class Poll {
   static constexpr uint32_t kSubscriptions = 100'000;
 
   uint32_t add(uint64_t userdata, EventType type) {
-    const uint32_t at = kSubscriptions + count_++ * sub::kSize;
-    EXPECT_TRUE(guest_.memory().store(at + sub::kUserdata, userdata));
-    EXPECT_TRUE(guest_.memory().store(at + sub::kTag, type));
+    const uint32_t at = kSubscriptions + count_++ * sub.size;
+    EXPECT_TRUE(guest_.memory().store(at + sub.userdata, userdata));
+    EXPECT_TRUE(guest_.memory().store(at + sub.tag, type));
     return at;
   }
 
@@ -175,7 +175,7 @@ TEST(WasiPoll, RefusesNothingAndTooMuch) {
   EXPECT_EQ(guest.call("poll_oneoff", 64, 64, 0, 16), Errno::kInval);
   EXPECT_EQ(guest.call("poll_oneoff", 64, 64, 0xffffffff, 16), Errno::kInval);
   EXPECT_EQ(guest.call("poll_oneoff", 64, 64, 60000, 16), Errno::kFault);
-  ASSERT_TRUE(guest.memory().store(64 + sub::kTag, uint8_t{3}));
+  ASSERT_TRUE(guest.memory().store(64 + sub.tag, uint8_t{3}));
   EXPECT_EQ(guest.call("poll_oneoff", 64, 64, 1, 16), Errno::kInval);
 }
 

@@ -30,11 +30,11 @@ class Caller {
   }
   // poll_oneoff on a clock, one hour from now.
   Errno sleep() {
-    const uint32_t at = memory.reserve(layout::subscription::kSize),
+    const uint32_t at = memory.reserve(layout::kSubscription.size),
                    events = memory.reserve(layout::event::kSize);
-    EXPECT_TRUE(memory.memory().store(at + layout::subscription::kTag, EventType::kClock));
-    EXPECT_TRUE(memory.memory().store(at + layout::subscription::kClockId, ClockId::kMonotonic));
-    EXPECT_TRUE(memory.memory().store(at + layout::subscription::kClockTimeout, uint64_t{3'600'000'000'000}));
+    EXPECT_TRUE(memory.memory().store(at + layout::kSubscription.tag, EventType::kClock));
+    EXPECT_TRUE(memory.memory().store(at + layout::kSubscription.clock_id, ClockId::kMonotonic));
+    EXPECT_TRUE(memory.memory().store(at + layout::kSubscription.clock_timeout, uint64_t{3'600'000'000'000}));
     return call("poll_oneoff", at, events, 1, memory.reserve(4));
   }
   Guest memory{quiet_config()};

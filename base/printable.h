@@ -1,0 +1,27 @@
+// Words that come from strangers (the names in a module, arguments, file names, guest output) made safe to show: a name may hold anything
+// that is UTF-8, so a line's end with what looks like our next line behind it, or commands to a terminal.
+//
+// Where it is applied: where words for people are put together, so in messages of errors (make_error), lines of the log, backtraces and the
+// texts about profiles. Structured values keep the bytes as they are: names are looked up by them, and file formats have escapes of their own.
+//
+// Escapes are not escaped again: text may pass several such places. Any thread. Throws nothing but std::bad_alloc.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace hindsight {
+
+// Controls of all kinds, characters that reorder or hide their neighbours, separators of lines and bytes that are not UTF-8 become visible
+// escapes: \n, \r, \t, \u{1b}, \u{202e}; of a byte \xff. Newlines and tabs stay as they are where `multi_line` says so.
+std::string printable(std::string_view text, bool multi_line = false);
+
+// The same on one line, and of text longer than that the beginning, the end and how much is missing in between. A name can have a hundred
+// thousand bytes, and a backtrace a hundred names.
+inline constexpr size_t kMostNameBytes = 1000;
+inline constexpr size_t kMostLineBytes = 8000;
+std::string printable_name(std::string_view name);
+std::string printable_line(std::string_view line);
+
+}  // namespace hindsight

@@ -1,0 +1,16 @@
+// Types that cross modules, in words. They have ids of the process in them (type_registry.h), which say nothing to anybody: what a reference
+// refers to is written out, as the text format has it, until that gets long.
+#pragma once
+
+#include <string>
+
+#include "jit/wasm/types.h"
+
+namespace hindsight::jit {
+
+// "i32", "(ref null (func (param i32) (result i64)))"; of a type that is within itself "(ref null (func ...))". The ids in it are held.
+std::string type_text(wasm::ValType type);
+// "(i32, (ref (func))) -> (f32)"
+std::string type_text(const wasm::FuncType& type);
+
+}  // namespace hindsight::jit

@@ -1,0 +1,92 @@
+#include "jit/optimizing/budget.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/free_memory.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+// Some ten times what functions of programs take on a machine that is busy; with hundreds of KiB, what a guest may well take from
+// a background thread, and no more.
+constexpr double kFixedSeconds = 2, kSecondsPerByte = 1e-4, kMostSeconds = 20;
+constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+// What passes allocate between two looks fits into what is to be left. In front of the first pass there has to be more: what LLVM
+// takes for any function, and for a large one a kibibyte for each byte of it.
+constexpr auto kBetweenLooksAtMemory = std::chrono::milliseconds(50);
+constexpr uint64_t kLeastFree = uint64_t{24} << 20, kLeastFreeToBegin = uint64_t{48} << 20, kBytesPerByte = 1024;
+
+double seconds_for(const OptimizeRequest& request) {
+  const wasm::FunctionBody& body = request.module->body(request.function);
+  return std::min(kMostSeconds, kFixedSeconds + kSecondsPerByte * (body.end.value - body.begin.value));
+}
+
+uint64_t least_free_for(const OptimizeRequest& request) {
+  const wasm::FunctionBody& body = request.module->body(request.function);
+  return kLeastFreeToBegin + kBytesPerByte * (body.end.value - body.begin.value);
+}
+
+}  // namespace
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Budget::Budget(const OptimizeRequest& request)
+    : request_(request), begin_(now()), seconds_(seconds_for(request)) {}
+
+double Budget::now() const {
+  return request_.meters != nullptr ? request_.meters->thread_seconds() : thread_seconds();
+}
+
+uint64_t Budget::free() const {
+  return request_.meters != nullptr ? request_.meters->free_memory() : free_memory();
+}
+
+Status Budget::check_begin() {
+  free_ = free();
+  if (free_ < least_free_for(request_)) why_ = NoCode::kNoMemory;
+  return check();
+}
+
+bool Budget::is_over() {
+  if (why_) return true;
+  // Relaxed: nothing is published by it.
+  if (request_.abandoned != nullptr && request_.abandoned->load(std::memory_order_relaxed)) why_ = NoCode::kAbandoned;
+  // The thread's own clock is a system call, and what is free are several.
+  const Clock::time_point now = Clock::now();
+  if (!why_ && now >= next_look_) {
+    next_look_ = now + kBetweenLooks;
+    if (this->now() - begin_ > seconds_) why_ = NoCode::kTooSlow;
+  }
+  if (!why_ && now >= next_look_at_memory_) {
+    next_look_at_memory_ = now + kBetweenLooksAtMemory;
+    free_ = free();
+    if (free_ < kLeastFree) why_ = NoCode::kNoMemory;
+  }
+  return why_.has_value();
+}
+
+Status Budget::check() {
+  if (!is_over()) return {};
+  char words[128];
+  switch (*why_) {
+    case NoCode::kAbandoned:
+      return make_error(ErrorKind::kResource, "abandoned: nobody waits for the code");
+    case NoCode::kNoMemory:
+      std::snprintf(words, sizeof words, "abandoned: too little memory is left to compile it, %llu MiB",
+                    static_cast<unsigned long long>(free_ >> 20));
+      return make_error(ErrorKind::kResource, words);
+    default:
+      std::snprintf(words, sizeof words,
+                    "abandoned: a function of its size may take %.1f s of CPU time to compile", seconds_);
+      return make_error(ErrorKind::kResource, words);
+  }
+}
+
+}  // namespace hindsight::jit::optimizing

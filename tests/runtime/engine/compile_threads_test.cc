@@ -1,0 +1,95 @@
+#include "runtime/engine/compile_threads.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <latch>
+#include <vector>
+
+#include "tests/sanitizers.h"
+
+namespace hindsight::rt {
+namespace {
+
+constexpr auto nothing = [] {};
+
+TEST(CompileThreads, AreNotThereBeforeTheFirstTask) {
+  CompileThreads threads(4);
+  EXPECT_EQ(threads.count(), 0u);
+  ASSERT_TRUE(threads.run(nothing, nothing));
+  EXPECT_EQ(threads.count(), 1u);
+}
+
+TEST(CompileThreads, RunTasksInTheOrderInWhichTheyCame) {
+  std::vector<int> order;  // of one thread's
+  {
+    CompileThreads threads(1);
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(threads.enqueue([&order, i] { order.push_back(i); }));
+    ASSERT_TRUE(threads.run([&order] { order.push_back(100); }, nothing));
+    EXPECT_EQ(order.size(), 101u);
+  }
+  for (int i = 0; i <= 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+}
+
+TEST(CompileThreads, AreAsManyAsTheirTasksWantAndNotMoreThanAllowed) {
+  CompileThreads threads(3);
+  std::latch all(3);  // each task waits for the other two
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(threads.enqueue([&all] { all.arrive_and_wait(); }));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(threads.enqueue(nothing));
+  all.wait();
+  EXPECT_EQ(threads.count(), 3u);
+}
+
+TEST(CompileThreads, RunEverythingBeforeTheyEnd) {
+  std::atomic<int> done{0};
+  {
+    CompileThreads threads(2);
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(threads.enqueue([&done] { ++done; }));
+  }
+  EXPECT_EQ(done, 50);
+}
+
+[[gnu::noinline]] size_t recurse(size_t bytes) {
+  volatile char frame[4096];
+  frame[0] = static_cast<char>(bytes);
+  return bytes <= sizeof frame ? 1 : recurse(bytes - sizeof frame) + static_cast<size_t>(frame[0] == 0);
+}
+
+TEST(CompileThreads, HaveStacksForDeepRecursion) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "frames are those of the sanitizer";
+  CompileThreads threads(1);
+  size_t depth = 0;
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(threads.run([&depth] { depth = recurse(size_t{200} << 20); }, nothing));
+  EXPECT_GT(depth, 0u);
+}
+
+TEST(CompileThreads, ThatCannotBeMadeAreAnErrorAndCounted) {
+  CompileThreads threads(2);
+  threads.set_least_stack(size_t{1} << 60);
+  bool ran = false;
+  const Status refused = threads.enqueue([&ran] { ran = true; });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kResource);
+  EXPECT_FALSE(threads.run([&ran] { ran = true; }, nothing));
+  EXPECT_EQ(threads.refused(), 2u);
+  EXPECT_EQ(threads.refused_tasks(), 2u);
+  threads.set_least_stack(0);
+  EXPECT_TRUE(threads.run(nothing, nothing));
+  EXPECT_FALSE(ran);
+}
+
+TEST(CompileThreads, OfTheProcessThatWasForkedAreNotWaitedFor) {
+  CompileThreads threads(1);
+  ASSERT_TRUE(threads.run(nothing, nothing));
+  const pid_t child = fork();
+  if (child == 0) _exit(threads.run(nothing, nothing) ? 1 : 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+}  // namespace
+}  // namespace hindsight::rt
