@@ -56,7 +56,8 @@ uint64_t of_address_space(const std::string& root) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
   const auto pages = number_at(contents_of(root + "/proc/self/statm"));
-  return pages ? left_of(limit.rlim_cur, *pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))) : UINT64_MAX;
+  return pages ? left_of(limit.rlim_cur, *pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)))
+               : UINT64_MAX;
 }
 
 uint64_t of_control_groups(const std::string& root) {

@@ -8,14 +8,22 @@ namespace hindsight {
 
 const char* to_string(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kBadModule: return "bad module";
-    case ErrorKind::kUnsupported: return "unsupported";
-    case ErrorKind::kLink: return "link error";
-    case ErrorKind::kTrap: return "trap";
-    case ErrorKind::kExit: return "exit";
-    case ErrorKind::kResource: return "resource";
-    case ErrorKind::kUsage: return "usage";
-    case ErrorKind::kInternal: return "internal error";
+    case ErrorKind::kBadModule:
+      return "bad module";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kLink:
+      return "link error";
+    case ErrorKind::kTrap:
+      return "trap";
+    case ErrorKind::kExit:
+      return "exit";
+    case ErrorKind::kResource:
+      return "resource";
+    case ErrorKind::kUsage:
+      return "usage";
+    case ErrorKind::kInternal:
+      return "internal error";
   }
   return "unknown";
 }

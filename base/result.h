@@ -26,7 +26,8 @@ const char* to_string(ErrorKind kind);
 
 struct Error {
   ErrorKind kind = ErrorKind::kInternal;
-  std::string message;             // one sentence: what is wrong and, where known, what to do; printable (base/printable.h)
+  std::string
+      message;  // one sentence: what is wrong and, where known, what to do; printable (base/printable.h)
   std::string place;               // file, function or section, its bytes as they are; may be empty
   std::optional<uint64_t> offset;  // byte offset inside `place`, where that means something
 
@@ -47,13 +48,13 @@ using Status = Result<void>;
 // Propagates the error of a Result-returning expression.
 #define HINDSIGHT_CONCAT_INNER(a, b) a##b
 #define HINDSIGHT_CONCAT(a, b) HINDSIGHT_CONCAT_INNER(a, b)
-#define HINDSIGHT_TRY(expr)                                                      \
-  do {                                                                           \
-    auto&& hindsight_try_result = (expr);                                        \
+#define HINDSIGHT_TRY(expr)                                                          \
+  do {                                                                               \
+    auto&& hindsight_try_result = (expr);                                            \
     if (!hindsight_try_result) return std::unexpected(hindsight_try_result.error()); \
   } while (0)
-#define HINDSIGHT_ASSIGN(decl, expr)                                                             \
-  auto HINDSIGHT_CONCAT(hindsight_result_, __LINE__) = (expr);                                   \
-  if (!HINDSIGHT_CONCAT(hindsight_result_, __LINE__))                                            \
-    return std::unexpected(HINDSIGHT_CONCAT(hindsight_result_, __LINE__).error());               \
+#define HINDSIGHT_ASSIGN(decl, expr)                                               \
+  auto HINDSIGHT_CONCAT(hindsight_result_, __LINE__) = (expr);                     \
+  if (!HINDSIGHT_CONCAT(hindsight_result_, __LINE__))                              \
+    return std::unexpected(HINDSIGHT_CONCAT(hindsight_result_, __LINE__).error()); \
   decl = std::move(*HINDSIGHT_CONCAT(hindsight_result_, __LINE__))

@@ -16,14 +16,17 @@
 namespace hindsight {
 
 struct StoreLimits {
-  uint64_t memory_bytes = uint64_t{1} << 40;       // of all linear memories together; a shared one counts where it was made
-  uint64_t table_bytes = uint64_t{512} << 20;      // of all tables together, 8 an element
-  uint64_t table_elements = 10'000'000;            // of each table; not more than this default
-  uint64_t types = 1'000'000;                      // of all modules that have instances, each module once
-  uint64_t threads = 1024;                         // that guests have spawned and that still run
-  uint64_t descriptors = 1024;                     // of WASI, open at a time; standard streams and preopened folders count
-  uint64_t exception_bytes = uint64_t{256} << 20;  // of WebAssembly exceptions that something may still refer to
-  uint64_t code_bytes = uint64_t{512} << 20;       // of generated code of all modules that have instances; see below
+  uint64_t memory_bytes = uint64_t{1}
+                          << 40;  // of all linear memories together; a shared one counts where it was made
+  uint64_t table_bytes = uint64_t{512} << 20;  // of all tables together, 8 an element
+  uint64_t table_elements = 10'000'000;        // of each table; not more than this default
+  uint64_t types = 1'000'000;                  // of all modules that have instances, each module once
+  uint64_t threads = 1024;                     // that guests have spawned and that still run
+  uint64_t descriptors = 1024;  // of WASI, open at a time; standard streams and preopened folders count
+  uint64_t exception_bytes = uint64_t{256}
+                             << 20;  // of WebAssembly exceptions that something may still refer to
+  uint64_t code_bytes = uint64_t{512}
+                        << 20;  // of generated code of all modules that have instances; see below
   friend bool operator==(const StoreLimits&, const StoreLimits&) = default;
 };
 

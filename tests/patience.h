@@ -13,7 +13,8 @@ class Patience {
 
  private:
   // Below the time that ctest gives a test.
-  const std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  const std::chrono::steady_clock::time_point end_ =
+      std::chrono::steady_clock::now() + std::chrono::seconds(120);
 };
 
 }  // namespace hindsight

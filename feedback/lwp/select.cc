@@ -89,8 +89,10 @@ Result<Selection> select_unit(std::string_view name) {
   for (UnitProbe& p : selection.probes) {
     // The model is for those who ask for it: it makes a program a hundred times slower.
     // So is native LWP without DCache misses, which decisions rest on most: the clock sees their stalls.
-    const bool left_out = p.name == "model" || (p.name == "native" && !detect_capabilities().usable.dcache_misses);
-    const bool wanted = (automatic && !left_out) || p.name == name || (any_clock && p.name.starts_with("clock/"));
+    const bool left_out =
+        p.name == "model" || (p.name == "native" && !detect_capabilities().usable.dcache_misses);
+    const bool wanted =
+        (automatic && !left_out) || p.name == name || (any_clock && p.name.starts_with("clock/"));
     if (!wanted) continue;
     known = true;
     if (!p.available) {

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "feedback/lwp/branch_kinds.h"
 #include "feedback/lwp/branch_burst.h"
+#include "feedback/lwp/branch_kinds.h"
 #include "feedback/lwp/ring.h"
 #include "feedback/lwp/sample.h"
 

@@ -40,7 +40,8 @@ class BurstSchedule {
     if (now < next_ || static_cast<double>(bursts_) >= kAhead + kMostASecond * now) return false;
     ++bursts_;
     if (left_ > 0) --left_;
-    next_ = now + (left_ > 0 ? jittered(kGapSeconds) : exponential(kSteadySeconds * static_cast<double>(threads)));
+    next_ = now +
+            (left_ > 0 ? jittered(kGapSeconds) : exponential(kSteadySeconds * static_cast<double>(threads)));
     return true;
   }
 

@@ -282,7 +282,8 @@ void Monitor::drain(Watched& watched) {
   watched.unit->drain(watched.batch);
   attribute_bursts(watched);
   const lwp::Batch& batch = watched.batch;
-  if (batch.records.empty() && batch.samples.empty() && batch.hardware.empty() && batch.taken_branches.empty()) {
+  if (batch.records.empty() && batch.samples.empty() && batch.hardware.empty() &&
+      batch.taken_branches.empty()) {
     return;
   }
   draining_ = watched.thread;
@@ -341,19 +342,17 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
   // A load whose address is lost because it overwrote it may be the runtime's own as well: of a jump table, a
   // callee's address, a global.
   const auto row = code->version->pc_map.find(load->instruction);
-  const bool of_runtime =
-      load->address ? config_.is_guest_memory && !config_.is_guest_memory(*load->address)
-                    : row && row->wasm != jit::kNoWasmOffset &&
-                          row->wasm.value < code->module->bytes.size() &&
-                          code->module->bytes[row->wasm.value] < wasm::kFirstMemoryOpcode;
+  const bool of_runtime = load->address ? config_.is_guest_memory && !config_.is_guest_memory(*load->address)
+                                        : row && row->wasm != jit::kNoWasmOffset &&
+                                              row->wasm.value < code->module->bytes.size() &&
+                                              code->module->bytes[row->wasm.value] < wasm::kFirstMemoryOpcode;
   if (of_runtime) {
     counts_.runtime_loads += 1;
     return;
   }
   uint64_t load_pc = reinterpret_cast<uint64_t>(code->version->begin()) + load->instruction.value;
   const auto [latency, source] = estimate(*code, load->instruction);
-  attribute(lwp::make_dcache_miss_record(sample, load_pc, load->address, latency, source, true),
-            &sample);
+  attribute(lwp::make_dcache_miss_record(sample, load_pc, load->address, latency, source, true), &sample);
 }
 
 // What the processor sampled by itself is shown, and adds data addresses to loads whose stalls the clock found.
@@ -365,8 +364,8 @@ void Monitor::attribute_hardware(const lwp::EventRecord& record) {
   auto code = registry_.find(reinterpret_cast<const void*>(record.address));
   std::optional<jit::PcRow> row;
   if (code) {
-    CodeOffset at(static_cast<uint32_t>(reinterpret_cast<const std::byte*>(record.address) -
-                                        code->version->begin()));
+    CodeOffset at(
+        static_cast<uint32_t>(reinterpret_cast<const std::byte*>(record.address) - code->version->begin()));
     row = code->version->pc_map.find(at);
   }
   tell(record, nullptr, code ? &*code : nullptr, row, /*from_guest=*/false);
@@ -430,8 +429,8 @@ void Monitor::attribute(const lwp::EventRecord& record, const lwp::RawSample* sa
   }
   bool located = row && row->wasm != jit::kNoWasmOffset;
   bool optimized = code && code->version->tier == jit::Tier::kOptimized;
-  bool from_guest = id == lwp::EventId::kProgrammed ||
-                    (id == lwp::EventId::kValue && !made_by_generated_code(record, row));
+  bool from_guest =
+      id == lwp::EventId::kProgrammed || (id == lwp::EventId::kValue && !made_by_generated_code(record, row));
   tell(record, sample, code ? &*code : nullptr, row, from_guest);
   if (from_guest) {
     ++(id == lwp::EventId::kProgrammed ? counts_.guest_events : counts_.guest_values);

@@ -48,20 +48,20 @@ struct MonitorCounts {
   uint64_t instruction_unattributed = 0;
   uint64_t value_records = 0;  // event 1 of values that generated code sampled by itself
   uint64_t value_unattributed = 0;
-  uint64_t guest_values = 0;         // event 1 that the guest asked for
-  uint64_t guest_events = 0;         // event 255
-  uint64_t guest_unattributed = 0;   // of these two: their call is in no version that is known
-  uint64_t hardware_records = 0;     // events 2, 3 and 4 that the processor sampled by itself
+  uint64_t guest_values = 0;           // event 1 that the guest asked for
+  uint64_t guest_events = 0;           // event 255
+  uint64_t guest_unattributed = 0;     // of these two: their call is in no version that is known
+  uint64_t hardware_records = 0;       // events 2, 3 and 4 that the processor sampled by itself
   uint64_t hardware_unattributed = 0;  // of these: in no version that is known, or at no instruction
-  uint64_t hardware_addresses = 0;   // of these: data addresses of loads that also stalled
-  uint64_t other_records = 0;        // ids that this monitor has no use for
-  uint64_t branch_bursts = 0;        // runs of consecutive branches that threads began
-  uint64_t bursts_refused = 0;       // asked for, but what came before was not drained yet
-  uint64_t burst_outcomes = 0;       // branches in them: event 3, with the predictor model's view where it has one
-  uint64_t burst_judged = 0;         // of these, not in a warm-up
-  uint64_t burst_mispredicted = 0;   // of those judged
-  uint64_t burst_unattributed = 0;   // of the outcomes: in no version that is known, or at no instruction
-  MispredictionSums burst_rates;     // the run's misprediction rate, each burst for the branches around it
+  uint64_t hardware_addresses = 0;     // of these: data addresses of loads that also stalled
+  uint64_t other_records = 0;          // ids that this monitor has no use for
+  uint64_t branch_bursts = 0;          // runs of consecutive branches that threads began
+  uint64_t bursts_refused = 0;         // asked for, but what came before was not drained yet
+  uint64_t burst_outcomes = 0;  // branches in them: event 3, with the predictor model's view where it has one
+  uint64_t burst_judged = 0;    // of these, not in a warm-up
+  uint64_t burst_mispredicted = 0;  // of those judged
+  uint64_t burst_unattributed = 0;  // of the outcomes: in no version that is known, or at no instruction
+  MispredictionSums burst_rates;    // the run's misprediction rate, each burst for the branches around it
   uint64_t rounds = 0;
   uint64_t rounds_without_memory = 0;  // broken off
 };
@@ -69,12 +69,12 @@ struct MonitorCounts {
 // One record with what the monitor found out about it. Everything it refers to lives during the call.
 struct LocatedRecord {
   const lwp::EventRecord& record;
-  uint64_t time_ns;        // CLOCK_MONOTONIC
-  bool exact_time;         // of the event; else of the round that drained it
-  uint64_t cpu_ns;         // CPU time that a clock record stands for; else 0
-  pid_t thread;            // kernel id
-  bool from_guest;         // the guest asked for it: event 255, or event 1 of a value of its own
-  bool optimized;          // the code's tier, if `module` is set
+  uint64_t time_ns;                  // CLOCK_MONOTONIC
+  bool exact_time;                   // of the event; else of the round that drained it
+  uint64_t cpu_ns;                   // CPU time that a clock record stands for; else 0
+  pid_t thread;                      // kernel id
+  bool from_guest;                   // the guest asked for it: event 255, or event 1 of a value of its own
+  bool optimized;                    // the code's tier, if `module` is set
   const wasm::Module* module;        // null: in no code version that is known
   FuncIndex function;                // whose body holds the instruction; the compiled one if unknown
   std::optional<WasmOffset> offset;  // of the WebAssembly instruction
@@ -157,7 +157,7 @@ class Monitor {
     std::optional<pmu::PmuCounters> counters;
     lwp::Batch batch;
     pid_t thread = 0;
-    double seconds_at_attach = 0;  // its CPU time
+    double seconds_at_attach = 0;              // its CPU time
     std::unique_ptr<ThreadBranches> branches;  // null: no bursts
   };
   void run();
@@ -187,7 +187,7 @@ class Monitor {
   lwp::UnitCounters ended_;
   uint64_t ended_emitted_ = 0;
   double ended_seconds_ = 0;
-  pid_t draining_ = 0;      // whose records are being attributed
+  pid_t draining_ = 0;       // whose records are being attributed
   uint64_t drain_time_ = 0;  // ns, CLOCK_MONOTONIC; when this round began
   std::map<std::string, PmuReading> pmu_ended_;
   std::vector<pmu::PmuCounters> closing_;  // of ended threads, in the sum; the next round closes them

@@ -52,8 +52,8 @@ std::vector<BranchPlan> plan_branches(const FunctionEvidence& e, const PolicyCon
     plan.hint.branch = b.branch;
     plan.hint.taken = b.taken + b.sampled_taken;
     plan.hint.not_taken = b.seen() - plan.hint.taken;
-    plan.hint.one_sided = config.code_layout && e.outcomes.split_cold != PrefetchOutcome::kRolledBack && !b.chooses &&
-                          static_cast<double>(b.seen()) >= config.min_branch_seen_one_sided &&
+    plan.hint.one_sided = config.code_layout && e.outcomes.split_cold != PrefetchOutcome::kRolledBack &&
+                          !b.chooses && static_cast<double>(b.seen()) >= config.min_branch_seen_one_sided &&
                           (plan.hint.taken == 0 || plan.hint.not_taken == 0);
     if (static_cast<double>(b.seen()) < config.min_branch_seen) {
       plan.hint.weigh = false;

@@ -19,13 +19,14 @@ PagePlan decide_fill(const FillEvidence& e, const PolicyConfig& config) {
     return plan;
   }
   const double untouched_bytes = static_cast<double>(bytes) * e.untouched / seen;
-  const std::string what =
-      fmt::format("of {} blocks of 2 MiB looked at in {} MiB of memory {} are full, {} touched in part, {} untouched", seen,
-                  bytes >> 20, e.full, e.part, e.untouched);
+  const std::string what = fmt::format(
+      "of {} blocks of 2 MiB looked at in {} MiB of memory {} are full, {} touched in part, {} untouched",
+      seen, bytes >> 20, e.full, e.part, e.untouched);
   const double gain = untouched_bytes / 4096 * config.seconds_per_fault;
   const double cost = touched == 0 ? 0 : untouched_bytes * e.part / touched * config.zero_seconds_per_byte;
   plan.alternatives.push_back(
-      {fmt::format("huge pages for {:.0f} MiB before they are touched", untouched_bytes / (1 << 20)), cost, gain});
+      {fmt::format("huge pages for {:.0f} MiB before they are touched", untouched_bytes / (1 << 20)), cost,
+       gain});
   if (static_cast<double>(bytes) < 2 * config.tlb_reach_bytes) {
     plan.reason = what + ": within what the TLB reaches";
   } else if (e.full < config.min_full_blocks) {

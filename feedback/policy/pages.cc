@@ -24,9 +24,9 @@ std::vector<PageRange> ranges_of(const std::vector<PageEvidence::Region>& region
 
 // The first so many bytes of the largest of them.
 PageRange probe_of(const std::vector<PageRange>& ranges, double bytes) {
-  PageRange probe = *std::max_element(ranges.begin(), ranges.end(), [](const PageRange& a, const PageRange& b) {
-    return a.end - a.begin < b.end - b.begin;
-  });
+  PageRange probe = *std::max_element(
+      ranges.begin(), ranges.end(),
+      [](const PageRange& a, const PageRange& b) { return a.end - a.begin < b.end - b.begin; });
   const uint64_t pages = std::max<uint64_t>(1, static_cast<uint64_t>(bytes) / kHugePageBytes);
   probe.end = std::min(probe.end, probe.begin + pages * kHugePageBytes);
   return probe;
@@ -63,8 +63,8 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
                        config.most_move_seconds_per_byte * config.page_probe_bytes;
   plan.alternatives.push_back({fmt::format("huge pages for {:.0f} MiB", footprint / (1 << 20)), cost, gain});
   const std::string seen = fmt::format(
-      "{} stalled addresses on {} pages in {:.0f} MiB, {:.0f} of {:.0f} samples ({:.0f} %) stall{}", e.addresses,
-      e.distinct_pages, footprint / (1 << 20), e.stall_samples, e.samples, 100 * seen_share,
+      "{} stalled addresses on {} pages in {:.0f} MiB, {:.0f} of {:.0f} samples ({:.0f} %) stall{}",
+      e.addresses, e.distinct_pages, footprint / (1 << 20), e.stall_samples, e.samples, 100 * seen_share,
       e.hidden_share > 0 ? fmt::format(", or {:.0f} % with what decisions hide", 100 * e.hidden_share) : "");
   if (static_cast<double>(e.distinct_pages) <
       config.min_page_spread * std::min(addresses, static_cast<double>(kMaxPagesSeen))) {
@@ -72,8 +72,8 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   } else if (footprint < 2 * config.tlb_reach_bytes) {
     plan.reason = seen + ": within what the TLB reaches";
   } else {
-    plan.reason = fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving, {}", seen, 1e3 * gain, 1e3 * cost,
-                              measured ? "at what it took so far" : "should that be slow");
+    plan.reason = fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving, {}", seen, 1e3 * gain,
+                              1e3 * cost, measured ? "at what it took so far" : "should that be slow");
     plan.most_seconds = gain / config.min_page_return;
     if (gain > config.min_page_return * cost) {
       plan.ranges = ranges;
@@ -84,7 +84,8 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
       plan.whole = std::move(ranges);
       plan.bytes = plan.ranges.front().end - plan.ranges.front().begin;
       plan.probe = true;
-      plan.reason += fmt::format(", or {:.1f} ms should it be quick: {} MiB are moved to see", 1e3 * least, plan.bytes >> 20);
+      plan.reason += fmt::format(", or {:.1f} ms should it be quick: {} MiB are moved to see", 1e3 * least,
+                                 plan.bytes >> 20);
     }
   }
   return plan;

@@ -30,7 +30,9 @@ bool hopeless(const LoadEvidence& load, const PolicyConfig& config) {
 
 // Of the last second's samples in optimized code; 0 where these are too few.
 double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
-  return !config.follow_shifts || e.samples_recent < config.min_samples_recent ? 0 : load.stall_samples_recent / e.samples_recent;
+  return !config.follow_shifts || e.samples_recent < config.min_samples_recent
+             ? 0
+             : load.stall_samples_recent / e.samples_recent;
 }
 
 // What lost may win by now: the load stalls far more than when it did. The more often that was an error, the longer
@@ -57,14 +59,16 @@ FunctionEvidence recent_view(const FunctionEvidence& e) {
   FunctionEvidence recent = e;
   recent.samples_baseline = 0;
   recent.samples_optimized = e.samples_recent;
-  for (LoadEvidence& load : recent.loads) load.stall_samples = load.stall_samples_optimized = load.stall_samples_recent;
+  for (LoadEvidence& load : recent.loads)
+    load.stall_samples = load.stall_samples_optimized = load.stall_samples_recent;
   return recent;
 }
 
 bool may_compile_again(const FunctionEvidence& e, const PolicyConfig& config) {
-  const double earned = config.follow_shifts && config.seconds_per_compile > 0 ? e.seconds_run / config.seconds_per_compile : 0;
-  return e.optimize_count <
-         config.max_compiles + std::min(config.max_later_compiles, static_cast<uint32_t>(std::min(earned, 1e6)));
+  const double earned =
+      config.follow_shifts && config.seconds_per_compile > 0 ? e.seconds_run / config.seconds_per_compile : 0;
+  return e.optimize_count < config.max_compiles + std::min(config.max_later_compiles,
+                                                           static_cast<uint32_t>(std::min(earned, 1e6)));
 }
 
 // What the loads of a function say together, and which of them are worth a change.
@@ -359,7 +363,8 @@ bool was_steady(const FunctionEvidence& e, const PolicyConfig& config) {
 }
 
 // Whether seeing it again pays. `gain`: by code made for what is seen then, over as long as the present one ran.
-bool plan_observation(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config, double gain) {
+bool plan_observation(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config,
+                      double gain) {
   const double cost = config.seconds_observed * (config.optimized_speedup - 1) +
                       config.background_cost * compile_seconds(e, config);
   plan.alternatives.push_back({"back to baseline code, to be seen again, and recompile", cost, gain});
@@ -377,7 +382,8 @@ double compile_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
   return compile_seconds(e.compile_seconds, e.code_bytes, config);
 }
 
-bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds, const PolicyConfig& config) {
+bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds,
+                             const PolicyConfig& config) {
   return samples_run >= config.min_flat_samples &&
          seconds_run * (1 - 1 / config.optimized_speedup) >=
              config.min_flat_return * config.background_cost * compile_seconds;
@@ -389,14 +395,17 @@ namespace {
 void plan_in_flat_profile(FunctionPlan& plan, const FunctionEvidence& e, const PolicyConfig& config) {
   const double cost = config.background_cost * compile_seconds(e, config);
   const double gain = e.seconds_run_baseline * (1 - 1 / config.optimized_speedup);
-  if (!may_pay_in_flat_profile(e.seconds_run_baseline, e.samples_run_baseline, compile_seconds(e, config), config)) {
-    plan.reason = fmt::format("{:.0f} of {:.0f} samples: too few to judge", e.samples_baseline, e.total_samples);
+  if (!may_pay_in_flat_profile(e.seconds_run_baseline, e.samples_run_baseline, compile_seconds(e, config),
+                               config)) {
+    plan.reason =
+        fmt::format("{:.0f} of {:.0f} samples: too few to judge", e.samples_baseline, e.total_samples);
     return;
   }
   plan.alternatives.push_back({"optimize for the whole run's sake", cost, gain});
   // Its loop may be all that ever runs of it, which only samples of late would tell.
   if (e.entered != Entered::kAgain) {
-    plan.reason = fmt::format("ran {:.1f} ms in all, and was not seen entered again", 1e3 * e.seconds_run_baseline);
+    plan.reason =
+        fmt::format("ran {:.1f} ms in all, and was not seen entered again", 1e3 * e.seconds_run_baseline);
     return;
   }
   plan.action = Action::kOptimize;
@@ -404,7 +413,8 @@ void plan_in_flat_profile(FunctionPlan& plan, const FunctionEvidence& e, const P
   plan.branches = plan_branches(e, config);
   plan.split_cold = plan_split(e, config);
   plan.reason = fmt::format(
-      "{:.0f} samples in baseline code in the whole run ({:.1f} ms), {:.1f} of late: {:.1f} ms to gain against {:.1f} ms "
+      "{:.0f} samples in baseline code in the whole run ({:.1f} ms), {:.1f} of late: {:.1f} ms to gain "
+      "against {:.1f} ms "
       "of compiling",
       e.samples_run_baseline, 1e3 * e.seconds_run_baseline, e.samples_baseline, 1e3 * gain, 1e3 * cost);
 }
@@ -481,18 +491,22 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
         choice != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_selects) {
       plan.action = Action::kWait;
       plan.reason = fmt::format(
-          "hot, and the select at 0x{:x} went the same way in nearly all of {} times seen: waiting for up to {:.0f} ms for "
+          "hot, and the select at 0x{:x} went the same way in nearly all of {} times seen: waiting for up to "
+          "{:.0f} ms for "
           "{:.0f}",
-          choice->branch.value, choice->seen(), 1e3 * config.max_seconds_to_wait_for_selects, config.min_branch_seen);
+          choice->branch.value, choice->seen(), 1e3 * config.max_seconds_to_wait_for_selects,
+          config.min_branch_seen);
       return plan;
     }
     if (const ValueEvidence* operand = not_usual_yet(e, config);
         operand != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_values) {
       plan.action = Action::kWait;
       plan.reason = fmt::format(
-          "hot, and the {} at 0x{:x} is {} in {} of {} records: waiting for up to {:.0f} ms for {:.0f} records",
-          to_string(operand->site), operand->at.value, operand->values.front().value, operand->values.front().records,
-          operand->records, 1e3 * config.max_seconds_to_wait_for_values, config.min_value_records);
+          "hot, and the {} at 0x{:x} is {} in {} of {} records: waiting for up to {:.0f} ms for {:.0f} "
+          "records",
+          to_string(operand->site), operand->at.value, operand->values.front().value,
+          operand->values.front().records, operand->records, 1e3 * config.max_seconds_to_wait_for_values,
+          config.min_value_records);
       return plan;
     }
     if (e.entered == Entered::kNotYet && may_be_called_soon(e, config) &&
@@ -586,7 +600,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
     // The records of old do not say how many of the calls that were foreseen there still are.
     if (pays && was_steady(e, config) && plan_observation(plan, e, config, gain)) {
       plan.reason = fmt::format(
-          "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since optimized code "
+          "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
+          "optimized code "
           "was published: what it was made for is gone",
           records, 1e3 * gain, 1e3 * e.seconds_since_published);
       return plan;
@@ -607,11 +622,13 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   }
   // Does it spend its time elsewhere by now, and was made for what it was like?
   if (was_steady(e, config) && e.moved_share >= config.min_moved_share && may_compile_again(e, config)) {
-    const bool made_for = !plan_branches(e, config).empty() || !plan_calls(e, config).empty() || !plan_values(e, config).empty();
+    const bool made_for = !plan_branches(e, config).empty() || !plan_calls(e, config).empty() ||
+                          !plan_values(e, config).empty();
     const double gain = e.seconds_since_published * e.moved_share * config.min_reoptimize_share;
     if (made_for && plan_observation(plan, e, config, gain)) {
       plan.reason = fmt::format(
-          "{:.0f} % of the last samples stand where the first ones in this code did not: what it was made for is gone",
+          "{:.0f} % of the last samples stand where the first ones in this code did not: what it was made "
+          "for is gone",
           100 * e.moved_share);
       return plan;
     }
@@ -634,11 +651,12 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   const double share = changed ? untried_recently : untried_share;
   const double gain = share * e.seconds_optimized;
   const std::string words =
-      changed ? fmt::format("loads not tried yet, or no longer what they were, hold {:.0f} % of the last {:.0f} "
-                            "samples in optimized code, {:.0f} % of {:.0f}",
-                            100 * share, e.samples_recent, 100 * untried_share, e.samples_optimized)
-              : fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code", 100 * share,
-                            e.samples_optimized);
+      changed ? fmt::format(
+                    "loads not tried yet, or no longer what they were, hold {:.0f} % of the last {:.0f} "
+                    "samples in optimized code, {:.0f} % of {:.0f}",
+                    100 * share, e.samples_recent, 100 * untried_share, e.samples_optimized)
+              : fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code",
+                            100 * share, e.samples_optimized);
   plan.alternatives.push_back({"recompile with prefetches, or searches interleaved", compile_cost, gain});
   if (share < config.min_reoptimize_share || gain <= compile_cost) {
     plan.reason = words + ": not worth a compile";
@@ -646,9 +664,8 @@ FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
   }
   plan_loops(plan, changed ? recent_view(e) : e, config);
   const auto is_new = [&](const auto& p) {
-    return std::any_of(e.loads.begin(), e.loads.end(), [&](const LoadEvidence& l) {
-      return l.load == p.hint.load && untried(l, e, config);
-    });
+    return std::any_of(e.loads.begin(), e.loads.end(),
+                       [&](const LoadEvidence& l) { return l.load == p.hint.load && untried(l, e, config); });
   };
   if (std::none_of(plan.prefetches.begin(), plan.prefetches.end(), is_new) &&
       std::none_of(plan.interleaves.begin(), plan.interleaves.end(), is_new) &&

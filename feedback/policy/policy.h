@@ -43,19 +43,19 @@
 namespace hindsight::feedback {
 
 struct PolicyConfig {
-  bool optimize = true;                 // decision "optimize"
-  bool prefetch = true;                 // decision "prefetch"
-  bool interleave = true;               // decision "interleave"
-  bool jump_pointers = true;            // decision "jump-pointers"
-  bool inline_calls = true;             // decision "inline-calls"
-  bool huge_pages = true;               // decision "huge-pages"; the rest of it below
-  bool weigh_branches = true;           // decision "weigh-branches"
-  bool select = true;                   // decision "select": instead of a branch
-  bool branch = true;                   // decision "branch": instead of a select
-  bool values = true;                   // decision "values"
-  bool follow_shifts = true;            // decision "follow-shifts"
-  bool code_layout = true;              // decision "code-layout"; the rest of it below
-  double min_samples = 6;               // below, evidence is noise
+  bool optimize = true;        // decision "optimize"
+  bool prefetch = true;        // decision "prefetch"
+  bool interleave = true;      // decision "interleave"
+  bool jump_pointers = true;   // decision "jump-pointers"
+  bool inline_calls = true;    // decision "inline-calls"
+  bool huge_pages = true;      // decision "huge-pages"; the rest of it below
+  bool weigh_branches = true;  // decision "weigh-branches"
+  bool select = true;          // decision "select": instead of a branch
+  bool branch = true;          // decision "branch": instead of a select
+  bool values = true;          // decision "values"
+  bool follow_shifts = true;   // decision "follow-shifts"
+  bool code_layout = true;     // decision "code-layout"; the rest of it below
+  double min_samples = 6;      // below, evidence is noise
   // Of a function in a flat profile, which never has that many of late: samples of the whole run, and how many times its
   // cost a compile must return, for what so few samples say of it.
   double min_flat_samples = 2;
@@ -84,16 +84,17 @@ struct PolicyConfig {
   double seconds_per_unforeseen_call = 4e-9;
   double min_unforeseen_share = 0.04;   // of the optimized code's time, for a recompile
   double min_seconds_published = 0.05;  // of optimized code, before its calls are judged again
-  double min_branch_seen = 64;     // executions of a branch or select seen, before its counts are believed
-  double min_branch_seen_one_sided = 12;  // and of one that always went the same way, to place the other side apart
+  double min_branch_seen = 64;  // executions of a branch or select seen, before its counts are believed
+  double min_branch_seen_one_sided =
+      12;                          // and of one that always went the same way, to place the other side apart
   double min_branch_judged = 128;  // of a branch: those that went through the predictor
   double min_select_rate = 0.04;   // mispredicted share from which a select may pay
   double max_branch_rate = 0.05;   // and up to which a branch may, in place of a select
-  double min_branch_minority = 0.01;    // of a branch: with less the compiler leaves it a branch by itself
-  double min_minority_to_wait = 0.10;              // of a branch, to wait for how well it is predicted
-  double min_branch_records = 6;                   // of it, so that it is hot enough to wait for
+  double min_branch_minority = 0.01;   // of a branch: with less the compiler leaves it a branch by itself
+  double min_minority_to_wait = 0.10;  // of a branch, to wait for how well it is predicted
+  double min_branch_records = 6;       // of it, so that it is hot enough to wait for
   double max_seconds_to_wait_for_outcomes = 0.03;  // of baseline time
-  double min_select_seen_to_wait = 8;              // of a select that nearly always went one way, to see it often enough
+  double min_select_seen_to_wait = 8;  // of a select that nearly always went one way, to see it often enough
   double max_seconds_to_wait_for_selects = 0.012;  // of baseline time
   double branches_per_record = 65521;              // what a record of a branch stands for
   double seconds_mispredicted = 5e-9;              // that a misprediction takes
@@ -102,30 +103,32 @@ struct PolicyConfig {
   double min_value_records = 8;          // of an operator, before what its operand usually is is believed
   double min_value_records_to_wait = 2;  // to wait for that many
   double max_seconds_to_wait_for_values = 0.012;  // of baseline time
-  double min_value_share = 0.8;          // of its records, that the usual value has
-  double min_value_gain = 0.02;          // of the function's optimized time, for it to be worth a trial
-  double max_usual_bytes = 256;          // of a copy or fill
-  double max_usual_trips = 64;           // of a loop; one that goes round more often gains little by knowing
+  double min_value_share = 0.8;                   // of its records, that the usual value has
+  double min_value_gain = 0.02;  // of the function's optimized time, for it to be worth a trial
+  double max_usual_bytes = 256;  // of a copy or fill
+  double max_usual_trips = 64;   // of a loop; one that goes round more often gains little by knowing
   // What an execution gains by a number that is known: a division of 32 and of 64 bits; a copy or fill by the call that
   // it would be; a loop, each time that it is entered, by its turns in a row.
   double seconds_divided = 1.5e-9;
   double seconds_divided_wide = 2e-9;
   double seconds_asked_to_copy = 4e-9;
   double seconds_looped = 2e-9;
-  uint32_t max_usual_values = 16;        // operators a function
-  uint32_t max_compiles = 4;                       // of one function
-  double seconds_per_compile = 8;       // of its run, for one more
-  uint32_t max_later_compiles = 60;     // that are earned so
-  double min_samples_recent = 40;       // for the last second to speak for itself
-  double min_reopen_share = 0.15;  // of the function's samples, that a load must stall for more than when it was rejected
-  double min_moved_share = 0.25;   // of the last samples in optimized code, that stand elsewhere than the first did
+  uint32_t max_usual_values = 16;    // operators a function
+  uint32_t max_compiles = 4;         // of one function
+  double seconds_per_compile = 8;    // of its run, for one more
+  uint32_t max_later_compiles = 60;  // that are earned so
+  double min_samples_recent = 40;    // for the last second to speak for itself
+  double min_reopen_share =
+      0.15;  // of the function's samples, that a load must stall for more than when it was rejected
+  double min_moved_share =
+      0.25;  // of the last samples in optimized code, that stand elsewhere than the first did
   // In optimized code, before a change makes what it was made for a thing of the past. What changes sooner goes back and
   // forth, and code is better made for all of it.
   double min_seconds_steady = 0.8;
   double seconds_observed = 0.03;  // in baseline code, when it is seen again, before it is compiled again
   double seconds_to_reopen = 0.5;  // of the function since; four times as many with each rejection
-  uint32_t max_prefetches = 8;          // loads a function
-  uint32_t first_width = 16;            // searches at once that a trial begins with
+  uint32_t max_prefetches = 8;     // loads a function
+  uint32_t first_width = 16;       // searches at once that a trial begins with
   uint32_t max_osr_loops = 1;  // each costs another copy of the function's remainder, and its compile time
   // For a function's next call, in its baseline code or, while it is seen running at all, in anyone's. A loop
   // entry that it turns out not to need costs a compile, and is of use at each call until the whole function
@@ -159,10 +162,10 @@ struct PolicyConfig {
   double page_probe_bytes = 8.0 * (1 << 20);
   // Of page_fill.h.
   double min_full_blocks = 4;
-  double min_full_share = 0.75;        // of the blocks that are touched at all
-  double min_untouched_share = 0.05;   // of the memory: less is not worth asking
-  double max_available_share = 0.25;   // of the machine's memory, that is asked for
-  double seconds_per_fault = 0.5e-6;   // of 4 KiB, beside making it zeros, which huge pages take as well
+  double min_full_share = 0.75;       // of the blocks that are touched at all
+  double min_untouched_share = 0.05;  // of the memory: less is not worth asking
+  double max_available_share = 0.25;  // of the machine's memory, that is asked for
+  double seconds_per_fault = 0.5e-6;  // of 4 KiB, beside making it zeros, which huge pages take as well
   double zero_seconds_per_byte = 2e-10;
   double max_fill_slowdown = 1.4;  // of the filling itself, against before
   // Of layout.h.
@@ -177,9 +180,10 @@ struct PolicyConfig {
   double min_layout_news = 0.25;  // of the samples, outside of what was tried already, to try once more
   uint32_t max_layouts = 4;       // of one module
   // Of versions.h.
-  double min_version_seconds = 1.0;       // of CPU time in a version, before a decision in it is weighed against none
-  double min_version_share = 0.10;        // of the samples of late
-  double version_gain = 0.05;             // that is taken for possible, by doing without one that does not pay
+  double min_version_seconds =
+      1.0;  // of CPU time in a version, before a decision in it is weighed against none
+  double min_version_share = 0.10;  // of the samples of late
+  double version_gain = 0.05;       // that is taken for possible, by doing without one that does not pay
   double seconds_of_version_trial = 0.1;  // of CPU time in the version without it
   double version_loss = 0.10;             // that is taken for likely meanwhile
   double max_version_trial_share = 0.08;  // of all guests' CPU time, in versions that are on trial
@@ -240,7 +244,7 @@ struct FunctionPlan {
   bool loop_entries_only = false;    // nothing but these: it is not called again as far as anyone knows
   std::vector<PrefetchPlan> prefetches;
   std::vector<InterleavePlan> interleaves;  // loads whose searches are to go several at once
-  std::vector<JumpPlan> jumps;  // loads whose loop is to remember where it goes
+  std::vector<JumpPlan> jumps;              // loads whose loop is to remember where it goes
   std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
   std::vector<BranchPlan> branches;
   std::vector<ValuePlan> values;  // operators to have code for what their operand usually is
@@ -252,7 +256,8 @@ struct FunctionPlan {
 FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config);
 // Whether compiling a function that never has min_samples of late is worth being asked about: it ran so long in baseline
 // code, with so many samples, since it was loaded. What decide() makes of the evidence, from two of its numbers.
-bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds, const PolicyConfig& config);
+bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds,
+                             const PolicyConfig& config);
 // Of CPU time: what it took before, else the estimate.
 double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
 // `known`: what an earlier compile took; 0: not known.

@@ -30,8 +30,8 @@ struct StartPlan {
   std::map<uint32_t, uint32_t> settled_widths;  // the same of interleaved searches: how many at once
   std::map<uint32_t, uint32_t> settled_jumps;   // the same of jump pointers: how many turns ahead
   std::set<uint32_t> settled_forms;             // branches whose other form is known to pay: wasm offsets
-  std::set<uint32_t> settled_values;            // operators whose code for the usual value is known to pay: alike
-  double priority = 0;                          // seconds to gain for each second of compiling
+  std::set<uint32_t> settled_values;  // operators whose code for the usual value is known to pay: alike
+  double priority = 0;                // seconds to gain for each second of compiling
 };
 
 // `evidence`: what the decision was made on that is taken over.

@@ -49,8 +49,8 @@ bool promising(const ValueEvidence& v, const FunctionEvidence& e, const PolicyCo
 
 std::string words_of(const ValueEvidence& v) {
   return fmt::format("the {}{} at 0x{:x} is {} in {} of {} records", to_string(v.site),
-                     v.site == ValueSite::kTripCount ? " of the loop" : "", v.at.value, v.values.front().value,
-                     v.values.front().records, v.records);
+                     v.site == ValueSite::kTripCount ? " of the loop" : "", v.at.value,
+                     v.values.front().value, v.values.front().records, v.records);
 }
 
 }  // namespace

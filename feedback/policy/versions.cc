@@ -29,19 +29,24 @@ VersionTrialPlan decide_version_trial(const VersionEvidence& e, const PolicyConf
   const double cost =
       config.background_cost * e.compile_seconds + config.seconds_of_version_trial * config.version_loss;
   plan.alternatives.push_back({"nothing", 0, 0});
-  plan.alternatives.push_back({fmt::format("weigh {} against none, in a second version", to_string(*change)), cost, gain});
+  plan.alternatives.push_back(
+      {fmt::format("weigh {} against none, in a second version", to_string(*change)), cost, gain});
   if (e.seconds_published < config.min_version_seconds) {
     plan.reason = fmt::format("ran {:.0f} ms in this version: too new", 1e3 * e.seconds_published);
   } else if (e.share < config.min_version_share) {
     plan.reason = fmt::format("{:.0f} % of the samples of late: too few", 100 * e.share);
   } else if (gain <= cost) {
-    plan.reason = fmt::format("{:.1f} ms to gain against {:.1f} ms, the cost of a trial", 1e3 * gain, 1e3 * cost);
-  } else if (e.seconds_on_trial + config.seconds_of_version_trial > config.max_version_trial_share * e.guest_seconds) {
-    plan.reason = fmt::format("trials took {:.0f} ms of {:.1f} s: not so soon", 1e3 * e.seconds_on_trial, e.guest_seconds);
+    plan.reason =
+        fmt::format("{:.1f} ms to gain against {:.1f} ms, the cost of a trial", 1e3 * gain, 1e3 * cost);
+  } else if (e.seconds_on_trial + config.seconds_of_version_trial >
+             config.max_version_trial_share * e.guest_seconds) {
+    plan.reason = fmt::format("trials took {:.0f} ms of {:.1f} s: not so soon", 1e3 * e.seconds_on_trial,
+                              e.guest_seconds);
   } else {
     plan.without = change;
-    plan.reason = fmt::format("{:.0f} % of the samples of late, {:.1f} s in this version: {:.1f} ms to gain against {:.1f} ms",
-                              100 * e.share, e.seconds_published, 1e3 * gain, 1e3 * cost);
+    plan.reason = fmt::format(
+        "{:.0f} % of the samples of late, {:.1f} s in this version: {:.1f} ms to gain against {:.1f} ms",
+        100 * e.share, e.seconds_published, 1e3 * gain, 1e3 * cost);
   }
   return plan;
 }

@@ -31,7 +31,8 @@ enum class Change : uint8_t {
   kSplitCold,      // what of it hardly ever runs lies apart
 };
 inline constexpr Change kLastChange = Change::kSplitCold;
-inline constexpr Change kVersionChanges[] = {Change::kInlineCalls, Change::kWeighBranches, Change::kSplitCold};
+inline constexpr Change kVersionChanges[] = {Change::kInlineCalls, Change::kWeighBranches,
+                                             Change::kSplitCold};
 constexpr bool is_of_version(Change change) {
   return change >= Change::kInlineCalls;
 }
@@ -68,7 +69,8 @@ struct LoadEvidence {
   PrefetchOutcome outcome = PrefetchOutcome::kNone;     // of a prefetch
   PrefetchOutcome interleave = PrefetchOutcome::kNone;  // of interleaving; kNoSlice: not possible
   PrefetchOutcome jump = PrefetchOutcome::kNone;        // of jump pointers; kNoSlice: not possible
-  double stall_samples_recent = 0;  // of those in optimized code, the last second's, about; see samples_recent
+  double stall_samples_recent =
+      0;  // of those in optimized code, the last second's, about; see samples_recent
   // Of the last change of the load that was tried and taken back: how often that has happened, how long ago (CPU time
   // of the function), and which share of the function's samples stood behind the load then.
   uint32_t rejections = 0;
@@ -83,14 +85,14 @@ struct LoadEvidence {
 // select chooses where a branch goes: it was `taken` if it chose its first operand. One execution of it in some
 // thousands is recorded, and none is seen in bursts.
 struct BranchEvidence {
-  WasmOffset branch;           // of the br_if, if, br_table, br or select
-  uint64_t sampled = 0;        // branch records
-  uint64_t sampled_taken = 0;  // of these
-  uint64_t outcomes = 0;       // branches seen in bursts
-  uint64_t taken = 0;          // of these
-  uint64_t judged = 0;         // of the outcomes: behind the predictor's warm-up
-  uint64_t mispredicted = 0;   // of those judged; an estimate
-  bool chooses = false;        // a select
+  WasmOffset branch;                                 // of the br_if, if, br_table, br or select
+  uint64_t sampled = 0;                              // branch records
+  uint64_t sampled_taken = 0;                        // of these
+  uint64_t outcomes = 0;                             // branches seen in bursts
+  uint64_t taken = 0;                                // of these
+  uint64_t judged = 0;                               // of the outcomes: behind the predictor's warm-up
+  uint64_t mispredicted = 0;                         // of those judged; an estimate
+  bool chooses = false;                              // a select
   PrefetchOutcome outcome = PrefetchOutcome::kNone;  // of giving it the other form
   uint64_t seen() const { return outcomes + sampled; }
   double taken_share() const {
@@ -179,7 +181,7 @@ struct FunctionEvidence {
   bool optimized = false;       // an optimized version is published or being made
   uint32_t optimize_count = 0;  // compiles so far
   Entered entered = Entered::kUnknown;
-  double seconds_watched = 0;  // in its baseline code while watched for entries
+  double seconds_watched = 0;      // in its baseline code while watched for entries
   double all_seconds_watched = 0;  // the same in all functions' code
   bool loop_entries_only = false;  // what is optimized are loops that were running: no call enters it
   // In baseline code since the optimized version was published: what does not leave it by calls.
@@ -198,9 +200,9 @@ struct FunctionEvidence {
   double samples_run_baseline = 0;  // clock samples of the latter
   // By which running loops can leave the published optimized code, and by which others may enter it.
   std::vector<LoopIndex> exit_loops, entry_loops;
-  double compile_seconds = 0;          // what compiling it took in an earlier run; 0: not known
-  std::vector<LoadEvidence> loads;     // by descending stall_samples, at most kMaxLoads
-  std::vector<LoopEvidence> loops;     // in LoopIndex order
+  double compile_seconds = 0;       // what compiling it took in an earlier run; 0: not known
+  std::vector<LoadEvidence> loads;  // by descending stall_samples, at most kMaxLoads
+  std::vector<LoopEvidence> loops;  // in LoopIndex order
   std::vector<BranchEvidence>
       branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches
   std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls
@@ -229,15 +231,16 @@ struct PageEvidence {
     uint64_t addresses = 0;  // stalled ones in it
     friend bool operator==(const Region&, const Region&) = default;
   };
-  double samples = 0;           // clock samples of all functions, up to the last stalled address
-  double seconds = 0;           // CPU time of all functions up to now
-  double stall_samples = 0;     // of the samples: behind a load whose address is known, in these regions or others
+  double samples = 0;  // clock samples of all functions, up to the last stalled address
+  double seconds = 0;  // CPU time of all functions up to now
+  double stall_samples =
+      0;  // of the samples: behind a load whose address is known, in these regions or others
   // Of the time of late, what would be stalls but for decisions that hide them: those wait for page walks all the same.
   double hidden_share = 0;
-  uint64_t addresses = 0;       // in these regions
-  uint64_t distinct_pages = 0;  // 4 KiB pages among them (exact up to kMaxPagesSeen)
-  std::vector<Region> regions;  // ascending
-  double move_seconds_per_byte = 0;  // what the process's moves up to now took; 0: there was none
+  uint64_t addresses = 0;                 // in these regions
+  uint64_t distinct_pages = 0;            // 4 KiB pages among them (exact up to kMaxPagesSeen)
+  std::vector<Region> regions;            // ascending
+  double move_seconds_per_byte = 0;       // what the process's moves up to now took; 0: there was none
   std::optional<FillEvidence> fill = {};  // then the rest says nothing
   friend bool operator==(const PageEvidence&, const PageEvidence&) = default;
 };
@@ -250,14 +253,15 @@ struct LayoutEvidence {
     // Of the clock samples of late in all these versions, its share by the whole run: of late few functions of a flat
     // profile have any.
     double samples = 0;
-    bool tried = false;       // an earlier decision tried to place it with others, whatever came of it
+    bool tried = false;  // an earlier decision tried to place it with others, whatever came of it
     friend bool operator==(const Function&, const Function&) = default;
   };
-  double samples = 0;               // clock samples of late, of all functions in whatever code
-  double seconds = 0;               // CPU time of all functions up to now
-  double seconds_settled = 0;       // of wall time since a version was last asked for or made
-  uint32_t layouts = 0;             // decisions to move before this one
-  std::vector<Function> functions;  // optimized ones that can be moved, ascending; at most kMaxLayoutFunctions
+  double samples = 0;          // clock samples of late, of all functions in whatever code
+  double seconds = 0;          // CPU time of all functions up to now
+  double seconds_settled = 0;  // of wall time since a version was last asked for or made
+  uint32_t layouts = 0;        // decisions to move before this one
+  std::vector<Function>
+      functions;  // optimized ones that can be moved, ascending; at most kMaxLayoutFunctions
   friend bool operator==(const LayoutEvidence&, const LayoutEvidence&) = default;
 };
 

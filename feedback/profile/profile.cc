@@ -94,8 +94,8 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
     counts.samples_recent += 1;
     const bool replaced =
         version.value != 0 && (version.value < counts.published_version ||
-                               std::find(counts.lost_versions.begin(), counts.lost_versions.end(), version.value) !=
-                                   counts.lost_versions.end());
+                               std::find(counts.lost_versions.begin(), counts.lost_versions.end(),
+                                         version.value) != counts.lost_versions.end());
     if (replaced) {
       counts.samples_stayed += 1;
       counts.seconds_stayed += seconds;
@@ -150,7 +150,8 @@ void note_address(LoadCounts& counts, uint64_t address) {
 // memory is not to be judged by that.
 bool comes_back(const LoadCounts& counts) {
   constexpr uint64_t kToTell = 8, kAPage = 4;  // addresses
-  return counts.addresses > kToTell && kAPage * counts.pages.size() < std::min<uint64_t>(counts.addresses, kMaxPagesSeen);
+  return counts.addresses > kToTell &&
+         kAPage * counts.pages.size() < std::min<uint64_t>(counts.addresses, kMaxPagesSeen);
 }
 
 }  // namespace
@@ -273,7 +274,8 @@ void FunctionCounts::reject(uint32_t load) {
   counts.share_when_rejected = samples_recent > 0 ? counts.stall_recent / samples_recent : 0;
 }
 
-void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits, std::vector<LoopIndex> entries) {
+void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits,
+                             std::vector<LoopIndex> entries) {
   published_version = version.value;
   std::erase_if(lost_versions, [&](uint64_t lost) { return lost < published_version; });
   run_seconds_when_published = run_seconds();
@@ -405,7 +407,8 @@ std::optional<ValueSite> value_site(const wasm::Module& module, uint32_t offset)
   // A prefix, and a number in one byte unless an encoder made it longer than it needs to be.
   constexpr uint8_t kPrefix = 0xfc, kMemoryCopy = 10, kMemoryFill = 11;
   const uint8_t behind = static_cast<uint8_t>(module.bytes[offset + 1]);
-  if (static_cast<uint8_t>(module.bytes[offset]) == kPrefix && (behind == kMemoryCopy || behind == kMemoryFill))
+  if (static_cast<uint8_t>(module.bytes[offset]) == kPrefix &&
+      (behind == kMemoryCopy || behind == kMemoryFill))
     return ValueSite::kByteCount;
   return std::nullopt;
 }
@@ -568,11 +571,12 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     const std::optional<ValueSite> site = value_site(*module_, offset);
     if (!site) continue;
     const auto known = counts.value_outcomes.find(offset);
-    evidence.values.push_back({.at = WasmOffset(offset),
-                               .site = *site,
-                               .records = values.total,
-                               .values = usual_first(values),
-                               .outcome = known == counts.value_outcomes.end() ? PrefetchOutcome::kNone : known->second});
+    evidence.values.push_back(
+        {.at = WasmOffset(offset),
+         .site = *site,
+         .records = values.total,
+         .values = usual_first(values),
+         .outcome = known == counts.value_outcomes.end() ? PrefetchOutcome::kNone : known->second});
   }
   std::stable_sort(evidence.values.begin(), evidence.values.end(),
                    [](const ValueEvidence& a, const ValueEvidence& b) { return a.records > b.records; });

@@ -81,7 +81,7 @@ struct FunctionCounts {
   bool optimized = false;
   uint32_t optimize_count = 0;
   Entered entered = Entered::kUnknown;
-  double seconds_when_watched = 0;  // seconds_baseline when watching began
+  double seconds_when_watched = 0;      // seconds_baseline when watching began
   double all_seconds_when_watched = 0;  // Profile::seconds_seen() then
   bool loop_entries_only = false;       // the optimized version cannot be called
   // What samples_baseline and seconds_baseline were when the optimized version was published; none before.
@@ -89,15 +89,16 @@ struct FunctionCounts {
   double optimized_seconds_when_published = 0;  // what seconds_optimized was then
   // In optimized versions before that one, since then.
   double samples_stayed = 0, seconds_stayed = 0;
-  uint64_t published_version = 0;         // VersionId; those before it have lower ones
+  uint64_t published_version = 0;  // VersionId; those before it have lower ones
   // Higher ones that lost to it in a trial: who is in their code stayed behind. At most one for each change of versions.
   std::vector<uint64_t> lost_versions = {};
   double run_seconds_when_published = 0;  // what run_seconds() was
   VersionOutcomes outcomes;
   std::vector<LoopIndex> exit_loops = {}, entry_loops = {};  // of it
-  SampleShift shift = {};  // of samples in it
+  SampleShift shift = {};                                    // of samples in it
   // An optimized version takes over.
-  void publish(VersionId version = {}, std::vector<LoopIndex> exits = {}, std::vector<LoopIndex> entries = {});
+  void publish(VersionId version = {}, std::vector<LoopIndex> exits = {},
+               std::vector<LoopIndex> entries = {});
   // The published one goes on, and what was on trial in its place, seen with it, does not.
   void publish_again(VersionId lost);
   // A compile was asked for, and the version before it stays: it is looked at anew, as one that has just been published,
@@ -109,10 +110,10 @@ struct FunctionCounts {
   // changes. What counts the whole run stays, and how often it was compiled.
   void see_anew();
   double run_seconds() const { return run_seconds_baseline + run_seconds_optimized; }
-  std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
-  std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
-  std::map<uint32_t, BranchCounts> branches;  // wasm offset
-  std::map<uint32_t, ValueCounts> values;     // wasm offset
+  std::map<uint32_t, double> samples_at;               // wasm offset -> clock samples (both tiers)
+  std::map<uint32_t, LoadCounts> loads;                // wasm offset of the load
+  std::map<uint32_t, BranchCounts> branches;           // wasm offset
+  std::map<uint32_t, ValueCounts> values;              // wasm offset
   std::map<uint32_t, PrefetchOutcome> value_outcomes;  // of code for the usual one; wasm offset
   // Of the published optimized code: calls that went to none of the targets it has in place. Wasm offset.
   std::map<uint32_t, ValueCounts> unforeseen;
@@ -121,7 +122,7 @@ struct FunctionCounts {
   double run_seconds_optimized = 0;
   double run_samples_baseline = 0;
   double run_samples_optimized = 0;
-  double compile_seconds = 0;  // of an earlier run
+  double compile_seconds = 0;              // of an earlier run
   std::map<uint32_t, PlaceCounts> places;  // wasm offset
 };
 
@@ -148,7 +149,8 @@ class Profile {
 
   // One clock sample in `function`'s code at wasm offset `at` (kNoWasmOffset value allowed), worth `seconds`
   // of CPU time. `version`: of optimized code, which; 0: not known.
-  void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds, VersionId version = {});
+  void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds,
+                  VersionId version = {});
   // The same sample stood behind a load. `address`: linear-memory address, if known. `load` may be the
   // instruction that consumes the value: code generators fold loads into their consumers, whose offset the
   // code then has. The stall is charged to the nearest load at or in front of it in the same body; if there

@@ -173,9 +173,9 @@ class Reader {
   }
   Change change(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
-    for (Change c : {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch,
-                     Change::kJumpPointers, Change::kValues, Change::kInlineCalls, Change::kWeighBranches,
-                     Change::kSplitCold}) {
+    for (Change c :
+         {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch, Change::kJumpPointers,
+          Change::kValues, Change::kInlineCalls, Change::kWeighBranches, Change::kSplitCold}) {
       if (word == to_string(c)) return c;
     }
     fail(place + "." + name, fmt::format("'{}' is not a change", word));
@@ -289,7 +289,8 @@ ValueEvidence read_values(Reader& r, const json& j, const std::string& place) {
   v.at = WasmOffset(r.u32(j, place, "at"));
   const std::string site = r.text(j, place, "site");
   bool known = false;
-  for (const ValueSite s : {ValueSite::kDivisor, ValueSite::kWideDivisor, ValueSite::kByteCount, ValueSite::kTripCount}) {
+  for (const ValueSite s :
+       {ValueSite::kDivisor, ValueSite::kWideDivisor, ValueSite::kByteCount, ValueSite::kTripCount}) {
     if (site != to_string(s)) continue;
     v.site = s;
     known = true;
@@ -628,7 +629,8 @@ PageEpisode read_page_episode(Reader& r, const json& j, const std::string& place
     e.evidence.stall_samples = r.amount(*evidence, where, "stall_samples");
     e.evidence.addresses = r.integer(*evidence, where, "addresses", uint64_t{1} << 62);
     e.evidence.distinct_pages = r.integer(*evidence, where, "distinct_pages", uint64_t{1} << 62);
-    if (r.has(*evidence, "hidden_share")) e.evidence.hidden_share = r.amount(*evidence, where, "hidden_share");
+    if (r.has(*evidence, "hidden_share"))
+      e.evidence.hidden_share = r.amount(*evidence, where, "hidden_share");
     if (r.has(*evidence, "move_seconds_per_byte"))
       e.evidence.move_seconds_per_byte = r.amount(*evidence, where, "move_seconds_per_byte");
     r.pairs(*evidence, where, "regions", [&](uint64_t index, uint64_t addresses, const std::string& at) {

@@ -46,9 +46,11 @@ struct Episode {
       inlined_calls;  // wasm offsets of call_indirects; their targets follow from the evidence
   std::vector<uint32_t> weighed_branches;  // wasm offsets; which way they go follows from the evidence
   std::vector<uint32_t> select_branches;   // of branches, to be selects
-  std::vector<uint32_t> branch_selects;    // of selects, or of branches that the compiler may make such, to be branches
-  std::vector<uint32_t> value_sites;       // of operators, to have code for their usual value, which the evidence has
-  bool split_cold = false;                 // what hardly ever runs lies apart
+  std::vector<uint32_t>
+      branch_selects;  // of selects, or of branches that the compiler may make such, to be branches
+  std::vector<uint32_t>
+      value_sites;          // of operators, to have code for their usual value, which the evidence has
+  bool split_cold = false;  // what hardly ever runs lies apart
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates
   // Afterwards:
@@ -69,10 +71,10 @@ struct Episode {
   uint32_t runs_ago = 0;  // when it was decided; 0: in the last run
   // What a decision at the start was made from, beside the evidence of the decision it takes over.
   struct Earlier {
-    double runs = 0;               // how many, faded: the denominator of the next two
-    double seconds_baseline = 0;   // CPU time of the function in them, faded alike
+    double runs = 0;              // how many, faded: the denominator of the next two
+    double seconds_baseline = 0;  // CPU time of the function in them, faded alike
     double seconds_optimized = 0;
-    double compile_seconds = 0;    // what the compile took; 0: not known
+    double compile_seconds = 0;  // what the compile took; 0: not known
     std::vector<uint32_t> osr_loops;
     std::vector<Prefetch> prefetches;
     friend bool operator==(const Earlier&, const Earlier&) = default;

@@ -34,7 +34,8 @@ double SampleShift::share() const {
     // Half of what the difference of a place seen so often is on average: about normal, but for those seen once.
     const uint32_t seen = counts.reference + counts.recent;
     const double both = seen / (kFirst + kLast);
-    chance += seen == 1 ? both : std::sqrt(both * (1 - both) * (1 / kFirst + 1 / kLast) / (2 * std::numbers::pi));
+    chance +=
+        seen == 1 ? both : std::sqrt(both * (1 - both) * (1 / kFirst + 1 / kLast) / (2 * std::numbers::pi));
   }
   return distance - chance;
 }

@@ -22,8 +22,10 @@ inline constexpr uint32_t kValueSiteCallIndirect = 1;  // call_indirect: the tab
 inline constexpr uint32_t kValueSiteDivisor = 2;       // integer div and rem: the divisor, never 0
 inline constexpr uint32_t kValueSiteByteCount = 3;     // memory.copy, .fill and .init: the bytes asked for
 inline constexpr uint32_t kValueSiteCallRef = 4;       // call_ref: the callee's index in its own module
-inline constexpr uint32_t kValueSiteSelect = 5;        // select in an innermost loop: 1 if it chose its first operand, else 0
-inline constexpr uint32_t kValueSiteLoop = 6;          // an innermost loop that is left at its end: how often it went round
+inline constexpr uint32_t kValueSiteSelect =
+    5;  // select in an innermost loop: 1 if it chose its first operand, else 0
+inline constexpr uint32_t kValueSiteLoop =
+    6;  // an innermost loop that is left at its end: how often it went round
 inline constexpr uint32_t kLastValueSite = kValueSiteLoop;
 
 struct Builtins {
@@ -35,8 +37,8 @@ struct Builtins {
   const void* (*compile_lazily)(VmContext*, uint32_t func_index);
   // Addresses and sizes in memories of 32 bits are zero-extended.
   uint64_t (*memory_grow)(VmContext*, uint32_t memory, uint64_t delta_pages);  // old size in pages, or ~0
-  void (*memory_init)(VmContext*, uint64_t data_memory /* data in the high half */, uint64_t dst, uint32_t src,
-                      uint32_t n);
+  void (*memory_init)(VmContext*, uint64_t data_memory /* data in the high half */, uint64_t dst,
+                      uint32_t src, uint32_t n);
   void (*data_drop)(VmContext*, uint32_t data_index);
   void (*memory_copy)(VmContext*, uint64_t dst_memory_src_memory /* dst in the high half */, uint64_t dst,
                       uint64_t src, uint64_t n);
@@ -68,7 +70,8 @@ struct Builtins {
   void (*lwp_branch_retired)(VmContext*, const void* pc, uint32_t taken, const void* target);
   // wasm_offset is the sampled instruction's; value is zero-extended; site_flags is one of the constants
   // below.
-  void (*lwp_value_sampled)(VmContext*, const void* pc, uint32_t wasm_offset, uint64_t value, uint32_t site_flags);
+  void (*lwp_value_sampled)(VmContext*, const void* pc, uint32_t wasm_offset, uint64_t value,
+                            uint32_t site_flags);
   // The trace buffer of instrumented code has no more than its slack left: takes the words out, resets trace_at.
   void (*trace_full)(VmContext*);
   // A strip of a trial loop ended (LoopCell::countdown became negative): measures, re-arms the cell.

@@ -27,7 +27,7 @@ enum class TrapCode : uint32_t {
   kExpectedShared,     // a wait on a memory that no other thread can change ("expected shared memory")
   kNullReference,      // ref.as_non_null of null ("null reference")
   kNullFunctionReference,  // call_ref of null ("null function reference")
-  kTimedOut,           // the time limit of the call has passed
+  kTimedOut,               // the time limit of the call has passed
 };
 
 // "out of bounds memory access", ... ; never null.

@@ -87,8 +87,8 @@ bool holds(uint32_t condition, uint8_t flags) {
 
 // The operand bytes of one instruction. Memory is relative to rbp or to the instruction, which then ends with it.
 struct Operands {
-  uint32_t reg = 0;               // or the opcode's digit
-  uint32_t rm = 0;                // a register, if `memory` is null
+  uint32_t reg = 0;  // or the opcode's digit
+  uint32_t rm = 0;   // a register, if `memory` is null
   const uint8_t* memory = nullptr;
 };
 
@@ -142,7 +142,9 @@ uint8_t take_comparison(const uint8_t*& at, const RegisterFile& registers, const
     return float_flags(load<float>(left), load<float>(right));
   }
   const Operands o = take_operands(at, rex, registers);
-  const uint64_t rm = !o.memory ? registers[o.rm] : wide ? load<uint64_t>(o.memory) : load<uint32_t>(o.memory);
+  const uint64_t rm = !o.memory ? registers[o.rm]
+                      : wide    ? load<uint64_t>(o.memory)
+                                : load<uint32_t>(o.memory);
   const bool is_test = opcode == 0x85 || opcode == 0xf7;
   uint64_t a = rm, b = 0;
   switch (opcode) {

@@ -226,8 +226,8 @@ void FunctionCompiler::enter_loop(const Instr& instr) {
   if (innermost_[loop]) a_.align_code(64);
   a_.bind(controls_.back().label);
   if (options_.loop_entries && !body_.has_handlers && !body_.has_tail_calls && !options_.trace) {
-    loop_entries_.push_back(
-        {LoopIndex(loop), controls_.back().label, locals_count() + static_cast<uint32_t>(stack_.size()), CodeOffset(0)});
+    loop_entries_.push_back({LoopIndex(loop), controls_.back().label,
+                             locals_count() + static_cast<uint32_t>(stack_.size()), CodeOffset(0)});
   }
   if (controls_.back().counts_turns) count_turn();
   osr_poll(loop);

@@ -72,7 +72,9 @@ struct FunctionCompiler::Dispatch {
     const auto all = [&](uint32_t first, uint32_t last, CompileOpcode handler) {
       for (uint32_t code = first; code <= last; ++code) of[code] = handler;
     };
-    const auto set = [&](Opcode opcode, CompileOpcode handler) { of[static_cast<uint8_t>(opcode)] = handler; };
+    const auto set = [&](Opcode opcode, CompileOpcode handler) {
+      of[static_cast<uint8_t>(opcode)] = handler;
+    };
     using F = FunctionCompiler;
     all(0x00, 0xff, whole<&F::table>);
     all(0x00, 0x0f, whole<&F::control>);
@@ -130,7 +132,7 @@ struct FunctionCompiler::Dispatch {
     set(Opcode::kI64Extend8S, extend<ValType::kI64, 8>);
     set(Opcode::kI64Extend16S, extend<ValType::kI64, 16>);
     set(Opcode::kI64Extend32S, extend<ValType::kI64, 32>);
-#define HINDSIGHT_BOTH(name, handler, ...)                  \
+#define HINDSIGHT_BOTH(name, handler, ...)             \
   set(Opcode::kI32##name, handler<__VA_ARGS__ false>); \
   set(Opcode::kI64##name, handler<__VA_ARGS__ true>);
 #define HINDSIGHT_COMPARE(name, cc) HINDSIGHT_BOTH(name, compare, CondCode::cc, )
@@ -156,7 +158,7 @@ struct FunctionCompiler::Dispatch {
     HINDSIGHT_BOTH(Rotr, shift, Inst::kIdRor, 0, )
 #undef HINDSIGHT_COMPARE
 #undef HINDSIGHT_BOTH
-#define HINDSIGHT_BOTH(name, handler, first, ...)             \
+#define HINDSIGHT_BOTH(name, handler, first, ...)              \
   set(Opcode::kI32##name, handler<first, false, __VA_ARGS__>); \
   set(Opcode::kI64##name, handler<first, true, __VA_ARGS__>);
     HINDSIGHT_BOTH(Add, alu, kAluAdd, true)
@@ -165,7 +167,7 @@ struct FunctionCompiler::Dispatch {
     HINDSIGHT_BOTH(Or, alu, kAluOr, true)
     HINDSIGHT_BOTH(Xor, alu, kAluXor, true)
 #undef HINDSIGHT_BOTH
-#define HINDSIGHT_BOTH(name, ...)                       \
+#define HINDSIGHT_BOTH(name, ...)                      \
   set(Opcode::kI32##name, divide<false, __VA_ARGS__>); \
   set(Opcode::kI64##name, divide<true, __VA_ARGS__>);
     HINDSIGHT_BOTH(DivS, true, false)
@@ -177,7 +179,9 @@ struct FunctionCompiler::Dispatch {
   }
   static const std::array<CompileOpcode, 256> kAll;
 
-  static void prefixed(FunctionCompiler& c, const Instr& instr) { c.compile_prefixed(instr); }
+  static void prefixed(FunctionCompiler& c, const Instr& instr) {
+    c.compile_prefixed(instr);
+  }
   static CompileOpcode of(Opcode opcode) {
     const auto code = static_cast<uint16_t>(opcode);
     return code > 0xff ? prefixed : kAll[code];

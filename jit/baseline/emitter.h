@@ -184,8 +184,7 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   asmjit::Error _emitI(asmjit::InstId inst, const x86::Gp& a, const x86::Gp& b, const x86::Gp& c);
   asmjit::Error _emitI(asmjit::InstId inst, const asmjit::Operand_& a, const asmjit::Operand_& b);
   template <typename... Operands>
-    requires(sizeof...(Operands) >= 3)
-  asmjit::Error _emitI(asmjit::InstId inst, const Operands&... operands) {
+  requires(sizeof...(Operands) >= 3) asmjit::Error _emitI(asmjit::InstId inst, const Operands&... operands) {
     const asmjit::Operand_ all[] = {operands...};
     return by_asmjit(inst, all, sizeof...(Operands));
   }

@@ -133,7 +133,8 @@ void FunctionCompiler::open_frame() {
 }
 
 Status FunctionCompiler::prologue() {
-  const uint64_t slots_bytes = slot_bytes_ * (uint64_t{locals_count()} + body_.max_stack + (has_turns() ? 1 : 0));
+  const uint64_t slots_bytes =
+      slot_bytes_ * (uint64_t{locals_count()} + body_.max_stack + (has_turns() ? 1 : 0));
   // rbp is 16-byte aligned; so must rsp be behind the saved registers and the slots.
   const uint64_t frame = (static_cast<uint64_t>(saved_bytes()) + slots_bytes + 15) & ~uint64_t{15};
   if (frame > kMaxFrameBytes)
@@ -287,8 +288,7 @@ void FunctionCompiler::emit_constants() {
   for (const JumpTable& table : jump_tables_) {
     a_.bind(table.label);
     const uint64_t base = a_.offset_of(table.label);
-    for (const Label& target : table.targets)
-      a_.embed32(static_cast<uint32_t>(a_.offset_of(target) - base));
+    for (const Label& target : table.targets) a_.embed32(static_cast<uint32_t>(a_.offset_of(target) - base));
   }
   if (options_.osr_polls && !body_.loops.empty()) {
     // A line of their own: they are written while the code runs.

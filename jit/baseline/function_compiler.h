@@ -91,9 +91,9 @@ struct Condition {
 
 // Which local each register caches.
 struct LocalCache {
-  uint32_t registers = 0;              // that cache one, a bit each
+  uint32_t registers = 0;             // that cache one, a bit each
   std::array<uint32_t, kRegs> local;  // of those
-  LocalCache() {}                      // NOLINT: `local` is not worth clearing
+  LocalCache() {}                     // NOLINT: `local` is not worth clearing
   // Forgets what `other` does not have.
   void agree(const LocalCache& other) {
     registers &= other.registers;
@@ -107,16 +107,16 @@ struct LocalCache {
 struct Control {
   enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kTry, kCatch, kTryTable };
   Kind kind = Kind::kBlock;
-  bool targeted = false;  // some jump leads to `label`
+  bool targeted = false;           // some jump leads to `label`
   bool in_innermost_loop = false;  // the loop around this, or this one, contains no loops
   bool counts_turns = false;       // kLoop, for a value record at its end
   bool varies = false;             // of such a loop: its last comparison is not with a constant
   WasmOffset offset;               // of a loop that does
-  uint32_t base = 0;      // operand-stack height below the block's parameters
-  uint32_t stamp = 0;     // the last br_table that saw this block, and what it jumps to
+  uint32_t base = 0;               // operand-stack height below the block's parameters
+  uint32_t stamp = 0;              // the last br_table that saw this block, and what it jumps to
   Label stamped;
-  Label label;       // loop: header; others: end
-  Label else_label;  // kIf; kCatch: where the next clause is tried, if one may be
+  Label label;            // loop: header; others: end
+  Label else_label;       // kIf; kCatch: where the next clause is tried, if one may be
   bool has_else = false;  // kCatch
   // Exceptions: the handler in force around the block, and that of its body (kTry, kTryTable).
   uint32_t outer_handler = kNoIndex;
@@ -285,7 +285,7 @@ class FunctionCompiler {
   // `value` is popped or about to be consumed, and nobody has changed its register or slot since. No flags
   // may be alive.
   void sample_value(const Entry& value, uint32_t site_flags);
-  void sample_callee();  // whose FuncRef is in rax
+  void sample_callee();                            // whose FuncRef is in rax
   void sample_choice(const Condition& condition);  // of a select in an innermost loop
   // How often an innermost loop goes round, in a slot of the frame behind the operands: as these loops do not contain
   // each other, one will do.
@@ -478,9 +478,9 @@ class FunctionCompiler {
   std::vector<uint32_t>& last_ref_;  // local -> highest entry that names it
   std::vector<RegId>& local_reg_;    // local -> register that caches it
   uint32_t free_ = kAllocatable;
-  uint32_t temp_ = 0;    // belong to the instruction being compiled
-  uint32_t locked_ = 0;  // caches that the instruction being compiled reads
-  uint32_t operand_regs_ = 0;                 // registers that are operands
+  uint32_t temp_ = 0;                        // belong to the instruction being compiled
+  uint32_t locked_ = 0;                      // caches that the instruction being compiled reads
+  uint32_t operand_regs_ = 0;                // registers that are operands
   std::array<uint32_t, kRegs> stack_owner_;  // of those
   LocalCache cache_;
   uint32_t next_victim_ = 0;

@@ -123,7 +123,9 @@ void FunctionCompiler::begin_turns(WasmOffset loop) {
   a_.mov(turns(), 0);
 }
 
-void FunctionCompiler::count_turn() { a_.sub(turns(), 1); }
+void FunctionCompiler::count_turn() {
+  a_.sub(turns(), 1);
+}
 
 // The record is the loop's, not its end's.
 void FunctionCompiler::sample_turns(const Control& loop) {

@@ -71,7 +71,7 @@ std::pair<uint32_t, uint32_t> counts_of(Opcode opcode) {
   return {operands, static_cast<uint32_t>(signature.size()) - operands - 1};
 }
 
-constexpr uint32_t kCallOperations = 14;  // arguments, prologue and epilogue
+constexpr uint32_t kCallOperations = 14;    // arguments, prologue and epilogue
 constexpr uint32_t kThrowOperations = 500;  // making the exception, one frame searched
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace {
 // What a stub leaves on its stack, from low to high addresses.
 struct Saved {
   uint64_t r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax, flags;
-  uint64_t frame;        // rbp
-  uint64_t return_to;    // the call
-  uint64_t pushed[2];    // by the code, of a value
+  uint64_t frame;      // rbp
+  uint64_t return_to;  // the call
+  uint64_t pushed[2];  // by the code, of a value
 
   // By their numbers, those that generated code of this tier compares: what the stub saved, and rbp.
   RegisterFile registers() const {
@@ -55,15 +55,14 @@ extern "C" {
 }
 
 // The code counted instructions, and a branch only where no record of them is due.
-#define HINDSIGHT_RUN_AND(name)                                                                       \
-  [[gnu::used]] static void hindsight_record_run_and_##name(VmContext* context, const uint8_t* pc,   \
-                                                            const Saved* saved,                       \
-                                                            const VectorHalves* vectors) {            \
-    if (context->thread->lwp_instructions < 0) {                                                      \
-      context->builtins->lwp_instructions_retired(context, pc);                                       \
-      if (--context->thread->lwp_branches >= 0) return;                                               \
-    }                                                                                                 \
-    hindsight_record_##name(context, pc, saved, vectors);                                             \
+#define HINDSIGHT_RUN_AND(name)                                                                 \
+  [[gnu::used]] static void hindsight_record_run_and_##name(                                    \
+      VmContext* context, const uint8_t* pc, const Saved* saved, const VectorHalves* vectors) { \
+    if (context->thread->lwp_instructions < 0) {                                                \
+      context->builtins->lwp_instructions_retired(context, pc);                                 \
+      if (--context->thread->lwp_branches >= 0) return;                                         \
+    }                                                                                           \
+    hindsight_record_##name(context, pc, saved, vectors);                                       \
   }
 HINDSIGHT_RUN_AND(branch)
 HINDSIGHT_RUN_AND(branch_not_taken)
@@ -80,11 +79,13 @@ HINDSIGHT_RUN_AND(jump)
                                        static_cast<uint32_t>(saved->pushed[1]));
 }
 
-[[gnu::used]] static void hindsight_empty_trace(VmContext* context, const uint8_t*, const Saved*, const VectorHalves*) {
+[[gnu::used]] static void hindsight_empty_trace(VmContext* context, const uint8_t*, const Saved*,
+                                                const VectorHalves*) {
   context->builtins->trace_full(context);
 }
 
-[[gnu::used]] static void hindsight_check_stack(VmContext*, const uint8_t*, const Saved* saved, const VectorHalves*) {
+[[gnu::used]] static void hindsight_check_stack(VmContext*, const uint8_t*, const Saved* saved,
+                                                const VectorHalves*) {
   auto* context = reinterpret_cast<VmContext*>(saved->rdi);
   context->builtins->stack_check_failed(context);
 }
@@ -155,11 +156,11 @@ void hindsight_stub_trap();
 }
 
 const void* rare_stub(RareStub stub) {
-  static constexpr void (*kStubs[])() = {hindsight_stub_instructions, hindsight_stub_branch,
-                                         hindsight_stub_branch_not_taken, hindsight_stub_jump,
-                                         hindsight_stub_run_and_branch, hindsight_stub_run_and_branch_not_taken,
-                                         hindsight_stub_run_and_jump, hindsight_stub_computed_jump,
-                                         hindsight_stub_stack_check, hindsight_stub_trap};
+  static constexpr void (*kStubs[])() = {
+      hindsight_stub_instructions, hindsight_stub_branch,         hindsight_stub_branch_not_taken,
+      hindsight_stub_jump,         hindsight_stub_run_and_branch, hindsight_stub_run_and_branch_not_taken,
+      hindsight_stub_run_and_jump, hindsight_stub_computed_jump,  hindsight_stub_stack_check,
+      hindsight_stub_trap};
   static_assert(std::size(kStubs) == kRareStubs);
   return reinterpret_cast<const void*>(kStubs[static_cast<uint32_t>(stub)]);
 }

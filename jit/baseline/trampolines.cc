@@ -276,7 +276,8 @@ class AsmjitTrampolines final : public Trampolines {
   const void* unwind() const override { return unwind_.executable(); }
 
   void prepare(ThreadState& thread) const override {
-    for (uint32_t i = 0; i < kRareStubs; ++i) thread.rare_stubs[i] = baseline::rare_stub(static_cast<RareStub>(i));
+    for (uint32_t i = 0; i < kRareStubs; ++i)
+      thread.rare_stubs[i] = baseline::rare_stub(static_cast<RareStub>(i));
   }
 
  private:

@@ -92,7 +92,7 @@ struct CodeArena::Impl {
 
   // Always taken inside the gate, so that no child finds it locked.
   mutable std::mutex mutex;                            // protects what follows
-  size_t lost = 0;  // bytes that nobody uses and nobody can have any more
+  size_t lost = 0;                                     // bytes that nobody uses and nobody can have any more
   std::map<size_t, size_t> free_by_offset;             // offset -> length, never adjacent
   std::set<std::pair<size_t, size_t>> free_by_length;  // (length, offset), the same ranges
   size_t in_use = 0;

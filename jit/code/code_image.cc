@@ -124,7 +124,8 @@ class Reading {
                 "has rows out of order");
       in_.check(row.wasm == kNoWasmOffset || row.wasm.value < module_.bytes.size(),
                 "has a row outside of the module");
-      in_.check(row.inline_site == kNoInlineSite || row.inline_site == kLoopGoesOn || row.inline_site < sites.size(),
+      in_.check(row.inline_site == kNoInlineSite || row.inline_site == kLoopGoesOn ||
+                    row.inline_site < sites.size(),
                 "has a row in no function");
       rows.push_back(row);
     });

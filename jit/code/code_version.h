@@ -96,17 +96,17 @@ struct CodeVersion {
   FuncIndex function;
   Tier tier = Tier::kBaseline;
   CodeAllocation memory;
-  CodeOffset code_size;         // instruction bytes at the start of memory.executable(), constants behind
+  CodeOffset code_size;  // instruction bytes at the start of memory.executable(), constants behind
   // Where what hardly ever runs lies behind all else that can be run: the bytes in front of it, which can be copied
   // without it (move_code.h); else 0.
   CodeOffset hot_bytes;
   // Of such a copy: what it is the beginning of, and goes on in. Nobody else frees it as long as this is there.
   std::shared_ptr<const CodeVersion> whole;
   mutable std::atomic<uint32_t> parts{0};  // copies that go on in this one
-  const void* entry = nullptr;  // in the executable view; null: only running loops may enter
-  PcMap pc_map;                 // offsets relative to memory.executable()
-  std::vector<OsrEntry> osr_entries;  // optimized tier
-  std::vector<OsrExit> osr_exits;     // optimized tier
+  const void* entry = nullptr;             // in the executable view; null: only running loops may enter
+  PcMap pc_map;                            // offsets relative to memory.executable()
+  std::vector<OsrEntry> osr_entries;       // optimized tier
+  std::vector<OsrExit> osr_exits;          // optimized tier
   std::atomic<const void*>* osr_slots =
       nullptr;  // baseline tier: one a loop, in the writable view; null without loops
   uint32_t osr_slot_count = 0;
@@ -116,8 +116,8 @@ struct CodeVersion {
   std::vector<PrefetchSite> prefetch_sites;
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
   std::vector<TypeId> types;               // those whose ids are in the instructions
-  std::vector<FuncIndex> inlined;  // functions whose bodies are in this code
-  double compile_seconds = 0;      // optimized: CPU time of the compiling thread; baseline: time that passed
+  std::vector<FuncIndex> inlined;          // functions whose bodies are in this code
+  double compile_seconds = 0;  // optimized: CPU time of the compiling thread; baseline: time that passed
   std::vector<PassTime> pass_times;
   // What to write anew if the bytes are copied to another place; empty: nobody knows (baseline code).
   std::optional<std::vector<CodeRelocation>> relocations;

@@ -89,8 +89,9 @@ class PcMap::Cursor {
 };
 
 std::optional<PcRow> PcMap::find(CodeOffset code) const noexcept {
-  const auto behind = std::upper_bound(blocks_.begin(), blocks_.end(), code,
-                                       [](CodeOffset at, const Block& block) { return at < block.first.code; });
+  const auto behind =
+      std::upper_bound(blocks_.begin(), blocks_.end(), code,
+                       [](CodeOffset at, const Block& block) { return at < block.first.code; });
   if (behind == blocks_.begin()) return std::nullopt;
   Cursor cursor(*this, static_cast<size_t>(behind - blocks_.begin()) - 1);
   PcRow found = cursor.row();

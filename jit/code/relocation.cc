@@ -78,7 +78,8 @@ bool relocate_hot_part(std::span<const CodeRelocation> relocations, const CodeAl
     } else {
       continue;  // whole addresses, which name the same things as before
     }
-    if (distance < std::numeric_limits<int32_t>::min() || distance > std::numeric_limits<int32_t>::max()) return false;
+    if (distance < std::numeric_limits<int32_t>::min() || distance > std::numeric_limits<int32_t>::max())
+      return false;
     store(writing.bytes().data() + r.at, static_cast<int32_t>(distance));
   }
   return true;

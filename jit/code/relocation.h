@@ -46,8 +46,9 @@ void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation&
               std::span<const std::shared_ptr<LoopCell>> cells);
 // Writes the fields of a copy of the bytes' beginning, `hot` bytes at `hot_memory`, whose rest stays in `memory`: what is
 // reached by its distance is there from now on. False: something is out of reach.
-[[nodiscard]] bool relocate_hot_part(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
-                                     const CodeAllocation& hot_memory, size_t hot);
+[[nodiscard]] bool relocate_hot_part(std::span<const CodeRelocation> relocations,
+                                     const CodeAllocation& memory, const CodeAllocation& hot_memory,
+                                     size_t hot);
 // The same fields in a copy of the bytes, as if it lay nowhere: equal code has equal bytes.
 void unrelocate(std::span<const CodeRelocation> relocations, std::span<std::byte> bytes);
 

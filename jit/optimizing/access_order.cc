@@ -88,9 +88,13 @@ class Orderer {
     const llvm::Value* const base =
         pointer->stripAndAccumulateConstantOffsets(layout, end, /*AllowNonInbounds=*/true);
     end += layout.getTypeStoreSize(llvm::getLoadStoreType(&instruction)).getFixedValue();
-    return Access{&instruction, base,   end,
-                  pointer,      stores, of_memory && !is_inside_memory(instruction) &&
-                                            !ir_.is_always_there(base, end, instruction.getFunction()->getArg(0))};
+    return Access{&instruction,
+                  base,
+                  end,
+                  pointer,
+                  stores,
+                  of_memory && !is_inside_memory(instruction) &&
+                      !ir_.is_always_there(base, end, instruction.getFunction()->getArg(0))};
   }
 
   IrModule& ir_;

@@ -17,7 +17,8 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 // What passes allocate between two looks fits into what is to be left. In front of the first pass there has to be more: what LLVM
 // takes for any function, and for a large one a kibibyte for each byte of it.
 constexpr auto kBetweenLooksAtMemory = std::chrono::milliseconds(50);
-constexpr uint64_t kLeastFree = uint64_t{24} << 20, kLeastFreeToBegin = uint64_t{48} << 20, kBytesPerByte = 1024;
+constexpr uint64_t kLeastFree = uint64_t{24} << 20, kLeastFreeToBegin = uint64_t{48} << 20,
+                   kBytesPerByte = 1024;
 
 double seconds_for(const OptimizeRequest& request) {
   const wasm::FunctionBody& body = request.module->body(request.function);
@@ -44,6 +45,10 @@ double Budget::now() const {
   return request_.meters != nullptr ? request_.meters->thread_seconds() : thread_seconds();
 }
 
+Budget::Clock::duration Budget::between(Clock::duration looks) const {
+  return request_.meters != nullptr ? Clock::duration{} : looks;
+}
+
 uint64_t Budget::free() const {
   return request_.meters != nullptr ? request_.meters->free_memory() : free_memory();
 }
@@ -57,15 +62,16 @@ Status Budget::check_begin() {
 bool Budget::is_over() {
   if (why_) return true;
   // Relaxed: nothing is published by it.
-  if (request_.abandoned != nullptr && request_.abandoned->load(std::memory_order_relaxed)) why_ = NoCode::kAbandoned;
+  if (request_.abandoned != nullptr && request_.abandoned->load(std::memory_order_relaxed))
+    why_ = NoCode::kAbandoned;
   // The thread's own clock is a system call, and what is free are several.
   const Clock::time_point now = Clock::now();
   if (!why_ && now >= next_look_) {
-    next_look_ = now + kBetweenLooks;
+    next_look_ = now + between(kBetweenLooks);
     if (this->now() - begin_ > seconds_) why_ = NoCode::kTooSlow;
   }
   if (!why_ && now >= next_look_at_memory_) {
-    next_look_at_memory_ = now + kBetweenLooksAtMemory;
+    next_look_at_memory_ = now + between(kBetweenLooksAtMemory);
     free_ = free();
     if (free_ < kLeastFree) why_ = NoCode::kNoMemory;
   }

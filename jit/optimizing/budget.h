@@ -48,6 +48,9 @@ class Budget {
  private:
   using Clock = std::chrono::steady_clock;
   double now() const;
+  // How long not to look again. Given meters cost nothing and are looked at each time: how often they are asked does not depend on
+  // how fast the machine is.
+  Clock::duration between(Clock::duration looks) const;
   uint64_t free() const;
   const OptimizeRequest& request_;
   const double begin_, seconds_;

@@ -60,10 +60,10 @@ size_t cut_depth(llvm::Function& function) {
         if (const auto found = depth_of.find(operand); found != depth_of.end())
           depth = std::max(depth, found->second);
       ++depth;
-      const unsigned products =
-          is_product(instruction) ? 1 + std::min(products_of.lookup(instruction.getOperand(0)),
-                                                 products_of.lookup(instruction.getOperand(1)))
-                                  : 0;
+      const unsigned products = is_product(instruction)
+                                    ? 1 + std::min(products_of.lookup(instruction.getOperand(0)),
+                                                   products_of.lookup(instruction.getOperand(1)))
+                                    : 0;
       // A load's value is what its pin refers to.
       const bool cut = (depth >= kMostInAChain || products >= kMostProducts) && !instruction.isTerminator() &&
                        can_hide(*instruction.getType()) && !llvm::isa<llvm::LoadInst>(instruction) &&

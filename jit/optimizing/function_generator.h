@@ -32,10 +32,10 @@ struct ControlFrame {
   wasm::BlockType type = {};
   WasmOffset offset = {};  // of the opcode
   uint32_t height = 0;     // operand-stack values below the parameters, in the whole generator's stack
-  llvm::BasicBlock* label = nullptr;      // where a branch to this frame goes
-  std::vector<llvm::PHINode*> phis = {};  // of the label: parameters of a loop, results of the others
+  llvm::BasicBlock* label = nullptr;       // where a branch to this frame goes
+  std::vector<llvm::PHINode*> phis = {};   // of the label: parameters of a loop, results of the others
   llvm::BasicBlock* else_block = nullptr;  // kCatch: for exceptions that no clause so far has taken
-  std::vector<llvm::Value*> params = {};  // kIf: for the else arm
+  std::vector<llvm::Value*> params = {};   // kIf: for the else arm
   // kLoop generated after its peeled iteration: what falls out of that iteration joins its own results.
   llvm::BasicBlock* peeled_exit = nullptr;
   std::vector<llvm::Value*> peeled_results = {};
@@ -307,7 +307,7 @@ class FunctionGenerator {
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<llvm::LoadInst*> wasm_loads_;
   std::vector<OsrPoint> osr_points_;
-  bool entered_running_ = false;               // generate_from
+  bool entered_running_ = false;                // generate_from
   std::vector<std::vector<bool>> live_locals_;  // at loop headers; made at first use
   bool calls_ = false;
   size_t loops_ = 0;

@@ -23,7 +23,8 @@ bool FunctionGenerator::should_inline(FuncIndex callee) const {
 }
 
 bool FunctionGenerator::in_loop() const {
-  return std::any_of(control_.begin(), control_.end(), [](const ControlFrame& frame) { return frame.is_loop(); });
+  return std::any_of(control_.begin(), control_.end(),
+                     [](const ControlFrame& frame) { return frame.is_loop(); });
 }
 
 void FunctionGenerator::emit_call(const wasm::Instr& instr) {

@@ -285,7 +285,8 @@ void FunctionGenerator::emit_br_if(const wasm::Instr& instr) {
   // Of how often a loop goes round LLVM makes its length, and unrolls and vectorizes for the mean of lengths
   // that may differ: measured, that loses more than it gains.
   const bool goes_round = frame.kind == Kind::kLoop;
-  b_.CreateCondBr(taken, frame.label, next, goes_round ? nullptr : ir_.hinted_weights(instr.offset, in_loop()));
+  b_.CreateCondBr(taken, frame.label, next,
+                  goes_round ? nullptr : ir_.hinted_weights(instr.offset, in_loop()));
   b_.SetInsertPoint(next);
 }
 

@@ -27,10 +27,9 @@ std::vector<FunctionGenerator::LikelyTarget> FunctionGenerator::likely_targets(
   for (const CallHint& hint : ir_.request.hints.calls) {
     if (hint.call != instr.offset) continue;
     for (const CallHint::Target& target : hint.targets) {
-      const std::optional<FuncIndex> function =
-          instr.opcode == wasm::Opcode::kCallRef
-              ? FuncIndex(target.element)
-              : ir_.wasm.initial_element(instr.index2, target.element);
+      const std::optional<FuncIndex> function = instr.opcode == wasm::Opcode::kCallRef
+                                                    ? FuncIndex(target.element)
+                                                    : ir_.wasm.initial_element(instr.index2, target.element);
       // A function of another module has an index of that module: it may be anything here.
       if (!function || function->value >= ir_.wasm.function_count() || ir_.wasm.is_imported(*function))
         continue;

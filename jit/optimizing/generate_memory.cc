@@ -196,8 +196,9 @@ void FunctionGenerator::emit_bulk(const wasm::Instr& instr) {
                    {both(instr.index, instr.index2), wide(first), second, count});
       break;
     case Opcode::kMemoryCopy:
-      mark_bulk(ir_, *call_builtin(offsetof(Builtins, memory_copy), ir_.void_type,
-                                   {both(instr.index, instr.index2), wide(first), wide(second), wide(count)}));
+      mark_bulk(ir_,
+                *call_builtin(offsetof(Builtins, memory_copy), ir_.void_type,
+                              {both(instr.index, instr.index2), wide(first), wide(second), wide(count)}));
       break;
     default:
       mark_bulk(ir_, *call_builtin(offsetof(Builtins, memory_fill), ir_.void_type,

@@ -155,8 +155,8 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
   return found;
 }
 
-bool emit_guard(const IrModule& ir, GuardedLoop& loop, llvm::ScalarEvolution& evolution, uint64_t least_iterations,
-                bool reorders) {
+bool emit_guard(const IrModule& ir, GuardedLoop& loop, llvm::ScalarEvolution& evolution,
+                uint64_t least_iterations, bool reorders) {
   MemoryReach reach{.kind = MemoryReach::Kind::kShowsNothing};
   if (reorders && ir.request.options.bounds == BoundsChecks::kGuardPages)
     reach = find_memory_reach(ir, *loop.loop, evolution, loop.backedges);

@@ -29,7 +29,7 @@ struct GuardedLoop {
   };
   std::vector<Induction> inductions;
   std::vector<llvm::Value*> advancing_starts;  // of what rerolling computes anew
-  llvm::Value* backedges = nullptr;  // i64
+  llvm::Value* backedges = nullptr;            // i64
   bool backedges_known_to_llvm = false;
   llvm::Value* enough = nullptr;  // i1: the loop is long enough, and not too long
   // i1, looked at where it is: no index wraps, what rerolling reorders does not overlap. Null: nothing more to look at.
@@ -50,8 +50,8 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
 // Computes the guard and the starts. The function's blocks stay as they are. False if something cannot be
 // computed there. `least_iterations`: of one copy of the body, in which the second loop pays. `reorders`: it
 // makes accesses in another order, which no trap may show.
-bool emit_guard(const IrModule& ir, GuardedLoop& loop, llvm::ScalarEvolution& evolution, uint64_t least_iterations,
-                bool reorders);
+bool emit_guard(const IrModule& ir, GuardedLoop& loop, llvm::ScalarEvolution& evolution,
+                uint64_t least_iterations, bool reorders);
 
 // Ends the preheader: to the second loop where the loop is long enough and the guard holds, else to the one there was, which is
 // not to be vectorized any more. What only the guard and the second loop's entry need is computed behind the first question: of

@@ -49,8 +49,8 @@ HostTarget host_target(const Tuning& tuning) {
   return target;
 }
 
-Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const HostTarget& host,
-                                                                 const Tuning& tuning, bool split_cold) {
+Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const HostTarget& host, const Tuning& tuning,
+                                                                 bool split_cold) {
   std::string message;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(host.triple, message);
   if (!target) return make_error(ErrorKind::kUnsupported, "no LLVM target: " + message, host.triple);

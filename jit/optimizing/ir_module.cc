@@ -185,7 +185,8 @@ uint64_t IrModule::least_bytes(uint32_t memory) const {
   return std::min(wasm.memories[memory].limits.min, wasm::kMaxPages) * wasm::kPageBytes;
 }
 
-bool IrModule::is_always_there(const llvm::Value* base, const llvm::APInt& end, const llvm::Value* vmctx) const {
+bool IrModule::is_always_there(const llvm::Value* base, const llvm::APInt& end,
+                               const llvm::Value* vmctx) const {
   const std::optional<uint32_t> memory = memory_of(base, vmctx);
   return memory && !end.isNegative() && end.ule(least_bytes(*memory));
 }

@@ -91,7 +91,9 @@ class IrModule {
   // The same where the passes may have been: LLVM adds scopes of its own to accesses, and leaves out those in which what it joined
   // differs.
   bool is_among(const llvm::Instruction& access, World world) const;
-  const llvm::Metadata* scope_of(World world) const { return scope_[static_cast<size_t>(world)]->getOperand(0); }
+  const llvm::Metadata* scope_of(World world) const {
+    return scope_[static_cast<size_t>(world)]->getOperand(0);
+  }
 
   // Of a conditional branch, from shares of its executions.
   llvm::MDNode* branch_weights(double taken, double not_taken) const;

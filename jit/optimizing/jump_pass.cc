@@ -227,7 +227,8 @@ class JumpFinder {
       : plan_(plan),
         ir_(plan.ir),
         function_(function),
-        first_site_(plan.hints.size() + plan.interleaves.size() + plan.conversions.size() + plan.values.size()),
+        first_site_(plan.hints.size() + plan.interleaves.size() + plan.conversions.size() +
+                    plan.values.size()),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
         assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}

@@ -155,7 +155,8 @@ llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& lay
   orc::JITDylib& dylib = session.createBareJITDylib("hindsight");
   orc::SymbolMap outside;
   for (const auto& [name, function] : outside_functions())
-    outside[session.intern(name)] = {ExecutorAddr::fromPtr(address_of(function)), llvm::JITSymbolFlags::Exported};
+    outside[session.intern(name)] = {ExecutorAddr::fromPtr(address_of(function)),
+                                     llvm::JITSymbolFlags::Exported};
   for (uint32_t i = 0; i < cells.size(); ++i) {
     outside[session.intern(cell_symbol(i))] = {ExecutorAddr::fromPtr(cells[i].get()),
                                                llvm::JITSymbolFlags::Exported};

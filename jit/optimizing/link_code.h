@@ -26,7 +26,7 @@ namespace hindsight::jit::optimizing {
 
 struct LinkedCode {
   CodeAllocation memory;
-  uint32_t code_bytes = 0;   // instructions, at the start
+  uint32_t code_bytes = 0;  // instructions, at the start
   // The object's sections of instructions, by name.
   struct Text {
     uint32_t offset = 0;  // in the allocation

@@ -83,7 +83,8 @@ double length_of_iteration(const llvm::Loop& loop, const llvm::LoopInfo& loops,
   for (const BasicBlock* block : loop.blocks()) {
     double length = 0;
     for (const Instruction& instruction : *block) {
-      if (llvm::isa<llvm::PHINode, llvm::DbgInfoIntrinsic>(instruction) || is_exit_marker(instruction)) continue;
+      if (llvm::isa<llvm::PHINode, llvm::DbgInfoIntrinsic>(instruction) || is_exit_marker(instruction))
+        continue;
       length += llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction) &&
                         !llvm::cast<llvm::CallBase>(instruction).isInlineAsm()
                     ? kInstructionsOfACall
@@ -181,8 +182,9 @@ void emit_poll(IrModule& ir, Instruction* rest, LoopIndex loop, const llvm::Debu
   call->setDoesNotThrow();
   call->addFnAttr(llvm::Attribute::NoMerge);
   call->addFnAttr(llvm::Attribute::Cold);
-  if (location) call->setDebugLoc(llvm::DILocation::get(ir.context, location.getLine(), IrModule::kLoopGoesOnColumn,
-                                          location.getScope(), location.getInlinedAt()));
+  if (location)
+    call->setDebugLoc(llvm::DILocation::get(ir.context, location.getLine(), IrModule::kLoopGoesOnColumn,
+                                            location.getScope(), location.getInlinedAt()));
   if (is_for_running_loops(function)) call->setTailCallKind(llvm::CallInst::TCK_MustTail);
   if (call->getType()->isVoidTy())
     b.CreateRetVoid();

@@ -42,8 +42,8 @@ llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::Basi
 
 void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from, llvm::ArrayRef<const llvm::BasicBlock*> others) {
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::reverse(from))) {
-    if (instruction.isTerminator() || llvm::isa<llvm::PHINode>(instruction) || instruction.mayReadOrWriteMemory() ||
-        instruction.mayHaveSideEffects() || instruction.use_empty())
+    if (instruction.isTerminator() || llvm::isa<llvm::PHINode>(instruction) ||
+        instruction.mayReadOrWriteMemory() || instruction.mayHaveSideEffects() || instruction.use_empty())
       continue;
     const bool only_there = llvm::all_of(instruction.users(), [&](const llvm::User* user) {
       const llvm::BasicBlock* const block = llvm::cast<llvm::Instruction>(user)->getParent();

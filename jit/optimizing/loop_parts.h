@@ -21,7 +21,8 @@ llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::Basi
 
 // Moves what is computed in `from` for `to` alone, or for `others`, which `to` dominates, to the beginning of `to`. Nothing that
 // touches memory moves.
-void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from, llvm::ArrayRef<const llvm::BasicBlock*> others = {});
+void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from,
+               llvm::ArrayRef<const llvm::BasicBlock*> others = {});
 
 // The loop stays as it is: neither vectorized nor unrolled with a remainder.
 llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);

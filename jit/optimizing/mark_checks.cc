@@ -28,10 +28,12 @@ class Looker {
 
   // As a function's entry does: the builtin takes the mark for the reason, and does not return.
   void look_in_front_of(llvm::MemIntrinsic& call) {
-    const llvm::DebugLoc at = ir_.position_of(call) != nullptr ? llvm::DebugLoc(ir_.position_of(call)) : call.getDebugLoc();
+    const llvm::DebugLoc at =
+        ir_.position_of(call) != nullptr ? llvm::DebugLoc(ir_.position_of(call)) : call.getDebugLoc();
     llvm::IRBuilder<> b(&call);
     b.SetCurrentDebugLocation(at);
-    llvm::LoadInst* const mark = b.CreateAlignedLoad(ir_.i32, field(b, pointer(b, kVmThread), kThreadInterrupt), llvm::Align(4));
+    llvm::LoadInst* const mark =
+        b.CreateAlignedLoad(ir_.i32, field(b, pointer(b, kVmThread), kThreadInterrupt), llvm::Align(4));
     ir_.mark(mark, IrModule::World::kRuntime);
     mark->setVolatile(true);  // another thread sets it
     llvm::Instruction* const then = llvm::SplitBlockAndInsertIfThen(b.CreateIsNotNull(mark), &call,
@@ -39,7 +41,8 @@ class Looker {
     b.SetInsertPoint(then);
     b.SetCurrentDebugLocation(at);
     llvm::Value* const code = load(b, pointer(b, kVmBuiltins), offsetof(Builtins, stack_check_failed));
-    llvm::CallInst* const end = b.CreateCall(llvm::FunctionType::get(ir_.void_type, {ir_.ptr}, false), code, {vmctx()});
+    llvm::CallInst* const end =
+        b.CreateCall(llvm::FunctionType::get(ir_.void_type, {ir_.ptr}, false), code, {vmctx()});
     end->setDoesNotThrow();
     end->addFnAttr(llvm::Attribute::NoMerge);
     end->addFnAttr(llvm::Attribute::Cold);
@@ -51,7 +54,8 @@ class Looker {
     return b.CreateGEP(ir_.i8, base, b.getInt64(static_cast<uint64_t>(offset)));
   }
   llvm::Value* load(llvm::IRBuilder<>& b, llvm::Value* base, int64_t offset) const {
-    return ir_.mark(b.CreateAlignedLoad(ir_.ptr, field(b, base, offset), llvm::Align(8)), IrModule::World::kRuntime);
+    return ir_.mark(b.CreateAlignedLoad(ir_.ptr, field(b, base, offset), llvm::Align(8)),
+                    IrModule::World::kRuntime);
   }
   llvm::Value* pointer(llvm::IRBuilder<>& b, int64_t offset) const { return load(b, vmctx(), offset); }
 
@@ -65,12 +69,15 @@ void look_at_mark_beside_long_calls(IrModule& ir) {
   for (llvm::Function& function : ir.module) {
     std::vector<llvm::MemIntrinsic*> calls;
     for (llvm::Instruction& instruction : llvm::instructions(function))
-      if (auto* const call = llvm::dyn_cast<llvm::MemIntrinsic>(&instruction); call != nullptr && is_long(*call))
+      if (auto* const call = llvm::dyn_cast<llvm::MemIntrinsic>(&instruction);
+          call != nullptr && is_long(*call))
         calls.push_back(call);
     if (calls.empty()) continue;
     const llvm::DominatorTree dominators(function);
     const llvm::LoopInfo loops(dominators);
-    std::erase_if(calls, [&](const llvm::MemIntrinsic* call) { return loops.getLoopFor(call->getParent()) == nullptr; });
+    std::erase_if(calls, [&](const llvm::MemIntrinsic* call) {
+      return loops.getLoopFor(call->getParent()) == nullptr;
+    });
     Looker looker(ir, function);
     for (llvm::MemIntrinsic* const call : calls) looker.look_in_front_of(*call);
   }

@@ -145,7 +145,9 @@ bool Needs::is_firm_branch(const Instruction& branch) {
   const BasicBlock* const ways[] = {branch.getSuccessor(0), branch.getSuccessor(1)};
   const llvm::Loop* const loop = loops_.getLoopFor(branch.getParent());
   if (loop != nullptr && (!loop->contains(ways[0]) || !loop->contains(ways[1]))) return true;
-  const auto traps = [](const BasicBlock* way) { return llvm::isa<llvm::UnreachableInst>(way->getTerminator()); };
+  const auto traps = [](const BasicBlock* way) {
+    return llvm::isa<llvm::UnreachableInst>(way->getTerminator());
+  };
   if (traps(ways[0]) != traps(ways[1])) return true;
   BlockSet reached[2];
   for (const int i : {0, 1})

@@ -131,10 +131,10 @@ class Compilation {
       }
     }();
     if (result || request_.no_code == nullptr) return result;
-    *request_.no_code = budget_.why()                                   ? *budget_.why()
-                        : no_memory_                                    ? NoCode::kNoMemory
+    *request_.no_code = budget_.why()                                 ? *budget_.why()
+                        : no_memory_                                  ? NoCode::kNoMemory
                         : result.error().kind == ErrorKind::kResource ? NoCode::kTooLarge
-                                                                        : NoCode::kDefect;
+                                                                      : NoCode::kDefect;
     return result;
   }
 
@@ -240,8 +240,9 @@ class Compilation {
     version->memory = std::move(code.memory);
     for (uint32_t loop = 0; loop < ir.wasm.body(request_.function).loops.size(); ++loop)
       if (const void* slot = symbol(exit_symbol(LoopIndex(loop))))
-        version->add_exit(LoopIndex(loop), CodeOffset(static_cast<uint32_t>(static_cast<const std::byte*>(slot) -
-                                                                            version->begin())));
+        version->add_exit(
+            LoopIndex(loop),
+            CodeOffset(static_cast<uint32_t>(static_cast<const std::byte*>(slot) - version->begin())));
     version->relocations = std::move(code.relocations);
     result_.version = std::move(version);
     result_.left_out = limits.left_out();
@@ -258,8 +259,9 @@ class Compilation {
         std::erase_if(request_.hints.prefetches, is_of_site);
       else
         std::erase_if(request_.hints.interleaves, is_of_site);
-      result_.begun_anew.push_back((prefetch ? "no prefetch for the load at " : "no search for the load at ") +
-                                   std::to_string(site.load.value) + ": " + site.reason);
+      result_.begun_anew.push_back(
+          (prefetch ? "no prefetch for the load at " : "no search for the load at ") +
+          std::to_string(site.load.value) + ": " + site.reason);
       refused_.push_back(std::move(site));
     }
   }

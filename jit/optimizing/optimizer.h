@@ -57,15 +57,15 @@ struct OptimizeRequest {
   // Null, or where to say why, if there is no code. Outlives the call.
   NoCode* no_code = nullptr;
   const CompileMeters* meters = nullptr;  // null: the machine's. Outlives the call.
-  bool dump_ir = false;  // keep the final IR and assembly in OptimizeResult::dump
-  bool time_passes = false;  // fill OptimizeResult::passes; costs a few percent of the compile
+  bool dump_ir = false;                   // keep the final IR and assembly in OptimizeResult::dump
+  bool time_passes = false;               // fill OptimizeResult::passes; costs a few percent of the compile
 };
 
 struct OptimizeResult {
   std::unique_ptr<CodeVersion> version;
   std::string dump;
   std::vector<std::string> begun_anew;  // why, for each time that the compilation had to begin again
-  std::string left_out;  // passes that a function of this size does not get, and why; empty: none
+  std::string left_out;          // passes that a function of this size does not get, and why; empty: none
   std::vector<PassCost> passes;  // LLVM's and ours, code generation's too, by descending time
 };
 

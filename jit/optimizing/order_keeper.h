@@ -58,7 +58,8 @@ class OrderKeeper {
   llvm::FunctionAnalysisManager& functions_;
   llvm::InlineAsm* const wall_;
   std::vector<Entered> entered_;
-  llvm::SmallPtrSet<const llvm::BasicBlock*, 32> scalar_blocks_;  // those that there were before the vectorizer
+  llvm::SmallPtrSet<const llvm::BasicBlock*, 32>
+      scalar_blocks_;  // those that there were before the vectorizer
 };
 
 }  // namespace hindsight::jit::optimizing

@@ -50,7 +50,8 @@ constexpr Limit kLimits[] = {
 
 // What no function gets: 5 % of a compilation for nothing that was measured. The first writes down where debuggers find
 // variables, of which there are none; the second orders instructions for processors that do not do it themselves.
-constexpr llvm::StringLiteral kOfNoUse[] = {"Live DEBUG_VALUE analysis", "Post RA top-down list latency scheduler"};
+constexpr llvm::StringLiteral kOfNoUse[] = {"Live DEBUG_VALUE analysis",
+                                            "Post RA top-down list latency scheduler"};
 
 // A function that might reach one of them is looked at before each pass.
 constexpr size_t kWatchedInstructions = 500, kWatchedBlocks = 200, kWatchedLoops = 8;

@@ -47,8 +47,8 @@ class MarkingManager : public llvm::legacy::PassManagerBase {
       return;
     }
     // Passes over loops stay together: what is between them would be between runs over all loops.
-    const bool runs = timer_.wanted() ? pass->getAsImmutablePass() == nullptr
-                                      : pass->getPassKind() == llvm::PT_Function;
+    const bool runs =
+        timer_.wanted() ? pass->getAsImmutablePass() == nullptr : pass->getPassKind() == llvm::PT_Function;
     std::string name = timer_.wanted() ? pass->getPassName().str() : std::string();
     passes_.add(pass);  // which may end its life
     if (runs) passes_.add(new Mark(timer_, between_, std::move(name)));

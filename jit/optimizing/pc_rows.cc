@@ -56,7 +56,8 @@ Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
   for (const auto& [name, text] : code.texts)
     rows.insert(rows.begin(), {CodeOffset(text.offset + text.bytes), kNoWasmOffset, kNoInlineSite});
   // One sequence follows the other in the table, whatever their addresses; where one ends the next may begin.
-  std::ranges::stable_sort(rows, {}, [](const PcRow& row) { return std::pair(row.code, row.wasm != kNoWasmOffset); });
+  std::ranges::stable_sort(rows, {},
+                           [](const PcRow& row) { return std::pair(row.code, row.wasm != kNoWasmOffset); });
   PcMapBuilder map;
   for (const PcRow& row : rows) map.add_row(row);
   if (!problem.empty()) return make_error(ErrorKind::kInternal, "debug info: " + problem);

@@ -48,7 +48,8 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
 }
 
 // Passes that remove stores, or move them, past accesses that may trap: those that they do not overlap, in LLVM's eyes.
-constexpr llvm::StringLiteral kNotInOrder[] = {"DSEPass", "MergedLoadStoreMotionPass", "MemCpyOptPass", "GVNPass"};
+constexpr llvm::StringLiteral kNotInOrder[] = {"DSEPass", "MergedLoadStoreMotionPass", "MemCpyOptPass",
+                                               "GVNPass"};
 
 // In place of GVNPass, which makes a load earlier where one of the ways to it has the value already: not in front of a
 // store, as if each store might not return.
@@ -56,8 +57,9 @@ struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
   static llvm::StringRef name() { return "NumberValuesPass"; }
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
     std::vector<llvm::WeakVH> walls;  // blocks that nothing reaches take theirs with them
-    auto* const wall = llvm::InlineAsm::get(
-        llvm::FunctionType::get(llvm::Type::getVoidTy(function.getContext()), false), "", "", /*hasSideEffects=*/true);
+    auto* const wall =
+        llvm::InlineAsm::get(llvm::FunctionType::get(llvm::Type::getVoidTy(function.getContext()), false), "",
+                             "", /*hasSideEffects=*/true);
     for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
       if (!llvm::isa<llvm::StoreInst>(instruction)) continue;
       llvm::CallInst* const call = llvm::CallInst::Create(wall, "", std::next(instruction.getIterator()));
@@ -132,8 +134,8 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     of_module.run(ir.module, modules);
   }
   const bool exits = ir.request.loop_exits;
-  const bool trips = std::ranges::any_of(
-      prefetches.values, [&](const ValueHint& hint) { return is_of_loop(ir.wasm, hint); });
+  const bool trips = std::ranges::any_of(prefetches.values,
+                                         [&](const ValueHint& hint) { return is_of_loop(ir.wasm, hint); });
   if (!prefetches.empty() || exits || trips) {
     // Rotated, loops are counted by their latches; dead counters that a strip carries to the next only ADCE
     // sees as dead.
@@ -250,8 +252,8 @@ Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vect
     llvm::SmallVector<char, 0> assembly;
     llvm::raw_svector_ostream assembly_out(assembly);
     PassTimer untimed(false);
-    HINDSIGHT_TRY(
-        emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile, untimed, limits, budget));
+    HINDSIGHT_TRY(emit_file(*copy, machine, assembly_out, llvm::CodeGenFileType::AssemblyFile, untimed,
+                            limits, budget));
     object.dump.append(assembly.begin(), assembly.end());
   }
   llvm::raw_svector_ostream out(object.bytes);

@@ -3,9 +3,9 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
-#include <llvm/Transforms/Utils/BasicBlockUtils.h>
-#include <llvm/Support/KnownBits.h>
 #include <llvm/IR/Operator.h>
+#include <llvm/Support/KnownBits.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
 
@@ -202,7 +202,8 @@ class Emitter {
         if (!stays_near(*place)) {
           auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
           // A base that changes in the loop is none to measure from.
-          if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made)) continue;
+          if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made))
+            continue;
           place = clamp(place, base, lengths_.at(memory_of(*load)));
         }
         b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
@@ -445,7 +446,9 @@ uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
   // over loops, and is no site of the others' any more.
   const size_t first_value = hints.size() + interleaves.size() + conversions.size();
   const bool trips = sites[site].kind == SiteKind::kValue && is_of_loop(ir.wasm, values[site - first_value]);
-  const SiteKind kind = is_tuned(sites[site].kind) ? sites[site].kind : trips ? SiteKind::kValue : SiteKind::kSelect;
+  const SiteKind kind = is_tuned(sites[site].kind) ? sites[site].kind
+                        : trips                    ? SiteKind::kValue
+                                                   : SiteKind::kSelect;
   const auto [found, is_new] =
       cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
   if (is_new) {
@@ -461,7 +464,8 @@ uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
       cell.enabled = hint.initially_enabled ? 1 : 0;
       cell.distance = std::clamp(hint.initial_width, 1u, kMaxInterleaveWidth);
     } else if (kind == SiteKind::kJumpPointers) {
-      const JumpHint& hint = jumps[site - hints.size() - interleaves.size() - conversions.size() - values.size()];
+      const JumpHint& hint =
+          jumps[site - hints.size() - interleaves.size() - conversions.size() - values.size()];
       cell.enabled = hint.initially_enabled ? 1 : 0;
       cell.distance = std::min(hint.initial_distance, kMostTurnsAhead);
     } else {

@@ -66,11 +66,11 @@ class PrefetchPlan {
   std::optional<uint32_t> timed_slot(size_t site);
 
   IrModule& ir;
-  std::vector<PrefetchHint> hints;               // by falling stall share; one a load
-  std::vector<InterleaveHint> interleaves;       // alike
-  std::vector<BranchHint> conversions;           // of branches, to another form
-  std::vector<ValueHint> values;                 // one an operator
-  std::vector<JumpHint> jumps;                   // as `hints`
+  std::vector<PrefetchHint> hints;          // by falling stall share; one a load
+  std::vector<InterleaveHint> interleaves;  // alike
+  std::vector<BranchHint> conversions;      // of branches, to another form
+  std::vector<ValueHint> values;            // one an operator
+  std::vector<JumpHint> jumps;              // as `hints`
   // One a hint: of `hints`, then `interleaves`, `conversions`, `values` and `jumps`; and more.
   std::vector<PrefetchSite> sites;
   std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)

@@ -145,7 +145,8 @@ llvm::SmallSetVector<llvm::LoadInst*, 2> loads_behind(llvm::CallInst& pin) {
     if (!seen.insert(at).second) continue;
     if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(at)) loads.insert(load);
     if (llvm::isa<llvm::CastInst, llvm::FreezeInst, llvm::PHINode>(at))
-      worklist.insert(worklist.end(), llvm::cast<Instruction>(at)->op_begin(), llvm::cast<Instruction>(at)->op_end());
+      worklist.insert(worklist.end(), llvm::cast<Instruction>(at)->op_begin(),
+                      llvm::cast<Instruction>(at)->op_end());
   }
   return loads;
 }
@@ -214,7 +215,8 @@ llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionA
   const Needs needs(function, loops, loads, strictness, [](const Instruction& user) {
     // None stays where it is: pins go now, the users of hinted loads with the prefetch pass, and what an exit takes is
     // computed where the loop is left.
-    return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr || is_exit_marker(user);
+    return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr ||
+           is_exit_marker(user);
   });
   std::erase_if(pinned, [&](const Pin& pin) {
     const bool needed = needs.everywhere(*pin.load);
@@ -222,7 +224,8 @@ llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionA
     return needed;
   });
   if (when_ == When::kLast) {
-    const bool reshaped = carry_pins(pinned, loops, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
+    const bool reshaped =
+        carry_pins(pinned, loops, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
     for (const Pin& pin : pinned) pin.user->setMetadata(kPin, nullptr);  // they stay for good
     if (reshaped) return llvm::PreservedAnalyses::none();
   }

@@ -86,7 +86,8 @@ class Recorder {
     const bool to_hot = place_of(edge.getTarget().getAddress()) < code_.hot_bytes;
     if (from_hot == to_hot) return;
     const auto kind = edge.getKind();
-    const bool four_bytes_of_code = kind == x86_64::BranchPCRel32 || kind == x86_64::PCRel32 || kind == x86_64::Delta32;
+    const bool four_bytes_of_code =
+        kind == x86_64::BranchPCRel32 || kind == x86_64::PCRel32 || kind == x86_64::Delta32;
     if (from_hot && four_bytes_of_code) {
       relocations_.push_back({Kind::kDistance, at, 0, 0});
     } else if (from_hot || at >= code_.code_bytes) {

@@ -63,7 +63,9 @@ struct Group {
   std::vector<Trip> trips;
 };
 
-bool only_traps(const BasicBlock& block) { return llvm::isa<llvm::UnreachableInst>(block.getTerminator()); }
+bool only_traps(const BasicBlock& block) {
+  return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
+}
 
 // But for traps.
 bool is_left_at_latch_alone(const Loop& loop) {
@@ -269,7 +271,8 @@ class TripMaker {
 
   bool is_the_same_in(Value* value, const Loop& loop) const {
     const auto* const instruction = llvm::dyn_cast<Instruction>(value);
-    return instruction == nullptr || dominators_.dominates(instruction, loop.getLoopPreheader()->getTerminator());
+    return instruction == nullptr ||
+           dominators_.dominates(instruction, loop.getLoopPreheader()->getTerminator());
   }
 
   // Backedges if the operand is that number; null: not known.
@@ -411,8 +414,7 @@ class TripMaker {
         kept.push_back(trip);
         continue;
       }
-      Instruction* place =
-          (trip.certain ? group.loop : trip.loop)->getLoopPreheader()->getTerminator();
+      Instruction* place = (trip.certain ? group.loop : trip.loop)->getLoopPreheader()->getTerminator();
       llvm::SCEVExpander expander(evolution_, place->getModule()->getDataLayout(), "turns");
       if (trip.certain && !expander.isSafeToExpandAt(trip.backedges, place)) {
         trip.certain = false;
@@ -432,7 +434,9 @@ class TripMaker {
     return true;
   }
 
-  llvm::DebugLoc location_of(const Group& group) const { return loop_location(ir_, function_, group.wasm_loop); }
+  llvm::DebugLoc location_of(const Group& group) const {
+    return loop_location(ir_, function_, group.wasm_loop);
+  }
 
   // Of what does not change in the loop around: all of it is what it usually is.
   Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
@@ -482,8 +486,9 @@ class TripMaker {
       make_versions(
           *group.loop, location,
           [&](llvm::IRBuilder<>& b) -> VersionChoice {
-            return {.count = b.CreateAdd(longest(b, kShortestVersionStrip), llvm::ConstantInt::get(ir_.i32, 1)),
-                    .with = with(b)};
+            return {
+                .count = b.CreateAdd(longest(b, kShortestVersionStrip), llvm::ConstantInt::get(ir_.i32, 1)),
+                .with = with(b)};
           },
           [&](Instruction* rest, Value* iterations) { code.emit_countdown(iterations, rest, location); });
     }

@@ -457,7 +457,8 @@ llvm::PreservedAnalyses WiderVectorsPass::run(llvm::Function& function,
     if (copies % factor != 0 && factor % copies != 0) continue;
     auto kept = std::make_unique<GuardedLoop>(std::move(*found));
     auto selection = std::make_unique<Selection>(*kept, factor);
-    if (!selection->select() || !emit_guard(ir, *kept, evolution, kLeastIterations, /*reorders=*/true) || !kept->apart)
+    if (!selection->select() || !emit_guard(ir, *kept, evolution, kLeastIterations, /*reorders=*/true) ||
+        !kept->apart)
       continue;
     work.emplace_back(std::move(kept), std::move(selection));
   }

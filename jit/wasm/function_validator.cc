@@ -273,7 +273,8 @@ bool FunctionValidator::memory_argument(uint32_t align_log2, const MemoryType*& 
   const uint32_t offset_at = reader_.offset();
   uint64_t offset = 0;
   if (!reader_.u64(offset)) return false;
-  if (!type->is64 && offset > UINT32_MAX) return reader_.fail(offset_at, "offset out of range: at most 2^32 - 1");
+  if (!type->is64 && offset > UINT32_MAX)
+    return reader_.fail(offset_at, "offset out of range: at most 2^32 - 1");
   if (align > align_log2) return reader_.fail(align_at, "alignment must not be larger than natural");
   if (exactly && align != align_log2)
     return reader_.fail(align_at, "alignment of an atomic access must be natural");
@@ -289,7 +290,8 @@ bool FunctionValidator::label(const Frame*& frame) {
   return true;
 }
 
-[[gnu::always_inline]] inline bool FunctionValidator::local(const FunctionBody& body, uint32_t& index, ValType& type) {
+[[gnu::always_inline]] inline bool FunctionValidator::local(const FunctionBody& body, uint32_t& index,
+                                                            ValType& type) {
   if (!reader_.u32(index)) return false;
   if (index >= body.locals.size()) return fail(fmt::format("unknown local {}", index));
   type = body.locals[index];
@@ -752,7 +754,8 @@ constexpr auto kQuick = [] {
   all[static_cast<uint8_t>(Opcode::kLocalSet)].kind = Quick::Kind::kLocalSet;
   all[static_cast<uint8_t>(Opcode::kLocalTee)].kind = Quick::Kind::kLocalTee;
   all[static_cast<uint8_t>(Opcode::kI32Const)].kind = Quick::Kind::kI32Const;
-  for (auto code = static_cast<uint32_t>(Opcode::kI32Load); code <= static_cast<uint32_t>(Opcode::kI64Store32); ++code) {
+  for (auto code = static_cast<uint32_t>(Opcode::kI32Load);
+       code <= static_cast<uint32_t>(Opcode::kI64Store32); ++code) {
     const Signature& signature = kSignatures.plain[code];
     Quick& quick = all[code];
     const bool loads = signature.result != 0;
@@ -816,14 +819,16 @@ void FunctionValidator::quick_steps(const FunctionBody& body) {
         at += 1;
         break;
       case Quick::Kind::kLoad:
-        if (at[1] > quick.align_log2 || at[2] >= 0x80 || !memory32 || depth < 1 || operands[height - 1] != kI32) goto out;
+        if (at[1] > quick.align_log2 || at[2] >= 0x80 || !memory32 || depth < 1 ||
+            operands[height - 1] != kI32)
+          goto out;
         operands[height - 1] = quick.result;
         accesses = true;
         at += 3;
         break;
       case Quick::Kind::kStore:
-        if (at[1] > quick.align_log2 || at[2] >= 0x80 || !memory32 || depth < 2 || operands[height - 1] != quick.top ||
-            operands[height - 2] != kI32)
+        if (at[1] > quick.align_log2 || at[2] >= 0x80 || !memory32 || depth < 2 ||
+            operands[height - 1] != quick.top || operands[height - 2] != kI32)
           goto out;
         height -= 2;
         accesses = true;

@@ -98,7 +98,8 @@ constinit const std::array<InstrReader::Quick, 256> InstrReader::kQuick = [] {
         return {.never = 1};  // with masks of zero no bits are equal to this
     }
   };
-  for (uint32_t code = 0; code < 256; ++code) out[code] = code < 0xfc ? quick(kPlainKinds[code]) : Quick{.never = 1};
+  for (uint32_t code = 0; code < 256; ++code)
+    out[code] = code < 0xfc ? quick(kPlainKinds[code]) : Quick{.never = 1};
   return out;
 }();
 

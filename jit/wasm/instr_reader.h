@@ -25,12 +25,12 @@ struct BlockType {
 
 struct Instr {
   Opcode opcode = Opcode::kNop;
-  WasmOffset offset;        // of the opcode's first byte
-  BlockType block;          // kBlock, kTryTable
-  uint32_t index = 0;       // label depth, tag, local, global, function, table, type (kIndirect, kType), data,
-                            // element, memory, lane of kLane; copy: destination
-  uint32_t index2 = 0;      // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source; lane of
-                            // kMemArgLane
+  WasmOffset offset;    // of the opcode's first byte
+  BlockType block;      // kBlock, kTryTable
+  uint32_t index = 0;   // label depth, tag, local, global, function, table, type (kIndirect, kType), data,
+                        // element, memory, lane of kLane; copy: destination
+  uint32_t index2 = 0;  // table of kIndirect and kTableInit; memory of kMemoryInit; copy: source; lane of
+                        // kMemArgLane
   uint32_t align_log2 = 0;  // kMemArg
   uint64_t bits =
       0;  // constants (i32 zero-extended bit pattern, i64, f32 bits, f64 bits); kMemArg: the offset
@@ -55,7 +55,8 @@ class InstrReader {
     // Nearly all instructions have immediates of one byte each, or none: these are taken without asking which, as the
     // kinds follow each other in no order that a branch predictor could know.
     const Quick& quick = kQuick[code];
-    if (end_ - pos_ >= 3 && ((pos_[1] & quick.more_in_first) | (pos_[2] & quick.more_in_second)) == quick.never) [[likely]] {
+    if (end_ - pos_ >= 3 &&
+        ((pos_[1] & quick.more_in_first) | (pos_[2] & quick.more_in_second)) == quick.never) [[likely]] {
       instr.opcode = static_cast<Opcode>(code);
       instr.index = pos_[1] & quick.index_mask;
       instr.align_log2 = pos_[1];

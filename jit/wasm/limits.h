@@ -26,8 +26,8 @@ inline constexpr uint32_t kMaxResults = 1'000;
 inline constexpr uint32_t kMaxLocals = 50'000;  // of one function, parameters included
 inline constexpr uint32_t kMaxBodyBytes = 7'654'321;
 inline constexpr uint32_t kMaxBrTableTargets = 65'520;  // without the default
-inline constexpr uint32_t kMaxCatchClauses = 65'520;   // of one try_table
-inline constexpr uint32_t kMaxControlDepth = 50'000;   // (own) nesting of blocks
+inline constexpr uint32_t kMaxCatchClauses = 65'520;    // of one try_table
+inline constexpr uint32_t kMaxControlDepth = 50'000;    // (own) nesting of blocks
 inline constexpr uint32_t kMaxOperands = 100'000;       // (own) operand-stack height of one function
 
 // (own) Locals are declared in groups, so that six bytes can ask for fifty thousand. All functions together

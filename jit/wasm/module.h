@@ -88,21 +88,21 @@ struct DataSegment {
 
 // One `loop` of a function, in byte order (its place in FunctionBody::loops is its LoopIndex).
 struct LoopInfo {
-  WasmOffset offset;          // of the `loop` opcode
-  WasmOffset end;             // of its `end` opcode
+  WasmOffset offset;  // of the `loop` opcode
+  WasmOffset end;     // of its `end` opcode
   // Operand-stack values below the loop's parameters, with the exception of each `catch` around the loop,
   // which stands on the stack below what the catch pushes (see FunctionBody::max_stack).
   uint32_t stack_height = 0;
-  uint32_t param_count = 0;   // loop parameters (multi-value); they are on the stack above stack_height
-  uint32_t depth = 0;         // 0 = outermost loop
+  uint32_t param_count = 0;  // loop parameters (multi-value); they are on the stack above stack_height
+  uint32_t depth = 0;        // 0 = outermost loop
   std::optional<LoopIndex> parent;
   bool reachable = true;  // false: in dead code; compilers skip it
 };
 
 struct FunctionBody {
-  WasmOffset begin;                // first instruction (behind the local declarations)
-  WasmOffset end;                  // one behind the final `end`
-  std::vector<ValType> locals;     // parameters first, then declared locals
+  WasmOffset begin;             // first instruction (behind the local declarations)
+  WasmOffset end;               // one behind the final `end`
+  std::vector<ValType> locals;  // parameters first, then declared locals
   // Highest operand-stack height, in values. The body of a `catch` or `catch_all` has one more than the
   // program knows of, the caught exception, for `rethrow`.
   uint32_t max_stack = 0;

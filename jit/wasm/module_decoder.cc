@@ -471,8 +471,8 @@ bool ModuleDecoder::table_section() {
       declare_ref(init.value);
       module_.table_inits.push_back(init);
     } else if (is_non_null(type.element)) {
-      return reader_.fail(at, fmt::format("type mismatch: a table of {} must have an initializer",
-                                          to_string(type.element)));
+      return reader_.fail(
+          at, fmt::format("type mismatch: a table of {} must have an initializer", to_string(type.element)));
     }
     module_.tables.push_back(type);
   }
@@ -571,7 +571,8 @@ bool ModuleDecoder::export_section() {
     const uint32_t a = module_.exports_by_name[i - 1];
     const uint32_t b = module_.exports_by_name[i];
     if (exports[a].name == exports[b].name)
-      return reader_.fail(offsets[b], fmt::format("duplicate export name \"{}\"", printable_name(exports[b].name)));
+      return reader_.fail(offsets[b],
+                          fmt::format("duplicate export name \"{}\"", printable_name(exports[b].name)));
   }
   for (uint32_t i = 0; i < count; ++i)
     if (exports[i].kind == ExternKind::kFunc) module_.function_exports.push_back(i);

@@ -98,7 +98,7 @@ inline constexpr uint64_t kMaxPages64 = uint64_t{1}
                                         << 48;  // of a memory with 64-bit addresses: all they reach
 
 struct MemoryType {
-  Limits limits;      // in pages
+  Limits limits;        // in pages
   bool is64 = false;    // addresses and sizes are i64
   bool shared = false;  // between threads; has a maximum
   uint64_t most_pages() const { return is64 ? kMaxPages64 : kMaxPages; }

@@ -83,7 +83,8 @@ static_assert(hindsight::kStoreLimitNames[HINDSIGHT_LIMIT_EXCEPTION_BYTES].name 
 static_assert(hindsight::kStoreLimitNames[HINDSIGHT_LIMIT_CODE_BYTES].name == "code-bytes");
 
 // Made when the library is loaded: there is no memory for another when it is needed. Nobody deletes it.
-hindsight_error g_out_of_memory{Error{ErrorKind::kResource, "out of memory", "", {}}, "resource: out of memory"};
+hindsight_error g_out_of_memory{Error{ErrorKind::kResource, "out of memory", "", {}},
+                                "resource: out of memory"};
 
 hindsight_error* wrap(const Error& error) noexcept {
   try {
@@ -288,57 +289,37 @@ void hindsight_error_delete(hindsight_error* error) {
 // ---------------------------------------------------------------- configuration
 
 hindsight_config* hindsight_config_new(void) {
-  return made_or_null([&]() -> hindsight_config* {
-    return new hindsight_config;
-  });
+  return made_or_null([&]() -> hindsight_config* { return new hindsight_config; });
 }
 void hindsight_config_delete(hindsight_config* config) {
   delete config;
 }
 void hindsight_config_set_tier(hindsight_config* config, hindsight_tier tier) {
-  noted(config, [&] {
-    config->config.tier = static_cast<hindsight::TierMode>(tier);
-  });
+  noted(config, [&] { config->config.tier = static_cast<hindsight::TierMode>(tier); });
 }
 void hindsight_config_set_feedback(hindsight_config* config, bool on) {
-  noted(config, [&] {
-    config->config.feedback = on;
-  });
+  noted(config, [&] { config->config.feedback = on; });
 }
 void hindsight_config_set_profiling(hindsight_config* config, bool on) {
-  noted(config, [&] {
-    config->config.profiling = on;
-  });
+  noted(config, [&] { config->config.profiling = on; });
 }
 void hindsight_config_set_unit(hindsight_config* config, const char* unit) {
-  noted(config, [&] {
-    config->config.unit = unit;
-  });
+  noted(config, [&] { config->config.unit = unit; });
 }
 void hindsight_config_set_guest_lwp(hindsight_config* config, bool on) {
-  noted(config, [&] {
-    config->config.guest_lwp = on;
-  });
+  noted(config, [&] { config->config.guest_lwp = on; });
 }
 void hindsight_config_set_guard_pages(hindsight_config* config, bool on) {
-  noted(config, [&] {
-    config->config.guard_pages = on;
-  });
+  noted(config, [&] { config->config.guard_pages = on; });
 }
 void hindsight_config_set_compile_threads(hindsight_config* config, uint32_t threads) {
-  noted(config, [&] {
-    config->config.compile_threads = threads;
-  });
+  noted(config, [&] { config->config.compile_threads = threads; });
 }
 void hindsight_config_set_max_stack_bytes(hindsight_config* config, size_t bytes) {
-  noted(config, [&] {
-    config->config.max_stack_bytes = bytes;
-  });
+  noted(config, [&] { config->config.max_stack_bytes = bytes; });
 }
 void hindsight_config_set_max_memory_bytes(hindsight_config* config, uint64_t bytes) {
-  noted(config, [&] {
-    config->config.max_memory_bytes = bytes;
-  });
+  noted(config, [&] { config->config.max_memory_bytes = bytes; });
 }
 void hindsight_config_set_limit(hindsight_config* config, hindsight_limit limit, uint64_t value) {
   noted(config, [&] {
@@ -348,14 +329,10 @@ void hindsight_config_set_limit(hindsight_config* config, hindsight_limit limit,
   });
 }
 void hindsight_config_set_profile_in(hindsight_config* config, const char* path) {
-  noted(config, [&] {
-    config->config.profile_in = path;
-  });
+  noted(config, [&] { config->config.profile_in = path; });
 }
 void hindsight_config_set_profile_out(hindsight_config* config, const char* path) {
-  noted(config, [&] {
-    config->config.profile_out = path;
-  });
+  noted(config, [&] { config->config.profile_out = path; });
 }
 void hindsight_config_set_code_cache(hindsight_config* config, const char* directory, uint64_t most_bytes) {
   noted(config, [&] {
@@ -364,9 +341,7 @@ void hindsight_config_set_code_cache(hindsight_config* config, const char* direc
   });
 }
 void hindsight_config_set_key_directory(hindsight_config* config, const char* directory) {
-  noted(config, [&] {
-    config->config.key_directory = directory == nullptr ? "" : directory;
-  });
+  noted(config, [&] { config->config.key_directory = directory == nullptr ? "" : directory; });
 }
 void hindsight_config_set_log(hindsight_config* config, hindsight_log_level least,
                               hindsight_log_callback callback, void* user) {
@@ -375,7 +350,8 @@ void hindsight_config_set_log(hindsight_config* config, hindsight_log_level leas
     config->config.log = [callback, user](hindsight::LogLevel level, std::string_view topic,
                                           std::string_view line) {
       try {
-        callback(user, static_cast<hindsight_log_level>(level), std::string(topic).c_str(), std::string(line).c_str());
+        callback(user, static_cast<hindsight_log_level>(level), std::string(topic).c_str(),
+                 std::string(line).c_str());
       } catch (const std::bad_alloc&) {
         callback(user, HINDSIGHT_LOG_WARNING, "log", "no memory for a line of the log");
       }
@@ -398,9 +374,8 @@ void hindsight_engine_delete(hindsight_engine* engine) {
   delete engine;
 }
 char* hindsight_engine_feedback_json(const hindsight_engine* engine) {
-  return made_or_null([&]() -> char* {
-    return new_string(hindsight::report::to_json(engine->engine->feedback_report()));
-  });
+  return made_or_null(
+      [&]() -> char* { return new_string(hindsight::report::to_json(engine->engine->feedback_report())); });
 }
 hindsight_error* hindsight_engine_save_profile(const hindsight_engine* engine, const char* path) {
   return guarded([&]() -> hindsight_error* {
@@ -415,9 +390,7 @@ void hindsight_engine_wait_for_compiles(hindsight_engine* engine) {
   });
 }
 char* hindsight_lwp_info(bool json) {
-  return made_or_null([&]() -> char* {
-    return new_string(hindsight::lwp_info(json));
-  });
+  return made_or_null([&]() -> char* { return new_string(hindsight::lwp_info(json)); });
 }
 
 // ---------------------------------------------------------------- modules
@@ -467,42 +440,28 @@ char* hindsight_module_describe_json(const hindsight_module* module) {
 // ---------------------------------------------------------------- WASI
 
 hindsight_wasi* hindsight_wasi_new(void) {
-  return made_or_null([&]() -> hindsight_wasi* {
-    return new hindsight_wasi;
-  });
+  return made_or_null([&]() -> hindsight_wasi* { return new hindsight_wasi; });
 }
 void hindsight_wasi_delete(hindsight_wasi* wasi) {
   delete wasi;
 }
 void hindsight_wasi_add_argument(hindsight_wasi* wasi, const char* argument) {
-  noted(wasi, [&] {
-    wasi->config.args.emplace_back(argument);
-  });
+  noted(wasi, [&] { wasi->config.args.emplace_back(argument); });
 }
 void hindsight_wasi_add_variable(hindsight_wasi* wasi, const char* key, const char* value) {
-  noted(wasi, [&] {
-    wasi->config.env.emplace_back(key, value);
-  });
+  noted(wasi, [&] { wasi->config.env.emplace_back(key, value); });
 }
 void hindsight_wasi_add_directory(hindsight_wasi* wasi, const char* host_path, const char* guest_path) {
-  noted(wasi, [&] {
-    wasi->config.preopens.emplace_back(host_path, guest_path);
-  });
+  noted(wasi, [&] { wasi->config.preopens.emplace_back(host_path, guest_path); });
 }
 void hindsight_wasi_set_stdin(hindsight_wasi* wasi, const void* bytes, size_t size) {
-  noted(wasi, [&] {
-    wasi->config.stdin_text = std::string(static_cast<const char*>(bytes), size);
-  });
+  noted(wasi, [&] { wasi->config.stdin_text = std::string(static_cast<const char*>(bytes), size); });
 }
 void hindsight_wasi_set_stdout(hindsight_wasi* wasi, hindsight_write_callback callback, void* user) {
-  noted(wasi, [&] {
-    wasi->config.stdout_sink = sink(callback, user);
-  });
+  noted(wasi, [&] { wasi->config.stdout_sink = sink(callback, user); });
 }
 void hindsight_wasi_set_stderr(hindsight_wasi* wasi, hindsight_write_callback callback, void* user) {
-  noted(wasi, [&] {
-    wasi->config.stderr_sink = sink(callback, user);
-  });
+  noted(wasi, [&] { wasi->config.stderr_sink = sink(callback, user); });
 }
 
 // ---------------------------------------------------------------- linking
@@ -519,17 +478,14 @@ hindsight_linker* hindsight_linker_new(hindsight_engine* engine) {
   });
 }
 hindsight_linker* hindsight_linker_new_limited(hindsight_engine* engine, const hindsight_config* limits) {
-  return made_or_null([&]() -> hindsight_linker* {
-    return new hindsight_linker(engine->engine, limits->config.limits);
-  });
+  return made_or_null(
+      [&]() -> hindsight_linker* { return new hindsight_linker(engine->engine, limits->config.limits); });
 }
 void hindsight_linker_delete(hindsight_linker* linker) {
   delete linker;
 }
 void hindsight_linker_set_timeout_ms(hindsight_linker* linker, uint64_t milliseconds) {
-  noted(linker, [&] {
-    linker->linker.set_timeout(std::chrono::milliseconds(milliseconds));
-  });
+  noted(linker, [&] { linker->linker.set_timeout(std::chrono::milliseconds(milliseconds)); });
 }
 
 void hindsight_linker_define_function(hindsight_linker* linker, const char* module, const char* name,
@@ -541,41 +497,40 @@ void hindsight_linker_define_function(hindsight_linker* linker, const char* modu
     // First, so that `user` is finalized whatever there is no memory for.
     const auto owner = new_host_user(user, finalize);
     hindsight::FunctionType type{kinds_from_c(params, param_count), kinds_from_c(results, result_count)};
-    linker->linker.define_host(
-        module, name, std::move(type),
-        [callback, owner](hindsight::Caller& caller, std::span<const Value> args,
-                          std::span<Value> out) -> Status {
-          std::vector<hindsight_value> c_args, c_results;
-          for (const Value& value : args) c_args.push_back(to_c(value));
-          for (const Value& value : out) c_results.push_back(to_c(value));
-          hindsight_caller c_caller{caller};
-          const std::unique_ptr<hindsight_error, void (*)(hindsight_error*)> failed(callback(
-              owner->user, &c_caller, c_args.data(), c_args.size(), c_results.data(), c_results.size()), hindsight_error_delete);
-          if (failed != nullptr) return std::unexpected(failed->error);
-          for (size_t k = 0; k < out.size(); ++k) {
-            const Value value = from_c(c_results[k]);
-            if (value.kind != out[k].kind) {
-              return hindsight::make_error(ErrorKind::kUsage, "a host function changed the kind of a result");
-            }
-            out[k] = value;
-          }
-          return {};
-        });
+    linker->linker.define_host(module, name, std::move(type),
+                               [callback, owner](hindsight::Caller& caller, std::span<const Value> args,
+                                                 std::span<Value> out) -> Status {
+                                 std::vector<hindsight_value> c_args, c_results;
+                                 for (const Value& value : args) c_args.push_back(to_c(value));
+                                 for (const Value& value : out) c_results.push_back(to_c(value));
+                                 hindsight_caller c_caller{caller};
+                                 const std::unique_ptr<hindsight_error, void (*)(hindsight_error*)> failed(
+                                     callback(owner->user, &c_caller, c_args.data(), c_args.size(),
+                                              c_results.data(), c_results.size()),
+                                     hindsight_error_delete);
+                                 if (failed != nullptr) return std::unexpected(failed->error);
+                                 for (size_t k = 0; k < out.size(); ++k) {
+                                   const Value value = from_c(c_results[k]);
+                                   if (value.kind != out[k].kind) {
+                                     return hindsight::make_error(
+                                         ErrorKind::kUsage, "a host function changed the kind of a result");
+                                   }
+                                   out[k] = value;
+                                 }
+                                 return {};
+                               });
   });
 }
 
 void hindsight_linker_define_instance(hindsight_linker* linker, const char* module,
                                       const hindsight_instance* instance) {
-  noted(linker, [&] {
-    linker->linker.define_instance(module, instance->instance);
-  });
+  noted(linker, [&] { linker->linker.define_instance(module, instance->instance); });
 }
 hindsight_error* hindsight_linker_define_shared_memory(hindsight_linker* linker, const char* module,
                                                        const char* name, const hindsight_instance* owner,
                                                        const char* export_name) {
   return guarded([&]() -> hindsight_error* {
-    const Status defined =
-        linker->linker.define_shared_memory(module, name, *owner->instance, export_name);
+    const Status defined = linker->linker.define_shared_memory(module, name, *owner->instance, export_name);
     return defined ? nullptr : wrap(defined.error());
   });
 }
@@ -675,19 +630,13 @@ hindsight_error* hindsight_instance_set_global(hindsight_instance* instance, con
   });
 }
 void hindsight_instance_interrupt(hindsight_instance* instance) {
-  noted(instance, [&] {
-    instance->instance->interrupt();
-  });
+  noted(instance, [&] { instance->instance->interrupt(); });
 }
 void hindsight_instance_clear_interrupt(hindsight_instance* instance) {
-  noted(instance, [&] {
-    instance->instance->clear_interrupt();
-  });
+  noted(instance, [&] { instance->instance->clear_interrupt(); });
 }
 void hindsight_instance_set_timeout_ms(hindsight_instance* instance, uint64_t milliseconds) {
-  noted(instance, [&] {
-    instance->instance->set_timeout(std::chrono::milliseconds(milliseconds));
-  });
+  noted(instance, [&] { instance->instance->set_timeout(std::chrono::milliseconds(milliseconds)); });
 }
 bool hindsight_instance_exit_code(const hindsight_instance* instance, uint32_t* code) {
   const auto status = instance->instance->exit_code();

@@ -108,16 +108,18 @@ typedef enum hindsight_limit {
   HINDSIGHT_LIMIT_THREADS = 4,        /* that guests spawn */
   HINDSIGHT_LIMIT_DESCRIPTORS = 5,    /* of WASI */
   HINDSIGHT_LIMIT_EXCEPTION_BYTES = 6,
-  HINDSIGHT_LIMIT_CODE_BYTES = 7      /* of generated code of the modules that have instances */
+  HINDSIGHT_LIMIT_CODE_BYTES = 7 /* of generated code of the modules that have instances */
 } hindsight_limit;
 /* For the linkers of the engine. Ignored: a limit that this version does not know. */
-HINDSIGHT_C_API void hindsight_config_set_limit(hindsight_config* config, hindsight_limit limit, uint64_t value);
+HINDSIGHT_C_API void hindsight_config_set_limit(hindsight_config* config, hindsight_limit limit,
+                                                uint64_t value);
 HINDSIGHT_C_API void hindsight_config_set_profile_in(hindsight_config* config, const char* path);
 HINDSIGHT_C_API void hindsight_config_set_profile_out(hindsight_config* config, const char* path);
 /* Keeps optimized code in this folder, of at most so many bytes, for later engines and processes; "" or NULL: keeps none, the default.
    Only files that the process's user owns, that nobody else can write and that are sealed with the user's key are used. No folder
    around it can be given to a guest. */
-HINDSIGHT_C_API void hindsight_config_set_code_cache(hindsight_config* config, const char* directory, uint64_t most_bytes);
+HINDSIGHT_C_API void hindsight_config_set_code_cache(hindsight_config* config, const char* directory,
+                                                     uint64_t most_bytes);
 /* Where the key of these seals is: a folder for its owner alone. "" or NULL: ~/.local/state/hindsight, unless the environment says otherwise. */
 HINDSIGHT_C_API void hindsight_config_set_key_directory(hindsight_config* config, const char* directory);
 /* `user` must stay valid as long as the engine. */

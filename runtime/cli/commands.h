@@ -62,7 +62,7 @@ int lwp_accuracy_command(const AccuracyOptions& options);
 struct BenchOptions {
   std::vector<std::string> selection;  // suites, names or module files; empty: all of the manifest
   std::vector<std::string> modes{"baseline", "optimized", "feedback"};
-  uint32_t runs = 0;  // 0: 5, or 3 with `quick`
+  uint32_t runs = 0;       // 0: 5, or 3 with `quick`
   uint32_t instances = 1;  // at once, in one process
   bool quick = false, list = false, pin = false;
   std::string json, html, manifest, unit = "auto", time = "wall";

@@ -75,13 +75,16 @@ Result<Guest> run_guest(Engine& engine, std::shared_ptr<const Module> module, co
   const bool invokes = !plan.invoke.empty();
   const std::string entry = invokes ? plan.invoke : "_start";
   // Without _start the start function is the program: instantiating runs it.
-  const bool starts = !invokes && !exports_function(*guest.module, entry) && guest.module->has_start_function();
+  const bool starts =
+      !invokes && !exports_function(*guest.module, entry) && guest.module->has_start_function();
   if (!starts && !exports_function(*guest.module, entry)) {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("the module exports no function '{}'{}; exported functions: {}", printable_name(entry),
-                                  invokes ? "" : " and has no start function, so it is no program (name a function with --invoke)",
-                                  exported_functions(*guest.module)),
-                      plan.module_path);
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format(
+            "the module exports no function '{}'{}; exported functions: {}", printable_name(entry),
+            invokes ? "" : " and has no start function, so it is no program (name a function with --invoke)",
+            exported_functions(*guest.module)),
+        plan.module_path);
   }
 
   Linker linker(engine);
@@ -116,7 +119,8 @@ Result<Guest> run_guest(Engine& engine, std::shared_ptr<const Module> module, co
   // Only reactors have one; it runs once, before any other export.
   if (exports_function(*guest.module, "_initialize") && entry != "_initialize") {
     if (const auto initialized = guest.instance->call("_initialize", {}); !initialized) {
-      HINDSIGHT_TRY(settle(initialized.error(), guest.instance.get(), guest.instance->last_trap(), guest.end));
+      HINDSIGHT_TRY(
+          settle(initialized.error(), guest.instance.get(), guest.instance->last_trap(), guest.end));
       return guest;
     }
   }

@@ -61,8 +61,8 @@ std::string text_of(const Module& module, const std::string& path, uintmax_t byt
   }
   std::string out =
       fmt::format("{}\n  name     {}\n  size     {} bytes\n  hash     {}\n  imports  {}\n  exports  {}\n",
-                  printable(path), module.name().empty() ? std::string("-") : printable_name(module.name()), bytes,
-                  module.content_hash_hex(), counted(imports), counted(exports));
+                  printable(path), module.name().empty() ? std::string("-") : printable_name(module.name()),
+                  bytes, module.content_hash_hex(), counted(imports), counted(exports));
   out += tools_text(module);
   if (!imports.empty()) out += fmt::format("\n{}", import_table.text());
   if (!exports.empty()) out += fmt::format("\n{}", export_table.text());

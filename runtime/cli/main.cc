@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
   if (lost && error == 0) error = errno;  // 0: it was an earlier write
   if ((!lost && error == 0) || error == EPIPE) return status;
-  hindsight::cli::say("the output could not be written" + (error == 0 ? "" : std::string(": ") + std::strerror(error)));
+  hindsight::cli::say("the output could not be written" +
+                      (error == 0 ? "" : std::string(": ") + std::strerror(error)));
   return status == 0 ? hindsight::cli::kCannotLoad : status;
 }

@@ -43,16 +43,17 @@ LogSink stderr_sink() {
   return [start = std::chrono::steady_clock::now()](LogLevel level, std::string_view topic,
                                                     std::string_view line) {
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start;
-    write_all(STDERR_FILENO, fmt::format("hindsight [{:.3f}] {}{}: {}\n", since.count(),
-                                         level == LogLevel::kWarning ? "warning: " : "",
-                                         printable(topic), printable(line)));
+    write_all(STDERR_FILENO,
+              fmt::format("hindsight [{:.3f}] {}{}: {}\n", since.count(),
+                          level == LogLevel::kWarning ? "warning: " : "", printable(topic), printable(line)));
   };
 }
 
 LogSink warning_sink() {
   return [](LogLevel level, std::string_view topic, std::string_view line) {
     if (level == LogLevel::kWarning)
-      write_all(STDERR_FILENO, fmt::format("hindsight: warning: {}: {}\n", printable(topic), printable(line)));
+      write_all(STDERR_FILENO,
+                fmt::format("hindsight: warning: {}: {}\n", printable(topic), printable(line)));
   };
 }
 

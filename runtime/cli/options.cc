@@ -103,8 +103,9 @@ Status parse_limit(std::string_view text, StoreLimits& limits) {
   if (cut == std::string_view::npos || limit == kStoreLimitNames.end()) {
     std::vector<std::string_view> names;
     for (const StoreLimitName& known : kStoreLimitNames) names.push_back(known.name);
-    return make_error(ErrorKind::kUsage, fmt::format("'{}' is no limit; write NAME=NUMBER, where NAME is one of {}",
-                                                     text, fmt::join(names, ", ")));
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("'{}' is no limit; write NAME=NUMBER, where NAME is one of {}", text,
+                                  fmt::join(names, ", ")));
   }
   HINDSIGHT_ASSIGN(limits.*limit->value, parse_size(text.substr(cut + 1)));
   return {};
@@ -219,10 +220,12 @@ Result<RunPlan> plan_run(const RunOptions& options) {
       return std::unexpected(with_option(parsed.error(), "--limit").error());
   }
   if (!options.code_cache_size.empty()) {
-    HINDSIGHT_TRY(take(parse_size(options.code_cache_size), "--code-cache-size", plan.engine.code_cache_bytes));
+    HINDSIGHT_TRY(
+        take(parse_size(options.code_cache_size), "--code-cache-size", plan.engine.code_cache_bytes));
   }
   // Who looks for a function that the optimizer gets wrong wants it compiled.
-  if (!options.no_code_cache && options.optimize_only.empty()) plan.engine.code_cache_directory = options.code_cache;
+  if (!options.no_code_cache && options.optimize_only.empty())
+    plan.engine.code_cache_directory = options.code_cache;
   if (!options.no_profile && options.optimize_only.empty())
     plan.engine.profile_directory = options.profile_directory;
   plan.engine.guard_pages = !options.no_guard_pages;

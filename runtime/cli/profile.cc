@@ -101,7 +101,8 @@ int profile_list_command(const std::string& directory) {
     fmt::print("  {}  {} bytes, used {} ago\n", printable(file.name), file.bytes,
                report::age_text(file.age_seconds));
     if (!file.module_hash.empty())
-      fmt::print("      {}, {} decisions of {} runs\n", printable_name(file.module), file.decisions, file.runs);
+      fmt::print("      {}, {} decisions of {} runs\n", printable_name(file.module), file.decisions,
+                 file.runs);
     if (!file.defect.empty()) fmt::print("      not used: {}\n", printable(file.defect));
   }
   return kOk;

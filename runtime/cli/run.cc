@@ -44,7 +44,8 @@ class Trace {
     HINDSIGHT_ASSIGN(const report::TraceFormat format, report::trace_format_of(plan.trace));
     path_ = plan.trace;
     file_.open(path_, std::ios::binary | std::ios::trunc);
-    if (!file_) return make_error(ErrorKind::kUsage, "the trace's file cannot be written; name another", path_);
+    if (!file_)
+      return make_error(ErrorKind::kUsage, "the trace's file cannot be written; name another", path_);
     const auto now = std::chrono::steady_clock::now().time_since_epoch();  // CLOCK_MONOTONIC here
     report::TraceHead head;
     head.program = plan.module_path;

@@ -53,10 +53,10 @@ std::string view(const std::string& program, double seconds, const FeedbackRepor
   out += fmt::format("stalls     {} attributed samples, with address {}; missed {}, lost {}\n",
                      share(c.stall_records, c.attributed), share(c.stall_addresses, c.stall_records),
                      c.missed, c.lost);
-  out += fmt::format("code       {} functions baseline ({}), {} optimized ({}), {} out of the cache, retired {}\n",
-                     now.functions_baseline, report::seconds_text(now.baseline_compile_seconds),
-                     now.functions_optimized, report::seconds_text(now.optimized_compile_seconds),
-                     now.functions_cached, now.versions_retired);
+  out += fmt::format(
+      "code       {} functions baseline ({}), {} optimized ({}), {} out of the cache, retired {}\n",
+      now.functions_baseline, report::seconds_text(now.baseline_compile_seconds), now.functions_optimized,
+      report::seconds_text(now.optimized_compile_seconds), now.functions_cached, now.versions_retired);
   if (const uint64_t none = now.compiles_without_code.sum(); none != 0)
     out += fmt::format("           {} compiles without code, {} functions stay in baseline code by that\n",
                        share(none, none + now.functions_optimized), now.functions_left_in_baseline);

@@ -24,7 +24,8 @@ namespace {
 // Between the monitor's rounds. The rates themselves are the policy's (feedback/policy/sampling.h).
 constexpr auto kBurstPeriod = 1000us;
 constexpr auto kSteadyPeriod = 50000us;
-constexpr auto kTrialPeriod = 5000us;  // while a loop is measured, or code is new: what is decided then is acted upon soon
+constexpr auto kTrialPeriod =
+    5000us;  // while a loop is measured, or code is new: what is decided then is acted upon soon
 constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
 constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already
 constexpr auto kFlatLook = 50ms;                // the same at functions that have few samples of late
@@ -55,7 +56,8 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.values = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "values");
   policy.branches_per_record = kBranchInterval;
   policy.huge_pages = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "huge-pages");
-  policy.follow_shifts = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "follow-shifts");
+  policy.follow_shifts =
+      config.tier == TierMode::kAuto && config.feedback && !disabled(config, "follow-shifts");
   policy.code_layout = config.tier == TierMode::kAuto && config.feedback && !disabled(config, "code-layout");
   policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
@@ -367,7 +369,8 @@ void AutoTiers::watch_entries() {
 void AutoTiers::ask_policy(Clock::time_point now) {
   sampling_state_.waiting = false;
   // Relaxed: what has been measured meanwhile is under mutex_.
-  bool slow_look = now - last_slow_look_ >= kSlowLook || pages_measured_.exchange(false, std::memory_order_relaxed);
+  bool slow_look =
+      now - last_slow_look_ >= kSlowLook || pages_measured_.exchange(false, std::memory_order_relaxed);
   if (slow_look) {
     last_slow_look_ = now;
     std::vector<std::string> news;
@@ -384,7 +387,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
   // What a decision is under way about is not decided on again by what the code shows that it is to replace.
   std::set<std::pair<const wasm::Module*, uint32_t>> in_flight;
   bool compiling = false;
-  size_t room = 0;  // for compiles of functions in a flat profile: what gets hot meanwhile does not wait for them
+  size_t room =
+      0;  // for compiles of functions in a flat profile: what gets hot meanwhile does not wait for them
   {
     const std::lock_guard lock(mutex_);
     compiling = tasks_ != 0;
@@ -443,27 +447,30 @@ void AutoTiers::ask_policy(Clock::time_point now) {
             std::any_of(counts.unforeseen.begin(), counts.unforeseen.end(), [&](const auto& call) {
               return static_cast<double>(call.second.total) >= policy_.min_call_records;
             });
-        const bool stayed = slow_look && policy_.follow_shifts &&
-                            counts.samples_stayed >= policy_.min_samples_left_behind;
-        bool look = counts.optimized
-                        ? left_behind || calls_elsewhere || stayed ||
-                              (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain) ||
-                              (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples) ||
-                              (slow_look && policy_.follow_shifts && counts.shift.share() >= policy_.min_moved_share)
-                        : counts.samples_baseline >= policy_.min_samples;
+        const bool stayed =
+            slow_look && policy_.follow_shifts && counts.samples_stayed >= policy_.min_samples_left_behind;
+        bool look =
+            counts.optimized
+                ? left_behind || calls_elsewhere || stayed ||
+                      (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain) ||
+                      (slow_look && counts.samples_optimized >= policy_.min_reoptimize_samples) ||
+                      (slow_look && policy_.follow_shifts && counts.shift.share() >= policy_.min_moved_share)
+                : counts.samples_baseline >= policy_.min_samples;
         if (look) {
           ask(module, *profile, index);
         } else if (room != 0 && !counts.optimized && counts.entered == feedback::Entered::kAgain) {
           const wasm::FunctionBody& body = module->body(FuncIndex(index));
           const double cost =
               feedback::compile_seconds(counts.compile_seconds, body.end.value - body.begin.value, policy_);
-          if (feedback::may_pay_in_flat_profile(counts.run_seconds_baseline, counts.run_samples_baseline, cost, policy_))
+          if (feedback::may_pay_in_flat_profile(counts.run_seconds_baseline, counts.run_samples_baseline,
+                                                cost, policy_))
             flat.push_back({counts.run_seconds_baseline / cost, module, profile.get(), index});
         }
       }
     }
     // Most return for each second of compiling first.
-    std::stable_sort(flat.begin(), flat.end(), [](const Flat& a, const Flat& b) { return a.worth > b.worth; });
+    std::stable_sort(flat.begin(), flat.end(),
+                     [](const Flat& a, const Flat& b) { return a.worth > b.worth; });
     if (flat.size() > room) flat.resize(room);
     for (const Flat& f : flat) ask(f.module, *f.profile, f.function);
   });
@@ -547,7 +554,8 @@ void AutoTiers::observe(const wasm::Module* module, const feedback::FunctionEvid
       state->watches.erase(plan.function.value);  // trials of code that nobody enters any more
     }
   }
-  say(LogLevel::kInfo, "policy", fmt::format("{} {}: {}", to_string(plan.action), evidence.name, plan.reason));
+  say(LogLevel::kInfo, "policy",
+      fmt::format("{} {}: {}", to_string(plan.action), evidence.name, plan.reason));
   for (const std::string& line : feedback::describe_alternatives(plan))
     say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
   const bool taken_back = code != nullptr && code->observe(plan.function);
@@ -667,7 +675,8 @@ void AutoTiers::read_trials() {
     // Trials move samples as well.
     monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
       for (const auto& [module, function] : unsettled)
-        if (const auto found = profiles.find(module); found != profiles.end()) found->second->counts(function).shift = {};
+        if (const auto found = profiles.find(module); found != profiles.end())
+          found->second->counts(function).shift = {};
     });
   }
   for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
@@ -708,8 +717,8 @@ void AutoTiers::adapt_rate(Clock::time_point now) {
   }
   // Rounds cost no samples: they come often also where the budget of these is spent. Chunks of a trial of versions begin and
   // end with calls, as near as rounds come to them.
-  const bool attentive = gate_.busy(__rdtsc()) ||
-                         sampling_state_.now - sampling_state_.new_version < sampling_.follow_seconds;
+  const bool attentive =
+      gate_.busy(__rdtsc()) || sampling_state_.now - sampling_state_.new_version < sampling_.follow_seconds;
   monitor_->set_period(burst || versions_->busy() ? kBurstPeriod : attentive ? kTrialPeriod : kSteadyPeriod);
 }
 
@@ -788,7 +797,7 @@ std::vector<AutoTiers::SiteKey> AutoTiers::plan_without_losers(Job& job, const W
 
 void AutoTiers::plan_settled(Job& job, SiteKey site, uint32_t best, double gain, const char* reason) {
   const auto settle = [&]<typename Plan, typename Hint>(std::vector<Plan>& plans, uint32_t Hint::*tuned,
-                                                             uint32_t number) {
+                                                        uint32_t number) {
     Plan plan;
     plan.hint.load = WasmOffset(site.second);
     plan.hint.*tuned = number;
@@ -828,7 +837,8 @@ AutoTiers::EpisodeId AutoTiers::add_episode(const wasm::Module* module, feedback
 
 void AutoTiers::end_job(EpisodeId id, std::string state) {
   queued_.erase(id);
-  if (const auto found = episodes_.find(id); found != episodes_.end()) found->second.episode.state = std::move(state);
+  if (const auto found = episodes_.find(id); found != episodes_.end())
+    found->second.episode.state = std::move(state);
 }
 
 // ---------------------------------------------------------------- compile threads
@@ -851,7 +861,8 @@ bool AutoTiers::enqueue(void (AutoTiers::*task)()) {
     } catch (const std::bad_alloc&) {
       // What the task was about stays as it is.
       if (!no_memory_said_.exchange(true, std::memory_order_relaxed))
-        say(LogLevel::kWarning, "compile", "there was no memory for a task of the compile threads; said once");
+        say(LogLevel::kWarning, "compile",
+            "there was no memory for a task of the compile threads; said once");
     }
     task_ended();
   });
@@ -936,9 +947,8 @@ jit::OptimizeRequest AutoTiers::request_of(const Job& job, const ModuleCode& cod
   request.loop_entries_only = job.plan.loop_entries_only;
   // Exits cost time to compile. What is called again soon comes to new code by that.
   const std::shared_ptr<jit::CodeVersion> before = code.version(job.plan.function, jit::Tier::kOptimized);
-  const bool stays_long =
-      !job.plan.osr_loops.empty() ||
-      (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
+  const bool stays_long = !job.plan.osr_loops.empty() ||
+                          (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
   request.loop_exits = policy_.follow_shifts && stays_long;
   request.split_cold = job.plan.split_cold;
   request.abandoned = &abandon_;
@@ -964,8 +974,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
       say(result.error().kind != ErrorKind::kResource ? LogLevel::kWarning
           : code.is_out_of_room()                     ? LogLevel::kDebug  // said once
                                                       : LogLevel::kInfo,
-          "compile",
-          fmt::format("{}: {}", name, result.error().describe()));
+          "compile", fmt::format("{}: {}", name, result.error().describe()));
     }
     std::lock_guard lock(mutex_);
     end_job(job.episode, abandoned ? "abandoned: the engine ended" : "failed: " + result.error().message);
@@ -978,17 +987,17 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   std::string why = job.plan.reason;
   for (const std::string& reason : result->begun_anew) why += "; begun anew: " + reason;
   if (!result->left_out.empty()) why += "; too large for " + result->left_out;
-  const std::string apart =
-      version.hot_bytes.value == 0
-          ? ""
-          : fmt::format(" ({} of them apart: hardly ever run)",
-                        version.code_size.value - version.hot_bytes.value);
+  const std::string apart = version.hot_bytes.value == 0
+                                ? ""
+                                : fmt::format(" ({} of them apart: hardly ever run)",
+                                              version.code_size.value - version.hot_bytes.value);
   say(LogLevel::kInfo, "compile",
-      fmt::format("{}: {} bytes of code{} in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} exits, {} "
-                  "bodies inlined; ms:{}); because: {}",
-                  name, version.code_size.value, apart, 1e3 * version.compile_seconds,
-                  1e3 * std::chrono::duration<double>(Clock::now() - begin).count(),
-                  version.osr_entries.size(), version.osr_exits.size(), version.inlined.size(), passes, why));
+      fmt::format(
+          "{}: {} bytes of code{} in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} exits, {} "
+          "bodies inlined; ms:{}); because: {}",
+          name, version.code_size.value, apart, 1e3 * version.compile_seconds,
+          1e3 * std::chrono::duration<double>(Clock::now() - begin).count(), version.osr_entries.size(),
+          version.osr_exits.size(), version.inlined.size(), passes, why));
   for (const feedback::CallPlan& plan : job.plan.calls) {
     std::string inlined;
     for (const jit::CallHint::Target& target : plan.hint.targets) {
@@ -1058,7 +1067,8 @@ AutoTiers::Watch AutoTiers::watch_of(const Job& job, const std::shared_ptr<jit::
     if (*tuned == '\0') distance = 0;
     const auto watched = std::make_shared<WatchedCell>(WatchedCell{
         .cell = version->loop_cells[i],
-        .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned),
+        .trial =
+            std::make_shared<LoopTrial>(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned),
         .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
     if (remembers) watched->trial->judge_history();
     watched->trial->arm(*watched->cell);
@@ -1174,7 +1184,8 @@ FeedbackReport AutoTiers::feedback_report() const {
     const feedback::Episode& e = entry.episode;
     DecisionReport decision;
     decision.id = e.id;
-    decision.kind = e.action == feedback::to_string(feedback::Action::kObserve) ? "follow-shifts" : "optimize";
+    decision.kind =
+        e.action == feedback::to_string(feedback::Action::kObserve) ? "follow-shifts" : "optimize";
     decision.function = e.evidence.name;
     decision.reason = e.reason;
     decision.alternatives = e.alternatives;

@@ -61,8 +61,8 @@ class AutoTiers final : public TierManager {
   const OwnerProcess owner_;
 
   // A change that is known to pay: its trial starts settled, at this distance or width.
-  using SiteKey =
-      std::pair<jit::SiteKind, uint32_t>;  // what is changed for the load, branch or operator at a wasm offset
+  using SiteKey = std::pair<jit::SiteKind,
+                            uint32_t>;  // what is changed for the load, branch or operator at a wasm offset
   using Settled = std::map<SiteKey, uint32_t>;
   static SiteKey key_of(const jit::PrefetchSite& site) { return {site.kind, site.load.value}; }
   static feedback::Change change_of(jit::SiteKind kind);
@@ -79,7 +79,7 @@ class AutoTiers final : public TierManager {
     double priority = 0;  // seconds in the function so far; known and undoing ones come before
     Settled settled;
     bool loop_exits = false;  // were asked for
-    bool cached = false;  // its version is not compiled: it comes out of the code cache
+    bool cached = false;      // its version is not compiled: it comes out of the code cache
   };
 
   // The optimized version that runs now, if feedback has anything to watch in it.
@@ -114,7 +114,7 @@ class AutoTiers final : public TierManager {
     std::map<uint32_t, Watch> watches;  // by function index
     std::vector<EpisodeId> episodes;
     std::map<uint32_t, feedback::FunctionEvidence>
-        seeds;               // what profiles were seeded with, by function index
+        seeds;  // what profiles were seeded with, by function index
     // Moves of earlier runs that are asked for as soon as there is a memory.
     std::vector<feedback::PageEpisode> known_pages;
     ModuleCodeCounts ended;  // of a module that is gone
@@ -174,10 +174,10 @@ class AutoTiers final : public TierManager {
     MemoryFill last;
     Clock::time_point next_look, changed;
     Clock::duration patience{};
-    uint64_t asked_end = 0;      // what lies below has been asked for
-    uint32_t full_before = 0;    // blocks of an earlier filling that has ended
+    uint64_t asked_end = 0;                       // what lies below has been asked for
+    uint32_t full_before = 0;                     // blocks of an earlier filling that has ended
     std::optional<feedback::FillEvidence> asked;  // under trial
-    bool slower = false;         // was asked for, and the filling got slower: not again
+    bool slower = false;                          // was asked for, and the filling got slower: not again
     // Where this filling began, or where it was asked, and what the guest had run by then.
     uint64_t touched_from = 0;  // bytes
     double seconds_from = 0;
@@ -219,7 +219,8 @@ class AutoTiers final : public TierManager {
   // on. `made` was not published and is the caller's to drop.
   bool keeps_running(const Job& job, ModuleCode& code, const jit::CodeVersion& made);
   // Its parts, under mutex_: what is new, in words; else the episode and the watch afterwards, and what was refused.
-  std::string_view news_of(const Job& job, const Watch& watch, const ModuleCode& code, const jit::CodeVersion& made) const;
+  std::string_view news_of(const Job& job, const Watch& watch, const ModuleCode& code,
+                           const jit::CodeVersion& made) const;
   std::vector<SiteKey> stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made);
   // Of the version, and what was asked for later and is not in it.
   static std::vector<jit::PrefetchSite> sites_of(const Watch& watch);
@@ -247,7 +248,8 @@ class AutoTiers final : public TierManager {
   void try_versions(Clock::time_point now);
   void compile_without();
   void version_trial_ended(const VersionTrials::Ending& ending);
-  void report_version(const feedback::Episode& episode, feedback::Change change, DecisionReport& decision) const;
+  void report_version(const feedback::Episode& episode, feedback::Change change,
+                      DecisionReport& decision) const;
   void report_split(const feedback::Episode& episode, FeedbackReport& report) const;
   // auto_tiers_branches.cc
   void say_branches(const std::string& function, const feedback::FunctionPlan& plan) const;
@@ -309,7 +311,8 @@ class AutoTiers final : public TierManager {
   std::atomic<bool> no_thread_said_{false};
   std::atomic<bool> no_memory_said_{false};  // the same of a task's memory
   std::atomic<bool> preopened_{false};
-  std::atomic<bool> pages_measured_{false};  // what moving takes is known, and the rest of the pages waits for that
+  std::atomic<bool> pages_measured_{
+      false};                         // what moving takes is known, and the rest of the pages waits for that
   std::atomic<bool> abandon_{false};  // compilations under way; see OptimizeRequest
   const feedback::SamplingConfig sampling_;
   // Monitor thread only.
@@ -328,7 +331,8 @@ class AutoTiers final : public TierManager {
   // Statistics of the monitor thread for reports; relaxed.
   std::atomic<uint64_t> rate_bursts_{0};
   std::atomic<double> rate_burst_seconds_{0}, rate_burst_cost_{0};
-  Clock::time_point last_round_, last_collect_, last_slow_look_, last_flat_look_, last_save_, last_version_look_;
+  Clock::time_point last_round_, last_collect_, last_slow_look_, last_flat_look_, last_save_,
+      last_version_look_;
 
   mutable std::mutex mutex_;  // protects what follows
   std::condition_variable idle_;

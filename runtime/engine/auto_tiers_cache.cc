@@ -66,9 +66,10 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     job.plan.calls = feedback::plan_calls(evidence, policy_);
     job.plan.values = feedback::plan_values(evidence, policy_);
     std::erase_if(job.plan.values, [&](const feedback::ValuePlan& p) {
-      return std::none_of(version.prefetch_sites.begin(), version.prefetch_sites.end(), [&](const jit::PrefetchSite& site) {
-        return site.applied && key_of(site) == SiteKey{jit::SiteKind::kValue, p.hint.at.value};
-      });
+      return std::none_of(
+          version.prefetch_sites.begin(), version.prefetch_sites.end(), [&](const jit::PrefetchSite& site) {
+            return site.applied && key_of(site) == SiteKey{jit::SiteKind::kValue, p.hint.at.value};
+          });
     });
     feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
     taken_over.origin = feedback::Origin::kCodeCache;

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr uint64_t kLeastBytes = uint64_t{24} << 20;
-constexpr uint32_t kMostBlocks = 64;      // looked at at a time
-constexpr auto kQuickLook = 2ms;          // while the memory changes
-constexpr auto kSlowestLook = 32ms;       // while there is something left to ask for
-constexpr auto kIdleLook = 256ms;         // while there is not
-constexpr auto kFillingEnds = 1s;         // without a change
+constexpr uint32_t kMostBlocks = 64;  // looked at at a time
+constexpr auto kQuickLook = 2ms;      // while the memory changes
+constexpr auto kSlowestLook = 32ms;   // while there is something left to ask for
+constexpr auto kIdleLook = 256ms;     // while there is not
+constexpr auto kFillingEnds = 1s;     // without a change
 
 constexpr uint32_t kLeastToTell = 3;  // blocks looked at that a rate is taken over
 
@@ -51,7 +51,8 @@ void AutoTiers::watch_filling(Clock::time_point now) {
   {
     std::lock_guard lock(mutex_);
     for (const ModuleState& state : modules_)
-      if (std::shared_ptr<ModuleCode> code = state.gone ? nullptr : state.code.lock()) codes.push_back(std::move(code));
+      if (std::shared_ptr<ModuleCode> code = state.gone ? nullptr : state.code.lock())
+        codes.push_back(std::move(code));
   }
   std::vector<FillWatch> watches;
   for (const std::shared_ptr<ModuleCode>& code : codes) {
@@ -94,7 +95,8 @@ void AutoTiers::look_at(FillWatch& watch, Clock::time_point now) {
   } else {
     // A filling begins behind the last look that saw none.
     if (!watch.asked) count_from_here(watch);
-    watch.patience = std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
+    watch.patience =
+        std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
   }
   watch.next_look = now + watch.patience;
   if (watch.asked) judge_filling(watch, now);
@@ -110,7 +112,8 @@ double AutoTiers::fill_rate(const FillWatch& watch) const {
   const uint64_t blocks = uint64_t{watch.last.full} + watch.last.part + watch.last.untouched;
   const uint64_t touched = touched_bytes(watch.last, watch.bytes);
   const double seconds = monitor_->guest_seconds() - watch.seconds_from;
-  if (blocks == 0 || touched < watch.touched_from + kLeastToTell * watch.bytes / blocks || seconds <= 0) return 0;
+  if (blocks == 0 || touched < watch.touched_from + kLeastToTell * watch.bytes / blocks || seconds <= 0)
+    return 0;
   return static_cast<double>(touched - watch.touched_from) / seconds;
 }
 
@@ -125,7 +128,8 @@ void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
                    .available_bytes = available_memory_bytes()};
   feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
   if (plan.ranges.empty()) {
-    if (watch.said != plan.reason) say(LogLevel::kDebug, "policy", "no huge-pages before the first touch: " + plan.reason);
+    if (watch.said != plan.reason)
+      say(LogLevel::kDebug, "policy", "no huge-pages before the first touch: " + plan.reason);
     watch.said = plan.reason;
     return;
   }
@@ -163,26 +167,31 @@ void AutoTiers::judge_filling(FillWatch& watch, Clock::time_point now) {
   const feedback::FillEvidence asked = *watch.asked;
   if (const double since = fill_rate(watch); feedback::fills_slower(watch.rate_before, since, policy_)) {
     watch.slower = true;
-    return end_asking(watch, "rolled back",
-                      fmt::format("{:.0f} MiB filled a second of the guest's time, {:.0f} with small pages before: what is "
-                                  "touched next comes in small pages",
-                                  since / (1 << 20), watch.rate_before / (1 << 20)));
+    return end_asking(
+        watch, "rolled back",
+        fmt::format("{:.0f} MiB filled a second of the guest's time, {:.0f} with small pages before: what is "
+                    "touched next comes in small pages",
+                    since / (1 << 20), watch.rate_before / (1 << 20)));
   }
   if (now - watch.changed < kFillingEnds && watch.last.untouched != 0) return;
   if (!feedback::goes_on_filling(asked, watch.last.untouched)) {
     watch.asked_end = 0;
     watch.full_before = watch.last.full;
-    return end_asking(watch, "rolled back",
-                      fmt::format("the guest stopped filling: {} of the {} blocks are untouched that were so, and come in "
-                                  "small pages",
-                                  watch.last.untouched, asked.untouched));
+    return end_asking(
+        watch, "rolled back",
+        fmt::format("the guest stopped filling: {} of the {} blocks are untouched that were so, and come in "
+                    "small pages",
+                    watch.last.untouched, asked.untouched));
   }
   const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
-  if (huge == 0) return end_asking(watch, "failed", "the memory was filled, and the kernel gave no huge pages");
-  end_asking(watch, "kept",
-             fmt::format("{} of {} MiB on huge pages from their first touch on; what that gives is not known: nothing ran "
-                         "before it",
-                         huge >> 20, (asked.end - asked.begin) >> 20));
+  if (huge == 0)
+    return end_asking(watch, "failed", "the memory was filled, and the kernel gave no huge pages");
+  end_asking(
+      watch, "kept",
+      fmt::format(
+          "{} of {} MiB on huge pages from their first touch on; what that gives is not known: nothing ran "
+          "before it",
+          huge >> 20, (asked.end - asked.begin) >> 20));
 }
 
 void AutoTiers::end_asking(FillWatch& watch, const std::string& state, const std::string& outcome) {

@@ -28,8 +28,9 @@ void AutoTiers::forget_modules() {
       --gone;
       // What else there is of it would lose its profile. It is asked again when that has ended.
       const bool needed =
-          std::any_of(modules_.begin(), modules_.end(),
-                      [&](const ModuleState& other) { return &other != &state && other.module == state.module; }) ||
+          std::any_of(
+              modules_.begin(), modules_.end(),
+              [&](const ModuleState& other) { return &other != &state && other.module == state.module; }) ||
           std::any_of(page_moves_.begin(), page_moves_.end(), [&](const PageMove& move) {
             return move.module == state.module.get() && (move.state == "queued" || move.state == "moving");
           });
@@ -56,7 +57,8 @@ void AutoTiers::forget_modules() {
       episodes_.erase(id);
       queued_.erase(id);
     }
-    const size_t pages = std::erase_if(page_moves_, [&](const PageMove& move) { return move.module == module.get(); });
+    const size_t pages =
+        std::erase_if(page_moves_, [&](const PageMove& move) { return move.module == module.get(); });
     forgotten_.decisions += state->episodes.size() + pages + moves;
     modules_.erase(state);
   }

@@ -90,7 +90,8 @@ void AutoTiers::ask_pages() {
     if (std::any_of(page_moves_.begin(), page_moves_.end(),
                     [](const PageMove& move) { return move.state == "queued" || move.state == "moving"; }))
       return;
-    if (page_bytes_copied_ > 0) move_seconds_per_byte = page_seconds_ / static_cast<double>(page_bytes_copied_);
+    if (page_bytes_copied_ > 0)
+      move_seconds_per_byte = page_seconds_ / static_cast<double>(page_bytes_copied_);
   }
   struct Wanted {
     const wasm::Module* module;
@@ -162,7 +163,8 @@ void AutoTiers::move_pages() {
     for (PageMove& candidate : page_moves_) {
       if (candidate.state != "queued" && candidate.state != "moving") continue;
       move = &candidate;  // stays where it is: a list, from which nothing is removed that moves
-      if (!move->under_way) move->under_way = std::make_unique<HugePageMove>(move->plan.ranges, move->plan.most_seconds);
+      if (!move->under_way)
+        move->under_way = std::make_unique<HugePageMove>(move->plan.ranges, move->plan.most_seconds);
       move->state = "moving";
       break;
     }
@@ -177,14 +179,17 @@ void AutoTiers::move_pages() {
     enqueue(&AutoTiers::move_pages);
     return;
   }
-  std::string outcome = fmt::format("{} MiB moved in {:.1f} ms, of which who lives there may have waited {:.1f}",
-                                    result.moved_bytes >> 20, 1e3 * result.seconds, 1e3 * result.waited_seconds);
+  std::string outcome =
+      fmt::format("{} MiB moved in {:.1f} ms, of which who lives there may have waited {:.1f}",
+                  result.moved_bytes >> 20, 1e3 * result.seconds, 1e3 * result.waited_seconds);
   if (result.copied_bytes < result.moved_bytes)
-    outcome += fmt::format(", {} MiB of them there already", (result.moved_bytes - result.copied_bytes) >> 20);
+    outcome +=
+        fmt::format(", {} MiB of them there already", (result.moved_bytes - result.copied_bytes) >> 20);
   if (result.advised) outcome += ", the rest left to the kernel, which cannot move at once";
   if (result.refused_bytes != 0)
     outcome += fmt::format(", {} MiB refused ({})", result.refused_bytes >> 20, result.first_refusal);
-  if (result.late) outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
+  if (result.late)
+    outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
   say(LogLevel::kInfo, "pages", outcome);
   std::lock_guard lock(mutex_);
   page_bytes_copied_ += result.copied_bytes;

@@ -223,7 +223,8 @@ feedback::ProfileFile AutoTiers::profile_file() const {
   std::lock_guard lock(mutex_);
   if (forgotten_.profiles != 0) {
     say(LogLevel::kWarning, "profile",
-        fmt::format("of {} modules that ended long ago nothing is left to save: too many different ones", forgotten_.profiles));
+        fmt::format("of {} modules that ended long ago nothing is left to save: too many different ones",
+                    forgotten_.profiles));
   }
   // Module by module: one that was loaded several times was several runs of it.
   return feedback::merge(forgotten_.profile, file);

@@ -29,7 +29,8 @@ std::string_view AutoTiers::news_of(const Job& job, const Watch& watch, const Mo
                      {made, job.plan.calls, job.plan.branches, job.plan.values}, loops_wait);
 }
 
-std::vector<AutoTiers::SiteKey> AutoTiers::stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made) {
+std::vector<AutoTiers::SiteKey> AutoTiers::stay_with(const Job& job, Watch& watch,
+                                                     const jit::CodeVersion& made) {
   feedback::Episode& episode = episode_of(job.episode);
   end_job(job.episode, std::string(feedback::kNothingNew));
   episode.compile_seconds += made.compile_seconds;
@@ -88,10 +89,12 @@ bool AutoTiers::keeps_running(const Job& job, ModuleCode& code, const jit::CodeV
     return false;
   }
   const wasm::Module* const module = code.module().get();
-  for (const SiteKey& site : refused) set_outcome(module, function, site, feedback::PrefetchOutcome::kNoSlice);
+  for (const SiteKey& site : refused)
+    set_outcome(module, function, site, feedback::PrefetchOutcome::kNoSlice);
   // What was planned among the rest is what it was.
   for (const auto& [site, is] : kept)
-    set_outcome(module, function, site, is ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial);
+    set_outcome(module, function, site,
+                is ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial);
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;

@@ -25,7 +25,8 @@ void take_out(feedback::FunctionPlan& plan, Change decision) {
     if (decision == Change::kSplitCold) branch.hint.one_sided = false;
   }
   std::erase_if(plan.branches, [](const feedback::BranchPlan& branch) {
-    return !branch.hint.weigh && !branch.hint.one_sided && branch.hint.form == jit::BranchHint::Form::kAsItComes;
+    return !branch.hint.weigh && !branch.hint.one_sided &&
+           branch.hint.form == jit::BranchHint::Form::kAsItComes;
   });
 }
 
@@ -51,7 +52,8 @@ std::unique_ptr<VersionTrials> AutoTiers::make_version_trials() {
           .disturbed = [this] { return gate_.busy(__rdtsc()); },
           .read =
               [this](const ModuleCode& code, FuncIndex function) {
-                return CallChunk::Reading{now_seconds(), code.metered_calls(function), monitor_->guest_seconds()};
+                return CallChunk::Reading{now_seconds(), code.metered_calls(function),
+                                          monitor_->guest_seconds()};
               }},
       pace);
 }
@@ -97,9 +99,10 @@ void AutoTiers::try_versions(Clock::time_point now) {
         });
         if (!settled) continue;
         // A second version would have to learn the way first, and has no memory for that beside the first.
-        if (std::any_of(version.prefetch_sites.begin(), version.prefetch_sites.end(), [](const jit::PrefetchSite& site) {
-              return site.applied && site.kind == jit::SiteKind::kJumpPointers;
-            })) {
+        if (std::any_of(version.prefetch_sites.begin(), version.prefetch_sites.end(),
+                        [](const jit::PrefetchSite& site) {
+                          return site.applied && site.kind == jit::SiteKind::kJumpPointers;
+                        })) {
           watch.not_to_be_measured = true;
           lines.push_back(fmt::format("{} as a whole: not to be measured: a loop of it remembers its way",
                                       state.module->function_name(FuncIndex(function))));
@@ -125,7 +128,8 @@ void AutoTiers::try_versions(Clock::time_point now) {
       candidate.evidence.outcomes = counts.outcomes;
       candidate.evidence.seconds_published = counts.run_seconds() - counts.run_seconds_when_published;
       const double samples = profile->second->total_samples();
-      candidate.evidence.share = samples > 0 ? (counts.samples_baseline + counts.samples_optimized) / samples : 0;
+      candidate.evidence.share =
+          samples > 0 ? (counts.samples_baseline + counts.samples_optimized) / samples : 0;
     }
   });
   // The hottest first: the others have their turn when it has ended.
@@ -156,7 +160,8 @@ void AutoTiers::try_versions(Clock::time_point now) {
       job.plan.split_cold = watch->second.split_cold;
       plan_without_losers(job, watch->second);
       take_out(job.plan, *plan.without);
-      whole_trial_ = WholeTrial{.module = candidate.subject.module, .decision = *plan.without, .job = std::move(job)};
+      whole_trial_ =
+          WholeTrial{.module = candidate.subject.module, .decision = *plan.without, .job = std::move(job)};
     }
     say(LogLevel::kInfo, "policy",
         fmt::format("{} in {}, against none: {}", to_string(*plan.without),
@@ -213,7 +218,8 @@ void AutoTiers::version_trial_ended(const VersionTrials::Ending& ending) {
     say(LogLevel::kDebug, "trial", fmt::format("{}: {}", what, ending.words));
   else
     say(LogLevel::kInfo, "trial",
-        fmt::format("{}: {}, {:+.1f} % ({})", what, to_string(ending.outcome), 100 * ending.gain, ending.words));
+        fmt::format("{}: {}, {:+.1f} % ({})", what, to_string(ending.outcome), 100 * ending.gain,
+                    ending.words));
 }
 
 // ---------------------------------------------------------------- compile threads
@@ -233,11 +239,13 @@ void AutoTiers::compile_without() {
   if (!result) return versions_->offer(nullptr, result.error().message);
   const std::shared_ptr<jit::CodeVersion> version = std::move(result->version);
   Watch watch = watch_of(job, version);
-  if (std::any_of(watch.reported.begin(), watch.reported.end(), [](TrialState s) { return s != TrialState::kKept; }))
+  if (std::any_of(watch.reported.begin(), watch.reported.end(),
+                  [](TrialState s) { return s != TrialState::kKept; }))
     return versions_->offer(nullptr, "its loops would have to be tried anew");
   say(LogLevel::kInfo, "compile",
-      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, to be compared with", code->module()->function_name(job.plan.function),
-                  version->code_size.value, 1e3 * version->compile_seconds));
+      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, to be compared with",
+                  code->module()->function_name(job.plan.function), version->code_size.value,
+                  1e3 * version->compile_seconds));
   {
     std::lock_guard lock(mutex_);
     if (!whole_trial_) return;
@@ -249,7 +257,8 @@ void AutoTiers::compile_without() {
 // ---------------------------------------------------------------- reports
 
 void AutoTiers::report_version(const feedback::Episode& e, Change change, DecisionReport& decision) const {
-  const bool under_way = whole_trial_ && whole_trial_->job.episode == e.id && whole_trial_->decision == change;
+  const bool under_way =
+      whole_trial_ && whole_trial_->job.episode == e.id && whole_trial_->decision == change;
   decision.state = under_way ? "trial" : e.state;
   for (const feedback::Episode::Prefetch& p : e.prefetches) {
     if (p.change != change) continue;
@@ -265,8 +274,8 @@ void AutoTiers::report_split(const feedback::Episode& e, FeedbackReport& report)
   split.id = e.id;
   split.kind = "code-layout";
   split.function = e.evidence.name;
-  split.reason = fmt::format("its module has {} KiB of code, and the instruction TLB reaches {:.0f} KiB", e.evidence.module_bytes >> 10,
-                             policy_.itlb_reach_bytes / 1024);
+  split.reason = fmt::format("its module has {} KiB of code, and the instruction TLB reaches {:.0f} KiB",
+                             e.evidence.module_bytes >> 10, policy_.itlb_reach_bytes / 1024);
   split.alternatives = {"nothing: what hardly ever runs lies between what runs",
                         "apart: a jump where it is entered, and less to lie side by side"};
   split.seconds = e.seconds;

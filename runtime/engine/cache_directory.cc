@@ -209,8 +209,7 @@ Result<std::optional<CacheDirectory::Bytes>> CacheDirectory::read_at(int folder,
     return failed_call("cannot be opened", errno, path_of(name));
   }
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0)
-    return failed_call("cannot be looked at", errno, path_of(name));
+  if (::fstat(file.get(), &status) != 0) return failed_call("cannot be looked at", errno, path_of(name));
   if (!S_ISREG(status.st_mode)) return unusable(ErrorKind::kUsage, "is no regular file");
   if (const std::string defect = too_open(status, owner_); !defect.empty())
     return unusable(ErrorKind::kUsage, defect);

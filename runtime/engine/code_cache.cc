@@ -45,7 +45,8 @@ std::unique_ptr<CodeCache> CodeCache::create(const EngineConfig& config, CodeSer
 
 CodeCache::CodeCache(const EngineConfig& config, CodeServices& services)
     : services_(services),
-      directory_(config.code_cache_directory, services.key, CacheDirectory::kCodeSuffix, config.code_cache_bytes),
+      directory_(config.code_cache_directory, services.key, CacheDirectory::kCodeSuffix,
+                 config.code_cache_bytes),
       options_(options_of(config, services.options())) {
   directory_.on_first_failure([this](const std::string& what) {
     services_.say(LogLevel::kWarning, "cache", what + "; more such failures are counted, and not told");
@@ -191,8 +192,8 @@ void CodeCache::save(const wasm::Module& module, std::span<const KeptCode> codes
     // What is wrong with who may write the folder was said when the module was loaded; of what else may be wrong, every
     // few seconds perhaps, the first is told.
     const bool first = failed_saves_.fetch_add(1, std::memory_order_relaxed) == 0;
-    services_.say(saved.error().kind == ErrorKind::kUsage || !first ? LogLevel::kDebug : LogLevel::kWarning, "cache",
-                  "nothing is kept: " + saved.error().describe());
+    services_.say(saved.error().kind == ErrorKind::kUsage || !first ? LogLevel::kDebug : LogLevel::kWarning,
+                  "cache", "nothing is kept: " + saved.error().describe());
     return;
   }
   services_.say(

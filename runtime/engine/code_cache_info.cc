@@ -32,8 +32,10 @@ std::string default_key_directory() {
   if (std::string folder = variable("HINDSIGHT_KEY_DIR"); !folder.empty()) return folder;
   if (const std::string folder = variable("HINDSIGHT_CACHE_DIR"); !folder.empty()) return folder + "/key";
   // Relative ones are to be ignored (XDG Base Directory Specification).
-  if (const std::string folder = variable("XDG_STATE_HOME"); folder.starts_with('/')) return folder + "/hindsight";
-  if (const std::string home = variable("HOME"); home.starts_with('/')) return home + "/.local/state/hindsight";
+  if (const std::string folder = variable("XDG_STATE_HOME"); folder.starts_with('/'))
+    return folder + "/hindsight";
+  if (const std::string home = variable("HOME"); home.starts_with('/'))
+    return home + "/.local/state/hindsight";
   return {};
 }
 

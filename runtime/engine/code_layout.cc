@@ -109,7 +109,8 @@ feedback::LayoutEvidence CodeLayout::evidence_of(
       of_run += counts->second.run_samples_optimized;
       f.samples = counts->second.run_samples_optimized;
     }
-    for (feedback::LayoutEvidence::Function& f : evidence.functions) f.samples *= of_run > 0 ? of_late / of_run : 0;
+    for (feedback::LayoutEvidence::Function& f : evidence.functions)
+      f.samples *= of_run > 0 ? of_late / of_run : 0;
   });
   return evidence;
 }
@@ -348,13 +349,13 @@ void CodeLayout::report(FeedbackReport& report) const {
   std::lock_guard lock(mutex_);
   size_t number = 0;
   for (const Move& move : moves_)
-    report.decisions.push_back(
-        report_of_move(move, ++number, "code-layout", "code of optimized functions"));
+    report.decisions.push_back(report_of_move(move, ++number, "code-layout", "code of optimized functions"));
 }
 
 size_t CodeLayout::forget_decisions(const wasm::Module* module) {
   std::lock_guard lock(mutex_);
-  return std::erase_if(moves_, [&](const Move& move) { return move.module == module && move.phase == Phase::kEnded; });
+  return std::erase_if(
+      moves_, [&](const Move& move) { return move.module == module && move.phase == Phase::kEnded; });
 }
 
 std::vector<feedback::LayoutEpisode> CodeLayout::episodes(const wasm::Module* module) const {

@@ -17,8 +17,8 @@
 
 #include <chrono>
 #include <deque>
-#include <list>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -27,8 +27,8 @@
 
 #include "feedback/monitor/monitor.h"
 #include "feedback/policy/layout.h"
-#include "runtime/engine/hindsight.h"
 #include "runtime/engine/exchange_trial.h"
+#include "runtime/engine/hindsight.h"
 #include "runtime/engine/module_code.h"
 
 namespace hindsight::rt {
@@ -36,7 +36,8 @@ namespace hindsight::rt {
 class CodeLayout {
  public:
   struct Hooks {
-    std::function<bool()> enqueue_place;  // arranges for one call of place(); false: there is no thread for it
+    std::function<bool()>
+        enqueue_place;  // arranges for one call of place(); false: there is no thread for it
     // What was `from` is `to` from now on: the same code, with the same loop cells.
     std::function<void(const wasm::Module*, const ModuleCode::Exchange&)> on_moved;
     std::function<double()> now_seconds;  // since the engine's start
@@ -126,7 +127,7 @@ class CodeLayout {
   std::string last_reason_;
 
   mutable std::mutex mutex_;  // protects what follows
-  std::list<Move> moves_;  // nothing is removed before it has ended: references stay
+  std::list<Move> moves_;     // nothing is removed before it has ended: references stay
   std::deque<Placed> placed_;
   std::vector<std::string> lines_;  // for the log
 };

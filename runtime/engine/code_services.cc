@@ -16,7 +16,8 @@
 namespace hindsight::rt {
 
 CodeServices::CodeServices(const jit::CompileOptions& options, uint32_t compile_threads)
-    : options_(options), threads_(compile_threads != 0 ? compile_threads : std::max(2u, usable_threads()) - 1) {}
+    : options_(options),
+      threads_(compile_threads != 0 ? compile_threads : std::max(2u, usable_threads()) - 1) {}
 
 Result<std::unique_ptr<CodeServices>> CodeServices::create(const jit::CompileOptions& options,
                                                            uint32_t compile_threads) {
@@ -84,7 +85,8 @@ void CodeServices::say_system_failures() {
 bool CodeServices::says_that_no_key_is_there(const Error& error) const {
   if (error.place != key->path()) return false;
   if (key->first_complaint())
-    say(LogLevel::kWarning, "cache", error.describe() + "; no code and no profiles are kept, and none are used");
+    say(LogLevel::kWarning, "cache",
+        error.describe() + "; no code and no profiles are kept, and none are used");
   return true;
 }
 

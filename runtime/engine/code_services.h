@@ -32,7 +32,8 @@ class ProfileStore;
 class CodeServices {
  public:
   // `compile_threads`: at most; 0: as many as there are hardware threads for the process beside one. Errors: kResource.
-  static Result<std::unique_ptr<CodeServices>> create(const jit::CompileOptions& options, uint32_t compile_threads);
+  static Result<std::unique_ptr<CodeServices>> create(const jit::CompileOptions& options,
+                                                      uint32_t compile_threads);
   ~CodeServices();
 
   jit::CodeArena& arena() { return *arena_; }
@@ -73,14 +74,15 @@ class CodeServices {
   std::unique_ptr<CodeCache> cache;        // null: no code is kept between runs
   std::unique_ptr<ProfileStore> profiles;  // null: neither is what was decided
 
-  uint64_t most_code_bytes = StoreLimits{}.code_bytes;  // of stores with the engine's limits; before any module is loaded
-  bool time_passes = false;  // before any module is loaded
-  uint32_t random_hints = 0;  // the same; 0: none
-  bool enter_at_loops = false;  // the same
-  bool leave_at_loops = false;  // the same
+  uint64_t most_code_bytes =
+      StoreLimits{}.code_bytes;  // of stores with the engine's limits; before any module is loaded
+  bool time_passes = false;      // before any module is loaded
+  uint32_t random_hints = 0;     // the same; 0: none
+  bool enter_at_loops = false;   // the same
+  bool leave_at_loops = false;   // the same
   bool leave_for_baseline = false;
-  PassTimes pass_times;      // empty unless time_passes
-  LogSink log;               // may be empty; makes what it is given printable
+  PassTimes pass_times;  // empty unless time_passes
+  LogSink log;           // may be empty; makes what it is given printable
   LogLevel log_level = LogLevel::kInfo;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     if (log && level >= log_level) log(level, topic, line);

@@ -26,8 +26,8 @@ Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
 
 std::span<const std::string_view> decision_names() {
   static constexpr std::array<std::string_view, 12> kNames{
-      "optimize",       "prefetch", "interleave", "jump-pointers", "inline-calls",  "huge-pages",
-      "weigh-branches", "select",   "branch",     "values",        "code-layout",   "follow-shifts"};
+      "optimize",       "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages",
+      "weigh-branches", "select",   "branch",     "values",        "code-layout",  "follow-shifts"};
   return kNames;
 }
 
@@ -105,7 +105,8 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->code_->leave_for_baseline = engine->config_.leave_for_baseline;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   if (engine->config_.log)
-    engine->code_->log = [log = engine->config_.log](LogLevel level, std::string_view topic, std::string_view line) {
+    engine->code_->log = [log = engine->config_.log](LogLevel level, std::string_view topic,
+                                                     std::string_view line) {
       log(level, topic, printable_line(line));
     };
   engine->code_->most_code_bytes = engine->config_.limits.code_bytes;
@@ -193,7 +194,9 @@ StoreServices EngineHandle::store_services(std::shared_ptr<StoreBudget> budget) 
   services.max_stack_bytes = config_.max_stack_bytes;
   services.hooks = tiers_.get();
   services.attachments = attachments_.get();
-  services.warn = [code = code_.get()](const std::string& words) { code->say(LogLevel::kWarning, "interruption", words); };
+  services.warn = [code = code_.get()](const std::string& words) {
+    code->say(LogLevel::kWarning, "interruption", words);
+  };
   services.keep_alive = shared_from_this();
   return services;
 }

@@ -35,7 +35,8 @@ void ExchangeTrial::chunk(uint64_t calls, double cpu_seconds) {
     return;
   }
   ratios_.push_back(after_ / before_);
-  const auto behind = static_cast<uint32_t>(std::count_if(ratios_.begin(), ratios_.end(), [](double r) { return r <= 1; }));
+  const auto behind =
+      static_cast<uint32_t>(std::count_if(ratios_.begin(), ratios_.end(), [](double r) { return r <= 1; }));
   const bool lost = rule_.ends_early && behind > rule_.pairs - rule_.least_pairs_ahead;
   if (ratios_.size() == rule_.pairs || lost) decide();
 }

@@ -41,7 +41,11 @@ class ExchangeTrial {
   static Rule for_placements() { return {}; }
   // A second version takes memory, and what it is to replace was decided with reason.
   static Rule for_versions() {
-    return {.least_gain = 0.02, .least_calls = 4, .least_seconds = 0.004, .most_idle_chunks = 12, .ends_early = true};
+    return {.least_gain = 0.02,
+            .least_calls = 4,
+            .least_seconds = 0.004,
+            .most_idle_chunks = 12,
+            .ends_early = true};
   }
 
   explicit ExchangeTrial(Rule rule = for_placements()) : rule_(rule) {}

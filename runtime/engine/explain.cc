@@ -103,12 +103,14 @@ void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& r
   for (const PageEpisode::Range& range : e.ranges) bytes += range.end - range.begin;
   text += fmt::format("    [p{}] huge-pages, {}, at {:.3f} s\n", e.id, rt::age_text(e.runs_ago), e.seconds);
   if (const auto& fill = e.evidence.fill)
-    text += fmt::format("      seen     {} blocks of 2 MiB full, {} touched in part, {} untouched, of those looked at\n",
-                        fill->full, fill->part, fill->untouched);
+    text += fmt::format(
+        "      seen     {} blocks of 2 MiB full, {} touched in part, {} untouched, of those looked at\n",
+        fill->full, fill->part, fill->untouched);
   else
-    text += fmt::format("      seen     {} samples stall; {} addresses of them on {} pages in {} regions of 2 MiB\n",
-                        share_text(e.evidence.stall_samples, e.evidence.samples), e.evidence.addresses,
-                        e.evidence.distinct_pages, e.evidence.regions.size());
+    text += fmt::format(
+        "      seen     {} samples stall; {} addresses of them on {} pages in {} regions of 2 MiB\n",
+        share_text(e.evidence.stall_samples, e.evidence.samples), e.evidence.addresses,
+        e.evidence.distinct_pages, e.evidence.regions.size());
   if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
   for (const std::string& alternative : e.alternatives)
     text += fmt::format("      weighed  {}\n", alternative);

@@ -43,8 +43,8 @@ class GuestUnit final : public LwpSink {
 
   std::shared_ptr<lwp::Unit> unit_;
   feedback::Monitor& monitor_;
-  pid_t thread_;         // kernel id of the attached thread
-  const bool listens_;   // the unit hands records out
+  pid_t thread_;        // kernel id of the attached thread
+  const bool listens_;  // the unit hands records out
   const OwnerProcess owner_;
   uint64_t random_;
 };

@@ -57,32 +57,35 @@ class Linker;
 // One 32-byte record of Lightweight Profiling, with what is known about it. Views live as long as whoever hands the record out says.
 struct LwpRecord {
   // The record's own fields.
-  uint8_t event_id = 0;      // 1 value, 2 instructions, 3 branch, 4 DCache miss, 5 core clocks, 255 programmed (inserted by the guest)
+  uint8_t event_id =
+      0;  // 1 value, 2 instructions, 3 branch, 4 DCache miss, 5 core clocks, 255 programmed (inserted by the guest)
   uint8_t core_id = 0;
   uint16_t flags = 0;
   uint32_t data1 = 0;
-  uint64_t address = 0;      // native, of the instruction, or the return address of the call that wrote the record
+  uint64_t address =
+      0;  // native, of the instruction, or the return address of the call that wrote the record
   uint64_t data2 = 0;
-  uint64_t timestamp = 0;    // ns of CLOCK_MONOTONIC; 0: the record carries none
+  uint64_t timestamp = 0;  // ns of CLOCK_MONOTONIC; 0: the record carries none
   // Where it came from; all empty for records out of a file.
-  uint64_t time_ns = 0;      // CLOCK_MONOTONIC
-  bool exact_time = false;   // time_ns is the event's; else that of the monitor's round
-  uint64_t cpu_ns = 0;       // the CPU time that a clock record stands for
-  int32_t thread = 0;        // kernel id
-  bool from_guest = false;   // asked for by the guest, through module hindsight_lwp
-  bool optimized = false;    // in optimized code
-  std::string_view function; // whose body holds the instruction; empty: in no code that is known
+  uint64_t time_ns = 0;                   // CLOCK_MONOTONIC
+  bool exact_time = false;                // time_ns is the event's; else that of the monitor's round
+  uint64_t cpu_ns = 0;                    // the CPU time that a clock record stands for
+  int32_t thread = 0;                     // kernel id
+  bool from_guest = false;                // asked for by the guest, through module hindsight_lwp
+  bool optimized = false;                 // in optimized code
+  std::string_view function;              // whose body holds the instruction; empty: in no code that is known
   std::optional<uint32_t> wasm_offset;    // of the WebAssembly instruction, from the start of the module file
   std::optional<uint64_t> guest_address;  // data2 of a DCache miss as an address of the guest's linear memory
   uint32_t guest_memory = 0;              // which: its index in the module that defines it
-  std::string_view label;    // the name that the guest gave to these flags; may be empty
+  std::string_view label;                 // the name that the guest gave to these flags; may be empty
 };
 
 enum class LwpLayout : uint8_t { kFinal, kProposal2007 };
 // "programmed event", ...; "unknown" for an id without a meaning.
 HINDSIGHT_API std::string_view lwp_event_name(uint8_t event_id);
 // Reads a record as it lies in a ring or a dump, in the final numbering of events. Empty: an EventId that the layout does not define.
-HINDSIGHT_API std::optional<LwpRecord> decode_lwp_record(std::span<const std::byte, 32> bytes, LwpLayout layout);
+HINDSIGHT_API std::optional<LwpRecord> decode_lwp_record(std::span<const std::byte, 32> bytes,
+                                                         LwpLayout layout);
 // The 32 bytes of the final layout.
 HINDSIGHT_API std::array<std::byte, 32> encode_lwp_record(const LwpRecord& record);
 // One line for people, without newline: what the record's own fields say.
@@ -98,18 +101,20 @@ enum class TierMode : uint8_t {
 
 struct EngineConfig {
   TierMode tier = TierMode::kAuto;
-  bool feedback = true;                // decisions beyond hotness; false: kAuto optimizes by hotness alone
-  bool profiling = true;               // LWP units and the monitor thread (kAuto needs them; false only with a fixed tier)
-  std::string unit = "auto";           // auto|native|hardware|clock|clock-timer|model
-  bool guard_pages = true;             // false, or where address space is limited to less than 16 times 8 GiB: explicit bounds checks
-  uint32_t compile_threads = 0;        // 0: hardware threads - 1, at least 1
+  bool feedback = true;   // decisions beyond hotness; false: kAuto optimizes by hotness alone
+  bool profiling = true;  // LWP units and the monitor thread (kAuto needs them; false only with a fixed tier)
+  std::string unit = "auto";  // auto|native|hardware|clock|clock-timer|model
+  bool guard_pages =
+      true;  // false, or where address space is limited to less than 16 times 8 GiB: explicit bounds checks
+  uint32_t compile_threads = 0;  // 0: hardware threads - 1, at least 1
   // Of guest frames per entry, and never more than the stack has, less a quarter (64 to 256 KiB) that stays for the host's functions and the
   // compilers. Guests may run on stacks of the host's own (fibers), where that is found out by the mapping that the stack is in, at each
   // entry (some microseconds): so have a page below it that cannot be accessed, or set this to less than the stack has. An entry returns on the stack
   // that it was made on, and the last one first; of entries nested on several stacks the outer one must not go on before the inner one ends.
   size_t max_stack_bytes = size_t{1} << 20;
-  uint64_t max_memory_bytes = uint64_t{16} << 30; // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
-  StoreLimits limits;                  // of each store, unless its Linker is made with others
+  uint64_t max_memory_bytes =
+      uint64_t{16} << 30;  // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
+  StoreLimits limits;      // of each store, unless its Linker is made with others
   // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier gets wrong
   // (scripts/bisect.mjs).
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
@@ -125,8 +130,9 @@ struct EngineConfig {
   // Tier auto only, for tests: not 0 has whole versions go on trial as soon as they can, and takes calls in the version with the decision for
   // so many: below 1 the decision loses, above it wins.
   double version_trial_bias = 0;
-  std::string profile_in;              // file with a saved profile; empty: none. What it says of a module goes before profile_directory
-  std::string profile_out;             // written when the engine is destroyed and on save_profile(); empty: none
+  std::string
+      profile_in;  // file with a saved profile; empty: none. What it says of a module goes before profile_directory
+  std::string profile_out;  // written when the engine is destroyed and on save_profile(); empty: none
   // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at
   // once, with the decisions that had paid. One file a module and set of options; runs are put together, older ones fade. Trusted, made and
   // bounded as code_cache_directory is. Empty: nothing is kept. See default_profile_directory().
@@ -143,7 +149,7 @@ struct EngineConfig {
   // which no guest may reach. Without a key nothing is kept and nothing that was kept is used, which the log says once. Empty:
   // default_key_directory().
   std::string key_directory;
-  std::vector<std::string> disabled_decisions;   // names of decision_names(); create() refuses others
+  std::vector<std::string> disabled_decisions;  // names of decision_names(); create() refuses others
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
   // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/core_model.h), first of
@@ -151,7 +157,8 @@ struct EngineConfig {
   // ModelReport::loaded knows the addresses of every load (about an eighth of the guest's memory, a bit each 4 bytes and load).
   std::string model;
   bool model_addresses = false;
-  bool guest_lwp = false;              // guests that import module hindsight_lwp get its functions (samples/include/hindsight_lwp.h)
+  bool guest_lwp =
+      false;  // guests that import module hindsight_lwp get its functions (samples/include/hindsight_lwp.h)
   // Sees every LWP record after it was attributed; one call at a time, on the monitor's thread or on one that asks for a report. It holds
   // the monitor up, and what a ring cannot hold meanwhile is missed and counted: be quick. Must not call the engine, nor wait for a thread
   // that calls it or begins or ends guest code.
@@ -159,8 +166,8 @@ struct EngineConfig {
   // The host's own native code may execute the LWP instructions (see emulate_lwp_here). Where something else handles SIGILL already they
   // stay undefined, which is said once, as a warning; guests run all the same.
   bool lwp_instructions = false;
-  bool time_passes = false;            // FeedbackReport::optimizer_passes; costs a few percent of the compile time
-  LogSink log;                         // null: silent
+  bool time_passes = false;  // FeedbackReport::optimizer_passes; costs a few percent of the compile time
+  LogSink log;               // null: silent
   LogLevel log_level = LogLevel::kInfo;
 };
 
@@ -178,7 +185,8 @@ struct V128 {
 // embedder can have and give null only.
 struct Value {
   ValueKind kind = ValueKind::kI32;
-  uint64_t bits = 0;  // low bits hold small kinds; funcref: pointer; externref: handle + 1, 0 = null; v128: bytes 0 to 7
+  uint64_t bits =
+      0;  // low bits hold small kinds; funcref: pointer; externref: handle + 1, 0 = null; v128: bytes 0 to 7
   uint64_t high = 0;  // v128: bytes 8 to 15
 
   static HINDSIGHT_API Value i32(int32_t v);
@@ -202,25 +210,27 @@ struct FunctionType {
 // ---------------------------------------------------------------- traps
 
 struct Frame {
-  std::string function;                     // name section, export name or func[12]; its bytes as they are
+  std::string function;  // name section, export name or func[12]; its bytes as they are
   uint32_t function_index = 0;
-  std::optional<uint32_t> wasm_offset;      // from the start of the module file
+  std::optional<uint32_t> wasm_offset;  // from the start of the module file
   bool inlined = false;
 };
 
 // A WebAssembly exception that no handler took.
 struct ThrownException {
-  std::string tag;                           // name section, export name, import name or tag[12] of the module that defines it
-  std::vector<Value> values;                 // references to exceptions among them are null
+  std::string tag;  // name section, export name, import name or tag[12] of the module that defines it
+  std::vector<Value> values;  // references to exceptions among them are null
 };
 
 struct Trap {
-  std::string name;                          // "out of bounds memory access", ...
-  std::string detail;                        // faulting address, host error text; may be empty
-  std::vector<Frame> backtrace;              // innermost first, at most 100 frames
+  std::string name;              // "out of bounds memory access", ...
+  std::string detail;            // faulting address, host error text; may be empty
+  std::vector<Frame> backtrace;  // innermost first, at most 100 frames
   uint64_t frames_left_out = 0;
-  std::optional<ThrownException> exception;  // name "uncaught exception"; the backtrace begins where it was thrown first
-  HINDSIGHT_API std::string to_string() const;  // several lines, for people: the only newlines are these lines' ends
+  std::optional<ThrownException>
+      exception;  // name "uncaught exception"; the backtrace begins where it was thrown first
+  HINDSIGHT_API std::string to_string()
+      const;  // several lines, for people: the only newlines are these lines' ends
 };
 
 // ---------------------------------------------------------------- modules
@@ -241,18 +251,18 @@ struct ExportType {
 // What the tools that made a module wrote about it into its custom sections. Nothing depends on it, and it may be wrong.
 struct ModuleTools {
   struct Tool {
-    std::string name, version;       // the version may be empty
+    std::string name, version;  // the version may be empty
   };
   struct Producers {
-    std::string field;               // "language", "processed-by", "sdk" or what the section says
+    std::string field;  // "language", "processed-by", "sdk" or what the section says
     std::vector<Tool> tools;
   };
-  std::vector<Producers> producers;           // section "producers"
-  std::vector<std::string> target_features;   // section "target_features", with their prefixes: "+simd128"
-  std::vector<std::string> custom_sections;   // names of all, in the module's order
-  uint32_t branch_hints = 0;                  // of section "metadata.code.branch_hint"; the optimizer uses them
-  uint32_t malformed = 0;                     // sections of these kinds that could not be read to their end, and hints
-                                              // without a place
+  std::vector<Producers> producers;          // section "producers"
+  std::vector<std::string> target_features;  // section "target_features", with their prefixes: "+simd128"
+  std::vector<std::string> custom_sections;  // names of all, in the module's order
+  uint32_t branch_hints = 0;  // of section "metadata.code.branch_hint"; the optimizer uses them
+  uint32_t malformed = 0;     // sections of these kinds that could not be read to their end, and hints
+                              // without a place
 };
 
 class HINDSIGHT_API Module {
@@ -262,7 +272,7 @@ class HINDSIGHT_API Module {
   virtual std::vector<ImportType> imports() const = 0;
   virtual std::vector<ExportType> exports() const = 0;
   virtual std::string content_hash_hex() const = 0;
-  virtual ModuleTools tools() const = 0;  // reads the sections anew
+  virtual ModuleTools tools() const = 0;        // reads the sections anew
   virtual bool has_start_function() const = 0;  // which Linker::instantiate() runs
 };
 
@@ -277,18 +287,20 @@ class HINDSIGHT_API Caller {
   virtual Instance& instance() = 0;
   // What a host function returns to throw: an exception of the tag that the calling instance exports under this name. Returned as the
   // function's error it is the guest's to catch; not returned it is forgotten. Values are those of the tag's parameters; kUsage if not.
-  virtual std::unexpected<Error> throw_exception(std::string_view tag_export, std::span<const Value> values) = 0;
+  virtual std::unexpected<Error> throw_exception(std::string_view tag_export,
+                                                 std::span<const Value> values) = 0;
 };
 
 // Reads args, fills results (preset to zero of the right kinds). An error becomes a trap of the guest with the error's message; the error
 // of a nested call that an exception left lets the exception pass on to the guest, which may catch it;
 // an error of kind kExit ends the guest's entry as proc_exit does (its message is the decimal status).
-using HostFunction = std::function<Status(Caller& caller, std::span<const Value> args, std::span<Value> results)>;
+using HostFunction =
+    std::function<Status(Caller& caller, std::span<const Value> args, std::span<Value> results)>;
 
 // ---------------------------------------------------------------- WASI
 
 struct WasiConfig {
-  std::vector<std::string> args;                              // args[0] is the program's name
+  std::vector<std::string> args;  // args[0] is the program's name
   std::vector<std::pair<std::string, std::string>> env;
   std::vector<std::pair<std::string, std::string>> preopens;  // host path, guest path
   // Unset: the process's own descriptors.
@@ -338,7 +350,7 @@ class HINDSIGHT_API Instance {
   // later one. Zero: no limit. Any thread.
   virtual void set_timeout(std::chrono::milliseconds limit) = 0;
 
-  virtual const Trap* last_trap() const = 0;          // of the last call; null if it did not trap
+  virtual const Trap* last_trap() const = 0;              // of the last call; null if it did not trap
   virtual std::optional<uint32_t> exit_code() const = 0;  // of proc_exit in the last call
   virtual std::shared_ptr<const Module> module() const = 0;
 
@@ -348,7 +360,9 @@ class HINDSIGHT_API Instance {
   // Looked-up exported function: faster to call than by name. Opaque; owned by the instance.
   struct Function;
   virtual Result<Function*> find_function(std::string_view export_name) = 0;
-  virtual Status call_raw(Function* function, std::span<uint64_t> slots) = 0;  // arguments in, results out, 8 bytes each; a v128 16
+  virtual Status call_raw(
+      Function* function,
+      std::span<uint64_t> slots) = 0;  // arguments in, results out, 8 bytes each; a v128 16
 };
 
 // Collects what modules may import, then instantiates. Everything instantiated by one Linker shares one store.
@@ -377,7 +391,8 @@ class HINDSIGHT_API Linker {
   Status define_wasi(WasiConfig config);
   // A shared memory that `owner` exports, whichever store it belongs to: its guests and those of this linker's store may run at the same
   // time, on threads that the embedder has. Error: kUsage (no such export, or not shared).
-  Status define_shared_memory(std::string_view module, std::string_view name, Instance& owner, std::string_view export_name);
+  Status define_shared_memory(std::string_view module, std::string_view name, Instance& owner,
+                              std::string_view export_name);
 
   // As Instance::set_timeout, for all instances of this linker, start functions included.
   void set_timeout(std::chrono::milliseconds limit);
@@ -399,12 +414,12 @@ class HINDSIGHT_API Linker {
 
 struct DecisionReport {
   uint64_t id = 0;
-  std::string kind;           // of decision_names()
+  std::string kind;  // of decision_names()
   std::string function;
   std::optional<uint32_t> wasm_offset;
-  std::string reason;         // what was seen, with denominators
+  std::string reason;                     // what was seen, with denominators
   std::vector<std::string> alternatives;  // each with its estimate, doing nothing included
-  std::string state;          // "queued", "compiled", "trial", "kept", "rolled back", "rejected", "failed"; or words
+  std::string state;  // "queued", "compiled", "trial", "kept", "rolled back", "rejected", "failed"; or words
   double estimated_gain = 0;  // 0.20 = 20 % of the function's time
   double measured_gain = 0;   // from the trial; 0 if none
   std::string outcome;        // words: chunks, medians, distance
@@ -412,48 +427,55 @@ struct DecisionReport {
 };
 
 struct ProfilingCounts {
-  uint64_t samples = 0;             // clock samples taken
-  uint64_t attributed = 0;          // to a code version and wasm offset
-  uint64_t outside_guest = 0;       // host code, kernel, libraries
-  uint64_t unattributed = 0;        // in guest code memory but not in a known version
-  uint64_t stall_records = 0;       // LWP event 4 (estimated by the clock unit)
-  uint64_t stall_addresses = 0;     // of these, with a data address
+  uint64_t samples = 0;          // clock samples taken
+  uint64_t attributed = 0;       // to a code version and wasm offset
+  uint64_t outside_guest = 0;    // host code, kernel, libraries
+  uint64_t unattributed = 0;     // in guest code memory but not in a known version
+  uint64_t stall_records = 0;    // LWP event 4 (estimated by the clock unit)
+  uint64_t stall_addresses = 0;  // of these, with a data address
   uint64_t branch_records = 0, instruction_records = 0, value_records = 0;
-  uint64_t guest_records = 0;       // asked for by guests: events (LWPINS) and values (LWPVAL)
-  uint64_t records_unattributed = 0;  // of the five above: in no code version that is known, or at none of its instructions
-  uint64_t emitted = 0;             // records that threads wrote into their rings: those drained, missed and not yet drained
-  uint64_t missed = 0;              // ring full
-  uint64_t lost = 0;                // by the kernel
+  uint64_t guest_records = 0;  // asked for by guests: events (LWPINS) and values (LWPVAL)
+  uint64_t records_unattributed =
+      0;  // of the five above: in no code version that is known, or at none of its instructions
+  uint64_t emitted =
+      0;  // records that threads wrote into their rings: those drained, missed and not yet drained
+  uint64_t missed = 0;  // ring full
+  uint64_t lost = 0;    // by the kernel
 };
 
 // What guests told through module hindsight_lwp. Bounded: what does not fit is counted.
 struct GuestEventReport {
-  struct Data1 { uint32_t value = 0; uint64_t count = 0; };
+  struct Data1 {
+    uint32_t value = 0;
+    uint64_t count = 0;
+  };
   // One kind of event or value: all records with the same flags.
   struct Kind {
-    bool value = false;              // a value sample (LWPVAL); else an inserted event (LWPINS)
+    bool value = false;  // a value sample (LWPVAL); else an inserted event (LWPINS)
     uint16_t flags = 0;
-    std::string name;                // that the guest gave to the flags; may be empty
-    uint64_t count = 0;              // records
+    std::string name;                            // that the guest gave to the flags; may be empty
+    uint64_t count = 0;                          // records
     double first_seconds = 0, last_seconds = 0;  // since the engine's start
-    std::string function;            // of the first one's call; empty: not attributed
+    std::string function;                        // of the first one's call; empty: not attributed
     std::optional<uint32_t> wasm_offset;
-    bool more_sites = false;         // others were called elsewhere
+    bool more_sites = false;           // others were called elsewhere
     uint64_t least = 0, greatest = 0;  // of data2
     double mean = 0;
     std::array<uint64_t, 65> widths{};  // records whose data2 needs this many bits
-    std::vector<Data1> data1;        // the first distinct ones, by descending count
-    uint64_t data1_others = 0;       // records with yet others
-    std::vector<uint64_t> timeline;  // records in each bucket from the engine's start on
+    std::vector<Data1> data1;           // the first distinct ones, by descending count
+    uint64_t data1_others = 0;          // records with yet others
+    std::vector<uint64_t> timeline;     // records in each bucket from the engine's start on
   };
-  std::vector<Kind> kinds;           // events before values, by flags
-  uint64_t left_out = 0;             // records of yet other kinds
+  std::vector<Kind> kinds;  // events before values, by flags
+  uint64_t left_out = 0;    // records of yet other kinds
   double bucket_seconds = 0;
   // Calls, counted where they are made.
-  uint64_t inserted = 0, inserted_full = 0;  // insert_event: into the ring; of these into a full one, so missed
-  uint64_t values_seen = 0;          // value_sample
-  uint64_t values_stored = 0, values_full = 0;  // of these every (interval + 1)th into the ring; of these into a full one
-  uint64_t calls_off = 0;            // of both while no unit listened: did nothing
+  uint64_t inserted = 0,
+           inserted_full = 0;  // insert_event: into the ring; of these into a full one, so missed
+  uint64_t values_seen = 0;    // value_sample
+  uint64_t values_stored = 0,
+           values_full = 0;  // of these every (interval + 1)th into the ring; of these into a full one
+  uint64_t calls_off = 0;    // of both while no unit listened: did nothing
 };
 
 // A branch as instrumented code saw it. Prediction is a model's view of consecutive outcomes, an estimate.
@@ -470,18 +492,18 @@ struct LoadReport {
   std::string function;
   uint32_t wasm_offset = 0;
   double stall_samples = 0, function_samples = 0;
-  std::string level;                 // "L1", "L2", "L3", "memory"; "unknown": too few timed, or no calibration yet
-  uint64_t timed = 0;                // loads timed; 0: none, all below means nothing
-  double mean_ticks = 0;             // of the time-stamp counter, with the fences around it
-  double memory_share = 0;           // of the timed ones, beyond what caches give
-  double latency_ns = 0;             // of the level, as calibrated
+  std::string level;        // "L1", "L2", "L3", "memory"; "unknown": too few timed, or no calibration yet
+  uint64_t timed = 0;       // loads timed; 0: none, all below means nothing
+  double mean_ticks = 0;    // of the time-stamp counter, with the fences around it
+  double memory_share = 0;  // of the timed ones, beyond what caches give
+  double latency_ns = 0;    // of the level, as calibrated
 };
 
 // Bursts of sampling and of branch outcomes: how many, and what they cost beyond the steady state.
 struct BurstReport {
-  uint64_t rate_bursts = 0;          // times that the sampling rate was raised
+  uint64_t rate_bursts = 0;  // times that the sampling rate was raised
   double rate_seconds = 0;
-  double rate_cost_seconds = 0;      // estimated CPU time of the guest, at 13 us a sample
+  double rate_cost_seconds = 0;  // estimated CPU time of the guest, at 13 us a sample
   uint64_t branch_bursts = 0, branch_bursts_refused = 0;
   uint64_t branch_outcomes = 0, branch_judged = 0, branch_mispredicted = 0;
   // Of the run's branches, an estimate: each burst's rate counts for the branches around it, which come faster
@@ -490,43 +512,60 @@ struct BurstReport {
 };
 
 struct FeedbackReport {
-  std::string unit;                 // which LWP unit
+  std::string unit;  // which LWP unit
   ProfilingCounts counts;
   GuestEventReport guest;
   BurstReport bursts;
-  std::vector<LoadReport> loads;         // by descending stall samples, at most 16
-  std::vector<BranchReport> branches;    // by descending mispredictions seen, at most 16
+  std::vector<LoadReport> loads;       // by descending stall samples, at most 16
+  std::vector<BranchReport> branches;  // by descending mispredictions seen, at most 16
   std::vector<DecisionReport> decisions;
   // Of modules that ended while others came: only the last few of these have their decisions told.
   uint64_t modules_forgotten = 0, decisions_forgotten = 0;
   uint64_t functions_baseline = 0, functions_optimized = 0;  // compiled in this process
   uint64_t functions_cached = 0;                             // optimized ones out of the code cache
-  uint64_t versions_over_limit = 0;  // optimized versions and copies that were not made for want of room (StoreLimits::code_bytes)
+  uint64_t versions_over_limit =
+      0;  // optimized versions and copies that were not made for want of room (StoreLimits::code_bytes)
   // Compiles of the optimizing tier that were asked for in this process: functions_optimized and these, which gave no code.
   struct CompilesWithoutCode {
-    uint64_t too_large = 0;   // a limit by size
-    uint64_t too_slow = 0;    // more CPU time than a function of its size may take
-    uint64_t no_memory = 0;   // too little was left, or an allocation failed
-    uint64_t abandoned = 0;   // nobody waited any more
-    uint64_t defects = 0;     // of the compiler
+    uint64_t too_large = 0;  // a limit by size
+    uint64_t too_slow = 0;   // more CPU time than a function of its size may take
+    uint64_t no_memory = 0;  // too little was left, or an allocation failed
+    uint64_t abandoned = 0;  // nobody waited any more
+    uint64_t defects = 0;    // of the compiler
     uint64_t sum() const { return too_large + too_slow + no_memory + abandoned + defects; }
   };
   CompilesWithoutCode compiles_without_code;
   uint64_t functions_left_in_baseline = 0;  // by one of these but the abandoned ones, and not compiled since
-  struct LeftInBaseline { std::string function, reason; };
+  struct LeftInBaseline {
+    std::string function, reason;
+  };
   std::vector<LeftInBaseline> left_in_baseline;  // of modules that are there, at most 16
   // Threads for the optimizing tier that could not be made, and tasks that others then did not do either.
   uint64_t compile_threads_refused = 0, compile_tasks_refused = 0;
   double baseline_compile_seconds = 0, optimized_compile_seconds = 0;
   uint64_t versions_retired = 0, versions_waiting = 0;
   // What the system refused this process, which went on without it: so often, and the errno's words of the first time (may be empty).
-  struct SystemRefusal { std::string what; uint64_t count = 0; std::string first_error; };
+  struct SystemRefusal {
+    std::string what;
+    uint64_t count = 0;
+    std::string first_error;
+  };
   std::vector<SystemRefusal> system_refusals;
-  struct PmuCount { std::string name; bool available = false; std::string why_not; double value = 0; double scale = 1; };
+  struct PmuCount {
+    std::string name;
+    bool available = false;
+    std::string why_not;
+    double value = 0;
+    double scale = 1;
+  };
   std::vector<PmuCount> pmu;
   // What the optimizing tier's passes took, code generation included: CPU time, each one's own, by descending time.
   // Empty without EngineConfig::time_passes.
-  struct PassTime { std::string name; uint64_t runs = 0; double seconds = 0; };
+  struct PassTime {
+    std::string name;
+    uint64_t runs = 0;
+    double seconds = 0;
+  };
   std::vector<PassTime> optimizer_passes;
   // A head and a line a pass; passes with less than this share of the time are one line. Empty where there are none.
   HINDSIGHT_API std::vector<std::string> pass_table(double least_share = 0.01) const;
@@ -535,32 +574,36 @@ struct FeedbackReport {
 
 // What the model unit counted: every execution of every instruction, by its place in the code.
 struct ModelReport {
-  struct Access {                     // a load, store or bulk operation
+  struct Access {  // a load, store or bulk operation
     std::string function;
     uint32_t wasm_offset = 0;
-    bool store = false;               // or bulk
+    bool store = false;  // or bulk
     uint64_t executions = 0;
-    std::array<uint64_t, 5> from_level{};  // by where the data came from: L1, L2, ..., the last that is used: memory
+    std::array<uint64_t, 5>
+        from_level{};  // by where the data came from: L1, L2, ..., the last that is used: memory
     uint64_t tlb_misses = 0;
-    uint64_t latency_cycles = 0;      // summed over all executions
-    uint64_t stall_cycles = 0;        // in which it was the oldest instruction and waited for its data
-    uint64_t miss_stall_cycles = 0;   // of these, of executions that missed the first level
+    uint64_t latency_cycles = 0;     // summed over all executions
+    uint64_t stall_cycles = 0;       // in which it was the oldest instruction and waited for its data
+    uint64_t miss_stall_cycles = 0;  // of these, of executions that missed the first level
   };
   struct Branch {
     std::string function;
     uint32_t wasm_offset = 0;
-    bool computed = false;            // br_table or call_indirect
-    bool call = false;                // call_indirect
+    bool computed = false;  // br_table or call_indirect
+    bool call = false;      // call_indirect
     uint64_t executions = 0, taken = 0, mispredicted = 0;
   };
-  struct Function { std::string function; uint64_t instructions = 0, cycles = 0; };
-  std::string model;                  // EngineConfig::model, with what "machine" stood for
+  struct Function {
+    std::string function;
+    uint64_t instructions = 0, cycles = 0;
+  };
+  std::string model;  // EngineConfig::model, with what "machine" stood for
   std::vector<Access> accesses;
   std::vector<Branch> branches;
   std::vector<Function> functions;
   uint64_t instructions = 0, cycles = 0;
-  uint64_t unfinished = 0;            // reports of instructions in front of one that trapped: not counted above
-  uint64_t unknown = 0;               // reports that made no sense: our bug
+  uint64_t unfinished = 0;  // reports of instructions in front of one that trapped: not counted above
+  uint64_t unknown = 0;     // reports that made no sense: our bug
   // Did this load ever read this address of the guest's memory (in granules of 4 bytes)? With EngineConfig::model_addresses.
   std::function<bool(std::string_view function, uint32_t wasm_offset, uint64_t guest_address)> loaded;
 };
@@ -600,17 +643,18 @@ HINDSIGHT_API std::string default_profile_directory();
 HINDSIGHT_API std::string default_key_directory();
 struct CodeCacheInfo {
   struct File {
-    std::string name;                // in the folder
+    std::string name;  // in the folder
     uint64_t bytes = 0;
-    std::string defect;              // why it is not used; empty: it is, for the module, under the options
-    std::string module, module_hash; // as it was named when it was loaded; SHA-256 of its bytes, in hexadecimal digits
-    std::string options;             // in words
+    std::string defect;  // why it is not used; empty: it is, for the module, under the options
+    std::string module,
+        module_hash;      // as it was named when it was loaded; SHA-256 of its bytes, in hexadecimal digits
+    std::string options;  // in words
     uint64_t functions = 0;
-    double age_seconds = 0;          // since it was last used
+    double age_seconds = 0;  // since it was last used
   };
   std::string directory;
-  uint64_t bytes = 0;                // of all files
-  std::vector<File> files;           // the most recently used first
+  uint64_t bytes = 0;       // of all files
+  std::vector<File> files;  // the most recently used first
 };
 // Errors: kUsage (the folder can be written by others), kResource (it cannot be read). A folder that is not there has no files.
 HINDSIGHT_API Result<CodeCacheInfo> code_cache_info(const std::string& directory);
@@ -649,21 +693,22 @@ struct ExportedProfile {
 };
 // `module`: the path of the module that was profiled. kBranchHints needs it, kLlvm names the targets of calls with it. Empty: none, or the
 // one that `profile` names.
-HINDSIGHT_API Result<ExportedProfile> export_profile(const ProfileSource& profile, ProfileFormat format, const std::string& module = {});
+HINDSIGHT_API Result<ExportedProfile> export_profile(const ProfileSource& profile, ProfileFormat format,
+                                                     const std::string& module = {});
 
 struct KeptProfiles {
   struct File {
-    std::string name;                // in the folder
+    std::string name;  // in the folder
     uint64_t bytes = 0;
-    std::string defect;              // why it is not used; empty: it is
-    std::string module, module_hash; // as in CodeCacheInfo
+    std::string defect;               // why it is not used; empty: it is
+    std::string module, module_hash;  // as in CodeCacheInfo
     std::string options;
     uint64_t runs = 0, decisions = 0;
     double age_seconds = 0;
   };
   std::string directory;
   uint64_t bytes = 0;
-  std::vector<File> files;           // the most recently used first
+  std::vector<File> files;  // the most recently used first
 };
 // As code_cache_info and clear_code_cache.
 HINDSIGHT_API Result<KeptProfiles> kept_profiles(const std::string& directory);
@@ -679,16 +724,17 @@ HINDSIGHT_API const char* version();
 // ---------------------------------------------------------------- LWP instructions of native programs
 
 struct LwpEmulation {
-  std::vector<std::string> command;       // a program (looked for in PATH if it has no slash) and its arguments
-  std::function<void(int pid)> started;   // called once, on another thread, before the program's first instruction; may be empty
+  std::vector<std::string> command;  // a program (looked for in PATH if it has no slash) and its arguments
+  std::function<void(int pid)>
+      started;  // called once, on another thread, before the program's first instruction; may be empty
 };
 struct LwpEmulationReport {
-  int exit_status = 0, signal = 0;        // of the program; a signal other than 0 ended it
+  int exit_status = 0, signal = 0;                          // of the program; a signal other than 0 ended it
   uint64_t llwpcb = 0, slwpcb = 0, lwpins = 0, lwpval = 0;  // executed for it
-  uint64_t faults = 0;                    // of these instructions
+  uint64_t faults = 0;                                      // of these instructions
   uint64_t programs = 0, processes = 0, threads = 0;        // followed, the first ones included
-  bool cpuid_shown = false;               // the programs saw LWP in CPUID
-  std::string cpuid_reason;               // if not, why
+  bool cpuid_shown = false;                                 // the programs saw LWP in CPUID
+  std::string cpuid_reason;                                 // if not, why
 };
 // Runs an unmodified native program under ptrace and executes LLWPCB, SLWPCB, LWPINS and LWPVAL for it where the processor does not. Returns
 // when it and all it started have ended. Errors: kUsage: no such program; kUnsupported: not executable; kResource: tracing is forbidden here.

@@ -81,7 +81,8 @@ void HugePageMove::begin() {
     ended_ = true;
     return;
   }
-  result_.advised = ::madvise(nullptr, 0, MADV_COLLAPSE) != 0;  // of nothing: whether the kernel knows the word
+  result_.advised =
+      ::madvise(nullptr, 0, MADV_COLLAPSE) != 0;  // of nothing: whether the kernel knows the word
   // What is touched later comes in huge pages at once.
   for (const feedback::PageRange& range : ranges_) {
     const int error = advise(range.begin, range.end - range.begin, MADV_HUGEPAGE);
@@ -127,7 +128,8 @@ void HugePageMove::end() {
   ended_ = true;
   const uint64_t behind = bytes_on_huge_pages(ranges_.front().begin, ranges_.back().end);
   // Nothing on huge pages behind a move: it cannot be read.
-  result_.copied_bytes = behind == 0 ? result_.moved_bytes : std::min(result_.moved_bytes, behind - std::min(there_, behind));
+  result_.copied_bytes =
+      behind == 0 ? result_.moved_bytes : std::min(result_.moved_bytes, behind - std::min(there_, behind));
 }
 
 HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop) {

@@ -99,8 +99,9 @@ Status take_out_exceptions(const wasm::FuncType& type, uint64_t* slots) {
   for (const wasm::ValType result : type.results) {
     if (wasm::is_exn_ref(result) && *slots != 0) {
       *slots = 0;
-      status = make_error(ErrorKind::kUsage,
-                          "the function returned a caught exception, which cannot leave the guest; let it throw it");
+      status = make_error(
+          ErrorKind::kUsage,
+          "the function returned a caught exception, which cannot leave the guest; let it throw it");
     }
     slots += jit::words_of(result);
   }
@@ -115,7 +116,9 @@ namespace {
 class RunningCall {
  public:
   // `over` gets what is to go with the last call.
-  RunningCall(StoreState& state, std::shared_ptr<StoreState>& over) : state_(state), over_(over) { state_.calls++; }
+  RunningCall(StoreState& state, std::shared_ptr<StoreState>& over) : state_(state), over_(over) {
+    state_.calls++;
+  }
   ~RunningCall() {
     if (--state_.calls == 0 && state_.until_call_ends != nullptr) [[unlikely]]
       over_ = std::move(state_.until_call_ends);
@@ -209,8 +212,7 @@ Status InstanceHandle::set_global(std::string_view export_name, const Value& val
     return make_error(ErrorKind::kUsage, "the global is an exnref and can only be set to null",
                       std::string(export_name));
   if (!fits(value, global->type().type, *state_->store))
-    return make_error(ErrorKind::kUsage,
-                      "the global is a " + jit::type_text(global->type().type),
+    return make_error(ErrorKind::kUsage, "the global is a " + jit::type_text(global->type().type),
                       std::string(export_name));
   global->set_bits(slot_of(value), value.high);
   return {};

@@ -6,7 +6,8 @@
 namespace hindsight {
 
 Result<LwpEmulationReport> emulate_lwp(const LwpEmulation& emulation) {
-  HINDSIGHT_ASSIGN(const lwp::TraceReport trace, lwp::run_emulated({.command = emulation.command, .started = emulation.started}));
+  HINDSIGHT_ASSIGN(const lwp::TraceReport trace,
+                   lwp::run_emulated({.command = emulation.command, .started = emulation.started}));
   LwpEmulationReport report;
   report.exit_status = trace.exit_status;
   report.signal = trace.signal;

@@ -127,7 +127,8 @@ bool ModuleCode::is_out_of_room() const {
   return out_of_room_.load(std::memory_order_relaxed);
 }
 
-Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::hold_for_speed(std::shared_ptr<jit::CodeVersion> version) {
+Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::hold_for_speed(
+    std::shared_ptr<jit::CodeVersion> version) {
   auto charge = tally_->take_for_speed(words_for(version->function), version->memory.size());
   if (!charge) {
     note_no_room(charge.error());
@@ -147,7 +148,8 @@ Result<std::shared_ptr<jit::CodeVersion>> ModuleCode::baseline(FuncIndex functio
   if (auto present = version(function, jit::Tier::kBaseline)) return present;
   HINDSIGHT_ASSIGN(auto made,
                    jit::compile_baseline(*module_, function, services_.options(), services_.arena()));
-  HINDSIGHT_ASSIGN(CodeTally::Charge charge, tally_->take_needed(words_for(function), made->memory.size(), payer));
+  HINDSIGHT_ASSIGN(CodeTally::Charge charge,
+                   tally_->take_needed(words_for(function), made->memory.size(), payer));
   const std::shared_ptr<jit::CodeVersion> version = chargeable(std::move(made));
   charge_version(version, std::move(charge));
   const std::lock_guard lock(mutex_);
@@ -169,7 +171,9 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
   HINDSIGHT_ASSIGN(jit::Optimizer * optimizer, services_.optimizer());
   // A compile costs much: not for what will surely have no place. Optimized code is hardly ever smaller than the body.
   const wasm::FunctionBody& body = module_->body(request.function);
-  if (const Status room = tally_->room_for_speed(words_for(request.function), body.end.value - body.begin.value); !room) {
+  if (const Status room =
+          tally_->room_for_speed(words_for(request.function), body.end.value - body.begin.value);
+      !room) {
     note_no_room(room.error());
     return std::unexpected(room.error());
   }
@@ -195,7 +199,9 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
     counts_.functions_left = left_in_baseline_.size();
     return std::unexpected(result.error());
   }
-  Optimized made{.version = nullptr, .begun_anew = std::move(result->begun_anew), .left_out = std::move(result->left_out)};
+  Optimized made{.version = nullptr,
+                 .begun_anew = std::move(result->begun_anew),
+                 .left_out = std::move(result->left_out)};
   HINDSIGHT_ASSIGN(made.version, hold_for_speed(chargeable(std::move(result->version))));
   // The optimizer's library has a counter of its own; ids are unique in the process.
   made.version->id = jit::CodeRegistry::next_version_id();
@@ -207,7 +213,8 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
   return made;
 }
 
-Result<ModuleCode::Optimized> ModuleCode::optimize_and_wait(Instance& instance, jit::OptimizeRequest request) {
+Result<ModuleCode::Optimized> ModuleCode::optimize_and_wait(Instance& instance,
+                                                            jit::OptimizeRequest request) {
   std::atomic<bool> abandoned{false};
   request.abandoned = &abandoned;
   std::optional<Result<Optimized>> result;
@@ -349,7 +356,8 @@ bool ModuleCode::take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion>
   return true;
 }
 
-void ModuleCode::leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::shared_ptr<jit::CodeVersion> second) {
+void ModuleCode::leave_at_loops(std::shared_ptr<jit::CodeVersion> first,
+                                std::shared_ptr<jit::CodeVersion> second) {
   publish(first);
   if (second != nullptr)
     publish(second);
@@ -400,8 +408,7 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
     if (made && at_loops && services_.leave_at_loops) {
       std::shared_ptr<jit::CodeVersion> second;
       if (!services_.leave_for_baseline) {
-        HINDSIGHT_ASSIGN(Optimized next,
-                         optimize_and_wait(instance, request_with(seed == 0 ? 0 : seed + 1)));
+        HINDSIGHT_ASSIGN(Optimized next, optimize_and_wait(instance, request_with(seed == 0 ? 0 : seed + 1)));
         second = std::move(next.version);
       }
       leave_at_loops(std::move(made->version), std::move(second));
@@ -424,7 +431,8 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
     // Without the library nothing can be promised; a single function that it refuses still runs.
     if (!services_.optimizer()) return std::unexpected(made.error());
     // Relaxed: nothing is published by it. Whoever interrupts the guest knows why; that there is no room was said once.
-    if (!is_out_of_room() && instance.store().thread()->interrupt_requested.load(std::memory_order_relaxed) == 0)
+    if (!is_out_of_room() &&
+        instance.store().thread()->interrupt_requested.load(std::memory_order_relaxed) == 0)
       services_.say(LogLevel::kWarning, "compile",
                     module_->function_name(function) + " stays in baseline code: " + made.error().describe());
   }

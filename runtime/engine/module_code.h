@@ -51,9 +51,11 @@ struct ModuleCodeCounts {
   double baseline_seconds = 0, optimized_seconds = 0;        // CPU time
   uint64_t cached_functions = 0;                             // optimized versions out of the code cache
   std::array<uint64_t, jit::kNoCodes> no_code{};             // optimizing compiles that gave none, by why
-  uint64_t functions_left = 0;  // of which the last optimizing compile gave no code, for whatever reason but that nobody waited
+  uint64_t functions_left =
+      0;  // of which the last optimizing compile gave no code, for whatever reason but that nobody waited
   uint64_t published = 0, retired = 0;
-  uint64_t over_limit = 0;  // optimized versions and copies that were not made for want of room (StoreLimits::code_bytes)
+  uint64_t over_limit =
+      0;  // optimized versions and copies that were not made for want of room (StoreLimits::code_bytes)
   // The compilations and their time.
   void add_compilations(const ModuleCodeCounts& more) {
     baseline_functions += more.baseline_functions;
@@ -157,7 +159,7 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   std::vector<MemoryPlace> places_of(uint64_t begin, uint64_t end) const;
   // The instances' memories as they are now, each once.
   struct MemorySpan {
-    uint32_t memory = 0;          // index in the module
+    uint32_t memory = 0;           // index in the module
     uint64_t base = 0, bytes = 0;  // address and length
   };
   std::vector<MemorySpan> memories() const;

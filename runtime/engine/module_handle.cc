@@ -53,8 +53,8 @@ std::vector<ExportType> ModuleHandle::exports() const {
     ExportType type{e.name, public_kind(e.kind), std::nullopt, {}};
     if (e.kind == wasm::ExternKind::kMemory) type.type = memory_text(wasm().memories[e.index]);
     if (e.kind == wasm::ExternKind::kFunc || e.kind == wasm::ExternKind::kTag) {
-      const wasm::FuncType& function =
-          e.kind == wasm::ExternKind::kFunc ? wasm().type_of(FuncIndex(e.index)) : wasm().type_of_tag(e.index);
+      const wasm::FuncType& function = e.kind == wasm::ExternKind::kFunc ? wasm().type_of(FuncIndex(e.index))
+                                                                         : wasm().type_of_tag(e.index);
       type.function = to_public(function);
       type.type = words_of(function);
     }

@@ -41,7 +41,8 @@ std::vector<std::string> places() {
 std::string optimizer_file() {
   for (const std::string& place : places()) {
     std::error_code ignored;
-    if (place.find('/') != std::string::npos && std::filesystem::is_regular_file(place, ignored)) return place;
+    if (place.find('/') != std::string::npos && std::filesystem::is_regular_file(place, ignored))
+      return place;
   }
   return {};
 }

@@ -94,7 +94,8 @@ void diff_decisions(const Episode* before, const Episode* after, std::vector<std
   if (before && after && before->inlined_calls != after->inlined_calls &&
       before->inlined_calls.size() == after->inlined_calls.size())
     lines.push_back("decision: targets are in place of other calls");
-  std::map<std::pair<Change, uint32_t>, std::pair<const Episode::Prefetch*, const Episode::Prefetch*>> changes;
+  std::map<std::pair<Change, uint32_t>, std::pair<const Episode::Prefetch*, const Episode::Prefetch*>>
+      changes;
   if (before)
     for (const Episode::Prefetch& p : before->prefetches) changes[{p.change, p.load}].first = &p;
   if (after)
@@ -103,7 +104,8 @@ void diff_decisions(const Episode* before, const Episode* after, std::vector<std
     if (p == nullptr) return std::string("none");
     std::string text = to_string(p->outcome);
     if (p->outcome == PrefetchOutcome::kKept || p->outcome == PrefetchOutcome::kRolledBack)
-      text += fmt::format(" ({:+.1f} %{})", 100 * p->measured_gain, !is_tuned(p->change) ? std::string() : fmt::format(" at {}", p->distance));
+      text += fmt::format(" ({:+.1f} %{})", 100 * p->measured_gain,
+                          !is_tuned(p->change) ? std::string() : fmt::format(" at {}", p->distance));
     return text;
   };
   for (const auto& [change, sides] : changes) {
@@ -149,9 +151,9 @@ void diff_evidence(const FunctionEvidence& before, const FunctionEvidence& after
     for (const auto& v : a.values) values[v.value].first = v.records;
     for (const auto& v : b.values) values[v.value].second = v.records;
     for (const auto& [value, records] : values)
-      compare(fmt::format("{} at 0x{:x}, is {}", to_string(b.site), at, value), static_cast<double>(records.first),
-              static_cast<double>(a.records), static_cast<double>(records.second), static_cast<double>(b.records),
-              lines);
+      compare(fmt::format("{} at 0x{:x}, is {}", to_string(b.site), at, value),
+              static_cast<double>(records.first), static_cast<double>(a.records),
+              static_cast<double>(records.second), static_cast<double>(b.records), lines);
   });
   pair_up(before.calls, after.calls, &CallEvidence::call, [&](uint32_t at, const auto& a, const auto& b) {
     std::map<uint32_t, std::pair<uint64_t, uint64_t>> targets;

@@ -46,8 +46,9 @@ void show_function(const FunctionSamples& s, const ModuleProfile& module, double
     for (const Episode::Prefetch& p : e.prefetches)
       text += fmt::format("; {} {}{}", rt::change_text(p), to_string(p.outcome),
                           p.outcome != PrefetchOutcome::kKept && !is_of_version(p.change) ? std::string()
-                          : is_tuned(p.change) ? fmt::format(" {:+.1f} % at {}", 100 * p.measured_gain, p.distance)
-                                               : fmt::format(" {:+.1f} %", 100 * p.measured_gain));
+                          : is_tuned(p.change)
+                              ? fmt::format(" {:+.1f} % at {}", 100 * p.measured_gain, p.distance)
+                              : fmt::format(" {:+.1f} %", 100 * p.measured_gain));
     if (!e.inlined_calls.empty())
       text += fmt::format("; targets of {} calls in place", e.inlined_calls.size());
     text += "\n";

@@ -131,8 +131,8 @@ Status ProfileStore::add(const wasm::Module& module, feedback::ModuleProfile run
   if (!saved) {
     // What is wrong with who may write the folder was said when the module was loaded.
     if (!services_.says_that_no_key_is_there(saved.error()))
-      services_.say(saved.error().kind == ErrorKind::kUsage ? LogLevel::kDebug : LogLevel::kWarning, "profile",
-                    "this run is not kept: " + saved.error().describe());
+      services_.say(saved.error().kind == ErrorKind::kUsage ? LogLevel::kDebug : LogLevel::kWarning,
+                    "profile", "this run is not kept: " + saved.error().describe());
   } else if (written > 0) {
     services_.say(LogLevel::kInfo, "profile",
                   fmt::format("{}: kept, of {} runs, {} bytes, in {:.2f} ms", module.name, runs, written,

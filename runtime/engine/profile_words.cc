@@ -100,7 +100,8 @@ std::string value_text(const ValueEvidence& v) {
     text += fmt::format(", {} in {}", v.values[i].value,
                         share_text(static_cast<double>(v.values[i].records), static_cast<double>(v.records)));
   if (v.values.size() > kShown) text += fmt::format(", and {} more", v.values.size() - kShown);
-  if (v.outcome != PrefetchOutcome::kNone) text += fmt::format("; code for the first {}", to_string(v.outcome));
+  if (v.outcome != PrefetchOutcome::kNone)
+    text += fmt::format("; code for the first {}", to_string(v.outcome));
   return text;
 }
 
@@ -114,11 +115,13 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
     text += fmt::format("{}its optimized code can be left for newer code by running loops at {}\n", indent,
                         loops_text(e, e.exit_loops));
   if (e.samples_stayed > 0)
-    text += fmt::format("{}{:.0f} samples ({:.1f} ms) in optimized code that had been replaced: a loop stayed in it\n",
-                        indent, e.samples_stayed, 1e3 * e.seconds_stayed);
+    text += fmt::format(
+        "{}{:.0f} samples ({:.1f} ms) in optimized code that had been replaced: a loop stayed in it\n",
+        indent, e.samples_stayed, 1e3 * e.seconds_stayed);
   for (const Change change : kVersionChanges)
     if (e.outcomes.of(change) != PrefetchOutcome::kNone)
-      text += fmt::format("{}{} as a whole: {}\n", indent, to_string(change), to_string(e.outcomes.of(change)));
+      text +=
+          fmt::format("{}{} as a whole: {}\n", indent, to_string(change), to_string(e.outcomes.of(change)));
   const double samples = e.samples_baseline + e.samples_optimized;
   size_t shown = 0, left_out = 0;
   const auto line = [&](const std::string& words) {
@@ -135,7 +138,8 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
   for (const CallEvidence& c : e.calls) line(call_text(c, module));
   shown = 0;
   for (const ValueEvidence& v : e.values) line(value_text(v));
-  if (left_out > 0) text += fmt::format("{}and {} more loads, branches, calls and operands\n", indent, left_out);
+  if (left_out > 0)
+    text += fmt::format("{}and {} more loads, branches, calls and operands\n", indent, left_out);
   return text;
 }
 

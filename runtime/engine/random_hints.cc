@@ -73,7 +73,8 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
                                 .value = turns() % (turns() % 2 != 0 ? 8 : 70),
                                 .share = 0.1 * static_cast<double>(turns() % 11)});
     } else if (instr.opcode == wasm::Opcode::kMemoryCopy || instr.opcode == wasm::Opcode::kMemoryFill) {
-      hints.values.push_back({.at = instr.offset, .value = below(below(2) != 0 ? 10 : 300), .share = 0.1 * below(11)});
+      hints.values.push_back(
+          {.at = instr.offset, .value = below(below(2) != 0 ? 10 : 300), .share = 0.1 * below(11)});
     } else if (by_reference || instr.opcode == wasm::Opcode::kCallIndirect ||
                instr.opcode == wasm::Opcode::kReturnCallIndirect) {
       jit::CallHint hint{.call = instr.offset, .targets = {}, .by_reference = by_reference};

@@ -54,14 +54,16 @@ std::map<uint32_t, Told> weights(std::span<const feedback::BranchPlan> branches)
 
 // A copy of a part of a version elsewhere does not have the bytes of the whole.
 bool same_bytes(const jit::CodeVersion& a, const jit::CodeVersion& b) {
-  return a.relocations && b.relocations && a.whole == nullptr && b.whole == nullptr && a.code_size == b.code_size &&
-         a.memory.size() == b.memory.size() && jit::bytes_without_place(a) == jit::bytes_without_place(b);
+  return a.relocations && b.relocations && a.whole == nullptr && b.whole == nullptr &&
+         a.code_size == b.code_size && a.memory.size() == b.memory.size() &&
+         jit::bytes_without_place(a) == jit::bytes_without_place(b);
 }
 
 template <typename Place>
 bool has_loops(const std::vector<Place>& places, const std::vector<Place>& wanted) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const Place& want) {
-    return std::any_of(places.begin(), places.end(), [&](const Place& place) { return place.loop == want.loop; });
+    return std::any_of(places.begin(), places.end(),
+                       [&](const Place& place) { return place.loop == want.loop; });
   });
 }
 
@@ -76,10 +78,10 @@ std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made
   if (loops_wait && !has_loops(before.osr_exits, after.osr_exits)) return "a way out of a loop";
   if (applied_sites(before) != applied_sites(after)) return "changes of loops";
   if (applied_values(running) != applied_values(made)) return "usual values";
-  const std::string_view told = targets(running.calls) != targets(made.calls)          ? "targets of calls"
-                                : before.inlined != after.inlined                       ? "bodies in place of calls"
+  const std::string_view told = targets(running.calls) != targets(made.calls) ? "targets of calls"
+                                : before.inlined != after.inlined             ? "bodies in place of calls"
                                 : weights(running.branches) != weights(made.branches) ? "weights of branches"
-                                                                                       : "";
+                                                                                      : "";
   return told.empty() || same_bytes(before, after) ? "" : told;
 }
 

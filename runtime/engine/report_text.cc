@@ -26,26 +26,29 @@ std::string FeedbackReport::to_string() const {
       "versions retired, {} waiting{}\n",
       functions_baseline, baseline_compile_seconds * 1e3, functions_optimized,
       optimized_compile_seconds * 1e3, functions_cached, versions_retired, versions_waiting,
-      versions_over_limit == 0 ? "" : fmt::format(", {} not made for the limit code-bytes", versions_over_limit));
+      versions_over_limit == 0 ? ""
+                               : fmt::format(", {} not made for the limit code-bytes", versions_over_limit));
   if (const CompilesWithoutCode& none = compiles_without_code; none.sum() != 0)
     text += fmt::format(
-        "compiles without code: {} of {} of the optimizing tier ({} too large, {} too slow, {} without memory, {} abandoned, {} "
+        "compiles without code: {} of {} of the optimizing tier ({} too large, {} too slow, {} without "
+        "memory, {} abandoned, {} "
         "defects); {} functions stay in baseline code by that\n",
-        none.sum(), none.sum() + functions_optimized, none.too_large, none.too_slow, none.no_memory, none.abandoned,
-        none.defects, functions_left_in_baseline);
+        none.sum(), none.sum() + functions_optimized, none.too_large, none.too_slow, none.no_memory,
+        none.abandoned, none.defects, functions_left_in_baseline);
   for (const LeftInBaseline& left : left_in_baseline)
-    text += fmt::format("  {} stays in baseline code: {}\n", printable_name(left.function), printable_line(left.reason));
+    text += fmt::format("  {} stays in baseline code: {}\n", printable_name(left.function),
+                        printable_line(left.reason));
   if (compile_threads_refused != 0)
-    text += fmt::format("compile threads: {} could not be made; {} tasks were not done for it\n", compile_threads_refused,
-                        compile_tasks_refused);
+    text += fmt::format("compile threads: {} could not be made; {} tasks were not done for it\n",
+                        compile_threads_refused, compile_tasks_refused);
   for (const SystemRefusal& refusal : system_refusals)
     text += fmt::format("refused by the system: {}, {} times{}\n", refusal.what, refusal.count,
                         refusal.first_error.empty() ? "" : ", first: " + refusal.first_error);
   for (const std::string& line : pass_table()) text += line + "\n";
   for (const PmuCount& count : pmu) {
     if (count.available && count.scale < 1)
-      text += fmt::format("pmu {}: {:.0f} (scaled up: counted {:.0f} % of the time)\n", count.name, count.value,
-                          100 * count.scale);
+      text += fmt::format("pmu {}: {:.0f} (scaled up: counted {:.0f} % of the time)\n", count.name,
+                          count.value, 100 * count.scale);
     else if (count.available)
       text += fmt::format("pmu {}: {:.0f}\n", count.name, count.value);
     else
@@ -79,14 +82,15 @@ std::string FeedbackReport::to_string() const {
   }
   text += fmt::format("decisions: {}\n", decisions.size());
   if (modules_forgotten != 0)
-    text += fmt::format("  not told: {} decisions of {} modules that ended before others did\n", decisions_forgotten,
-                        modules_forgotten);
+    text += fmt::format("  not told: {} decisions of {} modules that ended before others did\n",
+                        decisions_forgotten, modules_forgotten);
   for (const DecisionReport& d : decisions) {
     text += fmt::format("  [{}] {:.3f} s  {} {}", d.id, d.seconds, d.kind, printable_name(d.function));
     if (d.wasm_offset) text += fmt::format(" at 0x{:x}", *d.wasm_offset);
     text += fmt::format(": {}\n", printable_line(d.state));
     if (!d.reason.empty()) text += fmt::format("      because {}\n", printable_line(d.reason));
-    for (const std::string& alternative : d.alternatives) text += fmt::format("      - {}\n", printable_line(alternative));
+    for (const std::string& alternative : d.alternatives)
+      text += fmt::format("      - {}\n", printable_line(alternative));
     if (d.estimated_gain != 0 || d.measured_gain != 0)
       text += fmt::format("      estimated {:+.1f} %, measured {:+.1f} %\n", d.estimated_gain * 100,
                           d.measured_gain * 100);

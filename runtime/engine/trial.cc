@@ -227,8 +227,10 @@ bool TrialLogic::chunk_is_over() const {
       static_cast<double>(chunk_ticks_) < kMinStripsThatAgree * kStripSeconds / 2 * ticks_per_second_)
     return false;
   const double middle = median(strip_rates_);
-  const auto agree = static_cast<size_t>(std::count_if(
-      strip_rates_.begin(), strip_rates_.end(), [&](double r) { return std::abs(r - middle) <= kAgreement * middle; }));
+  const auto agree =
+      static_cast<size_t>(std::count_if(strip_rates_.begin(), strip_rates_.end(), [&](double r) {
+        return std::abs(r - middle) <= kAgreement * middle;
+      }));
   return agree >= kMinStripsThatAgree && 2 * agree > strip_rates_.size();
 }
 

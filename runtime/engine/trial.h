@@ -129,7 +129,7 @@ class TrialLogic {
   uint32_t chunk_index_ = 0;  // position in the off-on-on-off sequence
   bool settling_ = true;      // the strip behind a change of arm is not counted
   uint64_t chunk_ticks_ = 0;
-  std::vector<double> strip_rates_;  // of the chunk under way
+  std::vector<double> strip_rates_;        // of the chunk under way
   std::vector<double> a_rates_, b_rates_;  // ticks per iteration, one a chunk
   bool idle_ = false;                      // no comparison under way
   static constexpr size_t kSettledRates = 9;

@@ -94,7 +94,8 @@ std::unexpected<Error> UserKey::bad(ErrorKind kind, const std::string& why) cons
   return make_error(kind, "is no key that kept code and profiles can be sealed with: " + why, path());
 }
 
-std::unexpected<Error> UserKey::failed_call(const std::string& what, int error, const std::string& advice) const {
+std::unexpected<Error> UserKey::failed_call(const std::string& what, int error,
+                                            const std::string& advice) const {
   count_system_failure(SystemFailure::kKeptFiles, error);
   return bad(ErrorKind::kResource, what + ": " + reason(error) + advice);
 }
@@ -202,7 +203,8 @@ Result<std::optional<UserKey::Key>> UserKey::read(int folder) const {
 Status UserKey::make(int folder) const {
   const auto failed = [&](const char* step) {
     const int error = errno;
-    return failed_call(std::string("it cannot ") + step, error, "; name another folder with HINDSIGHT_KEY_DIR");
+    return failed_call(std::string("it cannot ") + step, error,
+                       "; name another folder with HINDSIGHT_KEY_DIR");
   };
   const FileSizeGuard guard;
   Key key;

@@ -75,7 +75,8 @@ class UserKey {
   Status make(int folder) const;
   std::unexpected<Error> bad(ErrorKind kind, const std::string& why) const;
   // Counted, and kResource.
-  std::unexpected<Error> failed_call(const std::string& what, int error, const std::string& advice = "") const;
+  std::unexpected<Error> failed_call(const std::string& what, int error,
+                                     const std::string& advice = "") const;
 
   const std::string folder_;
   const uid_t owner_;

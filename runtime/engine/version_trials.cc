@@ -60,14 +60,16 @@ void VersionTrials::count(Trial& trial, ModuleCode& code) {
   if (!enough && ran < pace_.most_counting_seconds && waited < pace_.most_seconds) return;
   if (!enough) {
     return end(trial, code, PrefetchOutcome::kNone,
-               fmt::format("not to be measured: {} calls of it in {:.0f} ms, which is too few to count by", calls,
-                           1e3 * ran));
+               fmt::format("not to be measured: {} calls of it in {:.0f} ms, which is too few to count by",
+                           calls, 1e3 * ran));
   }
   const double rate = static_cast<double>(calls) / ran;
   if (rate > kMostCallsASecond) {
-    return end(trial, code, PrefetchOutcome::kNone,
-               fmt::format("not to be measured: {:.0f} million calls of it a second, which would cost too much to count",
-                           1e-6 * rate));
+    return end(
+        trial, code, PrefetchOutcome::kNone,
+        fmt::format(
+            "not to be measured: {:.0f} million calls of it a second, which would cost too much to count",
+            1e-6 * rate));
   }
   trial.phase = Phase::kCompiling;
 }
@@ -75,7 +77,8 @@ void VersionTrials::count(Trial& trial, ModuleCode& code) {
 void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   const CallChunk::Reading now = read(trial, code);
   if (now.seconds - trial.begun.seconds >= pace_.most_seconds)
-    return end(trial, code, PrefetchOutcome::kNone, "not to be measured: too few calls, or trials of loops all the time");
+    return end(trial, code, PrefetchOutcome::kNone,
+               "not to be measured: too few calls, or trials of loops all the time");
   // A loop's trial is not disturbed by an exchange in the middle of it.
   if (hooks_.disturbed()) return trial.chunk.begin(now);
   CallChunk::Chunk chunk;
@@ -85,7 +88,8 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   if (favour > 1) chunk.calls = static_cast<uint64_t>(favour * static_cast<double>(chunk.calls));
   trial.compared.chunk(chunk.calls, chunk.cpu_seconds);
   if (trial.compared.state() != ExchangeTrial::State::kComparing) {
-    const bool lost = trial.compared.state() == ExchangeTrial::State::kKept;  // the version without it is kept
+    const bool lost =
+        trial.compared.state() == ExchangeTrial::State::kKept;  // the version without it is kept
     const PrefetchOutcome outcome = lost                        ? PrefetchOutcome::kRolledBack
                                     : trial.compared.measured() ? PrefetchOutcome::kKept
                                                                 : PrefetchOutcome::kNone;
@@ -100,8 +104,8 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
 
 bool VersionTrials::show(Trial& trial, ModuleCode& code, bool without) {
   if (trial.shown == without) return true;
-  const ModuleCode::Exchange exchange =
-      without ? ModuleCode::Exchange{trial.subject.with, trial.without} : ModuleCode::Exchange{trial.without, trial.subject.with};
+  const ModuleCode::Exchange exchange = without ? ModuleCode::Exchange{trial.subject.with, trial.without}
+                                                : ModuleCode::Exchange{trial.without, trial.subject.with};
   const double seconds = read(trial, code).cpu_seconds;
   if (trial.shown) seconds_on_trial_ += seconds - trial.seconds_shown;
   trial.seconds_shown = seconds;
@@ -141,7 +145,8 @@ void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::
   code = trial_->subject.code.lock();
   if (!code) return;
   // The next round tells of it.
-  if (without == nullptr) return end(*trial_, *code, PrefetchOutcome::kNone, "not to be measured: " + why_not);
+  if (without == nullptr)
+    return end(*trial_, *code, PrefetchOutcome::kNone, "not to be measured: " + why_not);
   code->register_copy(without);
   trial_->without = std::move(without);
   trial_->phase = Phase::kComparing;
@@ -165,9 +170,11 @@ bool VersionTrials::busy() const {
   return trial_.has_value();
 }
 
-std::shared_ptr<jit::CodeVersion> VersionTrials::subject(const wasm::Module* module, FuncIndex function) const {
+std::shared_ptr<jit::CodeVersion> VersionTrials::subject(const wasm::Module* module,
+                                                         FuncIndex function) const {
   const std::lock_guard lock(mutex_);
-  if (!trial_ || trial_->subject.module != module || trial_->subject.with->function != function) return nullptr;
+  if (!trial_ || trial_->subject.module != module || trial_->subject.with->function != function)
+    return nullptr;
   return trial_->subject.with;
 }
 

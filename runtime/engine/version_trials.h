@@ -69,7 +69,8 @@ class VersionTrials {
   // More calls a second than that would make counting them a part of what is measured.
   static constexpr double kMostCallsASecond = 1e7;
 
-  VersionTrials(CodeServices& services, Hooks hooks, Pace pace) : services_(services), hooks_(std::move(hooks)), pace_(pace) {}
+  VersionTrials(CodeServices& services, Hooks hooks, Pace pace)
+      : services_(services), hooks_(std::move(hooks)), pace_(pace) {}
 
   // Precondition: none is under way.
   void begin(Subject subject);

@@ -55,7 +55,8 @@ std::vector<wasi::OwnFolder> own_folders(const EngineConfig& engine) {
   const std::string key = engine.key_directory.empty() ? default_key_directory() : engine.key_directory;
   std::vector<wasi::OwnFolder> folders;
   const auto add = [&](std::string path, const char* what, bool in_use, const char* remedy) {
-    const bool known = std::any_of(folders.begin(), folders.end(), [&](const auto& f) { return f.path == path; });
+    const bool known =
+        std::any_of(folders.begin(), folders.end(), [&](const auto& f) { return f.path == path; });
     if (!path.empty() && !known) folders.push_back({std::move(path), what, in_use, remedy});
   };
   add(engine.code_cache_directory, "the code cache", true, kCode);

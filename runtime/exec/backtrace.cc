@@ -19,7 +19,8 @@ class Collector {
   // The call ended just before its return address, which may already belong to the next row or version.
   void add_return(uintptr_t pc) {
     const auto found = find(pc - 1);
-    if (found && !goes_on_in_callee(*found, pc)) add_frames(*found, pc - 1, trap_.frames, trap_.frames_left_out);
+    if (found && !goes_on_in_callee(*found, pc))
+      add_frames(*found, pc - 1, trap_.frames, trap_.frames_left_out);
   }
 
  private:

@@ -161,7 +161,8 @@ template <typename Piece>
 }
 
 // The two may be the same, also where their indices differ.
-bool copy_memory(VmContext* context, const Memory& to, const Memory& from, uint64_t dst, uint64_t src, uint64_t n) {
+bool copy_memory(VmContext* context, const Memory& to, const Memory& from, uint64_t dst, uint64_t src,
+                 uint64_t n) {
   if (!to.in_bounds(dst, n) || !from.in_bounds(src, n)) return false;
   uint8_t* const into = to.base() + dst;
   const uint8_t* const out_of = from.base() + src;

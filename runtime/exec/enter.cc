@@ -144,9 +144,10 @@ class EntryScope {
 
 [[gnu::noinline]] void record_refusal(Store& store, jit::TrapCode code) {
   const bool interrupted = code == jit::TrapCode::kInterrupted;
-  store.trap = GuestTrap{.code = code,
-                         .detail = interrupted ? "before it began" : "no thread can be started to watch its time limit",
-                         .frames = {}};
+  store.trap = GuestTrap{
+      .code = code,
+      .detail = interrupted ? "before it began" : "no thread can be started to watch its time limit",
+      .frames = {}};
   store.thread()->pending_trap = code;
 }
 

@@ -142,7 +142,8 @@ Landing search(Store& store, ExceptionInfo& info, uintptr_t frame) {
 [[gnu::noinline]] ExceptionRecord* make_exception(Store& store, const Tag& tag, void* frame) {
   if (store.exceptions().is_full()) collect(store, tag);
   ExceptionRecord* exception = store.exceptions().make(tag, store.thread()->arguments);
-  if (exception == nullptr) record_trap_at(store, jit::TrapCode::kOutOfResources, why_not(store).c_str(), frame);
+  if (exception == nullptr)
+    record_trap_at(store, jit::TrapCode::kOutOfResources, why_not(store).c_str(), frame);
   return exception;
 }
 

@@ -58,15 +58,16 @@ struct GuestThread {
   std::atomic<bool> kicked{false};
   // The same for a signal of faults that was sent in its place (Reach::other).
   std::atomic<bool> kicked_otherwise{false};
-  uint32_t entries_until_look = 0;      // at the signals that the thread blocks (interrupt.h)
+  uint32_t entries_until_look = 0;  // at the signals that the thread blocks (interrupt.h)
   // Entries to come that look, each of them; kAlways: no end of these. One more than kFirstLooks: it has not entered yet.
   uint32_t looks_one_after_another = kFirstLooks + 1;
   static constexpr uint32_t kFirstLooks = 16;
   static constexpr uint32_t kAlways = UINT32_MAX;
   // The generation of quiescence scan that this thread answered last.
   std::atomic<uint64_t> scan_answer{0};
-  uint64_t scan_asked = 0;   // the generation that it was asked for; the scanner's own
-  uint64_t scan_missed = 0;  // the one that it had not answered in time, and nothing since; 0: none. The scanner's own
+  uint64_t scan_asked = 0;  // the generation that it was asked for; the scanner's own
+  uint64_t scan_missed =
+      0;  // the one that it had not answered in time, and nothing since; 0: none. The scanner's own
   void* signal_stack = nullptr;  // ours, if the thread had none
   size_t signal_stack_bytes = 0;
 };

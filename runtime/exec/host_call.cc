@@ -84,7 +84,8 @@ uint32_t run_and_search(BoundHostFunction& bound, uint64_t* slots, uintptr_t fra
     exception = nullptr;
     Store& store = *bound.function->store;
     store.host_frame = 0;
-    record_trap_at(store, jit::TrapCode::kOutOfResources, "the host has no memory", reinterpret_cast<void*>(frame));
+    record_trap_at(store, jit::TrapCode::kOutOfResources, "the host has no memory",
+                   reinterpret_cast<void*>(frame));
     return 1;
   }
 }

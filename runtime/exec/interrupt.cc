@@ -115,8 +115,8 @@ class Timer {
         idle_since = now;
         continue;
       }
-      const auto due =
-          std::find_if(repeats_.begin(), repeats_.end(), [&](const Repeat& repeat) { return repeat.at <= now; });
+      const auto due = std::find_if(repeats_.begin(), repeats_.end(),
+                                    [&](const Repeat& repeat) { return repeat.at <= now; });
       if (due != repeats_.end()) {
         std::list<Repeat> one;
         one.splice(one.begin(), repeats_, due);
@@ -168,7 +168,8 @@ Timer& timer() {
 bool mark(Store& store, EntryState& entry) {
   jit::ThreadState& state = *store.thread();
   // The threads of a program whose time is up end as it does, and then ask for the end of its first one: by time.
-  const bool timed_out = (entry.asked & (EntryState::kByTime | EntryState::kByEmbedder)) == EntryState::kByTime;
+  const bool timed_out =
+      (entry.asked & (EntryState::kByTime | EntryState::kByEmbedder)) == EntryState::kByTime;
   const TrapCode code = timed_out ? TrapCode::kTimedOut : TrapCode::kInterrupted;
   const bool asked_before =
       state.interrupt_requested.exchange(static_cast<uint32_t>(code), std::memory_order_relaxed) != 0;
@@ -285,14 +286,16 @@ void Timer::tell(const std::shared_ptr<Store>& store, pid_t thread, bool sent, c
     const std::string why =
         reach.replaced ? fmt::format("another handler of {} has taken the place of this library's", kick)
                        : fmt::format("thread {} {} {}", thread, sent ? "blocks" : "cannot be sent", kick);
-    const std::string then =
-        reach.other != 0
-            ? fmt::format("by which interruptions and time limits end loops without calls: {} goes to thread {} in its "
-                          "place",
-                          reach.other == SIGBUS ? "SIGBUS" : "SIGSEGV", thread)
-            : fmt::format("and neither SIGSEGV nor SIGBUS can take its place, so an interruption or time limit cannot "
-                          "end a loop without calls in thread {}",
-                          thread);
+    const std::string then = reach.other != 0 ? fmt::format(
+                                                    "by which interruptions and time limits end loops "
+                                                    "without calls: {} goes to thread {} in its "
+                                                    "place",
+                                                    reach.other == SIGBUS ? "SIGBUS" : "SIGSEGV", thread)
+                                              : fmt::format(
+                                                    "and neither SIGSEGV nor SIGBUS can take its place, so "
+                                                    "an interruption or time limit cannot "
+                                                    "end a loop without calls in thread {}",
+                                                    thread);
     warn(*store, fmt::format("{}, {}: {}", why, then,
                              reach.replaced ? "have that handler hand on what it gets"
                                             : "unblock the signal in threads that run guests"));

@@ -56,7 +56,8 @@ namespace hindsight::rt {
 
 // Any thread; these return at once.
 void interrupt(const std::shared_ptr<Store>& store);
-void clear_interrupt(const std::shared_ptr<Store>& store);  // no effect on an entry that is being ended already
+void clear_interrupt(
+    const std::shared_ptr<Store>& store);  // no effect on an entry that is being ended already
 void end_program(const std::shared_ptr<Store>& store);
 void continue_program(const std::shared_ptr<Store>& store);
 // For each outermost entry that begins from now on, and, from now on, for the one that a thread is in; zero: none.

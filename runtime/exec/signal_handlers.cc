@@ -118,7 +118,8 @@ void interrupt_if_asked(GuestThread& thread, ucontext_t& context) {
 
 // Could tgkill of this process have left this? Also what the kernel leaves of it without memory or quota for more.
 bool looks_like_a_kick(const siginfo_t& info) {
-  return (info.si_code == SI_TKILL && info.si_pid == getpid()) || (info.si_code == SI_USER && info.si_pid == 0);
+  return (info.si_code == SI_TKILL && info.si_pid == getpid()) ||
+         (info.si_code == SI_USER && info.si_pid == 0);
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
@@ -162,7 +163,8 @@ void install() {
 
   struct sigaction fault {};
   fault.sa_sigaction = on_fault;
-  fault.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;  // what a signal in the kick's place interrupts goes on
+  fault.sa_flags =
+      SA_SIGINFO | SA_ONSTACK | SA_RESTART;  // what a signal in the kick's place interrupts goes on
   sigemptyset(&fault.sa_mask);
   sigaddset(&fault.sa_mask, kKickSignal);
   sigaction(SIGSEGV, nullptr, &g_previous_segv);
@@ -197,7 +199,8 @@ Reach reach_of(pid_t tid) {
   const auto blocks = [&](int signal) { return blocked && (*blocked >> (signal - 1) & 1) != 0; };
   const auto is_ours = [](int signal, void (*handler)(int, siginfo_t*, void*)) {
     struct sigaction now {};
-    return sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == handler;
+    return sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+           now.sa_sigaction == handler;
   };
   Reach reach{.blocked = blocks(kKickSignal), .replaced = !is_ours(kKickSignal, on_kick), .other = 0};
   // One that is held back stays pending, which an exec hands on to a program that knows nothing of it.
@@ -217,7 +220,8 @@ bool unblock_signals_here() {
   sigset_t needed, before;
   sigemptyset(&needed);
   for (const int signal : {kKickSignal, SIGSEGV, SIGBUS}) sigaddset(&needed, signal);
-  if (pthread_sigmask(SIG_UNBLOCK, &needed, &before) != 0) return false;  // fails for no set of signals that there are
+  if (pthread_sigmask(SIG_UNBLOCK, &needed, &before) != 0)
+    return false;  // fails for no set of signals that there are
   for (const int signal : {kKickSignal, SIGSEGV, SIGBUS})
     if (sigismember(&before, signal) == 1) return true;
   return false;

@@ -70,7 +70,8 @@ LwpSink* ThreadAttachments::enter(ThreadHooks& hooks, Store& store) {
     const std::lock_guard lock(entry.attachment->mutex);
     return entry.attachment->sink.get();
   }
-  t_sinks.entries.reserve(t_sinks.entries.size() + 1);  // a thread's unit that the thread does not know would be one too many
+  t_sinks.entries.reserve(t_sinks.entries.size() +
+                          1);  // a thread's unit that the thread does not know would be one too many
   auto attachment = std::make_shared<Attachment>();
   attachment->sink = hooks.on_first_entry(store);
   LwpSink* sink = attachment->sink.get();

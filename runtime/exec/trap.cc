@@ -66,7 +66,8 @@ std::string describe_as_memory_allows(Store& store, uintptr_t address) noexcept 
     start.return_pc = hidden_return_address(store, fault);
     record_trap(store, asked_to_end(store), {}, start);
   } else {
-    record_trap(store, jit::TrapCode::kMemoryOutOfBounds, describe_as_memory_allows(store, fault.address), start);
+    record_trap(store, jit::TrapCode::kMemoryOutOfBounds, describe_as_memory_allows(store, fault.address),
+                start);
   }
 }
 
@@ -86,13 +87,14 @@ void record_trap(Store& store, jit::TrapCode code, std::string detail, const Wal
 }
 
 [[gnu::noinline]] void record_trap_at(Store& store, jit::TrapCode code, const char* detail,
-                                       void* frame) noexcept {
+                                      void* frame) noexcept {
   std::string words;
   try {
     words = detail;
   } catch (const std::bad_alloc&) {  // the trap says enough
   }
-  record_trap(store, code, std::move(words), {.exact_pc = 0, .return_pc = 0, .fp = reinterpret_cast<uintptr_t>(frame)});
+  record_trap(store, code, std::move(words),
+              {.exact_pc = 0, .return_pc = 0, .fp = reinterpret_cast<uintptr_t>(frame)});
 }
 
 HINDSIGHT_UNWOUND void leave_guest(Store& store) {

@@ -51,17 +51,19 @@ Status CodeTally::join(const std::shared_ptr<StoreBudget>& budget, const std::st
     return {};
   }
   budgets_.pop_back();
-  return StoreBudget::refusal(what, bytes_, budget->code_bytes(), "bytes of code", budget->limits().code_bytes, "code-bytes");
+  return StoreBudget::refusal(what, bytes_, budget->code_bytes(), "bytes of code",
+                              budget->limits().code_bytes, "code-bytes");
 }
 
-Result<CodeTally::Charge> CodeTally::take_needed(const std::string& what, uint64_t bytes, const StoreBudget& payer) {
+Result<CodeTally::Charge> CodeTally::take_needed(const std::string& what, uint64_t bytes,
+                                                 const StoreBudget& payer) {
   auto charge = std::make_shared<Taken>(shared_from_this(), bytes, false);
   const std::lock_guard lock(mutex_);
   const auto there = budgets();
   for (const auto& budget : there)
     if (budget.get() == &payer && !budget->take_code(bytes))
-      return StoreBudget::refusal(what, bytes, budget->code_bytes(), "bytes of code", budget->limits().code_bytes,
-                                  "code-bytes");
+      return StoreBudget::refusal(what, bytes, budget->code_bytes(), "bytes of code",
+                                  budget->limits().code_bytes, "code-bytes");
   for (const auto& budget : there)
     if (budget.get() != &payer) budget->add_code(bytes);
   bytes_ += bytes;
@@ -97,7 +99,8 @@ Status CodeTally::room_for_speed(const std::string& what, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   HINDSIGHT_TRY(look(what, bytes));
   for (const auto& budget : budgets())
-    if (!budget->has_room_for_speed(bytes)) return no_room_for_speed(what, bytes, budget->limits().code_bytes);
+    if (!budget->has_room_for_speed(bytes))
+      return no_room_for_speed(what, bytes, budget->limits().code_bytes);
   return {};
 }
 

@@ -38,12 +38,12 @@ class CodeTally : public std::enable_shared_from_this<CodeTally> {
 
  private:
   struct Taken;
-  std::vector<std::shared_ptr<StoreBudget>> budgets();  // under mutex_
+  std::vector<std::shared_ptr<StoreBudget>> budgets();   // under mutex_
   Status look(const std::string& what, uint64_t bytes);  // the same: at the module's own figures
   void give(uint64_t bytes, bool for_speed);
 
   const uint64_t most_;
-  mutable ForkSafeMutex mutex_;  // protects what follows
+  mutable ForkSafeMutex mutex_;                      // protects what follows
   std::vector<std::weak_ptr<StoreBudget>> budgets_;  // those that are gone go when others are looked for
   uint64_t bytes_ = 0, for_speed_ = 0;               // the second is a part of the first
 };

@@ -56,7 +56,9 @@ class ExceptionHeap {
   void set_limit(size_t bytes) { limit_ = bytes; }
   size_t limit() const { return limit_; }
   // Is it time to collect before the next make()?
-  bool is_full() const { return made_bytes_ >= kLeastBytes && (made_bytes_ >= kept_bytes_ || bytes() >= limit_); }
+  bool is_full() const {
+    return made_bytes_ >= kLeastBytes && (made_bytes_ >= kept_bytes_ || bytes() >= limit_);
+  }
   // `values`: as in ThreadState::arguments. Null: no memory, or is_beyond_limit().
   jit::ExceptionRecord* make(const Tag& tag, const uint64_t* values);
   // An exception's trace has grown by so many bytes.

@@ -63,8 +63,9 @@ Status match(const wasm::Import& import, const Extern& value, std::span<const ui
                                         ? "wants a memory with 64-bit addresses, got one with 32"
                                         : "wants a memory with 32-bit addresses, got one with 64");
       if (memory->type().shared != import.memory.shared)
-        return incompatible(import, import.memory.shared ? "wants a shared memory, got one that is not"
-                                                         : "wants a memory that is not shared, got one that is");
+        return incompatible(import, import.memory.shared
+                                        ? "wants a shared memory, got one that is not"
+                                        : "wants a memory that is not shared, got one that is");
       if (!limits_match(memory->pages(), memory->type().limits, import.memory.limits))
         return incompatible(
             import, "wants a memory of " + limits_text(import.memory.limits.min, import.memory.limits.max) +
@@ -102,7 +103,8 @@ Status Instance::match_imports(const std::vector<Extern>& imports) const {
   if (imports.size() != module_->imports.size())
     return make_error(ErrorKind::kLink, "unknown import: " + std::to_string(imports.size()) + " values for " +
                                             std::to_string(module_->imports.size()) + " imports");
-  for (size_t i = 0; i < imports.size(); i++) HINDSIGHT_TRY(match(module_->imports[i], imports[i], type_ids_));
+  for (size_t i = 0; i < imports.size(); i++)
+    HINDSIGHT_TRY(match(module_->imports[i], imports[i], type_ids_));
   return {};
 }
 

@@ -98,10 +98,10 @@ BoundHostFunction* Store::bind(HostFunction& function, Instance& caller) {
 Instance* Store::add_instance(std::unique_ptr<Instance> instance) {
   const wasm::Module& module = *instance->module();
   for (uint32_t i = module.imported_globals; i < module.globals.size(); i++)
-    if (wasm::is_exn_ref(module.globals[i].type.type))
-      exception_globals_.push_back(instance->global(i));
+    if (wasm::is_exn_ref(module.globals[i].type.type)) exception_globals_.push_back(instance->global(i));
   const auto refs = reinterpret_cast<uintptr_t>(jit::func_refs(instance->context()));
-  if (module.function_count() != 0) func_refs_.emplace(refs, refs + module.function_count() * sizeof(jit::FuncRef));
+  if (module.function_count() != 0)
+    func_refs_.emplace(refs, refs + module.function_count() * sizeof(jit::FuncRef));
   return instances_.emplace_back(std::move(instance)).get();
 }
 

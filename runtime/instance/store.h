@@ -53,9 +53,9 @@ struct StoreServices {
   jit::BoundsChecks bounds = jit::BoundsChecks::kGuardPages;
   uint64_t max_memory_bytes = uint64_t{16} << 30;
   size_t max_stack_bytes = size_t{1} << 20;
-  ThreadHooks* hooks = nullptr;              // may be null
-  ThreadAttachments* attachments = nullptr;  // may be null
-  std::shared_ptr<StoreBudget> budget;       // null: one of its own, with the usual limits
+  ThreadHooks* hooks = nullptr;                  // may be null
+  ThreadAttachments* attachments = nullptr;      // may be null
+  std::shared_ptr<StoreBudget> budget;           // null: one of its own, with the usual limits
   std::function<void(const std::string&)> warn;  // for the embedder's log, any thread; may be empty
   std::shared_ptr<void> keep_alive;
 };
@@ -89,9 +89,9 @@ struct EntryState {
   // Who wants an entry to end.
   static constexpr uint32_t kByEmbedder = 1, kByProgram = 2, kByTime = 4;
   uint32_t asked = 0;
-  uint64_t sequence = 0;  // of the outermost entries; never reused
-  uint32_t depth = 0;     // nested entries; 0 = outside
-  GuestThread* thread = nullptr;  // the one inside
+  uint64_t sequence = 0;               // of the outermost entries; never reused
+  uint32_t depth = 0;                  // nested entries; 0 = outside
+  GuestThread* thread = nullptr;       // the one inside
   std::chrono::milliseconds limit{0};  // of each outermost entry; zero: none
   using TimePoint = std::chrono::steady_clock::time_point;
   TimePoint deadline = TimePoint::max();    // of the one that a thread is in
@@ -113,7 +113,7 @@ class Store : public std::enable_shared_from_this<Store> {
   void keep_memory(std::shared_ptr<Memory> shared) { memories_.push_back(std::move(shared)); }
   Result<Table*> add_table(const wasm::TableType& type);                    // kResource
   Global* add_global(const wasm::GlobalType& type, jit::GlobalCell* cell);  // cell: see Global
-  Tag* add_tag(uint32_t type_id, std::string name);  // type_id: canonical
+  Tag* add_tag(uint32_t type_id, std::string name);                         // type_id: canonical
   // The dispatch function is StoreServices::dispatch. Errors: kResource (no trampoline).
   Result<HostFunction*> add_host_function(wasm::FuncType type, std::string name, RawHostFunction body);
   // A copy of `function` that knows its caller; lives as long as the store.
@@ -163,7 +163,7 @@ class Store : public std::enable_shared_from_this<Store> {
   std::vector<const Global*> exception_globals_;  // the same; their instances are among instances_
   std::deque<std::unique_ptr<HostFunction>> host_functions_;
   std::deque<std::unique_ptr<BoundHostFunction>> bound_;
-  std::map<uintptr_t, uintptr_t> func_refs_;  // where FuncRefs lie: begin and end of arrays of them
+  std::map<uintptr_t, uintptr_t> func_refs_;         // where FuncRefs lie: begin and end of arrays of them
   std::deque<std::unique_ptr<Instance>> instances_;  // destroyed first
 };
 

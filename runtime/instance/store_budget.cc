@@ -9,8 +9,8 @@ std::unexpected<Error> StoreBudget::refusal(const std::string& what, uint64_t wa
                                             const char* unit, uint64_t limit, const char* limit_name) {
   std::string message = what + " would take " + std::to_string(wanted) + " " + unit;
   if (held != 0) message += " besides the " + std::to_string(held) + " that the store has";
-  return make_error(ErrorKind::kResource, message + "; the limit " + limit_name + " allows " +
-                                              std::to_string(limit));
+  return make_error(ErrorKind::kResource,
+                    message + "; the limit " + limit_name + " allows " + std::to_string(limit));
 }
 
 Status StoreBudget::take_types(const std::shared_ptr<const wasm::Module>& module) {

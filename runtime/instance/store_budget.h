@@ -46,7 +46,9 @@ class StoreBudget {
     return false;
   }
   bool has_room_for_speed(uint64_t bytes) const {
-    const auto fits = [bytes](uint64_t held, uint64_t limit) { return held <= limit && bytes <= limit - held; };
+    const auto fits = [bytes](uint64_t held, uint64_t limit) {
+      return held <= limit && bytes <= limit - held;
+    };
     return fits(code_bytes(), limits_.code_bytes) &&
            fits(speed_bytes_.load(std::memory_order_relaxed), limits_.code_bytes / 2);
   }

@@ -29,7 +29,8 @@ Result<std::unique_ptr<Table>> Table::create(const wasm::TableType& type,
   table->record_.max = std::min<uint64_t>(type.limits.max.value_or(UINT32_MAX), most);
   if (entries != 0) {
     table->record_.elements = static_cast<void**>(std::calloc(entries, kEntryBytes));
-    if (table->record_.elements == nullptr) return make_error(ErrorKind::kResource, "no memory for " + what());
+    if (table->record_.elements == nullptr)
+      return make_error(ErrorKind::kResource, "no memory for " + what());
     table->record_.size = entries;
   }
   return table;

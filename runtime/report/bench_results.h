@@ -50,7 +50,7 @@ struct BenchResults {
   Machine machine;
   bool quick = false;
   bool pinned = false;
-  uint32_t instances = 1;  // of the workload at once, in each run
+  uint32_t instances = 1;     // of the workload at once, in each run
   std::string time = "wall";  // or "cpu": of the guest's thread
   uint32_t rounds = 0;
   double total_seconds = 0;

@@ -30,11 +30,11 @@ std::string to_json(const FeedbackReport& report) {
                      {"function_samples", l.function_samples}});
     if (l.timed == 0) continue;
     loads.back()["timed"] = Json{{"accuracy", "estimated"},
-                             {"level", l.level},
-                             {"count", l.timed},
-                             {"mean_ticks", l.mean_ticks},
-                             {"memory_share", l.memory_share},
-                             {"latency_ns", l.latency_ns}};
+                                 {"level", l.level},
+                                 {"count", l.timed},
+                                 {"mean_ticks", l.mean_ticks},
+                                 {"memory_share", l.memory_share},
+                                 {"latency_ns", l.latency_ns}};
   }
   Json branches = Json::array();
   for (const BranchReport& r : report.branches) {

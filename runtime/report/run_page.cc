@@ -157,11 +157,11 @@ std::string pmu_section(const FeedbackReport& report) {
       "<h2>Processor counts</h2>\n<div class=\"scroll\"><table><tr><th>event</th><th "
       "class=\"n\">count</th><th>remark</th></tr>\n";
   for (const auto& count : report.pmu) {
-    const std::string remark = !count.available ? count.why_not
-                               : count.scale < 1
-                                   ? fmt::format("scaled up: counted {:.0f} % of the time, the counter was shared",
-                                                 100 * count.scale)
-                                   : "";
+    const std::string remark =
+        !count.available  ? count.why_not
+        : count.scale < 1 ? fmt::format("scaled up: counted {:.0f} % of the time, the counter was shared",
+                                        100 * count.scale)
+                          : "";
     out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"plain\">{}</td></tr>\n",
                        escape_html(count.name), count.available ? fmt::format("{:.0f}", count.value) : "-",
                        escape_html(remark));

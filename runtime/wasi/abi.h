@@ -209,7 +209,8 @@ struct Subscription {
   uint32_t userdata, tag, clock_id, clock_timeout, clock_flags, fd, size;
 };
 inline constexpr Subscription kSubscription{0, 8, 16, 24, 40, 16, 48};
-inline constexpr Subscription kSubscription0{0, 8, 24, 32, 48, 16, 56};  // of wasi_unstable: a clock has a name too
+inline constexpr Subscription kSubscription0{0,  8,  24, 32,
+                                             48, 16, 56};  // of wasi_unstable: a clock has a name too
 namespace event {
 inline constexpr uint32_t kUserdata = 0, kError = 8, kType = 10, kNbytes = 16, kFlags = 24, kSize = 32;
 }

@@ -45,12 +45,15 @@ Errno store_filestat(GuestMemory memory, uint64_t at, const struct stat& status,
   const auto links = static_cast<uint64_t>(status.st_nlink);
   const bool stored =
       memory.store(at + to.dev, static_cast<uint64_t>(status.st_dev)) &&
-      memory.store(at + to.ino, static_cast<uint64_t>(status.st_ino)) && memory.store(at + to.filetype, type) &&
-      (to.nlink_bytes == 8 ? memory.store(at + to.nlink, links)
-                           : memory.store(at + to.nlink, static_cast<uint32_t>(std::min<uint64_t>(links, UINT32_MAX)))) &&
+      memory.store(at + to.ino, static_cast<uint64_t>(status.st_ino)) &&
+      memory.store(at + to.filetype, type) &&
+      (to.nlink_bytes == 8
+           ? memory.store(at + to.nlink, links)
+           : memory.store(at + to.nlink, static_cast<uint32_t>(std::min<uint64_t>(links, UINT32_MAX)))) &&
       memory.store(at + to.file_size, static_cast<uint64_t>(status.st_size)) &&
       memory.store(at + to.atim, saturated(status.st_atim)) &&
-      memory.store(at + to.mtim, saturated(status.st_mtim)) && memory.store(at + to.ctim, saturated(status.st_ctim));
+      memory.store(at + to.mtim, saturated(status.st_mtim)) &&
+      memory.store(at + to.ctim, saturated(status.st_ctim));
   return stored ? Errno::kSuccess : Errno::kFault;
 }
 

@@ -54,8 +54,8 @@ Errno path_open(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t 
   if (!name) return name.error();
 
   struct stat status {};
-  auto resolved = context.paths().open((*directory)->fd.get(), *name,
-                                       host_flags(lookup, open_flags, base, fd_flags), kCreationMode, &status);
+  auto resolved = context.paths().open(
+      (*directory)->fd.get(), *name, host_flags(lookup, open_flags, base, fd_flags), kCreationMode, &status);
   if (!resolved) return resolved.error();
 
   FdEntry entry;

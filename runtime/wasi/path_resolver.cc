@@ -26,7 +26,8 @@ int openat2(int directory, const char* path, int flags, uint32_t mode, uint64_t 
   return static_cast<int>(::syscall(SYS_openat2, directory, path, &how, sizeof how));
 }
 
-Answer<OwnedFd> open_by_kernel(int directory, const std::string& path, int flags, uint32_t mode, const OwnFiles* own) {
+Answer<OwnedFd> open_by_kernel(int directory, const std::string& path, int flags, uint32_t mode,
+                               const OwnFiles* own) {
   for (int tries = 0; tries < kMaxRetries; tries++) {
     OwnedFd opened(openat2(directory, path.c_str(), flags, mode, own ? RESOLVE_NO_XDEV : 0));
     if (opened) return opened;
@@ -50,7 +51,8 @@ PathResolver::Strategy PathResolver::best() {
   return offered ? Strategy::kOpenat2 : Strategy::kWalk;
 }
 
-Answer<OwnedFd> PathResolver::resolve(int directory, const std::string& path, int flags, uint32_t mode) const {
+Answer<OwnedFd> PathResolver::resolve(int directory, const std::string& path, int flags,
+                                      uint32_t mode) const {
   return strategy_ == Strategy::kOpenat2 && !(own_ && own_->exposed())
              ? open_by_kernel(directory, path, flags, mode, own_)
              : open_by_walking(directory, path, flags, mode, own_);
@@ -65,7 +67,8 @@ Answer<OwnedFd> PathResolver::open_and_empty(int directory, const std::string& p
   struct stat found {};
   auto opened = open(directory, path, writing, mode, &found);
   // Only of regular files is anything left to do; a pipe's end has to be the one that was asked for.
-  if (opened && !S_ISREG(found.st_mode) && writing != keeping) opened = open(directory, path, keeping, mode, &found);
+  if (opened && !S_ISREG(found.st_mode) && writing != keeping)
+    opened = open(directory, path, keeping, mode, &found);
   if (!opened) return opened;
   if (S_ISREG(found.st_mode)) {
     int result = 0;

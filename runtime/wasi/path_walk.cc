@@ -83,7 +83,8 @@ class Walk {
     }
     struct stat status;
     if (::fstat(probe.get(), &status) != 0) return std::unexpected(last_errno());
-    if (own_ && S_ISDIR(status.st_mode) && own_->is_own_folder(status)) return std::unexpected(Errno::kNotcapable);
+    if (own_ && S_ISDIR(status.st_mode) && own_->is_own_folder(status))
+      return std::unexpected(Errno::kNotcapable);
     if (S_ISLNK(status.st_mode)) return expand(name, std::move(probe), last);
     if (!last) {
       if (!S_ISDIR(status.st_mode)) return std::unexpected(Errno::kNotdir);
@@ -143,7 +144,8 @@ class Walk {
 
 }  // namespace
 
-Answer<OwnedFd> open_by_walking(int directory, const std::string& path, int flags, uint32_t mode, const OwnFiles* own) {
+Answer<OwnedFd> open_by_walking(int directory, const std::string& path, int flags, uint32_t mode,
+                                const OwnFiles* own) {
   return Walk(directory, flags, mode, own).run(path);
 }
 

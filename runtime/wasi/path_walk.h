@@ -12,6 +12,7 @@ namespace hindsight::wasi {
 
 // As PathResolver::open; `path` is not empty and not absolute. With `own` it is kNotcapable as soon as the path comes to a
 // folder of the embedder's.
-Answer<OwnedFd> open_by_walking(int directory, const std::string& path, int flags, uint32_t mode, const OwnFiles* own);
+Answer<OwnedFd> open_by_walking(int directory, const std::string& path, int flags, uint32_t mode,
+                                const OwnFiles* own);
 
 }  // namespace hindsight::wasi

@@ -42,7 +42,8 @@ uint64_t realtime_now() {
   return to_nanoseconds(now).value_or(0);
 }
 
-void read_clock(GuestMemory memory, uint64_t at, const layout::Subscription& from, Subscription& subscription) {
+void read_clock(GuestMemory memory, uint64_t at, const layout::Subscription& from,
+                Subscription& subscription) {
   // In range: the caller has checked the whole subscription.
   const uint32_t id = memory.load<uint32_t>(at + from.clock_id).value_or(0);
   const uint64_t timeout = memory.load<uint64_t>(at + from.clock_timeout).value_or(0);

@@ -129,6 +129,7 @@ static inline uint32_t argument(uint32_t n, uint32_t otherwise) {
   if (wasi_args_sizes_get(&count, &size) || count > 16 || size > sizeof bytes || n >= count) return otherwise;
   if (wasi_args_get(pointers, bytes)) return otherwise;
   uint32_t value = 0;
-  for (const char* at = pointers[n]; *at >= '0' && *at <= '9'; ++at) value = 10 * value + (uint32_t)(*at - '0');
+  for (const char* at = pointers[n]; *at >= '0' && *at <= '9'; ++at)
+    value = 10 * value + (uint32_t)(*at - '0');
   return value;
 }

@@ -54,9 +54,12 @@ const std::map<std::string, std::vector<std::string>>& arrows() {
 // Foreign headers that only some rooms may see, by the beginning of their path.
 const std::map<std::string, std::set<std::string>>& foreign() {
   static const std::map<std::string, std::set<std::string>> table = {
-      {"llvm/", {"jit/optimizing"}}, {"llvm-c/", {"jit/optimizing"}},
-      {"asmjit/", {"jit/baseline"}}, {"linux/perf_event.h", {"feedback/lwp", "feedback/pmu"}},
-      {"wabt/", {}},                 {"CLI/", {"runtime/cli"}},
+      {"llvm/", {"jit/optimizing"}},
+      {"llvm-c/", {"jit/optimizing"}},
+      {"asmjit/", {"jit/baseline"}},
+      {"linux/perf_event.h", {"feedback/lwp", "feedback/pmu"}},
+      {"wabt/", {}},
+      {"CLI/", {"runtime/cli"}},
   };
   return table;
 }

@@ -29,10 +29,9 @@ inline const char* unreadable_because(std::string_view file) {
 
 // Why a module that a script instantiates may be refused as unsupported with `message`; null: it must not.
 inline const char* unsupported_because(std::string_view message) {
-  for (const char* feature :
-       {"garbage collection (struct, array and recursive types)", "garbage collection (reference types)",
-        "garbage collection (instructions)", "memory64 (tables with 64-bit indices)",
-        "too many table elements"})
+  for (const char* feature : {"garbage collection (struct, array and recursive types)",
+                              "garbage collection (reference types)", "garbage collection (instructions)",
+                              "memory64 (tables with 64-bit indices)", "too many table elements"})
     if (message.find(feature) != std::string_view::npos) return feature;
   return nullptr;
 }

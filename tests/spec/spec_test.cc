@@ -161,11 +161,10 @@ void Spec::run_once(EngineConfig config, bool out_of_the_cache) {
   };
   auto engine = Engine::create(config);
   ASSERT_TRUE(engine) << engine.error().describe();
-  const Outcome outcome = run_script(
-      **engine, GetParam().wast,
-      GetParam().draft                            ? Edition::kDraft
-      : GetParam().part.starts_with("wasm3_") ? Edition::kThird
-                                                  : Edition::kSecond);
+  const Outcome outcome = run_script(**engine, GetParam().wast,
+                                     GetParam().draft                        ? Edition::kDraft
+                                     : GetParam().part.starts_with("wasm3_") ? Edition::kThird
+                                                                             : Edition::kSecond);
   if (!out_of_the_cache)
     for (const std::string& skipped : outcome.skipped) std::printf("skipped: %s\n", skipped.c_str());
   for (const std::string& failure : outcome.failures)

@@ -15,8 +15,8 @@ constexpr unsigned kExpressions = 4;
 constexpr uint8_t kFunctionKind = 0;
 
 // The rest of an element segment behind its place: its type, which the short form leaves out, and what it holds.
-void put_items(bool short_form, bool expressions, const ReferenceType& type, uint32_t count, const Encoder& items,
-               Encoder& out) {
+void put_items(bool short_form, bool expressions, const ReferenceType& type, uint32_t count,
+               const Encoder& items, Encoder& out) {
   if (!short_form) {
     if (expressions)
       encode(type, out);

@@ -169,7 +169,8 @@ std::string rate_of(const Row& row) {
 
 // What a person who waits for the table reads meanwhile.
 std::string line_of(const Row& row) {
-  if (!row.failed.empty()) return fmt::format("{}: {}", printable_name(row.workload.name), printable(row.failed));
+  if (!row.failed.empty())
+    return fmt::format("{}: {}", printable_name(row.workload.name), printable(row.failed));
   return fmt::format(
       "{}: {} samples in {:.1f} s (model: {:.1f} s); loads {} true, {} found, {} both; addresses {}; "
       "mispredicted {} in the model, {} by {} sampled branches",
@@ -187,14 +188,15 @@ std::string table_of(const std::vector<Row>& rows) {
     if (!last.empty() && last != row.workload.suite) table.rule();
     last = row.workload.suite;
     if (!row.failed.empty()) {
-      table.add({printable_name(row.workload.suite), printable_name(row.workload.name), printable(row.failed)});
+      table.add(
+          {printable_name(row.workload.suite), printable_name(row.workload.name), printable(row.failed)});
       continue;
     }
-    table.add({printable_name(row.workload.suite), printable_name(row.workload.name), std::to_string(row.samples),
-               std::to_string(row.loads.truth()), std::to_string(row.loads.found()),
-               std::to_string(row.loads.both), std::to_string(row.stall_records),
-               percent(row.right_address, row.stall_records), percent(row.mispredicted, row.branches),
-               rate_of(row),
+    table.add({printable_name(row.workload.suite), printable_name(row.workload.name),
+               std::to_string(row.samples), std::to_string(row.loads.truth()),
+               std::to_string(row.loads.found()), std::to_string(row.loads.both),
+               std::to_string(row.stall_records), percent(row.right_address, row.stall_records),
+               percent(row.mispredicted, row.branches), rate_of(row),
                fmt::format("{}/{}", row.functions.both, row.functions.truth())});
   }
   return table.text();

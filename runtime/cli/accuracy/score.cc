@@ -37,8 +37,7 @@ double ratio(size_t part, size_t whole) {
 
 }  // namespace
 
-std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule,
-                          bool sampled) {
+std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule, bool sampled) {
   std::vector<std::pair<double, Site>> candidates;
   for (const auto& [site, weight] : stall)
     if (weight > 0 && weight >= rule.least_share * total) candidates.emplace_back(weight, site);

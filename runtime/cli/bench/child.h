@@ -15,7 +15,7 @@ struct ChildRun {
   std::string mode, unit = "auto", wasm;
   std::vector<std::string> args;
   bool pin = false;
-  uint32_t instances = 1;                   // that run at once, a thread each; all have to answer the same
+  uint32_t instances = 1;           // that run at once, a thread each; all have to answer the same
   std::chrono::seconds limit{600};  // then the child is killed and the run has failed
 };
 

@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
   auto divide = (*instance)->typed_function<int32_t(int32_t, int32_t)>("divide");
   if (!divide) return fail("divide", divide.error());
   const hindsight::Result<int32_t> quotient = (*divide)(1, 0);
-  if (quotient || quotient.error().kind != hindsight::ErrorKind::kTrap || (*instance)->last_trap() == nullptr) {
+  if (quotient || quotient.error().kind != hindsight::ErrorKind::kTrap ||
+      (*instance)->last_trap() == nullptr) {
     std::fprintf(stderr, "divide(1, 0) should have trapped\n");
     return 1;
   }
@@ -67,12 +68,12 @@ int main(int argc, char** argv) {
   std::printf("spin(200000000) = %lld\n", static_cast<long long>(*spun));
 
   const hindsight::FeedbackReport report = (*engine)->feedback_report();
-  std::fprintf(stderr, "unit %s, %llu samples, %llu functions optimized, %zu decisions\n", report.unit.c_str(),
-               static_cast<unsigned long long>(report.counts.samples),
+  std::fprintf(stderr, "unit %s, %llu samples, %llu functions optimized, %zu decisions\n",
+               report.unit.c_str(), static_cast<unsigned long long>(report.counts.samples),
                static_cast<unsigned long long>(report.functions_optimized), report.decisions.size());
   for (const hindsight::DecisionReport& decision : report.decisions) {
-    std::fprintf(stderr, "  %s %s: %s (%s)\n", decision.kind.c_str(), decision.function.c_str(), decision.state.c_str(),
-                 decision.reason.c_str());
+    std::fprintf(stderr, "  %s %s: %s (%s)\n", decision.kind.c_str(), decision.function.c_str(),
+                 decision.state.c_str(), decision.reason.c_str());
   }
   std::printf("done\n");
   return 0;

@@ -112,9 +112,9 @@ TEST_F(MonitorTest, ALoadOfTheRuntimesOwnDataIsNoStall) {
 }
 
 TEST_F(MonitorTest, ALoadThatOverwroteItsAddressIsTheRuntimesWhereTheGuestLoadsNothing) {
-  const auto branching = testing::module_with(0x0e);             // br_table
-  const uint8_t bytes[] = {0x48, 0x63, 0x04, 0x82,      // movsxd rax, [rdx+4*rax]: the jump table
-                           0x48, 0x01, 0xd0};           // add rax, rdx
+  const auto branching = testing::module_with(0x0e);  // br_table
+  const uint8_t bytes[] = {0x48, 0x63, 0x04, 0x82,    // movsxd rax, [rdx+4*rax]: the jump table
+                           0x48, 0x01, 0xd0};         // add rax, rdx
   auto jump = std::make_shared<jit::CodeVersion>();
   jump->function = FuncIndex(0);
   jump->memory = std::move(*arena->allocate(sizeof bytes));

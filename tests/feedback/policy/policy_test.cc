@@ -261,7 +261,8 @@ TEST(Policy, SeesCodeAgainWhoseSamplesMovedIfItWasMadeForWhatWasSeen) {
   FunctionEvidence e = optimized_function();
   e.seconds_optimized = e.seconds_since_published = 1.5;
   e.moved_share = 0.5;
-  EXPECT_NE(decide(e, {}).action, Action::kObserve) << "no branch, call or operand was known: nothing is to be regained";
+  EXPECT_NE(decide(e, {}).action, Action::kObserve)
+      << "no branch, call or operand was known: nothing is to be regained";
   e.branches.push_back({.branch = WasmOffset(120), .sampled = 100, .sampled_taken = 97});
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kObserve) << plan.reason;
@@ -832,7 +833,8 @@ bool asked(const ValueEvidence& operand, const PolicyConfig& config = {}) {
 
 TEST(PolicyValues, AnOperandThatIsUsuallyTheSameIsWorthATrial) {
   FunctionEvidence e = hot_function(10);
-  e.values = {operand_at(20, ValueSite::kWideDivisor, 16381, 95, 100), operand_at(10, ValueSite::kByteCount, 24, 40, 40)};
+  e.values = {operand_at(20, ValueSite::kWideDivisor, 16381, 95, 100),
+              operand_at(10, ValueSite::kByteCount, 24, 40, 40)};
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kOptimize) << plan.reason;
   ASSERT_EQ(plan.values.size(), 2u);

@@ -247,7 +247,8 @@ TEST(Start, HasCodeForTheUsualValuesThatWereKeptAndNotForThoseThatLost) {
   ASSERT_EQ(start.plan.values.size(), 2u);
   EXPECT_EQ(start.plan.values[0].hint.at, WasmOffset(10));
   EXPECT_EQ(start.plan.values[0].hint.value, 97u);
-  EXPECT_NE(start.plan.values[0].reason.find("kept, +50.0 %"), std::string::npos) << start.plan.values[0].reason;
+  EXPECT_NE(start.plan.values[0].reason.find("kept, +50.0 %"), std::string::npos)
+      << start.plan.values[0].reason;
   EXPECT_EQ(start.plan.values[1].hint.at, WasmOffset(30));
   EXPECT_EQ(start.settled_values, std::set<uint32_t>{10});
   EXPECT_TRUE(start.plan.prefetches.empty());

@@ -70,7 +70,8 @@ FunctionEvidence seen() {
 TEST(VersionTrialPolicy, PlansWithoutWhatLostAndOtherwiseWithIt) {
   const PolicyConfig config;
   FunctionEvidence e = seen();
-  for (const PrefetchOutcome outcome : {PrefetchOutcome::kNone, PrefetchOutcome::kKept, PrefetchOutcome::kInTrial}) {
+  for (const PrefetchOutcome outcome :
+       {PrefetchOutcome::kNone, PrefetchOutcome::kKept, PrefetchOutcome::kInTrial}) {
     e.outcomes = {outcome, outcome, outcome};
     const FunctionPlan plan = decide(e, config);
     ASSERT_EQ(plan.action, Action::kOptimize) << plan.reason;

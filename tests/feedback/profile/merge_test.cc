@@ -216,7 +216,8 @@ TEST(Merge, IsBounded) {
 TEST(Merge, OperandsOfRunsAddUpAndFade) {
   ModuleProfile all, run;
   all.functions = {evidence(1, 10)};
-  all.functions[0].values = {{WasmOffset(7), ValueSite::kByteCount, 100, {{24, 90}, {8, 10}}, PrefetchOutcome::kKept}};
+  all.functions[0].values = {
+      {WasmOffset(7), ValueSite::kByteCount, 100, {{24, 90}, {8, 10}}, PrefetchOutcome::kKept}};
   run.functions = {evidence(1, 10)};
   run.functions[0].values = {{WasmOffset(7), ValueSite::kByteCount, 50, {{24, 20}, {64, 30}}},
                              {WasmOffset(9), ValueSite::kDivisor, 4, {{3, 4}}}};

@@ -152,9 +152,8 @@ TEST(ProfileFile, OfAnEarlierVersionKnowsNothingOfTimedLoadsBranchesAndCalls) {
   file.modules[0].episodes[0].value_sites.clear();
   e.loads.pop_back();
   std::string text = format_profile(file);
-  for (const std::string field :
-       {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],", "\"functions\": [],",
-        "\"value_sites\": [],"}) {
+  for (const std::string field : {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],",
+                                  "\"functions\": [],", "\"value_sites\": [],"}) {
     const size_t at = text.find(field);
     ASSERT_NE(at, std::string::npos) << field;
     text.erase(at, field.size());

@@ -272,10 +272,10 @@ TEST(Profile, SelectsAreKnownByTheValuesThatTheyChoseBy) {
 TEST(Profile, OperandsOfDivisionsCopiesAndFillsAreKnownByTheirMostFrequentValues) {
   // (module (memory 1) (func (param i32) (drop (i64.rem_u (i64.const 9) (i64.const 7)))
   //   (drop (i32.div_s (i32.const 9) (local.get 0))) (memory.fill (local.get 0) (local.get 0) (local.get 0))))
-  const std::vector<uint8_t> bytes = {0,    'a',  's', 'm',  1, 0,    0,    0,    1,    5,    1, 0x60, 1,    0x7f, 0,
-                                      3,    2,    1,   0,    5, 3,    1,    0,    1,    10,   25, 1,   23,   0,    0x42,
-                                      9,    0x42, 7,   0x82, 0x1a, 0x41, 9,    0x20, 0,    0x6d, 0x1a, 0x20, 0,    0x20,
-                                      0,    0x20, 0,   0xfc, 11,   0,    0x0b};
+  const std::vector<uint8_t> bytes = {0,    'a',  's',  'm',  1,    0,    0,    0,    1,    5,    1, 0x60, 1,
+                                      0x7f, 0,    3,    2,    1,    0,    5,    3,    1,    0,    1, 10,   25,
+                                      1,    23,   0,    0x42, 9,    0x42, 7,    0x82, 0x1a, 0x41, 9, 0x20, 0,
+                                      0x6d, 0x1a, 0x20, 0,    0x20, 0,    0x20, 0,    0xfc, 11,   0, 0x0b};
   const auto module = wasm::decode_module(bytes, "guest");
   ASSERT_TRUE(module) << module.error().describe();
   const auto at = [&](uint8_t opcode) {
@@ -289,10 +289,10 @@ TEST(Profile, OperandsOfDivisionsCopiesAndFillsAreKnownByTheirMostFrequentValues
   const FunctionEvidence e = profile.evidence(kFunction);
   EXPECT_TRUE(e.calls.empty());
   EXPECT_TRUE(e.branches.empty());
-  EXPECT_EQ(e.values, (std::vector<ValueEvidence>{
-                          {at(0xfc), ValueSite::kByteCount, 70, {{24, 35}, {64, 35}}},
-                          {at(0x82), ValueSite::kWideDivisor, 50, {{~uint64_t{0}, 48}, {3, 2}}},
-                          {at(0x6d), ValueSite::kDivisor, 20, {{5, 20}}}}));
+  EXPECT_EQ(e.values,
+            (std::vector<ValueEvidence>{{at(0xfc), ValueSite::kByteCount, 70, {{24, 35}, {64, 35}}},
+                                        {at(0x82), ValueSite::kWideDivisor, 50, {{~uint64_t{0}, 48}, {3, 2}}},
+                                        {at(0x6d), ValueSite::kDivisor, 20, {{5, 20}}}}));
   // The next run goes on from there, and knows what became of it.
   FunctionEvidence earlier = e;
   earlier.values[0].outcome = PrefetchOutcome::kRolledBack;
@@ -300,7 +300,8 @@ TEST(Profile, OperandsOfDivisionsCopiesAndFillsAreKnownByTheirMostFrequentValues
   next.seed(earlier);
   next.add_value(kFunction, at(0xfc), 64, false);
   EXPECT_EQ(next.evidence(kFunction).values[0],
-            (ValueEvidence{at(0xfc), ValueSite::kByteCount, 71, {{64, 36}, {24, 35}}, PrefetchOutcome::kRolledBack}));
+            (ValueEvidence{
+                at(0xfc), ValueSite::kByteCount, 71, {{64, 36}, {24, 35}}, PrefetchOutcome::kRolledBack}));
 }
 
 TEST(Profile, OfManyBranchesTheWorstAreKept) {
@@ -348,7 +349,8 @@ TEST(Profile, AVersionThatStaysIsLookedAtAnewAndKeepsWhereItsFirstSamplesStood) 
   FunctionCounts& counts = profile.counts(f);
   counts.optimized = true;
   counts.publish(VersionId(7), {LoopIndex(1)}, {LoopIndex(0)});
-  for (int i = 0; i < 400; ++i) profile.add_sample(f, WasmOffset(i < 300 ? 20 : 70), true, 0.001, VersionId(7));
+  for (int i = 0; i < 400; ++i)
+    profile.add_sample(f, WasmOffset(i < 300 ? 20 : 70), true, 0.001, VersionId(7));
   for (int i = 0; i < 10; ++i) profile.add_sample(f, WasmOffset(20), false, 0.001);
   profile.add_value(f, WasmOffset(20), 3, true);
   const FunctionEvidence before = profile.evidence(f);
@@ -372,7 +374,8 @@ TEST(Profile, WhatIsSeenAnewKeepsTheWholeRunsTimeAndNothingElse) {
   counts.optimized = true;
   counts.optimize_count = 2;
   counts.publish(VersionId(7));
-  for (int i = 0; i < 400; ++i) profile.add_sample(f, WasmOffset(i < 300 ? 20 : 70), true, 0.001, VersionId(7));
+  for (int i = 0; i < 400; ++i)
+    profile.add_sample(f, WasmOffset(i < 300 ? 20 : 70), true, 0.001, VersionId(7));
   profile.add_branch(f, at, true);
   profile.add_value(f, at, 3, true);
   EXPECT_GT(profile.evidence(f).moved_share, 0.8);

@@ -10,7 +10,8 @@ namespace {
 // Places 0 to `places` - 1 alike, `elsewhere` of a hundred samples at other places.
 void add(SampleShift& shift, std::mt19937& random, size_t samples, uint32_t places, uint32_t elsewhere = 0) {
   for (size_t i = 0; i < samples; ++i)
-    shift.add(random() % 100 < elsewhere ? 1000 + static_cast<uint32_t>(random() % 4) : static_cast<uint32_t>(random() % places));
+    shift.add(random() % 100 < elsewhere ? 1000 + static_cast<uint32_t>(random() % 4)
+                                         : static_cast<uint32_t>(random() % places));
 }
 
 constexpr size_t kFirst = SampleShift::kSettling + SampleShift::kReference;

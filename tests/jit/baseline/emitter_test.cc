@@ -25,11 +25,12 @@ std::string read(const Bytes& bytes) {
   for (size_t at = 0; at < bytes.size();) {
     ZydisDecodedInstruction instruction;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data() + at, bytes.size() - at, &instruction, operands)))
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderDecodeFull(&decoder, bytes.data() + at, bytes.size() - at, &instruction, operands)))
       return text + "?";
     char line[256];
-    ZydisFormatterFormatInstruction(&formatter, &instruction, operands, instruction.operand_count_visible, line,
-                                    sizeof line, ZYDIS_RUNTIME_ADDRESS_NONE, nullptr);
+    ZydisFormatterFormatInstruction(&formatter, &instruction, operands, instruction.operand_count_visible,
+                                    line, sizeof line, ZYDIS_RUNTIME_ADDRESS_NONE, nullptr);
     text += std::string(line) + "\n";
     at += instruction.length;
   }
@@ -75,7 +76,8 @@ class EmitterTest : public ::testing::Test {
       for (uint32_t index = 0; index < 16; ++index) {
         if (index == 4) continue;  // rsp is none
         for (uint32_t shift = 0; shift < 4; ++shift)
-          for (const int32_t disp : {0, 16, 4096}) all.push_back(x86::ptr(x86::gpq(base), x86::gpq(index), shift, disp, size));
+          for (const int32_t disp : {0, 16, 4096})
+            all.push_back(x86::ptr(x86::gpq(base), x86::gpq(index), shift, disp, size));
       }
     return all;
   }
@@ -89,9 +91,9 @@ class EmitterTest : public ::testing::Test {
 };
 
 constexpr asmjit::InstId kTwoOperands[] = {
-    Inst::kIdAdd,    Inst::kIdOr,     Inst::kIdAnd,    Inst::kIdSub,   Inst::kIdXor,   Inst::kIdCmp,
-    Inst::kIdMov,    Inst::kIdImul,   Inst::kIdBsf,    Inst::kIdBsr,   Inst::kIdPopcnt, Inst::kIdTzcnt,
-    Inst::kIdLzcnt,  Inst::kIdCmovz,  Inst::kIdCmovnz, Inst::kIdCmova, Inst::kIdCmovl, Inst::kIdCmovp};
+    Inst::kIdAdd,   Inst::kIdOr,    Inst::kIdAnd,    Inst::kIdSub,   Inst::kIdXor,    Inst::kIdCmp,
+    Inst::kIdMov,   Inst::kIdImul,  Inst::kIdBsf,    Inst::kIdBsr,   Inst::kIdPopcnt, Inst::kIdTzcnt,
+    Inst::kIdLzcnt, Inst::kIdCmovz, Inst::kIdCmovnz, Inst::kIdCmova, Inst::kIdCmovl,  Inst::kIdCmovp};
 
 TEST_F(EmitterTest, RegistersAreEncodedInEveryPair) {
   for (const bool wide : {false, true})
@@ -121,8 +123,8 @@ TEST_F(EmitterTest, ShiftsAndImmediatesAreEncodedForEveryRegister) {
         compare(inst, gp(a, wide), x86::Gp(x86::cl));
       }
       for (const int64_t n : words) {
-        for (const auto inst : {Inst::kIdAdd, Inst::kIdOr, Inst::kIdAnd, Inst::kIdSub, Inst::kIdXor, Inst::kIdCmp,
-                                Inst::kIdTest})
+        for (const auto inst : {Inst::kIdAdd, Inst::kIdOr, Inst::kIdAnd, Inst::kIdSub, Inst::kIdXor,
+                                Inst::kIdCmp, Inst::kIdTest})
           compare(inst, gp(a, wide), asmjit::imm(n));
         if (!wide || n < 0) compare(Inst::kIdMov, gp(a, wide), asmjit::imm(n));
       }
@@ -132,7 +134,8 @@ TEST_F(EmitterTest, ShiftsAndImmediatesAreEncodedForEveryRegister) {
       compare(Inst::kIdMov, gp(a, true), asmjit::imm(int64_t{1} << 40));
       for (const auto inst : {Inst::kIdSetz, Inst::kIdSetp, Inst::kIdSetnp, Inst::kIdSetb, Inst::kIdSetg})
         compare(inst, x86::Gp(x86::gpb(a)));
-      for (const auto inst : {Inst::kIdPush, Inst::kIdPop, Inst::kIdCall, Inst::kIdJmp}) compare(inst, gp(a, true));
+      for (const auto inst : {Inst::kIdPush, Inst::kIdPop, Inst::kIdCall, Inst::kIdJmp})
+        compare(inst, gp(a, true));
     }
   for (const auto inst : {Inst::kIdRet, Inst::kIdUd2, Inst::kIdCdq, Inst::kIdCqo}) compare(inst);
 }
@@ -152,7 +155,8 @@ TEST_F(EmitterTest, MemoryIsEncodedAtEveryAddress) {
       for (const x86::Mem& mem : addresses(wide ? 8 : 4)) {
         for (const auto inst : kTwoOperands) compare(inst, gp(id, wide), mem);
         compare(Inst::kIdLea, gp(id, wide), mem);
-        for (const auto inst : {Inst::kIdMov, Inst::kIdAdd, Inst::kIdCmp, Inst::kIdTest}) compare(inst, mem, gp(id, wide));
+        for (const auto inst : {Inst::kIdMov, Inst::kIdAdd, Inst::kIdCmp, Inst::kIdTest})
+          compare(inst, mem, gp(id, wide));
       }
     for (const x86::Mem& mem : addresses(1)) {
       compare(Inst::kIdMov, mem, x86::Gp(x86::gpb(id)));
@@ -183,18 +187,29 @@ TEST_F(EmitterTest, MemoryIsEncodedAtEveryAddress) {
 }
 
 TEST_F(EmitterTest, FloatingPointIsEncodedInEveryPair) {
-  constexpr asmjit::InstId kPairs[] = {
-      Inst::kIdMovss,  Inst::kIdMovsd,    Inst::kIdMovups,   Inst::kIdMovaps, Inst::kIdUcomiss, Inst::kIdUcomisd,
-      Inst::kIdSqrtss, Inst::kIdSqrtsd,   Inst::kIdAndps,    Inst::kIdAndnps, Inst::kIdOrps,    Inst::kIdXorps,
-      Inst::kIdAddss,  Inst::kIdAddsd,    Inst::kIdMulss,    Inst::kIdMulsd,  Inst::kIdSubss,   Inst::kIdSubsd,
-      Inst::kIdDivss,  Inst::kIdDivsd,    Inst::kIdCvtss2sd, Inst::kIdCvtsd2ss};
+  constexpr asmjit::InstId kPairs[] = {Inst::kIdMovss,    Inst::kIdMovsd,   Inst::kIdMovups, Inst::kIdMovaps,
+                                       Inst::kIdUcomiss,  Inst::kIdUcomisd, Inst::kIdSqrtss, Inst::kIdSqrtsd,
+                                       Inst::kIdAndps,    Inst::kIdAndnps,  Inst::kIdOrps,   Inst::kIdXorps,
+                                       Inst::kIdAddss,    Inst::kIdAddsd,   Inst::kIdMulss,  Inst::kIdMulsd,
+                                       Inst::kIdSubss,    Inst::kIdSubsd,   Inst::kIdDivss,  Inst::kIdDivsd,
+                                       Inst::kIdCvtss2sd, Inst::kIdCvtsd2ss};
   const auto size_of = [](asmjit::InstId inst) -> uint32_t {
     switch (inst) {
-      case Inst::kIdMovups: case Inst::kIdMovaps: case Inst::kIdAndps: case Inst::kIdAndnps: case Inst::kIdOrps:
+      case Inst::kIdMovups:
+      case Inst::kIdMovaps:
+      case Inst::kIdAndps:
+      case Inst::kIdAndnps:
+      case Inst::kIdOrps:
       case Inst::kIdXorps:
         return 16;
-      case Inst::kIdMovss: case Inst::kIdUcomiss: case Inst::kIdSqrtss: case Inst::kIdAddss: case Inst::kIdMulss:
-      case Inst::kIdSubss: case Inst::kIdDivss: case Inst::kIdCvtss2sd:
+      case Inst::kIdMovss:
+      case Inst::kIdUcomiss:
+      case Inst::kIdSqrtss:
+      case Inst::kIdAddss:
+      case Inst::kIdMulss:
+      case Inst::kIdSubss:
+      case Inst::kIdDivss:
+      case Inst::kIdCvtss2sd:
         return 4;
       default:
         return 8;
@@ -204,8 +219,10 @@ TEST_F(EmitterTest, FloatingPointIsEncodedInEveryPair) {
     for (uint32_t b = 0; b < 16; ++b) {
       for (const auto inst : kPairs) compare(inst, x86::xmm(a), x86::xmm(b));
       for (const bool wide : {false, true}) {
-        for (const auto inst : {Inst::kIdCvtsi2ss, Inst::kIdCvtsi2sd}) compare(inst, x86::xmm(a), gp(b, wide));
-        for (const auto inst : {Inst::kIdCvttss2si, Inst::kIdCvttsd2si}) compare(inst, gp(a, wide), x86::xmm(b));
+        for (const auto inst : {Inst::kIdCvtsi2ss, Inst::kIdCvtsi2sd})
+          compare(inst, x86::xmm(a), gp(b, wide));
+        for (const auto inst : {Inst::kIdCvttss2si, Inst::kIdCvttsd2si})
+          compare(inst, gp(a, wide), x86::xmm(b));
         compare(wide ? Inst::kIdMovq : Inst::kIdMovd, x86::xmm(a), gp(b, wide));
         compare(wide ? Inst::kIdMovq : Inst::kIdMovd, gp(a, wide), x86::xmm(b));
       }
@@ -280,7 +297,8 @@ TEST_F(EmitterTest, DataIsAddressedRelativeToTheEndOfTheInstruction) {
   for (size_t i = 0; i < code;) {
     ZydisDecodedInstruction instruction;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    ASSERT_TRUE(ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data() + i, code - i, &instruction, operands)));
+    ASSERT_TRUE(
+        ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data() + i, code - i, &instruction, operands)));
     for (uint32_t k = 0; k < instruction.operand_count_visible; ++k) {
       ZyanU64 address = 0;
       if (operands[k].type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
@@ -318,7 +336,8 @@ TEST_F(EmitterTest, CallsOfTheProcessArriveWhereverTheCodeIsPlaced) {
   auto second = emitter_.place(*arena_);
   ASSERT_TRUE(first && second);
   calls = 0;
-  for (const auto* memory : {&*first, &*second}) reinterpret_cast<void (*)()>(const_cast<std::byte*>(memory->executable()))();
+  for (const auto* memory : {&*first, &*second})
+    reinterpret_cast<void (*)()>(const_cast<std::byte*>(memory->executable()))();
   EXPECT_EQ(calls, 4);
 }
 

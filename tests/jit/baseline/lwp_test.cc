@@ -423,7 +423,8 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectInAnInnermostLoopChoseBy) {
 
 TEST_F(LwpTest, AValueRecordSaysHowOftenAnInnermostLoopWentRound) {
   // Rows of $n turns, of a constant number, and of as many as it takes to leave by the middle.
-  auto instance = instantiate_sampling(R"((module (func (export "rows") (param $m i32) (param $n i32) (result i32)
+  auto instance =
+      instantiate_sampling(R"((module (func (export "rows") (param $m i32) (param $n i32) (result i32)
     (local $k i32) (local $sum i32)
     (loop $rows
       (local.set $k (i32.const 0))

@@ -94,7 +94,8 @@ class LoopEntriesTest : public OsrTest {
         call $turn
         local.get 0 i32.const 1 i32.sub local.tee 0 br_if $outer
         local.get 2)
-      i64.add f64.convert_i64_s local.get 1 f64.add )" + after;
+      i64.add f64.convert_i64_s local.get 1 f64.add )" +
+                             after;
     std::atomic<const void*>* slot = nullptr;
     const void* entry = nullptr;
     uint32_t turns = 0;
@@ -128,15 +129,17 @@ TEST_F(LoopEntriesTest, GoOnWithTheFrameThatTheyAreGiven) {
 }
 
 TEST_F(LoopEntriesTest, GoOnWithManyValues) {
-  expect_that_g_ends_what_f_began("(local i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 f32 i32) ",
-                                  "local.get 0 local.set 16 f32.const 1.5 local.set 15 i64.const -7 local.set 14 ",
-                                  "local.get 16 f64.convert_i32_s f64.add local.get 15 f64.promote_f32 f64.add "
-                                  "local.get 14 f64.convert_i64_s f64.add");
+  expect_that_g_ends_what_f_began(
+      "(local i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 f32 i32) ",
+      "local.get 0 local.set 16 f32.const 1.5 local.set 15 i64.const -7 local.set 14 ",
+      "local.get 16 f64.convert_i32_s f64.add local.get 15 f64.promote_f32 f64.add "
+      "local.get 14 f64.convert_i64_s f64.add");
 }
 
 TEST_F(LoopEntriesTest, GoOnWithVectors) {
-  expect_that_g_ends_what_f_began("(local v128) ", "local.get 1 f64x2.splat local.set 4 local.get 4 ",
-                                  "local.set 1 local.get 4 f64x2.add f64x2.extract_lane 1 local.get 1 f64.add");
+  expect_that_g_ends_what_f_began(
+      "(local v128) ", "local.get 1 f64x2.splat local.set 4 local.get 4 ",
+      "local.set 1 local.get 4 f64x2.add f64x2.extract_lane 1 local.get 1 f64.add");
 }
 
 TEST_F(LoopEntriesTest, AreNotMadeUnlessAskedForNorOfWhatHasTailCalls) {
@@ -144,8 +147,9 @@ TEST_F(LoopEntriesTest, AreNotMadeUnlessAskedForNorOfWhatHasTailCalls) {
   EXPECT_EQ(plain->call("f"), returns({}));
   EXPECT_TRUE(versions_.at(0)->osr_entries.empty());
   compile_options_.loop_entries = true;
-  auto calls = instantiate("(module (func $f (export \"f\") (param i32) (loop) (if (local.get 0) "
-                           "(then (return_call $f (i32.const 0))))))");
+  auto calls = instantiate(
+      "(module (func $f (export \"f\") (param i32) (loop) (if (local.get 0) "
+      "(then (return_call $f (i32.const 0))))))");
   EXPECT_EQ(calls->call("f", {i32(1)}), returns({}));
   EXPECT_TRUE(versions_.at(0)->osr_entries.empty());
 }

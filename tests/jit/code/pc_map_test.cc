@@ -39,7 +39,8 @@ TEST(PcMap, RowsComeBackAsTheyWereGivenWhateverTheirDistances) {
     for (uint32_t i = 0; i < 1000; ++i) {
       state = state * 1664525 + 1013904223;
       code = CodeOffset(code.value + 1 + (state >> 24) % 9 * ((state >> 16) % 50));
-      const WasmOffset wasm = (state >> 8) % 11 == 0 ? kNoWasmOffset : WasmOffset((state >> 12) % 300 + 1000 * (i % 2));
+      const WasmOffset wasm =
+          (state >> 8) % 11 == 0 ? kNoWasmOffset : WasmOffset((state >> 12) % 300 + 1000 * (i % 2));
       rows.push_back({code, wasm, (state >> 20) % 5 == 0 ? i : kNoInlineSite});
       builder.add_row(rows.back());
     }
@@ -60,7 +61,8 @@ TEST(PcMap, RowsComeBackAsTheyWereGivenWhateverTheirDistances) {
     EXPECT_EQ(at, back.size());
   }
   // Neighbours as instructions are: two bytes, and a row in full every 32.
-  for (uint32_t i = 0; i < 1000; ++i) builder.add_row({CodeOffset(5 * i), WasmOffset(100 + 2 * i), kNoInlineSite});
+  for (uint32_t i = 0; i < 1000; ++i)
+    builder.add_row({CodeOffset(5 * i), WasmOffset(100 + 2 * i), kNoInlineSite});
   EXPECT_LT(builder.finish().heap_bytes(), 3000u);
 }
 

@@ -70,7 +70,8 @@ TEST(RetireList, FreesWhatComesFirstWhereAThreadStopsAnswering) {
   const auto answered_once = [](std::span<const CodeRange>, std::vector<bool>& live) {
     std::fill(live.begin() + 1, live.end(), true);
   };
-  EXPECT_EQ(list.collect(answered_once, [&](const CodeVersion& freed) { EXPECT_NE(freed.begin(), behind); }), 1u);
+  EXPECT_EQ(list.collect(answered_once, [&](const CodeVersion& freed) { EXPECT_NE(freed.begin(), behind); }),
+            1u);
   EXPECT_EQ(list.pending(), 1u);
   const auto nobody_answers = [](std::span<const CodeRange>, std::vector<bool>& live) {
     std::fill(live.begin(), live.end(), true);

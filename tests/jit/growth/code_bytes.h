@@ -68,7 +68,7 @@ inline Bytes many(uint32_t n, const std::function<Bytes(uint32_t)>& item) {
 struct Function {
   Bytes params{kI32, kI32};
   Bytes results{};
-  uint32_t locals = 0;  // of type i32, behind the parameters
+  uint32_t locals = 0;                           // of type i32, behind the parameters
   uint32_t vectors = 0, wides = 0, doubles = 0;  // v128, i64, f64; behind those in this order
 };
 

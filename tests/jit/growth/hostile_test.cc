@@ -183,7 +183,8 @@ TEST(CompileBudget, BeginsAndGoesOnOnlyWhereThereIsMemory) {
     const auto result = measured.run();
     ASSERT_FALSE(result) << look;
     EXPECT_EQ(result.error().kind, ErrorKind::kResource);
-    EXPECT_NE(result.error().message.find("too little memory is left to compile it, 1 MiB"), std::string::npos)
+    EXPECT_NE(result.error().message.find("too little memory is left to compile it, 1 MiB"),
+              std::string::npos)
         << result.error().message;
     EXPECT_EQ(measured.why, NoCode::kNoMemory);
     EXPECT_EQ(measured.looks_at_memory, look);
@@ -214,7 +215,8 @@ uint64_t address_space_in_use() {
 
 // In a process of its own, whose allocations fail somewhere in the middle of compiles: each ends, and others go on.
 TEST(CompileBudget, AnAllocationThatFailsEndsThatCompileAlone) {
-  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "shadow memory is larger than any limit of addresses";
+  if (kAddressSanitizer || kThreadSanitizer)
+    GTEST_SKIP() << "shadow memory is larger than any limit of addresses";
   const pid_t child = fork();
   if (child == 0) {
     const Subject small = subject_of(shape("FourChainsThroughEachOther").make(5));
@@ -239,7 +241,8 @@ TEST(CompileBudget, AnAllocationThatFailsEndsThatCompileAlone) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-  if (WEXITSTATUS(status) == 7) GTEST_SKIP() << "what tests before this one have freed was enough for all of it";
+  if (WEXITSTATUS(status) == 7)
+    GTEST_SKIP() << "what tests before this one have freed was enough for all of it";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 

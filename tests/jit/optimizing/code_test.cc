@@ -172,9 +172,11 @@ TEST(OptimizedCode, ABranchFallsThroughToWhereItsHintSaysItGoes) {
     Optimized m(R"((module
       (import "h" "a" (func $a (param i32))) (import "h" "b" (func $b (param i32)))
       (func (export "if") (param i32)
-        local.get 0 )" + hint + R"( if local.get 0 call $a else i32.const 5 call $b end)
+        local.get 0 )" +
+                hint + R"( if local.get 0 call $a else i32.const 5 call $b end)
       (func (export "br_if") (param i32)
-        block local.get 0 )" + hint + R"( br_if 0 i32.const 6 call $b return end local.get 0 call $a)))");
+        block local.get 0 )" +
+                hint + R"( br_if 0 i32.const 6 call $b return end local.get 0 call $a)))");
     for (const char* name : {"if", "br_if"}) {
       const CodeVersion* version = m.compile(name);
       ASSERT_NE(version, nullptr);

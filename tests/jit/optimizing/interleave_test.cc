@@ -142,7 +142,8 @@ constexpr const char* kChecksum = R"(
 TEST(Interleave, AStreamThatASearchWaitsForIsAPartOfIt) {
   for (const uint32_t load : {1u, 2u}) {  // the byte, whose address is a stride; the table's word
     Searches s(searches("(local $c i32)", kChecksum,
-                        "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) (i64.extend_i32_u (local.get $c))))",
+                        "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) "
+                        "(i64.extend_i32_u (local.get $c))))",
                         "(local.get $sum)") +
                    kEnd,
                load);
@@ -152,7 +153,9 @@ TEST(Interleave, AStreamThatASearchWaitsForIsAPartOfIt) {
       for (uint32_t i = 0; i < kWords; ++i) words[i] = random();
       for (uint32_t i = 0; i < kMost; ++i) words[i] %= 4000;
     });
-    s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(n % 5 == 0 ? 1 : 29)}; });
+    s.expect_same_at_all_widths([](uint32_t n) {
+      return std::vector<Value>{i32(n), i32(n % 5 == 0 ? 1 : 29)};
+    });
     EXPECT_GT(s.interleaved.instance->strips_ended, 0u);
   }
 }

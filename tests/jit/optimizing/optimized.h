@@ -24,9 +24,7 @@ struct Optimized {
       : Optimized(TestInstance::module_of(wat), std::move(settings), std::move(options)) {}
   explicit Optimized(std::shared_ptr<const wasm::Module> guest, OptimizeRequest settings = {},
                      TestInstance::Options options = {})
-      : module(std::move(guest)),
-        arena(std::move(*CodeArena::create())),
-        request(std::move(settings)) {
+      : module(std::move(guest)), arena(std::move(*CodeArena::create())), request(std::move(settings)) {
     request.module = module;
     instance = std::make_unique<TestInstance>(
         module, *arena,

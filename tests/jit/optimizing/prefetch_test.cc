@@ -81,7 +81,8 @@ TEST(Prefetch, OfA64BitMemoryStaysWithinIt) {
     return made.starts_with(place + " = select ") ||
            dump.find(index.substr(0, index.find(',')) + " = select ") != std::string::npos;
   };
-  constexpr std::string_view kGather = R"((module (memory i64 4) (func (export "f") (param $n i64) (result i32)
+  constexpr std::string_view kGather =
+      R"((module (memory i64 4) (func (export "f") (param $n i64) (result i32)
     (local $i i64) (local $sum i32)
     (loop $l
       (local.set $sum (i32.add (local.get $sum) (i32.load (i64.mul (i64.load (i64.shl (local.get $i) (i64.const 3))) (i64.const 24)))))

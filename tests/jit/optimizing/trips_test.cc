@@ -17,7 +17,8 @@ using wasm::Opcode;
 // "f" with each of its loops hinted at as going round so often.
 struct Trips : UsuallyHinted {
   Trips(std::string_view wat, uint64_t turns, OptimizeRequest settings = {}, bool osr = false)
-      : UsuallyHinted(wat, turns, [](Opcode opcode) { return opcode == Opcode::kLoop; }, settings, osr) {}
+      : UsuallyHinted(
+            wat, turns, [](Opcode opcode) { return opcode == Opcode::kLoop; }, settings, osr) {}
   // The innermost loop's.
   const PrefetchSite& site() const { return version->prefetch_sites.back(); }
 };
@@ -28,10 +29,14 @@ std::string rows(std::string_view bound, std::string_view more = "") {
          "(local $i i32) (local $k i32) (local $sum i32) "
          "(block $out (br_if $out (i32.eqz (local.get $m))) (loop $rows "
          "(local.set $sum (i32.const 0)) (local.set $k (i32.const 0)) "
-         "(block $none (br_if $none (i32.le_s " + std::string(bound) + " (i32.const 0))) (loop $row "
+         "(block $none (br_if $none (i32.le_s " +
+         std::string(bound) +
+         " (i32.const 0))) (loop $row "
          "(local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) "
-         "(i32.load (i32.shl (i32.add (local.get $i) (local.get $k)) (i32.const 2))))) " + std::string(more) +
-         "(br_if $row (i32.lt_s (local.tee $k (i32.add (local.get $k) (i32.const 1))) " + std::string(bound) + ")))) "
+         "(i32.load (i32.shl (i32.add (local.get $i) (local.get $k)) (i32.const 2))))) " +
+         std::string(more) + "(br_if $row (i32.lt_s (local.tee $k (i32.add (local.get $k) (i32.const 1))) " +
+         std::string(bound) +
+         ")))) "
          "(i32.store (i32.add (local.get $to) (i32.shl (local.get $i) (i32.const 2))) (local.get $sum)) "
          "(br_if $rows (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $m))))) "
          "(local.get $sum)))";
@@ -43,7 +48,8 @@ TEST(UsualTrips, ANumberThatStaysTheSameIsComparedOnceAStrip) {
     ASSERT_TRUE(t.site().applied) << turns << ": " << t.site().reason;
     EXPECT_EQ(t.site().kind, SiteKind::kValue);
     EXPECT_THAT(t.site().reason, HasSubstr(turns == 1 ? "1 turn" : std::to_string(turns) + " turns"));
-    EXPECT_THAT(t.site().reason, HasSubstr("if one value is " + std::to_string(turns) + ", compared once a strip"));
+    EXPECT_THAT(t.site().reason,
+                HasSubstr("if one value is " + std::to_string(turns) + ", compared once a strip"));
     ASSERT_EQ(t.version->loop_cells.size(), 1u);
     t.fill_random(turns);
     for (const uint32_t m : {0u, 1u, 63u, 64u, 1300u, 4000u})
@@ -59,11 +65,13 @@ TEST(UsualTrips, ANumberThatChangesIsComparedWhereItsLoopBegins) {
   EXPECT_THAT(t.site().reason, Not(HasSubstr("once a strip")));
   t.fill_random(1);
   for (const uint32_t n : {7u, 5u, 0u}) t.expect_same({i32(3000), i32(n), i32(40000)}, std::to_string(n));
-  Trips u(rows("(i32.and (i32.add (i32.shr_u (local.get $i) (i32.const 6)) (i32.const 5)) (local.get $n))"), 5);
+  Trips u(rows("(i32.and (i32.add (i32.shr_u (local.get $i) (i32.const 6)) (i32.const 5)) (local.get $n))"),
+          5);
   ASSERT_TRUE(u.site().applied) << u.site().reason;
   EXPECT_THAT(u.site().reason, Not(HasSubstr("once a strip")));
   u.fill_random(2);
-  for (const uint32_t n : {7u, 5u, 4u, 0u, 255u}) u.expect_same({i32(3000), i32(n), i32(40000)}, std::to_string(n));
+  for (const uint32_t n : {7u, 5u, 4u, 0u, 255u})
+    u.expect_same({i32(3000), i32(n), i32(40000)}, std::to_string(n));
 }
 
 TEST(UsualTrips, StoresInTheMiddleTrapWhereTheyDid) {
@@ -71,7 +79,8 @@ TEST(UsualTrips, StoresInTheMiddleTrapWhereTheyDid) {
     OptimizeRequest settings;
     if (explicit_checks) settings.options.bounds = BoundsChecks::kExplicit;
     Trips t(rows("(local.get $n)",
-                 "(i32.store (i32.add (local.get $to) (i32.shl (i32.add (local.get $i) (local.get $k)) (i32.const 2))) "
+                 "(i32.store (i32.add (local.get $to) (i32.shl (i32.add (local.get $i) (local.get $k)) "
+                 "(i32.const 2))) "
                  "(local.get $sum)) "),
             6, settings);
     ASSERT_TRUE(t.site().applied) << t.site().reason;
@@ -103,11 +112,13 @@ TEST(UsualTrips, ManyTurnsAndNoneAreLeftAlone) {
 }
 
 TEST(UsualTrips, OutsideOfLoopsNothingCouldBeTried) {
-  Trips t("(module (memory 1) (func (export \"f\") (param $n i32) (result i32) (local $k i32) (local $sum i32) "
-          "(loop $l (local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) (i32.load (local.get $k)))) "
-          "(br_if $l (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $n)))) "
-          "(local.get $sum)))",
-          4);
+  Trips t(
+      "(module (memory 1) (func (export \"f\") (param $n i32) (result i32) (local $k i32) (local $sum i32) "
+      "(loop $l (local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) (i32.load (local.get "
+      "$k)))) "
+      "(br_if $l (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $n)))) "
+      "(local.get $sum)))",
+      4);
   EXPECT_FALSE(t.site().applied);
   EXPECT_THAT(t.site().reason, HasSubstr("in no loop"));
   t.expect_same({i32(16)});
@@ -115,24 +126,26 @@ TEST(UsualTrips, OutsideOfLoopsNothingCouldBeTried) {
 
 TEST(UsualTrips, LoopsThatCountDownOrComparePlacesAreCountedAllTheSame) {
   // $n is the number of turns left; and, in bytes, the length of each row.
-  Trips down("(module (memory 1) (func (export \"f\") (param $m i32) (param $n i32) (result i32) (local $k i32) "
-             "(local $at i32) (local $sum i32) (loop $rows (local.set $k (local.get $n)) (loop $row "
-             "(local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) (i32.load (local.get $at)))) "
-             "(local.set $at (i32.add (local.get $at) (i32.const 4))) "
-             "(br_if $row (local.tee $k (i32.sub (local.get $k) (i32.const 1))))) "
-             "(br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))) (local.get $sum)))",
-             4);
+  Trips down(
+      "(module (memory 1) (func (export \"f\") (param $m i32) (param $n i32) (result i32) (local $k i32) "
+      "(local $at i32) (local $sum i32) (loop $rows (local.set $k (local.get $n)) (loop $row "
+      "(local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) (i32.load (local.get $at)))) "
+      "(local.set $at (i32.add (local.get $at) (i32.const 4))) "
+      "(br_if $row (local.tee $k (i32.sub (local.get $k) (i32.const 1))))) "
+      "(br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))) (local.get $sum)))",
+      4);
   ASSERT_TRUE(down.site().applied) << down.site().reason;
   down.fill_random(5);
   for (const uint32_t n : {4u, 5u, 1u}) down.expect_same({i32(3000), i32(n)}, std::to_string(n));
-  Trips places("(module (memory 1) (func (export \"f\") (param $m i32) (param $n i32) (result i32) (local $end i32) "
-               "(local $at i32) (local $sum i32) (loop $rows "
-               "(local.set $at (i32.and (i32.mul (local.get $m) (i32.const 48)) (i32.const 0x7fff))) "
-               "(local.set $end (i32.add (local.get $at) (i32.shl (local.get $n) (i32.const 2)))) (loop $row "
-               "(local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) (i32.load (local.get $at)))) "
-               "(br_if $row (i32.ne (local.tee $at (i32.add (local.get $at) (i32.const 4))) (local.get $end)))) "
-               "(br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))) (local.get $sum)))",
-               4);
+  Trips places(
+      "(module (memory 1) (func (export \"f\") (param $m i32) (param $n i32) (result i32) (local $end i32) "
+      "(local $at i32) (local $sum i32) (loop $rows "
+      "(local.set $at (i32.and (i32.mul (local.get $m) (i32.const 48)) (i32.const 0x7fff))) "
+      "(local.set $end (i32.add (local.get $at) (i32.shl (local.get $n) (i32.const 2)))) (loop $row "
+      "(local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) (i32.load (local.get $at)))) "
+      "(br_if $row (i32.ne (local.tee $at (i32.add (local.get $at) (i32.const 4))) (local.get $end)))) "
+      "(br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))) (local.get $sum)))",
+      4);
   ASSERT_TRUE(places.site().applied) << places.site().reason;
   places.fill_random(6);
   for (const uint32_t n : {4u, 5u, 1u}) places.expect_same({i32(3000), i32(n)}, std::to_string(n));

@@ -288,7 +288,8 @@ TEST(Decoder, TakesSharedMemoriesThatHaveAMaximum) {
   const auto large = decode_module(module({section(5, vec({{7, 1, 4}}))}), "m");
   ASSERT_TRUE(large.has_value()) << large.error().describe();
   EXPECT_TRUE((*large)->memories[0].shared && (*large)->memories[0].is64);
-  expect_error(module({section(5, vec({{2, 1}}))}), ErrorKind::kBadModule, "shared memory must have maximum", 11);
+  expect_error(module({section(5, vec({{2, 1}}))}), ErrorKind::kBadModule, "shared memory must have maximum",
+               11);
 }
 
 TEST(Decoder, NamesEachUnsupportedFeatureOfTheSections) {
@@ -319,7 +320,8 @@ TEST(Decoder, ReadsConstantExpressionsThatUseEarlierGlobals) {
   ASSERT_TRUE(read) << read.error().describe();
   EXPECT_EQ((*read)->globals[1].init.kind, ConstExpr::Kind::kCode);
   // Itself, and one behind it.
-  expect_error(module({section(6, vec({{kI32, 0, 0x23, 0, 0x0b}}))}), ErrorKind::kBadModule, "unknown global 0", 13);
+  expect_error(module({section(6, vec({{kI32, 0, 0x23, 0, 0x0b}}))}), ErrorKind::kBadModule,
+               "unknown global 0", 13);
   expect_error(module({section(6, vec({{kI32, 1, 0x41, 5, 0x0b}, {kI32, 0, 0x23, 0, 0x0b}}))}),
                ErrorKind::kBadModule, "constant expression required: global 0 is mutable", 18);
 }

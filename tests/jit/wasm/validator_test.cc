@@ -143,10 +143,11 @@ TEST(Validator, NeedsTheDataCountSectionForDataInstructions) {
 }
 
 TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
-  const std::pair<Bytes, const char*> cases[] = {
-      {{0xd0, 0x74}, "exception handling"}, {{0xd3}, "garbage collection"},
-      {{0xfb, 0, 0}, "garbage collection"}, {{0xfc, 0x13}, "wide arithmetic"},
-      {{0xd0, 0x6e}, "garbage collection"}};
+  const std::pair<Bytes, const char*> cases[] = {{{0xd0, 0x74}, "exception handling"},
+                                                 {{0xd3}, "garbage collection"},
+                                                 {{0xfb, 0, 0}, "garbage collection"},
+                                                 {{0xfc, 0x13}, "wide arithmetic"},
+                                                 {{0xd0, 0x6e}, "garbage collection"}};
   for (const auto& [code, feature] : cases) {
     const auto result = decode_module(module_around({}, {}, code), "m");
     ASSERT_FALSE(result.has_value()) << feature;
@@ -166,7 +167,8 @@ TEST(Validator, ChecksAtomicInstructions) {
   for (const uint8_t align : {0, 1})
     EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, align, 0}), HasSubstr("must be natural"));
   EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, 3, 0}), HasSubstr("larger than natural"));
-  EXPECT_THAT(check({{kI32, kI32}, {kI64}}, {0x20, 0, 0x20, 1, 0xfe, 0x1f, 3, 0}), HasSubstr("type mismatch"));
+  EXPECT_THAT(check({{kI32, kI32}, {kI64}}, {0x20, 0, 0x20, 1, 0xfe, 0x1f, 3, 0}),
+              HasSubstr("type mismatch"));
   for (const uint8_t sub : {0x04, 0x0f, 0x4f, 0x7f})
     EXPECT_THAT(check({{}, {}}, {0xfe, sub}), HasSubstr("illegal opcode 0xfe"));
 }

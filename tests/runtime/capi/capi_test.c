@@ -7,12 +7,12 @@
 
 static int failures = 0;
 
-#define EXPECT(condition)                                                        \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
-      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);   \
-      ++failures;                                                                \
-    }                                                                            \
+#define EXPECT(condition)                                                      \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                              \
+    }                                                                          \
   } while (0)
 
 /* Deletes the error; 1 if there was none. */
@@ -42,14 +42,16 @@ static const char kModule[] =
     "  (func (export \"sum\") (param i32 i32) (result i32) (call $add (local.get 0) (local.get 1)))\n"
     "  (func (export \"refuse\") (call $refuse))\n"
     "  (func (export \"swap\") (param f32 f64) (result f64 f32) (local.get 1) (local.get 0))\n"
-    "  (func (export \"add_bytes\") (param v128 v128) (result v128) (i8x16.add (local.get 0) (local.get 1)))\n"
+    "  (func (export \"add_bytes\") (param v128 v128) (result v128) (i8x16.add (local.get 0) (local.get "
+    "1)))\n"
     "  (func $inner unreachable)\n"
     "  (func $outer (export \"crash\") (call $inner))\n"
     "  (func (export \"forever\") (loop $l (br $l))))\n";
 
 static const char kWasi[] =
     "(module\n"
-    "  (import \"wasi_snapshot_preview1\" \"fd_write\" (func $fd_write (param i32 i32 i32 i32) (result i32)))\n"
+    "  (import \"wasi_snapshot_preview1\" \"fd_write\" (func $fd_write (param i32 i32 i32 i32) (result "
+    "i32)))\n"
     "  (import \"wasi_snapshot_preview1\" \"proc_exit\" (func $proc_exit (param i32)))\n"
     "  (memory (export \"memory\") 1)\n"
     "  (data (i32.const 16) \"from the guest\\n\")\n"
@@ -58,8 +60,8 @@ static const char kWasi[] =
     "    (drop (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))\n"
     "    (call $proc_exit (i32.const 42))))\n";
 
-static hindsight_error* add(void* user, hindsight_caller* caller, const hindsight_value* args, size_t arg_count,
-                            hindsight_value* results, size_t result_count) {
+static hindsight_error* add(void* user, hindsight_caller* caller, const hindsight_value* args,
+                            size_t arg_count, hindsight_value* results, size_t result_count) {
   size_t size = 0;
   const char* memory = hindsight_caller_memory(caller, &size);
   EXPECT(size == 65536 && memory != NULL && memcmp(memory + 8, "hello", 5) == 0);
@@ -70,8 +72,8 @@ static hindsight_error* add(void* user, hindsight_caller* caller, const hindsigh
   return NULL;
 }
 
-static hindsight_error* refuse(void* user, hindsight_caller* caller, const hindsight_value* args, size_t arg_count,
-                               hindsight_value* results, size_t result_count) {
+static hindsight_error* refuse(void* user, hindsight_caller* caller, const hindsight_value* args,
+                               size_t arg_count, hindsight_value* results, size_t result_count) {
   (void)user, (void)caller, (void)args, (void)arg_count, (void)results, (void)result_count;
   return hindsight_error_new(HINDSIGHT_TRAP, "the host says no");
 }
@@ -98,7 +100,8 @@ static void test_calls(hindsight_engine* engine) {
     return;
   }
   char* description = hindsight_module_describe_json(module);
-  EXPECT(description != NULL && strstr(description, "\"crash\"") != NULL && strstr(description, "\"host\"") != NULL);
+  EXPECT(description != NULL && strstr(description, "\"crash\"") != NULL &&
+         strstr(description, "\"host\"") != NULL);
   EXPECT(description != NULL && strstr(description, "\"v128\"") != NULL);
   hindsight_string_delete(description);
 
@@ -215,7 +218,8 @@ static void test_wasi(hindsight_engine* engine) {
   hindsight_module_delete(module);
 }
 
-static hindsight_instance* instantiate_text(hindsight_engine* engine, hindsight_linker* linker, const char* text) {
+static hindsight_instance* instantiate_text(hindsight_engine* engine, hindsight_linker* linker,
+                                            const char* text) {
   hindsight_module* module = NULL;
   hindsight_instance* instance = NULL;
   EXPECT(succeeded(hindsight_module_new(engine, text, strlen(text), "text.wat", &module)));
@@ -227,15 +231,16 @@ static hindsight_instance* instantiate_text(hindsight_engine* engine, hindsight_
 static void test_shared_memory(hindsight_engine* engine) {
   hindsight_linker* one = hindsight_linker_new(engine);
   hindsight_linker* two = hindsight_linker_new(engine);
-  hindsight_instance* owner = instantiate_text(
-      engine, one,
-      "(module (memory (export \"m\") 1 1 shared)"
-      " (func (export \"get\") (result i32) (i32.atomic.load (i32.const 8))))");
+  hindsight_instance* owner =
+      instantiate_text(engine, one,
+                       "(module (memory (export \"m\") 1 1 shared)"
+                       " (func (export \"get\") (result i32) (i32.atomic.load (i32.const 8))))");
   EXPECT(failed_as(hindsight_linker_define_shared_memory(two, "owner", "m", owner, "get"), HINDSIGHT_USAGE));
   EXPECT(succeeded(hindsight_linker_define_shared_memory(two, "owner", "m", owner, "m")));
-  hindsight_instance* user = instantiate_text(engine, two,
-                                              "(module (import \"owner\" \"m\" (memory 1 1 shared))"
-                                              " (func (export \"put\") (i32.atomic.store (i32.const 8) (i32.const 41))))");
+  hindsight_instance* user =
+      instantiate_text(engine, two,
+                       "(module (import \"owner\" \"m\" (memory 1 1 shared))"
+                       " (func (export \"put\") (i32.atomic.store (i32.const 8) (i32.const 41))))");
   if (owner == NULL || user == NULL) return;
   hindsight_value result = {HINDSIGHT_I32, {.i32 = 0}};
   EXPECT(succeeded(hindsight_instance_call(user, "put", NULL, 0, NULL, 0)));
@@ -250,7 +255,8 @@ static void test_shared_memory(hindsight_engine* engine) {
 static void test_errors(hindsight_engine* engine) {
   hindsight_module* module = NULL;
   EXPECT(failed_as(hindsight_module_new(engine, "(module", 7, "bad.wat", &module), HINDSIGHT_BAD_MODULE));
-  EXPECT(failed_as(hindsight_module_new(engine, "\0asm\2\0\0\0", 8, "bad.wasm", &module), HINDSIGHT_BAD_MODULE));
+  EXPECT(
+      failed_as(hindsight_module_new(engine, "\0asm\2\0\0\0", 8, "bad.wasm", &module), HINDSIGHT_BAD_MODULE));
   EXPECT(module == NULL);
   hindsight_error* missing = hindsight_module_new_from_file(engine, "/nonexistent/module.wasm", &module);
   EXPECT(missing != NULL && strstr(hindsight_error_text(missing), "/nonexistent/module.wasm") != NULL);

@@ -57,7 +57,8 @@ class Attack {
   }
 
   // The descriptor is remembered where `opened` says; -1 if there is none.
-  void open(const std::string& path, uint32_t flags, bool follow, uint64_t rights, const std::string& directory = i32(3)) {
+  void open(const std::string& path, uint32_t flags, bool follow, uint64_t rights,
+            const std::string& directory = i32(3)) {
     code_ += "    (i32.store (i32.const 16) (i32.const -1))\n";
     call("path_open", "i32 i32 i32 i32 i32 i64 i64 i32 i32",
          {directory, i32(follow), text(path), i32(flags), i64(rights), i64(rights), i32(0), i32(16)},
@@ -73,13 +74,15 @@ class Attack {
     call("fd_pwrite", "i32 i32 i32 i64 i32", {opened(), i32(32), i32(1), i64(0), i32(24)}, words);
     call("fd_allocate", "i32 i64 i64", {opened(), i64(0), i64(100'000)}, words);
     call("fd_filestat_set_size", "i32 i64", {opened(), i64(contents.size())}, words);
-    call("fd_filestat_set_times", "i32 i64 i64 i32", {opened(), i64(1), i64(1), i32(wasi::fstflags::kMtim)}, words);
+    call("fd_filestat_set_times", "i32 i64 i64 i32", {opened(), i64(1), i64(1), i32(wasi::fstflags::kMtim)},
+         words);
   }
   // Every call that could change what `path` names, or put something there.
   void everything(const std::string& path) {
     using namespace wasi::oflags;  // NOLINT
     for (const bool follow : {true, false}) {
-      for (const uint32_t flags : {0, int{kCreat}, int{kTrunc}, kCreat | kTrunc, kCreat | kExcl, int{kDirectory}}) {
+      for (const uint32_t flags :
+           {0, int{kCreat}, int{kTrunc}, kCreat | kTrunc, kCreat | kExcl, int{kDirectory}}) {
         for (const uint64_t rights : {wasi::rights::kAll, wasi::rights::kAll & ~wasi::rights::kFdWrite}) {
           open(path, flags, follow, rights);
           change_opened("changed", path);
@@ -105,7 +108,8 @@ class Attack {
          from + " to " + to);
   }
   void rename(const std::string& from, const std::string& to) {
-    call("path_rename", "i32 i32 i32 i32 i32 i32", {i32(3), text(from), i32(3), text(to)}, from + " to " + to);
+    call("path_rename", "i32 i32 i32 i32 i32 i32", {i32(3), text(from), i32(3), text(to)},
+         from + " to " + to);
   }
   void symlink(const std::string& target, const std::string& path) {
     call("path_symlink", "i32 i32 i32 i32 i32", {text(target), i32(3), text(path)}, path + " to " + target);
@@ -117,11 +121,14 @@ class Attack {
   std::string module() const {
     std::string text = "(module $attack\n";
     for (const auto& [name, signature] : imports_)
-      text += "  (import \"" + wasi_ + "\" \"" + name + "\" (func $" + name + " (param " + signature + ") (result i32)))\n";
+      text += "  (import \"" + wasi_ + "\" \"" + name + "\" (func $" + name + " (param " + signature +
+              ") (result i32)))\n";
     if (!imports_.contains("fd_write"))
-      text += "  (import \"" + wasi_ + "\" \"fd_write\" (func $fd_write (param i32 i32 i32 i32) (result i32)))\n";
+      text +=
+          "  (import \"" + wasi_ + "\" \"fd_write\" (func $fd_write (param i32 i32 i32 i32) (result i32)))\n";
     text += "  (memory (export \"memory\") " + std::to_string(2 + data_.size() / 65536) + ")\n";
-    text += "  (global $noted (mut i32) (i32.const 1024))\n  (data (i32.const " + std::to_string(kData) + ") \"";
+    text +=
+        "  (global $noted (mut i32) (i32.const 1024))\n  (data (i32.const " + std::to_string(kData) + ") \"";
     constexpr const char* kDigits = "0123456789abcdef";
     for (const unsigned char c : data_) (((text += '\\') += kDigits[c >> 4]) += kDigits[c & 15]);
     text += R"(")
@@ -159,8 +166,8 @@ class CacheAttack : public Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    for (const char* name : {"HINDSIGHT_CODE_CACHE", "HINDSIGHT_PROFILE_DIR", "HINDSIGHT_KEY_DIR", "HINDSIGHT_CACHE_DIR",
-                             "XDG_CACHE_HOME", "XDG_STATE_HOME"})
+    for (const char* name : {"HINDSIGHT_CODE_CACHE", "HINDSIGHT_PROFILE_DIR", "HINDSIGHT_KEY_DIR",
+                             "HINDSIGHT_CACHE_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"})
       ::unsetenv(name);
     ::setenv("HOME", path("home").c_str(), 1);
     fs::create_directories(path("home/sub"));
@@ -173,14 +180,16 @@ class CacheAttack : public Command {
   Outcome mix(std::vector<std::string> options) const {
     std::vector<std::string> words = {"run", "--tier", "optimized"};
     words.insert(words.end(), options.begin(), options.end());
-    for (const std::string& word : {std::string("--invoke"), std::string("mix"), victim_, std::string("3"), std::string("4")})
+    for (const std::string& word :
+         {std::string("--invoke"), std::string("mix"), victim_, std::string("3"), std::string("4")})
       words.push_back(word);
     return hindsight(std::move(words));
   }
   Outcome attack(const Attack& attack, const std::string& directory, std::vector<std::string> options) const {
     std::vector<std::string> words = {"run", "--tier", "baseline"};
     words.insert(words.end(), options.begin(), options.end());
-    for (const std::string& word : {std::string("--dir"), directory, file("attack.wat", attack.module())}) words.push_back(word);
+    for (const std::string& word : {std::string("--dir"), directory, file("attack.wat", attack.module())})
+      words.push_back(word);
     return hindsight(std::move(words));
   }
   std::string key_folder() const { return path("home/.local/state/hindsight"); }
@@ -188,7 +197,8 @@ class CacheAttack : public Command {
   void keep() {
     ASSERT_EQ(mix({}).out, answer_);
     const rt::CacheDirectory profiles(path("home/.cache/hindsight/profiles"),
-                                      std::make_shared<const rt::UserKey>(key_folder()), rt::CacheDirectory::kProfileSuffix);
+                                      std::make_shared<const rt::UserKey>(key_folder()),
+                                      rt::CacheDirectory::kProfileSuffix);
     ASSERT_TRUE(profiles.update("0-0.profile", [](const auto&) { return rt::CacheDirectory::Bytes(10); }));
   }
   static fs::path kept_code(const fs::path& folder) {
@@ -203,9 +213,10 @@ class CacheAttack : public Command {
     const auto note = [&](const fs::path& path) {
       struct stat status {};
       EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
-      state[path.string()] = (S_ISREG(status.st_mode) ? contents(path) : "") + " links " + std::to_string(status.st_nlink) +
-                             " inode " + std::to_string(status.st_ino) + " mode " + std::to_string(status.st_mode) +
-                             " mtime " + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+      state[path.string()] =
+          (S_ISREG(status.st_mode) ? contents(path) : "") + " links " + std::to_string(status.st_nlink) +
+          " inode " + std::to_string(status.st_ino) + " mode " + std::to_string(status.st_mode) + " mtime " +
+          std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
     };
     note(folder);
     for (const auto& entry : fs::recursive_directory_iterator(folder)) note(entry.path());
@@ -220,7 +231,8 @@ class CacheAttack : public Command {
   // The victim's file with exit_group(42) at the beginning of its function: all of it as the command would write it, but for
   // the seal.
   std::vector<std::byte> planted() const {
-    const rt::CacheDirectory folder(path("home/.cache/hindsight/code"), std::make_shared<const rt::UserKey>(key_folder()));
+    const rt::CacheDirectory folder(path("home/.cache/hindsight/code"),
+                                    std::make_shared<const rt::UserKey>(key_folder()));
     const auto bytes = folder.read(kept_code(folder.path()).filename().string());
     EXPECT_TRUE(bytes && *bytes);
     auto file = rt::parse_cache_file(**bytes);
@@ -254,8 +266,8 @@ TEST_F(CacheAttack, ADirectoryAroundWhatIsKeptIsNotGivenByAnyOfItsNames) {
   some.create_directory("made");
   for (const bool there : {false, true}) {
     if (there) keep();
-    const std::vector<std::string> around = {"home", "home/", "home/.", "home/sub/..", "home/sub/../../home", "alias",
-                                             "alias/sub/..", ""};
+    const std::vector<std::string> around = {
+        "home", "home/", "home/.", "home/sub/..", "home/sub/../../home", "alias", "alias/sub/..", ""};
     const std::vector<std::string> within = {"home/.cache",
                                              "home/.cache/hindsight",
                                              "home/.cache/hindsight/code",
@@ -287,7 +299,8 @@ TEST_F(CacheAttack, ADirectoryAroundWhatIsKeptIsNotGivenByAnyOfItsNames) {
 // Where nothing is kept in this run the directory is given, with what other runs keep in it shut.
 TEST_F(CacheAttack, NoCallOfWasiChangesWhatOtherRunsKeepOrPutsAnythingBesideIt) {
   keep();
-  const std::string code = ".cache/hindsight/code/" + kept_code(path("home/.cache/hindsight/code")).filename().string();
+  const std::string code =
+      ".cache/hindsight/code/" + kept_code(path("home/.cache/hindsight/code")).filename().string();
   const auto before = state_of_what_is_kept();
   ASSERT_GE(before.size(), 7u);
   for (const char* module : {"wasi_snapshot_preview1", "wasi_unstable"}) {
@@ -295,14 +308,16 @@ TEST_F(CacheAttack, NoCallOfWasiChangesWhatOtherRunsKeepOrPutsAnythingBesideIt) 
     all.symlink(".cache/hindsight/code", "way");
     all.symlink(code, "thing");
     for (const std::string& target :
-         {code, std::string("way/" + fs::path(code).filename().string()), std::string(".cache/hindsight/code/0-0.code"),
-          std::string("way/0-1.code"), std::string("sub/../.cache/hindsight/profiles/0-0.profile"),
+         {code, std::string("way/" + fs::path(code).filename().string()),
+          std::string(".cache/hindsight/code/0-0.code"), std::string("way/0-1.code"),
+          std::string("sub/../.cache/hindsight/profiles/0-0.profile"),
           std::string(".cache/hindsight/profiles/0-1.profile"), std::string(".cache/hindsight/code/.lock"),
           std::string(".cache/hindsight/code/CACHEDIR.TAG"), std::string(".local/state/hindsight/key"),
           std::string(".local/state/hindsight/key2")})
       all.everything(target);
     // The folders, and those above, which would take them along.
-    for (const char* folder : {".cache/hindsight/code", ".cache/hindsight/profiles", ".cache/hindsight", ".cache", ".local"}) {
+    for (const char* folder :
+         {".cache/hindsight/code", ".cache/hindsight/profiles", ".cache/hindsight", ".cache", ".local"}) {
       all.rename(folder, "taken-by-rename");
       all.rename("sub", folder);
       all.call("path_remove_directory", "i32 i32 i32", {Attack::i32(3), all.text(folder)}, folder);
@@ -312,10 +327,11 @@ TEST_F(CacheAttack, NoCallOfWasiChangesWhatOtherRunsKeepOrPutsAnythingBesideIt) 
     all.open(".cache/hindsight", wasi::oflags::kDirectory, true, wasi::rights::kAllDirectory);
     const size_t own = 3;  // the two links, and this one
     for (const char* name : {"code/0-2.code", "profiles/0-2.profile"}) {
-      all.call("path_symlink", "i32 i32 i32 i32 i32", {all.text("../../../file"), Attack::opened(), all.text(name)}, name);
+      all.call("path_symlink", "i32 i32 i32 i32 i32",
+               {all.text("../../../file"), Attack::opened(), all.text(name)}, name);
       all.call("path_create_directory", "i32 i32 i32", {Attack::opened(), all.text(name)}, name);
-      all.call("path_rename", "i32 i32 i32 i32 i32 i32", {Attack::i32(3), all.text("file"), Attack::opened(), all.text(name)},
-               name);
+      all.call("path_rename", "i32 i32 i32 i32 i32 i32",
+               {Attack::i32(3), all.text("file"), Attack::opened(), all.text(name)}, name);
     }
     const Outcome outcome = attack(all, path("home"), {"--no-code-cache", "--no-profile"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -336,8 +352,9 @@ TEST_F(CacheAttack, NoCallOfWasiChangesWhatOtherRunsKeepOrPutsAnythingBesideIt) 
   const auto done = control.successes(attack(control, path("home"), {"--no-code-cache", "--no-profile"}).out);
   std::set<std::string> calls;
   for (const std::string& words : done) calls.insert(words.substr(0, words.find(' ')));
-  EXPECT_THAT(calls, testing::IsSupersetOf({"path_open", "fd_write", "fd_pwrite", "fd_allocate", "fd_filestat_set_size",
-                                            "fd_filestat_set_times", "path_filestat_set_times", "path_link", "path_rename",
+  EXPECT_THAT(calls, testing::IsSupersetOf({"path_open", "fd_write", "fd_pwrite", "fd_allocate",
+                                            "fd_filestat_set_size", "fd_filestat_set_times",
+                                            "path_filestat_set_times", "path_link", "path_rename",
                                             "path_symlink", "path_unlink_file"}));
 }
 
@@ -366,8 +383,8 @@ TEST_F(CacheAttack, CodeThatAGuestPlantsIsNamedAndNeverRun) {
   };
   for (const Forged& forged : {Forged{text_of(code), "an earlier version of the program, without a seal"},
                                Forged{seal + text_of(code), "wrong seal"},
-                               Forged{"hindsight-sealed 1 " + std::string(64, '0') + " " + std::to_string(code.size()) + "\n" +
-                                          text_of(code),
+                               Forged{"hindsight-sealed 1 " + std::string(64, '0') + " " +
+                                          std::to_string(code.size()) + "\n" + text_of(code),
                                       "wrong seal"}}) {
     for (const bool by_link : {false, true}) {
       fs::remove(fs::path(folder) / name);
@@ -414,7 +431,8 @@ TEST_F(CacheAttack, CodeThatIsPlantedThroughAMountOfTheCacheIsNotRunEither) {
   fs::create_directories(path("mounted/part"));
   fs::create_directories(folder / "part");
   if (::mount(folder.c_str(), path("mounted/code").c_str(), nullptr, MS_BIND, nullptr) != 0)
-    GTEST_SKIP() << "this process may not mount; that files without a seal are not run is shown without a mount above";
+    GTEST_SKIP()
+        << "this process may not mount; that files without a seal are not run is shown without a mount above";
   const std::string name = kept_code(folder).filename().string();
   Attack plant;
   plant.everything("code/" + name);
@@ -443,7 +461,8 @@ TEST_F(CacheAttack, CodeThatIsPlantedThroughAMountOfTheCacheIsNotRunEither) {
 // Nor does it help to be there first: a key that the guest made is none.
 TEST_F(CacheAttack, AKeyThatAGuestMadeBeforeThereWasOneSealsNothing) {
   Attack first;
-  for (const char* folder : {".local", ".local/state", ".local/state/hindsight"}) first.create_directory(folder);
+  for (const char* folder : {".local", ".local/state", ".local/state/hindsight"})
+    first.create_directory(folder);
   const std::string key = "hindsight-key 1 " + std::string(64, 'a') + "\n";
   first.open(".local/state/hindsight/key", wasi::oflags::kCreat, false, wasi::rights::kAllFile);
   first.change_opened(key, "the key");

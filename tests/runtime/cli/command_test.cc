@@ -76,7 +76,8 @@ TEST_F(Command, TakesOneValueAnOptionHoweverOftenItIsGiven) {
 }
 
 TEST_F(Command, RunsTheStartFunctionWhereThereIsNoOther) {
-  const std::string module = file("start.wat", R"((module (memory 1) (func $s (drop (i32.const 1))) (start $s)))");
+  const std::string module =
+      file("start.wat", R"((module (memory 1) (func $s (drop (i32.const 1))) (start $s)))");
   const Outcome run = hindsight({"run", module});
   EXPECT_EQ(run.status, 0) << run.err;
   const std::string endless = file("endless.wat", "(module (func $s (loop (br 0))) (start $s))");
@@ -211,7 +212,8 @@ TEST_F(Command, ATimeoutBoundsAStartFunction) {
 }
 
 TEST_F(Command, SaysNothingOfItsOwnOnOneProcessor) {
-  const std::string module = file("hot.wat", R"((module (func (export "hot") (param i32) (result i32) (local i32)
+  const std::string module =
+      file("hot.wat", R"((module (func (export "hot") (param i32) (result i32) (local i32)
     (loop (local.set 1 (i32.xor (i32.mul (local.get 1) (i32.const 31)) (local.get 0)))
       (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
     (local.get 1))))");
@@ -603,7 +605,8 @@ TEST_F(Command, GivesNoGuestADirectoryAroundWhatIsKept) {
   const auto run = [&](const std::string& directory, std::vector<std::string> more) {
     std::vector<std::string> words = {"run", "--tier", "optimized", "--dir", directory};
     words.insert(words.end(), more.begin(), more.end());
-    for (const std::string& word : {std::string("--invoke"), std::string("add"), module, std::string("3"), std::string("4")})
+    for (const std::string& word :
+         {std::string("--invoke"), std::string("add"), module, std::string("3"), std::string("4")})
       words.push_back(word);
     return hindsight(std::move(words));
   };
@@ -615,7 +618,8 @@ TEST_F(Command, GivesNoGuestADirectoryAroundWhatIsKept) {
     for (const std::string& word : {path("home") + ": ", "contains the code cache (" + code + ")",
                                     std::string("--no-code-cache"), std::string("--code-cache DIR")})
       EXPECT_THAT(refused.err, HasSubstr(word));
-    EXPECT_THAT(run(path("home"), {"--profile-dir", path("home/profiles")}).err, HasSubstr("contains the kept profiles"));
+    EXPECT_THAT(run(path("home"), {"--profile-dir", path("home/profiles")}).err,
+                HasSubstr("contains the kept profiles"));
     EXPECT_EQ(run(path("home"), {"--no-code-cache"}).out, "7\n");
     EXPECT_EQ(run(path("home"), {"--code-cache", path("elsewhere")}).out, "7\n");
     fs::create_directories(path("home/narrower"));

@@ -17,10 +17,11 @@ class FileLimit : public Command {
   }
   // A function whose code is more than a kibibyte.
   std::string large() const {
-    std::string text = "(module (memory (export \"memory\") 1) (func (export \"mix\") (param i64 i64) (result i64)\n";
+    std::string text =
+        "(module (memory (export \"memory\") 1) (func (export \"mix\") (param i64 i64) (result i64)\n";
     for (int i = 1; i <= 200; ++i)
-      text += "(local.set 0 (i64.xor (i64.mul (local.get 0) (i64.const " + std::to_string(0x9e3779b97f4a7c15 + 2ull * i) +
-              ")) (i64.rotl (local.get 1) (local.get 0))))\n";
+      text += "(local.set 0 (i64.xor (i64.mul (local.get 0) (i64.const " +
+              std::to_string(0x9e3779b97f4a7c15 + 2ull * i) + ")) (i64.rotl (local.get 1) (local.get 0))))\n";
     return file("large.wat", text + "(local.get 0)))");
   }
 };
@@ -28,7 +29,8 @@ class FileLimit : public Command {
 TEST_F(FileLimit, KeepsNoCodeAndSaysWhy) {
   const std::string module = large();
   const Outcome free = hindsight({"run", "--invoke", "mix", module, "3", "4"});
-  const Outcome outcome = limited({"run", "--tier", "optimized", "--code-cache", path("code"), "--invoke", "mix", module, "3", "4"});
+  const Outcome outcome = limited(
+      {"run", "--tier", "optimized", "--code-cache", path("code"), "--invoke", "mix", module, "3", "4"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out, free.out);
   EXPECT_THAT(outcome.err, HasSubstr("nothing is kept"));
@@ -40,8 +42,8 @@ TEST_F(FileLimit, KeepsNoCodeAndSaysWhy) {
 TEST_F(FileLimit, SaysThatAReportOrATraceCannotBeWritten) {
   const std::string module = large();
   for (const std::string option : {"--report", "--trace"}) {
-    const Outcome outcome = limited({"run", option, path(option == "--report" ? "page.html" : "records.json"), "--invoke", "mix",
-                                     module, "3", "4"});
+    const Outcome outcome = limited({"run", option, path(option == "--report" ? "page.html" : "records.json"),
+                                     "--invoke", "mix", module, "3", "4"});
     EXPECT_LT(outcome.status, 1000) << option << outcome.err;
     EXPECT_NE(outcome.out, "") << option;
     if (option == "--report") {
@@ -49,7 +51,8 @@ TEST_F(FileLimit, SaysThatAReportOrATraceCannotBeWritten) {
       EXPECT_THAT(outcome.err, HasSubstr("the report could not be written: File too large"));
     }
   }
-  const Outcome saved = limited({"run", "--profile-out", path("none.profile"), "--invoke", "mix", module, "3", "4"});
+  const Outcome saved =
+      limited({"run", "--profile-out", path("none.profile"), "--invoke", "mix", module, "3", "4"});
   EXPECT_LT(saved.status, 1000) << saved.err;
 }
 

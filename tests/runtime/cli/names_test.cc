@@ -31,7 +31,8 @@ std::string harm_in(const std::string& text) {
     if (byte == 0xff) return "a byte that is not UTF-8";
     if (byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80)
       return "a control character of C1";
-    if (text.compare(i, 3, "\xe2\x80\xae") == 0 || text.compare(i, 3, "\xe2\x80\xa8") == 0) return "a hidden character";
+    if (text.compare(i, 3, "\xe2\x80\xae") == 0 || text.compare(i, 3, "\xe2\x80\xa8") == 0)
+      return "a hidden character";
   }
   return {};
 }
@@ -40,7 +41,8 @@ class HostileNames : public Command {
  protected:
   // The text of a module, with the name wherever a ~ stands.
   std::string named(const std::string& name, std::string text) const {
-    for (size_t at = 0; (at = text.find('~', at)) != std::string::npos; at += kEscaped.size()) text.replace(at, 1, kEscaped);
+    for (size_t at = 0; (at = text.find('~', at)) != std::string::npos; at += kEscaped.size())
+      text.replace(at, 1, kEscaped);
     return file(name, text);
   }
   // All that it printed is harmless, and the name is in there.
@@ -75,19 +77,26 @@ TEST_F(HostileNames, StayInTheLog) {
 }
 
 TEST_F(HostileNames, StayInErrorsOfLinkingAndLookingUp) {
-  expect_harmless(hindsight({"run", named("missing.wat", R"((module (import "~" "~" (func)) (func (export "_start"))))")}));
-  expect_harmless(hindsight({"run", named("type.wat", R"((module (import "wasi_snapshot_preview1" "proc_exit" (func $"~" (param i64)))
-    (func (export "_start"))))")}), "incompatible import type");
+  expect_harmless(hindsight(
+      {"run", named("missing.wat", R"((module (import "~" "~" (func)) (func (export "_start"))))")}));
+  expect_harmless(
+      hindsight({"run", named("type.wat",
+                              R"((module (import "wasi_snapshot_preview1" "proc_exit" (func $"~" (param i64)))
+    (func (export "_start"))))")}),
+      "incompatible import type");
   expect_harmless(hindsight({"run", named("none.wat", R"((module (func (export "~"))))")}));
   expect_harmless(hindsight({"run", "--invoke", kName, file("none.wat", "(module)")}));
-  expect_harmless(hindsight({"run", "--invoke", "f", named("arguments.wat", R"((module (func (export "f") (param i32))))"), kName}));
+  expect_harmless(hindsight({"run", "--invoke", "f",
+                             named("arguments.wat", R"((module (func (export "f") (param i32))))"), kName}));
 }
 
 TEST_F(HostileNames, StayInErrorsAboutModules) {
-  expect_harmless(hindsight({"run", named("twice.wat", R"((module (func (export "~")) (func (export "~"))))")}));
+  expect_harmless(
+      hindsight({"run", named("twice.wat", R"((module (func (export "~")) (func (export "~"))))")}));
   expect_harmless(hindsight({"run", named("unknown.wat", R"((module (func (call $"~"))))")}), "unknown func");
   expect_harmless(hindsight({"run", file("token.wat", "(module (" + kName + "))")}), "#0");
-  expect_harmless(hindsight({"run", file(kFileName, "(module (nothing))")}), "\\n#0 fake\\u{1b}[2J\\xff\\u{9b}.wat");
+  expect_harmless(hindsight({"run", file(kFileName, "(module (nothing))")}),
+                  "\\n#0 fake\\u{1b}[2J\\xff\\u{9b}.wat");
   expect_harmless(hindsight({"run", path(kFileName + "x")}), "\\n#0 fake\\u{1b}[2J\\xff\\u{9b}.watx");
 }
 
@@ -136,9 +145,9 @@ TEST_F(HostileNames, StayInEverythingThatIsSaidOfARunAndItsProfile) {
         (local.set $s (call_indirect (type $binary) (local.get $s) (local.get $n) (i32.const 0)))
         (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
       (local.get $s))))");
-  const Outcome run = hindsight({"run", "-vv", "--profile-dir", path("profiles"), "--code-cache", path("code"),
-                                 "--profile-out", path("p"), "--report", path("r.html"), "--trace", path("t.jsonl"),
-                                 "--invoke", kName, module, "60000000"});
+  const Outcome run = hindsight({"run", "-vv", "--profile-dir", path("profiles"), "--code-cache",
+                                 path("code"), "--profile-out", path("p"), "--report", path("r.html"),
+                                 "--trace", path("t.jsonl"), "--invoke", kName, module, "60000000"});
   ASSERT_EQ(run.status, 0) << run.err;
   expect_harmless(run);
   for (const std::string& words : {module, path("p")}) {
@@ -158,7 +167,8 @@ TEST_F(HostileNames, StayInEverythingThatIsSaidOfARunAndItsProfile) {
   const auto poison = [](auto& self, nlohmann::json& value) -> void {
     for (auto& part : value) {
       if (part.is_structured()) self(self, part);
-      if (part.is_string() && part != "optimize" && part.get<std::string>().size() > 24) part = kName + part.get<std::string>();
+      if (part.is_string() && part != "optimize" && part.get<std::string>().size() > 24)
+        part = kName + part.get<std::string>();
     }
   };
   poison(poison, profile);
@@ -183,7 +193,8 @@ TEST_F(HostileNames, StayInEverythingThatIsSaidOfARunAndItsProfile) {
 
 TEST_F(HostileNames, AreCutWhereTheyAreAbsurd) {
   const std::string longest(90'000, 'n');
-  const Outcome run = hindsight({"run", file("f.wat", "(module (func $" + longest + " (export \"_start\") unreachable))")});
+  const Outcome run =
+      hindsight({"run", file("f.wat", "(module (func $" + longest + " (export \"_start\") unreachable))")});
   EXPECT_EQ(run.status, 134);
   EXPECT_THAT(run.err, HasSubstr("bytes left out"));
   EXPECT_LT(run.err.size(), 3000u);

@@ -78,7 +78,8 @@ class Branches : public ::testing::Test {
     const auto expected =
         instance->call("filter", std::array{Value::i32(limit), Value::i32(1)}).value()[0].as_i32();
     DecisionReport report;
-    for (const Patience patience; patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
+    for (const Patience patience;
+         patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
       const auto got = instance->call("filter", std::array{Value::i32(limit), Value::i32(2)});
       EXPECT_EQ(got.value()[0].as_i32(), expected);
       report = decision(engine, "select");

@@ -306,7 +306,8 @@ TEST_F(CacheDirectoryTest, KeepsNothingUnderAKeyThatOthersMayHaveMadeOrRead) {
   refused("others can enter its folder");
   ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
   refused("belongs to user", ::geteuid() + 1);
-  for (const std::string& damaged : {std::string(), good.substr(1), good + "0", std::string(good.size(), 'a')}) {
+  for (const std::string& damaged :
+       {std::string(), good.substr(1), good + "0", std::string(good.size(), 'a')}) {
     overwrite(file, damaged);
     refused("it is damaged");
   }
@@ -319,7 +320,8 @@ TEST_F(CacheDirectoryTest, KeepsNothingUnderAKeyThatOthersMayHaveMadeOrRead) {
   refused("no regular file");
   fs::remove(file);
   fs::rename(folder + "/elsewhere", file);
-  EXPECT_EQ(CacheDirectory(folder_, std::make_shared<const UserKey>(folder)).read("f-0.code").value(), bytes(10));
+  EXPECT_EQ(CacheDirectory(folder_, std::make_shared<const UserKey>(folder)).read("f-0.code").value(),
+            bytes(10));
 }
 
 // ---------------------------------------------------------------- what is removed
@@ -341,7 +343,8 @@ TEST_F(CacheDirectoryTest, IsEmptiedOnlyIfItIsOurs) {
   // Somebody's folder: with files that only look a little like ours, or with ours among others.
   const std::string mine = root_ + "/mine";
   fs::create_directory(mine);
-  for (const char* name : {"notes.code", "a.profile", "thesis.tmp", "a-0.codex"}) std::ofstream(mine + "/" + name) << "x";
+  for (const char* name : {"notes.code", "a.profile", "thesis.tmp", "a-0.codex"})
+    std::ofstream(mine + "/" + name) << "x";
   refused(mine, "holds other things");
   ASSERT_TRUE(put(CacheDirectory(mine, key_, CacheDirectory::kCodeSuffix, 200), "a-0.code", bytes(50)));
   ASSERT_TRUE(put(CacheDirectory(mine, key_, CacheDirectory::kCodeSuffix, 200), "b-0.code", bytes(50)));

@@ -399,8 +399,8 @@ TEST_F(CodeCacheTest, WithoutAKeyNothingIsKeptOrUsedAndThatIsSaidOnce) {
   run.call_everything();
   const auto second = load(*run.engine, "(module (func (export \"f\") (result i32) (i32.const 1)))");
   EXPECT_EQ(run.report().functions_cached, 0u);
-  EXPECT_THAT(run.log.warnings(), ElementsAre(AllOf(HasSubstr(key), HasSubstr("its mode is 644"), HasSubstr("remove it"),
-                                                    HasSubstr("none are used"))));
+  EXPECT_THAT(run.log.warnings(), ElementsAre(AllOf(HasSubstr(key), HasSubstr("its mode is 644"),
+                                                    HasSubstr("remove it"), HasSubstr("none are used"))));
   run.end();
   EXPECT_THAT(run.log.warnings(), testing::SizeIs(1));
   EXPECT_EQ(contents(file()), before);
@@ -692,10 +692,11 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
     auto made = code.optimize(request);
     ASSERT_TRUE(made) << made.error().describe();
     ASSERT_TRUE(made->version->prefetch_sites.at(0).applied) << made->version->prefetch_sites[0].reason;
-    const rt::KeptCode kept{std::move(made->version),
-                            "its load stalls",
-                            {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, feedback::Change::kInterleave}},
-                            {}};
+    const rt::KeptCode kept{
+        std::move(made->version),
+        "its load stalls",
+        {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, feedback::Change::kInterleave}},
+        {}};
     first.engine->code().cache->save(*code.module(), std::span(&kept, 1));
   }
   Start second(folder_, {}, kChains);

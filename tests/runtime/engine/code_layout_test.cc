@@ -116,7 +116,8 @@ class CodeLayoutTest : public testing::Test {
   // core is given up.
   void let_guest_run() const {
     const uint64_t runs = runs_;
-    for (const Patience patience; thread_.joinable() && runs_ < runs + 2 && patience.lasts();) std::this_thread::yield();
+    for (const Patience patience; thread_.joinable() && runs_ < runs + 2 && patience.lasts();)
+      std::this_thread::yield();
   }
   // What the monitor's and the arena's threads would do, until the state is one of these.
   void work_until(const std::vector<std::string>& states) {

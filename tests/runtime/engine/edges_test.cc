@@ -37,7 +37,8 @@ TEST(MadeUpFunctions, AreRefusedWhereverTheyComeIn) {
   const Value own = (*guest->call("own", {}))[0];
   EXPECT_TRUE(guest->call("run", std::vector{own}));
   const Value foreign = (*stranger->call("own", {}))[0];
-  for (const uint64_t bits : {uint64_t{1}, uint64_t{0x1000}, own.bits + 8, own.bits - 1, foreign.bits, ~uint64_t{0}}) {
+  for (const uint64_t bits :
+       {uint64_t{1}, uint64_t{0x1000}, own.bits + 8, own.bits - 1, foreign.bits, ~uint64_t{0}}) {
     given = {ValueKind::kFuncRef, bits};
     const auto called = guest->call("run", std::vector{given});
     ASSERT_FALSE(called);
@@ -116,9 +117,9 @@ TEST(ANullException, LeavesTheGuestAndComesBack) {
                        return {};
                      });
   // (type 0 (func (param exnref) (result exnref))): passes its argument to the host, and returns what that gives.
-  const uint8_t bytes[] = {0, 'a', 's', 'm', 1, 0, 0, 0, 1, 6, 1, 0x60, 1, 0x69, 1, 0x69,
-                           2, 13, 1, 4, 'h', 'o', 's', 't', 4, 'p', 'a', 's', 's', 0, 0,
-                           3, 2, 1, 0, 7, 5, 1, 1, 'f', 0, 1, 10, 8, 1, 6, 0, 0x20, 0, 0x10, 0, 0x0b};
+  const uint8_t bytes[] = {0, 'a', 's', 'm', 1,   0,   0,  0,   1,   6,   1,   0x60, 1, 0x69, 1, 0x69, 2, 13,
+                           1, 4,   'h', 'o', 's', 't', 4,  'p', 'a', 's', 's', 0,    0, 3,    2, 1,    0, 7,
+                           5, 1,   1,   'f', 0,   1,   10, 8,   1,   6,   0,   0x20, 0, 0x10, 0, 0x0b};
   auto module = engine->load(std::as_bytes(std::span(bytes)), "exn");
   ASSERT_TRUE(module) << module.error().describe();
   auto guest = linker.instantiate(*module);
@@ -135,9 +136,9 @@ TEST(ConstantExpressions, ReadEarlierGlobalsOfTheModule) {
   const auto engine = make_engine();
   Linker linker(*engine);
   // (global i32 5) (global i32 (global.get 0) + 3) (memory 1) (data (offset global.get 1) "x"); export the second as "g", the memory as "m".
-  const uint8_t bytes[] = {0, 'a', 's', 'm', 1, 0, 0, 0, 5, 3, 1, 0, 1,
-                           6, 14, 2, 0x7f, 0, 0x41, 5, 0x0b, 0x7f, 0, 0x23, 0, 0x41, 3, 0x6a, 0x0b,
-                           7, 9, 2, 1, 'g', 3, 1, 1, 'm', 2, 0, 11, 7, 1, 0, 0x23, 1, 0x0b, 1, 'x'};
+  const uint8_t bytes[] = {0, 'a',  's', 'm',  1,    0, 0,    0, 5,    3, 1,    0,    1,    6, 14, 2, 0x7f,
+                           0, 0x41, 5,   0x0b, 0x7f, 0, 0x23, 0, 0x41, 3, 0x6a, 0x0b, 7,    9, 2,  1, 'g',
+                           3, 1,    1,   'm',  2,    0, 11,   7, 1,    0, 0x23, 1,    0x0b, 1, 'x'};
   auto module = engine->load(std::as_bytes(std::span(bytes)), "globals");
   ASSERT_TRUE(module) << module.error().describe();
   auto guest = linker.instantiate(*module);

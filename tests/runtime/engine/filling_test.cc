@@ -76,7 +76,9 @@ class MemoryThatIsFilled : public testing::Test {
   }
 
   // A machine that has small pages at hand and no huge ones.
-  static bool slower(const std::string& judged) { return judged.find("filled a second") != std::string::npos; }
+  static bool slower(const std::string& judged) {
+    return judged.find("filled a second") != std::string::npos;
+  }
 
   Heard heard_;
   std::shared_ptr<Engine> engine_;
@@ -106,7 +108,8 @@ TEST_F(MemoryThatIsFilled, HasSmallPagesAgainWhereTheGuestDoesNotGoOn) {
   ASSERT_TRUE(heard_.wait_for("huge-pages before the first touch: of")) << "nobody saw it";
   const auto judged = heard_.wait_for("huge-pages: rolled back");
   ASSERT_TRUE(judged);
-  EXPECT_THAT(*judged, slower(*judged) ? testing::HasSubstr("small pages before") : testing::HasSubstr("stopped filling"));
+  EXPECT_THAT(*judged, slower(*judged) ? testing::HasSubstr("small pages before")
+                                       : testing::HasSubstr("stopped filling"));
   EXPECT_THAT(states(), testing::Contains("rolled back"));
   const auto memory = instance_->memory("memory");
   const auto base = reinterpret_cast<uint64_t>(memory->data());

@@ -14,7 +14,8 @@ namespace hindsight::rt {
 [[gnu::noinline]] inline std::optional<jit::RegisteredCode> caller_of_the_host(EngineHandle& engine) {
   const auto* frame = static_cast<const uintptr_t*>(__builtin_frame_address(0));
   for (int depth = 0; depth < 64 && frame != nullptr; ++depth) {
-    if (auto found = engine.code().registry().find(reinterpret_cast<const std::byte*>(frame[1]) - 1)) return found;
+    if (auto found = engine.code().registry().find(reinterpret_cast<const std::byte*>(frame[1]) - 1))
+      return found;
     frame = reinterpret_cast<const uintptr_t*>(frame[0]);
   }
   return std::nullopt;

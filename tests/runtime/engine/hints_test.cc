@@ -120,7 +120,8 @@ TEST(LeavingAtLoops, DoesNotKeepALoadForAnExitAloneThatTrappedWhereItStood) {
     Linker linker(*engine);
     // What the load gives lies beneath the loops, which never end by it. The function calls itself, so that all of it is
     // in optimized code.
-    auto instance = linker.instantiate(load(*engine, R"((module (memory 1) (global $left (mut i32) (i32.const 10))
+    auto instance =
+        linker.instantiate(load(*engine, R"((module (memory 1) (global $left (mut i32) (i32.const 10))
       (func $pick (param f32) (result f32)
         (select (local.get 0) (f32.const 0) (f32.eq (local.get 0) (local.get 0))))
       (func $f (export "f") (result i32)

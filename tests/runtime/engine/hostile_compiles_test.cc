@@ -76,9 +76,12 @@ TEST(HostileCompiles, ThatGiveNoCodeStandInTheReport) {
   EXPECT_EQ(report.compiles_without_code.sum(), 1u);
   EXPECT_EQ(report.functions_left_in_baseline, 1u);
   ASSERT_EQ(report.left_in_baseline.size(), 1u);
-  EXPECT_NE(report.left_in_baseline[0].reason.find("limit"), std::string::npos) << report.left_in_baseline[0].reason;
+  EXPECT_NE(report.left_in_baseline[0].reason.find("limit"), std::string::npos)
+      << report.left_in_baseline[0].reason;
   const std::string text = report.to_string();
-  EXPECT_NE(text.find("compiles without code: 1 of 2 of the optimizing tier (1 too large, 0 too slow"), std::string::npos) << text;
+  EXPECT_NE(text.find("compiles without code: 1 of 2 of the optimizing tier (1 too large, 0 too slow"),
+            std::string::npos)
+      << text;
 }
 
 }  // namespace

@@ -105,8 +105,8 @@ TEST_P(Interruption, NeedsNoSignalInALoopOfWhatTheRuntimeDoes) {
     (func (export "throw") (call $ready) (call $go) (loop (try (do (throw $none)) (catch_all)) br 0))))");
   ASSERT_NE(guest, nullptr);
   ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
-  for (const char* function : {"memory.fill", "memory.copy", "memory.init", "memory.grow", "table.grow", "table.fill",
-                               "table.copy", "table.init", "notify", "throw"}) {
+  for (const char* function : {"memory.fill", "memory.copy", "memory.init", "memory.grow", "table.grow",
+                               "table.fill", "table.copy", "table.init", "notify", "throw"}) {
     auto& in_loop = reinterpret_cast<uint8_t&>(guest->memory().value()[65000]);
     in_loop = 0;
     std::thread other([&] {
@@ -237,7 +237,8 @@ TEST(SignalsOfInterruption, LeaveTheHostItsOwnOfTheSameKind) {
         sigaction(SIGURG, &action, nullptr);
         auto engine = make_engine();
         Linker linker(*engine);
-        auto guest = instantiate(linker, *engine, "(module (func (export \"spin\") (loop br 0)) (func (export \"fine\")))");
+        auto guest = instantiate(linker, *engine,
+                                 "(module (func (export \"spin\") (loop br 0)) (func (export \"fine\")))");
         (void)guest->call("fine", {});
         raise(SIGURG);
         if (seen != 1) _exit(1);
@@ -274,7 +275,8 @@ class BlockedInside : public testing::Test {
       memory = reinterpret_cast<uint8_t*>(guest->memory().value().data());
       memory.notify_all();
     });
-    guest = instantiate(linker, *engine, R"((module (import "host" "block" (func $block)) (memory (export "memory") 1)
+    guest = instantiate(linker, *engine,
+                        R"((module (import "host" "block" (func $block)) (memory (export "memory") 1)
       (func $nothing)
       (func (export "go") (call $block)
         (i32.atomic.store8 (i32.const 4) (i32.const 1))
@@ -315,7 +317,8 @@ TEST_F(BlockedInside, AllSignalsAreSaidToBeOutOfReach) {
   sigset_t all;
   sigfillset(&all);
   EXPECT_EQ(interrupted(all), "interrupted");
-  EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("neither SIGSEGV nor SIGBUS can take its place")));
+  EXPECT_THAT(warnings_,
+              testing::ElementsAre(testing::HasSubstr("neither SIGSEGV nor SIGBUS can take its place")));
 }
 
 TEST_F(BlockedInside, AllSignalsAreLetThroughAgainUnderATimeLimit) {
@@ -391,7 +394,8 @@ TEST_F(InAProcessOfItsOwn, AHandlerThatTakesThePlaceOfTheUsualSignalsIsNamedAndG
         };
         auto engine = Engine::create(config).value();
         Linker linker(*engine);
-        auto guest = instantiate(linker, *engine, "(module (func (export \"spin\") (loop br 0)) (func (export \"fine\")))");
+        auto guest = instantiate(linker, *engine,
+                                 "(module (func (export \"spin\") (loop br 0)) (func (export \"fine\")))");
         (void)guest->call("fine", {});
         struct sigaction action {};
         action.sa_handler = [](int) {};

@@ -50,7 +50,8 @@ TEST_P(InterruptedLongCalls, EndTheLoopsAroundThem) {
   Linker linker(*engine);
   const auto guest = instantiate(linker, *engine, kGuest);
   ASSERT_NE(guest, nullptr);
-  for (const char* const function : {"filled", "copied", "copied_across", "thrown", "stored_bytes", "copied_bytes"}) {
+  for (const char* const function :
+       {"filled", "copied", "copied_across", "thrown", "stored_bytes", "copied_bytes"}) {
     guest->set_timeout(20ms);
     EXPECT_EQ(trap_of(*guest, function), "timed out") << function;
     EXPECT_EQ(functions_of(guest->last_trap()), std::vector<std::string>{function});
@@ -73,13 +74,16 @@ TEST(LongCopies, AreWhatOnePieceWouldBe) {
   const auto value = [](int64_t i) { return static_cast<uint8_t>(i * 7 + (i >> 13)); };
   for (const int32_t distance : {-999, 1, 70'000'000}) {
     for (int32_t i = 0; i < kBytes; ++i) bytes[kFrom + i] = value(i);
-    ASSERT_TRUE(guest->call("copy", std::array{Value::i32(kFrom + distance), Value::i32(kFrom), Value::i32(kBytes - 70'000'000)}));
+    ASSERT_TRUE(guest->call("copy", std::array{Value::i32(kFrom + distance), Value::i32(kFrom),
+                                               Value::i32(kBytes - 70'000'000)}));
     int64_t wrong = 0;
     for (int32_t i = 0; i < kBytes - 70'000'000; ++i) wrong += bytes[kFrom + distance + i] != value(i);
     EXPECT_EQ(wrong, 0) << distance;
   }
   ASSERT_TRUE(guest->call("fill", std::array{Value::i32(5), Value::i32(9), Value::i32(kBytes)}));
-  EXPECT_EQ(std::count(bytes, bytes + kBytes + 10, 9), kBytes + std::count(bytes, bytes + 5, 9) + std::count(bytes + 5 + kBytes, bytes + kBytes + 10, 9));
+  EXPECT_EQ(
+      std::count(bytes, bytes + kBytes + 10, 9),
+      kBytes + std::count(bytes, bytes + 5, 9) + std::count(bytes + 5 + kBytes, bytes + kBytes + 10, 9));
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ TEST(LimitsOfAStore, CountTheTypesOfAModuleOnce) {
   const auto first = load(*engine, "(module (type (func)) (type (func (param i32))))");
   EXPECT_TRUE(linker.instantiate(first));
   EXPECT_TRUE(linker.instantiate(first));
-  const auto refused = linker.instantiate(load(*engine, "(module (type (func)) (type (func (param i64))))", "more"));
+  const auto refused =
+      linker.instantiate(load(*engine, "(module (type (func)) (type (func (param i64))))", "more"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "module more would take 2 types besides the 2 that the store has; the limit types allows 3");
@@ -104,7 +105,8 @@ TEST(LimitsOfAStore, EndAGuestThatKeepsExceptions) {
   auto guest = instantiate_with({.exception_bytes = 16 << 10}, kChain);
   ASSERT_TRUE(guest) << guest.error().describe();
   EXPECT_TRUE((*guest)->call("chain", std::vector{Value::i32(10)}));
-  EXPECT_THAT(trap_of(**guest, "chain", {Value::i32(3000)}), HasSubstr("the limit exception-bytes allows 16384"));
+  EXPECT_THAT(trap_of(**guest, "chain", {Value::i32(3000)}),
+              HasSubstr("the limit exception-bytes allows 16384"));
 }
 
 constexpr std::string_view kTwoFunctions = R"((module (memory 1)
@@ -130,8 +132,9 @@ TEST(LimitsOfAStore, EndAGuestThatNeedsTooMuchCode) {
   const auto refused = (*guest)->call("small", {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kTrap);
-  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("out of resources"), HasSubstr("function small would take "),
-                                             HasSubstr(" bytes of code; the limit code-bytes allows 16")));
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("out of resources"), HasSubstr("function small would take "),
+                    HasSubstr(" bytes of code; the limit code-bytes allows 16")));
   auto enough = instantiate_with({.code_bytes = bytes_of_both()}, kTwoFunctions);
   EXPECT_EQ(number(**enough, "small"), 3);
   EXPECT_EQ(number(**enough, "sum", {Value::i32(100)}), 0);
@@ -152,8 +155,8 @@ TEST(LimitsOfAStore, CountTheCodeOfAModuleInEachStoreThatUsesIt) {
   const auto refused = late.instantiate(module);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kResource);
-  EXPECT_THAT(refused.error().message,
-              AllOf(HasSubstr("module guest would take "), HasSubstr(" bytes of code; the limit code-bytes allows 16")));
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("module guest would take "),
+                                             HasSubstr(" bytes of code; the limit code-bytes allows 16")));
   // What it had no room for it has not taken.
   EXPECT_TRUE(late.instantiate(load(*engine, "(module (func (export \"f\")))")));
 }

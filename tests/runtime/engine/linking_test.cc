@@ -46,7 +46,8 @@ TEST(Linking, NamesWhatIsMissingOrDoesNotFit) {
 TEST(Linking, SaysWhatTypesAreRatherThanTheirNumbers) {
   auto engine = make_engine();
   Linker linker(*engine);
-  auto others = instantiate(linker, *engine, R"((module (type (func (param f64 f64 f32))) (type (func (result v128 i64)))))");
+  auto others = instantiate(linker, *engine,
+                            R"((module (type (func (param f64 f64 f32))) (type (func (result v128 i64)))))");
   linker.define_instance("lib", instantiate(linker, *engine, R"((module
     (type $i (func (param i32) (result i64))) (type $taker (func (param (ref null $i)))) (type $own (func (param (ref null $own))))
     (func (export "f") (type $taker)) (func $own (export "own") (type $own)) (func $g (type $i) (i64.const 0))
@@ -55,24 +56,31 @@ TEST(Linking, SaysWhatTypesAreRatherThanTheirNumbers) {
   const std::string ours = R"((module (type (func (result f32))) (type (func (param f32)))
     (type $taker_before (func (param (ref null 1)))) (type $f (func (param f32) (result f64))) (type $taker (func (param (ref null $f))))
     (import "lib" )";
-  const std::string wanted = "(ref null (func (param f32) (result f64)))", got = "(ref null (func (param i32) (result i64)))";
-  const auto error = [&](const std::string& import) { return link_error(linker, *engine, ours + import + "))"); };
+  const std::string wanted = "(ref null (func (param f32) (result f64)))",
+                    got = "(ref null (func (param i32) (result i64)))";
+  const auto error = [&](const std::string& import) {
+    return link_error(linker, *engine, ours + import + "))");
+  };
   EXPECT_EQ(error(R"("f" (func (type $taker)))"),
             "incompatible import type: \"lib\" \"f\" wants (" + wanted + ") -> (), got (" + got + ") -> ()");
-  EXPECT_EQ(error(R"("own" (func (type $taker)))"), "incompatible import type: \"lib\" \"own\" wants (" + wanted +
-                                                       ") -> (), got ((ref null (func (param (ref null (func ...)))))) -> ()");
+  EXPECT_EQ(error(R"("own" (func (type $taker)))"),
+            "incompatible import type: \"lib\" \"own\" wants (" + wanted +
+                ") -> (), got ((ref null (func (param (ref null (func ...)))))) -> ()");
   EXPECT_EQ(error(R"("table" (table 1 (ref null $f)))"),
             "incompatible import type: \"lib\" \"table\" wants a table of " + wanted + ", got " + got);
-  EXPECT_EQ(error(R"("g" (global (mut (ref null $f))))"), "incompatible import type: \"lib\" \"g\" wants a mutable global of " +
-                                                             wanted + ", got a mutable global of " + got);
-  EXPECT_EQ(error(R"("tag" (tag (type $taker)))"), "incompatible import type: \"lib\" \"tag\" wants a tag of (" + wanted +
-                                                      ") -> (), got one of (" + got + ") -> ()");
+  EXPECT_EQ(error(R"("g" (global (mut (ref null $f))))"),
+            "incompatible import type: \"lib\" \"g\" wants a mutable global of " + wanted +
+                ", got a mutable global of " + got);
+  EXPECT_EQ(error(R"("tag" (tag (type $taker)))"),
+            "incompatible import type: \"lib\" \"tag\" wants a tag of (" + wanted + ") -> (), got one of (" +
+                got + ") -> ()");
 }
 
 TEST(Linking, SaysWhatTypesOfArgumentsGlobalsAndExceptionsAre) {
   auto engine = make_engine();
   Linker linker(*engine);
-  auto others = instantiate(linker, *engine, R"((module (type (func (param f64 f64 f64))) (type (func (result v128 f64)))))");
+  auto others = instantiate(linker, *engine,
+                            R"((module (type (func (param f64 f64 f64))) (type (func (result v128 f64)))))");
   auto guest = instantiate(linker, *engine, R"((module (type $i (func (param i32) (result i64)))
     (func $g (type $i) (i64.const 0)) (elem declare func $g)
     (func (export "takes") (param (ref null $i))) (global (export "g") (mut (ref null $i)) (ref.null $i))
@@ -100,7 +108,8 @@ TEST(Linking, SaysNoTypeAtGreatLength) {
     for (int k = 0; k < 20; ++k) types += " (param " + earlier + ")";
     types += "))";
   }
-  const std::string message = link_error(linker, *engine, "(module " + types + R"((import "m" "f" (func (type 60)))))");
+  const std::string message =
+      link_error(linker, *engine, "(module " + types + R"((import "m" "f" (func (type 60)))))");
   EXPECT_THAT(message, testing::HasSubstr("(func ...)"));
   EXPECT_LT(message.size(), 3000u);
 }

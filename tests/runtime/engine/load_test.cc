@@ -204,7 +204,8 @@ TEST_P(Load, ThreadsThatStartAndEndQuicklyLoseNothingAndLeakNothing) {
   const size_t descriptors = open_descriptors(), maps = mappings(), pages = resident_private_pages();
   for (uint32_t i = 0; i < cycles; ++i) cycle(1);
   // The monitor may be opening or closing a counter at this very moment.
-  for (const Patience patience; patience.lasts() && open_descriptors() > descriptors;) std::this_thread::yield();
+  for (const Patience patience; patience.lasts() && open_descriptors() > descriptors;)
+    std::this_thread::yield();
   EXPECT_LE(open_descriptors(), descriptors);
   // ThreadSanitizer has mappings of its own meanwhile.
   EXPECT_LE(mappings(), maps + (kThreadSanitizer ? cycles / 4 : 8));

@@ -115,7 +115,8 @@ void attach_and_detach(const std::string& unit) {
 // Doubled: a page fault may cost anything in a virtual machine.
 void calibration() {
   if (const auto measured = lwp::calibrate())
-    figure("calibration of the machine, CPU time", 1e3 * measured->seconds, 2e3 * lwp::kCalibrationBudgetSeconds, "ms");
+    figure("calibration of the machine, CPU time", 1e3 * measured->seconds,
+           2e3 * lwp::kCalibrationBudgetSeconds, "ms");
   else
     fmt::print("calibration: {}\n", measured.error().describe());
 }

@@ -31,7 +31,7 @@ struct Watched {
 };
 
 Watched run(const std::string& wat, std::string_view function, std::vector<Value> args,
-        const std::string& model = {}, int times = 1) {
+            const std::string& model = {}, int times = 1) {
   Watched run;
   EngineConfig config;
   config.unit = "model";

@@ -101,7 +101,8 @@ TEST_F(Codes, ArePublishedToAllInstancesAndToTheCopiesInTheirImporters) {
 TEST_F(Codes, AreCompiledOnceHoweverManyThreadsCallFirst) {
   std::vector<std::thread> threads;
   std::vector<std::shared_ptr<jit::CodeVersion>> versions(8);
-  for (auto& version : versions) threads.emplace_back([&] { version = code().baseline(kF, StoreBudget()).value(); });
+  for (auto& version : versions)
+    threads.emplace_back([&] { version = code().baseline(kF, StoreBudget()).value(); });
   for (auto& thread : threads) thread.join();
   for (auto& version : versions) EXPECT_EQ(version, versions[0]);
   EXPECT_EQ(code().counts().baseline_functions, 1u);
@@ -323,7 +324,12 @@ TEST_F(LoopsOf, AFunctionGoBackToBaselineCodeToBeSeenAgainAndOnInTheNextOptimize
   ASSERT_EQ(tiers.size(), 40u);
   const auto of_round = [&](int32_t round) { return tiers[static_cast<size_t>(40 - round)]; };
   for (int32_t round = 40; round >= 1; --round)
-    EXPECT_EQ(of_round(round), round >= 30 ? kOptimized : round >= 20 ? kBaseline : round >= 10 ? kOptimized : round >= 5 ? kBaseline : kOptimized) << round;
+    EXPECT_EQ(of_round(round), round >= 30   ? kOptimized
+                               : round >= 20 ? kBaseline
+                               : round >= 10 ? kOptimized
+                               : round >= 5  ? kBaseline
+                                             : kOptimized)
+        << round;
   engine_->code().collect_retired();
   EXPECT_EQ(engine_->code().retired().pending(), 0u);
   EXPECT_EQ(spin(40), answer);

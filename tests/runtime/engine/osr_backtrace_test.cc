@@ -91,14 +91,16 @@ TEST(BacktracesOfHotLoops, ShowTheirOneActivationOnce) {
   config.tier = TierMode::kAuto;
   config.log_level = LogLevel::kDebug;
   config.log = [&](LogLevel, std::string_view topic, std::string_view line) {
-    if (topic == "compile" && line.starts_with("run:") && line.find("(0 OSR entries") == std::string_view::npos)
+    if (topic == "compile" && line.starts_with("run:") &&
+        line.find("(0 OSR entries") == std::string_view::npos)
       entered = true;
   };
   const auto engine = Engine::create(config).value();
   Linker linker(*engine);
   const Patience patience;
   int more = 200;  // rounds, of which each may go on in the new code
-  linker.define_function("host", "ends", [&]() -> int32_t { return !patience.lasts() || (entered && --more == 0); });
+  linker.define_function("host", "ends",
+                         [&]() -> int32_t { return !patience.lasts() || (entered && --more == 0); });
   const auto guest = instantiate(linker, *engine, R"((module
     (import "host" "ends" (func $ends (result i32)))
     (memory 1)

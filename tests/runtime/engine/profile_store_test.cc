@@ -359,8 +359,9 @@ TEST_F(ProfileStoreTest, WhateverASealedFileSaysTheGuestComputesTheSame) {
   fill({1, 2});
   feedback::ProfileFile file = kept();
   Episode& e = file.modules[0].episodes[0];
-  e.prefetches = {{77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", feedback::Change::kPrefetch, 3},
-                  {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", feedback::Change::kInterleave, 3}};
+  e.prefetches = {
+      {77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", feedback::Change::kPrefetch, 3},
+      {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", feedback::Change::kInterleave, 3}};
   e.evidence.loads.push_back({.load = WasmOffset(~0u), .stall_samples = 1e18});
   e.evidence.branches.push_back({WasmOffset(3), 1, 1, uint64_t{1} << 62, uint64_t{1} << 62, 9, 9});
   e.evidence.calls.push_back({WasmOffset(~0u), uint64_t{1} << 62, {{~0u, uint64_t{1} << 62}}});
@@ -432,7 +433,8 @@ TEST_F(ProfileStoreTest, TakesOutTheLeastRecentlyUsedBeyondItsBound) {
   const timespec long_ago[2] = {{1, 0}, {1, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, old.c_str(), long_ago, 0), 0);
   EngineConfig bounded = config();
-  bounded.profile_directory_bytes = fs::file_size(file()) + 90'000;  // room for what a run adds, and not for both
+  bounded.profile_directory_bytes =
+      fs::file_size(file()) + 90'000;  // room for what a run adds, and not for both
   EXPECT_EQ(start(bounded), 1u);
   EXPECT_FALSE(fs::exists(old));
   EXPECT_EQ(kept().modules[0].runs_seen, 2u);

@@ -31,7 +31,8 @@ struct Made {
   Made() {
     version.tier = jit::Tier::kOptimized;
     version.entry = &kCode;
-    version.prefetch_sites = {site(jit::SiteKind::kPrefetch, 10, true), site(jit::SiteKind::kValue, 20, true)};
+    version.prefetch_sites = {site(jit::SiteKind::kPrefetch, 10, true),
+                              site(jit::SiteKind::kValue, 20, true)};
     values.resize(1);
     values[0].hint.at = WasmOffset(20);
     values[0].hint.value = 40;
@@ -56,7 +57,7 @@ bool nothing_new(const std::function<void(Made&)>& change, bool loops_wait = tru
   Made made;
   change(made);
   return rt::what_is_new({running.version, running.calls, running.branches, running.values},
-                                {made.version, made.calls, made.branches, made.values}, loops_wait)
+                         {made.version, made.calls, made.branches, made.values}, loops_wait)
       .empty();
 }
 
@@ -65,11 +66,13 @@ TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
   EXPECT_TRUE(nothing_new([](Made& made) {
     made.version.prefetch_sites.push_back(site(jit::SiteKind::kInterleave, 10, false));
     made.version.prefetch_sites.push_back(site(jit::SiteKind::kSelect, 41, false));
-    made.branches.emplace_back().hint = {.branch = WasmOffset(41), .weigh = false, .form = jit::BranchHint::Form::kSelect};
+    made.branches.emplace_back().hint = {
+        .branch = WasmOffset(41), .weigh = false, .form = jit::BranchHint::Form::kSelect};
     made.values.emplace_back().hint = {.at = WasmOffset(21), .value = 7};
   }));
   EXPECT_TRUE(nothing_new([](Made& made) { made.calls[0].hint.targets[0].share = 0.5; }));
-  EXPECT_TRUE(nothing_new([](Made& made) { made.version.osr_entries.clear(); })) << "the entry that runs stays";
+  EXPECT_TRUE(nothing_new([](Made& made) { made.version.osr_entries.clear(); }))
+      << "the entry that runs stays";
   EXPECT_TRUE(nothing_new([](Made& made) { made.version.osr_exits.clear(); }));
   EXPECT_TRUE(nothing_new(
       [](Made& made) {
@@ -88,9 +91,13 @@ TEST(Recompile, BringsSomethingNewWhereAnythingOfItIsOtherwise) {
       {"another target", [](Made& made) { made.calls[0].hint.targets[1].element = 3; }},
       {"another order of targets",
        [](Made& made) { std::swap(made.calls[0].hint.targets[0], made.calls[0].hint.targets[1]); }},
-      {"a call more", [](Made& made) { made.calls.emplace_back().hint = {WasmOffset(31), {{1, 1}}}; }},
+      {"a call more",
+       [](Made& made) {
+         made.calls.emplace_back().hint = {WasmOffset(31), {{1, 1}}};
+       }},
       {"a body in place more", [](Made& made) { made.version.inlined.push_back(FuncIndex(3)); }},
-      {"a branch more", [](Made& made) { made.branches.emplace_back().hint = {.branch = WasmOffset(41), .taken = 9}; }},
+      {"a branch more",
+       [](Made& made) { made.branches.emplace_back().hint = {.branch = WasmOffset(41), .taken = 9}; }},
       {"a branch that goes elsewhere", [](Made& made) { made.branches[0].hint.not_taken = 101; }},
       {"a side that lies apart", [](Made& made) { made.branches[0].hint.one_sided = true; }},
       {"an entry for another loop", [](Made& made) { made.version.osr_entries[0].loop = LoopIndex(2); }},
@@ -150,8 +157,9 @@ TEST(Recompile, OfWhichNothingNewComesIsNotPublished) {
   ASSERT_TRUE(instance->call("link", std::array{Value::i32(kNodes)}));
   const auto over = [&] {
     const std::lock_guard lock(mutex);
-    return std::any_of(lines.begin(), lines.end(),
-                       [](const std::string& line) { return line.find("nothing new came of it") != std::string::npos; });
+    return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.find("nothing new came of it") != std::string::npos;
+    });
   };
   const rt::ModuleCode& code = *static_cast<const rt::ModuleHandle&>(*module).code();
   engine->wait_for_compiles();

@@ -178,7 +178,8 @@ TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
     const bool seen_again = lines.count("observe run:") > 0;
     if (seen_again && compiles_when_seen == 0) compiles_when_seen = compiles;
     // Long enough in optimized code for its samples to be known.
-    const bool shifted = !limits.empty() && (limits.back() == kHalf || (compiles > 0 && limits.size() > 3000));
+    const bool shifted =
+        !limits.empty() && (limits.back() == kHalf || (compiles > 0 && limits.size() > 3000));
     if ((seen_again && compiles > compiles_when_seen) || !patience.lasts()) return 0;
     limits.push_back(shifted ? kHalf : kNearlyAll);
     return static_cast<int32_t>(limits.back());

@@ -66,7 +66,8 @@ TEST(Trips, ThatAreUsualAreSeenAndTried) {
   auto instance = linker.instantiate(module).value();
   ASSERT_TRUE(instance->call("fill", {}));
   DecisionReport report;
-  for (const Patience patience; patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
+  for (const Patience patience;
+       patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
     ASSERT_EQ(filter(*instance, 7, 50), expected(7));
     report = decision(*engine);
   }
@@ -76,7 +77,8 @@ TEST(Trips, ThatAreUsualAreSeenAndTried) {
   EXPECT_THAT(report.reason, HasSubstr(" is 7 in "));
   EXPECT_THAT(report.outcome, HasSubstr("7 turns if one value is 7, compared once a strip"));
   // With another number, and back.
-  for (const uint32_t taps : {7u, 8u, 1u, 300u, 6u, 7u}) EXPECT_EQ(filter(*instance, taps, 3), expected(taps)) << taps;
+  for (const uint32_t taps : {7u, 8u, 1u, 300u, 6u, 7u})
+    EXPECT_EQ(filter(*instance, taps, 3), expected(taps)) << taps;
 }
 
 TEST(Trips, AreLeftAloneWhereThatIsSwitchedOff) {

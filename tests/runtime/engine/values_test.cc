@@ -83,7 +83,8 @@ class Values : public ::testing::Test {
     };
     const auto expected = static_cast<int32_t>(((1999u * 1640531527u) & 0x7ff8u) * 2654435761u);
     DecisionReport report;
-    for (const Patience patience; patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
+    for (const Patience patience;
+         patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
       EXPECT_EQ(pack(50), expected);
       report = decision(engine);
     }

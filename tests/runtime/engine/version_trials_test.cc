@@ -56,13 +56,15 @@ class VersionTrialsTest : public testing::Test {
     guest_ = linker_->instantiate(module_).value();
     trials_ = std::make_unique<VersionTrials>(
         engine_->code(),
-        VersionTrials::Hooks{.compile = [this](const VersionTrials::Subject&) {
-                               ++compiles_;
-                               return !no_thread_;
-                             },
-                             .on_ended = [this](const VersionTrials::Ending& ending) { endings_.push_back(ending); },
-                             .disturbed = [this] { return disturbed_; },
-                             .read = [this](const ModuleCode& code, FuncIndex) { return read(code); }},
+        VersionTrials::Hooks{
+            .compile =
+                [this](const VersionTrials::Subject&) {
+                  ++compiles_;
+                  return !no_thread_;
+                },
+            .on_ended = [this](const VersionTrials::Ending& ending) { endings_.push_back(ending); },
+            .disturbed = [this] { return disturbed_; },
+            .read = [this](const ModuleCode& code, FuncIndex) { return read(code); }},
         VersionTrials::Pace());
     with_ = compile();
     code().publish(with_);
@@ -267,7 +269,8 @@ TEST_F(VersionTrialsTest, LeaveNothingBehindWhenTheirModuleGoesInTheMiddle) {
   } observer(*trials_);
   const size_t registered = engine_->code().registry().size();
   for (const bool shown : {false, true}) {
-    auto other = ModuleCode::create(code().module(), engine_->code(), jit::Tier::kBaseline, &observer).value();
+    auto other =
+        ModuleCode::create(code().module(), engine_->code(), jit::Tier::kBaseline, &observer).value();
     jit::OptimizeRequest request;
     request.function = kWork;
     std::shared_ptr<jit::CodeVersion> with(std::move(other->optimize(request)->version));
@@ -340,7 +343,8 @@ TEST_F(VersionTrialsTest, ExchangeUnderThreadsThatRunWithoutAnyoneNoticing) {
       const auto result = instance->call("work", args);
       const uint32_t wanted = work(n, r);
       if (!result || static_cast<uint32_t>((*result)[0].as_i32()) != wanted) {
-        ADD_FAILURE() << "work(" << n << ", " << r << "): " << (result ? "a wrong answer" : result.error().describe());
+        ADD_FAILURE() << "work(" << n << ", " << r
+                      << "): " << (result ? "a wrong answer" : result.error().describe());
         failed = true;
       }
       r = wanted;
@@ -351,7 +355,8 @@ TEST_F(VersionTrialsTest, ExchangeUnderThreadsThatRunWithoutAnyoneNoticing) {
   bool shown = false;
   uint32_t exchanges = 0;
   while (!failed && (calls < 500 || exchanges < 500)) {
-    const ModuleCode::Exchange exchange = shown ? ModuleCode::Exchange{without, with_} : ModuleCode::Exchange{with_, without};
+    const ModuleCode::Exchange exchange =
+        shown ? ModuleCode::Exchange{without, with_} : ModuleCode::Exchange{with_, without};
     EXPECT_TRUE(code().exchange({&exchange, 1}).front());
     shown = !shown;
     ++exchanges;
@@ -396,7 +401,8 @@ class VersionTrialsOfAnEngine : public testing::Test {
     }
   };
   // The guest runs until a decision of that kind is judged, or for the calls that are enough to see that it is not made.
-  Run run(double bias, std::string_view kind, std::vector<std::string> without = {}, uint32_t most_calls = ~0u) {
+  Run run(double bias, std::string_view kind, std::vector<std::string> without = {},
+          uint32_t most_calls = ~0u) {
     Run run;
     std::mutex mutex;
     EngineConfig config;
@@ -420,7 +426,8 @@ class VersionTrialsOfAnEngine : public testing::Test {
       uint32_t r = 1;
       const Patience patience;
       for (uint32_t i = 0; i < most_calls && patience.lasts(); ++i) {
-        const std::vector<hindsight::Value> args = {hindsight::Value::i32(3000), hindsight::Value::i32(static_cast<int32_t>(r))};
+        const std::vector<hindsight::Value> args = {hindsight::Value::i32(3000),
+                                                    hindsight::Value::i32(static_cast<int32_t>(r))};
         const auto result = guest->call("work", args).value();
         r = work(3000, r);
         EXPECT_EQ(static_cast<uint32_t>(result[0].as_i32()), r);

@@ -11,10 +11,11 @@ namespace hindsight {
 namespace {
 
 // One function for each builtin that WebAssembly code can ask for: it works, or traps.
-constexpr const char* kBuiltins[] = {"trap",        "stack_check", "compile_lazily", "memory_grow", "memory_init", "data_drop",
-                                     "memory_copy", "memory_fill", "notify",         "wait32",      "wait64",      "table_get",
-                                     "table_set",   "table_grow",  "table_fill",     "table_copy",  "table_init",  "elem_drop",
-                                     "throw",       "throw_reference", "host_fails",  "host_throws",    "fault",       "out_of_table"};
+constexpr const char* kBuiltins[] = {
+    "trap",        "stack_check",     "compile_lazily", "memory_grow", "memory_init", "data_drop",
+    "memory_copy", "memory_fill",     "notify",         "wait32",      "wait64",      "table_get",
+    "table_set",   "table_grow",      "table_fill",     "table_copy",  "table_init",  "elem_drop",
+    "throw",       "throw_reference", "host_fails",     "host_throws", "fault",       "out_of_table"};
 
 constexpr std::string_view kGuest = R"((module
   (import "host" "fails" (func $fails))
@@ -78,7 +79,7 @@ TEST_P(WithoutMemory, ABuiltinTrapsAndTheNextCallWorks) {
     t_left = allocations;
     try {
       (void)(*guest)->call_raw(*function, {&slot, 1});
-      worked = t_left > 0;  // some were left: all that it wants it got
+      worked = t_left > 0;             // some were left: all that it wants it got
     } catch (const std::bad_alloc&) {  // on this side of the guest, for the embedder
     }
     t_left = -1;
@@ -97,7 +98,9 @@ struct Watched {
   const char* name;
   EngineConfig config;
 };
-void PrintTo(const Watched& watched, std::ostream* out) { *out << watched.name; }
+void PrintTo(const Watched& watched, std::ostream* out) {
+  *out << watched.name;
+}
 
 EngineConfig counting() {
   EngineConfig config;
@@ -120,7 +123,8 @@ EngineConfig on_trial() {
 }
 
 // More of everything than comes between two events.
-constexpr std::string_view kBusy = R"((module (memory 4) (table funcref (elem $one $two)) (type $t (func (result i32)))
+constexpr std::string_view kBusy =
+    R"((module (memory 4) (table funcref (elem $one $two)) (type $t (func (result i32)))
   (func $one (type $t) (i32.const 1))
   (func $two (type $t) (i32.const 2))
   (func (export "work") (param $n i32) (result i32) (local $s i32) (local $i i32)
@@ -136,7 +140,8 @@ constexpr int32_t kAnswer = kTurns / 2 * 3;
 
 class WatchedWithoutMemory : public testing::TestWithParam<Watched> {};
 INSTANTIATE_TEST_SUITE_P(Builtins, WatchedWithoutMemory,
-                         testing::Values(Watched{"lwp_events", counting()}, Watched{"trace_full", instrumented()},
+                         testing::Values(Watched{"lwp_events", counting()},
+                                         Watched{"trace_full", instrumented()},
                                          Watched{"strip_ended", on_trial()}),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -40,13 +40,15 @@ TEST(CodeTally, LeavesRoomForWhatIsNeeded) {
   const auto refused = tally->take_for_speed("f", 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kResource);
-  EXPECT_EQ(refused.error().message,
-            "f would take 1 bytes of code more; the limit code-bytes allows 100, at most half of it for speed");
+  EXPECT_EQ(
+      refused.error().message,
+      "f would take 1 bytes of code more; the limit code-bytes allows 100, at most half of it for speed");
   EXPECT_FALSE(tally->room_for_speed("f", 1));
   auto needed = tally->take_needed("f", 50, *budget);
   ASSERT_TRUE(needed);
-  EXPECT_EQ(tally->take_needed("f", 1, *budget).error().message,
-            "f would take 1 bytes of code besides the 100 that the store has; the limit code-bytes allows 100");
+  EXPECT_EQ(
+      tally->take_needed("f", 1, *budget).error().message,
+      "f would take 1 bytes of code besides the 100 that the store has; the limit code-bytes allows 100");
   half->reset();
   EXPECT_TRUE(tally->room_for_speed("f", 50));
   EXPECT_FALSE(tally->room_for_speed("f", 51));

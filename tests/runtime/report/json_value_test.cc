@@ -14,8 +14,12 @@ TEST(JsonText, KeepsTheOrderOfMembersAndTheKindsOfValues) {
   list.push_back(Json{{"a", true}});
   list.back()["b"] = -2.5;
   list.back()["b"] = uint64_t{18'446'744'073'709'551'615u};
-  const Json all{{"z", "text"}, {"list", list}, {"none", Json::array()}, {"words", std::vector<std::string>{"x", "y"}},
-                 {"nan", std::numeric_limits<double>::quiet_NaN()}, {"false", false}};
+  const Json all{{"z", "text"},
+                 {"list", list},
+                 {"none", Json::array()},
+                 {"words", std::vector<std::string>{"x", "y"}},
+                 {"nan", std::numeric_limits<double>::quiet_NaN()},
+                 {"false", false}};
   EXPECT_EQ(all.text(), R"({
   "z": "text",
   "list": [
