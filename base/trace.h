@@ -4,11 +4,14 @@
 // Code is cut into runs: straight lines of instructions with one way in and one way out. While it executes, a
 // run appends words to a buffer (8 bytes each):
 //
-//   one word an access, in order: the host address (kFill: address, byte count; kCopy: destination, source,
-//   count) the run's own word: ~id, negative, which no access word ever is then, by how the run ends
-//   (TraceEnd): kBranch: 1 if taken, else 0;  kTable: the selector, the target's address;
-//     kIndirectCall, kIndirectTailCall: the callee's function index;  kEnter: frame address, address of the
-//     instance's memory 0;  kLand: frame address
+//   - one word an access, in order: the host address (kFill: address, byte count; kCopy: destination, source, count)
+//   - the run's own word: ~id, negative, which no access word ever is
+//   - then, by how the run ends (TraceEnd):
+//       kBranch: 1 if taken, else 0
+//       kTable: the selector, the target's address
+//       kIndirectCall, kIndirectTailCall: the callee's function index
+//       kEnter: frame address, address of the instance's memory 0
+//       kLand: frame address
 //
 // An instruction that traps leaves the words of its run without the run's own: a reader finds, in front of a
 // run's word, more access words than the run has, and drops the excess. A run whose last words are missing

@@ -62,7 +62,7 @@ struct BranchHint {
   double mispredicted = 0;  // share of its executions, 0..1; an estimate, or what it cannot be above
   bool weigh = true;        // the numbers are for the compiler, not for the form alone
   // One side was never seen: outside of loops, and if the request asks for it (OptimizeRequest::split_cold), its code lies
-  // apart from what runs (jit/optimizing/cold_parts.h).
+  // apart from what runs (jit/optimizing/changes/split_cold/cold_parts.h).
   bool one_sided = false;
   Form form = Form::kAsItComes;
 };

@@ -6,7 +6,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config git
   llvm-19-dev libasmjit-dev libzydis-dev libfmt-dev libcli11-dev nlohmann-json3-dev
-  libgtest-dev libgmock-dev libbenchmark-dev wabt binaryen nodejs libssl-dev libsodium-dev zlib1g-dev)
+  clang-format-14 libgtest-dev libgmock-dev libbenchmark-dev wabt binaryen nodejs libssl-dev libsodium-dev zlib1g-dev)
 if [[ "${1:-}" == "--samples" ]]; then
   packages+=(clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32)
 fi

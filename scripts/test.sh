@@ -13,6 +13,7 @@ preset=${HINDSIGHT_PRESET:-release}
 
 echo "test 1/3: packages"
 scripts/setup.sh
+if git rev-parse --git-dir >/dev/null 2>&1; then scripts/format.sh --check; fi  # a release without its history has nothing to list
 suite=${HINDSIGHT_SPEC_TESTSUITE-}
 if [[ -z "$suite" && -d ../shared/spec-testsuite ]]; then suite=$(cd ../shared/spec-testsuite && pwd); fi
 suite_3=${HINDSIGHT_SPEC_TESTSUITE_3-}

@@ -1,6 +1,6 @@
 #include "feedback/lwp/hindsight_lwp.h"
 
-#include "feedback/lwp/software_lwp.h"
+#include "feedback/lwp/emulation/software_lwp.h"
 
 using namespace hindsight::lwp;
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "feedback/lwp/calibration_cache.h"
-#include "feedback/lwp/capabilities.h"
+#include "feedback/lwp/calibration/calibration_cache.h"
+#include "feedback/lwp/format/capabilities.h"
 #include "feedback/lwp/info_pmu.h"
-#include "feedback/lwp/unit.h"
+#include "feedback/lwp/units/unit.h"
 #include "feedback/pmu/processor.h"
 
 namespace hindsight::lwp {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <nlohmann/json.hpp>
 
-#include "feedback/lwp/perf_kernel.h"
+#include "feedback/lwp/units/perf_kernel.h"
 #include "feedback/pmu/user_counter.h"
 
 namespace hindsight::lwp {

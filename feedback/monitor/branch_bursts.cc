@@ -4,7 +4,7 @@
 #include <chrono>
 #include <unordered_map>
 
-#include "feedback/lwp/record.h"
+#include "feedback/lwp/format/record.h"
 #include "feedback/monitor/monitor.h"
 
 namespace hindsight::feedback {

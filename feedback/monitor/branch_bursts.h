@@ -5,8 +5,8 @@
 #include <chrono>
 #include <vector>
 
-#include "feedback/lwp/branch_replay.h"
-#include "feedback/lwp/unit.h"
+#include "feedback/lwp/model/branch_replay.h"
+#include "feedback/lwp/units/unit.h"
 #include "feedback/monitor/burst_schedule.h"
 #include "feedback/monitor/misprediction_rate.h"
 

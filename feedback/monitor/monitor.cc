@@ -9,7 +9,7 @@
 #include <new>
 
 #include "base/system_failures.h"
-#include "feedback/lwp/record.h"
+#include "feedback/lwp/format/record.h"
 #include "feedback/monitor/branch_bursts.h"
 #include "feedback/monitor/load_decoder.h"
 #include "jit/abi/builtins.h"

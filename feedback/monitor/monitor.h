@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #include "base/log.h"
-#include "feedback/lwp/unit.h"
+#include "feedback/lwp/units/unit.h"
 #include "feedback/monitor/misprediction_rate.h"
 #include "feedback/pmu/counters.h"
 #include "feedback/profile/profile.h"

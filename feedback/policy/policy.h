@@ -15,7 +15,7 @@
 // time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
 // Branches: one that is mispredicted in a share r of its executions loses r times what a misprediction takes;
 // a select in its place loses nothing that way, and makes everything behind it wait for both sides. How much
-// that is depends on the code around it, which only the compiler sees (jit/optimizing/form_pass.h): it is
+// that is depends on the code around it, which only the compiler sees (jit/optimizing/changes/branch_form/form_pass.h): it is
 // given the rate, and a trial has the last word. The counts alone go with any compile, for the layout.
 // Values: an operator whose operand is the same number in most of its executions (divisors; the byte counts of copies and
 // fills; trip counts of inner loops) may have code for that number, behind a comparison. What one execution gains is a constant, how often it is
@@ -31,13 +31,16 @@
 // searches at once a stall is waited for by all together, so 1/w of it stays.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
 #include "feedback/profile/evidence.h"
 #include "feedback/profile/profile_file.h"
+#include "jit/change.h"
 #include "jit/hints.h"
 
 namespace hindsight::feedback {
@@ -188,6 +191,27 @@ struct PolicyConfig {
   double version_loss = 0.10;             // that is taken for likely meanwhile
   double max_version_trial_share = 0.08;  // of all guests' CPU time, in versions that are on trial
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
+};
+
+// A decision that can be switched off, by the name that it has everywhere.
+struct Decision {
+  std::string_view name;
+  bool PolicyConfig::*enabled;
+};
+// The one list of them: the changes of jit/change.h by their names there, and what is no change of code.
+inline constexpr std::array kDecisions = {
+    Decision{"optimize", &PolicyConfig::optimize},
+    Decision{to_string(jit::ChangeKind::kPrefetch), &PolicyConfig::prefetch},
+    Decision{to_string(jit::ChangeKind::kInterleave), &PolicyConfig::interleave},
+    Decision{to_string(jit::ChangeKind::kJumpPointers), &PolicyConfig::jump_pointers},
+    Decision{to_string(jit::ChangeKind::kInlineCalls), &PolicyConfig::inline_calls},
+    Decision{"huge-pages", &PolicyConfig::huge_pages},
+    Decision{to_string(jit::ChangeKind::kWeighBranches), &PolicyConfig::weigh_branches},
+    Decision{to_string(jit::ChangeKind::kSelect), &PolicyConfig::select},
+    Decision{to_string(jit::ChangeKind::kBranch), &PolicyConfig::branch},
+    Decision{to_string(jit::ChangeKind::kValue), &PolicyConfig::values},
+    Decision{to_string(jit::ChangeKind::kSplitCold), &PolicyConfig::code_layout},
+    Decision{"follow-shifts", &PolicyConfig::follow_shifts},
 };
 
 // kObserve: back to baseline code, as if nothing were known; what it shows leads to a new decision.

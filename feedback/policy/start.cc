@@ -44,7 +44,8 @@ void take_over(const Episode::Prefetch& p, const FunctionEvidence& evidence, con
 void take_over_forms(StartPlan& start, const Episode::Earlier& earlier) {
   using Form = jit::BranchHint::Form;
   for (BranchPlan& plan : start.plan.branches) {
-    const Change change = plan.hint.form == Form::kSelect ? Change::kSelect : Change::kBranch;
+    const jit::ChangeKind change =
+        plan.hint.form == Form::kSelect ? jit::ChangeKind::kSelect : jit::ChangeKind::kBranch;
     if (plan.hint.form == Form::kAsItComes) continue;
     for (const Episode::Prefetch& p : earlier.prefetches) {
       if (p.change != change || p.load != plan.hint.branch.value) continue;
@@ -67,7 +68,7 @@ void take_over_forms(StartPlan& start, const Episode::Earlier& earlier) {
 void take_over_values(StartPlan& start, const Episode::Earlier& earlier) {
   std::erase_if(start.plan.values, [&](ValuePlan& plan) {
     for (const Episode::Prefetch& p : earlier.prefetches) {
-      if (p.change != Change::kValues || p.load != plan.hint.at.value) continue;
+      if (p.change != jit::ChangeKind::kValue || p.load != plan.hint.at.value) continue;
       if (p.outcome != PrefetchOutcome::kKept) return p.outcome != PrefetchOutcome::kInTrial;
       start.settled_values.insert(p.load);
       plan.reason += fmt::format("; code for it was kept, {:+.1f} %", 100 * p.measured_gain);
@@ -80,7 +81,7 @@ void take_over_values(StartPlan& start, const Episode::Earlier& earlier) {
 FunctionEvidence with_outcomes(FunctionEvidence evidence, const Episode::Earlier& earlier) {
   evidence.outcomes = {};  // one that nobody remembers trying may be tried again
   for (const Episode::Prefetch& p : earlier.prefetches)
-    if (is_of_version(p.change)) evidence.outcomes.of(p.change) = p.outcome;
+    if (jit::is_of_version(p.change)) evidence.outcomes.of(p.change) = p.outcome;
   return evidence;
 }
 
@@ -121,28 +122,28 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   for (const uint32_t loop : earlier.osr_loops) plan.osr_loops.push_back(LoopIndex(loop));
   for (const Episode::Prefetch& p : earlier.prefetches) {
     switch (p.change) {
-      case Change::kInlineCalls:
-      case Change::kWeighBranches:
-      case Change::kSplitCold:
+      case jit::ChangeKind::kInlineCalls:
+      case jit::ChangeKind::kWeighBranches:
+      case jit::ChangeKind::kSplitCold:
         break;  // with the version, below
-      case Change::kPrefetch:
+      case jit::ChangeKind::kPrefetch:
         if (config.prefetch)
           take_over(p, evidence, config, "the prefetch at", "distance", plan.prefetches,
                     &jit::PrefetchHint::initial_distance, start.settled);
         break;
-      case Change::kInterleave:
+      case jit::ChangeKind::kInterleave:
         if (config.interleave)
           take_over(p, evidence, config, "interleaving the searches of", "width", plan.interleaves,
                     &jit::InterleaveHint::initial_width, start.settled_widths);
         break;
-      case Change::kJumpPointers:
+      case jit::ChangeKind::kJumpPointers:
         if (config.jump_pointers)
           take_over(p, evidence, config, "following the history at", "distance", plan.jumps,
                     &jit::JumpHint::initial_distance, start.settled_jumps);
         break;
-      case Change::kSelect:
-      case Change::kBranch:
-      case Change::kValues:
+      case jit::ChangeKind::kSelect:
+      case jit::ChangeKind::kBranch:
+      case jit::ChangeKind::kValue:
         break;  // below
     }
   }

@@ -6,10 +6,10 @@ namespace hindsight::feedback {
 namespace {
 
 // The one that can cost most when it is wrong comes first. A trial that did not end leaves it open.
-std::optional<Change> open_decision(const VersionEvidence& e) {
-  for (const auto& [change, there] : {std::pair{Change::kInlineCalls, e.inline_calls},
-                                      {Change::kWeighBranches, e.weigh_branches},
-                                      {Change::kSplitCold, e.split_cold}}) {
+std::optional<jit::ChangeKind> open_decision(const VersionEvidence& e) {
+  for (const auto& [change, there] : {std::pair{jit::ChangeKind::kInlineCalls, e.inline_calls},
+                                      {jit::ChangeKind::kWeighBranches, e.weigh_branches},
+                                      {jit::ChangeKind::kSplitCold, e.split_cold}}) {
     const PrefetchOutcome outcome = e.outcomes.of(change);
     if (there && (outcome == PrefetchOutcome::kNone || outcome == PrefetchOutcome::kInTrial)) return change;
   }
@@ -20,7 +20,7 @@ std::optional<Change> open_decision(const VersionEvidence& e) {
 
 VersionTrialPlan decide_version_trial(const VersionEvidence& e, const PolicyConfig& config) {
   VersionTrialPlan plan;
-  const std::optional<Change> change = open_decision(e);
+  const std::optional<jit::ChangeKind> change = open_decision(e);
   if (!change) {
     plan.reason = "no decision in it that is open";
     return plan;

@@ -10,40 +10,13 @@
 
 #include "base/ids.h"
 #include "base/memory_level.h"
+#include "jit/change.h"
 
 namespace hindsight::feedback {
 
 // What became of a change that was tried. kNoSlice: it was not possible.
 enum class PrefetchOutcome : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNoSlice };
 const char* to_string(PrefetchOutcome outcome);
-
-// What is changed for a load, a branch, or an operator, while a trial looks on.
-enum class Change : uint8_t {
-  kPrefetch,
-  kInterleave,    // the searches that the load belongs to
-  kSelect,        // of a branch: a choice between both sides
-  kBranch,        // of a choice: a branch
-  kJumpPointers,  // addresses that the load's loop remembers from its last traversal
-  kValues,        // of an operator: code for what its operand usually is
-  // Of a whole version of a function, no single place of it.
-  kInlineCalls,    // the usual targets of its calls stand in place
-  kWeighBranches,  // the compiler knows how often its branches go which way
-  kSplitCold,      // what of it hardly ever runs lies apart
-};
-inline constexpr Change kLastChange = Change::kSplitCold;
-inline constexpr Change kVersionChanges[] = {Change::kInlineCalls, Change::kWeighBranches,
-                                             Change::kSplitCold};
-constexpr bool is_of_version(Change change) {
-  return change >= Change::kInlineCalls;
-}
-constexpr bool is_of_branch(Change change) {
-  return change == Change::kSelect || change == Change::kBranch;
-}
-// A distance or a width goes with it, beside whether it is there.
-constexpr bool is_tuned(Change change) {
-  return change == Change::kPrefetch || change == Change::kInterleave || change == Change::kJumpPointers;
-}
-const char* to_string(Change change);  // the decision's name
 
 // Timed loads of one site: an estimate, of isolated latency, not of what the load costs in its loop (that is
 // its share of the samples).
@@ -154,13 +127,13 @@ struct VersionOutcomes {
   PrefetchOutcome inline_calls = PrefetchOutcome::kNone;
   PrefetchOutcome weigh_branches = PrefetchOutcome::kNone;
   PrefetchOutcome split_cold = PrefetchOutcome::kNone;
-  // Precondition: is_of_version(change).
-  PrefetchOutcome& of(Change change) {
-    return change == Change::kInlineCalls     ? inline_calls
-           : change == Change::kWeighBranches ? weigh_branches
-                                              : split_cold;
+  // Precondition: jit::is_of_version(change).
+  PrefetchOutcome& of(jit::ChangeKind change) {
+    return change == jit::ChangeKind::kInlineCalls     ? inline_calls
+           : change == jit::ChangeKind::kWeighBranches ? weigh_branches
+                                                       : split_cold;
   }
-  PrefetchOutcome of(Change change) const { return VersionOutcomes(*this).of(change); }
+  PrefetchOutcome of(jit::ChangeKind change) const { return VersionOutcomes(*this).of(change); }
   friend bool operator==(const VersionOutcomes&, const VersionOutcomes&) = default;
 };
 

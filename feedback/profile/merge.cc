@@ -121,7 +121,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.seconds_run = more.seconds_run;
   to.seconds_run_baseline = more.seconds_run_baseline;
   to.samples_run_baseline = more.samples_run_baseline;
-  for (const Change change : kVersionChanges)
+  for (const jit::ChangeKind change : jit::kVersionChanges)
     if (more.outcomes.of(change) != PrefetchOutcome::kNone) to.outcomes.of(change) = more.outcomes.of(change);
   to.module_bytes = more.module_bytes;
   to.exit_loops = more.exit_loops;

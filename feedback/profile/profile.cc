@@ -36,30 +36,6 @@ const char* to_string(PrefetchOutcome outcome) {
   return "unknown";
 }
 
-const char* to_string(Change change) {
-  switch (change) {
-    case Change::kPrefetch:
-      return "prefetch";
-    case Change::kInterleave:
-      return "interleave";
-    case Change::kSelect:
-      return "select";
-    case Change::kBranch:
-      return "branch";
-    case Change::kJumpPointers:
-      return "jump-pointers";
-    case Change::kValues:
-      return "values";
-    case Change::kInlineCalls:
-      return "inline-calls";
-    case Change::kWeighBranches:
-      return "weigh-branches";
-    case Change::kSplitCold:
-      return "code-layout";
-  }
-  return "unknown";
-}
-
 const char* to_string(ValueSite site) {
   switch (site) {
     case ValueSite::kDivisor:
@@ -626,7 +602,7 @@ void Profile::seed(const FunctionEvidence& earlier) {
   const auto judged = [](PrefetchOutcome outcome) {
     return outcome != PrefetchOutcome::kNone && outcome != PrefetchOutcome::kInTrial;
   };
-  for (const Change change : kVersionChanges)
+  for (const jit::ChangeKind change : jit::kVersionChanges)
     if (judged(earlier.outcomes.of(change))) counts.outcomes.of(change) = earlier.outcomes.of(change);
   for (const LoadEvidence& load : earlier.loads) {
     if (!judged(load.outcome) && !judged(load.interleave) && !judged(load.jump) && load.latency.timed == 0)

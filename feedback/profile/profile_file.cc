@@ -171,15 +171,11 @@ class Reader {
     fail(place + "." + name, fmt::format("'{}' is not an outcome", word));
     return PrefetchOutcome::kNone;
   }
-  Change change(const json& object, const std::string& place, const char* name) {
+  jit::ChangeKind change(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
-    for (Change c :
-         {Change::kPrefetch, Change::kInterleave, Change::kSelect, Change::kBranch, Change::kJumpPointers,
-          Change::kValues, Change::kInlineCalls, Change::kWeighBranches, Change::kSplitCold}) {
-      if (word == to_string(c)) return c;
-    }
+    if (const auto kind = jit::change_kind_of(word)) return *kind;
     fail(place + "." + name, fmt::format("'{}' is not a change", word));
-    return Change::kPrefetch;
+    return jit::ChangeKind::kPrefetch;
   }
   Origin origin(const json& object, const std::string& place, const char* name) {
     std::string word = text(object, place, name);
@@ -309,15 +305,17 @@ ValueEvidence read_values(Reader& r, const json& j, const std::string& place) {
 
 json to_json(const VersionOutcomes& outcomes) {
   json j = json::object();
-  for (const Change change : kVersionChanges)
+  for (const jit::ChangeKind change : jit::kVersionChanges)
     if (outcomes.of(change) != PrefetchOutcome::kNone) j[to_string(change)] = to_string(outcomes.of(change));
   return j;
 }
 
 VersionOutcomes read_outcomes(Reader& r, const json& j, const std::string& place) {
   VersionOutcomes outcomes;
-  for (const Change change : kVersionChanges)
-    if (Reader::has(j, to_string(change))) outcomes.of(change) = r.outcome(j, place, to_string(change));
+  for (const jit::ChangeKind change : jit::kVersionChanges) {
+    const std::string name(to_string(change));
+    if (Reader::has(j, name.c_str())) outcomes.of(change) = r.outcome(j, place, name.c_str());
+  }
   return outcomes;
 }
 
@@ -499,7 +497,7 @@ json to_json(const std::vector<Episode::Prefetch>& prefetches) {
                     {"measured_gain", p.measured_gain},
                     {"words", p.words},
                     {"runs_ago", p.runs_ago}});
-    if (p.change != Change::kPrefetch) list.back()["change"] = to_string(p.change);
+    if (p.change != jit::ChangeKind::kPrefetch) list.back()["change"] = to_string(p.change);
   }
   return list;
 }
@@ -516,7 +514,7 @@ std::vector<Episode::Prefetch> read_prefetches(Reader& r, const json& j, const s
     if (Reader::has(element, "change")) p.change = r.change(element, where, "change");
     // As it was said when there was one other change only.
     if (Reader::has(element, "interleaved") && r.boolean(element, where, "interleaved"))
-      p.change = Change::kInterleave;
+      p.change = jit::ChangeKind::kInterleave;
     if (Reader::has(element, "runs_ago")) p.runs_ago = r.u32(element, where, "runs_ago");
     prefetches.push_back(std::move(p));
   });

@@ -62,7 +62,7 @@ struct Episode {
     uint32_t distance = 0;  // iterations; of an interleaved loop: searches at once
     double measured_gain = 0;
     std::string words;
-    Change change = Change::kPrefetch;
+    jit::ChangeKind change = jit::ChangeKind::kPrefetch;
     uint32_t runs_ago = 0;  // in which it was judged last
     friend bool operator==(const Prefetch&, const Prefetch&) = default;
   };

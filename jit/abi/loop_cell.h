@@ -10,7 +10,7 @@
 // results. The runtime reads and writes the fields with relaxed atomic_ref operations; generated code with
 // plain 32-bit moves, which x86-64 makes untorn.
 //
-// A strip's end is also where single loads are timed (runtime/engine/timed_loads.h): generated code leaves in
+// A strip's end is also where single loads are timed (runtime/adaptive/timed_loads.h): generated code leaves in
 // `upcoming[i]` where the cell's i-th hinted load will look some iterations from now, far enough that neither
 // the prefetch nor the core's own running ahead has touched it. Written only in the cold block that calls
 // strip_ended, so it costs nothing in between.

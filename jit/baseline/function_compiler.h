@@ -14,11 +14,10 @@
 //       index as it is. Everything that makes an i32 ends in a 32-bit write of its register.
 //   I2  A local's slot always holds its value (locals are written through). A register may cache a local; to
 //       forget the cache is always right.
-//   I3  At a label reached by jumps every entry is in its slot and no register is an operand; the cached
-//   locals
+//   I3  At a label reached by jumps every entry is in its slot and no register is an operand; the cached locals
 //       are those on which all jumps and the fall through agree (none at a loop header).
-//   I4  Entries below `flushed_` are in their slots. Each entry is flushed once, so flushing is linear
-//   overall. I5  r11 and xmm15 belong to the instruction being emitted; no entry or cache ever lives there.
+//   I4  Entries below `flushed_` are in their slots. Each entry is flushed once, so flushing is linear overall.
+//   I5  r11 and xmm15 belong to the instruction being emitted; no entry or cache ever lives there.
 //
 // Pinned: rbx = VmContext*, r14 = ThreadState*, r15 = memory base, rbp = frame.
 #pragma once

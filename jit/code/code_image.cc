@@ -158,8 +158,9 @@ class Reading {
     in_.list(33, [&](uint32_t) {
       PrefetchSite site;
       const auto kind = in_.number<uint8_t>();
-      in_.check(kind <= static_cast<uint8_t>(kLastSiteKind), "hints at what nobody knows");
-      site.kind = static_cast<SiteKind>(kind);
+      in_.check(is_change_kind(kind) && !is_of_version(static_cast<ChangeKind>(kind)),
+                "hints at what nobody knows");
+      site.kind = static_cast<ChangeKind>(kind);
       site.load = WasmOffset(u32());
       site.loop = WasmOffset(u32());
       site.applied = in_.number<uint8_t>() != 0;
@@ -177,7 +178,7 @@ class Reading {
     for (const uint32_t site : site_of_cell) {
       const bool known = site < version_->prefetch_sites.size();
       in_.check(known, "has a loop cell without a prefetch");
-      const bool remembers = known && version_->prefetch_sites[site].kind == SiteKind::kJumpPointers;
+      const bool remembers = known && version_->prefetch_sites[site].kind == ChangeKind::kJumpPointers;
       std::shared_ptr<LoopCell> cell = remembers ? make_loop_cell_with_history() : make_loop_cell();
       cell->site = site;
       cell_bytes_.push_back(sizeof(LoopCell) + (remembers ? sizeof(TraversalHistory) : 0));

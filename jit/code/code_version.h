@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "jit/abi/loop_cell.h"
 #include "jit/abi/type_registry.h"
+#include "jit/change.h"
 #include "jit/code/code_arena.h"
 #include "jit/code/pc_map.h"
 #include "jit/code/relocation.h"
@@ -41,23 +42,9 @@ struct OsrExit {
   std::atomic<const void*>* slot = nullptr;  // in the writable view of the version's memory
 };
 
-// What a hinted load's loop got: addresses that run ahead, several of its iterations at once, or addresses
-// that are remembered from its last traversal. Or a hinted branch's: a choice between two values in place of
-// the branch, or a branch in place of such a choice. Or that of an operator with a usual operand: code for that
-// number.
-enum class SiteKind : uint8_t { kPrefetch, kInterleave, kSelect, kBranch, kJumpPointers, kValue };
-inline constexpr SiteKind kLastSiteKind = SiteKind::kValue;
-constexpr bool is_of_branch(SiteKind kind) {
-  return kind == SiteKind::kSelect || kind == SiteKind::kBranch;
-}
-// A number goes with the change, beside whether it is there; else it is one of two versions of a loop.
-constexpr bool is_tuned(SiteKind kind) {
-  return kind == SiteKind::kPrefetch || kind == SiteKind::kInterleave || kind == SiteKind::kJumpPointers;
-}
-
 // What the optimizer did about one hint of these kinds.
 struct PrefetchSite {
-  SiteKind kind = SiteKind::kPrefetch;
+  ChangeKind kind = ChangeKind::kPrefetch;
   WasmOffset load;  // the hinted load, branch, select or operator
   WasmOffset loop;  // wasm offset of the loop whose induction variable runs ahead, or that goes in groups
   bool applied = false;

@@ -14,22 +14,22 @@
 #include <optional>
 #include <utility>
 
-#include "jit/optimizing/access_order.h"
 #include "jit/optimizing/budget.h"
-#include "jit/optimizing/call_order.h"
-#include "jit/optimizing/cold_parts.h"
+#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/changes/split_cold/cold_parts.h"
 #include "jit/optimizing/cut_chains.h"
-#include "jit/optimizing/early_return.h"
-#include "jit/optimizing/exception_table.h"
-#include "jit/optimizing/function_generator.h"
+#include "jit/optimizing/emit/exception_table.h"
+#include "jit/optimizing/emit/link_code.h"
+#include "jit/optimizing/emit/pc_rows.h"
+#include "jit/optimizing/generate/call_order.h"
+#include "jit/optimizing/generate/function_generator.h"
+#include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
-#include "jit/optimizing/link_code.h"
-#include "jit/optimizing/loop_exits.h"
 #include "jit/optimizing/mark_checks.h"
-#include "jit/optimizing/pc_rows.h"
 #include "jit/optimizing/pipeline.h"
-#include "jit/optimizing/prefetch_pass.h"
-#include "jit/optimizing/protect.h"
+#include "jit/optimizing/vectors/access_order.h"
+#include "jit/optimizing/vectors/early_return.h"
+#include "jit/optimizing/versions/loop_exits.h"
 
 extern "C" hindsight::jit::Optimizer* hindsight_create_optimizer();
 
@@ -254,7 +254,7 @@ class Compilation {
     for (const size_t index : prefetches.refused()) {
       PrefetchSite& site = prefetches.sites[index];
       const auto is_of_site = [&](const auto& hint) { return hint.load == site.load; };
-      const bool prefetch = site.kind == SiteKind::kPrefetch;
+      const bool prefetch = site.kind == ChangeKind::kPrefetch;
       if (prefetch)
         std::erase_if(request_.hints.prefetches, is_of_site);
       else

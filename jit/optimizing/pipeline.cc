@@ -19,17 +19,17 @@
 #include <algorithm>
 #include <ranges>
 
-#include "jit/optimizing/form_pass.h"
+#include "jit/optimizing/changes/branch_form/form_pass.h"
+#include "jit/optimizing/changes/interleave/interleave_pass.h"
+#include "jit/optimizing/changes/jump_pointers/jump_pass.h"
+#include "jit/optimizing/changes/values/usual_trips.h"
+#include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
-#include "jit/optimizing/interleave_pass.h"
 #include "jit/optimizing/ir_unit.h"
-#include "jit/optimizing/jump_pass.h"
-#include "jit/optimizing/loop_exits.h"
-#include "jit/optimizing/order_keeper.h"
-#include "jit/optimizing/protect.h"
-#include "jit/optimizing/usual_trips.h"
-#include "jit/optimizing/widen_pass.h"
-#include "jit/optimizing/wider_vectors.h"
+#include "jit/optimizing/vectors/order_keeper.h"
+#include "jit/optimizing/vectors/widen_pass.h"
+#include "jit/optimizing/vectors/wider_vectors.h"
+#include "jit/optimizing/versions/loop_exits.h"
 
 namespace hindsight::jit::optimizing {
 namespace {

@@ -9,9 +9,9 @@
 #include "base/result.h"
 #include "jit/code/code_version.h"
 #include "jit/optimizing/budget.h"
-#include "jit/optimizing/ir_module.h"
+#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/generate/ir_module.h"
 #include "jit/optimizing/pass_timer.h"
-#include "jit/optimizing/prefetch_pass.h"
 
 namespace hindsight::jit::optimizing {
 

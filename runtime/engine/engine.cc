@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "feedback/lwp/machine_model.h"
-#include "runtime/engine/code_cache.h"
+#include "feedback/lwp/calibration/machine_model.h"
+#include "feedback/policy/policy.h"
+#include "runtime/code/tier_manager.h"
+#include "runtime/engine/fixed_tiers.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/model_tiers.h"
-#include "runtime/engine/profile_store.h"
-#include "runtime/engine/tier_manager.h"
 #include "runtime/exec/enter.h"
+#include "runtime/storage/code_cache.h"
+#include "runtime/storage/profile_store.h"
 
 namespace hindsight {
 
@@ -25,9 +27,11 @@ Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
 }
 
 std::span<const std::string_view> decision_names() {
-  static constexpr std::array<std::string_view, 12> kNames{
-      "optimize",       "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages",
-      "weigh-branches", "select",   "branch",     "values",        "code-layout",  "follow-shifts"};
+  static constexpr auto kNames = [] {
+    std::array<std::string_view, feedback::kDecisions.size()> names;
+    std::ranges::transform(feedback::kDecisions, names.begin(), &feedback::Decision::name);
+    return names;
+  }();
   return kNames;
 }
 

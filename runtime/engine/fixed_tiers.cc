@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/fork_gate.h"
-#include "runtime/engine/code_cache.h"
-#include "runtime/engine/profiling_counts.h"
-#include "runtime/engine/tiers.h"
+#include "runtime/code/profiling_counts.h"
+#include "runtime/engine/fixed_tiers.h"
+#include "runtime/storage/code_cache.h"
 
 namespace hindsight::rt {
 namespace {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/trace.h"
-#include "runtime/engine/code_services.h"
+#include "runtime/code/code_services.h"
+#include "runtime/code/module_code.h"
+#include "runtime/code/owner_process.h"
+#include "runtime/code/record_feed.h"
+#include "runtime/code/tiers.h"
 #include "runtime/engine/guest_threads.h"
 #include "runtime/engine/hindsight.h"
-#include "runtime/engine/module_code.h"
-#include "runtime/engine/owner_process.h"
-#include "runtime/engine/record_feed.h"
-#include "runtime/engine/tiers.h"
 #include "runtime/exec/thread_hooks.h"
 #include "runtime/instance/instance.h"
 #include "runtime/instance/store.h"

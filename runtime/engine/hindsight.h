@@ -152,8 +152,8 @@ struct EngineConfig {
   std::vector<std::string> disabled_decisions;  // names of decision_names(); create() refuses others
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
-  // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/core_model.h), first of
-  // them perhaps "machine", the caches of this machine as measured (feedback/lwp/machine_model.h: up to a second), and whether
+  // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/model/core_model.h), first of
+  // them perhaps "machine", the caches of this machine as measured (feedback/lwp/calibration/machine_model.h: up to a second), and whether
   // ModelReport::loaded knows the addresses of every load (about an eighth of the guest's memory, a bit each 4 bytes and load).
   std::string model;
   bool model_addresses = false;

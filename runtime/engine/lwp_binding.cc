@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "feedback/lwp/control_block.h"
+#include "feedback/lwp/format/control_block.h"
 #include "runtime/exec/host_caller.h"
 #include "runtime/exec/lwp_sink.h"
 #include "runtime/instance/instance.h"

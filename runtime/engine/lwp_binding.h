@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/engine/record_feed.h"
+#include "runtime/code/record_feed.h"
 #include "runtime/instance/host_function.h"
 
 namespace hindsight::rt {

@@ -1,7 +1,7 @@
 #include "runtime/engine/model_sink.h"
 
 #include "base/trace.h"
-#include "feedback/lwp/record.h"
+#include "feedback/lwp/format/record.h"
 
 namespace hindsight::rt {
 

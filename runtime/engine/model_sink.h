@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "feedback/lwp/model_unit.h"
-#include "runtime/engine/guest_unit.h"
+#include "feedback/lwp/units/model_unit.h"
+#include "runtime/code/guest_unit.h"
 #include "runtime/exec/lwp_sink.h"
 
 namespace hindsight::rt {

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <set>
 
-#include "feedback/lwp/model_unit.h"
+#include "feedback/lwp/units/model_unit.h"
+#include "runtime/code/profiling_counts.h"
 #include "runtime/engine/model_sink.h"
-#include "runtime/engine/profiling_counts.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "feedback/lwp/core_model.h"
+#include "feedback/lwp/model/core_model.h"
 #include "feedback/monitor/monitor.h"
-#include "runtime/engine/record_feed.h"
-#include "runtime/engine/tiers.h"
+#include "runtime/code/record_feed.h"
+#include "runtime/code/tiers.h"
 
 namespace hindsight::rt {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/engine/sealed_file.h"
 #include "runtime/instance/instance.h"
+#include "runtime/storage/sealed_file.h"
 #include "runtime/wasi/functions.h"
 #include "runtime/wasi/wasi_context.h"
 

@@ -12,7 +12,7 @@
 //
 // What is left to a guest: to make files of its own in a folder that nobody told of (one that another run named, one that came into
 // being later, or a mount of a part of a folder, which does not lead to the folder). Such files have no seal, and so are not accepted
-// as kept code or profiles (runtime/engine/sealed_file.h); tests/runtime/cli/cache_attack_test.cc plays all of this.
+// as kept code or profiles (runtime/storage/sealed_file.h); tests/runtime/cli/cache_attack_test.cc plays all of this.
 //
 // Threads: the calls of one context, one at a time.
 #pragma once

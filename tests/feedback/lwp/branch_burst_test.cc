@@ -1,12 +1,12 @@
 // Bursts of branch outcomes: the queue between guest and monitor, and the predictor's view of what comes out.
-#include "feedback/lwp/branch_burst.h"
+#include "feedback/lwp/format/branch_burst.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <thread>
 
-#include "feedback/lwp/branch_replay.h"
+#include "feedback/lwp/model/branch_replay.h"
 
 namespace hindsight::lwp {
 namespace {

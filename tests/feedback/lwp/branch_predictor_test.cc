@@ -1,5 +1,5 @@
 // Rates on streams whose predictability is known by construction, or was measured on hardware by time.
-#include "feedback/lwp/branch_predictor.h"
+#include "feedback/lwp/model/branch_predictor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Sequences short enough to be followed by hand.
-#include "feedback/lwp/cache_model.h"
+#include "feedback/lwp/model/cache_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Calibrations on disk: hostile files, hostile places, several processes.
-#include "feedback/lwp/calibration_cache.h"
+#include "feedback/lwp/calibration/calibration_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "feedback/lwp/calibration.h"
+#include "feedback/lwp/calibration/calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "feedback/lwp/timed_load.h"
+#include "feedback/lwp/calibration/timed_load.h"
 
 namespace hindsight::lwp {
 namespace {

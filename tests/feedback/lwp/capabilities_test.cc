@@ -1,4 +1,4 @@
-#include "feedback/lwp/capabilities.h"
+#include "feedback/lwp/format/capabilities.h"
 
 #include <gtest/gtest.h>
 

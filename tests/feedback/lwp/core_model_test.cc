@@ -1,5 +1,5 @@
 // Traces written by hand: no compiler is needed to know what a core would do.
-#include "feedback/lwp/core_model.h"
+#include "feedback/lwp/model/core_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // What is asked of the kernel on which processor.
-#include "feedback/lwp/hardware_plan.h"
+#include "feedback/lwp/units/hardware_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "feedback/lwp/perf_sample.h"
+#include "feedback/lwp/units/perf_sample.h"
 
 namespace hindsight::lwp {
 namespace {

@@ -1,5 +1,5 @@
 // The hardware unit against a kernel that is played: it grants and refuses event by event, and writes rings.
-#include "feedback/lwp/hardware_unit.h"
+#include "feedback/lwp/units/hardware_unit.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <map>
 #include <set>
 
-#include "feedback/lwp/clock_unit.h"
-#include "feedback/lwp/hardware_session.h"
+#include "feedback/lwp/units/clock_unit.h"
+#include "feedback/lwp/units/hardware_session.h"
 #include "tests/feedback/lwp/kernel_ring.h"
 
 namespace hindsight::lwp {

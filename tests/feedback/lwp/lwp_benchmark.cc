@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "feedback/lwp/ring.h"
-#include "feedback/lwp/software_lwp.h"
-#include "feedback/lwp/unit.h"
+#include "feedback/lwp/emulation/software_lwp.h"
+#include "feedback/lwp/format/ring.h"
+#include "feedback/lwp/units/unit.h"
 #include "software_lwp_area.h"
 
 namespace hindsight::lwp {

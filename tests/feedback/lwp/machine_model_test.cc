@@ -1,8 +1,8 @@
-#include "feedback/lwp/machine_model.h"
+#include "feedback/lwp/calibration/machine_model.h"
 
 #include <gtest/gtest.h>
 
-#include "feedback/lwp/core_model.h"
+#include "feedback/lwp/model/core_model.h"
 
 namespace hindsight::lwp {
 namespace {

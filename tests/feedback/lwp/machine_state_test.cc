@@ -1,4 +1,4 @@
-#include "feedback/lwp/machine_state.h"
+#include "feedback/lwp/emulation/machine_state.h"
 
 #include <gtest/gtest.h>
 

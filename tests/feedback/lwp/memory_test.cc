@@ -1,4 +1,4 @@
-#include "feedback/lwp/memory.h"
+#include "feedback/lwp/emulation/memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

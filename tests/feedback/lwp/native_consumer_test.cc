@@ -1,7 +1,7 @@
 // The sample consumer built with the instructions themselves: it must not notice that they are emulated.
 #include <gtest/gtest.h>
 
-#include "feedback/lwp/trace_emulation.h"
+#include "feedback/lwp/emulation/trace_emulation.h"
 
 namespace hindsight::lwp {
 namespace {

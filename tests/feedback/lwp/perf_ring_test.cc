@@ -1,4 +1,4 @@
-#include "feedback/lwp/perf_ring.h"
+#include "feedback/lwp/units/perf_ring.h"
 
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>

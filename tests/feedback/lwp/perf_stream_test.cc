@@ -1,8 +1,8 @@
-#include "feedback/lwp/perf_stream.h"
+#include "feedback/lwp/units/perf_stream.h"
 
 #include <gtest/gtest.h>
 
-#include "feedback/lwp/perf_sample.h"
+#include "feedback/lwp/units/perf_sample.h"
 #include "tests/feedback/lwp/kernel_ring.h"
 
 namespace hindsight::lwp {

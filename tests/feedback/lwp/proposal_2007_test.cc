@@ -1,4 +1,4 @@
-#include "feedback/lwp/proposal_2007.h"
+#include "feedback/lwp/format/proposal_2007.h"
 
 #include <gtest/gtest.h>
 

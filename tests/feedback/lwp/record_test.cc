@@ -1,10 +1,10 @@
-#include "feedback/lwp/record.h"
+#include "feedback/lwp/format/record.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "feedback/lwp/control_block.h"
+#include "feedback/lwp/format/control_block.h"
 
 namespace hindsight::lwp {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "feedback/lwp/info.h"
-#include "feedback/lwp/unit.h"
+#include "feedback/lwp/units/unit.h"
 #include "feedback/pmu/counters.h"
 #include "feedback/pmu/perf_event.h"
 #include "tests/feedback/lwp/busy_loop.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "feedback/lwp/software_lwp.h"
+#include "feedback/lwp/emulation/software_lwp.h"
 #include "software_lwp_area.h"
 
 namespace hindsight::lwp {

@@ -1,4 +1,4 @@
-#include "feedback/lwp/ring.h"
+#include "feedback/lwp/format/ring.h"
 
 #include <gtest/gtest.h>
 

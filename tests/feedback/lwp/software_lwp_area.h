@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "feedback/lwp/software_lwp.h"
+#include "feedback/lwp/emulation/software_lwp.h"
 
 namespace hindsight::lwp {
 

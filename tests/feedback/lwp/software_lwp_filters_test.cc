@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "feedback/lwp/software_lwp.h"
+#include "feedback/lwp/emulation/software_lwp.h"
 #include "software_lwp_area.h"
 
 namespace hindsight::lwp {

@@ -1,4 +1,4 @@
-#include "feedback/lwp/software_lwp.h"
+#include "feedback/lwp/emulation/software_lwp.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "feedback/lwp/unit.h"
+#include "feedback/lwp/units/unit.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "feedback/lwp/record.h"
+#include "feedback/lwp/format/record.h"
 #include "feedback/monitor/monitor.h"
 #include "tests/feedback/monitor/nop_module.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "feedback/lwp/record.h"
+#include "feedback/lwp/format/record.h"
 #include "jit/abi/builtins.h"
 #include "tests/feedback/monitor/nop_module.h"
 

@@ -74,9 +74,9 @@ TEST(Start, TakesOverPrefetchesThatWereKeptAndTriesAgainThoseWhoseTrialDidNotEnd
 TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
   ModuleProfile m = known(2, 1);
   m.episodes[0].prefetches = {{77, PrefetchOutcome::kRolledBack, 0, 0, ""},
-                              {77, PrefetchOutcome::kKept, 12, 1.5, "", Change::kInterleave},
-                              {80, PrefetchOutcome::kInTrial, 0, 0, "", Change::kInterleave},
-                              {90, PrefetchOutcome::kNoSlice, 0, 0, "", Change::kInterleave}};
+                              {77, PrefetchOutcome::kKept, 12, 1.5, "", jit::ChangeKind::kInterleave},
+                              {80, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kInterleave},
+                              {90, PrefetchOutcome::kNoSlice, 0, 0, "", jit::ChangeKind::kInterleave}};
   const StartQuestion question = start_questions(m)[0];
   const StartPlan start = decide_start(question.decision->evidence, question.earlier, {});
   EXPECT_TRUE(start.plan.prefetches.empty());
@@ -93,9 +93,9 @@ TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
 TEST(Start, TakesOverJumpPointersAsItDoesPrefetches) {
   ModuleProfile m = known(2, 1);
   m.episodes[0].prefetches = {{77, PrefetchOutcome::kNoSlice, 0, 0, ""},
-                              {77, PrefetchOutcome::kKept, 8, 2.5, "", Change::kJumpPointers},
-                              {80, PrefetchOutcome::kInTrial, 0, 0, "", Change::kJumpPointers},
-                              {90, PrefetchOutcome::kRolledBack, 0, 0, "", Change::kJumpPointers}};
+                              {77, PrefetchOutcome::kKept, 8, 2.5, "", jit::ChangeKind::kJumpPointers},
+                              {80, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kJumpPointers},
+                              {90, PrefetchOutcome::kRolledBack, 0, 0, "", jit::ChangeKind::kJumpPointers}};
   const StartQuestion question = start_questions(m)[0];
   const StartPlan start = decide_start(question.decision->evidence, question.earlier, {});
   EXPECT_TRUE(start.plan.prefetches.empty());
@@ -219,9 +219,9 @@ TEST(Start, GivesBranchesTheFormsThatWereKeptAndNotThoseThatLost) {
   ModuleProfile m = known(2, 1);
   for (const uint32_t at : {10u, 20u, 30u})
     m.episodes[0].evidence.branches.push_back({WasmOffset(at), 40, 20, 1000, 500, 1000, 400});
-  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 1.5, "", Change::kSelect},
-                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", Change::kSelect},
-                              {30, PrefetchOutcome::kInTrial, 0, 0, "", Change::kSelect}};
+  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 1.5, "", jit::ChangeKind::kSelect},
+                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", jit::ChangeKind::kSelect},
+                              {30, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kSelect}};
   const StartPlan start = decide(m);
   ASSERT_EQ(start.plan.branches.size(), 3u);
   using Form = jit::BranchHint::Form;
@@ -240,9 +240,9 @@ TEST(Start, HasCodeForTheUsualValuesThatWereKeptAndNotForThoseThatLost) {
   ModuleProfile m = known(2, 1);
   for (const uint32_t at : {10u, 20u, 30u})
     m.episodes[0].evidence.values.push_back({WasmOffset(at), ValueSite::kWideDivisor, 2000, {{97, 2000}}});
-  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 0.5, "", Change::kValues},
-                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", Change::kValues},
-                              {30, PrefetchOutcome::kInTrial, 0, 0, "", Change::kValues}};
+  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 0.5, "", jit::ChangeKind::kValue},
+                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", jit::ChangeKind::kValue},
+                              {30, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kValue}};
   const StartPlan start = decide(m);
   ASSERT_EQ(start.plan.values.size(), 2u);
   EXPECT_EQ(start.plan.values[0].hint.at, WasmOffset(10));

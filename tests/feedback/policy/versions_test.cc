@@ -22,14 +22,14 @@ VersionEvidence hot() {
 TEST(VersionTrialPolicy, TriesOneDecisionAfterTheOther) {
   const PolicyConfig config;
   VersionEvidence e = hot();
-  EXPECT_EQ(decide_version_trial(e, config).without, Change::kInlineCalls);
+  EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kInlineCalls);
   EXPECT_EQ(decide_version_trial(e, config).alternatives.size(), 2u);
   e.outcomes.inline_calls = PrefetchOutcome::kKept;
-  EXPECT_EQ(decide_version_trial(e, config).without, Change::kWeighBranches);
+  EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kWeighBranches);
   e.outcomes.weigh_branches = PrefetchOutcome::kRolledBack;
-  EXPECT_EQ(decide_version_trial(e, config).without, Change::kSplitCold);
+  EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kSplitCold);
   e.outcomes.split_cold = PrefetchOutcome::kInTrial;  // one that did not end
-  EXPECT_EQ(decide_version_trial(e, config).without, Change::kSplitCold);
+  EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kSplitCold);
   e.split_cold = false;
   EXPECT_FALSE(decide_version_trial(e, config).without);
 }
@@ -135,8 +135,9 @@ TEST(VersionTrialPolicy, AnotherStartDoesNotPlanWhatLostInAnEarlierRun) {
   const PolicyConfig config;
   Episode decided = make_episode(seen(), decide(seen(), config));
   decided.state = "compiled";
-  decided.prefetches = {{0, PrefetchOutcome::kRolledBack, 0, -0.04, "slower with it", Change::kInlineCalls},
-                        {0, PrefetchOutcome::kKept, 0, 0.10, "faster with it", Change::kWeighBranches}};
+  decided.prefetches = {
+      {0, PrefetchOutcome::kRolledBack, 0, -0.04, "slower with it", jit::ChangeKind::kInlineCalls},
+      {0, PrefetchOutcome::kKept, 0, 0.10, "faster with it", jit::ChangeKind::kWeighBranches}};
   ModuleProfile run;
   run.episodes = {decided};
   FunctionSamples samples;
@@ -161,7 +162,7 @@ TEST(VersionTrialPolicy, AnotherStartDoesNotPlanWhatLostInAnEarlierRun) {
   EXPECT_EQ(all.episodes.at(0).prefetches.size(), 2u);
   for (uint32_t i = 0; i < kRunsToForgetLosers; ++i) all = merge(all, idle);
   ASSERT_EQ(all.episodes.at(0).prefetches.size(), 1u);
-  EXPECT_EQ(all.episodes[0].prefetches[0].change, Change::kWeighBranches);
+  EXPECT_EQ(all.episodes[0].prefetches[0].change, jit::ChangeKind::kWeighBranches);
   const std::vector<StartQuestion> later = start_questions(all);
   EXPECT_EQ(decide_start(later[0].decision->evidence, later[0].earlier, config).plan.calls.size(), 1u);
 }

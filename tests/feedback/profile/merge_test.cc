@@ -130,9 +130,9 @@ TEST(Merge, RemembersHowAVerdictWasReachedThatLaterRunsTakeOver) {
 TEST(Merge, KeepsThePrefetchAndTheInterleavingOfOneLoadApart) {
   Episode before = decision(1);
   before.prefetches = {{77, PrefetchOutcome::kRolledBack, 16, -0.1, "lost"},
-                       {77, PrefetchOutcome::kInTrial, 16, 0, "", Change::kInterleave}};
+                       {77, PrefetchOutcome::kInTrial, 16, 0, "", jit::ChangeKind::kInterleave}};
   Episode taken_over = decision(1, Origin::kProfile);
-  taken_over.prefetches = {{77, PrefetchOutcome::kKept, 12, 1.5, "won", Change::kInterleave}};
+  taken_over.prefetches = {{77, PrefetchOutcome::kKept, 12, 1.5, "won", jit::ChangeKind::kInterleave}};
   const ModuleProfile all = merge(run({before}), run({taken_over}));
   ASSERT_EQ(all.episodes[0].prefetches.size(), 2u);
   EXPECT_EQ(all.episodes[0].prefetches[0].outcome, PrefetchOutcome::kRolledBack);

@@ -63,11 +63,12 @@ ProfileFile example() {
   e.alternatives = {"nothing", "optimize"};
   e.state = "compiled";
   e.prefetches.push_back({77, PrefetchOutcome::kKept, 32, 0.5, "words"});
-  e.prefetches.push_back({78, PrefetchOutcome::kInTrial, 16, 0.25, "at once", Change::kInterleave});
-  e.prefetches.push_back({79, PrefetchOutcome::kKept, 8, 2.5, "the same way", Change::kJumpPointers});
-  e.prefetches.push_back({90, PrefetchOutcome::kKept, 0, 0.75, "both ways", Change::kSelect});
-  e.prefetches.push_back({92, PrefetchOutcome::kRolledBack, 0, -0.1, "ahead", Change::kBranch});
-  e.prefetches.push_back({94, PrefetchOutcome::kKept, 0, 0.4, "by 7", Change::kValues});
+  e.prefetches.push_back({78, PrefetchOutcome::kInTrial, 16, 0.25, "at once", jit::ChangeKind::kInterleave});
+  e.prefetches.push_back(
+      {79, PrefetchOutcome::kKept, 8, 2.5, "the same way", jit::ChangeKind::kJumpPointers});
+  e.prefetches.push_back({90, PrefetchOutcome::kKept, 0, 0.75, "both ways", jit::ChangeKind::kSelect});
+  e.prefetches.push_back({92, PrefetchOutcome::kRolledBack, 0, -0.1, "ahead", jit::ChangeKind::kBranch});
+  e.prefetches.push_back({94, PrefetchOutcome::kKept, 0, 0.4, "by 7", jit::ChangeKind::kValue});
   ProfileFile file;
   file.policy = {{"min_samples", 6}, {"prefetch", 1}};
   Episode taken_over = e;
@@ -78,8 +79,8 @@ ProfileFile example() {
                         1.5,
                         0.04,
                         {1},
-                        {{77, PrefetchOutcome::kRolledBack, 8, -0.1, "lost", Change::kPrefetch, 4},
-                         {80, PrefetchOutcome::kKept, 8, 0.6, "won", Change::kInterleave, 1}}};
+                        {{77, PrefetchOutcome::kRolledBack, 8, -0.1, "lost", jit::ChangeKind::kPrefetch, 4},
+                         {80, PrefetchOutcome::kKept, 8, 0.6, "won", jit::ChangeKind::kInterleave, 1}}};
   ModuleProfile module;
   module.hash_hex = "abcd";
   module.name = "app.wasm";

@@ -17,7 +17,6 @@ using ::testing::Not;
 using wasm::Opcode;
 
 constexpr uint32_t kWords = 16384;
-constexpr uint32_t kOut = 32768;  // where results go
 
 // The offset of the n-th instruction of a kind in an exported function.
 WasmOffset place_of(const wasm::Module& module, std::string_view name, Opcode opcode, uint32_t n) {
@@ -142,7 +141,7 @@ TEST(BranchHints, CountsBeyondThirtyTwoBitsKeepTheirRatio) {
 TEST(BranchHints, AStoreThatIsATossOfACoinIsMadeWithoutABranch) {
   Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kSelect, 0.4}});
   ASSERT_TRUE(b.site().applied) << b.site().reason;
-  EXPECT_EQ(b.site().kind, SiteKind::kSelect);
+  EXPECT_EQ(b.site().kind, ChangeKind::kSelect);
   EXPECT_EQ(b.site().loop, place_of(*b.hinted.module, "f", Opcode::kLoop, 0));
   ASSERT_EQ(b.version->loop_cells.size(), 1u);
   EXPECT_THAT(b.hinted.dump, HasSubstr("nowhere"));
@@ -250,7 +249,7 @@ TEST(BranchHints, AChoiceThatAChainWaitsForBecomesABranch) {
                                                {Opcode::kSelect, 1, Form::kBranch, 0.02, 980, 20}});
   EXPECT_TRUE(b.site(0).applied) << b.site(0).reason;
   EXPECT_TRUE(b.site(1).applied) << b.site(1).reason;
-  EXPECT_EQ(b.site(0).kind, SiteKind::kBranch);
+  EXPECT_EQ(b.site(0).kind, ChangeKind::kBranch);
   EXPECT_EQ(b.site(0).cell, b.site(1).cell);
   ASSERT_EQ(b.version->loop_cells.size(), 1u);
   b.fill_random(6);

@@ -7,7 +7,6 @@
 namespace hindsight::jit::testing {
 namespace {
 
-constexpr uint32_t kKeys = 0;           // what is looked for, u32
 constexpr uint32_t kData = 65536;       // tree, table or chains
 constexpr uint32_t kMost = 3000;        // searches a call
 constexpr uint32_t kWords = 4 * 16384;  // of memory
@@ -107,7 +106,7 @@ void fill_tree(uint32_t* words) {
 TEST(Interleave, LookUpsInATreeGoSeveralAtOnce) {
   Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1);
   ASSERT_TRUE(s.site().applied) << s.site().reason;
-  EXPECT_EQ(s.site().kind, SiteKind::kInterleave);
+  EXPECT_EQ(s.site().kind, ChangeKind::kInterleave);
   ASSERT_EQ(s.version->loop_cells.size(), 1u);
   s.fill(fill_tree);
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });

@@ -97,7 +97,7 @@ struct Jumps {
 TEST(JumpPointers, ALoopKnowsItsWayTheSecondTime) {
   Jumps j(kWalk);
   ASSERT_TRUE(j.site().applied) << j.site().reason;
-  EXPECT_EQ(j.site().kind, SiteKind::kJumpPointers);
+  EXPECT_EQ(j.site().kind, ChangeKind::kJumpPointers);
   EXPECT_THAT(j.hinted.dump, HasSubstr("llvm.prefetch"));
   ASSERT_EQ(j.version->loop_cells.size(), 1u);
   // The other two loads of a node lie on the same line.

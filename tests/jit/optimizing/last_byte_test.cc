@@ -1,4 +1,4 @@
-// An access traps exactly if its last byte is out of bounds, whatever is made of it (jit/optimizing/last_byte.h): every
+// An access traps exactly if its last byte is out of bounds, whatever is made of it (jit/optimizing/generate/last_byte.h): every
 // load, in every use that lets a compiler read less than its width, at each place around the end of memory, in straight
 // code and in loops, has to end as it does in baseline code; and what it leaves in memory and globals has to be the same.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // LLVM removes loads that nothing needs and moves those that are needed elsewhere; the trap of one that is
-// out of bounds must come all the same (jit/optimizing/needs.h).
+// out of bounds must come all the same (jit/optimizing/generate/needs.h).
 #include <gtest/gtest.h>
 
 #include "tests/jit/optimizing/hinted.h"

@@ -46,7 +46,7 @@ TEST(UsualTrips, ANumberThatStaysTheSameIsComparedOnceAStrip) {
   for (const uint32_t turns : {1u, 2u, 3u, 7u, 8u, 16u, 64u}) {
     Trips t(rows("(local.get $n)"), turns);
     ASSERT_TRUE(t.site().applied) << turns << ": " << t.site().reason;
-    EXPECT_EQ(t.site().kind, SiteKind::kValue);
+    EXPECT_EQ(t.site().kind, ChangeKind::kValue);
     EXPECT_THAT(t.site().reason, HasSubstr(turns == 1 ? "1 turn" : std::to_string(turns) + " turns"));
     EXPECT_THAT(t.site().reason,
                 HasSubstr("if one value is " + std::to_string(turns) + ", compared once a strip"));

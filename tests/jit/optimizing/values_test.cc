@@ -41,7 +41,7 @@ std::string divisions(std::string_view t, std::string_view step) {
 TEST(UsualValues, ADivisorThatStaysTheSameIsComparedOnceAStrip) {
   Usual u(divisions("i64", "(i64.rem_u (local.get $x) (local.get $d))"), 16381);
   ASSERT_TRUE(u.site().applied) << u.site().reason;
-  EXPECT_EQ(u.site().kind, SiteKind::kValue);
+  EXPECT_EQ(u.site().kind, ChangeKind::kValue);
   EXPECT_THAT(u.site().reason, HasSubstr("by 16381, compared once a strip"));
   ASSERT_EQ(u.version->loop_cells.size(), 1u);
   EXPECT_THAT(u.hinted.dump, HasSubstr(", 16381"));

@@ -12,8 +12,8 @@
 #include <set>
 
 #include "jit/code/image_bytes.h"
-#include "runtime/engine/cache_directory.h"
-#include "runtime/engine/code_cache_file.h"
+#include "runtime/storage/cache_directory.h"
+#include "runtime/storage/code_cache_file.h"
 #include "runtime/wasi/abi.h"
 #include "tests/runtime/cli/command.h"
 

@@ -18,7 +18,7 @@
 #include <optional>
 #include <sstream>
 
-#include "feedback/lwp/emulator.h"
+#include "feedback/lwp/emulation/emulator.h"
 #include "tests/runtime/cli/scratch_folder.h"
 #include "tests/sanitizers.h"
 

@@ -15,8 +15,8 @@
 
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
+#include "runtime/adaptive/huge_pages.h"
 #include "runtime/engine/handles.h"
-#include "runtime/engine/huge_pages.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
@@ -344,7 +344,7 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
   interleave.load = static_cast<uint32_t>(second - text->begin());
   interleave.outcome = feedback::PrefetchOutcome::kInTrial;
   interleave.distance = 16;
-  interleave.change = feedback::Change::kInterleave;
+  interleave.change = jit::ChangeKind::kInterleave;
   episode.prefetches.push_back(interleave);
   EngineConfig config;
   config.profile_in = profile_of(*load(*make_engine(), kGuest), {episode});

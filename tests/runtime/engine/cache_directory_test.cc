@@ -1,5 +1,5 @@
 // The code cache's folder under several processes, foreign owners and a bound.
-#include "runtime/engine/cache_directory.h"
+#include "runtime/storage/cache_directory.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "base/system_failures.h"
-#include "runtime/engine/code_cache_file.h"
+#include "runtime/storage/code_cache_file.h"
 
 namespace hindsight::rt {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "feedback/profile/profile_file.h"
 #include "jit/code/code_image.h"
-#include "runtime/engine/code_cache.h"
 #include "runtime/engine/handles.h"
-#include "runtime/engine/sealed_file.h"
+#include "runtime/storage/code_cache.h"
+#include "runtime/storage/sealed_file.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -695,7 +695,7 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
     const rt::KeptCode kept{
         std::move(made->version),
         "its load stalls",
-        {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, feedback::Change::kInterleave}},
+        {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, jit::ChangeKind::kInterleave}},
         {}};
     first.engine->code().cache->save(*code.module(), std::span(&kept, 1));
   }

@@ -1,5 +1,5 @@
 // Moving optimized code while it runs, below the public API.
-#include "runtime/engine/code_layout.h"
+#include "runtime/adaptive/code_layout.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "jit/code/move_code.h"
-#include "runtime/engine/call_graph.h"
+#include "runtime/adaptive/call_graph.h"
 #include "runtime/engine/handles.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"

@@ -1,4 +1,4 @@
-#include "runtime/engine/compile_threads.h"
+#include "runtime/code/compile_threads.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// What a fork() may expect (runtime/engine/owner_process.h): parent and child go on, each with its own code.
+// What a fork() may expect (runtime/code/owner_process.h): parent and child go on, each with its own code.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // Hints drawn by lot, and entering at loops: what the fuzzer relies on to reach code that only profiles lead
 // to.
-#include "runtime/engine/random_hints.h"
+#include "runtime/code/random_hints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ class JumpPointers : public ::testing::Test {
                                   .outcome = feedback::PrefetchOutcome::kInTrial,
                                   .distance = 16,
                                   .words = {},
-                                  .change = feedback::Change::kJumpPointers});
+                                  .change = jit::ChangeKind::kJumpPointers});
     feedback::ModuleProfile profile;
     profile.hash_hex = load(*make_engine(), kList)->content_hash_hex();
     profile.episodes = {episode};

@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "feedback/lwp/calibration.h"
-#include "feedback/lwp/unit.h"
+#include "feedback/lwp/calibration/calibration.h"
+#include "feedback/lwp/units/unit.h"
 #include "feedback/monitor/monitor.h"
-#include "runtime/engine/guest_unit.h"
+#include "runtime/code/guest_unit.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/hindsight.h"
 #include "runtime/instance/address_ranges.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "feedback/lwp/control_block.h"
-#include "feedback/lwp/instructions.h"
-#include "feedback/lwp/sigill_emulation.h"
+#include "feedback/lwp/emulation/instructions.h"
+#include "feedback/lwp/emulation/sigill_emulation.h"
+#include "feedback/lwp/format/control_block.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {

@@ -1,5 +1,5 @@
 // Profiles kept between engines: what a second start takes over, what is refused, and what it says.
-#include "runtime/engine/profile_store.h"
+#include "runtime/storage/profile_store.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -360,8 +360,8 @@ TEST_F(ProfileStoreTest, WhateverASealedFileSaysTheGuestComputesTheSame) {
   feedback::ProfileFile file = kept();
   Episode& e = file.modules[0].episodes[0];
   e.prefetches = {
-      {77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", feedback::Change::kPrefetch, 3},
-      {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", feedback::Change::kInterleave, 3}};
+      {77, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "x", jit::ChangeKind::kPrefetch, 3},
+      {80, feedback::PrefetchOutcome::kKept, 4'000'000'000, 1e17, "y", jit::ChangeKind::kInterleave, 3}};
   e.evidence.loads.push_back({.load = WasmOffset(~0u), .stall_samples = 1e18});
   e.evidence.branches.push_back({WasmOffset(3), 1, 1, uint64_t{1} << 62, uint64_t{1} << 62, 9, 9});
   e.evidence.calls.push_back({WasmOffset(~0u), uint64_t{1} << 62, {{~0u, uint64_t{1} << 62}}});

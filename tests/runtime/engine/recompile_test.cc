@@ -1,5 +1,5 @@
 // Compiles of which nothing new comes: told from those of which something comes, and not published.
-#include "runtime/engine/recompile.h"
+#include "runtime/adaptive/recompile.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kCode = 0;  // an address that stands for code
 
-jit::PrefetchSite site(jit::SiteKind kind, uint32_t at, bool applied) {
+jit::PrefetchSite site(jit::ChangeKind kind, uint32_t at, bool applied) {
   jit::PrefetchSite site;
   site.kind = kind;
   site.load = WasmOffset(at);
@@ -31,8 +31,8 @@ struct Made {
   Made() {
     version.tier = jit::Tier::kOptimized;
     version.entry = &kCode;
-    version.prefetch_sites = {site(jit::SiteKind::kPrefetch, 10, true),
-                              site(jit::SiteKind::kValue, 20, true)};
+    version.prefetch_sites = {site(jit::ChangeKind::kPrefetch, 10, true),
+                              site(jit::ChangeKind::kValue, 20, true)};
     values.resize(1);
     values[0].hint.at = WasmOffset(20);
     values[0].hint.value = 40;
@@ -64,8 +64,8 @@ bool nothing_new(const std::function<void(Made&)>& change, bool loops_wait = tru
 TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
   EXPECT_TRUE(nothing_new([](Made&) {}));
   EXPECT_TRUE(nothing_new([](Made& made) {
-    made.version.prefetch_sites.push_back(site(jit::SiteKind::kInterleave, 10, false));
-    made.version.prefetch_sites.push_back(site(jit::SiteKind::kSelect, 41, false));
+    made.version.prefetch_sites.push_back(site(jit::ChangeKind::kInterleave, 10, false));
+    made.version.prefetch_sites.push_back(site(jit::ChangeKind::kSelect, 41, false));
     made.branches.emplace_back().hint = {
         .branch = WasmOffset(41), .weigh = false, .form = jit::BranchHint::Form::kSelect};
     made.values.emplace_back().hint = {.at = WasmOffset(21), .value = 7};
@@ -85,7 +85,7 @@ TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
 TEST(Recompile, BringsSomethingNewWhereAnythingOfItIsOtherwise) {
   const std::vector<std::pair<const char*, std::function<void(Made&)>>> changes = {
       {"a change more",
-       [](Made& made) { made.version.prefetch_sites.push_back(site(jit::SiteKind::kSelect, 41, true)); }},
+       [](Made& made) { made.version.prefetch_sites.push_back(site(jit::ChangeKind::kSelect, 41, true)); }},
       {"a change less", [](Made& made) { made.version.prefetch_sites.pop_back(); }},
       {"another number", [](Made& made) { made.values[0].hint.value = 48; }},
       {"another target", [](Made& made) { made.calls[0].hint.targets[1].element = 3; }},

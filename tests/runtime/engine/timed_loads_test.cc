@@ -1,11 +1,11 @@
-#include "runtime/engine/timed_loads.h"
+#include "runtime/adaptive/timed_loads.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-#include "feedback/lwp/timed_load.h"
+#include "feedback/lwp/calibration/timed_load.h"
 
 namespace hindsight::rt {
 namespace {

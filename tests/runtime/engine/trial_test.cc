@@ -1,5 +1,5 @@
 // The trial's logic on simulated loops: time comes from a model, so every verdict is deterministic.
-#include "runtime/engine/trial.h"
+#include "runtime/adaptive/trial.h"
 
 #include <gtest/gtest.h>
 

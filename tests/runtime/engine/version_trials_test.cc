@@ -1,6 +1,6 @@
 // Two versions of a function in turns: the machinery alone on simulated time, the exchange under guests that run, and an
 // engine whose trials are biased, from the decision to the next start of the program.
-#include "runtime/engine/version_trials.h"
+#include "runtime/adaptive/version_trials.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@
 
 #include "jit/code/move_code.h"
 #include "runtime/engine/handles.h"
-#include "runtime/engine/profile_store.h"
+#include "runtime/storage/profile_store.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
@@ -23,7 +23,6 @@
 namespace hindsight::rt {
 namespace {
 
-using feedback::Change;
 using feedback::PrefetchOutcome;
 using namespace std::chrono_literals;
 
@@ -92,7 +91,7 @@ class VersionTrialsTest : public testing::Test {
     return {.module = code().module().get(),
             .code = static_cast<const ModuleHandle&>(*module_).code(),
             .with = with_,
-            .decision = Change::kInlineCalls};
+            .decision = jit::ChangeKind::kInlineCalls};
   }
   void begin() { trials_->begin(subject()); }
   // Up to where a second version is to be made, which is.

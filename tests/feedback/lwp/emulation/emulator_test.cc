@@ -1,4 +1,4 @@
-#include "feedback/lwp/emulator.h"
+#include "feedback/lwp/emulation/emulator.h"
 
 #include <gtest/gtest.h>
 

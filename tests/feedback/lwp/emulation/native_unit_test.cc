@@ -1,13 +1,13 @@
 // The native unit with its instructions emulated: it cannot tell, and neither can this test.
-#include "feedback/lwp/native_unit.h"
+#include "feedback/lwp/units/native_unit.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "feedback/lwp/emulator.h"
-#include "feedback/lwp/instructions.h"
-#include "feedback/lwp/sigill_emulation.h"
+#include "feedback/lwp/emulation/emulator.h"
+#include "feedback/lwp/emulation/instructions.h"
+#include "feedback/lwp/emulation/sigill_emulation.h"
 
 namespace hindsight::lwp {
 namespace {

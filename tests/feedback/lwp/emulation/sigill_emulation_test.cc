@@ -1,4 +1,4 @@
-#include "feedback/lwp/sigill_emulation.h"
+#include "feedback/lwp/emulation/sigill_emulation.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "feedback/lwp/control_block.h"
-#include "feedback/lwp/instructions.h"
+#include "feedback/lwp/emulation/instructions.h"
+#include "feedback/lwp/format/control_block.h"
 #include "tests/sanitizers.h"
 
 namespace hindsight::lwp {

@@ -1,6 +1,6 @@
 // Unmodified native programs under the emulation: what they check themselves (programs/lwp_program.cc), and
 // what one sees of them from outside.
-#include "feedback/lwp/trace_emulation.h"
+#include "feedback/lwp/emulation/trace_emulation.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "feedback/lwp/traced_thread.h"
+#include "feedback/lwp/emulation/traced_thread.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

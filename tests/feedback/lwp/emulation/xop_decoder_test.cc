@@ -1,4 +1,4 @@
-#include "feedback/lwp/xop_decoder.h"
+#include "feedback/lwp/emulation/xop_decoder.h"
 
 #include <Zydis/Zydis.h>
 #include <gtest/gtest.h>

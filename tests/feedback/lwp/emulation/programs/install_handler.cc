@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "feedback/lwp/sigill_emulation.h"
+#include "feedback/lwp/emulation/sigill_emulation.h"
 
 namespace {
 [[gnu::constructor]] void install() {

@@ -1,0 +1,136 @@
+#include "feedback/lwp/units/perf_ring.h"
+
+#include <asm/perf_regs.h>
+#include <linux/perf_event.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace hindsight::lwp {
+namespace {
+
+constexpr uint64_t mask_of(unsigned first, unsigned last) {
+  return ((uint64_t{1} << (last - first + 1)) - 1) << first;
+}
+
+// The kernel writes registers in rising order of their number in asm/perf_regs.h; machine encoding numbers
+// differ.
+constexpr std::array<Register, kRegisterCount> kPerfOrder = {
+    Register::kRax, Register::kRbx, Register::kRcx, Register::kRdx, Register::kRsi, Register::kRdi,
+    Register::kRbp, Register::kRsp, Register::kR8,  Register::kR9,  Register::kR10, Register::kR11,
+    Register::kR12, Register::kR13, Register::kR14, Register::kR15,
+};
+static_assert(PERF_REG_X86_AX == 0 && PERF_REG_X86_BX == 1 && PERF_REG_X86_CX == 2 && PERF_REG_X86_DX == 3 &&
+              PERF_REG_X86_SI == 4 && PERF_REG_X86_DI == 5 && PERF_REG_X86_BP == 6 && PERF_REG_X86_SP == 7 &&
+              PERF_REG_X86_R8 == 16 && PERF_REG_X86_R15 == 23);
+
+// A sample as our attr makes the kernel write it.
+struct SampleBody {
+  uint64_t ip;
+  uint32_t pid, tid;
+  uint64_t time;
+  uint64_t abi;
+  uint64_t registers[kRegisterCount];  // absent where abi is PERF_SAMPLE_REGS_ABI_NONE
+};
+constexpr size_t kSampleSize = sizeof(perf_event_header) + sizeof(SampleBody);
+constexpr size_t kSampleSizeWithoutRegisters = sizeof(perf_event_header) + offsetof(SampleBody, registers);
+
+// Copies `size` bytes at a free-running position out of the ring, across its end where needed.
+void copy_out(std::span<const std::byte> data, uint64_t position, void* to, size_t size) {
+  const size_t offset = position & (data.size() - 1);
+  const size_t first = std::min(size, data.size() - offset);
+  std::memcpy(to, data.data() + offset, first);
+  std::memcpy(static_cast<std::byte*>(to) + first, data.data(), size - first);
+}
+
+RawSample to_sample(const SampleBody& body, uint64_t period_ns) {
+  RawSample sample;
+  sample.pc = body.ip;
+  sample.time_ns = body.time;
+  sample.period_ns = period_ns;
+  for (unsigned i = 0; i < kRegisterCount; ++i) {
+    sample.registers[static_cast<unsigned>(kPerfOrder[i])] = body.registers[i];
+  }
+  return sample;
+}
+
+}  // namespace
+
+const uint64_t kPerfSampleType = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER;
+const uint64_t kPerfRegisterMask =
+    mask_of(PERF_REG_X86_AX, PERF_REG_X86_SP) | mask_of(PERF_REG_X86_R8, PERF_REG_X86_R15);
+
+PerfParseResult parse_perf_ring(std::span<const std::byte> data, uint64_t tail, uint64_t head,
+                                uint64_t period_ns, std::vector<RawSample>& out) {
+  PerfParseResult result;
+  result.consumed = head - tail;
+  if (!std::has_single_bit(data.size()) || head - tail > data.size()) {
+    result.malformed = 1;
+    return result;
+  }
+  while (tail != head) {
+    perf_event_header header;
+    if (head - tail < sizeof header) {
+      ++result.malformed;
+      return result;
+    }
+    copy_out(data, tail, &header, sizeof header);
+    if (header.size < sizeof header || header.size % sizeof(uint64_t) != 0 || header.size > head - tail) {
+      ++result.malformed;  // the next record cannot be found
+      return result;
+    }
+    const uint64_t body_at = tail + sizeof header;
+    const size_t body_size = header.size - sizeof header;
+    tail += header.size;
+    switch (header.type) {
+      case PERF_RECORD_SAMPLE: {
+        SampleBody body{};
+        if (header.size != kSampleSize && header.size != kSampleSizeWithoutRegisters) {
+          ++result.malformed;
+          break;
+        }
+        copy_out(data, body_at, &body, body_size);
+        if (body.abi != PERF_SAMPLE_REGS_ABI_64 || header.size != kSampleSize) {
+          ++result.without_registers;
+          break;
+        }
+        out.push_back(to_sample(body, period_ns));
+        ++result.samples;
+        break;
+      }
+      case PERF_RECORD_LOST: {
+        struct {
+          uint64_t id, lost;
+        } body;
+        if (body_size < sizeof body) {
+          ++result.malformed;
+          break;
+        }
+        copy_out(data, body_at, &body, sizeof body);
+        result.lost += body.lost;
+        break;
+      }
+      case PERF_RECORD_LOST_SAMPLES: {
+        uint64_t lost;
+        if (body_size < sizeof lost) {
+          ++result.malformed;
+          break;
+        }
+        copy_out(data, body_at, &lost, sizeof lost);
+        result.lost += lost;
+        break;
+      }
+      case PERF_RECORD_THROTTLE:
+        ++result.throttled;
+        break;
+      default:
+        ++result.other;
+        break;
+    }
+  }
+  return result;
+}
+
+}  // namespace hindsight::lwp

@@ -1,0 +1,114 @@
+#include "feedback/lwp/units/timer_signal.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include <array>
+#include <cerrno>
+#include <mutex>
+
+namespace hindsight::lwp {
+namespace {
+
+// Initial-exec: the handler must not be the first to touch it through an allocating TLS resolver. Atomic
+// because the handler interrupts the thread that writes it; both are on one thread, so relaxed order is
+// program order to the handler, and a signal fence in the setter keeps the compiler from moving the target's
+// initialization behind it.
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::atomic<SignalTarget*> current_target{nullptr};
+
+// Encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8..r15.
+constexpr std::array<int, kRegisterCount> kContextOrder = {
+    REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+
+void add(std::atomic<uint64_t>& counter, uint64_t n) {
+  counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+void on_sampling_signal(int, siginfo_t* info, void* context) {
+  SignalTarget* target = current_target.load(std::memory_order_relaxed);
+  if (!target || info->si_code != SI_TIMER) return;
+  if (info->si_overrun > 0) add(target->overruns, static_cast<uint64_t>(info->si_overrun));
+
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto pc = static_cast<uint64_t>(registers[REG_RIP]);
+  if (!target->guest_code.contains(pc)) return add(target->non_guest, 1);
+
+  RawSample* sample = target->queue.claim();
+  if (!sample) return;
+  timespec now{};
+  const int saved_errno = errno;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  errno = saved_errno;
+  sample->pc = pc;
+  sample->time_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  sample->period_ns = target->period_ns.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < kRegisterCount; ++i) {
+    sample->registers[i] = static_cast<uint64_t>(registers[kContextOrder[i]]);
+  }
+  target->queue.publish();
+}
+
+}  // namespace
+
+Status check_sampling_signal() {
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  if (sigismember(&blocked, kSamplingSignal)) {
+    return make_error(ErrorKind::kUsage, "SIGPROF is blocked in this thread, so a timer cannot sample it");
+  }
+  struct sigaction current {};
+  sigaction(kSamplingSignal, nullptr, &current);
+  const bool ours = (current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_sampling_signal;
+  const bool free =
+      !(current.sa_flags & SA_SIGINFO) && (current.sa_handler == SIG_DFL || current.sa_handler == SIG_IGN);
+  if (ours || free) return {};
+  return make_error(ErrorKind::kUsage, "another component of this process handles SIGPROF already");
+}
+
+Status install_sampling_signal() {
+  // Two threads attaching for the first time check and install one after the other.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  HINDSIGHT_TRY(check_sampling_signal());
+  struct sigaction ours {};
+  ours.sa_sigaction = on_sampling_signal;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigfillset(&ours.sa_mask);
+  if (sigaction(kSamplingSignal, &ours, nullptr) == 0) return {};  // again ours, where it was already
+  return make_error(ErrorKind::kResource,
+                    fmt::format("the SIGPROF handler cannot be installed (errno {})", errno));
+}
+
+void set_signal_target(SignalTarget* target) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  current_target.store(target, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+namespace {
+
+SignalTarget* free_if_abandoned() {
+  SignalTarget* target = current_target.load(std::memory_order_relaxed);
+  if (!target || !target->abandoned.load(std::memory_order_acquire)) return target;
+  set_signal_target(nullptr);
+  delete target;
+  return nullptr;
+}
+
+// Made at the first signal_target() of a thread, never in the handler.
+struct FreeAtThreadEnd {
+  ~FreeAtThreadEnd() { free_if_abandoned(); }
+};
+
+}  // namespace
+
+SignalTarget* signal_target() {
+  static thread_local FreeAtThreadEnd at_thread_end;
+  (void)&at_thread_end;  // its destructor is all there is to it
+  return free_if_abandoned();
+}
+
+}  // namespace hindsight::lwp

@@ -1,0 +1,370 @@
+#include "jit/optimizing/changes/branch_form/form_pass.h"
+
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/ProfDataUtils.h>
+#include <llvm/IR/ValueHandle.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "jit/optimizing/changes/branch_form/if_conversion.h"
+#include "jit/optimizing/changes/values/usual_values.h"
+#include "jit/optimizing/versions/carried_chain.h"
+#include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/loop_versions.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr double kMispredictCycles = 21;  // Zen 4; between 15 and 25 on others
+constexpr double kOperationsACycle = 4;
+// A core does much of this beside other work: what is dearer by less than this is worth a trial.
+constexpr double kDoubt = 3;
+
+struct Candidate {
+  size_t site = 0;  // of the plan
+  llvm::WeakVH at;  // null: converted with another
+  llvm::Loop* innermost = nullptr;
+  std::string words;     // why it should pay
+  bool certain = false;  // its operand is the usual value throughout that version of the loop
+};
+
+// What goes on trial together: all that is converted in one loop, which is had in two versions.
+struct Group {
+  llvm::Loop* loop = nullptr;
+  WasmOffset wasm_loop;
+  std::vector<Candidate> candidates;
+};
+
+std::string cycles_text(double cycles) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", cycles);
+  return text;
+}
+
+double taken_share(const BranchHint& hint) {
+  const auto taken = static_cast<double>(hint.taken), not_taken = static_cast<double>(hint.not_taken);
+  return (taken + 1) / (taken + not_taken + 2);
+}
+
+class FormChanger {
+ public:
+  FormChanger(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : plan_(plan),
+        ir_(plan.ir),
+        function_(function),
+        first_branch_(plan.hints.size() + plan.interleaves.size()),
+        first_value_(first_branch_ + plan.conversions.size()),
+        loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
+        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
+        assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}
+
+  bool run() {
+    if (find_candidates().empty()) return false;
+    for (llvm::Loop* loop : loops_) {
+      llvm::simplifyLoop(loop, &dominators_, &loops_, nullptr, &assumptions_, nullptr,
+                         /*PreserveLCSSA=*/false);
+      llvm::formLCSSARecursively(*loop, dominators_, &loops_, nullptr);
+    }
+    std::vector<Group> groups;
+    for (Candidate& candidate : find_candidates()) judge(std::move(candidate), groups);
+    for (Group& group : merged(std::move(groups))) convert(group);
+    return true;
+  }
+
+ private:
+  PrefetchSite& site_of(const Candidate& candidate) { return plan_.sites[candidate.site]; }
+  const BranchHint& hint_of(const Candidate& candidate) const {
+    return plan_.conversions[candidate.site - first_branch_];
+  }
+  bool is_value(const Candidate& candidate) const { return candidate.site >= first_value_; }
+  const ValueHint& value_of(const Candidate& candidate) const {
+    return plan_.values[candidate.site - first_value_];
+  }
+  static Instruction& at(const Candidate& candidate) {
+    return *llvm::cast<Instruction>(static_cast<Value*>(candidate.at));
+  }
+  void refuse(const Candidate& candidate, std::string_view why) {
+    if (PrefetchSite& site = site_of(candidate); !site.applied) site.reason = why;
+  }
+
+  // Conditional branches, choices and operators at the places that hints name; operators last.
+  std::vector<Candidate> find_candidates() const {
+    std::vector<Candidate> candidates, operators;
+    for (Instruction& instruction : llvm::instructions(function_)) {
+      const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(&instruction);
+      const bool branches = branch != nullptr && branch->isConditional();
+      const bool operates = usual_operand(instruction) != nullptr;
+      if (!branches && !operates && !is_choice(instruction)) continue;
+      const llvm::DILocation* const position = ir_.position_of(instruction);
+      if (position == nullptr) continue;
+      llvm::Loop* const innermost = loops_.getLoopFor(instruction.getParent());
+      for (size_t i = 0; operates && i < plan_.values.size(); ++i)
+        if (plan_.values[i].at.value == position->getLine())
+          operators.push_back({first_value_ + i, &instruction, innermost, {}});
+      for (size_t i = 0; !operates && i < plan_.conversions.size(); ++i) {
+        const BranchHint& hint = plan_.conversions[i];
+        if (hint.branch.value != position->getLine() || (hint.form == BranchHint::Form::kSelect) != branches)
+          continue;
+        candidates.push_back({first_branch_ + i, &instruction, innermost, {}});
+      }
+    }
+    std::ranges::move(operators, std::back_inserter(candidates));
+    return candidates;
+  }
+
+  void judge(Candidate candidate, std::vector<Group>& groups) {
+    // What is left of a loop behind its unrolled copy may be no loop: what the others are counts.
+    if (candidate.innermost == nullptr) {
+      if (!in_loops_.contains(candidate.site)) refuse(candidate, "it is in no loop that could be on trial");
+      return;
+    }
+    in_loops_.insert(candidate.site);
+    if (!worth_its_form(candidate)) return;
+    llvm::Loop& loop = loop_to_try(*candidate.innermost);
+    if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
+      return refuse(candidate, why);
+    if (instructions_of(loop) > kMostInstructionsTwice)
+      return refuse(candidate, "its loop is too large to have it twice");
+    const std::vector<WasmOffset> around = wasm_loops_around(ir_.wasm, ir_.position_of(at(candidate)));
+    const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
+    WasmOffset wasm_loop = site_of(candidate).load;
+    if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
+    PrefetchSite& site = site_of(candidate);
+    const bool interleaved = std::ranges::any_of(plan_.sites, [&](const PrefetchSite& other) {
+      return other.kind == ChangeKind::kInterleave && other.applied &&
+             std::ranges::find(around, other.loop) != around.end();
+    });
+    if (interleaved) {
+      // One change of a loop at a time: this one would be judged with and without the other.
+      site.superseded = true;
+      return refuse(candidate, "its loop is interleaved instead");
+    }
+    auto group = std::ranges::find(groups, &loop, &Group::loop);
+    if (group == groups.end()) {
+      groups.push_back({&loop, wasm_loop, {}});
+      group = std::prev(groups.end());
+    }
+    group->candidates.push_back(std::move(candidate));
+  }
+
+  bool worth_its_form(Candidate& candidate) {
+    if (is_value(candidate)) return worth_a_value(candidate);
+    return hint_of(candidate).form == BranchHint::Form::kSelect ? worth_a_select(candidate)
+                                                                : worth_a_branch(candidate);
+  }
+
+  bool worth_a_value(Candidate& candidate) {
+    const ValueHint& hint = value_of(candidate);
+    if (const std::string_view why = why_not_usual(at(candidate), hint.value); !why.empty()) {
+      refuse(candidate, why);
+      return false;
+    }
+    candidate.words = std::string(llvm::isa<llvm::CallInst>(at(candidate)) ? "of " : "by ") +
+                      std::to_string(hint.value) +
+                      (llvm::isa<llvm::CallInst>(at(candidate)) ? " bytes, in place" : "");
+    return true;
+  }
+
+  bool worth_a_select(Candidate& candidate) {
+    const auto arms = find_arms(llvm::cast<llvm::BranchInst>(at(candidate)));
+    if (!arms) {
+      refuse(candidate, arms.error());
+      return false;
+    }
+    const BranchHint& hint = hint_of(candidate);
+    const double taken = taken_share(hint);
+    Sides sides{.condition = arms->branch->getCondition(), .pairs = {}};
+    for (const llvm::PHINode& phi : arms->join->phis()) {
+      const llvm::BasicBlock* const from = arms->branch->getParent();
+      sides.pairs.push_back({phi.getIncomingValueForBlock(arms->when_true ? arms->when_true : from),
+                             phi.getIncomingValueForBlock(arms->when_false ? arms->when_false : from), &phi});
+    }
+    const double lost = hint.mispredicted * kMispredictCycles;
+    const double more = arms->operations_true * (1 - taken) + arms->operations_false * taken +
+                        arms->accesses + static_cast<double>(sides.pairs.size());
+    const double waited = cycles_waited(*candidate.innermost, sides, taken);
+    const double cost = more / kOperationsACycle + waited;
+    candidate.words = std::to_string(arms->operations_true) + " and " +
+                      std::to_string(arms->operations_false) + " operations; mispredicted it loses " +
+                      cycles_text(lost) + " cycles, done both ways it costs about " + cycles_text(cost);
+    if (kDoubt * lost > cost) return true;
+    refuse(candidate, candidate.words + ": no gain");
+    return false;
+  }
+
+  bool worth_a_branch(Candidate& candidate) {
+    Sides sides;
+    if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(&at(candidate))) {
+      sides.condition = select->getCondition();
+      sides.pairs.push_back({select->getTrueValue(), select->getFalseValue(), select});
+    } else {
+      const auto& least = llvm::cast<llvm::MinMaxIntrinsic>(at(candidate));
+      sides.pairs.push_back({least.getLHS(), least.getRHS(), &least});
+    }
+    const BranchHint& hint = hint_of(candidate);
+    const double waited = cycles_waited(*candidate.innermost, sides, likely_first(candidate));
+    const double lost = hint.mispredicted * kMispredictCycles;
+    if (waited == 0) {
+      refuse(candidate, "nothing that the loop carries waits for it");
+      return false;
+    }
+    candidate.words = "what the loop carries waits " + cycles_text(waited) +
+                      " cycles for the choice; mispredicted it would lose " + cycles_text(lost);
+    if (kDoubt * waited > lost) return true;
+    refuse(candidate, candidate.words + ": no gain");
+    return false;
+  }
+
+  // The share of executions that choose the first operand. What the choice itself says counts, because LLVM
+  // may have turned it round since; of a minimum nobody knows, and both are as likely.
+  double likely_first(const Candidate& candidate) const {
+    uint64_t yes = 0, no = 0;
+    if (!llvm::isa<llvm::SelectInst>(at(candidate))) return 0.5;
+    if (llvm::extractBranchWeights(at(candidate), yes, no) && yes + no > 0)
+      return static_cast<double>(yes) / static_cast<double>(yes + no);
+    return taken_share(hint_of(candidate));
+  }
+
+  // One that is left soon is taken with the loop around it.
+  llvm::Loop& loop_to_try(llvm::Loop& innermost) const {
+    llvm::Loop* loop = &innermost;
+    for (llvm::Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop()) {
+      const double often = expected_turns(*loop);
+      if (often == 0 || often >= kShortLoopTurns) break;
+      if (instructions_of(*around) > kMostInstructionsTwice ||
+          !why_not_in_versions(*around, dominators_).empty())
+        break;
+      loop = around;
+    }
+    return *loop;
+  }
+
+  // What is in a loop of another group goes with that one. Loops of different groups are disjoint then.
+  static std::vector<Group> merged(std::vector<Group> groups) {
+    std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.loop->getLoopDepth(); });
+    std::vector<Group> apart;
+    for (Group& group : groups) {
+      const auto around =
+          std::ranges::find_if(apart, [&](const Group& other) { return other.loop->contains(group.loop); });
+      if (around == apart.end())
+        apart.push_back(std::move(group));
+      else
+        std::ranges::move(group.candidates, std::back_inserter(around->candidates));
+    }
+    return apart;
+  }
+
+  void convert(Group& group) {
+    // A copy of the loop that stands elsewhere (an OSR entry's, whose first iteration is apart) may have been
+    // taken with another loop around it: a change belongs to one cell.
+    std::erase_if(group.candidates, [&](const Candidate& candidate) {
+      const PrefetchSite& site = site_of(candidate);
+      return site.applied && site.loop != group.wasm_loop;
+    });
+    if (group.candidates.empty()) return;
+    uint32_t cell = 0;  // the same for all
+    for (const Candidate& candidate : group.candidates) cell = plan_.cell_of(group.wasm_loop, candidate.site);
+    const CellCode code(ir_, function_, cell);
+    const llvm::DebugLoc location = loop_location(ir_, function_, group.wasm_loop);
+    for (Candidate& candidate : group.candidates) {
+      candidate.certain = is_value(candidate) && group.loop->isLoopInvariant(usual_operand(at(candidate)));
+      if (candidate.certain) candidate.words += ", compared once a strip";
+    }
+    std::map<uint32_t, MemoryPlace> places;
+    make_versions(
+        *group.loop, location,
+        [&](llvm::IRBuilder<>& b) -> VersionChoice {
+          Value* const most =
+              b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
+                                      llvm::ConstantInt::getSigned(ir_.i32, kShortestVersionStrip - 1));
+          places = memory_places(group, code, b);
+          return {
+              .count = b.CreateAdd(most, llvm::ConstantInt::get(ir_.i32, 1)),
+              .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual_throughout(group, b))};
+        },
+        [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
+    for (const Candidate& candidate : group.candidates) change(candidate, group.wasm_loop, places);
+  }
+
+  // Of the operands that do not change in the loop: all of them are what they usually are. One that is not
+  // used in this run of the loop may be anything, which must not decide about more than the version.
+  Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
+    Value* all = b.getTrue();
+    for (const Candidate& candidate : group.candidates) {
+      if (!candidate.certain) continue;
+      Value* const operand = usual_operand(at(candidate));
+      auto* const type = llvm::cast<llvm::IntegerType>(operand->getType());
+      all = b.CreateAnd(all, b.CreateICmpEQ(b.CreateFreeze(operand),
+                                            llvm::ConstantInt::get(type, value_of(candidate).value)));
+    }
+    return all;
+  }
+
+  std::map<uint32_t, MemoryPlace> memory_places(const Group& group, const CellCode& code,
+                                                llvm::IRBuilder<>& b) const {
+    std::map<uint32_t, MemoryPlace> places;
+    for (const Candidate& candidate : group.candidates) {
+      for (const uint32_t memory : memories_of(at(candidate))) {
+        const auto load = [&](int64_t offset) {
+          return code.runtime_load(b, ir_.ptr, function_.getArg(0), offset, /*invariant=*/true);
+        };
+        if (const auto [place, is_new] = places.try_emplace(memory); is_new)
+          place->second = {load(ir_.layout.memory_base(memory)), load(ir_.layout.memory_record(memory))};
+      }
+    }
+    return places;
+  }
+
+  void change(const Candidate& candidate, WasmOffset wasm_loop,
+              const std::map<uint32_t, MemoryPlace>& places) {
+    Instruction* const place = llvm::cast_or_null<Instruction>(static_cast<Value*>(candidate.at));
+    if (is_value(candidate)) {
+      if (place != nullptr)
+        use_value(ir_, *place, value_of(candidate), candidate.certain,
+                  [&](uint32_t memory) { return places.at(memory); });
+    } else if (auto* const branch = llvm::dyn_cast_or_null<llvm::BranchInst>(place)) {
+      // Others were converted since it was looked at, which may have made its arms part of longer blocks.
+      const auto arms = find_arms(*branch);
+      if (!arms) return refuse(candidate, arms.error());
+      convert_to_selects(ir_, *arms);
+    } else if (place != nullptr) {
+      const bool select = llvm::isa<llvm::SelectInst>(place);
+      convert_to_branch(ir_, *place, select ? std::optional(likely_first(candidate)) : std::nullopt);
+    }
+    PrefetchSite& site = site_of(candidate);
+    if (site.applied) return;
+    site.applied = true;
+    site.loop = wasm_loop;
+    site.reason = candidate.words;
+  }
+
+  PrefetchPlan& plan_;
+  IrModule& ir_;
+  llvm::Function& function_;
+  const size_t first_branch_, first_value_;  // of their sites
+  std::set<size_t> in_loops_;                // sites of which a copy is in a loop
+  llvm::LoopInfo& loops_;
+  llvm::DominatorTree& dominators_;
+  llvm::AssumptionCache& assumptions_;
+};
+
+}  // namespace
+
+llvm::PreservedAnalyses FormPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  return FormChanger(*plan_, function, analyses).run() ? llvm::PreservedAnalyses::none()
+                                                       : llvm::PreservedAnalyses::all();
+}
+
+}  // namespace hindsight::jit::optimizing

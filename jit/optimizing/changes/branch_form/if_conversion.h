@@ -1,0 +1,48 @@
+// If-conversion (J. R. Allen et al., "Conversion of Control Dependence to Data Dependence", POPL 1983) of
+// single branches, and the reverse.
+//
+// LLVM makes a select of a branch only where both arms together are a handful of cheap operations that may be
+// executed for nothing. Here the arms may also load and store: an access of an arm that is not chosen goes to
+// a place where it does no harm. So nothing is read or written, and nothing traps, that would not have.
+//
+//     if (c) { t = load p; store t + 1, q; n' = n + 1 }      p' = c ? p : anywhere;  t = load p'
+//                                                        ->  q' = c ? q : nowhere;   store t + 1, q'
+//     n'' = phi(n, n')                                       n'' = c ? n + 1 : n
+#pragma once
+
+#include <llvm/IR/Instructions.h>
+
+#include <expected>
+#include <optional>
+#include <string_view>
+
+#include "jit/optimizing/generate/ir_module.h"
+
+namespace hindsight::jit::optimizing {
+
+// A conditional branch around one or two blocks.
+struct Arms {
+  llvm::BranchInst* branch = nullptr;
+  llvm::BasicBlock* when_true = nullptr;  // null: the edge goes to the join
+  llvm::BasicBlock* when_false = nullptr;
+  llvm::BasicBlock* join = nullptr;
+  unsigned operations_true = 0, operations_false = 0;  // those that cost something
+  unsigned accesses = 0;                               // loads and stores in both
+};
+
+// The arms of a branch, or why it cannot be converted.
+std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch);
+
+// Both arms go in front of the branch, which goes; what they had said differently the join's phis choose.
+// The blocks that are left empty are deleted, and the join becomes part of the branch's block if nothing else
+// leads there.
+void convert_to_selects(IrModule& ir, const Arms& arms);
+
+// A choice: a select, or the smaller or larger of two integers.
+bool is_choice(const llvm::Instruction& instruction);
+// The choice becomes a branch, with all others of its block on the same condition where that is possible.
+// What only one side needs is computed there. `likely`: the share of executions that choose the first
+// operand, if the choice itself does not say. Precondition: is_choice().
+void convert_to_branch(IrModule& ir, llvm::Instruction& choice, std::optional<double> likely);
+
+}  // namespace hindsight::jit::optimizing

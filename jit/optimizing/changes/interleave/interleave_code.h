@@ -1,0 +1,37 @@
+// Emits what interleave_pass.h describes.
+#pragma once
+
+#include "jit/optimizing/changes/interleave/interleave_shape.h"
+
+namespace hindsight::jit::optimizing {
+
+// A load whose address is known ahead of it, with what computes that, operands before users.
+struct KnownLoad {
+  llvm::LoadInst* load = nullptr;
+  std::vector<llvm::Instruction*> operations;
+};
+
+struct InterleaveStarts {
+  // Of heads, at places that are looked up and that all iterations come to: what a group can fetch before its
+  // heads need it. Made of the outer loop's induction variables, with their steps.
+  std::vector<KnownLoad> heads;
+  std::vector<std::pair<llvm::PHINode*, llvm::Value*>> inductions;
+  // Of the search, in one iteration, made of its header's phis: what is to be fetched for its next step. One
+  // of those that share a line.
+  std::vector<KnownLoad> steps;
+};
+InterleaveStarts find_interleave_starts(const IrModule& ir, const InterleaveShape& shape,
+                                        llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution);
+
+// How many searches go into a vector, each in a lane of its own: where a step is one block of operations that
+// vectors have, loads among them gathers of whole words. 0: they do not.
+unsigned search_lanes(const IrModule& ir, const InterleaveShape& shape);
+
+// Precondition: `backedges`, an i64, is how often the outer loop's backedge will be taken, known at its
+// preheader. The loops there were become the plain copy. No analysis survives, loops are neither simplified
+// nor in LCSSA form.
+void emit_interleaved(IrModule& ir, llvm::Function& function, const InterleaveShape& shape,
+                      const InterleaveStarts& starts, llvm::Value* backedges, uint32_t cell,
+                      const llvm::DebugLoc& location);
+
+}  // namespace hindsight::jit::optimizing

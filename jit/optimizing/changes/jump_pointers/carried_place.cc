@@ -1,0 +1,155 @@
+#include "jit/optimizing/changes/jump_pointers/carried_place.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+
+#include <algorithm>
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::PHINode;
+using llvm::Value;
+
+constexpr size_t kMostBetween = 24;    // operations from what is carried to the address
+constexpr size_t kMostFollowed = 128;  // instructions looked at on the way to the next turn
+
+// Computes and does nothing else, whatever the operands.
+bool only_computes(const Instruction& instruction) {
+  if (instruction.getType()->isVectorTy()) return false;
+  if (const auto* const operation = llvm::dyn_cast<llvm::BinaryOperator>(&instruction))
+    return !operation->isIntDivRem() && operation->getType()->isIntegerTy();
+  return llvm::isa<llvm::GetElementPtrInst, llvm::FreezeInst, llvm::ZExtInst, llvm::SExtInst, llvm::TruncInst,
+                   llvm::PtrToIntInst, llvm::IntToPtrInst, llvm::BitCastInst>(instruction);
+}
+
+constexpr std::string_view kFromElsewhere = "its address is not computed from what a loop carries alone";
+
+class Finder {
+ public:
+  Finder(llvm::Loop& loop, llvm::LoadInst& load, const llvm::LoopInfo& loops) : loops_(loops) {
+    place_.loop = &loop;
+    place_.load = &load;
+  }
+
+  std::expected<CarriedPlace, std::string_view> run() {
+    place_.base = llvm::getUnderlyingObject(place_.load->getPointerOperand(), 0);
+    const auto* const base = llvm::dyn_cast<Instruction>(place_.base);
+    if (base != nullptr && place_.loop->contains(base))
+      return std::unexpected("address is not based on the memory");
+    if (!walk(place_.load->getPointerOperand())) return std::unexpected(kFromElsewhere);
+    std::string_view why = "its address does not come from what its loop loads";
+    for (PHINode* phi : place_.carried) {
+      const Next next = follow(*phi);
+      if (next == Next::kLoads) return std::move(place_);
+      if (next == Next::kChooses) why = "where its loop goes next is chosen, as by a search";
+    }
+    return std::unexpected(why);
+  }
+
+ private:
+  enum class Next { kLoads, kComputes, kChooses };
+
+  bool walk(Value* value) {
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    if (instruction == nullptr || !place_.loop->contains(instruction)) return true;
+    if (auto* const phi = llvm::dyn_cast<PHINode>(instruction)) return walk_phi(*phi);
+    if (!only_computes(*instruction)) return false;
+    if (!place_.between.insert(instruction).second) return true;
+    if (place_.between.size() > kMostBetween) return false;
+    return std::all_of(instruction->op_begin(), instruction->op_end(),
+                       [&](llvm::Use& use) { return walk(use); });
+  }
+  bool walk_phi(PHINode& phi) {
+    if (phi.getParent() == place_.loop->getHeader()) {
+      place_.carried.insert(&phi);
+      return true;
+    }
+    const llvm::Loop* const inner = loops_.getLoopFor(phi.getParent());
+    const llvm::BasicBlock* const before = inner != nullptr ? inner->getLoopPreheader() : nullptr;
+    if (before == nullptr || phi.getParent() != inner->getHeader()) return false;
+    Value* const start = phi.getIncomingValueForBlock(before);
+    if (!place_.starts.emplace(&phi, start).second) return true;
+    return walk(start);
+  }
+
+  // How the phi gets its value for the next turn: through a load whose address comes from such phis?
+  Next follow(PHINode& phi) const {
+    const llvm::BasicBlock* const latch = place_.loop->getLoopLatch();
+    if (latch == nullptr) return Next::kComputes;
+    std::set<const Instruction*> seen;
+    std::vector<const Value*> worklist{phi.getIncomingValueForBlock(latch)};
+    bool loads = false;
+    while (!worklist.empty()) {
+      const auto* const instruction = llvm::dyn_cast<Instruction>(worklist.back());
+      worklist.pop_back();
+      if (instruction == nullptr || !place_.loop->contains(instruction) || !seen.insert(instruction).second)
+        continue;
+      if (seen.size() > kMostFollowed) return Next::kComputes;
+      if (const auto* const other = llvm::dyn_cast<PHINode>(instruction)) {
+        const bool of_header = other->getParent() == place_.loop->getHeader();
+        if (!of_header && other->getNumIncomingValues() != 1) return Next::kChooses;
+        worklist.push_back(of_header ? other->getIncomingValueForBlock(latch) : other->getIncomingValue(0));
+        continue;
+      }
+      if (llvm::isa<llvm::SelectInst>(instruction)) return Next::kChooses;
+      if (const auto* const load = llvm::dyn_cast<llvm::LoadInst>(instruction)) {
+        loads = true;
+        worklist.push_back(load->getPointerOperand());
+      } else if (only_computes(*instruction)) {
+        for (const Value* operand : instruction->operands()) worklist.push_back(operand);
+      } else {
+        return Next::kComputes;
+      }
+    }
+    // A load from where the loop has not been loaded from says nothing of the next turn's address: p =
+    // table[i].
+    return loads && seen.contains(&phi) ? Next::kLoads : Next::kComputes;
+  }
+
+  const llvm::LoopInfo& loops_;
+  CarriedPlace place_;
+};
+
+Value* emitted(Value* value, const CarriedPlace& place, llvm::IRBuilder<>& b,
+               std::map<Value*, Value*>& made) {
+  if (const auto found = made.find(value); found != made.end()) return found->second;
+  Value* result = value;
+  if (auto* const phi = llvm::dyn_cast<PHINode>(value); phi != nullptr && place.starts.contains(phi)) {
+    result = emitted(place.starts.at(phi), place, b, made);
+  } else if (auto* const instruction = llvm::dyn_cast<Instruction>(value);
+             instruction != nullptr && place.between.contains(instruction)) {
+    // Depth is bounded by kMostBetween.
+    std::vector<Value*> operands;
+    for (Value* operand : instruction->operands()) operands.push_back(emitted(operand, place, b, made));
+    Instruction* const copy = instruction->clone();
+    copy->dropPoisonGeneratingFlags();
+    for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+    b.Insert(copy);
+    copy->setDebugLoc(b.getCurrentDebugLocation());
+    result = copy;
+  }
+  return made[value] = result;
+}
+
+}  // namespace
+
+Value* CarriedPlace::emit(llvm::IRBuilder<>& b, const std::map<PHINode*, Value*>& values) const {
+  std::map<Value*, Value*> made(values.begin(), values.end());
+  // Of a turn that is perhaps never made: what is compared of it, and branched on, must be some place.
+  return b.CreateFreeze(emitted(load->getPointerOperand(), *this, b, made));
+}
+
+std::expected<CarriedPlace, std::string_view> find_carried_place(llvm::LoadInst& load,
+                                                                 const llvm::LoopInfo& loops) {
+  llvm::Loop* const innermost = loops.getLoopFor(load.getParent());
+  if (innermost == nullptr) return std::unexpected("it is in no loop");
+  // What the innermost loop says, unless one around it carries the pointer.
+  const auto first = Finder(*innermost, load, loops).run();
+  if (first) return first;
+  for (llvm::Loop* loop = innermost->getParentLoop(); loop != nullptr; loop = loop->getParentLoop())
+    if (auto place = Finder(*loop, load, loops).run()) return place;
+  return first;
+}
+
+}  // namespace hindsight::jit::optimizing

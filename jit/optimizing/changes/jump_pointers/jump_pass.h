@@ -1,0 +1,53 @@
+// The jump-pointer pass: a loop that follows pointers remembers where it was, and prefetches from that when
+// it goes the same way again (jit/abi/traversal_history.h says how, and after whom).
+//
+// It takes hinted loads whose address is computed from nothing but what the loop carries, of which something
+// is a pointer, or an index, that the loop has loaded in the turn before:
+//
+//     while (p) { work(p); p = p->next; }
+//
+// No slice can run ahead there, for the next address is known only when the node has come. A loop that
+// chooses where it goes by what it finds, as a search in a tree does, hardly goes the same way twice and is
+// left alone.
+//
+// It runs when LLVM is done with the IR, on one of two versions of the loop (loop_versions.h):
+//
+//     head:     mine = the history was nobody's, and is this VmContext's now
+//               if (mine and here == anchor, or there is none) a traversal begins: position = 0
+//               with = mine and enabled, and there is room behind `position`
+//     with:     each turn, first: what traversal_history.h says
+//     without:  the loop as it was
+//     strip's   mine: position += turns, if they were done without; the history is nobody's again
+//     end:
+//
+// Nothing that the program can see is read or written beside its own accesses: what a turn adds reads the
+// pointer that it has anyway, and the history, and a prefetch faults nowhere.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+
+namespace hindsight::jit::optimizing {
+
+// Before LLVM's second half: a turn of such a loop stays a turn. Unrolled, the loop would remember one of
+// several.
+class KeepTurnsPass : public llvm::PassInfoMixin<KeepTurnsPass> {
+ public:
+  explicit KeepTurnsPass(PrefetchPlan& plan) : plan_(&plan) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  PrefetchPlan* plan_;
+};
+
+class JumpPass : public llvm::PassInfoMixin<JumpPass> {
+ public:
+  explicit JumpPass(PrefetchPlan& plan) : plan_(&plan) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  PrefetchPlan* plan_;
+};
+
+}  // namespace hindsight::jit::optimizing

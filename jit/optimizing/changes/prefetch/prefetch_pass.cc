@@ -1,0 +1,568 @@
+#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/Support/KnownBits.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <algorithm>
+
+#include "jit/code/cell_memory.h"
+#include "jit/optimizing/changes/prefetch/prefetch_slice.h"
+#include "jit/optimizing/changes/values/usual_trips.h"
+#include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/strips.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr uint32_t kMaxDistance = 4096;
+// In iterations. Entering a vectorized loop (its checks, a remainder) should not be seen in its time.
+constexpr uint32_t kShortestStrip = 4096;
+// How many iterations ahead a load is timed: beyond what the core has in flight at the end of a strip, and
+// beyond most prefetch distances. A loop with fewer iterations left than the least is not timed; one whose
+// rest is not known is, at the risk of a place behind its end, now and then.
+constexpr uint32_t kTimedAhead = 512;
+constexpr uint32_t kLeastTimedAhead = 128;
+constexpr uint32_t kTimedAheadBlindly = 256;
+
+// All slices of one loop.
+struct LoopWork {
+  llvm::Loop* loop = nullptr;
+  WasmOffset wasm_loop;
+  std::vector<PrefetchSlice> slices;
+  std::vector<size_t> sites;  // of the plan, one a slice
+};
+
+// Emits the instrumentation of one loop.
+class Emitter {
+ public:
+  Emitter(PrefetchPlan& plan, llvm::Function& function, LoopWork& work, uint32_t cell)
+      : plan_(plan),
+        ir_(plan.ir),
+        function_(function),
+        work_(work),
+        b_(ir_.context),
+        cell_(ir_, function, cell) {
+    location_ = loop_location(ir_, function, work.wasm_loop);
+    for (const PrefetchSlice& slice : work.slices)
+      for (const Instruction* operation : slice.operations)
+        if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
+            load && !ir_.is_of(*load, IrModule::World::kRuntime))
+          lengths_.emplace(memory_of(*load), nullptr);
+    for (const PrefetchSlice& slice : work.slices)
+      for (const auto& [load, level] : slice.levels) lengths_.emplace(memory_of(*load), nullptr);
+    if (lengths_.empty()) lengths_.emplace(0, nullptr);
+  }
+
+  // Once an iteration: a look at the cell, and the end of a strip.
+  void emit_in_loop() {
+    llvm::BasicBlock* const header = work_.loop->getHeader();
+    Instruction* const rest = &*header->getFirstInsertionPt();
+    llvm::BasicBlock* const before = work_.loop->getLoopPreheader();
+    at(before ? before->getTerminator() : rest);
+    load_lengths();
+    at(rest);
+    Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
+    // Clamped loads read address 0, which must exist.
+    Value* const go = has_a_page() ? enabled : b_.CreateAnd(enabled, nothing_is_empty());
+    Instruction* const slice_end = llvm::SplitBlockAndInsertIfThen(go, rest, false, ir_.likely);
+    slice_end->setDebugLoc(location_);
+    at(slice_end);
+    distance_ = cell_load(kCellDistance);
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    emit_countdown(llvm::ConstantInt::get(ir_.i32, 1), rest, nullptr);
+  }
+
+  // Once a strip.
+  void emit_in_strips(Backedges backedges) {
+    const Strips strips =
+        make_strips(*work_.loop, backedges, location_, [&](llvm::IRBuilder<>& head) -> StripChoice {
+          b_.SetInsertPoint(head.GetInsertBlock());
+          b_.SetCurrentDebugLocation(location_);
+          // Negative if another thread of this cell has just ended its strip.
+          Value* const countdown = cell_load(kCellCountdown);
+          Value* const most =
+              b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, countdown, int32(kShortestStrip - 1));
+          Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
+          return {.most_backedges = b_.CreateZExt(most, ir_.i64), .with = enabled};
+        });
+    at(strips.with_entry->getTerminator());
+    load_lengths();
+    if (!has_a_page()) {
+      // Clamped loads read address 0, which must exist.
+      Instruction* const rest = strips.with_entry->getTerminator();
+      llvm::BasicBlock* const check = strips.with_entry;
+      llvm::BasicBlock* const entry = check->splitBasicBlock(rest, "with.entry");
+      check->getTerminator()->eraseFromParent();
+      b_.SetInsertPoint(check);
+      b_.SetCurrentDebugLocation(location_);
+      b_.CreateCondBr(nothing_is_empty(), entry, strips.without_entry);
+      at(rest);
+    }
+    distance_ = cell_load(kCellDistance);
+    at(&*work_.loop->getHeader()->getFirstInsertionPt());
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    // Behind the strip, so that what the countdown says has happened when its time is taken.
+    Instruction* const end = strips.tail->getTerminator();
+    at(end);
+    emit_countdown(b_.CreateTrunc(strips.count, ir_.i32), end, &strips);
+  }
+
+ private:
+  void at(Instruction* before) {
+    b_.SetInsertPoint(before);
+    b_.SetCurrentDebugLocation(location_);
+  }
+  Value* cell_load(int32_t offset) { return cell_.load(b_, offset); }
+  Value* runtime_load(llvm::Type* type, Value* base, int64_t offset, bool invariant) {
+    return cell_.runtime_load(b_, type, base, offset, invariant);
+  }
+
+  // Memory only grows: a length stays good.
+  void load_lengths() {
+    for (auto& [memory, length] : lengths_) {
+      Value* const record =
+          runtime_load(ir_.ptr, function_.getArg(0), ir_.layout.memory_record(memory), true);
+      length = runtime_load(ir_.i64, record, offsetof(MemoryRecord, byte_length), false);
+    }
+  }
+  // Of the memories that clamped loads read.
+  bool has_a_page() const {
+    return std::all_of(lengths_.begin(), lengths_.end(), [&](const auto& entry) {
+      return entry.first < ir_.wasm.memories.size() && ir_.wasm.memories[entry.first].limits.min > 0;
+    });
+  }
+  Value* nothing_is_empty() {
+    Value* all = nullptr;
+    for (const auto& [memory, length] : lengths_) {
+      Value* const one = b_.CreateIsNotNull(length);
+      all = all ? b_.CreateAnd(all, one) : one;
+    }
+    return all;
+  }
+  uint32_t memory_of(const llvm::LoadInst& load) const {
+    const Value* base = llvm::getUnderlyingObject(load.getPointerOperand(), 0);
+    return ir_.memory_of(base, function_.getArg(0)).value_or(0);
+  }
+
+  // Where the hinted loads will look, into the cell. In the block that ends strips; `strips`: those of a
+  // counted loop, else the place is the loop's header.
+  void emit_upcoming(const Strips* strips) {
+    if (!has_a_page()) return;  // clamped loads need one, and a check costs more than it is worth
+    Value* go = nullptr;
+    if (strips) {
+      load_lengths();
+      next_ = &strips->next;
+      go = b_.CreateICmpUGE(strips->left, llvm::ConstantInt::get(ir_.i64, kLeastTimedAhead));
+      Value* const last = b_.CreateSub(strips->left, llvm::ConstantInt::get(ir_.i64, 1));
+      distance_ = b_.CreateTrunc(
+          b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, last, llvm::ConstantInt::get(ir_.i64, kTimedAhead)),
+          ir_.i32);
+    } else {
+      distance_ = int32(kTimedAheadBlindly);
+    }
+    for (size_t i = 0; i < work_.slices.size(); ++i) {
+      const PrefetchSlice& slice = work_.slices[i];
+      const std::optional<uint32_t> slot = plan_.timed_slot(work_.sites[i]);
+      if (!slot) continue;
+      std::map<Value*, Value*> clones;
+      Value* place = b_.CreatePtrToInt(clone(slice.target->getPointerOperand(), slice, 1, clones), ir_.i64);
+      if (go) place = b_.CreateSelect(go, place, llvm::ConstantInt::get(ir_.i64, 0));
+      ir_.mark(b_.CreateAlignedStore(
+                   place, cell_.field(b_, kCellUpcoming + static_cast<int32_t>(sizeof(uint64_t) * *slot)),
+                   llvm::Align(8)),
+               IrModule::World::kCells);
+    }
+    next_ = nullptr;
+  }
+
+  // Before `rest`.
+  void emit_countdown(Value* iterations, Instruction* rest, const Strips* strips) {
+    cell_.emit_countdown(iterations, rest, location_, [&](Instruction* before) {
+      at(before);
+      emit_upcoming(strips);
+    });
+  }
+
+  // One copy of the slice's computation a level of missing loads: the last runs one distance ahead and finds
+  // what the copies before it, further ahead, had fetched in earlier iterations.
+  void emit_slice(const PrefetchSlice& slice) {
+    for (uint32_t level = slice.target_level; level >= 1; --level) {
+      const uint32_t multiplier = slice.target_level - level + 1;
+      for (const auto& [load, load_level] : slice.levels) {
+        if (load_level != level || !done_.insert({load, multiplier}).second) continue;
+        std::map<Value*, Value*> clones;
+        Value* place = clone(load->getPointerOperand(), slice, multiplier, clones);
+        if (!stays_near(*place)) {
+          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
+          // A base that changes in the loop is none to measure from.
+          if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made))
+            continue;
+          place = clamp(place, base, lengths_.at(memory_of(*load)));
+        }
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
+      }
+    }
+  }
+
+  Value* clone(const Value* original, const PrefetchSlice& slice, uint32_t multiplier,
+               std::map<Value*, Value*>& clones) {
+    auto* const value = const_cast<Value*>(original);
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !is_varying(instruction, slice)) return value;
+    if (const auto found = clones.find(value); found != clones.end()) return found->second;
+    Value* made = nullptr;
+    if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction)) {
+      if (const auto start = slice.starts.find(phi); start != slice.starts.end()) {
+        made = clone(start->second, slice, multiplier, clones);
+      } else {
+        made = run_ahead(*phi, slice.steps.at(phi), multiplier);
+      }
+    } else {
+      // Depth is bounded by the slice's length.
+      std::vector<Value*> operands;
+      for (Value* operand : instruction->operands())
+        operands.push_back(clone(operand, slice, multiplier, clones));
+      Instruction* const copy = instruction->clone();
+      // What held for the original need not hold further ahead.
+      copy->dropPoisonGeneratingFlags();
+      copy->setMetadata("hindsight.position", nullptr);  // it is not the load that it copies
+      copy->setDebugLoc(location_);
+      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+      auto* const load = llvm::dyn_cast<llvm::LoadInst>(copy);
+      if (load && !ir_.is_of(*load, IrModule::World::kRuntime)) {
+        load->setOperand(0, clamp(load->getPointerOperand(), *llvm::cast<llvm::LoadInst>(instruction)));
+        load->setMetadata(llvm::LLVMContext::MD_range, nullptr);
+        load->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+        load->setMetadata(llvm::LLVMContext::MD_noundef, nullptr);
+      }
+      b_.Insert(copy);
+      copy->setDebugLoc(location_);
+      made = copy;
+    }
+    clones[value] = made;
+    return made;
+  }
+
+  bool is_varying(Instruction* instruction, const PrefetchSlice& slice) const {
+    if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction))
+      return slice.steps.contains(phi) || slice.starts.contains(phi);
+    return std::find(slice.operations.begin(), slice.operations.end(), instruction) != slice.operations.end();
+  }
+
+  Value* run_ahead(llvm::PHINode& phi, Value* step, uint32_t multiplier) {
+    llvm::Type* const type = step->getType();
+    Value* amount = b_.CreateZExtOrTrunc(distance_, type);
+    amount = b_.CreateMul(amount, step);
+    if (multiplier != 1) amount = b_.CreateMul(amount, llvm::ConstantInt::get(type, multiplier));
+    Value* const from = next_ ? next_->at(&phi) : &phi;
+    return phi.getType()->isPointerTy() ? b_.CreateGEP(ir_.i8, from, amount) : b_.CreateAdd(from, amount);
+  }
+
+  // Invariant: the result is readable for the load's bytes, whatever `place` is, because memory has at least
+  // a page here. An unsigned comparison refuses places below the base as well. What LLVM made of the original (a shift
+  // whose amount it knew to be small) may be poison further ahead, of which a load must not be.
+  Value* clamp(Value* place, llvm::LoadInst& original) {
+    place = b_.CreateFreeze(place);
+    Value* const base = llvm::getUnderlyingObject(original.getPointerOperand(), 0);
+    const uint64_t bytes = function_.getParent()->getDataLayout().getTypeStoreSize(original.getType());
+    Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
+    Value* const length = lengths_.at(memory_of(original));
+    Value* const last = b_.CreateSub(length, llvm::ConstantInt::get(ir_.i64, bytes));
+    return b_.CreateSelect(b_.CreateICmpULE(offset, last), place, base);
+  }
+
+  // A prefetch faults nowhere, but what it fetches is the host's where it is not the guest's: it stays in the
+  // memory too, or near it, where 32 bits of index lead.
+  Value* clamp(Value* place, Value* base, Value* length) {
+    Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
+    return b_.CreateSelect(b_.CreateICmpULT(offset, length), place, base);
+  }
+  // A memory's base, an index of up to 32 bits, and offsets of as many: inside the reservation.
+  bool stays_near(const Value& place) const {
+    const Value* at = &place;
+    bool has_index = false;
+    while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(at)) {
+      if (!step->getSourceElementType()->isIntegerTy(8) || step->getNumIndices() != 1) return false;
+      const Value* const index = step->getOperand(1);
+      const llvm::KnownBits known = llvm::computeKnownBits(index, ir_.module.getDataLayout());
+      if (known.countMaxActiveBits() > 32) return false;
+      if (!llvm::isa<llvm::ConstantInt>(index) && std::exchange(has_index, true)) return false;
+      at = step->getPointerOperand();
+    }
+    const std::optional<uint32_t> memory = ir_.memory_of(at, function_.getArg(0));
+    // Of 64 bits, a memory may have a smaller reservation.
+    return memory && !ir_.wasm.memories[*memory].is64;
+  }
+
+  llvm::ConstantInt* int32(uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); }
+
+  PrefetchPlan& plan_;
+  IrModule& ir_;
+  llvm::Function& function_;
+  LoopWork& work_;
+  llvm::IRBuilder<> b_;
+  CellCode cell_;
+  llvm::DebugLoc location_;
+  std::map<uint32_t, Value*> lengths_;  // of the memories that clamped loads read
+  Value* distance_ = nullptr;
+  const std::map<llvm::PHINode*, Value*>* next_ = nullptr;  // in place of the header's phis
+  std::set<std::pair<const llvm::LoadInst*, uint32_t>> done_;
+};
+
+std::string count_of(size_t count, const char* what) {
+  std::string text = std::to_string(count);
+  text.append(" ").append(what);
+  if (count != 1) text.push_back('s');
+  return text;
+}
+
+std::string describe(const PrefetchSlice& slice) {
+  std::string text =
+      count_of(slice.loads, "load").append(", ").append(count_of(slice.operations.size(), "operation"));
+  if (slice.loads > 0) text.append(", clamped");
+  if (slice.target_level > 1) text.append(", in ").append(count_of(slice.target_level, "stage"));
+  if (!slice.starts.empty()) text.append(", first element of an inner loop");
+  return text;
+}
+
+// The value that clamps measure from must be there, and not a phi of two memories.
+bool has_one_base(const IrModule& ir, const PrefetchSlice& slice) {
+  for (const Instruction* operation : slice.operations) {
+    const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
+    if (!load) continue;
+    const Value* base = llvm::getUnderlyingObject(load->getPointerOperand(), 0);
+    if (ir.is_of(*load, IrModule::World::kRuntime)) continue;
+    // What a pass keeps in the frame, as searches that are interleaved do, is not the guest's.
+    if (llvm::isa<llvm::AllocaInst>(base)) return false;
+    const auto* instruction = llvm::dyn_cast<Instruction>(base);
+    if (instruction && slice.loop->contains(instruction)) return false;
+    if (ir.wasm.memories.size() > 1 && !ir.memory_of(base, load->getFunction()->getArg(0))) return false;
+  }
+  return true;
+}
+
+// Does the loop's length come from memory anew for each iteration of the loop around it, as a sparse row's or
+// a bucket's does? Such loops are short, and entering two copies of them by strips costs more than a prefetch
+// in them returns (measured: 0.82x-0.98x on rows of 8). A loop around them may still carry the slice. Two
+// versions of the loop around, with prefetches in the short one that run on into the next row, lose as well:
+// rows already keep as many misses under way as the core can have (measured: 3 % to 11 % on spmv and pagerank).
+bool length_is_looked_up(const llvm::Loop& loop) {
+  const llvm::Loop* around = loop.getParentLoop();
+  if (!around) return false;
+  llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
+  loop.getExitingBlocks(exiting);
+  std::vector<const Value*> worklist;
+  for (const llvm::BasicBlock* block : exiting) {
+    const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+    if (branch && branch->isConditional()) worklist.push_back(branch->getCondition());
+  }
+  std::set<const Value*> seen;
+  while (!worklist.empty()) {
+    const auto* instruction = llvm::dyn_cast<Instruction>(worklist.back());
+    worklist.pop_back();
+    constexpr size_t kEnough = 64;
+    if (!instruction || !around->contains(instruction) || !seen.insert(instruction).second ||
+        seen.size() > kEnough)
+      continue;
+    if (llvm::isa<llvm::LoadInst>(instruction)) {
+      if (!loop.contains(instruction)) return true;
+      continue;  // a search or a chain, not a counted row
+    }
+    for (const Value* operand : instruction->operands()) worklist.push_back(operand);
+  }
+  return false;
+}
+
+}  // namespace
+
+PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module.request.hints.prefetches) {
+  std::stable_sort(hints.begin(), hints.end(), [](const PrefetchHint& a, const PrefetchHint& b) {
+    return a.stall_share > b.stall_share;
+  });
+  std::set<uint32_t> seen;
+  std::erase_if(hints, [&](const PrefetchHint& hint) { return !seen.insert(hint.load.value).second; });
+  constexpr const char* kNoLoad = "load is not in the optimized code";
+  for (const PrefetchHint& hint : hints) add_site(ChangeKind::kPrefetch, hint.load, kNoLoad);
+  interleaves = ir.request.hints.interleaves;
+  std::stable_sort(
+      interleaves.begin(), interleaves.end(),
+      [](const InterleaveHint& a, const InterleaveHint& b) { return a.stall_share > b.stall_share; });
+  seen.clear();
+  std::erase_if(interleaves,
+                [&](const InterleaveHint& hint) { return !seen.insert(hint.load.value).second; });
+  for (const InterleaveHint& hint : interleaves) add_site(ChangeKind::kInterleave, hint.load, kNoLoad);
+  seen.clear();
+  for (const BranchHint& hint : ir.request.hints.branches) {
+    if (hint.form == BranchHint::Form::kAsItComes || !seen.insert(hint.branch.value).second) continue;
+    const bool select = hint.form == BranchHint::Form::kSelect;
+    conversions.push_back(hint);
+    add_site(select ? ChangeKind::kSelect : ChangeKind::kBranch, hint.branch,
+             select ? "it is no branch in the optimized code" : "it is no choice in the optimized code");
+  }
+  seen.clear();
+  for (const ValueHint& hint : ir.request.hints.values) {
+    if (!seen.insert(hint.at.value).second) continue;
+    values.push_back(hint);
+    add_site(ChangeKind::kValue, hint.at, "nothing of the optimized code depends on it");
+  }
+  jumps = ir.request.hints.jumps;
+  std::stable_sort(jumps.begin(), jumps.end(),
+                   [](const JumpHint& a, const JumpHint& b) { return a.stall_share > b.stall_share; });
+  seen.clear();
+  std::erase_if(jumps, [&](const JumpHint& hint) { return !seen.insert(hint.load.value).second; });
+  for (const JumpHint& hint : jumps) add_site(ChangeKind::kJumpPointers, hint.load, kNoLoad);
+}
+
+void PrefetchPlan::add_site(ChangeKind kind, WasmOffset load, const char* if_not_found) {
+  PrefetchSite site;
+  site.kind = kind;
+  site.load = load;
+  site.reason = if_not_found;
+  sites.push_back(std::move(site));
+}
+
+std::vector<size_t> PrefetchPlan::refused() const {
+  const auto first = sites.begin();
+  const auto last = first + static_cast<std::ptrdiff_t>(hints.size() + interleaves.size());
+  std::vector<size_t> refused;
+  for (auto site = first; site != last; ++site) {
+    const bool of_use = std::any_of(first, last, [&](const PrefetchSite& other) {
+      return other.load == site->load && (other.applied || other.superseded);
+    });
+    if (!of_use) refused.push_back(static_cast<size_t>(site - first));
+  }
+  return refused;
+}
+
+uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
+  // A loop has two versions of such changes, and not of each of them; but for what was changed in it before LLVM's passes
+  // over loops, and is no site of the others' any more.
+  const size_t first_value = hints.size() + interleaves.size() + conversions.size();
+  const bool trips =
+      sites[site].kind == ChangeKind::kValue && is_of_loop(ir.wasm, values[site - first_value]);
+  const ChangeKind kind = is_tuned(sites[site].kind) ? sites[site].kind
+                          : trips                    ? ChangeKind::kValue
+                                                     : ChangeKind::kSelect;
+  const auto [found, is_new] =
+      cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
+  if (is_new) {
+    cells.push_back(kind == ChangeKind::kJumpPointers ? make_loop_cell_with_history() : make_loop_cell());
+    LoopCell& cell = *cells.back();
+    cell.countdown = static_cast<int32_t>(cell.strip_length);
+    if (kind == ChangeKind::kPrefetch) {
+      const PrefetchHint& hint = hints[site];
+      cell.enabled = hint.initially_enabled ? 1 : 0;
+      cell.distance = std::clamp(hint.initial_distance, 1u, kMaxDistance);
+    } else if (kind == ChangeKind::kInterleave) {
+      const InterleaveHint& hint = interleaves[site - hints.size()];
+      cell.enabled = hint.initially_enabled ? 1 : 0;
+      cell.distance = std::clamp(hint.initial_width, 1u, kMaxInterleaveWidth);
+    } else if (kind == ChangeKind::kJumpPointers) {
+      const JumpHint& hint =
+          jumps[site - hints.size() - interleaves.size() - conversions.size() - values.size()];
+      cell.enabled = hint.initially_enabled ? 1 : 0;
+      cell.distance = std::min(hint.initial_distance, kMostTurnsAhead);
+    } else {
+      cell.enabled = 1;
+    }
+    cell.site = static_cast<uint32_t>(site);
+  }
+  sites[site].cell = found->second;
+  return found->second;
+}
+
+std::optional<uint32_t> PrefetchPlan::timed_slot(size_t site) {
+  PrefetchSite& its = sites[site];
+  if (its.timed) return its.timed;
+  const auto taken = std::count_if(sites.begin(), sites.end(), [&](const PrefetchSite& other) {
+    return other.timed && other.cell == its.cell;
+  });
+  if (taken < static_cast<ptrdiff_t>(kMostTimedLoads)) its.timed = static_cast<uint32_t>(taken);
+  return its.timed;
+}
+
+llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  PrefetchPlan& plan = *plan_;
+  auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
+  // The loads are found below; what kept them apart until now has done its work.
+  remove_temporary_users(function);
+  std::vector<LoopWork> works;
+  for (size_t i = 0; i < plan.hints.size(); ++i) {
+    const PrefetchHint& hint = plan.hints[i];
+    PrefetchSite& site = plan.sites[i];
+    if (site.superseded) continue;
+    for (Instruction& instruction : llvm::instructions(function)) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (!load || load->isVolatile() || plan.ir.is_of(*load, IrModule::World::kRuntime)) continue;
+      const llvm::DILocation* const position = plan.ir.position_of(*load);
+      if (!position || position->getLine() != hint.load.value) continue;
+      auto slice = find_prefetch_slice(plan.ir, *load, loops, evolution, hint.initial_distance);
+      if (slice && !has_one_base(plan.ir, *slice))
+        slice = std::unexpected("address is not based on the memory");
+      WasmOffset wasm_loop = hint.load;
+      if (slice) {
+        const std::vector<WasmOffset> around = wasm_loops_around(plan.ir.wasm, position);
+        const size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
+        if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
+        // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole
+        // function, which came first, has.
+        if (length_is_looked_up(*slice->loop)) plan.short_loops.insert(wasm_loop.value);
+        if (plan.short_loops.contains(wasm_loop.value))
+          slice = std::unexpected(
+              "the loop's length is looked up for each iteration of the loop around it: too short to pay");
+      }
+      if (!slice) {
+        if (!site.applied) site.reason = slice.error();
+        continue;
+      }
+      if (!site.applied) {
+        site.applied = true;
+        site.loop = wasm_loop;
+        site.reason = describe(*slice);
+        site.slice_loads = slice->loads;
+        site.slice_operations = static_cast<uint32_t>(slice->operations.size());
+      }
+      auto work =
+          std::find_if(works.begin(), works.end(), [&](const LoopWork& w) { return w.loop == slice->loop; });
+      if (work == works.end()) {
+        works.push_back({.loop = slice->loop, .wasm_loop = wasm_loop, .slices = {}, .sites = {}});
+        work = std::prev(works.end());
+      }
+      work->slices.push_back(std::move(*slice));
+      work->sites.push_back(i);
+    }
+  }
+  if (works.empty()) return llvm::PreservedAnalyses::none();
+  // Trip counts first, while the analyses are true; strips next, which need them no more but for the loops'
+  // own blocks; then the rest: outer and inner loops may both have work.
+  auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
+  std::vector<Backedges> backedges;
+  for (const LoopWork& work : works)
+    backedges.push_back(
+        emit_backedges(*work.loop, dominators, evolution, loop_location(plan.ir, function, work.wasm_loop)));
+  for (const bool in_strips : {true, false}) {
+    for (size_t i = 0; i < works.size(); ++i) {
+      LoopWork& work = works[i];
+      if ((backedges[i].count != nullptr) != in_strips) continue;
+      uint32_t cell = 0;  // the same for all sites of a loop
+      for (size_t site : work.sites) cell = plan.cell_of(work.wasm_loop, site);
+      Emitter emitter(plan, function, work, cell);
+      if (in_strips) {
+        emitter.emit_in_strips(backedges[i]);
+      } else {
+        emitter.emit_in_loop();
+      }
+    }
+  }
+  return llvm::PreservedAnalyses::none();
+}
+
+}  // namespace hindsight::jit::optimizing

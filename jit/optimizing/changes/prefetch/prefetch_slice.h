@@ -1,0 +1,50 @@
+// PrefetchSlice: the address computation of one load as a function of a loop's induction variable.
+//
+// The computation is followed backwards from the load's address: arithmetic, comparisons, selects and up to
+// three loads from linear memory, until everything ends in values that do not change in the loop or in one
+// of its induction variables. A phi of an inner loop is replaced by the value it starts with: so the first
+// node of a hash chain, or the first neighbour of a vertex, is found from the outer loop.
+#pragma once
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/Instructions.h>
+
+#include <expected>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "jit/optimizing/generate/ir_module.h"
+
+namespace hindsight::jit::optimizing {
+
+struct PrefetchSlice {
+  llvm::LoadInst* target = nullptr;
+  llvm::Loop* loop = nullptr;
+  // Instructions to clone, operands before users; the target itself is not among them.
+  std::vector<llvm::Instruction*> operations;
+  // Induction variables with their steps, and inner phis with the values that replace them.
+  std::map<llvm::PHINode*, llvm::Value*> steps;
+  std::map<llvm::PHINode*, llvm::Value*> starts;
+  // Loads that are expected to miss like the target, each with its level (1 = its address comes from the
+  // induction variable through cached loads only). The target has the highest.
+  std::map<const llvm::LoadInst*, uint32_t> levels;
+  uint32_t loads = 0;  // from linear memory, without the target
+  uint32_t target_level = 1;
+  // True if the inner loop of the slice is entered at unrelated places, so that running ahead in it would
+  // leave it: an outer loop's slice is better, if there is one.
+  bool short_runs = false;
+};
+
+inline constexpr uint32_t kMaxSliceOperations = 40;
+inline constexpr uint32_t kMaxSliceLoads = 3;
+
+// The slice in the best of the loops around `load`, or why there is none. `distance`: expected, in
+// iterations.
+std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, llvm::LoadInst& load,
+                                                              llvm::LoopInfo& loops,
+                                                              llvm::ScalarEvolution& evolution,
+                                                              uint32_t distance);
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,577 @@
+#include "jit/optimizing/changes/values/usual_trips.h"
+
+#include <llvm/ADT/SmallString.h>
+#include <llvm/Analysis/ConstantFolding.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopUnrollPass.h>
+#include <llvm/Transforms/Scalar/SCCP.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/LCSSA.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+#include <llvm/Transforms/Utils/ValueMapper.h>
+
+#include <algorithm>
+#include <map>
+
+#include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/loop_parts.h"
+#include "jit/optimizing/versions/loop_versions.h"
+#include "jit/optimizing/versions/strips.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::Loop;
+using llvm::PHINode;
+using llvm::SCEV;
+using llvm::Value;
+
+// Of the loop around, in iterations, where it goes in strips: it may become vectors, but each iteration has
+// an inner loop.
+constexpr int32_t kShortestTripStrip = 512;
+
+// One hinted loop, and what is compared for it.
+struct Trip {
+  size_t site = 0;  // of the plan
+  Loop* loop = nullptr;
+  uint64_t turns = 0;
+  const SCEV* backedges = nullptr;
+  // The one value that the number comes from, if it stays the same in the loop around, and what that is then.
+  Value* operand = nullptr;
+  llvm::ConstantInt* number = nullptr;
+  // Else: the backedges, computed in front of the loop around (`certain`) or of the loop.
+  Value* computed = nullptr;
+  bool certain = false;
+};
+
+// What goes on trial together: all that is known in one loop, which is had in two versions.
+struct Group {
+  Loop* loop = nullptr;
+  WasmOffset wasm_loop;
+  Backedges backedges;
+  std::vector<Trip> trips;
+};
+
+bool only_traps(const BasicBlock& block) {
+  return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
+}
+
+// But for traps.
+bool is_left_at_latch_alone(const Loop& loop) {
+  BasicBlock* const latch = loop.getLoopLatch();
+  const auto* const branch =
+      latch == nullptr ? nullptr : llvm::dyn_cast<llvm::BranchInst>(latch->getTerminator());
+  if (branch == nullptr || !branch->isConditional() || !loop.isLoopExiting(latch)) return false;
+  for (const BasicBlock* block : loop.blocks())
+    for (const BasicBlock* next : llvm::successors(block))
+      if (block != latch && !loop.contains(next) && !only_traps(*next)) return false;
+  return true;
+}
+
+// The one value that an expression is made of; null: none, or several.
+class OnlyUnknown {
+ public:
+  static Value* of(const SCEV* expression) {
+    OnlyUnknown found;
+    llvm::visitAll(expression, found);
+    return found.others_ ? nullptr : found.value_;
+  }
+  bool follow(const SCEV* part) {
+    if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(part)) {
+      if (value_ != nullptr && value_ != unknown->getValue()) others_ = true;
+      value_ = unknown->getValue();
+      if (!value_->getType()->isIntegerTy()) others_ = true;
+    }
+    if (llvm::isa<llvm::SCEVAddRecExpr>(part)) others_ = true;
+    return !others_;
+  }
+  bool isDone() const { return others_; }
+
+ private:
+  Value* value_ = nullptr;
+  bool others_ = false;
+};
+
+// What values become where one of them is a constant.
+class KnownValues {
+ public:
+  KnownValues(Value* operand, llvm::Constant* number, const llvm::DataLayout& layout) : layout_(layout) {
+    known_[operand] = number;
+  }
+  // Null: no constant.
+  llvm::Constant* find(Value* value, unsigned depth = 0) {
+    if (auto* const constant = llvm::dyn_cast<llvm::Constant>(value)) return constant;
+    if (const auto found = known_.find(value); found != known_.end()) return found->second;
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    constexpr unsigned kDeepest = 8;
+    if (instruction == nullptr || depth >= kDeepest || llvm::isa<PHINode, llvm::CallBase>(instruction) ||
+        instruction->mayReadOrWriteMemory() || instruction->isTerminator())
+      return nullptr;
+    std::vector<llvm::Constant*> operands;
+    for (Value* operand : instruction->operands()) {
+      operands.push_back(find(operand, depth + 1));
+      if (operands.back() == nullptr) return known_[value] = nullptr;
+    }
+    return known_[value] = llvm::ConstantFoldInstOperands(instruction, operands, layout_);
+  }
+
+ private:
+  const llvm::DataLayout& layout_;
+  std::map<Value*, llvm::Constant*> known_;
+};
+
+// In front of the loop: if (usual) the loop, else a copy of it.
+// Returns where the loop is entered now.
+BasicBlock* make_versions_at_entry(Loop& loop, Value* usual, llvm::MDNode* weights,
+                                   const llvm::DebugLoc& location) {
+  BasicBlock* const before = loop.getLoopPreheader();
+  BasicBlock* const header = loop.getHeader();
+  llvm::SmallVector<BasicBlock*, 4> exits;
+  loop.getUniqueExitBlocks(exits);
+  const auto new_block = [&](const char* name) {
+    return BasicBlock::Create(header->getContext(), name, header->getParent(), header);
+  };
+  BasicBlock* const entry = new_block("usual");
+  BasicBlock* const other_entry = new_block("unusual");
+  llvm::ValueToValueMapTy map;
+  const std::vector<BasicBlock*> copies = copy_blocks(loop.getBlocks(), ".unusual", map);
+  map[before] = other_entry;
+  llvm::remapInstructionsInBlocks(copies, map);
+  for (PHINode& phi : header->phis()) phi.replaceIncomingBlockWith(before, entry);
+  llvm::BranchInst::Create(header, entry)->setDebugLoc(location);
+  llvm::BranchInst::Create(llvm::cast<BasicBlock>(map[header]), other_entry)->setDebugLoc(location);
+  for (BasicBlock* exit : exits) {
+    for (PHINode& phi : exit->phis()) {
+      for (unsigned i = 0, n = phi.getNumIncomingValues(); i < n; ++i) {
+        BasicBlock* const from = phi.getIncomingBlock(i);
+        if (!loop.contains(from)) continue;
+        Value* const value = phi.getIncomingValue(i);
+        const auto copied = map.find(value);
+        phi.addIncoming(copied == map.end() ? value : static_cast<Value*>(copied->second),
+                        llvm::cast<BasicBlock>(map[from]));
+      }
+    }
+  }
+  before->getTerminator()->eraseFromParent();
+  llvm::IRBuilder<> b(before);
+  b.SetCurrentDebugLocation(location);
+  b.CreateCondBr(usual, entry, other_entry, weights);
+  return entry;
+}
+
+// The latch counts to that number instead of asking its old condition.
+void count_to(Loop& loop, uint64_t turns, BasicBlock* entry) {
+  BasicBlock* const header = loop.getHeader();
+  BasicBlock* const latch = loop.getLoopLatch();
+  auto* const branch = llvm::cast<llvm::BranchInst>(latch->getTerminator());
+  llvm::Type* const type = llvm::Type::getInt32Ty(header->getContext());
+  PHINode* const done = PHINode::Create(type, 2, "", header->begin());
+  done->setDebugLoc(branch->getDebugLoc());
+  llvm::IRBuilder<> b(branch);
+  Value* const next = b.CreateAdd(done, llvm::ConstantInt::get(type, 1), "", /*NUW=*/true);
+  done->addIncoming(llvm::ConstantInt::get(type, 0), entry);
+  done->addIncoming(next, latch);
+  Value* const end = llvm::ConstantInt::get(type, turns);
+  branch->setCondition(branch->getSuccessor(0) == header ? b.CreateICmpNE(next, end)
+                                                         : b.CreateICmpEQ(next, end));
+}
+
+class TripMaker {
+ public:
+  TripMaker(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : plan_(plan),
+        ir_(plan.ir),
+        function_(function),
+        first_value_(plan.hints.size() + plan.interleaves.size() + plan.conversions.size()),
+        loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
+        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
+        evolution_(analyses.getResult<llvm::ScalarEvolutionAnalysis>(function)) {}
+
+  bool run() {
+    for (Loop* loop : loops_.getLoopsInPreorder())
+      if (loop->isInnermost()) judge(*loop);
+    merge_groups();
+    // Everything that is computed in front of a loop while the analyses are true.
+    std::erase_if(groups_, [&](Group& group) { return !prepare(group); });
+    for (Group& group : groups_) change(group);
+    return !groups_.empty();
+  }
+
+ private:
+  PrefetchSite& site_of(const Trip& trip) { return plan_.sites[trip.site]; }
+  void refuse(size_t which, std::string_view why) {
+    if (PrefetchSite& site = plan_.sites[which]; !site.applied) site.reason = why;
+  }
+
+  // The wasm loops that it belongs to, innermost first.
+  std::vector<WasmOffset> wasm_loops_of(const Loop& loop) const {
+    for (const BasicBlock* block : loop.blocks())
+      for (const Instruction& instruction : *block)
+        if (const llvm::DILocation* const position = ir_.position_of(instruction))
+          if (auto around = wasm_loops_around(ir_.wasm, position); !around.empty()) return around;
+    return {};
+  }
+
+  void judge(Loop& loop) {
+    const std::vector<WasmOffset> around = wasm_loops_of(loop);
+    if (around.empty()) return;
+    const auto hint = std::ranges::find_if(
+        plan_.values, [&](const ValueHint& h) { return h.at == around.front() && is_of_loop(ir_.wasm, h); });
+    if (hint == plan_.values.end()) return;
+    const size_t site = first_value_ + static_cast<size_t>(hint - plan_.values.begin());
+    if (hint->value == 0 || hint->value > kMostUsualTurns)
+      return refuse(site, "so many turns take their time whether they are counted or not");
+    if (!loop.isLoopSimplifyForm() || !is_left_at_latch_alone(loop))
+      return refuse(site, "it is not left at its end alone");
+    const SCEV* const backedges = evolution_.getExitCount(&loop, loop.getLoopLatch());
+    if (llvm::isa<llvm::SCEVCouldNotCompute>(backedges) ||
+        evolution_.getTypeSizeInBits(backedges->getType()) > 64)
+      return refuse(site, "how often it goes round is not known when it is entered");
+    if (llvm::isa<llvm::SCEVConstant>(backedges))
+      return refuse(site, "how often it goes round is known without a profile");
+    Trip trip{.site = site, .loop = &loop, .turns = hint->value, .backedges = backedges};
+    trip.operand = OnlyUnknown::of(backedges);
+    if (trip.operand != nullptr) {
+      const std::vector<llvm::ConstantInt*> numbers = numbers_for(trip);
+      if (numbers.empty())
+        trip.operand = nullptr;
+      else
+        trip.number = numbers.front();
+    }
+    Loop* const home = loop_to_try(trip);
+    if (home == nullptr) return refuse(site, "it is in no loop that could be on trial");
+    if (has_other_hints(*home)) {
+      // One change of a loop at a time: this one would be judged with and without the other.
+      plan_.sites[site].superseded = true;
+      return refuse(site, "its loop has loads to prefetch instead");
+    }
+    const size_t levels_up = loop.getLoopDepth() - home->getLoopDepth();
+    const WasmOffset wasm_loop = around[std::min(levels_up, around.size() - 1)];
+    if (plan_.sites[site].applied && plan_.sites[site].loop != wasm_loop) return;
+    if (trip.operand != nullptr && !is_the_same_in(trip.operand, *home)) trip.operand = nullptr;
+    trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(backedges, home);
+    auto group = std::ranges::find(groups_, home, &Group::loop);
+    if (group == groups_.end()) {
+      groups_.push_back({home, wasm_loop, {}, {}});
+      group = std::prev(groups_.end());
+    }
+    group->trips.push_back(trip);
+  }
+
+  bool is_the_same_in(Value* value, const Loop& loop) const {
+    const auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    return instruction == nullptr ||
+           dominators_.dominates(instruction, loop.getLoopPreheader()->getTerminator());
+  }
+
+  // Backedges if the operand is that number; null: not known.
+  const llvm::APInt* backedges_for(const SCEV* backedges, Value* operand, llvm::ConstantInt* number) {
+    llvm::ValueToSCEVMapTy map;
+    map[operand] = evolution_.getConstant(number);
+    const auto* const known =
+        llvm::dyn_cast<llvm::SCEVConstant>(llvm::SCEVParameterRewriter::rewrite(backedges, evolution_, map));
+    return known == nullptr ? nullptr : &known->getAPInt();
+  }
+
+  bool goes_round(const Trip& trip, llvm::ConstantInt* number) {
+    const llvm::APInt* const backedges = backedges_for(trip.backedges, trip.operand, number);
+    return backedges != nullptr && *backedges == trip.turns - 1;
+  }
+
+  // Which numbers of its operand make the loop go round that often: n, n + 1, or n pieces of a power of two and a
+  // rest, which another loop takes. The likely ones first.
+  std::vector<llvm::ConstantInt*> numbers_for(const Trip& trip) {
+    auto* const type = llvm::cast<llvm::IntegerType>(trip.operand->getType());
+    std::vector<llvm::ConstantInt*> numbers;
+    const auto consider = [&](uint64_t value) {
+      auto* const number = llvm::ConstantInt::get(type, value);
+      if (std::ranges::find(numbers, number) == numbers.end() && goes_round(trip, number))
+        numbers.push_back(number);
+    };
+    if (type->getBitWidth() > 64) return numbers;
+    for (const uint64_t piece : {1, 2, 4, 8, 16, 32}) consider(trip.turns * piece);
+    for (const uint64_t other : {trip.turns - 1, trip.turns + 1}) consider(other);
+    for (const uint64_t piece : {2, 4, 8, 16})
+      for (uint64_t rest = 1; rest < piece; ++rest) consider(trip.turns * piece + rest);
+    return numbers;
+  }
+
+  // What several loops say of one operand: the number by which most of them go round as often as they do.
+  void agree_on_numbers(Group& group) {
+    std::map<Value*, llvm::ConstantInt*> agreed;
+    for (const Trip& one : group.trips) {
+      if (one.operand == nullptr || agreed.contains(one.operand)) continue;
+      ptrdiff_t most = 0;
+      for (const Trip& trip : group.trips) {
+        if (trip.operand != one.operand) continue;
+        for (llvm::ConstantInt* number : numbers_for(trip)) {
+          const ptrdiff_t agree = std::ranges::count_if(group.trips, [&](const Trip& other) {
+            return other.operand == one.operand && goes_round(other, number);
+          });
+          if (agree <= most) continue;
+          most = agree;
+          agreed[one.operand] = number;
+        }
+      }
+    }
+    std::erase_if(group.trips, [&](Trip& trip) {
+      if (trip.operand == nullptr) return false;
+      trip.number = agreed.at(trip.operand);
+      if (goes_round(trip, trip.number)) return false;
+      refuse(trip.site, "what it goes round by has another usual value in another loop");
+      return true;
+    });
+  }
+
+  // How often a loop goes round, as far as anybody knows; 0: nobody does.
+  double turns_of(const Loop& loop, const Trip& trip) {
+    if (loop.getLoopLatch() == nullptr) return 0;
+    if (const unsigned known = evolution_.getSmallConstantTripCount(&loop); known != 0) return known;
+    if (loop.isLoopExiting(loop.getLoopLatch()) && trip.operand != nullptr) {
+      const SCEV* const backedges = evolution_.getExitCount(&loop, loop.getLoopLatch());
+      if (!llvm::isa<llvm::SCEVCouldNotCompute>(backedges))
+        if (const llvm::APInt* known = backedges_for(backedges, trip.operand, trip.number))
+          return 1 + known->roundToDouble();
+    }
+    if (const double expected = expected_turns(loop); expected != 0) return expected;
+    const llvm::DILocation* const position = ir_.position_of(*loop.getLoopLatch()->getTerminator());
+    if (position == nullptr) return 0;
+    for (const BranchHint& hint : ir_.request.hints.branches)
+      if (hint.branch.value == position->getLine() && hint.taken > hint.not_taken)
+        return static_cast<double>(hint.taken) / static_cast<double>(hint.not_taken + 1) + 1;
+    return 0;
+  }
+
+  // The loop around, and one that is left soon is taken with the loop around it.
+  Loop* loop_to_try(const Trip& trip) {
+    Loop* home = nullptr;
+    for (Loop* around = trip.loop->getParentLoop(); around != nullptr; around = around->getParentLoop()) {
+      if (home != nullptr) {
+        const double often = turns_of(*home, trip);
+        if (often == 0 || often >= kShortLoopTurns) break;
+      }
+      if (instructions_of(*around) > kMostInstructionsTwice ||
+          !why_not_in_versions(*around, dominators_).empty())
+        break;
+      home = around;
+    }
+    return home;
+  }
+
+  bool has_other_hints(const Loop& loop) const {
+    for (const BasicBlock* block : loop.blocks()) {
+      for (const Instruction& instruction : *block) {
+        if (!llvm::isa<llvm::LoadInst>(instruction)) continue;
+        const llvm::DILocation* const position = ir_.position_of(instruction);
+        if (position == nullptr) continue;
+        const auto here = [&](const auto& hint) { return hint.load.value == position->getLine(); };
+        if (std::ranges::any_of(plan_.hints, here) || std::ranges::any_of(plan_.interleaves, here) ||
+            std::ranges::any_of(plan_.jumps, here))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  // What is in a loop of another group goes with that one.
+  void merge_groups() {
+    std::ranges::stable_sort(groups_, {}, [](const Group& group) { return group.loop->getLoopDepth(); });
+    std::vector<Group> apart;
+    for (Group& group : groups_) {
+      const auto around =
+          std::ranges::find_if(apart, [&](const Group& other) { return other.loop->contains(group.loop); });
+      if (around == apart.end()) {
+        apart.push_back(std::move(group));
+        continue;
+      }
+      for (Trip& trip : group.trips) {
+        const PrefetchSite& site = site_of(trip);
+        if (site.applied && site.loop != around->wasm_loop) continue;
+        if (trip.operand != nullptr && !is_the_same_in(trip.operand, *around->loop)) trip.operand = nullptr;
+        trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(trip.backedges, around->loop);
+        around->trips.push_back(trip);
+      }
+    }
+    groups_ = std::move(apart);
+  }
+
+  bool prepare(Group& group) {
+    agree_on_numbers(group);
+    std::vector<Trip> kept;
+    for (Trip& trip : group.trips) {
+      if (trip.operand != nullptr) {
+        kept.push_back(trip);
+        continue;
+      }
+      Instruction* place = (trip.certain ? group.loop : trip.loop)->getLoopPreheader()->getTerminator();
+      llvm::SCEVExpander expander(evolution_, place->getModule()->getDataLayout(), "turns");
+      if (trip.certain && !expander.isSafeToExpandAt(trip.backedges, place)) {
+        trip.certain = false;
+        place = trip.loop->getLoopPreheader()->getTerminator();
+      }
+      if (!expander.isSafeToExpandAt(trip.backedges, place)) {
+        refuse(trip.site, "how often it goes round cannot be computed in front of it");
+        continue;
+      }
+      trip.computed = expander.expandCodeFor(trip.backedges, trip.backedges->getType(), place);
+      kept.push_back(trip);
+    }
+    group.trips = std::move(kept);
+    if (group.trips.empty()) return false;
+    if (is_left_at_latch_alone(*group.loop))
+      group.backedges = emit_latch_backedges(*group.loop, evolution_, location_of(group));
+    return true;
+  }
+
+  llvm::DebugLoc location_of(const Group& group) const {
+    return loop_location(ir_, function_, group.wasm_loop);
+  }
+
+  // Of what does not change in the loop around: all of it is what it usually is.
+  Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
+    Value* all = b.getTrue();
+    for (const Trip& trip : group.trips) {
+      if (!trip.certain) continue;
+      Value* const one =
+          trip.operand != nullptr
+              ? b.CreateICmpEQ(b.CreateFreeze(trip.operand), trip.number)
+              : b.CreateICmpEQ(b.CreateFreeze(trip.computed),
+                               llvm::ConstantInt::get(trip.computed->getType(), trip.turns - 1));
+      all = b.CreateAnd(all, one);
+    }
+    return all;
+  }
+
+  void change(Group& group) {
+    uint32_t cell = 0;  // the same for all
+    for (const Trip& trip : group.trips) cell = plan_.cell_of(group.wasm_loop, trip.site);
+    const CellCode code(ir_, function_, cell);
+    const llvm::DebugLoc location = location_of(group);
+    // Once, in front.
+    llvm::IRBuilder<> before(group.loop->getLoopPreheader()->getTerminator());
+    before.SetCurrentDebugLocation(location);
+    Value* const usual = usual_throughout(group, before);
+    llvm::MDNode* const old_identity = group.loop->getLoopID();
+    const auto longest = [&](llvm::IRBuilder<>& b, int32_t least) {
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
+                                     llvm::ConstantInt::getSigned(ir_.i32, least - 1));
+    };
+    const auto with = [&](llvm::IRBuilder<>& b) {
+      return b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual);
+    };
+    if (group.backedges.count != nullptr) {
+      BasicBlock* const latch = group.loop->getLoopLatch();
+      const Strips strips =
+          make_strips(*group.loop, group.backedges, location, [&](llvm::IRBuilder<>& b) -> StripChoice {
+            b.SetCurrentDebugLocation(location);
+            return {.most_backedges = b.CreateZExt(longest(b, kShortestTripStrip), ir_.i64), .with = with(b)};
+          });
+      // As free as the copy to become vectors.
+      latch->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, old_identity);
+      llvm::IRBuilder<> b(strips.tail->getTerminator());
+      b.SetCurrentDebugLocation(location);
+      code.emit_countdown(b.CreateTrunc(strips.count, ir_.i32), strips.tail->getTerminator(), location);
+    } else {
+      make_versions(
+          *group.loop, location,
+          [&](llvm::IRBuilder<>& b) -> VersionChoice {
+            return {
+                .count = b.CreateAdd(longest(b, kShortestVersionStrip), llvm::ConstantInt::get(ir_.i32, 1)),
+                .with = with(b)};
+          },
+          [&](Instruction* rest, Value* iterations) { code.emit_countdown(iterations, rest, location); });
+    }
+    for (const Trip& trip : group.trips) know_turns(group, trip, location);
+  }
+
+  void know_turns(const Group& group, const Trip& trip, const llvm::DebugLoc& location) {
+    std::string words = std::to_string(trip.turns) + (trip.turns == 1 ? " turn" : " turns");
+    if (trip.operand != nullptr) {
+      KnownValues known(trip.operand, trip.number, function_.getParent()->getDataLayout());
+      for (BasicBlock* block : group.loop->blocks()) {
+        for (Instruction& instruction : *block) {
+          for (llvm::Use& use : instruction.operands()) {
+            const auto* const from = llvm::dyn_cast<Instruction>(use.get());
+            if (llvm::isa<llvm::Constant, BasicBlock, llvm::MetadataAsValue>(use.get()) ||
+                (from != nullptr && group.loop->contains(from)))
+              continue;
+            if (llvm::Constant* const constant = known.find(use.get())) use.set(constant);
+          }
+        }
+      }
+    } else if (trip.certain) {
+      count_to(*trip.loop, trip.turns, trip.loop->getLoopPreheader());  // within the loop around: as it was
+    } else {
+      llvm::IRBuilder<> b(trip.loop->getLoopPreheader()->getTerminator());
+      b.SetCurrentDebugLocation(location);
+      const double share = plan_.values[trip.site - first_value_].share;
+      Value* const usual = b.CreateICmpEQ(b.CreateFreeze(trip.computed),
+                                          llvm::ConstantInt::get(trip.computed->getType(), trip.turns - 1));
+      constexpr double kLeastShareLeft = 0.01;
+      llvm::MDNode* const weights = ir_.branch_weights(share, std::max(1 - share, kLeastShareLeft));
+      count_to(*trip.loop, trip.turns, make_versions_at_entry(*trip.loop, usual, weights, location));
+    }
+    if (trip.operand != nullptr) {
+      llvm::SmallString<20> number;
+      trip.number->getValue().toStringSigned(number);
+      words += " if one value is " + std::string(number.str());
+    }
+    if (trip.certain) words += ", compared once a strip";
+    PrefetchSite& site = site_of(trip);
+    if (site.applied) return;
+    site.applied = true;
+    site.loop = group.wasm_loop;
+    site.reason = words;
+  }
+
+  PrefetchPlan& plan_;
+  IrModule& ir_;
+  llvm::Function& function_;
+  const size_t first_value_;  // of their sites
+  llvm::LoopInfo& loops_;
+  llvm::DominatorTree& dominators_;
+  llvm::ScalarEvolution& evolution_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+bool is_of_loop(const wasm::Module& module, const ValueHint& hint) {
+  return hint.at.value < module.bytes.size() &&
+         static_cast<wasm::Opcode>(module.bytes[hint.at.value]) == wasm::Opcode::kLoop;
+}
+
+llvm::PreservedAnalyses UsualTripsPass::run(llvm::Function& function,
+                                            llvm::FunctionAnalysisManager& analyses) {
+  if (!TripMaker(*plan_, function, analyses).run()) return llvm::PreservedAnalyses::all();
+  analyses.invalidate(function, llvm::PreservedAnalyses::none());
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SCCPPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::LoopSimplifyPass());
+  passes.addPass(llvm::LCSSAPass());
+  llvm::LoopPassManager of_loops;
+  of_loops.addPass(llvm::LoopFullUnrollPass(/*OptLevel=*/3));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(of_loops)));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::LoopSimplifyPass());
+  passes.addPass(llvm::LCSSAPass());
+  passes.run(function, analyses);
+  return llvm::PreservedAnalyses::none();
+}
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,45 @@
+// Innermost loops that mostly go round the same number of times, as a profile has it: code for that number, in
+// one of two versions of the loop around them, as for other usual values (usual_values.h).
+//
+//     for (i = 0; i < m; ++i) {              if (enabled && n == 7)
+//       s = 0;                                 for (i = 0; i < m; ++i)
+//       for (k = 0; k < n; ++k)       ->         y[i] = w[0] * x[i] + ... + w[6] * x[i + 6];
+//         s += w[k] * x[i + k];              else
+//       y[i] = s;                              as it was
+//     }
+//
+// This has to come before LLVM's passes over loops: what a known number is worth is what they make of it (no
+// loop at all, no remainder, and the loop around as vectors). So it runs behind the simplifying half of the
+// pipeline, where loops are counted by their latches, and unrolls what it made countable.
+//
+// Where the number comes from one value that stays the same in the loop around, that value is compared, and
+// is the constant from there on, also for other loops and addresses. Which constant makes the loop go round
+// so often is found by trying a few. Otherwise the number of turns itself is computed and compared: in front
+// of the loop around, or in front of the loop where it is another one each time.
+//
+// The loop around goes in strips (strips.h) if it is counted, so that it may become vectors; else its turns
+// are counted (loop_versions.h).
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+
+namespace hindsight::jit::optimizing {
+
+// More turns than these are left to the loop as it was.
+inline constexpr uint64_t kMostUsualTurns = 64;
+
+// Whether this is said of a loop.
+bool is_of_loop(const wasm::Module& module, const ValueHint& hint);
+
+class UsualTripsPass : public llvm::PassInfoMixin<UsualTripsPass> {
+ public:
+  explicit UsualTripsPass(PrefetchPlan& plan) : plan_(&plan) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  PrefetchPlan* plan_;
+};
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,225 @@
+#include "jit/optimizing/generate/needs.h"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+namespace hindsight::jit::optimizing {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::PHINode;
+
+namespace {
+
+constexpr size_t kStepsPerBlock = 400, kLeastSteps = 20'000;
+// Of one phi. In a loop that shifts, each turn makes another set.
+constexpr size_t kMostSetsOfAPhi = 12;
+// Behind a branch.
+constexpr size_t kMostBlocksOfAWay = 24;
+
+// One that stays: not what is there for passes alone.
+bool has_effect(const BasicBlock& block) {
+  return llvm::any_of(block, [](const Instruction& instruction) {
+    if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction)) return !may_store_less(*store);
+    const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    return call != nullptr && !call->isInlineAsm() && !llvm::isa<llvm::IntrinsicInst>(call) &&
+           call->mayWriteToMemory();
+  });
+}
+
+}  // namespace
+
+Needs::Needs(const llvm::Function& function, const llvm::LoopInfo& loops,
+             const std::vector<llvm::LoadInst*>& loads, Strictness strictness, Ignored ignored)
+    : loops_(loops),
+      layout_(function.getParent()->getDataLayout()),
+      strictness_(strictness),
+      ignored_(std::move(ignored)),
+      limit_(kLeastSteps + kStepsPerBlock * function.size()) {
+  for (const llvm::LoadInst* load : loads) add(*load, last_byte(*load));
+  // Grows while it is walked.
+  for (size_t i = 0; i < values_.size(); ++i) {
+    Places places = find_places(Bits(values_[i]));
+    std::erase_if(places.edges, [&](Edge& edge) {
+      const std::optional<size_t> to = add(*edge.phi, edge.set);
+      if (!to) return true;
+      edge.to = *to;
+      users_[*to].push_back(i);
+      return false;
+    });
+    places_.push_back(std::move(places));
+  }
+  // The largest set: all of them, less those that are found not to be, until nothing changes any more.
+  needed_.assign(values_.size(), true);
+  std::vector<size_t> worklist;
+  for (size_t i = values_.size(); i-- > 0;) worklist.push_back(i);
+  while (!worklist.empty()) {
+    const size_t i = worklist.back();
+    worklist.pop_back();
+    if (!needed_[i] || on_every_way(*values_[i].value, places_[i])) continue;
+    needed_[i] = false;
+    worklist.insert(worklist.end(), users_[i].begin(), users_[i].end());
+  }
+  // Not looked at to the end: what was not refuted is not proven.
+  if (steps_ > limit_) needed_.assign(values_.size(), false);
+}
+
+bool Needs::everywhere(const llvm::LoadInst& load) const {
+  return needed_[index_.find(&load)->second.front()];
+}
+
+// The index of these bits; none: of this phi there are too many sets.
+std::optional<size_t> Needs::add(const Instruction& value, BitSet set) {
+  llvm::SmallVector<size_t, 1>& known = index_[&value];
+  for (const size_t i : known)
+    if (values_[i].set == set) return i;
+  if (known.size() >= kMostSetsOfAPhi) return std::nullopt;
+  known.push_back(values_.size());
+  values_.push_back({&value, std::move(set)});
+  users_.emplace_back();
+  return known.back();
+}
+
+Needs::Places Needs::find_places(const Bits& bits) {
+  const Instruction& value = *bits.value;
+  Places places;
+  llvm::DenseMap<const Instruction*, llvm::SmallVector<BitSet, 1>> seen;
+  std::vector<Bits> worklist{bits};
+  while (!worklist.empty()) {
+    const Bits at = std::move(worklist.back());
+    worklist.pop_back();
+    if (at.set.isZero()) continue;
+    for (const llvm::Use& use : at.value->uses()) {
+      if (!step()) return {};
+      const auto* const by = llvm::cast<Instruction>(use.getUser());
+      if (ignored_(*by)) continue;
+      if (const auto* phi = llvm::dyn_cast<PHINode>(by)) {
+        places.edges.push_back({phi->getIncomingBlock(use), phi, at.set});
+      } else if (by->isTerminator() || by->mayWriteToMemory()) {
+        if (!is_firm(*by, value)) continue;
+        places.blocks.insert(by->getParent());
+        if (by->getParent() != value.getParent()) continue;
+        places.at_once = true;
+        return places;  // what else needs it makes no difference
+      } else {
+        BitSet shown = shown_bits(use, at.set, strictness_, layout_);
+        if (shown.isZero()) continue;
+        llvm::SmallVector<BitSet, 1>& of_user = seen[by];
+        if (llvm::any_of(of_user, [&](const BitSet& set) { return shown.isSubsetOf(set); })) continue;
+        of_user.push_back(shown);
+        worklist.push_back({by, std::move(shown)});
+      }
+    }
+  }
+  return places;
+}
+
+// Whether LLVM can neither remove `need` nor move it out of the value's loop. (No store is removed because others
+// overwrite it, see pipeline.cc.)
+bool Needs::is_firm(const Instruction& need, const Instruction& value) {
+  if (llvm::isa<llvm::AssumeInst>(need)) return false;
+  if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&need)) {
+    // An argument that a function of this module does not need is not passed to it.
+    const llvm::Function* const callee = call->getCalledFunction();
+    return callee == nullptr || callee->isDeclaration();
+  }
+  if (need.isTerminator()) return is_firm_branch(need);
+  const auto* const store = llvm::dyn_cast<llvm::StoreInst>(&need);
+  if (store != nullptr && may_store_less(*store)) return false;
+  const llvm::Loop* loop = store ? loops_.getLoopFor(value.getParent()) : nullptr;
+  while (loop != nullptr && !loop->contains(store)) loop = loop->getParentLoop();
+  // One to the same place each time is made once, behind a loop of vectors.
+  return loop == nullptr || !store->isSimple() || varies(*store->getPointerOperand(), *loop);
+}
+
+// A branch goes, and what it was decided by, when LLVM finds that both of its ways do the same: that they store the same number,
+// which a loop in one of them turns out to compute, or nothing that anything needs. That cannot be where one way stores or calls
+// whatever comes, and the other neither stores nor calls anything before they meet; nor where one ends in a trap. A loop is
+// left, and more than two ways are kept apart, for reasons that LLVM does not see through.
+bool Needs::is_firm_branch(const Instruction& branch) {
+  if (branch.getNumSuccessors() != 2) return true;  // a return among them
+  const BasicBlock* const ways[] = {branch.getSuccessor(0), branch.getSuccessor(1)};
+  const llvm::Loop* const loop = loops_.getLoopFor(branch.getParent());
+  if (loop != nullptr && (!loop->contains(ways[0]) || !loop->contains(ways[1]))) return true;
+  const auto traps = [](const BasicBlock* way) {
+    return llvm::isa<llvm::UnreachableInst>(way->getTerminator());
+  };
+  if (traps(ways[0]) != traps(ways[1])) return true;
+  BlockSet reached[2];
+  for (const int i : {0, 1})
+    if (!reach(*ways[i], branch, reached[i])) return false;
+  for (const int i : {0, 1}) {
+    const BlockSet& other = reached[1 - i];
+    const bool quiet = llvm::none_of(
+        other, [&](const BasicBlock* block) { return !reached[i].contains(block) && has_effect(*block); });
+    if (!quiet) continue;
+    const BasicBlock* at = ways[i];
+    for (size_t steps = 0; at != nullptr && !other.contains(at) && steps < kMostBlocksOfAWay; ++steps) {
+      if (has_effect(*at)) return true;
+      at = at->getSingleSuccessor();
+    }
+  }
+  return false;
+}
+
+// The blocks from there on, in this turn of the innermost loop around the branch. False: too many to look at.
+bool Needs::reach(const BasicBlock& begin, const Instruction& branch, BlockSet& reached) {
+  const llvm::Loop* const loop = loops_.getLoopFor(branch.getParent());
+  std::vector<const BasicBlock*> worklist{&begin};
+  while (!worklist.empty()) {
+    const BasicBlock* const at = worklist.back();
+    worklist.pop_back();
+    if (loop != nullptr && (!loop->contains(at) || at == loop->getHeader())) continue;
+    if (!reached.insert(at).second) continue;
+    if (reached.size() > kMostBlocksOfAWay || !step()) return false;
+    worklist.insert(worklist.end(), llvm::succ_begin(at), llvm::succ_end(at));
+  }
+  return true;
+}
+
+// Whether `value` is made of something that changes from turn to turn.
+bool Needs::varies(const llvm::Value& value, const llvm::Loop& loop) {
+  llvm::SmallPtrSet<const llvm::Value*, 16> seen;
+  std::vector<const llvm::Value*> worklist{&value};
+  while (!worklist.empty()) {
+    const auto* const at = llvm::dyn_cast<Instruction>(worklist.back());
+    worklist.pop_back();
+    if (at == nullptr || !loop.contains(at) || !seen.insert(at).second) continue;
+    if (llvm::isa<PHINode>(at)) return true;
+    if (!step()) return false;
+    worklist.insert(worklist.end(), at->op_begin(), at->op_end());
+  }
+  return false;
+}
+
+bool Needs::on_every_way(const Instruction& value, const Places& places) {
+  if (places.at_once) return true;
+  const BasicBlock* const begin = value.getParent();
+  const auto comes_in = [&](const BasicBlock* from, const BasicBlock* to) {
+    return std::any_of(places.edges.begin(), places.edges.end(), [&](const Edge& edge) {
+      return edge.from == from && edge.phi->getParent() == to && needed_[edge.to];
+    });
+  };
+  llvm::SmallPtrSet<const BasicBlock*, 16> seen;
+  std::vector<const BasicBlock*> worklist{begin};
+  while (!worklist.empty()) {
+    const BasicBlock* const at = worklist.back();
+    worklist.pop_back();
+    const Instruction* const end = at->getTerminator();
+    // A trap is a way out as well: the load's own would have come before it.
+    if (end->getNumSuccessors() == 0) return false;
+    for (const BasicBlock* next : llvm::successors(at)) {
+      if (!step()) return false;
+      if (comes_in(at, next)) continue;
+      if (next == begin) return false;
+      if (!places.blocks.contains(next) && seen.insert(next).second) worklist.push_back(next);
+    }
+  }
+  return true;
+}
+
+}  // namespace hindsight::jit::optimizing

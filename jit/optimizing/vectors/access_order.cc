@@ -1,0 +1,113 @@
+#include "jit/optimizing/vectors/access_order.h"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <algorithm>
+
+#include "jit/optimizing/vectors/memory_reach.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+struct Access {
+  llvm::Instruction* instruction;
+  const llvm::Value* base;
+  llvm::APInt end;  // of the access, from the base on
+  const llvm::Value* pointer;
+  bool stores;
+  bool may_trap;
+
+  // Whether the other one traps wherever this one does: it reaches at least as far.
+  bool traps_no_more_than(const Access& other) const {
+    return !may_trap || (other.may_trap && base == other.base && end.sle(other.end));
+  }
+};
+
+// A load and a store of the same place: the processor may have one instruction for both.
+bool are_update(const Access& first, const Access& second) {
+  return !first.stores && second.stores && first.pointer == second.pointer && first.end == second.end;
+}
+
+// Whether it shows which of them comes first.
+bool order_shows(const Access& first, const Access& second) {
+  if ((!first.stores && !second.stores) || are_update(first, second)) return false;
+  const bool first_shows = first.stores && !second.traps_no_more_than(first);
+  const bool second_shows = second.stores && !first.traps_no_more_than(second);
+  return first_shows || second_shows;
+}
+
+class Orderer {
+ public:
+  explicit Orderer(IrModule& ir)
+      : ir_(ir),
+        fence_(llvm::InlineAsm::get(llvm::FunctionType::get(ir.void_type, false), "", "~{memory}",
+                                    /*hasSideEffects=*/true)) {}
+
+  void order(llvm::BasicBlock& block) {
+    // Behind what keeps its own place.
+    std::vector<Access> open;
+    for (llvm::Instruction& instruction : block) {
+      const std::optional<Access> access = access_of(instruction);
+      if (!access) {
+        const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+        if (call != nullptr && call->mayReadOrWriteMemory() && !llvm::isa<llvm::IntrinsicInst>(call))
+          open.clear();
+        continue;
+      }
+      const auto shows = [&](const Access& earlier) { return order_shows(earlier, *access); };
+      const auto last = std::find_if(open.rbegin(), open.rend(), shows).base();
+      if (last != open.begin()) {
+        // In front of the load of an update, as it must be somewhere behind the last whose order shows.
+        const auto load = std::find_if(last, open.end(),
+                                       [&](const Access& earlier) { return are_update(earlier, *access); });
+        fence_off(load == open.end() ? instruction : *load->instruction);
+        open.erase(open.begin(), load);
+      }
+      open.push_back(*access);
+    }
+  }
+
+ private:
+  void fence_off(llvm::Instruction& rest) {
+    llvm::CallInst* const fence = llvm::CallInst::Create(fence_, "", rest.getIterator());
+    fence->setDoesNotThrow();
+    fence->setDebugLoc(rest.getDebugLoc());
+  }
+
+  std::optional<Access> access_of(llvm::Instruction& instruction) const {
+    const bool stores = llvm::isa<llvm::StoreInst>(instruction);
+    if (!stores && !llvm::isa<llvm::LoadInst>(instruction)) return std::nullopt;
+    if (ir_.is_among(instruction, IrModule::World::kCells)) return std::nullopt;
+    const bool of_memory = !ir_.is_among(instruction, IrModule::World::kRuntime);
+    if (!of_memory && !stores) return std::nullopt;
+    const llvm::DataLayout& layout = ir_.module.getDataLayout();
+    const llvm::Value* const pointer = llvm::getLoadStorePointerOperand(&instruction);
+    llvm::APInt end(64, 0);
+    const llvm::Value* const base =
+        pointer->stripAndAccumulateConstantOffsets(layout, end, /*AllowNonInbounds=*/true);
+    end += layout.getTypeStoreSize(llvm::getLoadStoreType(&instruction)).getFixedValue();
+    return Access{&instruction,
+                  base,
+                  end,
+                  pointer,
+                  stores,
+                  of_memory && !is_inside_memory(instruction) &&
+                      !ir_.is_always_there(base, end, instruction.getFunction()->getArg(0))};
+  }
+
+  IrModule& ir_;
+  llvm::InlineAsm* const fence_;
+};
+
+}  // namespace
+
+void keep_order_of_accesses(IrModule& ir) {
+  if (ir.request.options.bounds == BoundsChecks::kExplicit) return;
+  Orderer orderer(ir);
+  for (llvm::Function& function : ir.module)
+    for (llvm::BasicBlock& block : function) orderer.order(block);
+}
+
+}  // namespace hindsight::jit::optimizing

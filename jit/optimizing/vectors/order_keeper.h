@@ -1,0 +1,65 @@
+// Holds LLVM's passes over loops and branches to the order of stores and of what may trap, around each run of one.
+//
+// To LLVM a load can be made earlier than a store that it does not overlap, and stores of several turns can be made at once;
+// in WebAssembly a trap shows what was stored before it. Most of what moves stores is left out (pipeline.cc). What is worth having is
+// kept, with something done in front of the pass that is undone behind it:
+//
+// - LICM and JumpThreading make loads earlier, out of a loop or into what comes before a block, but in front of nothing that might
+//   not return. So a wall, a piece of assembly that touches nothing but may not return, stands in front of each load that would
+//   pass a store.
+// - LoopIdiomRecognize makes one fill or copy of a loop, but of none that may not come to its end: a wall in each loop that stores.
+// - LoopVectorize makes vectors of loops. Each gets the condition that it stays within memory (memory_reach.h), looked at behind the
+//   vectorizer's own, whether there are turns enough: where it does not hold, the scalar loop takes all turns. A loop that
+//   stores and whose reach is not known stays scalar.
+// - LoopLoadElimination loads in front of a loop what the first turn loads: not in a function with a loop whose first turn might
+//   store before that.
+#pragma once
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/PassInstrumentation.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/IR/ValueHandle.h>
+
+#include <vector>
+
+#include "jit/optimizing/generate/ir_module.h"
+
+namespace hindsight::jit::optimizing {
+
+class OrderKeeper {
+ public:
+  // All of them outlive the passes that run.
+  OrderKeeper(IrModule& ir, llvm::FunctionAnalysisManager& functions);
+  OrderKeeper(const OrderKeeper&) = delete;
+  OrderKeeper& operator=(const OrderKeeper&) = delete;
+
+  // Hears of the passes of the pass manager that is built with `callbacks`. Under explicit checks there is nothing to keep.
+  void listen(llvm::PassInstrumentationCallbacks& callbacks);
+
+ private:
+  // A loop that may become vectors.
+  struct Entered {
+    llvm::BasicBlock* before;
+    llvm::WeakTrackingVH inside;
+  };
+  void before(llvm::StringRef pass, const llvm::Any& unit);
+  void after(llvm::StringRef pass);
+  bool may_eliminate_loads(llvm::Function& function);
+  void keep_in_loop(llvm::Loop& loop);
+  void keep_in_blocks(llvm::Function& function);
+  void ask_reaches(llvm::Function& function);
+  void guard_vectors();
+  bool may_trap(const llvm::LoadInst& load) const;
+  bool stores(const llvm::Instruction& instruction) const;
+  void add_wall(llvm::Instruction& before);
+
+  IrModule& ir_;
+  llvm::FunctionAnalysisManager& functions_;
+  llvm::InlineAsm* const wall_;
+  std::vector<Entered> entered_;
+  llvm::SmallPtrSet<const llvm::BasicBlock*, 32>
+      scalar_blocks_;  // those that there were before the vectorizer
+};
+
+}  // namespace hindsight::jit::optimizing

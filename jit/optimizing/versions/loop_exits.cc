@@ -1,0 +1,345 @@
+#include "jit/optimizing/versions/loop_exits.h"
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/emit/link_code.h"
+#include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/strips.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr const char* kMarker = "hindsight.loop_exit";
+constexpr const char* kEntryForRunningLoops =
+    "osr";  // what names of such functions begin with (optimizer.cc)
+// Of a strip whose end is polled, in iterations: some tens of microseconds.
+constexpr uint32_t kStrip = 1 << 16;
+// A poll is two instructions that nothing waits for: hardly half a percent of an iteration of so many. Inner
+// loops may be shorter than they are taken for, and a loop around this one will do as well.
+constexpr double kLongIteration = 256;
+constexpr double kLongInnerIteration = 4096;
+constexpr double kIterationsOfInnerLoops = 16;  // where nobody knows
+constexpr double kInstructionsOfACall = 50;
+
+std::vector<llvm::CallInst*> markers_of(llvm::Function& function) {
+  std::vector<llvm::CallInst*> markers;
+  if (!function.getParent()->getFunction(kMarker)) return markers;
+  for (Instruction& instruction : llvm::instructions(function))
+    if (is_exit_marker(instruction)) markers.push_back(llvm::cast<llvm::CallInst>(&instruction));
+  return markers;
+}
+
+uint32_t number(const Value* value) {
+  return static_cast<uint32_t>(llvm::cast<llvm::ConstantInt>(value)->getZExtValue());
+}
+LoopIndex loop_of(const llvm::CallInst& marker) {
+  return LoopIndex(number(marker.getArgOperand(0)));
+}
+std::vector<ExitValue> values_of(const llvm::CallInst& marker) {
+  std::vector<ExitValue> values;
+  for (unsigned i = 1; i + 1 < marker.arg_size(); i += 2)
+    values.push_back({number(marker.getArgOperand(i)), marker.getArgOperand(i + 1)});
+  return values;
+}
+
+// First in its block as far as memory is concerned: what stands before it can be left out, or done again.
+bool begins_header(const llvm::CallInst& marker, const llvm::Loop& loop) {
+  if (marker.getParent() != loop.getHeader()) return false;
+  for (const Instruction& instruction : *marker.getParent()) {
+    if (&instruction == &marker) return true;
+    if (instruction.mayReadOrWriteMemory()) return false;
+  }
+  return false;
+}
+
+bool is_for_running_loops(const llvm::Function& function) {
+  return function.getName().starts_with(kEntryForRunningLoops);
+}
+
+// Instructions of an iteration, inner loops' included.
+double length_of_iteration(const llvm::Loop& loop, const llvm::LoopInfo& loops,
+                           llvm::ScalarEvolution& evolution) {
+  std::map<const llvm::Loop*, double> iterations;
+  for (const llvm::Loop* inner : loop.getLoopsInPreorder()) {
+    const unsigned known = evolution.getSmallConstantTripCount(inner);
+    iterations[inner] = known != 0 ? known : kIterationsOfInnerLoops;
+  }
+  double all = 0;
+  for (const BasicBlock* block : loop.blocks()) {
+    double length = 0;
+    for (const Instruction& instruction : *block) {
+      if (llvm::isa<llvm::PHINode, llvm::DbgInfoIntrinsic>(instruction) || is_exit_marker(instruction))
+        continue;
+      length += llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction) &&
+                        !llvm::cast<llvm::CallBase>(instruction).isInlineAsm()
+                    ? kInstructionsOfACall
+                    : 1;
+    }
+    for (const llvm::Loop* inner = loops.getLoopFor(block); inner != &loop; inner = inner->getParentLoop())
+      length *= iterations.at(inner);
+    all += length;
+  }
+  return all;
+}
+
+// What a value of the loop's header is, said by what the header's phis are elsewhere: computations without
+// memory are done again there.
+class HeaderValues {
+ public:
+  HeaderValues(const llvm::Loop& loop, const std::map<llvm::PHINode*, Value*>& phis, Instruction* place)
+      : loop_(loop), phis_(phis), place_(place) {}
+
+  static bool can_compute(const llvm::Loop& loop, const Value* value, unsigned depth = 0) {
+    const auto* instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !loop.contains(instruction)) return true;
+    if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction))
+      return phi->getParent() == loop.getHeader();
+    constexpr unsigned kDeepest = 6;
+    return depth < kDeepest && !instruction->mayReadOrWriteMemory() && !instruction->isTerminator() &&
+           llvm::isSafeToSpeculativelyExecute(instruction) &&
+           std::all_of(instruction->op_begin(), instruction->op_end(),
+                       [&](const llvm::Use& operand) { return can_compute(loop, operand.get(), depth + 1); });
+  }
+  // Precondition: can_compute.
+  Value* compute(Value* value) {
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !loop_.contains(instruction)) return value;
+    if (auto* const phi = llvm::dyn_cast<llvm::PHINode>(instruction)) return phis_.at(phi);
+    if (const auto known = done_.find(value); known != done_.end()) return known->second;
+    std::vector<Value*> operands;
+    for (llvm::Use& operand : instruction->operands()) operands.push_back(compute(operand.get()));
+    Instruction* const copy = instruction->clone();
+    for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+    copy->dropPoisonGeneratingFlags();
+    copy->insertBefore(place_);
+    return done_[value] = copy;
+  }
+
+ private:
+  const llvm::Loop& loop_;
+  const std::map<llvm::PHINode*, Value*>& phis_;
+  Instruction* const place_;
+  std::map<Value*, Value*> done_;
+};
+
+llvm::GlobalVariable* slot_of(IrModule& ir, LoopIndex loop) {
+  const std::string name = exit_symbol(loop);
+  if (llvm::GlobalVariable* known = ir.module.getNamedGlobal(name)) return known;
+  auto* made =
+      new llvm::GlobalVariable(ir.module, ir.ptr, /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
+                               llvm::ConstantPointerNull::get(ir.ptr), name);
+  made->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  made->setDSOLocal(true);
+  made->setAlignment(llvm::Align(8));
+  return made;
+}
+
+// Before `rest`, whose block is split. `at_place`: the values there, computed in the block of the exit.
+void emit_poll(IrModule& ir, Instruction* rest, LoopIndex loop, const llvm::DebugLoc& location,
+               const std::function<std::vector<ExitValue>(Instruction* place)>& at_place) {
+  llvm::Function& function = *rest->getFunction();
+  llvm::IRBuilder<> b(rest);
+  b.SetCurrentDebugLocation(location);
+  llvm::LoadInst* const code =
+      ir.mark(b.CreateAlignedLoad(ir.ptr, slot_of(ir, loop), llvm::Align(8)), IrModule::World::kCells);
+  // Another thread stores to it while the loop runs.
+  code->setVolatile(true);
+  Instruction* const unreachable =
+      llvm::SplitBlockAndInsertIfThen(b.CreateIsNotNull(code), rest, /*Unreachable=*/true, ir.unlikely);
+  unreachable->setDebugLoc(location);
+  const std::vector<ExitValue> values = at_place(unreachable);
+  b.SetInsertPoint(unreachable);
+  b.SetCurrentDebugLocation(location);
+  Value* const vmctx = function.getArg(0);
+  const auto runtime = [&](Value* base, int64_t offset) {
+    return b.CreateConstInBoundsGEP1_64(ir.i8, base, static_cast<uint64_t>(offset));
+  };
+  llvm::LoadInst* const thread = ir.mark(
+      b.CreateAlignedLoad(ir.ptr, runtime(vmctx, kVmThread), llvm::Align(8)), IrModule::World::kRuntime);
+  thread->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir.context, {}));
+  const int64_t slot_bytes = ir.wasm.body(ir.request.function).uses_v128 ? 16 : 8;
+  for (const ExitValue& value : values)
+    ir.mark(b.CreateAlignedStore(value.value, runtime(thread, kThreadArguments + slot_bytes * value.slot),
+                                 llvm::Align(4)),
+            IrModule::World::kRuntime);
+  llvm::FunctionType* const type = llvm::FunctionType::get(function.getReturnType(), {ir.ptr, ir.ptr}, false);
+  llvm::CallInst* const call = b.CreateCall(type, code, {vmctx, runtime(thread, kThreadArguments)});
+  call->setDoesNotThrow();
+  call->addFnAttr(llvm::Attribute::NoMerge);
+  call->addFnAttr(llvm::Attribute::Cold);
+  if (location)
+    call->setDebugLoc(llvm::DILocation::get(ir.context, location.getLine(), IrModule::kLoopGoesOnColumn,
+                                            location.getScope(), location.getInlinedAt()));
+  if (is_for_running_loops(function)) call->setTailCallKind(llvm::CallInst::TCK_MustTail);
+  if (call->getType()->isVoidTy())
+    b.CreateRetVoid();
+  else
+    b.CreateRet(call);
+  unreachable->eraseFromParent();
+}
+
+struct Exit {
+  llvm::CallInst* marker;
+  llvm::Loop* loop;
+  Backedges backedges;  // with a count: between strips
+};
+
+}  // namespace
+
+std::string exit_symbol(LoopIndex loop) {
+  return kExitSlotPrefix + std::to_string(loop.value);
+}
+
+bool is_exit_marker(const llvm::Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kMarker;
+}
+
+bool can_leave_loops(const wasm::Module& module, FuncIndex function) {
+  const wasm::FunctionBody& body = module.body(function);
+  const size_t words = (body.locals.size() + body.max_stack) * (body.uses_v128 ? 2 : 1);
+  return !body.has_handlers && !body.has_tail_calls && !body.loops.empty() &&
+         words <= 2 * size_t{kMaxArguments};
+}
+
+void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
+                      const std::vector<ExitValue>& values) {
+  llvm::Function* marker = ir.module.getFunction(kMarker);
+  if (!marker) {
+    marker = llvm::Function::Create(llvm::FunctionType::get(ir.void_type, {ir.i32}, /*isVarArg=*/true),
+                                    llvm::GlobalValue::ExternalLinkage, kMarker, ir.module);
+    marker->setDoesNotThrow();
+    marker->addFnAttr(llvm::Attribute::WillReturn);
+    // Reads everything: what was stored before must be there. Writes only what nobody sees: it stays.
+    marker->setMemoryEffects(llvm::MemoryEffects::readOnly() |
+                             llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::ModRef));
+  }
+  std::vector<Value*> operands{llvm::ConstantInt::get(ir.i32, loop.value)};
+  for (const ExitValue& value : values) {
+    operands.push_back(llvm::ConstantInt::get(ir.i32, value.slot));
+    operands.push_back(value.value);
+  }
+  b.CreateCall(marker, operands)->addFnAttr(llvm::Attribute::NoMerge);
+}
+
+llvm::PreservedAnalyses ParkExitsPass::run(llvm::Function& function,
+                                           llvm::FunctionAnalysisManager& analyses) {
+  parked_->markers.clear();
+  const std::vector<llvm::CallInst*> markers = markers_of(function);
+  if (markers.empty()) return llvm::PreservedAnalyses::all();
+  const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  for (llvm::CallInst* marker : markers) {
+    const llvm::Loop* const loop = loops.getLoopFor(marker->getParent());
+    // Of two levels at most: a loop of searches.
+    if (!loop || loop->getHeader() != marker->getParent() ||
+        std::any_of(loop->begin(), loop->end(),
+                    [](const llvm::Loop* inner) { return !inner->isInnermost(); }))
+      continue;
+    ParkedExits::Marker parked{marker->getNextNode(), loop_of(*marker), {}, marker->getDebugLoc()};
+    for (const ExitValue& value : values_of(*marker)) parked.values.emplace_back(value.slot, value.value);
+    parked_->markers.push_back(std::move(parked));
+    marker->eraseFromParent();
+  }
+  llvm::PreservedAnalyses preserved;
+  preserved.preserveSet<llvm::CFGAnalyses>();
+  return preserved;
+}
+
+llvm::PreservedAnalyses UnparkExitsPass::run(llvm::Function& function,
+                                             llvm::FunctionAnalysisManager& analyses) {
+  if (parked_->markers.empty()) return llvm::PreservedAnalyses::all();
+  if (std::any_of(plan_->sites.begin(), plan_->sites.end(), [](const PrefetchSite& site) {
+        return site.kind == ChangeKind::kInterleave && site.applied;
+      })) {
+    parked_->markers.clear();
+    return llvm::PreservedAnalyses::all();
+  }
+  const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  llvm::IRBuilder<> b(ir_->context);
+  for (ParkedExits::Marker& parked : parked_->markers) {
+    // At the very place: a rotated loop's header may store before it, which is not to be done twice.
+    auto* const next = llvm::dyn_cast_or_null<Instruction>(static_cast<Value*>(parked.next));
+    if (!next || !loops.isLoopHeader(next->getParent())) continue;
+    std::vector<ExitValue> values;
+    for (auto& [slot, value] : parked.values)
+      if (value) values.push_back({slot, value});
+    if (values.size() != parked.values.size()) continue;
+    b.SetInsertPoint(next);
+    b.SetCurrentDebugLocation(parked.location);
+    emit_exit_marker(*ir_, b, parked.loop, values);
+  }
+  parked_->markers.clear();
+  llvm::PreservedAnalyses preserved;
+  preserved.preserveSet<llvm::CFGAnalyses>();
+  return preserved;
+}
+
+llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  const std::vector<llvm::CallInst*> markers = markers_of(function);
+  if (markers.empty()) return llvm::PreservedAnalyses::all();
+  auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
+  auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
+  const bool running = is_for_running_loops(function);
+
+  // Trip counts first, while the analyses are true.
+  std::vector<Exit> exits;
+  std::vector<llvm::CallInst*> none;
+  for (llvm::CallInst* marker : markers) {
+    llvm::Loop* const loop = loops.getLoopFor(marker->getParent());
+    Exit exit{marker, loop, {}};
+    bool affordable = loop && length_of_iteration(*loop, loops, evolution) >=
+                                  (loop->getParentLoop() ? kLongInnerIteration : kLongIteration);
+    if (loop && !affordable && running && !loop->getParentLoop()) {
+      const std::vector<ExitValue> values = values_of(*marker);
+      const bool by_strips = loop->isInnermost() && begins_header(*marker, *loop) &&
+                             std::all_of(values.begin(), values.end(), [&](const ExitValue& value) {
+                               return HeaderValues::can_compute(*loop, value.value);
+                             });
+      if (by_strips) exit.backedges = emit_backedges(*loop, dominators, evolution, marker->getDebugLoc());
+      affordable = true;
+    }
+    if (affordable)
+      exits.push_back(exit);
+    else
+      none.push_back(marker);
+  }
+  for (llvm::CallInst* marker : none) marker->eraseFromParent();
+  for (Exit& exit : exits) {
+    const LoopIndex loop = loop_of(*exit.marker);
+    const llvm::DebugLoc location = exit.marker->getDebugLoc();
+    const std::vector<ExitValue> values = values_of(*exit.marker);
+    if (!exit.backedges.count) {
+      Instruction* const rest = exit.marker->getNextNode();
+      exit.marker->eraseFromParent();
+      emit_poll(*ir_, rest, loop, location, [&](Instruction*) { return values; });
+      continue;
+    }
+    const Strips strips = make_strips(*exit.loop, exit.backedges, location, kStrip);
+    exit.marker->eraseFromParent();
+    emit_poll(*ir_, &*strips.head->getFirstInsertionPt(), loop, location, [&](Instruction* place) {
+      HeaderValues header(*exit.loop, strips.first, place);
+      std::vector<ExitValue> there;
+      for (const ExitValue& value : values) there.push_back({value.slot, header.compute(value.value)});
+      return there;
+    });
+  }
+  return llvm::PreservedAnalyses::none();
+}
+
+}  // namespace hindsight::jit::optimizing

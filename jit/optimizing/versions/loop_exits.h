@@ -1,0 +1,107 @@
+// Leaving a running loop: the mirror image of entering one (OsrEntry in jit/code/code_version.h).
+//
+// A loop that runs for minutes inside one call would keep the code it was entered with, whatever is compiled
+// meanwhile. So optimized code looks, in loops that can afford it, at a slot of the version: null, or an
+// entry for that loop of another version. Not null, it stores what that entry begins with, the locals and
+// operands at the loop's header, and goes there, never to come back:
+//
+//     header:  if (slot != null) { thread->arguments = locals and operands; return slot(vmctx, arguments) }
+//
+// The frame lies where arguments without a register do (vm_context.h): to be read before anything else runs.
+// An entry for running loops has the same type, so that it is left by a jump: however often code replaces
+// code, the stack does not grow.
+//
+// Problem: LLVM must know from the start which values such an exit needs, or they are gone; but a branch out
+// of every loop would end most of what LLVM does for loops.
+//
+// Idea: generation marks the header with a call that does nothing but read memory and take these values
+// (emit_exit_marker). The simplifying half of the pipeline carries it along. Behind that half LoopExitPass
+// turns it into what the loop can afford:
+//   - a poll in every iteration, where an iteration is long (it contains loops) or the loop is the outermost
+//   one
+//     of code that was entered for it;
+//   - a poll between strips (strips.h) of a counted innermost loop, which stays free to become vectors; only
+//   in
+//     code for running loops, where entering the strips costs once;
+//   - nothing: the loop is not left.
+//
+// Invariants: a marker reads memory, so no store is moved out of its loop past the place where the loop may
+// be left. Only loops of the compiled function itself have markers: of a body in place of its call, baseline
+// code would want a frame.
+//
+// Searches are interleaved in loops of a certain shape, and markers are none of it: ParkExitsPass takes those
+// out that could be in the way, UnparkExitsPass puts them back, unless searches were interleaved.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+#include <llvm/IR/ValueHandle.h>
+
+#include <utility>
+#include <vector>
+
+#include "jit/optimizing/generate/ir_module.h"
+
+namespace hindsight::jit::optimizing {
+
+class PrefetchPlan;
+
+// A value at a loop's header and its place in the frame (OsrEntry): the slot's number.
+struct ExitValue {
+  uint32_t slot;
+  llvm::Value* value;
+};
+
+// Whether the frame of an exit has room for this function's values, and nothing else is in the way.
+bool can_leave_loops(const wasm::Module& module, FuncIndex function);
+// Whether this is what emit_exit_marker() left: it takes values for the case that the loop is left, and needs none.
+bool is_exit_marker(const llvm::Instruction& instruction);
+// At the builder's place, a header behind its phis.
+void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
+                      const std::vector<ExitValue>& values);
+
+// The name of the slot of a loop's exit: a variable of the object.
+std::string exit_symbol(LoopIndex loop);
+
+// Markers taken out of a function, for the time of one pass.
+class ParkedExits {
+ public:
+  struct Marker {
+    llvm::WeakTrackingVH next;  // the instruction behind it
+    LoopIndex loop;
+    std::vector<std::pair<uint32_t, llvm::WeakTrackingVH>> values;
+    llvm::DebugLoc location;
+  };
+  std::vector<Marker> markers;
+};
+
+class ParkExitsPass : public llvm::PassInfoMixin<ParkExitsPass> {
+ public:
+  explicit ParkExitsPass(ParkedExits& parked) : parked_(&parked) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  ParkedExits* parked_;
+};
+
+class UnparkExitsPass : public llvm::PassInfoMixin<UnparkExitsPass> {
+ public:
+  UnparkExitsPass(IrModule& ir, const PrefetchPlan& plan, ParkedExits& parked)
+      : ir_(&ir), plan_(&plan), parked_(&parked) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  IrModule* ir_;
+  const PrefetchPlan* plan_;
+  ParkedExits* parked_;
+};
+
+class LoopExitPass : public llvm::PassInfoMixin<LoopExitPass> {
+ public:
+  explicit LoopExitPass(IrModule& ir) : ir_(&ir) {}
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+
+ private:
+  IrModule* ir_;
+};
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,219 @@
+// What AutoTiers does about memory that is being filled: looks at how far, asks the policy, and looks again whether the
+// guest went on with it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "feedback/policy/page_fill.h"
+#include "runtime/adaptive/auto_tiers.h"
+
+namespace hindsight::rt {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr uint64_t kLeastBytes = uint64_t{24} << 20;
+constexpr uint32_t kMostBlocks = 64;  // looked at at a time
+constexpr auto kQuickLook = 2ms;      // while the memory changes
+constexpr auto kSlowestLook = 32ms;   // while there is something left to ask for
+constexpr auto kIdleLook = 256ms;     // while there is not
+constexpr auto kFillingEnds = 1s;     // without a change
+
+constexpr uint32_t kLeastToTell = 3;  // blocks looked at that a rate is taken over
+
+// As far as the blocks looked at say.
+uint64_t touched_bytes(const MemoryFill& fill, uint64_t bytes) {
+  const uint64_t blocks = uint64_t{fill.full} + fill.part + fill.untouched;
+  return blocks == 0 ? 0 : bytes * (2 * uint64_t{fill.full} + fill.part) / (2 * blocks);
+}
+
+uint64_t up(uint64_t address) {
+  return (address + feedback::kHugePageBytes - 1) / feedback::kHugePageBytes * feedback::kHugePageBytes;
+}
+uint64_t down(uint64_t address) {
+  return address / feedback::kHugePageBytes * feedback::kHugePageBytes;
+}
+
+}  // namespace
+
+bool AutoTiers::kept_from_earlier(const wasm::Module* module) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(page_moves_.begin(), page_moves_.end(), [&](const PageMove& move) {
+    return move.module == module && move.earlier && move.state == "kept";
+  });
+}
+
+void AutoTiers::watch_filling(Clock::time_point now) {
+  if (!policy_.huge_pages || now - last_fill_look_ < kQuickLook) return;
+  last_fill_look_ = now;
+  std::vector<std::shared_ptr<ModuleCode>> codes;  // let go behind the lock
+  {
+    std::lock_guard lock(mutex_);
+    for (const ModuleState& state : modules_)
+      if (std::shared_ptr<ModuleCode> code = state.gone ? nullptr : state.code.lock())
+        codes.push_back(std::move(code));
+  }
+  std::vector<FillWatch> watches;
+  for (const std::shared_ptr<ModuleCode>& code : codes) {
+    for (const ModuleCode::MemorySpan& span : code->memories()) {
+      if (span.bytes < kLeastBytes) continue;
+      const auto same = [&](const FillWatch& watch) { return watch.base == span.base; };
+      if (std::any_of(watches.begin(), watches.end(), same)) continue;  // a module that imports it
+      const auto known = std::find_if(fill_watches_.begin(), fill_watches_.end(), same);
+      FillWatch watch;
+      if (known != fill_watches_.end()) watch = std::move(*known);
+      if (known == fill_watches_.end() || watch.module != code->module().get()) {
+        watch = {};
+        watch.module = code->module().get();
+        watch.base = span.base;
+        watch.memory = span.memory;
+      }
+      if (watch.bytes != span.bytes) {
+        watch.bytes = span.bytes;
+        watch.next_look = now;
+      }
+      watches.push_back(std::move(watch));
+    }
+  }
+  fill_watches_ = std::move(watches);
+  for (FillWatch& watch : fill_watches_)
+    if (now >= watch.next_look) look_at(watch, now);
+}
+
+void AutoTiers::look_at(FillWatch& watch, Clock::time_point now) {
+  const uint64_t begin = up(watch.base), end = down(watch.base + watch.bytes);
+  const std::optional<MemoryFill> fill = look_at_fill(begin, end, kMostBlocks);
+  if (!fill) {
+    watch.next_look = now + kIdleLook;
+    return;
+  }
+  if (*fill != watch.last) {
+    watch.last = *fill;
+    watch.changed = now;
+    watch.patience = kQuickLook;
+  } else {
+    // A filling begins behind the last look that saw none.
+    if (!watch.asked) count_from_here(watch);
+    watch.patience =
+        std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
+  }
+  watch.next_look = now + watch.patience;
+  if (watch.asked) judge_filling(watch, now);
+  if (watch.asked_end < end && !watch.slower) ask_ahead(watch, begin, end);
+}
+
+void AutoTiers::count_from_here(FillWatch& watch) const {
+  watch.touched_from = touched_bytes(watch.last, watch.bytes);
+  watch.seconds_from = monitor_->guest_seconds();
+}
+
+double AutoTiers::fill_rate(const FillWatch& watch) const {
+  const uint64_t blocks = uint64_t{watch.last.full} + watch.last.part + watch.last.untouched;
+  const uint64_t touched = touched_bytes(watch.last, watch.bytes);
+  const double seconds = monitor_->guest_seconds() - watch.seconds_from;
+  if (blocks == 0 || touched < watch.touched_from + kLeastToTell * watch.bytes / blocks || seconds <= 0)
+    return 0;
+  return static_cast<double>(touched - watch.touched_from) / seconds;
+}
+
+void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
+  if (kept_from_earlier(watch.module)) return;
+  feedback::PageEvidence evidence;
+  evidence.fill = {.begin = begin,
+                   .end = end,
+                   .full = watch.last.full - std::min(watch.full_before, watch.last.full),
+                   .part = watch.last.part,
+                   .untouched = watch.last.untouched,
+                   .available_bytes = available_memory_bytes()};
+  feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
+  if (plan.ranges.empty()) {
+    if (watch.said != plan.reason)
+      say(LogLevel::kDebug, "policy", "no huge-pages before the first touch: " + plan.reason);
+    watch.said = plan.reason;
+    return;
+  }
+  if (watch.asked) {
+    end_asking(watch, "kept", "filled so far, and the memory has grown since");
+  } else {
+    // What it is to be compared with comes first, as long as there is enough left to ask for.
+    watch.rate_before = fill_rate(watch);
+    if (watch.rate_before == 0 && watch.last.untouched > watch.last.full) return;
+    count_from_here(watch);
+  }
+  const bool asked = ask_for_huge_pages(begin, end);
+  watch.asked_end = end;
+  if (asked) watch.asked = evidence.fill;
+  say(LogLevel::kInfo, "policy", "huge-pages before the first touch: " + plan.reason);
+  // What stalls there is not to be moved a second time.
+  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    if (const auto found = profiles.find(watch.module); found != profiles.end())
+      found->second->pages().settle(begin, end);
+  });
+  PageMove move;
+  move.module = watch.module;
+  move.plan = std::move(plan);
+  move.evidence = std::move(evidence);
+  move.places = {{.memory = watch.memory, .begin = begin - watch.base, .end = end - watch.base}};
+  move.state = asked ? "trial" : "failed";
+  move.outcome = asked ? "asked for while the memory is being filled" : "the kernel refused";
+  move.seconds = now_seconds();
+  std::lock_guard lock(mutex_);
+  page_moves_.push_back(std::move(move));
+}
+
+// It has got slower, has ended, or stands still.
+void AutoTiers::judge_filling(FillWatch& watch, Clock::time_point now) {
+  const feedback::FillEvidence asked = *watch.asked;
+  if (const double since = fill_rate(watch); feedback::fills_slower(watch.rate_before, since, policy_)) {
+    watch.slower = true;
+    return end_asking(
+        watch, "rolled back",
+        fmt::format("{:.0f} MiB filled a second of the guest's time, {:.0f} with small pages before: what is "
+                    "touched next comes in small pages",
+                    since / (1 << 20), watch.rate_before / (1 << 20)));
+  }
+  if (now - watch.changed < kFillingEnds && watch.last.untouched != 0) return;
+  if (!feedback::goes_on_filling(asked, watch.last.untouched)) {
+    watch.asked_end = 0;
+    watch.full_before = watch.last.full;
+    return end_asking(
+        watch, "rolled back",
+        fmt::format("the guest stopped filling: {} of the {} blocks are untouched that were so, and come in "
+                    "small pages",
+                    watch.last.untouched, asked.untouched));
+  }
+  const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
+  if (huge == 0)
+    return end_asking(watch, "failed", "the memory was filled, and the kernel gave no huge pages");
+  end_asking(
+      watch, "kept",
+      fmt::format(
+          "{} of {} MiB on huge pages from their first touch on; what that gives is not known: nothing ran "
+          "before it",
+          huge >> 20, (asked.end - asked.begin) >> 20));
+}
+
+void AutoTiers::end_asking(FillWatch& watch, const std::string& state, const std::string& outcome) {
+  const feedback::FillEvidence asked = *watch.asked;
+  watch.asked.reset();
+  if (state == "rolled back") {
+    ask_for_small_pages(asked.begin, asked.end);
+    // What stalls there may be moved after all, once it is known what that is worth.
+    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      if (const auto found = profiles.find(watch.module); found != profiles.end())
+        found->second->pages().reopen(asked.begin, asked.end);
+    });
+  }
+  {
+    std::lock_guard lock(mutex_);
+    for (PageMove& move : page_moves_) {
+      if (move.module != watch.module || move.state != "trial" || move.evidence.fill != asked) continue;
+      move.state = state;
+      move.outcome = outcome;
+    }
+  }
+  say(LogLevel::kInfo, "trial", fmt::format("huge-pages: {}, {}", state, outcome));
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,92 @@
+#include "runtime/adaptive/background_calibration.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "feedback/lwp/calibration/calibration_cache.h"
+
+namespace hindsight::rt {
+namespace {
+
+// The machine is the same for every engine of the process.
+std::mutex process_mutex;  // protects the next two
+std::shared_ptr<const lwp::Calibration> process_calibration;
+bool process_measures = false;
+
+std::string describe(const lwp::MachineCalibration& found) {
+  const lwp::Calibration& c = found.values;
+  std::string line =
+      found.measured ? fmt::format("measured in {:.0f} ms", c.seconds * 1e3) : "from the cache";
+  line += fmt::format(
+      ": L1 {:.1f} ns, L2 {:.1f} ns, L3 {:.1f} ns, memory {:.0f} ns, core {:.2f} GHz, "
+      "misprediction {:.0f} cycles",
+      c.l1.latency_ns, c.l2.latency_ns, c.l3.latency_ns, c.memory.latency_ns, c.core_ghz,
+      c.mispredict_cycles());
+  if (!found.note.empty()) line += "; " + found.note;
+  return line;
+}
+
+void keep(const lwp::Calibration& calibration) {
+  const std::lock_guard lock(process_mutex);
+  process_calibration = std::make_shared<const lwp::Calibration>(calibration);
+}
+
+}  // namespace
+
+void BackgroundCalibration::stop() {
+  stop_.store(true, std::memory_order_relaxed);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<const lwp::Calibration> BackgroundCalibration::get() const {
+  const std::lock_guard lock(process_mutex);
+  return process_calibration;
+}
+
+void BackgroundCalibration::load() {
+  if (get()) return;
+  std::string note;
+  const auto known = lwp::known_calibration(note);
+  if (known) {
+    keep(known->values);
+    say_(false, describe(*known));
+  } else if (!note.empty()) {
+    say_(true, note);
+  }
+}
+
+void BackgroundCalibration::measure() {
+  if (begun_) return;
+  begun_ = true;
+  {
+    const std::lock_guard lock(process_mutex);
+    if (process_calibration || process_measures) return;
+    process_measures = true;
+  }
+  // No signal of the host's is delivered to a thread that it does not know of.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] {
+    // Of this thread alone, on Linux. Whoever has work goes first; what that does to a figure, another pass
+    // undoes. Refused (no more than a filter of system calls would), it competes as any other thread.
+    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
+    const auto found =
+        lwp::machine_calibration(/*anew=*/true, [this] { return stop_.load(std::memory_order_relaxed); });
+    if (found) keep(found->values);
+    {
+      const std::lock_guard lock(process_mutex);
+      process_measures = false;
+    }
+    if (!stop_.load(std::memory_order_relaxed))
+      say_(false, found ? describe(*found) : found.error().describe());
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,47 @@
+// The machine's calibration (feedback/lwp/calibration/calibration.h) for a running engine: from the user's cache at once,
+// or measured on a thread of its own at the lowest priority, so that nobody waits for it. A process measures
+// once, whichever of its engines asks first.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "feedback/lwp/calibration/calibration.h"
+
+namespace hindsight::rt {
+
+class BackgroundCalibration {
+ public:
+  using Say = std::function<void(bool warning, const std::string& line)>;
+
+  // `say` gets one line when figures are there, or why not (a cache that cannot be used is a warning); on the
+  // caller's thread or the measuring one. It
+  // must stay callable until stop().
+  explicit BackgroundCalibration(Say say) : say_(std::move(say)) {}
+  ~BackgroundCalibration() { stop(); }
+  BackgroundCalibration(const BackgroundCalibration&) = delete;
+  BackgroundCalibration& operator=(const BackgroundCalibration&) = delete;
+
+  // One thread (the monitor's) calls these two. load(): what the process knows or the cache holds. measure():
+  // begins a measurement if load() found nothing; once.
+  void load();
+  void measure();
+
+  // Abandons a measurement; takes a few milliseconds at most. Nothing is said afterwards.
+  void stop();
+
+  // Null until figures are there. Any thread.
+  std::shared_ptr<const lwp::Calibration> get() const;
+
+ private:
+  const Say say_;
+  bool begun_ = false;
+  // Relaxed: a wish; the thread is joined afterwards.
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace hindsight::rt

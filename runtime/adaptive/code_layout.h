@@ -1,0 +1,135 @@
+// CodeLayout: the decision code-layout from its evidence to its outcome, for all modules of an engine, one
+// move at a time.
+//
+//   counting    every function that may be moved is called through a meter for some tens of
+//               milliseconds: what is called, and how often
+//   placing     a task of the compile threads: the functions that were called, in the order that their
+//               calls ask for, one behind the other on pages of 2 MiB, as copies
+//               (jit/code/move_code.h); published by nobody
+//   comparing   entry slots lead to the copies and back, in turns, while a few meters count (exchange_trial.h)
+//   ended       one placement stays; the other's versions are retired
+//
+// No guest waits: an exchange is one store a slot. Functions that are compiled anew meanwhile leave the move.
+//
+// Threads: round() on the monitor thread; place() on the compile threads; forget() by whoever lets go of a
+// module; the others any. Lock order: with mutex_ held only ModuleCode and the monitor are called.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "feedback/monitor/monitor.h"
+#include "feedback/policy/layout.h"
+#include "runtime/adaptive/exchange_trial.h"
+#include "runtime/code/module_code.h"
+#include "runtime/engine/hindsight.h"
+
+namespace hindsight::rt {
+
+class CodeLayout {
+ public:
+  struct Hooks {
+    std::function<bool()>
+        enqueue_place;  // arranges for one call of place(); false: there is no thread for it
+    // What was `from` is `to` from now on: the same code, with the same loop cells.
+    std::function<void(const wasm::Module*, const ModuleCode::Exchange&)> on_moved;
+    std::function<double()> now_seconds;  // since the engine's start
+  };
+  // How long each part takes at least; what a program of a second can afford.
+  struct Pace {
+    std::chrono::milliseconds counting{30};
+    std::chrono::milliseconds chunk{40};  // of the trial
+    // At most, for counting where the guest hardly runs.
+    std::chrono::milliseconds patience{2000};
+  };
+  // All outlive this.
+  CodeLayout(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+             Hooks hooks)
+      : CodeLayout(services, monitor, policy, std::move(hooks), Pace()) {}
+  CodeLayout(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+             Hooks hooks, Pace pace);
+
+  // Once a round of the monitor. `settled`: seconds since a version was last asked for or made. `look`:
+  // whether it is time to look at evidence of `modules`; else only a move under way goes on.
+  void round(double settled, bool look, const std::vector<std::shared_ptr<ModuleCode>>& modules);
+  // A move is under way.
+  bool busy() const;
+  // Until `stop` is true.
+  void place(const std::atomic<bool>& stop);
+  // The module's code is about to go.
+  void forget(const ModuleCode& code);
+  // Of a module that is gone: what was decided about it is not told any more. How much that was.
+  size_t forget_decisions(const wasm::Module* module);
+
+  void report(FeedbackReport& report) const;
+  std::vector<feedback::LayoutEpisode> episodes(const wasm::Module* module) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Phase : uint8_t { kCounting, kPlaceable, kPlacing, kComparing, kEnded };
+  struct Move {
+    const wasm::Module* module = nullptr;
+    std::weak_ptr<ModuleCode> code;
+    feedback::LayoutPlan plan;
+    feedback::LayoutEvidence evidence;
+    Phase phase = Phase::kCounting;
+    std::string state = "counting calls", outcome;
+    double seconds = 0, measured_gain = 0;
+    // Counting: of which versions, what the meters said at its begin, then the difference.
+    std::vector<std::shared_ptr<jit::CodeVersion>> versions;
+    std::vector<uint64_t> calls;
+    // Comparing.
+    // What was there, and the copy; those whose function was compiled anew leave.
+    std::vector<ModuleCode::Exchange> pairs;
+    bool moved = false;  // the copies are current
+    std::vector<FuncIndex> meters;
+    ExchangeTrial trial;
+    uint64_t calls_before = 0;
+    double seconds_before = 0;  // of guests; negative: nothing is being measured yet
+    Clock::time_point begun;
+  };
+  struct Placed {
+    const wasm::Module* module;
+    std::set<VersionId> versions;  // copies that stayed, and what stayed where it was
+    uint32_t moves = 0;
+  };
+
+  void ask(double settled, const std::vector<std::shared_ptr<ModuleCode>>& modules);
+  feedback::LayoutEvidence evidence_of(const ModuleCode& code, double settled,
+                                       std::vector<std::shared_ptr<jit::CodeVersion>>& versions) const;
+  void begin(const std::shared_ptr<ModuleCode>& code, feedback::LayoutPlan plan,
+             feedback::LayoutEvidence evidence, std::vector<std::shared_ptr<jit::CodeVersion>> versions);
+  void end_counting(Move& move, ModuleCode& code);
+  void compare(Move& move, ModuleCode& code);
+  void show(Move& move, ModuleCode& code, bool moved);
+  void settle(Move& move, ModuleCode& code);
+  void end(Move& move, std::string state, std::string outcome);
+  void flush();
+  uint64_t metered(const Move& move, const ModuleCode& code) const;
+  Placed& placed_of(const wasm::Module* module);
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    services_.say(level, topic, line);
+  }
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  const feedback::PolicyConfig& policy_;
+  const Hooks hooks_;
+  const Pace pace_;
+  // Monitor thread only.
+  std::string last_reason_;
+
+  mutable std::mutex mutex_;  // protects what follows
+  std::list<Move> moves_;     // nothing is removed before it has ended: references stay
+  std::deque<Placed> placed_;
+  std::vector<std::string> lines_;  // for the log
+};
+
+}  // namespace hindsight::rt

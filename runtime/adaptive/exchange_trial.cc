@@ -1,0 +1,79 @@
+#include "runtime/adaptive/exchange_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hindsight::rt {
+
+const char* to_string(ExchangeTrial::State state) {
+  switch (state) {
+    case ExchangeTrial::State::kComparing:
+      return "trial";
+    case ExchangeTrial::State::kKept:
+      return "kept";
+    case ExchangeTrial::State::kRolledBack:
+      return "rolled back";
+  }
+  return "unknown";
+}
+
+void ExchangeTrial::chunk(uint64_t calls, double cpu_seconds) {
+  if (calls < rule_.least_calls || cpu_seconds < rule_.least_seconds) {
+    if (++idle_ < rule_.most_idle_chunks) return;
+    state_ = State::kRolledBack;
+    other_ = false;
+    words_ = fmt::format(
+        "not to be measured: {} chunks with next to no calls of the functions that are counted", idle_);
+    return;
+  }
+  (other_ ? after_ : before_) = static_cast<double>(calls) / cpu_seconds;
+  ++chunks_;
+  if (chunks_ % 2 != 0) {
+    // off on | on off | off on ...: within a pair the other one follows, between pairs it stays.
+    other_ = !other_;
+    return;
+  }
+  ratios_.push_back(after_ / before_);
+  const auto behind =
+      static_cast<uint32_t>(std::count_if(ratios_.begin(), ratios_.end(), [](double r) { return r <= 1; }));
+  const bool lost = rule_.ends_early && behind > rule_.pairs - rule_.least_pairs_ahead;
+  if (ratios_.size() == rule_.pairs || lost) decide();
+}
+
+void ExchangeTrial::decide() {
+  const auto ahead =
+      static_cast<uint32_t>(std::count_if(ratios_.begin(), ratios_.end(), [](double r) { return r > 1; }));
+  std::vector<double> sorted = ratios_;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t pairs = sorted.size();
+  gain_ = (sorted[(pairs - 1) / 2] + sorted[pairs / 2]) / 2 - 1;
+  other_ = gain_ >= rule_.least_gain && ahead >= rule_.least_pairs_ahead;
+  state_ = other_ ? State::kKept : State::kRolledBack;
+  measured_ = true;
+  words_ = fmt::format(
+      "{:+.1f} % calls a second of CPU time in the median of {} pairs, {} of them ahead, {:+.1f} to {:+.1f} "
+      "%",
+      100 * gain_, pairs, ahead, 100 * (sorted.front() - 1), 100 * (sorted.back() - 1));
+}
+
+void CallChunk::begin(const Reading& now) {
+  begun_ = last_ = now;
+  running_ = false;
+}
+
+bool CallChunk::look(const Reading& now, const Pace& pace, Chunk& chunk) {
+  const bool edge = now.calls != last_.calls;  // a call has begun since the last look
+  last_ = now;
+  if (!running_ && edge) {
+    running_ = true;
+    begun_ = now;
+    return false;
+  }
+  const double seconds = now.seconds - begun_.seconds;
+  chunk = {running_ ? now.calls - begun_.calls : 0, now.cpu_seconds - begun_.cpu_seconds};
+  return seconds >= pace.most_seconds ||
+         (edge && seconds >= pace.least_seconds && chunk.calls >= pace.least_calls);
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,42 @@
+#include "runtime/adaptive/memory_fill.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "feedback/profile/evidence.h"
+
+namespace hindsight::rt {
+
+using feedback::kHugePageBytes;
+
+std::optional<MemoryFill> look_at_fill(uint64_t begin, uint64_t end, uint32_t most_blocks) {
+  constexpr size_t kPages = kHugePageBytes / 4096;
+  std::array<unsigned char, kPages> there;
+  MemoryFill fill;
+  const uint64_t blocks = (end - begin) / kHugePageBytes;
+  const uint64_t looked_at = std::min<uint64_t>(blocks, most_blocks);
+  for (uint64_t i = 0; i < looked_at; ++i) {
+    const uint64_t at = begin + i * blocks / looked_at * kHugePageBytes;
+    if (::mincore(reinterpret_cast<void*>(at), kHugePageBytes, there.data()) != 0) return std::nullopt;
+    const auto pages = static_cast<size_t>(
+        std::count_if(there.begin(), there.end(), [](unsigned char page) { return (page & 1) != 0; }));
+    ++(10 * pages >= 9 * kPages ? fill.full : pages > 0 ? fill.part : fill.untouched);
+  }
+  return fill;
+}
+
+uint64_t available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    uint64_t kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %lu kB", &kib) == 1) return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,88 @@
+#include "runtime/adaptive/recompile.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "jit/code/code_image.h"
+
+namespace hindsight::rt {
+namespace {
+
+// Changes by their kind and place. `follows` is not asked: which of the loads of a loop its change is told of
+// depends on which of them were hinted at.
+std::set<std::pair<jit::ChangeKind, uint32_t>> applied_sites(const jit::CodeVersion& version) {
+  std::set<std::pair<jit::ChangeKind, uint32_t>> sites;
+  for (const jit::PrefetchSite& site : version.prefetch_sites)
+    if (site.applied) sites.insert({site.kind, site.load.value});
+  return sites;
+}
+
+// Of the operators that have code for their usual number: which number.
+std::map<uint32_t, uint64_t> applied_values(const MadeVersion& made) {
+  std::map<uint32_t, uint64_t> values;
+  for (const jit::PrefetchSite& site : made.version.prefetch_sites) {
+    if (!site.applied || site.kind != jit::ChangeKind::kValue) continue;
+    for (const feedback::ValuePlan& plan : made.values)
+      if (plan.hint.at == site.load) values[site.load.value] = plan.hint.value;
+  }
+  return values;
+}
+
+std::map<uint32_t, std::vector<uint32_t>> targets(std::span<const feedback::CallPlan> calls) {
+  std::map<uint32_t, std::vector<uint32_t>> targets;
+  for (const feedback::CallPlan& plan : calls)
+    for (const jit::CallHint::Target& target : plan.hint.targets)
+      targets[plan.hint.call.value].push_back(target.element);
+  return targets;
+}
+
+// All that the compiler is told of a branch beside its form, which is a change on trial.
+using Told = std::tuple<uint64_t, uint64_t, bool, bool>;
+std::map<uint32_t, Told> weights(std::span<const feedback::BranchPlan> branches) {
+  std::map<uint32_t, Told> weights;
+  for (const feedback::BranchPlan& plan : branches) {
+    const jit::BranchHint& hint = plan.hint;
+    if (hint.weigh || hint.one_sided)
+      weights[hint.branch.value] = {hint.taken, hint.not_taken, hint.weigh, hint.one_sided};
+  }
+  return weights;
+}
+
+// A copy of a part of a version elsewhere does not have the bytes of the whole.
+bool same_bytes(const jit::CodeVersion& a, const jit::CodeVersion& b) {
+  return a.relocations && b.relocations && a.whole == nullptr && b.whole == nullptr &&
+         a.code_size == b.code_size && a.memory.size() == b.memory.size() &&
+         jit::bytes_without_place(a) == jit::bytes_without_place(b);
+}
+
+template <typename Place>
+bool has_loops(const std::vector<Place>& places, const std::vector<Place>& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const Place& want) {
+    return std::any_of(places.begin(), places.end(),
+                       [&](const Place& place) { return place.loop == want.loop; });
+  });
+}
+
+}  // namespace
+
+std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made, bool loops_wait) {
+  const jit::CodeVersion& before = running.version;
+  const jit::CodeVersion& after = made.version;
+  if (before.function != after.function || before.tier != after.tier) return "other code";
+  if ((before.entry == nullptr) != (after.entry == nullptr)) return "what may enter it";
+  if (loops_wait && !has_loops(before.osr_entries, after.osr_entries)) return "an entry for a running loop";
+  if (loops_wait && !has_loops(before.osr_exits, after.osr_exits)) return "a way out of a loop";
+  if (applied_sites(before) != applied_sites(after)) return "changes of loops";
+  if (applied_values(running) != applied_values(made)) return "usual values";
+  const std::string_view told = targets(running.calls) != targets(made.calls) ? "targets of calls"
+                                : before.inlined != after.inlined             ? "bodies in place of calls"
+                                : weights(running.branches) != weights(made.branches) ? "weights of branches"
+                                                                                      : "";
+  return told.empty() || same_bytes(before, after) ? "" : told;
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,186 @@
+#include "runtime/adaptive/version_trials.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace hindsight::rt {
+
+using feedback::PrefetchOutcome;
+
+// ---------------------------------------------------------------- monitor thread
+
+void VersionTrials::begin(Subject subject) {
+  const std::shared_ptr<ModuleCode> code = subject.code.lock();
+  if (!code) return;
+  Trial trial{.subject = std::move(subject), .compared = ExchangeTrial(pace_.rule)};
+  const bool metered = code->meter_calls(trial.subject.with->function);
+  trial.begun = read(trial, *code);
+  trial.chunk.begin(trial.begun);
+  if (!metered) {
+    hooks_.on_ended({.subject = trial.subject, .words = "not to be measured: its calls cannot be counted"});
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  trial_.emplace(std::move(trial));
+}
+
+void VersionTrials::round() {
+  // Let go of behind the lock: its end is forget().
+  std::shared_ptr<ModuleCode> code;
+  std::optional<Subject> wanted;
+  std::optional<Ending> ending;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!trial_) return;
+    code = trial_->subject.code.lock();
+    if (!code) return;  // forget() is on its way
+    if (trial_->phase == Phase::kCounting) {
+      count(*trial_, *code);
+      if (trial_->phase == Phase::kCompiling) wanted = trial_->subject;
+    } else if (trial_->phase == Phase::kComparing) {
+      compare(*trial_, *code);
+    }
+    if (trial_->ended) {
+      ending = std::move(trial_->ending);
+      trial_.reset();
+    }
+  }
+  // The next round tells of it.
+  if (wanted && !hooks_.compile(*wanted)) offer(nullptr, "there is no thread to compile it on");
+  if (ending) hooks_.on_ended(*ending);
+}
+
+void VersionTrials::count(Trial& trial, ModuleCode& code) {
+  const CallChunk::Reading now = read(trial, code);
+  const double waited = now.seconds - trial.begun.seconds, ran = now.cpu_seconds - trial.begun.cpu_seconds;
+  const uint64_t calls = now.calls - trial.begun.calls;
+  const bool enough = calls >= pace_.chunk.least_calls && ran > 0;
+  if (waited < pace_.counting_seconds) return;
+  if (!enough && ran < pace_.most_counting_seconds && waited < pace_.most_seconds) return;
+  if (!enough) {
+    return end(trial, code, PrefetchOutcome::kNone,
+               fmt::format("not to be measured: {} calls of it in {:.0f} ms, which is too few to count by",
+                           calls, 1e3 * ran));
+  }
+  const double rate = static_cast<double>(calls) / ran;
+  if (rate > kMostCallsASecond) {
+    return end(
+        trial, code, PrefetchOutcome::kNone,
+        fmt::format(
+            "not to be measured: {:.0f} million calls of it a second, which would cost too much to count",
+            1e-6 * rate));
+  }
+  trial.phase = Phase::kCompiling;
+}
+
+void VersionTrials::compare(Trial& trial, ModuleCode& code) {
+  const CallChunk::Reading now = read(trial, code);
+  if (now.seconds - trial.begun.seconds >= pace_.most_seconds)
+    return end(trial, code, PrefetchOutcome::kNone,
+               "not to be measured: too few calls, or trials of loops all the time");
+  // A loop's trial is not disturbed by an exchange in the middle of it.
+  if (hooks_.disturbed()) return trial.chunk.begin(now);
+  CallChunk::Chunk chunk;
+  if (!trial.chunk.look(now, pace_.chunk, chunk)) return;
+  // More calls on one side rather than fewer on the other: a chunk must not become too short to count by it.
+  const double favour = trial.shown ? 1 / pace_.bias : pace_.bias;
+  if (favour > 1) chunk.calls = static_cast<uint64_t>(favour * static_cast<double>(chunk.calls));
+  trial.compared.chunk(chunk.calls, chunk.cpu_seconds);
+  if (trial.compared.state() != ExchangeTrial::State::kComparing) {
+    const bool lost =
+        trial.compared.state() == ExchangeTrial::State::kKept;  // the version without it is kept
+    const PrefetchOutcome outcome = lost                        ? PrefetchOutcome::kRolledBack
+                                    : trial.compared.measured() ? PrefetchOutcome::kKept
+                                                                : PrefetchOutcome::kNone;
+    return end(trial, code, outcome,
+               (trial.compared.measured() ? "without it " : "") + trial.compared.words());
+  }
+  if (!show(trial, code, trial.compared.other()))
+    return end(trial, code, PrefetchOutcome::kNone, "the function was compiled anew meanwhile");
+  // Read again: the exchange itself is nobody's.
+  trial.chunk.begin(read(trial, code));
+}
+
+bool VersionTrials::show(Trial& trial, ModuleCode& code, bool without) {
+  if (trial.shown == without) return true;
+  const ModuleCode::Exchange exchange = without ? ModuleCode::Exchange{trial.subject.with, trial.without}
+                                                : ModuleCode::Exchange{trial.without, trial.subject.with};
+  const double seconds = read(trial, code).cpu_seconds;
+  if (trial.shown) seconds_on_trial_ += seconds - trial.seconds_shown;
+  trial.seconds_shown = seconds;
+  if (!code.exchange({&exchange, 1}).front()) {
+    // What was current has been retired by whoever replaced it.
+    code.retire_copy(exchange.to);
+    trial.without = nullptr;
+    trial.shown = false;
+    return false;
+  }
+  trial.shown = without;
+  return true;
+}
+
+void VersionTrials::end(Trial& trial, ModuleCode& code, PrefetchOutcome outcome, std::string words) {
+  code.stop_metering(trial.subject.with->function);
+  trial.ended = true;
+  trial.ending = {.subject = trial.subject, .words = std::move(words)};
+  if (trial.without == nullptr) return;
+  const std::shared_ptr<jit::CodeVersion> without = trial.without;
+  if (!show(trial, code, outcome == PrefetchOutcome::kRolledBack)) {
+    trial.ending.words = "the function was compiled anew meanwhile";
+    return;
+  }
+  code.retire_copy(trial.shown ? trial.subject.with : without);
+  trial.ending.without = without;
+  trial.ending.outcome = outcome;
+  if (outcome != PrefetchOutcome::kNone) trial.ending.gain = 1 / (1 + trial.compared.gain()) - 1;
+}
+
+// ---------------------------------------------------------------- compile threads
+
+void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::string& why_not) {
+  std::shared_ptr<ModuleCode> code;  // let go of behind the lock
+  const std::lock_guard lock(mutex_);
+  if (!trial_ || trial_->phase != Phase::kCompiling || trial_->ended) return;
+  code = trial_->subject.code.lock();
+  if (!code) return;
+  // The next round tells of it.
+  if (without == nullptr)
+    return end(*trial_, *code, PrefetchOutcome::kNone, "not to be measured: " + why_not);
+  code->register_copy(without);
+  trial_->without = std::move(without);
+  trial_->phase = Phase::kComparing;
+  trial_->begun = read(*trial_, *code);
+  trial_->chunk.begin(trial_->begun);
+}
+
+// ---------------------------------------------------------------- any thread
+
+void VersionTrials::forget(const ModuleCode& code) {
+  const std::lock_guard lock(mutex_);
+  if (!trial_ || trial_->subject.module != code.module().get() || !trial_->subject.code.expired()) return;
+  // The current one goes with the module; of the other nobody else knows.
+  if (trial_->without != nullptr)
+    services_.retired().add(trial_->shown ? trial_->subject.with : trial_->without);
+  trial_.reset();
+}
+
+bool VersionTrials::busy() const {
+  const std::lock_guard lock(mutex_);
+  return trial_.has_value();
+}
+
+std::shared_ptr<jit::CodeVersion> VersionTrials::subject(const wasm::Module* module,
+                                                         FuncIndex function) const {
+  const std::lock_guard lock(mutex_);
+  if (!trial_ || trial_->subject.module != module || trial_->subject.with->function != function)
+    return nullptr;
+  return trial_->subject.with;
+}
+
+double VersionTrials::seconds_on_trial() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_on_trial_;
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,258 @@
+#include "runtime/code/compile_threads.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace hindsight::rt {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Where address space is limited, less will do: chains of operations are cut in front of LLVM (jit/optimizing/cut_chains.h), and
+// what is left of them takes some MiB.
+constexpr size_t kStackBytes[] = {size_t{256} << 20, size_t{64} << 20, size_t{16} << 20};
+constexpr size_t kKeptBytes = size_t{256} << 10;  // of a stack, while its thread has nothing to do
+constexpr auto kPatience = 1s;                    // of a thread with nothing to do
+constexpr auto kLook = 5ms;                       // of those who wait, at what else there is
+
+// Addresses for a stack, the guard page below it included.
+class Stack {
+ public:
+  Stack() = default;
+  Stack(Stack&& other) noexcept
+      : begin_(std::exchange(other.begin_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Stack& operator=(Stack&&) = delete;
+  ~Stack() {
+    if (begin_ != nullptr) ::munmap(begin_, bytes_);  // two mappings of ours, whole: cannot fail
+  }
+
+  static Stack make(size_t least) {
+    Stack stack;
+    const size_t page = page_bytes();
+    for (const size_t bytes : kStackBytes) {
+      if (bytes < least) break;
+      // Nothing is set aside for it: what is never touched costs nothing.
+      void* const begin = ::mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+      if (begin == MAP_FAILED) continue;
+      stack.begin_ = static_cast<std::byte*>(begin);
+      stack.bytes_ = bytes + page;
+      if (::mprotect(begin, page, PROT_NONE) == 0) return stack;
+      // Without a guard it is none.
+      return {};
+    }
+    return stack;
+  }
+
+  bool there() const { return begin_ != nullptr; }
+  void* begin() const { return begin_ + page_bytes(); }
+  size_t bytes() const { return bytes_ - page_bytes(); }
+
+  // By the thread whose stack it is: gives back what it does not use now.
+  void trim() const {
+    auto* const frame = static_cast<std::byte*>(__builtin_frame_address(0));
+    auto* const low = static_cast<std::byte*>(begin());
+    const size_t used_from = static_cast<size_t>(frame - low);
+    if (used_from <= kKeptBytes) return;
+    const size_t unused = (used_from - kKeptBytes) / page_bytes() * page_bytes();
+    // What fails here only keeps memory.
+    (void)::madvise(low, unused, MADV_DONTNEED);
+  }
+
+ private:
+  static size_t page_bytes() {
+    static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    return bytes;
+  }
+  std::byte* begin_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
+unsigned usable_threads() {
+  // As large as the machine wants it: the call fails with a set that is too small.
+  for (int count = 1024; count <= 1 << 20; count *= 4) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<size_t>(count)),
+                                                               [](cpu_set_t* s) { CPU_FREE(s); });
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(count));
+    if (set == nullptr) break;
+    if (::sched_getaffinity(0, bytes, set.get()) == 0)
+      return static_cast<unsigned>(std::max(1, CPU_COUNT_S(bytes, set.get())));
+  }
+  return 1;
+}
+
+class CompileThreads::Thread {
+ public:
+  Thread(CompileThreads& owner, Stack stack) : owner_(owner), stack_(std::move(stack)) {}
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  // 0, or an error number.
+  int start() {
+    pthread_attr_t attributes;
+    if (const int error = ::pthread_attr_init(&attributes); error != 0) return error;
+    int error = ::pthread_attr_setstack(&attributes, stack_.begin(), stack_.bytes());
+    // No signal of the host's is delivered to a thread that it does not know of; what the thread does wrong itself is.
+    sigset_t all;
+    sigfillset(&all);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, own);
+    if (error == 0) error = ::pthread_attr_setsigmask_np(&attributes, &all);
+    if (error == 0) error = ::pthread_create(&id_, &attributes, &Thread::main, this);
+    (void)::pthread_attr_destroy(&attributes);
+    return error;
+  }
+  void join() { (void)::pthread_join(id_, nullptr); }  // of a thread that started: cannot fail
+  void trim() const { stack_.trim(); }
+
+  std::list<Thread>::iterator self;
+
+ private:
+  static void* main(void* self) {
+    auto* const thread = static_cast<Thread*>(self);
+    ::pthread_setname_np(::pthread_self(), "hindsight-jit");
+    thread->owner_.work(*thread);
+    return nullptr;
+  }
+
+  CompileThreads& owner_;
+  const Stack stack_;
+  pthread_t id_{};
+};
+
+CompileThreads::CompileThreads(unsigned most) : most_(std::max(1u, most)) {}
+
+CompileThreads::~CompileThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return threads_.empty() || !ended_.empty(); });
+      if (threads_.empty() && ended_.empty()) return;
+    }
+    join_ended();
+  }
+}
+
+Status CompileThreads::start() {
+  Stack stack = Stack::make(least_stack_);
+  if (!stack.there()) {
+    ++refused_;
+    return make_error(ErrorKind::kResource, "no addresses for the stack of a thread to compile on");
+  }
+  threads_.emplace_back(*this, std::move(stack));
+  threads_.back().self = std::prev(threads_.end());
+  if (const int error = threads_.back().start(); error != 0) {
+    threads_.pop_back();
+    ++refused_;
+    return make_error(ErrorKind::kResource, fmt::format("no thread to compile on: {}", std::strerror(error)));
+  }
+  return {};
+}
+
+Status CompileThreads::enqueue(std::function<void()> task) {
+  if (!owner_.here())
+    return make_error(ErrorKind::kResource,
+                      "no thread to compile on: they belong to the process that was forked");
+  join_ended();
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    if (tasks_.size() > idle_ && threads_.size() < most_) {
+      if (Status started = start(); !started && threads_.empty()) {
+        tasks_.pop_back();
+        ++refused_tasks_;
+        return started;
+      }
+    }
+  }
+  wake_.notify_one();
+  return {};
+}
+
+Status CompileThreads::run(std::function<void()> task, const std::function<void()>& while_waiting) {
+  struct Waiter {
+    std::mutex mutex;  // protects what follows
+    std::condition_variable over;
+    bool done = false;
+  };
+  // Shared: the thread may still be at its notification when the one that waited is gone.
+  const auto waiter = std::make_shared<Waiter>();
+  HINDSIGHT_TRY(enqueue([waiter, task = std::move(task)] {
+    task();
+    const std::lock_guard lock(waiter->mutex);
+    waiter->done = true;
+    waiter->over.notify_all();
+  }));
+  std::unique_lock lock(waiter->mutex);
+  while (!waiter->over.wait_for(lock, kLook, [&] { return waiter->done; })) {
+    lock.unlock();
+    while_waiting();
+    lock.lock();
+  }
+  return {};
+}
+
+void CompileThreads::work(Thread& self) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (!tasks_.empty()) {
+      std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      task = nullptr;  // what it holds goes without the lock
+      self.trim();
+      lock.lock();
+      continue;
+    }
+    if (ending_) break;
+    ++idle_;
+    const bool woken = wake_.wait_for(lock, kPatience, [this] { return !tasks_.empty() || ending_; });
+    --idle_;
+    if (!woken) break;
+  }
+  // From here on nothing of ours is touched but under the lock: whoever joins may end this object.
+  ended_.splice(ended_.end(), threads_, self.self);
+  if (ending_) wake_.notify_all();
+}
+
+void CompileThreads::join_ended() {
+  std::list<Thread> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended.swap(ended_);
+  }
+  for (Thread& thread : ended) thread.join();
+}
+
+uint64_t CompileThreads::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+uint64_t CompileThreads::refused_tasks() const {
+  const std::lock_guard lock(mutex_);
+  return refused_tasks_;
+}
+
+size_t CompileThreads::count() const {
+  const std::lock_guard lock(mutex_);
+  return threads_.size();
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,241 @@
+// What a saved profile says about each hot place: what was seen, what was weighed, what was done, what it
+// gave and what was undone; and whether the policy decides the same again on the same evidence.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "feedback/policy/layout.h"
+#include "feedback/policy/pages.h"
+#include "feedback/policy/policy.h"
+#include "runtime/engine/hindsight.h"
+#include "runtime/tools/printable_profile.h"
+#include "runtime/tools/profile_sources.h"
+#include "runtime/tools/profile_words.h"
+
+namespace hindsight {
+namespace {
+
+using namespace feedback;
+using rt::share_text;
+
+constexpr size_t kShown = 8;  // loads, branches, calls of a function each; sorted by importance
+
+struct Replayed {
+  size_t decisions = 0, same = 0, from_cache = 0;
+};
+
+std::string places(const char* before, const std::vector<uint32_t>& offsets) {
+  std::string text;
+  for (const uint32_t offset : offsets)
+    text += fmt::format("{}0x{:x}", text.empty() ? fmt::format("{} ", before) : ", ", offset);
+  return text;
+}
+
+// What the plan consisted of.
+std::string done_text(const Episode& e) {
+  std::string text = e.state.empty() ? "nothing yet" : e.state;
+  if (e.compile_seconds > 0) text += fmt::format(", {:.1f} ms of compiling", 1e3 * e.compile_seconds);
+  std::vector<std::string> parts;
+  if (!e.prefetch_loads.empty()) parts.push_back(places("prefetching for the loads at", e.prefetch_loads));
+  if (!e.interleave_loads.empty())
+    parts.push_back(
+        places("interleaving the searches, where they are searches, of the loads at", e.interleave_loads));
+  if (!e.jump_loads.empty())
+    parts.push_back(places("with jump pointers, where they follow pointers, for the loads at", e.jump_loads));
+  if (!e.inlined_calls.empty())
+    parts.push_back(places("with the usual targets in place of the calls at", e.inlined_calls));
+  if (!e.weighed_branches.empty())
+    parts.push_back(fmt::format("with what is known of {} branches and selects", e.weighed_branches.size()));
+  if (!e.select_branches.empty())
+    parts.push_back(
+        places("with selects, if both sides can be done, for the branches at", e.select_branches));
+  if (!e.branch_selects.empty())
+    parts.push_back(places("with branches, if a chain waits for a choice there, at", e.branch_selects));
+  if (!e.value_sites.empty())
+    parts.push_back(places("with code for the usual operands of the operators at", e.value_sites));
+  if (e.split_cold) parts.push_back("with what hardly ever runs apart");
+  if (!e.osr_loops.empty()) {
+    std::vector<LoopIndex> loops;
+    for (const uint32_t loop : e.osr_loops) loops.emplace_back(loop);
+    parts.push_back(
+        fmt::format("to be entered in the middle of the loop at {}", rt::loops_text(e.evidence, loops)));
+  }
+  for (const std::string& part : parts) text += "; " + part;
+  return text;
+}
+
+void explain_episode(const Episode& e, const PolicyConfig& policy, const wasm::Module* module,
+                     Replayed& replayed, std::string& text) {
+  text += fmt::format("    [{}] {}, {}, at {:.3f} s", e.id, e.action, rt::age_text(e.runs_ago), e.seconds);
+  if (e.origin != Origin::kDecided) text += fmt::format(", taken over ({})", to_string(e.origin));
+  text += "\n";
+  const FunctionEvidence& seen = e.evidence;
+  text += fmt::format(
+      "      seen     {} samples in its baseline code ({:.1f} ms), {:.0f} in optimized code ({:.1f} ms)\n",
+      share_text(seen.samples_baseline, seen.total_samples), 1e3 * seen.seconds_baseline,
+      seen.samples_optimized, 1e3 * seen.seconds_optimized);
+  text += rt::evidence_text(seen, module, "               ", kShown);
+  if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
+  for (const std::string& alternative : e.alternatives)
+    text += fmt::format("      weighed  {}\n", alternative);
+  text += fmt::format("      done     {}\n", done_text(e));
+  for (const Episode::Prefetch& p : e.prefetches) {
+    const bool undone = p.outcome == PrefetchOutcome::kRolledBack || p.outcome == PrefetchOutcome::kNoSlice;
+    text += fmt::format("      {}   {}: {}\n", undone ? "undone" : "gave  ", rt::change_text(p),
+                        rt::prefetch_text(p));
+  }
+  if (e.prefetches.empty() && e.prefetch_loads.empty())
+    text += "      gave     not measured by itself: no part of it is on trial\n";
+  if (e.origin == Origin::kCodeCache) {
+    ++replayed.from_cache;
+    return;
+  }
+  ++replayed.decisions;
+  if (replays(e, policy))
+    ++replayed.same;
+  else
+    text += "      (the policy decides otherwise now on the same evidence)\n";
+}
+
+void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& replayed, std::string& text) {
+  uint64_t bytes = 0;
+  for (const PageEpisode::Range& range : e.ranges) bytes += range.end - range.begin;
+  text += fmt::format("    [p{}] huge-pages, {}, at {:.3f} s\n", e.id, rt::age_text(e.runs_ago), e.seconds);
+  if (const auto& fill = e.evidence.fill)
+    text += fmt::format(
+        "      seen     {} blocks of 2 MiB full, {} touched in part, {} untouched, of those looked at\n",
+        fill->full, fill->part, fill->untouched);
+  else
+    text += fmt::format(
+        "      seen     {} samples stall; {} addresses of them on {} pages in {} regions of 2 MiB\n",
+        share_text(e.evidence.stall_samples, e.evidence.samples), e.evidence.addresses,
+        e.evidence.distinct_pages, e.evidence.regions.size());
+  if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
+  for (const std::string& alternative : e.alternatives)
+    text += fmt::format("      weighed  {}\n", alternative);
+  text += fmt::format("      done     {} MiB in {} ranges: {}\n", bytes >> 20, e.ranges.size(), e.state);
+  if (!e.outcome.empty())
+    text += fmt::format("      {}   {}\n", e.state == "rolled back" ? "undone" : "gave  ", e.outcome);
+  ++replayed.decisions;
+  if (replays(e, policy))
+    ++replayed.same;
+  else
+    text += "      (the policy decides otherwise now on the same evidence)\n";
+}
+
+void explain_layout(const LayoutEpisode& e, const PolicyConfig& policy, Replayed& replayed,
+                    std::string& text) {
+  double samples = 0;
+  uint64_t bytes = 0;
+  for (const LayoutEvidence::Function& f : e.evidence.functions) {
+    samples += f.samples;
+    bytes += f.code_bytes;
+  }
+  text += fmt::format("    [c{}] code-layout, {}, at {:.3f} s\n", e.id, rt::age_text(e.runs_ago), e.seconds);
+  text += fmt::format(
+      "      seen     {} samples in {} optimized functions of {} KiB, the last version {:.1f} s ago\n",
+      share_text(samples, e.evidence.samples), e.evidence.functions.size(), bytes >> 10,
+      e.evidence.seconds_settled);
+  if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
+  for (const std::string& alternative : e.alternatives)
+    text += fmt::format("      weighed  {}\n", alternative);
+  text += fmt::format("      done     {}: {}\n", e.moves ? "placed together" : "nothing", e.state);
+  if (!e.outcome.empty())
+    text += fmt::format("      {}   {}\n", e.state == "rolled back" ? "undone" : "gave  ", e.outcome);
+  ++replayed.decisions;
+  if (replays(e, policy))
+    ++replayed.same;
+  else
+    text += "      (the policy decides otherwise now on the same evidence)\n";
+}
+
+// The functions by heat: those of whole runs if they were saved, else those of which something was decided.
+std::vector<FuncIndex> hot_functions(const ModuleProfile& module) {
+  std::vector<FuncIndex> order;
+  const auto add = [&](FuncIndex function) {
+    if (std::find(order.begin(), order.end(), function) == order.end()) order.push_back(function);
+  };
+  for (const FunctionSamples& s : module.samples) add(s.function);
+  for (const Episode& e : module.episodes) add(e.evidence.function);
+  for (const FunctionEvidence& e : module.functions) add(e.function);
+  return order;
+}
+
+std::string name_of(const ModuleProfile& module, FuncIndex function) {
+  for (const FunctionSamples& s : module.samples)
+    if (s.function == function) return s.name;
+  for (const Episode& e : module.episodes)
+    if (e.evidence.function == function) return e.evidence.name;
+  for (const FunctionEvidence& e : module.functions)
+    if (e.function == function) return e.name;
+  return {};
+}
+
+void explain_module(const ModuleProfile& module, const PolicyConfig& policy, const wasm::Module* wasm,
+                    Replayed& replayed, std::string& text) {
+  text += fmt::format("{} ({}): {} decisions, {} run{}", module.name, module.hash_hex.substr(0, 12),
+                      module.episodes.size() + module.page_episodes.size() + module.layout_episodes.size(),
+                      module.runs_seen, module.runs_seen == 1 ? "" : "s");
+  if (module.runs_seen > 1) text += fmt::format(" (faded to {:.1f})", module.runs);
+  text += "\n";
+  double total = 0;
+  for (const FunctionSamples& s : module.samples) total += s.samples;
+  size_t cold = 0;
+  for (const FuncIndex function : hot_functions(module)) {
+    const auto samples = std::find_if(module.samples.begin(), module.samples.end(),
+                                      [&](const FunctionSamples& s) { return s.function == function; });
+    const auto known = std::find_if(module.functions.begin(), module.functions.end(),
+                                    [&](const FunctionEvidence& e) { return e.function == function; });
+    const bool decided = std::any_of(module.episodes.begin(), module.episodes.end(),
+                                     [&](const Episode& e) { return e.evidence.function == function; });
+    constexpr double kColdShare = 0.01;
+    if (!decided && (samples == module.samples.end() || samples->samples < kColdShare * total)) {
+      ++cold;
+      continue;
+    }
+    text += "  " + rt::function_text(function, name_of(module, function));
+    if (samples != module.samples.end()) {
+      text +=
+          fmt::format(": {} samples, {:.1f} ms in baseline code, {:.1f} ms in optimized code{}",
+                      share_text(samples->samples, total), 1e3 * samples->seconds_baseline / module.runs,
+                      1e3 * samples->seconds_optimized / module.runs, module.runs_seen > 1 ? " a run" : "");
+    }
+    text += "\n";
+    for (const Episode& e : module.episodes)
+      if (e.evidence.function == function) explain_episode(e, policy, wasm, replayed, text);
+    if (!decided) text += "    nothing was decided about it\n";
+    if (known != module.functions.end()) {
+      const std::string later = rt::evidence_text(*known, wasm, "      ", kShown);
+      if (!later.empty()) text += "    at the end:\n" + later;
+    }
+  }
+  if (!module.page_episodes.empty()) text += "  linear memory\n";
+  for (const PageEpisode& e : module.page_episodes) explain_pages(e, policy, replayed, text);
+  if (!module.layout_episodes.empty()) text += "  code\n";
+  for (const LayoutEpisode& e : module.layout_episodes) explain_layout(e, policy, replayed, text);
+  if (cold > 0) text += fmt::format("  and {} functions with less than 1 % of the samples each\n", cold);
+}
+
+}  // namespace
+
+Result<std::string> explain_profile(const ProfileSource& profile) {
+  HINDSIGHT_ASSIGN(rt::FoundProfile found, rt::find_profile(profile));
+  rt::make_printable(found.file);
+  const PolicyConfig policy = from_parameters(found.file.policy);
+  std::string text;
+  Replayed replayed;
+  for (const ModuleProfile& module : found.file.modules) {
+    const bool named = found.module && found.module->content_hash_hex() == module.hash_hex;
+    explain_module(module, policy, named ? found.module.get() : nullptr, replayed, text);
+  }
+  text += fmt::format("{} of {} decisions are reproduced by the policy from the saved evidence",
+                      replayed.same, replayed.decisions);
+  if (replayed.from_cache > 0) {
+    text += fmt::format("; {} more came with code out of the code cache, where the evidence is not kept",
+                        replayed.from_cache);
+  }
+  return text + "\n";
+}
+
+}  // namespace hindsight

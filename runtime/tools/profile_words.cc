@@ -1,0 +1,197 @@
+#include "runtime/tools/profile_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/printable.h"
+
+namespace hindsight::rt {
+
+using namespace feedback;
+
+std::string share_text(double part, double whole) {
+  if (whole <= 0) return fmt::format("{:.0f} of 0", part);
+  return fmt::format("{:.0f} of {:.0f} ({:.0f} %)", part, whole, 100 * part / whole);
+}
+
+std::string load_text(const LoadEvidence& l, double function_samples) {
+  std::string text = fmt::format("load at 0x{:x}: {} samples stand behind it", l.load.value,
+                                 share_text(l.stall_samples, function_samples));
+  if (l.stall_samples_optimized > 0)
+    text += fmt::format(", {:.0f} in optimized code", l.stall_samples_optimized);
+  if (l.addresses > 0) {
+    text += fmt::format("; {} addresses, over {:.1f} MiB on {}{} pages", l.addresses,
+                        static_cast<double>(l.address_span_bytes) / (1 << 20), l.distinct_pages,
+                        l.distinct_pages >= kMaxPagesSeen ? "+" : "");
+  } else {
+    text += "; no address known";
+  }
+  if (!l.in_loop) text += "; in no loop";
+  if (l.outcome != PrefetchOutcome::kNone) text += fmt::format("; prefetch {}", to_string(l.outcome));
+  if (l.interleave != PrefetchOutcome::kNone)
+    text += fmt::format("; interleaving {}", to_string(l.interleave));
+  if (l.jump != PrefetchOutcome::kNone) text += fmt::format("; jump pointers {}", to_string(l.jump));
+  if (l.latency.timed != 0) {
+    text += fmt::format(
+        "; from {}: mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory (estimate)",
+        to_string(l.latency.level), l.latency.timed, l.latency.mean_ticks, 100 * l.latency.memory_share);
+  }
+  return text;
+}
+
+std::string branch_text(const BranchEvidence& b) {
+  std::string text = fmt::format("{} at 0x{:x}: {} {}", b.chooses ? "select" : "branch", b.branch.value,
+                                 b.chooses ? "its first operand" : "taken",
+                                 share_text(static_cast<double>(b.taken + b.sampled_taken),
+                                            static_cast<double>(b.outcomes + b.sampled)));
+  if (b.judged != 0) {
+    text += fmt::format(", mispredicted {} judged (estimate)",
+                        share_text(static_cast<double>(b.mispredicted), static_cast<double>(b.judged)));
+  }
+  if (b.outcome != PrefetchOutcome::kNone)
+    text += fmt::format("; as a {} {}", b.chooses ? "branch" : "select", to_string(b.outcome));
+  return text;
+}
+
+std::string call_text(const CallEvidence& c, const wasm::Module* module) {
+  const auto name = [&](uint32_t element) {
+    std::string words = fmt::format("{} {}", c.by_reference ? "function" : "element", element);
+    if (module == nullptr) return words;
+    std::optional<FuncIndex> function;
+    if (!c.by_reference)
+      function = module->initial_element(0, element);
+    else if (element < module->function_count())
+      function = FuncIndex(element);
+    return function ? printable_name(module->function_name(*function)) : words;
+  };
+  std::string text = fmt::format("call at 0x{:x}: {} records", c.call.value, c.records);
+  constexpr size_t kShown = 4;
+  for (size_t i = 0; i < std::min(kShown, c.targets.size()); ++i) {
+    text +=
+        fmt::format("{}{} {}", i == 0 ? ", to " : ", ", name(c.targets[i].element),
+                    share_text(static_cast<double>(c.targets[i].records), static_cast<double>(c.records)));
+  }
+  if (c.targets.size() > kShown) text += fmt::format(", and {} more", c.targets.size() - kShown);
+  if (c.unforeseen_records != 0) {
+    text += fmt::format("; since compiled, {} records to targets not in place", c.unforeseen_records);
+    for (size_t i = 0; i < std::min(kShown, c.unforeseen.size()); ++i)
+      text += fmt::format("{}{} {}", i == 0 ? ", to " : ", ", name(c.unforeseen[i].element),
+                          c.unforeseen[i].records);
+  }
+  return text;
+}
+
+std::string loops_text(const FunctionEvidence& e, const std::vector<LoopIndex>& loops) {
+  std::string text;
+  for (const LoopIndex loop : loops) {
+    text += text.empty() ? "" : ", ";
+    text += loop.value < e.loops.size() ? fmt::format("0x{:x}", e.loops[loop.value].offset.value)
+                                        : fmt::format("#{}", loop.value);
+  }
+  return text;
+}
+
+std::string value_text(const ValueEvidence& v) {
+  std::string text = fmt::format("{} at 0x{:x}: {} records", to_string(v.site), v.at.value, v.records);
+  constexpr size_t kShown = 4;
+  for (size_t i = 0; i < std::min(kShown, v.values.size()); ++i)
+    text += fmt::format(", {} in {}", v.values[i].value,
+                        share_text(static_cast<double>(v.values[i].records), static_cast<double>(v.records)));
+  if (v.values.size() > kShown) text += fmt::format(", and {} more", v.values.size() - kShown);
+  if (v.outcome != PrefetchOutcome::kNone)
+    text += fmt::format("; code for the first {}", to_string(v.outcome));
+  return text;
+}
+
+std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module, const std::string& indent,
+                          size_t most) {
+  std::string text;
+  if (!e.entry_loops.empty())
+    text += fmt::format("{}its optimized code can be entered by running loops at {}\n", indent,
+                        loops_text(e, e.entry_loops));
+  if (!e.exit_loops.empty())
+    text += fmt::format("{}its optimized code can be left for newer code by running loops at {}\n", indent,
+                        loops_text(e, e.exit_loops));
+  if (e.samples_stayed > 0)
+    text += fmt::format(
+        "{}{:.0f} samples ({:.1f} ms) in optimized code that had been replaced: a loop stayed in it\n",
+        indent, e.samples_stayed, 1e3 * e.seconds_stayed);
+  for (const jit::ChangeKind change : jit::kVersionChanges)
+    if (e.outcomes.of(change) != PrefetchOutcome::kNone)
+      text +=
+          fmt::format("{}{} as a whole: {}\n", indent, to_string(change), to_string(e.outcomes.of(change)));
+  const double samples = e.samples_baseline + e.samples_optimized;
+  size_t shown = 0, left_out = 0;
+  const auto line = [&](const std::string& words) {
+    if (shown++ < most)
+      text += indent + words + "\n";
+    else
+      ++left_out;
+  };
+  for (const LoadEvidence& l : e.loads)
+    if (l.stall_samples > 0 || l.latency.timed > 0) line(load_text(l, samples));
+  shown = 0;
+  for (const BranchEvidence& b : e.branches) line(branch_text(b));
+  shown = 0;
+  for (const CallEvidence& c : e.calls) line(call_text(c, module));
+  shown = 0;
+  for (const ValueEvidence& v : e.values) line(value_text(v));
+  if (left_out > 0)
+    text += fmt::format("{}and {} more loads, branches, calls and operands\n", indent, left_out);
+  return text;
+}
+
+namespace {
+
+std::string tuned_text(const Episode::Prefetch& p) {
+  if (!jit::is_tuned(p.change)) return {};
+  return fmt::format(" at {} {}", p.change == jit::ChangeKind::kInterleave ? "width" : "distance",
+                     p.distance);
+}
+
+}  // namespace
+
+std::string prefetch_text(const Episode::Prefetch& p) {
+  std::string text = to_string(p.outcome);
+  if (p.outcome == PrefetchOutcome::kKept || p.outcome == PrefetchOutcome::kRolledBack)
+    text += fmt::format(", {:+.1f} %{}", 100 * p.measured_gain, tuned_text(p));
+  if (p.runs_ago > 0) text += fmt::format(", {} runs ago", p.runs_ago);
+  if (!p.words.empty()) text += fmt::format(" ({})", p.words);
+  return text;
+}
+
+std::string change_text(const Episode::Prefetch& p) {
+  switch (p.change) {
+    case jit::ChangeKind::kPrefetch:
+      return fmt::format("prefetch for the load at 0x{:x}", p.load);
+    case jit::ChangeKind::kInterleave:
+      return fmt::format("interleaved searches of the load at 0x{:x}", p.load);
+    case jit::ChangeKind::kSelect:
+      return fmt::format("a select in place of the branch at 0x{:x}", p.load);
+    case jit::ChangeKind::kBranch:
+      return fmt::format("a branch in place of the choice at 0x{:x}", p.load);
+    case jit::ChangeKind::kJumpPointers:
+      return fmt::format("jump pointers for the load at 0x{:x}", p.load);
+    case jit::ChangeKind::kValue:
+      return fmt::format("code for the usual operand at 0x{:x}", p.load);
+    case jit::ChangeKind::kInlineCalls:
+      return "the usual targets of calls in place";
+    case jit::ChangeKind::kWeighBranches:
+      return "what is known of branches, told to the compiler";
+    case jit::ChangeKind::kSplitCold:
+      return "what hardly ever runs, apart";
+  }
+  return {};
+}
+
+std::string age_text(uint32_t runs_ago) {
+  return runs_ago == 0 ? "in the last run" : fmt::format("{} run{} ago", runs_ago, runs_ago == 1 ? "" : "s");
+}
+
+std::string function_text(FuncIndex function, const std::string& name) {
+  return fmt::format("func[{}] {}", function.value, name);
+}
+
+}  // namespace hindsight::rt
