@@ -1,7 +1,11 @@
-// Change: what feedback may do to a function's code, somewhere in it. The words that every room uses for it: the compiler that
-// makes the change, the policy that asks for it, the trial that judges it, the files that remember it.
+// Change: what feedback may do to a function's code, somewhere in it. The words that every room uses for it: the policy that
+// asks for a change (Request), the compiler that makes it and says what came of it (Answer), the trial that judges it, the
+// files that remember it.
 //
 // kChanges is the one list. What a command, a report, a file or a test calls a change it takes from there.
+//
+// The jit owns these types and knows nothing of where requests come from. They tune and never change meaning: whatever is
+// asked for, however wrong, gives correct code.
 #pragma once
 
 #include <array>
@@ -9,7 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/ids.h"
 
@@ -47,7 +55,7 @@ struct ChangeTraits {
 inline constexpr std::array kChanges = {
     ChangeTraits{ChangeKind::kPrefetch, "prefetch", Scope::kLoop, {"distance", 16, 1, 4096}},
     ChangeTraits{ChangeKind::kInterleave, "interleave", Scope::kLoop, {"width", 16, 2, 64}},
-    ChangeTraits{ChangeKind::kJumpPointers, "jump-pointers", Scope::kLoop, {"distance", 16, 1, 4096}},
+    ChangeTraits{ChangeKind::kJumpPointers, "jump-pointers", Scope::kLoop, {"distance", 16, 1, 1024}},
     ChangeTraits{ChangeKind::kSelect, "select"},
     ChangeTraits{ChangeKind::kBranch, "branch"},
     ChangeTraits{ChangeKind::kValue, "values"},
@@ -88,12 +96,92 @@ constexpr bool is_of_branch(ChangeKind kind) {
   return kind == ChangeKind::kSelect || kind == ChangeKind::kBranch;
 }
 
-// A change of one place: a load, a branch, an operator, a loop. Of a whole version `at` is 0.
+// A change of one place: a load, a branch, an operator, a loop. Of a whole version `at` is 0, but for what is asked for: there
+// it is the call or the branch.
 struct Site {
   ChangeKind kind = ChangeKind::kPrefetch;
   WasmOffset at;
   friend auto operator<=>(const Site&, const Site&) = default;
 };
+
+// "This call_indirect mostly goes through these elements of its table", the most frequent one first. Of a call_ref the
+// functions themselves, by their indices.
+struct CallTargets {
+  struct Target {
+    uint32_t element = 0;
+    double share = 0;  // of the calls seen, 0..1
+    friend bool operator==(const Target&, const Target&) = default;
+  };
+  std::vector<Target> targets;
+  bool by_reference = false;  // a call_ref
+  friend bool operator==(const CallTargets&, const CallTargets&) = default;
+};
+
+// What was seen of a br_if, an if, or a select, whose condition held (`taken`) so often and failed so often.
+struct BranchCounts {
+  uint64_t taken = 0;
+  uint64_t not_taken = 0;
+  double mispredicted = 0;  // share of its executions, 0..1; an estimate, or what it cannot be above
+  friend bool operator==(const BranchCounts&, const BranchCounts&) = default;
+};
+
+// "This operand is mostly that number": the divisor of an integer division or remainder, or the byte count of a memory.copy
+// or memory.fill. Or "this loop mostly goes round so often", at least once, whenever it is entered.
+struct UsualValue {
+  uint64_t value = 0;  // an i32 is zero-extended
+  double share = 1;    // of the executions seen, 0..1
+  friend bool operator==(const UsualValue&, const UsualValue&) = default;
+};
+
+// A change asked for. What goes with it, by its kind:
+//   kPrefetch, kInterleave, kJumpPointers   nothing: a load that stalls
+//   kSelect, kBranch                        BranchCounts
+//   kValue                                  UsualValue
+//   kInlineCalls                            CallTargets: of one call
+//   kWeighBranches                          BranchCounts: of one branch, as weights for the compiler
+//   kSplitCold                              BranchCounts: of one branch, of which one side was never seen. Outside of loops its
+//                                           code lies apart, if the compilation is to (OptimizeRequest::split_cold)
+struct Request {
+  Site site = {};
+  double weight = 0;     // share of the function's time that is lost there, 0..1; orders the work
+  uint32_t setting = 0;  // of the knob, where the trial begins; 0: where it begins by itself
+  bool enabled = true;   // at first
+  std::variant<std::monostate, CallTargets, BranchCounts, UsualValue> what = {};
+};
+
+// What goes with a request, or the same with nothing in it where another kind of thing came.
+template <typename What>
+const What& what_of(const Request& request) {
+  static const What nothing;
+  const What* const found = std::get_if<What>(&request.what);
+  return found != nullptr ? *found : nothing;
+}
+
+// What the compiler did about one change of one place, asked for or not.
+struct Answer {
+  enum class State : uint8_t {
+    kRefused,
+    kApplied,
+    kWaits,    // its loop, or one around it, is on trial with another change: it was not tried
+    kFollows,  // a load that shares the change of another site's loop, which is said there
+  };
+  Site site = {};
+  State state = State::kRefused;
+  WasmOffset loop = {};      // the loop that is there in two versions, or whose cell switches the change
+  uint32_t cell = 0;         // index into CodeVersion::loop_cells (several sites of one loop share it)
+  std::string why = {};      // why not; or the change in words ("a[b[i]]: 1 load, 4 operations, clamped")
+  uint32_t slice_loads = 0;  // of a prefetch: loads that its slice itself executes
+  uint32_t operations = 0;   // of its address computation
+  std::optional<uint32_t> timed = {};  // index into the cell's upcoming[]; empty: this load is not timed
+
+  // In the code.
+  bool is_applied() const { return state == State::kApplied || state == State::kFollows; }
+  bool waits() const { return state == State::kWaits; }
+  bool follows() const { return state == State::kFollows; }
+};
+constexpr bool is_answer_state(uint8_t number) {
+  return number <= static_cast<uint8_t>(Answer::State::kFollows);
+}
 
 consteval bool changes_are_in_order() {
   for (size_t i = 0; i < kChanges.size(); ++i) {

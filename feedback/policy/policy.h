@@ -38,10 +38,10 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "feedback/policy/hints.h"
 #include "feedback/profile/evidence.h"
 #include "feedback/profile/profile_file.h"
 #include "jit/change.h"
-#include "jit/hints.h"
 
 namespace hindsight::feedback {
 
@@ -276,6 +276,9 @@ struct FunctionPlan {
   std::vector<Alternative> alternatives;
   std::string reason;
 };
+
+// What the compiler is asked for.
+std::vector<jit::Request> requests_of(const FunctionPlan& plan);
 
 FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config);
 // Whether compiling a function that never has min_samples of late is worth being asked about: it ran so long in baseline

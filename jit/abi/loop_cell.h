@@ -29,7 +29,7 @@ struct alignas(64) LoopCell {
   uint32_t distance = 16;  // of a prefetch: iterations ahead; of interleaved searches: how many at once
   uint32_t strip_length = 1024;
   // Behind this line: the runtime's only.
-  uint32_t site = 0;  // index into CodeVersion::prefetch_sites
+  uint32_t site = 0;  // index into CodeVersion::answers
   uint32_t reserved = 0;
   void* trial = nullptr;  // runtime/engine's trial state of this loop
   // Host addresses, 0 where the loop ends before; not checked against the memory. Written by generated code.

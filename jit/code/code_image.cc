@@ -36,7 +36,7 @@ class Reading {
     read_code();
     read_pc_map();
     read_handlers();
-    read_prefetches();
+    read_answers();
     read_relocations();
     in_.check(in_.remaining() == 0, "has more bytes than it needs");
     if (in_.failed()) {
@@ -148,37 +148,37 @@ class Reading {
     });
   }
 
-  void read_prefetches() {
+  void read_answers() {
     const uint32_t cells = u32();
     // Each cell is memory: no more of them than there are bytes that could speak of them.
     in_.check(cells <= kMostCells && cells <= in_.remaining() / 4, "has too many loop cells");
     if (in_.failed()) return;
     std::vector<uint32_t> site_of_cell;
     for (uint32_t i = 0; i < cells; ++i) site_of_cell.push_back(u32());
-    in_.list(33, [&](uint32_t) {
-      PrefetchSite site;
+    in_.list(31, [&](uint32_t) {
+      Answer answer;
       const auto kind = in_.number<uint8_t>();
       in_.check(is_change_kind(kind) && !is_of_version(static_cast<ChangeKind>(kind)),
-                "hints at what nobody knows");
-      site.kind = static_cast<ChangeKind>(kind);
-      site.load = WasmOffset(u32());
-      site.loop = WasmOffset(u32());
-      site.applied = in_.number<uint8_t>() != 0;
-      site.superseded = in_.number<uint8_t>() != 0;
-      site.follows = in_.number<uint8_t>() != 0;
-      site.reason = in_.text();
-      site.slice_loads = u32();
-      site.slice_operations = u32();
-      site.cell = u32();
-      if (in_.number<uint8_t>() != 0) site.timed = u32();
-      in_.check(!site.applied || site.cell < cells, "has a prefetch without a loop cell");
-      in_.check(!site.timed || *site.timed < kMostTimedLoads, "times a load that has no place");
-      version_->prefetch_sites.push_back(std::move(site));
+                "answers what nobody asks for");
+      answer.site.kind = static_cast<ChangeKind>(kind);
+      answer.site.at = WasmOffset(u32());
+      const auto state = in_.number<uint8_t>();
+      in_.check(is_answer_state(state), "has an answer that nobody knows");
+      answer.state = static_cast<Answer::State>(state);
+      answer.loop = WasmOffset(u32());
+      answer.cell = u32();
+      answer.why = in_.text();
+      answer.slice_loads = u32();
+      answer.operations = u32();
+      if (in_.number<uint8_t>() != 0) answer.timed = u32();
+      in_.check(!answer.is_applied() || answer.cell < cells, "has a change without a loop cell");
+      in_.check(!answer.timed || *answer.timed < kMostTimedLoads, "times a load that has no place");
+      version_->answers.push_back(std::move(answer));
     });
     for (const uint32_t site : site_of_cell) {
-      const bool known = site < version_->prefetch_sites.size();
-      in_.check(known, "has a loop cell without a prefetch");
-      const bool remembers = known && version_->prefetch_sites[site].kind == ChangeKind::kJumpPointers;
+      const bool known = site < version_->answers.size();
+      in_.check(known, "has a loop cell without a change");
+      const bool remembers = known && version_->answers[site].site.kind == ChangeKind::kJumpPointers;
       std::shared_ptr<LoopCell> cell = remembers ? make_loop_cell_with_history() : make_loop_cell();
       cell->site = site;
       cell_bytes_.push_back(sizeof(LoopCell) + (remembers ? sizeof(TraversalHistory) : 0));
@@ -304,19 +304,17 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
   });
 
   out.list(version.loop_cells, [&](const std::shared_ptr<LoopCell>& cell) { u32(cell->site); });
-  out.list(version.prefetch_sites, [&](const PrefetchSite& site) {
-    out.number(static_cast<uint8_t>(site.kind));
-    u32(site.load.value);
-    u32(site.loop.value);
-    out.number(static_cast<uint8_t>(site.applied));
-    out.number(static_cast<uint8_t>(site.superseded));
-    out.number(static_cast<uint8_t>(site.follows));
-    out.text(site.reason);
-    u32(site.slice_loads);
-    u32(site.slice_operations);
-    u32(site.cell);
-    out.number(static_cast<uint8_t>(site.timed.has_value()));
-    if (site.timed) u32(*site.timed);
+  out.list(version.answers, [&](const Answer& answer) {
+    out.number(static_cast<uint8_t>(answer.site.kind));
+    u32(answer.site.at.value);
+    out.number(static_cast<uint8_t>(answer.state));
+    u32(answer.loop.value);
+    u32(answer.cell);
+    out.text(answer.why);
+    u32(answer.slice_loads);
+    u32(answer.operations);
+    out.number(static_cast<uint8_t>(answer.timed.has_value()));
+    if (answer.timed) u32(*answer.timed);
   });
   out.list(*version.relocations, [&](const CodeRelocation& r) {
     out.number(static_cast<uint8_t>(r.kind));

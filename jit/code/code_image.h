@@ -19,7 +19,7 @@
 namespace hindsight::jit {
 
 // Of this format; whoever keeps images keeps it beside them.
-inline constexpr uint32_t kCodeImageFormat = 4;
+inline constexpr uint32_t kCodeImageFormat = 5;
 
 // The code, with what is beside it in its memory, as if it lay nowhere: equal code has equal bytes. Precondition: the
 // version has its relocations, and is not a part of another.

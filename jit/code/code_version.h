@@ -42,23 +42,6 @@ struct OsrExit {
   std::atomic<const void*>* slot = nullptr;  // in the writable view of the version's memory
 };
 
-// What the optimizer did about one hint of these kinds.
-struct PrefetchSite {
-  ChangeKind kind = ChangeKind::kPrefetch;
-  WasmOffset load;  // the hinted load, branch, select or operator
-  WasmOffset loop;  // wasm offset of the loop whose induction variable runs ahead, or that goes in groups
-  bool applied = false;
-  // What was not tried because its loop, or one around it, is on trial with another change: still untried.
-  bool superseded = false;
-  // A load, hinted or not, that shares the change of another site's loop, which is said there.
-  bool follows = false;
-  std::string reason;        // why not; or the slice in words ("a[b[i]]: 1 load, 4 operations, clamped")
-  uint32_t slice_loads = 0;  // loads that the slice itself executes
-  uint32_t slice_operations = 0;
-  uint32_t cell = 0;              // index into CodeVersion::loop_cells (several sites of one loop share it)
-  std::optional<uint32_t> timed;  // index into the cell's upcoming[]; empty: this load is not timed
-};
-
 struct PassTime {
   std::string name;
   double seconds = 0;
@@ -100,7 +83,7 @@ struct CodeVersion {
   // Optimized tier; their addresses are in the code. Shared by a version and its copies elsewhere
   // (move_code.h).
   std::vector<std::shared_ptr<LoopCell>> loop_cells;
-  std::vector<PrefetchSite> prefetch_sites;
+  std::vector<Answer> answers;             // to what was asked for, and what goes with it
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
   std::vector<TypeId> types;               // those whose ids are in the instructions
   std::vector<FuncIndex> inlined;          // functions whose bodies are in this code

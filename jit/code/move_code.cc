@@ -44,7 +44,7 @@ Result<std::unique_ptr<CodeVersion>> copy_version(const std::shared_ptr<const Co
   for (const OsrEntry& entry : version.osr_entries)
     copy->osr_entries.push_back({entry.loop, moved(entry.code)});
   copy->loop_cells = version.loop_cells;
-  copy->prefetch_sites = version.prefetch_sites;
+  copy->answers = version.answers;
   copy->handlers = version.handlers;
   copy->inlined = version.inlined;
   copy->compile_seconds = version.compile_seconds;

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "jit/optimizing/budget.h"
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/changes/change_set.h"
 #include "jit/optimizing/changes/split_cold/cold_parts.h"
 #include "jit/optimizing/cut_chains.h"
 #include "jit/optimizing/emit/exception_table.h"
@@ -146,11 +146,11 @@ class Compilation {
     const bool large =
         body.end.value - body.begin.value > kMostBodyBytesForOsr || body.loops.size() > kMostLoopsForOsr;
     if (large && request_.osr_loops.size() > 1) request_.osr_loops = {request_.osr_loops.back()};
-    // Each new beginning has fewer hints, or checks the stack at last.
+    // Each new beginning is asked for fewer changes, or checks the stack at last.
     HINDSIGHT_TRY(budget_.check_begin());
     while (!result_.version) HINDSIGHT_TRY(guarded_by_llvm_wall([&] { return attempt(); }, no_memory_));
     CodeVersion& version = *result_.version;
-    for (PrefetchSite& site : refused_) version.prefetch_sites.push_back(std::move(site));
+    for (Answer& answer : refused_) version.answers.push_back(std::move(answer));
     version.pass_times = std::move(times_);
     result_.passes = timer_.costs();
     version.compile_seconds = thread_seconds() - begin;
@@ -178,13 +178,13 @@ class Compilation {
     lap("set up");
     HINDSIGHT_ASSIGN(const bool all_check_stack, generate(ir, always_check_stack_, limits));
     lap("generate IR");
-    PrefetchPlan prefetches(ir);
+    ChangeSet changes(ir);
     HINDSIGHT_TRY(budget_.check());
-    const bool complete = optimize(ir, *machine, prefetches, times_, timer_, limits, budget_);
+    const bool complete = optimize(ir, *machine, changes, times_, timer_, limits, budget_);
     HINDSIGHT_TRY(budget_.check());
     HINDSIGHT_TRY(limits.check_grown());
     if (!complete) {
-      drop_refused_hints(prefetches);
+      drop_refused(changes);
       return {};
     }
     if (llvm::Function* const whole = ir.module.getFunction(kEntryName)) split_early_return(ir, *whole);
@@ -209,9 +209,9 @@ class Compilation {
     if (diagnostics.largest_frame > kLargestFrame)
       return make_error(ErrorKind::kResource, "a frame of " + std::to_string(diagnostics.largest_frame) +
                                                   " bytes, of more than " + std::to_string(kLargestFrame));
-    HINDSIGHT_ASSIGN(LinkedCode code, link_code(object.bytes, arena_,
-                                                static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes),
-                                                prefetches.cells));
+    HINDSIGHT_ASSIGN(LinkedCode code,
+                     link_code(object.bytes, arena_,
+                               static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes), changes.cells));
     lap("link");
 
     auto version = std::make_unique<CodeVersion>();
@@ -235,8 +235,8 @@ class Compilation {
     if (!version->entry && (!request_.loop_entries_only || version->osr_entries.empty()))
       return make_error(ErrorKind::kInternal, "linked code has no entry");
     for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
-    version->loop_cells = std::move(prefetches.cells);
-    version->prefetch_sites = std::move(prefetches.sites);
+    version->loop_cells = std::move(changes.cells);
+    version->answers = changes.answers();
     version->memory = std::move(code.memory);
     for (uint32_t loop = 0; loop < ir.wasm.body(request_.function).loops.size(); ++loop)
       if (const void* slot = symbol(exit_symbol(LoopIndex(loop))))
@@ -250,19 +250,14 @@ class Compilation {
     return {};
   }
 
-  void drop_refused_hints(PrefetchPlan& prefetches) {
-    for (const size_t index : prefetches.refused()) {
-      PrefetchSite& site = prefetches.sites[index];
-      const auto is_of_site = [&](const auto& hint) { return hint.load == site.load; };
-      const bool prefetch = site.kind == ChangeKind::kPrefetch;
-      if (prefetch)
-        std::erase_if(request_.hints.prefetches, is_of_site);
-      else
-        std::erase_if(request_.hints.interleaves, is_of_site);
-      result_.begun_anew.push_back(
-          (prefetch ? "no prefetch for the load at " : "no search for the load at ") +
-          std::to_string(site.load.value) + ": " + site.reason);
-      refused_.push_back(std::move(site));
+  void drop_refused(const ChangeSet& changes) {
+    for (const Slot* slot : changes.kept_apart_for_nothing()) {
+      std::erase_if(request_.changes,
+                    [&](const Request& request) { return request.site == slot->request.site; });
+      result_.begun_anew.push_back((slot->kind() == ChangeKind::kPrefetch ? "no prefetch for the load at "
+                                                                          : "no search for the load at ") +
+                                   std::to_string(slot->at().value) + ": " + slot->answer.why);
+      refused_.push_back(slot->answer);
     }
   }
 
@@ -270,7 +265,7 @@ class Compilation {
   CodeArena& arena_;
   const HostTarget host_;
   bool always_check_stack_ = false;
-  std::vector<PrefetchSite> refused_;
+  std::vector<Answer> refused_;
   std::vector<PassTime> times_;
   PassTimer timer_{request_.time_passes};
   Budget budget_{request_};

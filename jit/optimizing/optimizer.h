@@ -11,10 +11,10 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "jit/change.h"
 #include "jit/code/code_arena.h"
 #include "jit/code/code_version.h"
 #include "jit/compile_options.h"
-#include "jit/hints.h"
 #include "jit/wasm/module.h"
 
 namespace hindsight::jit {
@@ -50,7 +50,7 @@ struct OptimizeRequest {
   bool split_cold = false;
   CompileOptions options;
   Tuning tuning;
-  FunctionHints hints;
+  std::vector<Request> changes;  // asked for; the version says what came of them (CodeVersion::answers)
   // Null, or a wish of whoever waits: once true, the compilation ends soon (what is left of a pass, some
   // milliseconds at most) with an error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;

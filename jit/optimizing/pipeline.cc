@@ -22,6 +22,7 @@
 #include "jit/optimizing/changes/branch_form/form_pass.h"
 #include "jit/optimizing/changes/interleave/interleave_pass.h"
 #include "jit/optimizing/changes/jump_pointers/jump_pass.h"
+#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
 #include "jit/optimizing/changes/values/usual_trips.h"
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
@@ -84,7 +85,7 @@ struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
 
 // The default pipeline in its two halves, with the prefetch pass between them: before it, loops are
 // simplified; after it, they are unrolled and widened.
-bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches, PassTimer& timer,
+bool run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
                 PassLimits& limits, Budget& budget) {
   const Tuning& tuning = ir.request.tuning;
   llvm::PipelineTuningOptions options;
@@ -134,18 +135,18 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     of_module.run(ir.module, modules);
   }
   const bool exits = ir.request.loop_exits;
-  const bool trips = std::ranges::any_of(prefetches.values,
-                                         [&](const ValueHint& hint) { return is_of_loop(ir.wasm, hint); });
-  if (!prefetches.empty() || exits || trips) {
+  const bool trips = std::ranges::any_of(changes.of(ChangeKind::kValue),
+                                         [&](const Slot& slot) { return is_of_loop(ir.wasm, slot.at()); });
+  if (changes.keeps_loads_apart() || exits || trips) {
     // Rotated, loops are counted by their latches; dead counters that a strip carries to the next only ADCE
     // sees as dead.
     ParkedExits parked;
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
-    if (!prefetches.interleaves.empty()) {
+    if (changes.asks_for(ChangeKind::kInterleave)) {
       passes.addPass(ParkExitsPass(parked));
-      passes.addPass(InterleavePass(prefetches));
-      passes.addPass(UnparkExitsPass(ir, prefetches, parked));
+      passes.addPass(InterleavePass(changes));
+      passes.addPass(UnparkExitsPass(ir, parked, [&] { return changes.has_interleaved(); }));
       passes.addPass(llvm::LoopSimplifyPass());
       passes.addPass(llvm::LCSSAPass());
     }
@@ -157,16 +158,16 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     if (trips) {
       passes.addPass(llvm::LoopSimplifyPass());
       passes.addPass(llvm::LCSSAPass());
-      passes.addPass(UsualTripsPass(prefetches));
+      passes.addPass(UsualTripsPass(changes));
     }
-    if (!prefetches.empty()) {
-      passes.addPass(PrefetchPass(prefetches));
+    if (changes.keeps_loads_apart()) {
+      passes.addPass(PrefetchPass(changes));
       passes.addPass(llvm::ADCEPass());
     }
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
-    if (!prefetches.refused().empty()) return false;
+    if (!changes.kept_apart_for_nothing().empty()) return false;
   }
   if (tuning.vectorize) {
     llvm::FunctionPassManager passes;
@@ -182,23 +183,24 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefet
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
   }
-  if (!prefetches.jumps.empty()) {
+  if (changes.asks_for(ChangeKind::kJumpPointers)) {
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::LoopSimplifyPass());
-    passes.addPass(KeepTurnsPass(prefetches));
+    passes.addPass(KeepTurnsPass(changes));
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
     of_module.run(ir.module, modules);
   }
   builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
-  if (!prefetches.conversions.empty() || !prefetches.values.empty()) {
+  if (changes.asks_for(ChangeKind::kSelect) || changes.asks_for(ChangeKind::kBranch) ||
+      changes.asks_for(ChangeKind::kValue)) {
     llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(FormPass(prefetches)));
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(FormPass(changes)));
     of_module.run(ir.module, modules);
   }
-  if (!prefetches.jumps.empty()) {
+  if (changes.asks_for(ChangeKind::kJumpPointers)) {
     llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(JumpPass(prefetches)));
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(JumpPass(changes)));
     of_module.run(ir.module, modules);
   }
   return true;
@@ -224,11 +226,11 @@ Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_p
 
 }  // namespace
 
-bool optimize(IrModule& ir, llvm::TargetMachine& machine, PrefetchPlan& prefetches,
-              std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget) {
+bool optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, std::vector<PassTime>& times,
+              PassTimer& timer, PassLimits& limits, Budget& budget) {
   const double begin = thread_seconds();
   const LlvmWork at_work;
-  const bool complete = run_passes(ir, machine, prefetches, timer, limits, budget);
+  const bool complete = run_passes(ir, machine, changes, timer, limits, budget);
   if (complete) ir.restore_positions();
   times.push_back({"optimize", thread_seconds() - begin});
   return complete;

@@ -480,10 +480,10 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       // What was won already stays, at the distance it was tuned to.
       auto watch = state->watches.find(plan.function.value);
       if (watch != state->watches.end()) {
-        for (const jit::PrefetchSite& site : watch->second.version->prefetch_sites) {
-          if (!site.applied || site.cell >= watch->second.trials.size()) continue;
-          LoopTrial::Status status = watch->second.trials[site.cell]->status();
-          if (is_kept(status.state)) job.settled[site_of(site)] = status.distance;
+        for (const jit::Answer& answer : watch->second.version->answers) {
+          if (!answer.is_applied() || answer.cell >= watch->second.trials.size()) continue;
+          LoopTrial::Status status = watch->second.trials[answer.cell]->status();
+          if (is_kept(status.state)) job.settled[answer.site] = status.distance;
         }
       }
     }
@@ -607,25 +607,26 @@ void AutoTiers::read_trials() {
           const bool kept = is_kept(status.state), rejected = status.state == TrialState::kRejected;
           if (!kept && !rejected) continue;
           news = true;
-          for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
-            if (!site.applied || site.cell != i) continue;
+          for (const jit::Answer& answer : watch.version->answers) {
+            if (!answer.is_applied() || answer.cell != i) continue;
             feedback::PrefetchOutcome outcome =
                 kept ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kRolledBack;
-            changes.push_back({state.module.get(), FuncIndex(function), site_of(site), outcome});
+            changes.push_back({state.module.get(), FuncIndex(function), answer.site, outcome});
             for (feedback::Episode::Prefetch& p : episode_of(watch.episode).prefetches) {
-              if (site_of(p) != site_of(site)) continue;
+              if (site_of(p) != answer.site) continue;
               p.outcome = outcome;
               p.distance = status.distance;
               p.measured_gain = status.gain;
-              p.words = site.reason + "; " + status.words;
+              p.words = answer.why + "; " + status.words;
             }
-            if (site.follows) continue;
-            const char* const tuned = tuned_by(site.kind);
+            if (answer.follows()) continue;
+            const char* const tuned = tuned_by(answer.site.kind);
             lines.push_back(fmt::format(
-                "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(site.kind),
-                site.load.value, state.module->function_name(FuncIndex(function)), to_string(status.state),
-                100 * status.gain, *tuned != '\0' ? fmt::format(" at {} {}", tuned, status.distance) : "",
-                status.chunks, status.words));
+                "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(answer.site.kind),
+                answer.site.at.value, state.module->function_name(FuncIndex(function)),
+                to_string(status.state), 100 * status.gain,
+                *tuned != '\0' ? fmt::format(" at {} {}", tuned, status.distance) : "", status.chunks,
+                status.words));
           }
         }
         if (news || pending) unsettled.emplace_back(state.module.get(), FuncIndex(function));
@@ -747,33 +748,33 @@ std::vector<jit::Site> AutoTiers::plan_without_losers(Job& job, const Watch& wat
   };
   job.plan.branches = watch.branches;
   plan_kept_values(job, watch, instead);
-  for (const jit::PrefetchSite& site : sites_of(watch)) {
-    if (site.kind == jit::ChangeKind::kValue) continue;
-    if (jit::is_of_branch(site.kind)) {
-      const bool kept = site.applied && watch.reported[site.cell] == TrialState::kKept;
-      if (kept) job.settled[site_of(site)] = 0;
-      if (site.superseded) instead.push_back(site_of(site));
-      if (kept || site.superseded) continue;
+  for (const jit::Answer& answer : sites_of(watch)) {
+    if (answer.site.kind == jit::ChangeKind::kValue) continue;
+    if (jit::is_of_branch(answer.site.kind)) {
+      const bool kept = answer.is_applied() && watch.reported[answer.cell] == TrialState::kKept;
+      if (kept) job.settled[answer.site] = 0;
+      if (answer.waits()) instead.push_back(answer.site);
+      if (kept || answer.waits()) continue;
       for (feedback::BranchPlan& plan : job.plan.branches)
-        if (plan.hint.branch == site.load) plan.hint.form = jit::BranchHint::Form::kAsItComes;
+        if (plan.hint.branch == answer.site.at) plan.hint.form = jit::BranchHint::Form::kAsItComes;
       continue;
     }
-    if (site.superseded && site.kind == jit::ChangeKind::kJumpPointers) {
+    if (answer.waits() && answer.site.kind == jit::ChangeKind::kJumpPointers) {
       feedback::JumpPlan plan;
-      plan.hint.load = site.load;
-      plan.hint.stall_share = share_of(site.load);
+      plan.hint.load = answer.site.at;
+      plan.hint.stall_share = share_of(answer.site.at);
       job.plan.jumps.push_back(std::move(plan));
-      instead.push_back(site_of(site));
-    } else if (site.superseded && policy_.prefetch) {
+      instead.push_back(answer.site);
+    } else if (answer.waits() && policy_.prefetch) {
       feedback::PrefetchPlan plan;
-      plan.hint.load = site.load;
-      plan.hint.stall_share = share_of(site.load);
+      plan.hint.load = answer.site.at;
+      plan.hint.stall_share = share_of(answer.site.at);
       job.plan.prefetches.push_back(std::move(plan));
-      instead.push_back(site_of(site));
+      instead.push_back(answer.site);
     }
-    if (!site.applied || !is_kept(watch.reported[site.cell])) continue;
-    const bool interleaved = site.kind == jit::ChangeKind::kInterleave;
-    plan_settled(job, site_of(site), watch.trials[site.cell]->status().distance, 0,
+    if (!answer.is_applied() || !is_kept(watch.reported[answer.cell])) continue;
+    const bool interleaved = answer.site.kind == jit::ChangeKind::kInterleave;
+    plan_settled(job, answer.site, watch.trials[answer.cell]->status().distance, 0,
                  interleaved ? "kept by its trial" : "");
   }
   return instead;
@@ -936,12 +937,7 @@ jit::OptimizeRequest AutoTiers::request_of(const Job& job, const ModuleCode& cod
   request.loop_exits = policy_.follow_shifts && stays_long;
   request.split_cold = job.plan.split_cold;
   request.abandoned = &abandon_;
-  for (const feedback::PrefetchPlan& p : job.plan.prefetches) request.hints.prefetches.push_back(p.hint);
-  for (const feedback::InterleavePlan& p : job.plan.interleaves) request.hints.interleaves.push_back(p.hint);
-  for (const feedback::JumpPlan& p : job.plan.jumps) request.hints.jumps.push_back(p.hint);
-  for (const feedback::CallPlan& c : job.plan.calls) request.hints.calls.push_back(c.hint);
-  for (const feedback::BranchPlan& b : job.plan.branches) request.hints.branches.push_back(b.hint);
-  for (const feedback::ValuePlan& v : job.plan.values) request.hints.values.push_back(v.hint);
+  request.changes = feedback::requests_of(job.plan);
   return request;
 }
 
@@ -997,14 +993,14 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
     }
     say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, plan.reason, inlined));
   }
-  for (const jit::PrefetchSite& site : version.prefetch_sites) {
-    if (site.follows) continue;
+  for (const jit::Answer& answer : version.answers) {
+    if (answer.follows()) continue;
     say(LogLevel::kInfo, "compile",
-        fmt::format("{} at 0x{:x} in {}: {}{}", to_string(site.kind), site.load.value, name,
-                    site.applied      ? ""
-                    : site.superseded ? "not now: "
-                                      : "not possible: ",
-                    site.reason));
+        fmt::format("{} at 0x{:x} in {}: {}{}", to_string(answer.site.kind), answer.site.at.value, name,
+                    answer.is_applied() ? ""
+                    : answer.waits()    ? "not now: "
+                                        : "not possible: ",
+                    answer.why));
   }
   if (!keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
 }
@@ -1027,18 +1023,18 @@ AutoTiers::Watch AutoTiers::watch_of(const Job& job, const std::shared_ptr<jit::
     double stall_share = 0;
     bool interleaves = false, remembers = false;
     const char* tuned = tuned_by(jit::ChangeKind::kPrefetch);
-    for (const jit::PrefetchSite& site : version->prefetch_sites) {
-      if (!site.applied || site.cell != i) continue;
-      tuned = tuned_by(site.kind);
-      interleaves = site.kind == jit::ChangeKind::kInterleave;
-      remembers = site.kind == jit::ChangeKind::kJumpPointers;
+    for (const jit::Answer& answer : version->answers) {
+      if (!answer.is_applied() || answer.cell != i) continue;
+      tuned = tuned_by(answer.site.kind);
+      interleaves = answer.site.kind == jit::ChangeKind::kInterleave;
+      remembers = answer.site.kind == jit::ChangeKind::kJumpPointers;
       if (interleaves && !known_to_pay) distance = policy_.first_width;
       for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-        if (site.kind == jit::ChangeKind::kPrefetch && plan.hint.load == site.load)
+        if (answer.site.kind == jit::ChangeKind::kPrefetch && plan.hint.load == answer.site.at)
           stall_share += plan.hint.stall_share;
       for (const feedback::JumpPlan& plan : job.plan.jumps)
-        if (remembers && plan.hint.load == site.load) stall_share += plan.hint.stall_share;
-      auto known = job.settled.find(site_of(site));
+        if (remembers && plan.hint.load == answer.site.at) stall_share += plan.hint.stall_share;
+      auto known = job.settled.find(answer.site);
       if (known == job.settled.end()) {
         settled = false;
       } else {
@@ -1082,39 +1078,39 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
     const bool undoing = episode.state == "compiled" && job.priority >= 1e3;
     end_job(job.episode, undoing ? "rolled back" : "compiled");
     episode.compile_seconds += version->compile_seconds;
-    for (const jit::PrefetchSite& site : version->prefetch_sites) {
-      if (site.superseded) continue;  // stays in trial with the change that stands in for it
+    for (const jit::Answer& answer : version->answers) {
+      if (answer.waits()) continue;  // stays in trial with the change that stands in for it
       feedback::Episode::Prefetch p;
-      p.load = site.load.value;
-      p.change = site.kind;
-      if (site.follows) {
-        outcomes.emplace_back(site_of(site), watch.reported[site.cell] == TrialState::kKept
-                                                 ? feedback::PrefetchOutcome::kKept
-                                                 : feedback::PrefetchOutcome::kInTrial);
+      p.load = answer.site.at.value;
+      p.change = answer.site.kind;
+      if (answer.follows()) {
+        outcomes.emplace_back(answer.site, watch.reported[answer.cell] == TrialState::kKept
+                                               ? feedback::PrefetchOutcome::kKept
+                                               : feedback::PrefetchOutcome::kInTrial);
         continue;
       }
       if (std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
                       [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); }))
         continue;  // when something else was undone
-      auto known = job.settled.find(site_of(site));
-      bool kept = site.applied && known != job.settled.end();
-      p.outcome = !site.applied ? feedback::PrefetchOutcome::kNoSlice
-                  : kept        ? feedback::PrefetchOutcome::kKept
-                                : feedback::PrefetchOutcome::kInTrial;
-      p.distance = !jit::is_tuned(site.kind) ? 0 : kept ? known->second : 16;
+      auto known = job.settled.find(answer.site);
+      bool kept = answer.is_applied() && known != job.settled.end();
+      p.outcome = !answer.is_applied() ? feedback::PrefetchOutcome::kNoSlice
+                  : kept               ? feedback::PrefetchOutcome::kKept
+                                       : feedback::PrefetchOutcome::kInTrial;
+      p.distance = !jit::is_tuned(answer.site.kind) ? 0 : kept ? known->second : 16;
       // What it gave when it was measured; it is settled, not measured again.
       for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-        if (kept && p.change == jit::ChangeKind::kPrefetch && plan.hint.load == site.load)
+        if (kept && p.change == jit::ChangeKind::kPrefetch && plan.hint.load == answer.site.at)
           p.measured_gain = plan.estimated_gain;
       for (const feedback::InterleavePlan& plan : job.plan.interleaves)
-        if (kept && p.change == jit::ChangeKind::kInterleave && plan.hint.load == site.load)
+        if (kept && p.change == jit::ChangeKind::kInterleave && plan.hint.load == answer.site.at)
           p.measured_gain = plan.estimated_gain;
       for (const feedback::JumpPlan& plan : job.plan.jumps)
-        if (kept && p.change == jit::ChangeKind::kJumpPointers && plan.hint.load == site.load)
+        if (kept && p.change == jit::ChangeKind::kJumpPointers && plan.hint.load == answer.site.at)
           p.measured_gain = plan.estimated_gain;
-      p.words = site.reason;
+      p.words = answer.why;
       episode.prefetches.push_back(p);
-      if (!site.applied) outcomes.emplace_back(site_of(site), feedback::PrefetchOutcome::kNoSlice);
+      if (!answer.is_applied()) outcomes.emplace_back(answer.site, feedback::PrefetchOutcome::kNoSlice);
     }
     if (ModuleState* state = state_of(code); state && !state->gone)
       state->watches[function.value] = std::move(watch);

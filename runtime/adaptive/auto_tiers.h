@@ -62,7 +62,6 @@ class AutoTiers final : public TierManager {
 
   // Changes that are known to pay: their trials start settled, at this distance or width.
   using Settled = std::map<jit::Site, uint32_t>;
-  static jit::Site site_of(const jit::PrefetchSite& site) { return {site.kind, site.load}; }
   static jit::Site site_of(const feedback::Episode::Prefetch& p) { return {p.change, WasmOffset(p.load)}; }
 
   // Of an episode, from 1 on and never used again: a report's "#N".
@@ -94,7 +93,7 @@ class AutoTiers final : public TierManager {
     bool cached = false;
     bool not_to_be_measured = false;  // as a whole: that was said
     // What later compiles were asked for and did not do, of which nothing new came (keeps_running).
-    std::vector<jit::PrefetchSite> not_applied;
+    std::vector<jit::Answer> not_applied;
   };
   // A version on trial: of which decision it is without, and what is compiled for it.
   struct WholeTrial {
@@ -219,7 +218,7 @@ class AutoTiers final : public TierManager {
                            const jit::CodeVersion& made) const;
   std::vector<jit::Site> stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made);
   // Of the version, and what was asked for later and is not in it.
-  static std::vector<jit::PrefetchSite> sites_of(const Watch& watch);
+  static std::vector<jit::Answer> sites_of(const Watch& watch);
   // auto_tiers_profile.cc. What earlier runs decided, at a module's start; what this one did, for the next.
   // Of decisions that fit the module; the others are counted in the log.
   std::vector<feedback::StartQuestion> plausible_questions(const wasm::Module& module,

@@ -65,10 +65,9 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     job.plan.calls = feedback::plan_calls(evidence, policy_);
     job.plan.values = feedback::plan_values(evidence, policy_);
     std::erase_if(job.plan.values, [&](const feedback::ValuePlan& p) {
-      return std::none_of(
-          version.prefetch_sites.begin(), version.prefetch_sites.end(), [&](const jit::PrefetchSite& site) {
-            return site.applied && site_of(site) == jit::Site{jit::ChangeKind::kValue, p.hint.at};
-          });
+      return std::none_of(version.answers.begin(), version.answers.end(), [&](const jit::Answer& answer) {
+        return answer.is_applied() && answer.site == jit::Site{jit::ChangeKind::kValue, p.hint.at};
+      });
     });
     feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
     taken_over.origin = feedback::Origin::kCodeCache;
@@ -140,14 +139,15 @@ void AutoTiers::save_code(const ModuleCode& code) {
           if (const auto seen = calls[function].find(value.hint.at.value); seen != calls[function].end())
             code_of->second.calls.insert(*seen);
         code_of->second.reason = episode_of(watch.episode).reason;
-        for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
-          if (!site.applied || site.cell >= watch.trials.size()) continue;
-          const LoopTrial::Status status = watch.trials[site.cell]->status();
+        for (const jit::Answer& answer : watch.version->answers) {
+          if (!answer.is_applied() || answer.cell >= watch.trials.size()) continue;
+          const LoopTrial::Status status = watch.trials[answer.cell]->status();
           // One that was rejected but not yet compiled out is tried again.
           const bool won = is_kept(status.state);
-          loads[function][site_of(site)] = {
-              site.load.value, won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
-              won ? status.distance : 0, won ? status.gain : 0, site.kind};
+          loads[function][answer.site] = {
+              answer.site.at.value,
+              won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
+              won ? status.distance : 0, won ? status.gain : 0, answer.site.kind};
         }
       }
     }

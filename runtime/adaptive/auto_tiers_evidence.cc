@@ -35,11 +35,12 @@ void AutoTiers::read_timed_loads(std::vector<std::string>* news) const {
     std::lock_guard lock(mutex_);
     for (const ModuleState& state : modules_) {
       for (const auto& [function, watch] : state.watches) {
-        for (const jit::PrefetchSite& site : watch.version->prefetch_sites) {
-          if (!site.applied || !site.timed || site.cell >= watch.timed.size()) continue;
-          const TimedSums sums = watch.timed[site.cell]->sums(*site.timed);
+        for (const jit::Answer& answer : watch.version->answers) {
+          if (!answer.is_applied() || !answer.timed || answer.cell >= watch.timed.size()) continue;
+          const TimedSums sums = watch.timed[answer.cell]->sums(*answer.timed);
           if (sums.count() == 0) continue;
-          all.push_back({state.module, FuncIndex(function), site.load, latency_of(sums, calibration.get())});
+          all.push_back(
+              {state.module, FuncIndex(function), answer.site.at, latency_of(sums, calibration.get())});
         }
       }
     }

@@ -189,19 +189,20 @@ void AutoTiers::fold_trials(const wasm::Module* module) {
   if (state == nullptr) return;
   for (const auto& [function, watch] : state->watches) {
     for (feedback::Episode::Prefetch& p : episode_of(watch.episode).prefetches) {
-      const auto site =
-          std::find_if(watch.version->prefetch_sites.begin(), watch.version->prefetch_sites.end(),
-                       [&](const jit::PrefetchSite& s) { return site_of(s) == site_of(p) && !s.superseded; });
-      if (site == watch.version->prefetch_sites.end() || !site->applied || site->cell >= watch.trials.size())
+      const auto answer =
+          std::find_if(watch.version->answers.begin(), watch.version->answers.end(),
+                       [&](const jit::Answer& s) { return s.site == site_of(p) && !s.waits(); });
+      if (answer == watch.version->answers.end() || !answer->is_applied() ||
+          answer->cell >= watch.trials.size())
         continue;
-      const LoopTrial::Status status = watch.trials[site->cell]->status();
+      const LoopTrial::Status status = watch.trials[answer->cell]->status();
       if (status.strips == 0) continue;  // it never ran: what was known of it stays
       p.outcome = is_kept(status.state)                   ? feedback::PrefetchOutcome::kKept
                   : status.state == TrialState::kRejected ? feedback::PrefetchOutcome::kRolledBack
                                                           : feedback::PrefetchOutcome::kInTrial;
       p.distance = status.distance != 0 ? status.distance : p.distance;
       if (status.gain != 0) p.measured_gain = status.gain;
-      p.words = site->reason + "; " + status.words;
+      p.words = answer->why + "; " + status.words;
       if (p.outcome == feedback::PrefetchOutcome::kInTrial)
         p.words += fmt::format("; {} chunks when the run ended", status.chunks);
     }

@@ -9,8 +9,8 @@
 
 namespace hindsight::rt {
 
-std::vector<jit::PrefetchSite> AutoTiers::sites_of(const Watch& watch) {
-  std::vector<jit::PrefetchSite> sites = watch.version->prefetch_sites;
+std::vector<jit::Answer> AutoTiers::sites_of(const Watch& watch) {
+  std::vector<jit::Answer> sites = watch.version->answers;
   sites.insert(sites.end(), watch.not_applied.begin(), watch.not_applied.end());
   return sites;
 }
@@ -34,28 +34,28 @@ std::vector<jit::Site> AutoTiers::stay_with(const Job& job, Watch& watch, const 
   end_job(job.episode, std::string(feedback::kNothingNew));
   episode.compile_seconds += made.compile_seconds;
   std::vector<jit::Site> refused;
-  for (const jit::PrefetchSite& site : made.prefetch_sites) {
-    const auto same = [&](const jit::PrefetchSite& other) { return site_of(other) == site_of(site); };
+  for (const jit::Answer& answer : made.answers) {
+    const auto same = [&](const jit::Answer& other) { return other.site == answer.site; };
     // Also where only one of the function's copies has it: it is on trial, or kept, in the version that runs.
-    if (std::any_of(made.prefetch_sites.begin(), made.prefetch_sites.end(),
-                    [&](const jit::PrefetchSite& other) { return other.applied && same(other); }))
+    if (std::any_of(made.answers.begin(), made.answers.end(),
+                    [&](const jit::Answer& other) { return other.is_applied() && same(other); }))
       continue;
-    const std::vector<jit::PrefetchSite> known = sites_of(watch);
+    const std::vector<jit::Answer> known = sites_of(watch);
     // What waits for another change of its loop has its turn if that is taken back.
-    if (std::none_of(known.begin(), known.end(), [&](const jit::PrefetchSite& other) {
-          return same(other) && other.superseded == site.superseded;
+    if (std::none_of(known.begin(), known.end(), [&](const jit::Answer& other) {
+          return same(other) && other.waits() == answer.waits();
         }))
-      watch.not_applied.push_back(site);
+      watch.not_applied.push_back(answer);
     feedback::Episode::Prefetch p;
-    p.load = site.load.value;
-    p.change = site.kind;
-    if (site.superseded || std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
-                                       [&](const auto& other) { return same_change(other, p); }))
+    p.load = answer.site.at.value;
+    p.change = answer.site.kind;
+    if (answer.waits() || std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
+                                      [&](const auto& other) { return same_change(other, p); }))
       continue;
     p.outcome = feedback::PrefetchOutcome::kNoSlice;
-    p.words = site.reason;
+    p.words = answer.why;
     episode.prefetches.push_back(std::move(p));
-    refused.push_back(site_of(site));
+    refused.push_back(answer.site);
   }
   // With what waits among them.
   watch.branches = job.plan.branches;
@@ -79,8 +79,8 @@ bool AutoTiers::keeps_running(const Job& job, ModuleCode& code, const jit::CodeV
     if (news.empty()) {
       refused = stay_with(job, watch, made);
       loop_entries_only = watch.version->entry == nullptr;
-      for (const jit::PrefetchSite& site : watch.version->prefetch_sites)
-        if (site.applied) kept[site_of(site)] = is_kept(watch.trials[site.cell]->status().state);
+      for (const jit::Answer& answer : watch.version->answers)
+        if (answer.is_applied()) kept[answer.site] = is_kept(watch.trials[answer.cell]->status().state);
     }
   }
   if (!news.empty()) {

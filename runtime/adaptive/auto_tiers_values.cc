@@ -24,18 +24,18 @@ void AutoTiers::explain_value(const feedback::FunctionEvidence& evidence, Decisi
 }
 
 void AutoTiers::plan_kept_values(Job& job, const Watch& watch, std::vector<jit::Site>& instead) {
-  for (const jit::PrefetchSite& site : sites_of(watch)) {
-    if (site.kind != jit::ChangeKind::kValue) continue;
-    const bool kept = site.applied && is_kept(watch.reported[site.cell]);
-    if (!kept && !site.superseded) continue;
+  for (const jit::Answer& answer : sites_of(watch)) {
+    if (answer.site.kind != jit::ChangeKind::kValue) continue;
+    const bool kept = answer.is_applied() && is_kept(watch.reported[answer.cell]);
+    if (!kept && !answer.waits()) continue;
     const auto plan = std::find_if(watch.values.begin(), watch.values.end(),
-                                   [&](const feedback::ValuePlan& p) { return p.hint.at == site.load; });
+                                   [&](const feedback::ValuePlan& p) { return p.hint.at == answer.site.at; });
     if (plan == watch.values.end()) continue;
     job.plan.values.push_back(*plan);
     if (kept)
-      job.settled[site_of(site)] = 0;
+      job.settled[answer.site] = 0;
     else
-      instead.push_back(site_of(site));
+      instead.push_back(answer.site);
   }
 }
 

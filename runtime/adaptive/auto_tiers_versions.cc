@@ -98,10 +98,9 @@ void AutoTiers::try_versions(Clock::time_point now) {
         });
         if (!settled) continue;
         // A second version would have to learn the way first, and has no memory for that beside the first.
-        if (std::any_of(version.prefetch_sites.begin(), version.prefetch_sites.end(),
-                        [](const jit::PrefetchSite& site) {
-                          return site.applied && site.kind == jit::ChangeKind::kJumpPointers;
-                        })) {
+        if (std::any_of(version.answers.begin(), version.answers.end(), [](const jit::Answer& answer) {
+              return answer.is_applied() && answer.site.kind == jit::ChangeKind::kJumpPointers;
+            })) {
           watch.not_to_be_measured = true;
           lines.push_back(fmt::format("{} as a whole: not to be measured: a loop of it remembers its way",
                                       state.module->function_name(FuncIndex(function))));

@@ -14,20 +14,20 @@ namespace {
 
 // Changes by their kind and place. `follows` is not asked: which of the loads of a loop its change is told of
 // depends on which of them were hinted at.
-std::set<std::pair<jit::ChangeKind, uint32_t>> applied_sites(const jit::CodeVersion& version) {
-  std::set<std::pair<jit::ChangeKind, uint32_t>> sites;
-  for (const jit::PrefetchSite& site : version.prefetch_sites)
-    if (site.applied) sites.insert({site.kind, site.load.value});
+std::set<jit::Site> applied_sites(const jit::CodeVersion& version) {
+  std::set<jit::Site> sites;
+  for (const jit::Answer& answer : version.answers)
+    if (answer.is_applied()) sites.insert(answer.site);
   return sites;
 }
 
 // Of the operators that have code for their usual number: which number.
 std::map<uint32_t, uint64_t> applied_values(const MadeVersion& made) {
   std::map<uint32_t, uint64_t> values;
-  for (const jit::PrefetchSite& site : made.version.prefetch_sites) {
-    if (!site.applied || site.kind != jit::ChangeKind::kValue) continue;
+  for (const jit::Answer& answer : made.version.answers) {
+    if (!answer.is_applied() || answer.site.kind != jit::ChangeKind::kValue) continue;
     for (const feedback::ValuePlan& plan : made.values)
-      if (plan.hint.at == site.load) values[site.load.value] = plan.hint.value;
+      if (plan.hint.at == answer.site.at) values[answer.site.at.value] = plan.hint.value;
   }
   return values;
 }

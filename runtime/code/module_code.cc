@@ -391,7 +391,7 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
       jit::OptimizeRequest request;
       request.function = function;
       if (seed != 0) {
-        request.hints = random_hints(*module_, function, seed);
+        request.changes = random_hints(*module_, function, seed);
         request.split_cold = true;
       }
       for (uint32_t i = 0; at_loops && i < loops; i++) request.osr_loops.emplace_back(i);

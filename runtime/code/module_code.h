@@ -23,7 +23,6 @@
 #include "base/fork_gate.h"
 #include "jit/code/call_meter.h"
 #include "jit/code/code_version.h"
-#include "jit/hints.h"
 #include "jit/optimizing/optimizer.h"
 #include "jit/wasm/module.h"
 #include "runtime/code/code_services.h"

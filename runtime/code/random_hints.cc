@@ -8,6 +8,8 @@
 namespace hindsight::rt {
 namespace {
 
+using jit::ChangeKind;
+
 constexpr uint32_t kMostTargets = 4;
 constexpr uint32_t kElements = 12;  // of tables, that targets are drawn from
 constexpr size_t kMostLoads = 8;    // as many as a profile would name
@@ -24,7 +26,7 @@ bool is_division(wasm::Opcode opcode) {
 
 }  // namespace
 
-jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, uint32_t seed) {
+std::vector<jit::Request> random_hints(const wasm::Module& module, FuncIndex function, uint32_t seed) {
   std::mt19937 random(seed * 2654435761u + function.value);
   const auto below = [&](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };
   // Small ones, which programs divide by, and others.
@@ -39,7 +41,10 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
     }
   };
   std::vector<WasmOffset> loads;
-  jit::FunctionHints hints;
+  std::vector<jit::Request> requests;
+  const auto ask = [&](ChangeKind kind, WasmOffset at, auto what) {
+    requests.push_back({.site = {kind, at}, .what = std::move(what)});
+  };
   wasm::Instr instr;
   for (wasm::InstrReader reader(module, module.body(function)); !reader.at_end();) {
     reader.next(instr);
@@ -50,61 +55,50 @@ jit::FunctionHints random_hints(const wasm::Module& module, FuncIndex function, 
     } else if (instr.opcode == wasm::Opcode::kIf || instr.opcode == wasm::Opcode::kBrIf ||
                instr.opcode == wasm::Opcode::kSelect) {
       // Whatever the form, as if nothing were dearer than the other one.
-      const auto form = static_cast<jit::BranchHint::Form>(below(3));
-      hints.branches.push_back({.branch = instr.offset,
-                                .taken = below(5000),
-                                .not_taken = below(5000),
-                                .mispredicted = form == jit::BranchHint::Form::kSelect ? 1.0 : 0.0,
-                                .weigh = below(2) != 0,
-                                .form = form});
+      const uint32_t form = below(3);  // as it comes, a select, a branch
+      jit::BranchCounts counts{below(5000), below(5000), form == 1 ? 1.0 : 0.0};
+      const bool weigh = below(2) != 0;
       // Never seen, and it happens all the same.
-      if (below(3) == 0) {
-        jit::BranchHint& hint = hints.branches.back();
-        hint.one_sided = true;
-        (below(2) != 0 ? hint.taken : hint.not_taken) = 0;
-      }
+      const bool one_sided = below(3) == 0;
+      if (one_sided) (below(2) != 0 ? counts.taken : counts.not_taken) = 0;
+      if (weigh) ask(ChangeKind::kWeighBranches, instr.offset, counts);
+      if (one_sided) ask(ChangeKind::kSplitCold, instr.offset, counts);
+      if (form != 0) ask(form == 1 ? ChangeKind::kSelect : ChangeKind::kBranch, instr.offset, counts);
     } else if (is_division(instr.opcode)) {
-      hints.values.push_back({.at = instr.offset, .value = divisor(), .share = 0.1 * below(11)});
+      ask(ChangeKind::kValue, instr.offset, jit::UsualValue{.value = divisor(), .share = 0.1 * below(11)});
     } else if (instr.opcode == wasm::Opcode::kLoop) {
       // Numbers of their own: what is drawn for the rest stays what a seed stands for.
       std::mt19937 turns(seed ^ instr.offset.value * 2654435761u);
       if (turns() % 4 != 0)
-        hints.values.push_back({.at = instr.offset,
-                                .value = turns() % (turns() % 2 != 0 ? 8 : 70),
-                                .share = 0.1 * static_cast<double>(turns() % 11)});
+        ask(ChangeKind::kValue, instr.offset,
+            jit::UsualValue{.value = turns() % (turns() % 2 != 0 ? 8 : 70),
+                            .share = 0.1 * static_cast<double>(turns() % 11)});
     } else if (instr.opcode == wasm::Opcode::kMemoryCopy || instr.opcode == wasm::Opcode::kMemoryFill) {
-      hints.values.push_back(
-          {.at = instr.offset, .value = below(below(2) != 0 ? 10 : 300), .share = 0.1 * below(11)});
+      ask(ChangeKind::kValue, instr.offset,
+          jit::UsualValue{.value = below(below(2) != 0 ? 10 : 300), .share = 0.1 * below(11)});
     } else if (by_reference || instr.opcode == wasm::Opcode::kCallIndirect ||
                instr.opcode == wasm::Opcode::kReturnCallIndirect) {
-      jit::CallHint hint{.call = instr.offset, .targets = {}, .by_reference = by_reference};
+      jit::CallTargets targets{.targets = {}, .by_reference = by_reference};
       const uint32_t bound = by_reference ? module.function_count() : kElements;
       for (uint32_t i = below(kMostTargets + 1); i > 0 && bound > 0; --i)
-        hint.targets.push_back({.element = below(bound), .share = 1.0 / kMostTargets});
-      if (!hint.targets.empty()) hints.calls.push_back(std::move(hint));
+        targets.targets.push_back({.element = below(bound), .share = 1.0 / kMostTargets});
+      if (!targets.targets.empty()) ask(ChangeKind::kInlineCalls, instr.offset, std::move(targets));
     }
   }
   std::shuffle(loads.begin(), loads.end(), random);
   loads.resize(std::min(loads.size(), kMostLoads));
   for (const WasmOffset load : loads) {
     const bool enabled = below(4) != 0;
-    if (below(4) != 0)
-      hints.interleaves.push_back({.load = load,
-                                   .stall_share = 0.1 * below(10),
-                                   .initial_width = 2u << below(6),
-                                   .initially_enabled = enabled});
-    if (below(4) != 0)
-      hints.prefetches.push_back({.load = load,
-                                  .stall_share = 0.1 * below(10),
-                                  .initial_distance = 1 + below(64),
-                                  .initially_enabled = enabled});
-    if (below(4) != 0)
-      hints.jumps.push_back({.load = load,
-                             .stall_share = 0.1 * below(10),
-                             .initial_distance = below(64),
-                             .initially_enabled = enabled});
+    const auto try_it = [&](ChangeKind kind, const auto& setting) {
+      if (below(4) == 0) return;
+      const double weight = 0.1 * below(10);
+      requests.push_back({.site = {kind, load}, .weight = weight, .setting = setting(), .enabled = enabled});
+    };
+    try_it(ChangeKind::kInterleave, [&] { return 2u << below(6); });
+    try_it(ChangeKind::kPrefetch, [&] { return 1 + below(64); });
+    try_it(ChangeKind::kJumpPointers, [&] { return below(64); });
   }
-  return hints;
+  return requests;
 }
 
 }  // namespace hindsight::rt

@@ -174,16 +174,17 @@ class Churn {
     const Places& its = places_[function.value - code_.module()->imported_functions];
     for (const WasmOffset load : its.loads)
       if (below(2) == 0)
-        request.hints.prefetches.push_back({.load = load,
-                                            .stall_share = 0.5,
-                                            .initial_distance = 1 + below(64),
-                                            .initially_enabled = below(2) == 0});
+        request.changes.push_back({.site = {jit::ChangeKind::kPrefetch, load},
+                                   .weight = 0.5,
+                                   .setting = 1 + below(64),
+                                   .enabled = below(2) == 0});
     for (const WasmOffset call : its.calls)
       if (below(2) == 0) {
-        jit::CallHint hint{.call = call, .targets = {}};
+        jit::CallTargets targets;
         for (uint32_t target = 0; target < 4; ++target)
-          if (below(2) == 0) hint.targets.push_back({.element = target, .share = 0.25});
-        request.hints.calls.push_back(std::move(hint));
+          if (below(2) == 0) targets.targets.push_back({.element = target, .share = 0.25});
+        request.changes.push_back(
+            {.site = {jit::ChangeKind::kInlineCalls, call}, .what = std::move(targets)});
       }
     const auto loops = static_cast<uint32_t>(code_.module()->body(function).loops.size());
     for (uint32_t loop = 0; loop < loops; ++loop)

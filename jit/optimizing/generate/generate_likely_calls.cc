@@ -24,9 +24,9 @@ constexpr double kLeastShareLeft = 0.01;
 std::vector<FunctionGenerator::LikelyTarget> FunctionGenerator::likely_targets(
     const wasm::Instr& instr) const {
   std::vector<LikelyTarget> targets;
-  for (const CallHint& hint : ir_.request.hints.calls) {
-    if (hint.call != instr.offset) continue;
-    for (const CallHint::Target& target : hint.targets) {
+  for (const Request& request : ir_.request.changes) {
+    if (request.site != Site{ChangeKind::kInlineCalls, instr.offset}) continue;
+    for (const CallTargets::Target& target : what_of<CallTargets>(request).targets) {
       const std::optional<FuncIndex> function = instr.opcode == wasm::Opcode::kCallRef
                                                     ? FuncIndex(target.element)
                                                     : ir_.wasm.initial_element(instr.index2, target.element);

@@ -39,7 +39,12 @@ IrModule::IrModule(llvm::LLVMContext& llvm_context, const OptimizeRequest& optim
                            llvm::DICompileUnit::LineTablesOnly);
   scope_type_ = debug_.createSubroutineType(debug_.getOrCreateTypeArray({}));
 
-  for (const BranchHint& hint : request.hints.branches) branch_hints_.emplace(hint.branch.value, &hint);
+  for (const Request& change : request.changes) {
+    if (change.site.kind == ChangeKind::kWeighBranches)
+      weighed_.emplace(change.site.at.value, what_of<BranchCounts>(change));
+    if (change.site.kind == ChangeKind::kSplitCold)
+      one_sided_.emplace(change.site.at.value, what_of<BranchCounts>(change));
+  }
   position_kind_ = context.getMDKindID("hindsight.position");
   llvm::MDBuilder metadata(context);
   unlikely = metadata.createBranchWeights(1, 1u << 20);
@@ -201,13 +206,13 @@ bool IrModule::is_among(const llvm::Instruction& access, World world) const {
 static constexpr uint64_t kCertain = 100;
 
 llvm::MDNode* IrModule::hinted_weights(WasmOffset offset, bool in_loop) const {
-  const auto seen = branch_hints_.find(offset.value);
-  if (seen != branch_hints_.end() && seen->second->one_sided && request.split_cold && !in_loop)
-    return seen->second->taken == 0 ? unlikely : likely;
-  if (seen != branch_hints_.end() && seen->second->weigh) {
+  if (const auto seen = one_sided_.find(offset.value);
+      seen != one_sided_.end() && request.split_cold && !in_loop)
+    return seen->second.taken == 0 ? unlikely : likely;
+  if (const auto seen = weighed_.find(offset.value); seen != weighed_.end()) {
     // One more on each side: that something was never seen does not say that it cannot happen. Weights have
     // 32 bits.
-    uint64_t taken = seen->second->taken, not_taken = seen->second->not_taken;
+    uint64_t taken = seen->second.taken, not_taken = seen->second.not_taken;
     if (std::min(taken, not_taken) * kCertain < taken + not_taken) return nullptr;
     for (; std::max(taken, not_taken) >= uint64_t{1} << 31; taken /= 2) not_taken /= 2;
     return llvm::MDBuilder(context).createBranchWeights(static_cast<uint32_t>(taken + 1),

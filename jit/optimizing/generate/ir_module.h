@@ -125,7 +125,7 @@ class IrModule {
   static constexpr size_t kMaxInlineSites = 60000;
   llvm::DISubprogram* make_scope(FuncIndex function);
 
-  std::unordered_map<uint32_t, const BranchHint*> branch_hints_;  // by wasm offset; into `request`
+  std::unordered_map<uint32_t, BranchCounts> weighed_, one_sided_;  // by wasm offset
   unsigned position_kind_ = 0;
   std::vector<llvm::DILocation*> positions_;  // owned by the context
   llvm::DIBuilder debug_;

@@ -151,15 +151,14 @@ llvm::SmallSetVector<llvm::LoadInst*, 2> loads_behind(llvm::CallInst& pin) {
   return loads;
 }
 
-// InstCombine makes one load of a phi of two; a hinted load has to be found again by the prefetch pass.
+// InstCombine makes one load of a phi of two; a load that is asked about has to be found again by the prefetch pass.
 void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) {
   for (llvm::LoadInst* load : loads) {
-    const auto is_of_load = [line = load->getDebugLoc().getLine()](const auto& hint) {
-      return line == hint.load.value;
-    };
-    const FunctionHints& hints = ir.request.hints;
-    if (std::any_of(hints.prefetches.begin(), hints.prefetches.end(), is_of_load) ||
-        std::any_of(hints.interleaves.begin(), hints.interleaves.end(), is_of_load))
+    const WasmOffset at(load->getDebugLoc().getLine());
+    if (std::ranges::any_of(ir.request.changes, [&](const Request& request) {
+          return request.site == Site{ChangeKind::kPrefetch, at} ||
+                 request.site == Site{ChangeKind::kInterleave, at};
+        }))
       add_user(*load)->setMetadata(kTemporaryUser, llvm::MDNode::get(ir.context, {}));
   }
 }

@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
 #include "jit/optimizing/emit/link_code.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/strips.h"
@@ -263,9 +262,7 @@ llvm::PreservedAnalyses ParkExitsPass::run(llvm::Function& function,
 llvm::PreservedAnalyses UnparkExitsPass::run(llvm::Function& function,
                                              llvm::FunctionAnalysisManager& analyses) {
   if (parked_->markers.empty()) return llvm::PreservedAnalyses::all();
-  if (std::any_of(plan_->sites.begin(), plan_->sites.end(), [](const PrefetchSite& site) {
-        return site.kind == ChangeKind::kInterleave && site.applied;
-      })) {
+  if (is_for_nothing_()) {
     parked_->markers.clear();
     return llvm::PreservedAnalyses::all();
   }

@@ -36,14 +36,13 @@
 #include <llvm/IR/PassManager.h>
 #include <llvm/IR/ValueHandle.h>
 
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "jit/optimizing/generate/ir_module.h"
 
 namespace hindsight::jit::optimizing {
-
-class PrefetchPlan;
 
 // A value at a loop's header and its place in the frame (OsrEntry): the slot's number.
 struct ExitValue {
@@ -85,14 +84,15 @@ class ParkExitsPass : public llvm::PassInfoMixin<ParkExitsPass> {
 
 class UnparkExitsPass : public llvm::PassInfoMixin<UnparkExitsPass> {
  public:
-  UnparkExitsPass(IrModule& ir, const PrefetchPlan& plan, ParkedExits& parked)
-      : ir_(&ir), plan_(&plan), parked_(&parked) {}
+  // `is_for_nothing`: asked when the pass runs, whether the loops are such by now that no exit may come back.
+  UnparkExitsPass(IrModule& ir, ParkedExits& parked, std::function<bool()> is_for_nothing)
+      : ir_(&ir), parked_(&parked), is_for_nothing_(std::move(is_for_nothing)) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
   IrModule* ir_;
-  const PrefetchPlan* plan_;
   ParkedExits* parked_;
+  std::function<bool()> is_for_nothing_;
 };
 
 class LoopExitPass : public llvm::PassInfoMixin<LoopExitPass> {

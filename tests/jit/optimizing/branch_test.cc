@@ -11,7 +11,8 @@
 namespace hindsight::jit::testing {
 namespace {
 
-using Form = BranchHint::Form;
+// What a branch is to be in the code, beside its weights.
+enum class Form : uint8_t { kAsItComes, kSelect, kBranch };
 using ::testing::HasSubstr;
 using ::testing::Not;
 using wasm::Opcode;
@@ -61,11 +62,14 @@ struct Branches {
   Branches(std::string_view wat, std::vector<Asked> asked, OptimizeRequest settings = {}, bool osr = false)
       : hinted(wat, settings), plain(wat, settings) {
     for (const Asked& a : asked) {
-      hinted.request.hints.branches.push_back({.branch = place_of(*hinted.module, "f", a.opcode, a.n),
-                                               .taken = a.taken,
-                                               .not_taken = a.not_taken,
-                                               .mispredicted = a.mispredicted,
-                                               .form = a.form});
+      const WasmOffset at = place_of(*hinted.module, "f", a.opcode, a.n);
+      const BranchCounts counts{a.taken, a.not_taken, a.mispredicted};
+      const auto ask = [&](ChangeKind kind) {
+        hinted.request.changes.push_back({.site = {kind, at}, .what = counts});
+      };
+      ask(ChangeKind::kWeighBranches);
+      if (a.form == Form::kSelect) ask(ChangeKind::kSelect);
+      if (a.form == Form::kBranch) ask(ChangeKind::kBranch);
     }
     hinted.request.dump_ir = true;
     if (osr) hinted.request.osr_loops = {LoopIndex(0)};
@@ -79,7 +83,7 @@ struct Branches {
     }
     iterations_told = 0;
   }
-  const PrefetchSite& site(size_t i = 0) const { return version->prefetch_sites.at(i); }
+  const Answer& site(size_t i = 0) const { return version->answers.at(i); }
   uint8_t* bytes(Optimized& of) const { return reinterpret_cast<uint8_t*>(of.instance->memory()); }
   uint32_t* words() { return reinterpret_cast<uint32_t*>(bytes(hinted)); }
   void fill_random(uint32_t seed, uint32_t bound = 0) {
@@ -126,7 +130,7 @@ TEST(BranchHints, CountsArriveAsWeights) {
   Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kAsItComes, 0, 300, 8070},
                                  {Opcode::kBrIf, 1, Form::kAsItComes, 0, 7000, 7}});
   EXPECT_THAT(b.hinted.dump, HasSubstr("!\"branch_weights\", i32 301, i32 8071"));
-  EXPECT_TRUE(b.version->prefetch_sites.empty());
+  EXPECT_TRUE(b.version->answers.empty());
   EXPECT_TRUE(b.version->loop_cells.empty());
   Branches silent(loop("", kFilter), {});
   EXPECT_THAT(silent.hinted.dump, Not(HasSubstr("i32 301, i32 8071")));
@@ -140,8 +144,8 @@ TEST(BranchHints, CountsBeyondThirtyTwoBitsKeepTheirRatio) {
 
 TEST(BranchHints, AStoreThatIsATossOfACoinIsMadeWithoutABranch) {
   Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kSelect, 0.4}});
-  ASSERT_TRUE(b.site().applied) << b.site().reason;
-  EXPECT_EQ(b.site().kind, ChangeKind::kSelect);
+  ASSERT_TRUE(b.site().is_applied()) << b.site().why;
+  EXPECT_EQ(b.site().site.kind, ChangeKind::kSelect);
   EXPECT_EQ(b.site().loop, place_of(*b.hinted.module, "f", Opcode::kLoop, 0));
   ASSERT_EQ(b.version->loop_cells.size(), 1u);
   EXPECT_THAT(b.hinted.dump, HasSubstr("nowhere"));
@@ -164,7 +168,7 @@ TEST(BranchHints, LoadsOfAnArmReadNothingThatItWouldNotHaveRead) {
                         (local.set $count (i32.add (local.get $count)
                           (i32.load (i32.and (local.get $v) (i32.const 0xfffffffe))))))))"),
              {{Opcode::kIf, 0, Form::kSelect, 0.4}});
-  ASSERT_TRUE(b.site().applied) << b.site().reason;
+  ASSERT_TRUE(b.site().is_applied()) << b.site().why;
   std::mt19937 random(2);
   for (uint32_t i = 0; i < 4000; ++i)
     b.words()[i] = random() % 2 ? (random() % 60000) | 1 : 0xfffffff0u - 2 * (random() % 1000);
@@ -186,7 +190,7 @@ TEST(BranchHints, BothArmsMayCompute) {
             (i32.store offset=32768 (i32.const 12) (local.get $y)))))",
                   "(i32.add (local.get $x) (local.get $y))"),
              {{Opcode::kIf, 0, Form::kSelect, 0.45}});
-  ASSERT_TRUE(b.site().applied) << b.site().reason;
+  ASSERT_TRUE(b.site().is_applied()) << b.site().why;
   b.fill_random(3);
   for (uint32_t n : {1u, 64u, 1000u}) b.expect_same({i32(n), i32(1u << 31)});
 }
@@ -199,7 +203,7 @@ TEST(BranchHints, ABranchWithinAnArmGoesFirst) {
         (i32.store offset=32768 (i32.const 16) (local.get $v))
         (local.set $count (i32.xor (local.get $count) (local.get $v))))))))"),
              {{Opcode::kIf, 0, Form::kSelect, 0.5}, {Opcode::kIf, 1, Form::kSelect, 0.5}});
-  EXPECT_TRUE(b.site(1).applied) << b.site(1).reason;
+  EXPECT_TRUE(b.site(1).is_applied()) << b.site(1).why;
   b.fill_random(4);
   b.expect_same({i32(3000), i32(1u << 31)});
 }
@@ -207,8 +211,8 @@ TEST(BranchHints, ABranchWithinAnArmGoesFirst) {
 TEST(BranchHints, ArmsWithEffectsStayBranches) {
   const auto refused = [](std::string_view step, std::string_view why) {
     Branches b(loop("", step), {{Opcode::kIf, 0, Form::kSelect, 0.5}});
-    EXPECT_FALSE(b.site().applied) << step;
-    EXPECT_THAT(b.site().reason, HasSubstr(std::string(why))) << step;
+    EXPECT_FALSE(b.site().is_applied()) << step;
+    EXPECT_THAT(b.site().why, HasSubstr(std::string(why))) << step;
     EXPECT_TRUE(b.version->loop_cells.empty());
     b.fill_random(5, 1000);
     b.expect_same({i32(100), i32(500)});
@@ -223,16 +227,16 @@ TEST(BranchHints, ArmsWithEffectsStayBranches) {
 
 TEST(BranchHints, ABranchThatPredictsWellIsNotMadeASelect) {
   Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kSelect, 0.005}});
-  EXPECT_FALSE(b.site().applied);
-  EXPECT_THAT(b.site().reason, HasSubstr("no gain"));
+  EXPECT_FALSE(b.site().is_applied());
+  EXPECT_THAT(b.site().why, HasSubstr("no gain"));
 }
 
 TEST(BranchHints, ABranchInNoLoopIsNoneToTry) {
   Branches b(R"((module (memory 1) (func (export "f") (param $n i32) (param $m i32) (result i32)
       (if (local.get $n) (then (i32.store (i32.const 8) (local.get $m)))) (local.get $m))))",
              {{Opcode::kIf, 0, Form::kSelect, 0.5}});
-  EXPECT_FALSE(b.site().applied);
-  EXPECT_THAT(b.site().reason, HasSubstr("in no loop"));
+  EXPECT_FALSE(b.site().is_applied());
+  EXPECT_THAT(b.site().why, HasSubstr("in no loop"));
 }
 
 // What is left in the bucket: two choices on the way from iteration to iteration.
@@ -247,9 +251,9 @@ constexpr const char* kBucket = R"(
 TEST(BranchHints, AChoiceThatAChainWaitsForBecomesABranch) {
   Branches b(loop("(local $w i32)", kBucket), {{Opcode::kSelect, 0, Form::kBranch, 0.02, 20, 980},
                                                {Opcode::kSelect, 1, Form::kBranch, 0.02, 980, 20}});
-  EXPECT_TRUE(b.site(0).applied) << b.site(0).reason;
-  EXPECT_TRUE(b.site(1).applied) << b.site(1).reason;
-  EXPECT_EQ(b.site(0).kind, ChangeKind::kBranch);
+  EXPECT_TRUE(b.site(0).is_applied()) << b.site(0).why;
+  EXPECT_TRUE(b.site(1).is_applied()) << b.site(1).why;
+  EXPECT_EQ(b.site(0).site.kind, ChangeKind::kBranch);
   EXPECT_EQ(b.site(0).cell, b.site(1).cell);
   ASSERT_EQ(b.version->loop_cells.size(), 1u);
   b.fill_random(6);
@@ -261,7 +265,7 @@ TEST(BranchHints, AMaximumThatHardlyEverGrowsBecomesABranch) {
   Branches b(loop("", R"((local.set $count (i32.add (i32.const 1) (i32.mul (i32.const 3)
       (select (local.get $v) (local.get $count) (i32.gt_s (local.get $v) (local.get $count)))))))"),
              {{Opcode::kSelect, 0, Form::kBranch, 0.01, 10, 990}});
-  EXPECT_TRUE(b.site().applied) << b.site().reason;
+  EXPECT_TRUE(b.site().is_applied()) << b.site().why;
   b.fill_random(7);
   for (uint32_t n : {1u, 2u, 100u, 3000u}) b.expect_same({i32(n), i32(0)});
 }
@@ -270,7 +274,7 @@ TEST(BranchHints, AChoiceThatNothingWaitsForStaysOne) {
   Branches b(loop("", R"((i32.store offset=32768 (i32.shl (local.get $i) (i32.const 2))
       (select (local.get $v) (local.get $limit) (i32.and (local.get $v) (i32.const 64)))))"),
              {{Opcode::kSelect, 0, Form::kBranch, 0.01, 10, 990}});
-  EXPECT_FALSE(b.site().applied) << b.site().reason;
+  EXPECT_FALSE(b.site().is_applied()) << b.site().why;
   b.fill_random(8);
   b.expect_same({i32(3000), i32(77)});
 }
@@ -279,7 +283,7 @@ TEST(BranchHints, AChoiceThatNothingWaitsForStaysOne) {
 TEST(BranchHints, LoopsThatAreLeftInTheMiddleAreCountedAsFarAsTheyWent) {
   Branches b(loop("", std::string(kFilter) + "(br_if $out (i32.eq (local.get $v) (i32.const 0x12345678)))"),
              {{Opcode::kIf, 0, Form::kSelect, 0.5}});
-  ASSERT_TRUE(b.site().applied) << b.site().reason;
+  ASSERT_TRUE(b.site().is_applied()) << b.site().why;
   for (uint32_t at : {0u, 1u, 62u, 63u, 64u, 1000u}) {
     b.fill_random(9);
     b.words()[at] = 0x12345678;
@@ -300,13 +304,13 @@ TEST(BranchHints, ShortLoopsAreTakenWithTheLoopAroundThem) {
              {{Opcode::kIf, 0, Form::kSelect, 0.5}, {Opcode::kBrIf, 1, Form::kAsItComes, 0, 4000, 1000}});
   b.fill_random(10);
   for (uint32_t n : {1u, 63u, 64u, 700u}) b.expect_same({i32(n), i32(1u << 31)});
-  EXPECT_TRUE(b.site().applied) << b.site().reason;
+  EXPECT_TRUE(b.site().is_applied()) << b.site().why;
   EXPECT_EQ(b.version->loop_cells.size(), 1u);
 }
 
 TEST(BranchHints, RunningLoopsAreEnteredInTheMiddleToo) {
   Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kSelect, 0.4}}, {}, true);
-  ASSERT_TRUE(b.site().applied) << b.site().reason;
+  ASSERT_TRUE(b.site().is_applied()) << b.site().why;
   ASSERT_EQ(b.version->osr_entries.size(), 1u);
   EXPECT_EQ(b.version->loop_cells.size(), 1u);
   b.fill_random(11);
@@ -438,7 +442,7 @@ TEST_P(BranchyLoops, ComputeTheSameInAllFormsOfTheirBranches) {
       }
     }
     Branches b(text, asked, {}, random() % 2 == 0);
-    for (const PrefetchSite& site : b.version->prefetch_sites) applied += site.applied ? 1 : 0;
+    for (const Answer& site : b.version->answers) applied += site.is_applied() ? 1 : 0;
     b.fill_random(seed);
     for (uint32_t n : {1u, 5u, 63u, 64u, 65u, 300u})
       b.expect_same({i32(n), i32(random())}, std::to_string(seed));

@@ -127,9 +127,9 @@ TEST(CodeImage, GivesPrefetchesLoopCellsOfTheirOwn) {
   const CodeVersion& version = **placed;
   ASSERT_EQ(version.loop_cells.size(), 1u);
   EXPECT_EQ(version.osr_entries.size(), hinted.version->osr_entries.size());
-  ASSERT_EQ(version.prefetch_sites.size(), 1u);
-  EXPECT_EQ(version.prefetch_sites[0].reason, hinted.version->prefetch_sites[0].reason);
-  EXPECT_TRUE(version.prefetch_sites[0].applied);
+  ASSERT_EQ(version.answers.size(), 1u);
+  EXPECT_EQ(version.answers[0].why, hinted.version->answers[0].why);
+  EXPECT_TRUE(version.answers[0].is_applied());
 
   LoopCell& old_cell = *hinted.version->loop_cells[0];
   LoopCell& cell = *version.loop_cells[0];
@@ -205,8 +205,8 @@ void look_at_everything(const CodeVersion& version, const wasm::Module& module) 
     }
     (void)version.landing_of(version.begin() + at + 1);
   }
-  for (const PrefetchSite& site : version.prefetch_sites) {
-    if (site.applied) {
+  for (const Answer& site : version.answers) {
+    if (site.is_applied()) {
       EXPECT_NE(version.loop_cells.at(site.cell), nullptr);
     }
   }

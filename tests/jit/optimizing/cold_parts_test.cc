@@ -36,9 +36,9 @@ class ColdParts : public ::testing::Test {
     wasm::Instr instr;
     while (!reader.at_end()) {
       reader.next(instr);
-      if (instr.opcode == wasm::Opcode::kIf || instr.opcode == wasm::Opcode::kBrIf)
-        optimized.request.hints.branches.push_back(
-            {.branch = instr.offset, .taken = 0, .not_taken = 50, .weigh = false, .one_sided = one_sided});
+      if (one_sided && (instr.opcode == wasm::Opcode::kIf || instr.opcode == wasm::Opcode::kBrIf))
+        optimized.request.changes.push_back({.site = {ChangeKind::kSplitCold, instr.offset},
+                                             .what = BranchCounts{.taken = 0, .not_taken = 50}});
     }
     if (optimized.compile("f") == nullptr) return nullptr;
     std::shared_ptr<CodeVersion> version = std::move(optimized.versions.back());

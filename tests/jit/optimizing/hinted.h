@@ -1,4 +1,4 @@
-// A function compiled with prefetch hints for some of its loads.
+// A function compiled with prefetches asked for some of its loads.
 #pragma once
 
 #include <string>
@@ -25,12 +25,17 @@ inline WasmOffset load_of(const wasm::Module& module, std::string_view name, uin
   return {};
 }
 
+// One that needs no more than a place.
+inline Request change(ChangeKind kind, WasmOffset at, double weight = 0) {
+  return {.site = {kind, at}, .weight = weight};
+}
+
 struct Hinted {
   Hinted(std::string_view wat, std::string_view name, std::vector<uint32_t> loads, bool osr = false)
       : optimized(wat) {
     for (uint32_t load : loads)
-      optimized.request.hints.prefetches.push_back(
-          {.load = load_of(*optimized.module, name, load), .stall_share = 0.5});
+      optimized.request.changes.push_back(
+          change(ChangeKind::kPrefetch, load_of(*optimized.module, name, load), 0.5));
     optimized.request.dump_ir = true;
     if (osr) optimized.request.osr_loops = {LoopIndex(0)};
     version = optimized.compile(name);
@@ -40,8 +45,8 @@ struct Hinted {
   }
   std::string sites() const {
     std::string text;
-    for (const PrefetchSite& site : version->prefetch_sites)
-      text += std::string(site.applied ? "applied: " : "refused: ") + site.reason + "\n";
+    for (const Answer& site : version->answers)
+      text += std::string(site.is_applied() ? "applied: " : "refused: ") + site.why + "\n";
     return text;
   }
   Optimized optimized;

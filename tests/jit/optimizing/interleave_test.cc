@@ -16,15 +16,15 @@ struct Searches {
   Searches(std::string_view wat, uint32_t load, bool osr = false, TestInstance::Options options = {},
            OptimizeRequest settings = {})
       : interleaved(wat, settings, options), plain(wat, settings, options) {
-    interleaved.request.hints.interleaves = {
-        {.load = load_of(*interleaved.module, "f", load), .stall_share = 0.5}};
+    interleaved.request.changes = {
+        change(ChangeKind::kInterleave, load_of(*interleaved.module, "f", load), 0.5)};
     if (osr) interleaved.request.osr_loops = {LoopIndex(0)};
     version = interleaved.compile("f");
     if (version)
       func_refs(interleaved.instance->context())[interleaved.module->find_export("f")->index].code =
           version->entry;
   }
-  const PrefetchSite& site() const { return version->prefetch_sites.at(0); }
+  const Answer& site() const { return version->answers.at(0); }
   LoopCell& cell() const { return *version->loop_cells.at(0); }
   uint32_t* words(Optimized& of) const { return reinterpret_cast<uint32_t*>(of.instance->memory()); }
   template <typename Fill>
@@ -105,8 +105,8 @@ void fill_tree(uint32_t* words) {
 
 TEST(Interleave, LookUpsInATreeGoSeveralAtOnce) {
   Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
-  EXPECT_EQ(s.site().kind, ChangeKind::kInterleave);
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
+  EXPECT_EQ(s.site().site.kind, ChangeKind::kInterleave);
   ASSERT_EQ(s.version->loop_cells.size(), 1u);
   s.fill(fill_tree);
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
@@ -118,7 +118,7 @@ TEST(Interleave, LookUpsInATreeGoSeveralAtOnce) {
 // Trees of a model in C++, not only of other generated code.
 TEST(Interleave, LookUpsInATreeFindWhatIsThere) {
   Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   s.fill(fill_tree);
   uint64_t sum = 0x7fff1234567;
   for (uint32_t i = 0; i < kMost; ++i) {
@@ -146,7 +146,7 @@ TEST(Interleave, AStreamThatASearchWaitsForIsAPartOfIt) {
                         "(local.get $sum)") +
                    kEnd,
                load);
-    ASSERT_TRUE(s.site().applied) << load << ": " << s.site().reason;
+    ASSERT_TRUE(s.site().is_applied()) << load << ": " << s.site().why;
     s.fill([](uint32_t* words) {
       std::mt19937 random(2);
       for (uint32_t i = 0; i < kWords; ++i) words[i] = random();
@@ -161,7 +161,7 @@ TEST(Interleave, AStreamThatASearchWaitsForIsAPartOfIt) {
 
 TEST(Interleave, RunningLoopsAreEnteredInTheMiddleToo) {
   Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1, true);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   ASSERT_EQ(s.version->osr_entries.size(), 1u);
   s.fill(fill_tree);
   s.expect_same({i32(kMost), i32(kData)}, "entered at the top");
@@ -186,9 +186,9 @@ void fill_table(uint32_t* words) {
 
 // Steps without branches go in the lanes of vectors where the processor has them.
 void expect_lanes(const Searches& s) {
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   if (__builtin_cpu_supports("avx2")) {
-    EXPECT_NE(s.site().reason.find("in a vector"), std::string::npos) << s.site().reason;
+    EXPECT_NE(s.site().why.find("in a vector"), std::string::npos) << s.site().why;
   }
 }
 
@@ -239,7 +239,7 @@ TEST(Interleave, ABitMayBeWhatASearchFinds) {
                       "(local.get $sum)") +
                  kEnd,
              1);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   s.fill(fill_table);
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(20000)}; });
 }
@@ -254,7 +254,7 @@ TEST(Interleave, ALoadThatNothingNeedsTrapsAsItDidBefore) {
                       "(local.get $sum)") +
                  kEnd,
              2);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   s.fill([](uint32_t* words) {
     fill_table(words);
     for (uint32_t i = 0; i < 400; ++i) words[i] = i;  // to the left: the other load stays in memory
@@ -350,8 +350,8 @@ void fill_chains(uint32_t* words) {
 TEST(Interleave, ProbesOfHashChainsGoSeveralAtOnceThoughTheySumUpInTheChain) {
   for (const char* operation : {"i64.add", "i64.sub", "i64.xor", "i64.or", "i64.and", "i64.mul"}) {
     Searches s(searches("", chain(operation), "", "(local.get $sum)") + kEnd, 2);
-    ASSERT_TRUE(s.site().applied) << operation << ": " << s.site().reason;
-    EXPECT_NE(s.site().reason.find("a sum of their own"), std::string::npos) << s.site().reason;
+    ASSERT_TRUE(s.site().is_applied()) << operation << ": " << s.site().why;
+    EXPECT_NE(s.site().why.find("a sum of their own"), std::string::npos) << s.site().why;
     s.fill(fill_chains);
     s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(0)}; });
   }
@@ -363,7 +363,7 @@ TEST(Interleave, ASumThatBeginsAnewIsPartOfTheSearch) {
                       "(local.get $all)") +
                  kEnd,
              2);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   s.fill(fill_chains);
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(0)}; });
 }
@@ -376,14 +376,14 @@ TEST(Interleave, TheLastSearchesValuesLeaveTheLoop) {
                "(i64.extend_i32_u (i32.add (local.get $last) (i32.add (local.get $key) (local.get $i)))))") +
           kEnd,
       1);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   s.fill(fill_tree);
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
 }
 
 TEST(Interleave, ALoadOutOfBoundsTrapsInAGroupAsInOrder) {
   Searches s(searches("", kTreeSearch, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1);
-  ASSERT_TRUE(s.site().applied) << s.site().reason;
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   s.fill([](uint32_t* words) {
     fill_tree(words);
     words[kData / 4 + 400 * 4] = 0xfffffff0;  // some subtree is gone
@@ -401,7 +401,7 @@ TEST(Interleave, TheTrapThatComesIsTheFirstInTheProgramsOrder) {
     settings.options.bounds = bounds;
     Searches s(searches("", divided, std::string(kAddValue) + kEnd, "(local.get $sum)") + kEnd, 1, false, {},
                settings);
-    ASSERT_TRUE(s.site().applied) << s.site().reason;
+    ASSERT_TRUE(s.site().is_applied()) << s.site().why;
     s.fill([](uint32_t* words) {
       fill_tree(words);
       for (uint32_t i = 0; i < kMost; ++i) words[i] = words[i] % 1000 + 1;
@@ -475,15 +475,15 @@ TEST(Interleave, AnyHeadGoesWithAnySearchAndAnyTail) {
                    load);
         ASSERT_NE(s.version, nullptr) << what;
         // A sum in the search that also changes in between is no sum of the search.
-        applied += s.site().applied ? 1 : 0;
+        applied += s.site().is_applied() ? 1 : 0;
         const bool chained = b == 2;
         if (!chained) {
-          EXPECT_TRUE(s.site().applied) << what << ": " << s.site().reason;
+          EXPECT_TRUE(s.site().is_applied()) << what << ": " << s.site().why;
         }
         s.fill(chained ? fill_chains : b == 0 ? fill_tree : fill_table);
         const uint32_t root = b == 0 ? kData : 10000;
         for (uint32_t width : {1u, 3u, 16u, 64u}) {
-          if (s.site().applied) s.cell().distance = width;
+          if (s.site().is_applied()) s.cell().distance = width;
           for (uint32_t n : {1u, 17u, 700u})
             s.expect_same({i32(n), i32(root)},
                           what + ", " + std::to_string(n) + " of " + std::to_string(width));
@@ -496,8 +496,8 @@ TEST(Interleave, AnyHeadGoesWithAnySearchAndAnyTail) {
 
 void expect_refused(const std::string& wat, uint32_t load, const std::string& reason) {
   Searches s(wat, load);
-  EXPECT_FALSE(s.site().applied);
-  EXPECT_NE(s.site().reason.find(reason), std::string::npos) << s.site().reason;
+  EXPECT_FALSE(s.site().is_applied());
+  EXPECT_NE(s.site().why.find(reason), std::string::npos) << s.site().why;
   EXPECT_TRUE(s.version->loop_cells.empty());
 }
 
@@ -533,17 +533,17 @@ TEST(Interleave, AndPrefetchesThatCannotBeLeaveTheCodeThatThereIsWithoutHints) {
     Optimized hinted(wat);
     for (uint32_t load = 0; load < 3; ++load) {
       const WasmOffset at = load_of(*hinted.module, "f", load);
-      hinted.request.hints.interleaves.push_back({.load = at, .stall_share = 0.2});
-      if (prefetches) hinted.request.hints.prefetches.push_back({.load = at, .stall_share = 0.2});
+      hinted.request.changes.push_back(change(ChangeKind::kInterleave, at, 0.2));
+      if (prefetches) hinted.request.changes.push_back(change(ChangeKind::kPrefetch, at, 0.2));
     }
     const CodeVersion* const with = hinted.compile("f");
     ASSERT_NE(with, nullptr);
     EXPECT_EQ(with->code_size, without->code_size) << prefetches;
     EXPECT_TRUE(with->loop_cells.empty());
-    ASSERT_EQ(with->prefetch_sites.size(), prefetches ? 6u : 3u);
-    for (const PrefetchSite& site : with->prefetch_sites) {
-      EXPECT_FALSE(site.applied);
-      EXPECT_FALSE(site.reason.empty());
+    ASSERT_EQ(with->answers.size(), prefetches ? 6u : 3u);
+    for (const Answer& site : with->answers) {
+      EXPECT_FALSE(site.is_applied());
+      EXPECT_FALSE(site.why.empty());
     }
   }
 }
@@ -612,29 +612,29 @@ TEST(Interleave, SearchesThatTrapOtherwiseThanByTheirLoadsAreLeftAloneWhereLoads
   OptimizeRequest settings;
   settings.options.bounds = BoundsChecks::kExplicit;
   Searches s(text, 2, false, {}, settings);
-  EXPECT_TRUE(s.site().applied) << s.site().reason;
+  EXPECT_TRUE(s.site().is_applied()) << s.site().why;
 }
 
 TEST(Interleave, PrefetchesInAnInterleavedLoopWait) {
   Searches s(searches("", chain("i64.add"), "", "(local.get $sum)") + kEnd, 2);
   OptimizeRequest& request = s.interleaved.request;
-  request.hints.prefetches = {{.load = load_of(*s.interleaved.module, "f", 1), .stall_share = 0.2}};
+  request.changes.push_back(change(ChangeKind::kPrefetch, load_of(*s.interleaved.module, "f", 1), 0.2));
   const CodeVersion* version = s.interleaved.compile("f");
-  ASSERT_GE(version->prefetch_sites.size(), 2u);
+  ASSERT_GE(version->answers.size(), 2u);
   // The other loads of the loop share its change: nothing else is to be tried on them.
-  for (size_t i = 2; i < version->prefetch_sites.size(); ++i) {
-    EXPECT_TRUE(version->prefetch_sites[i].follows);
-    EXPECT_EQ(version->prefetch_sites[i].cell, version->prefetch_sites[1].cell);
+  for (size_t i = 2; i < version->answers.size(); ++i) {
+    EXPECT_TRUE(version->answers[i].follows());
+    EXPECT_EQ(version->answers[i].cell, version->answers[1].cell);
   }
-  EXPECT_EQ(version->prefetch_sites.size(), 2u + 4u);
-  EXPECT_FALSE(version->prefetch_sites[0].applied);
-  EXPECT_TRUE(version->prefetch_sites[0].superseded);
-  EXPECT_TRUE(version->prefetch_sites[1].applied) << version->prefetch_sites[1].reason;
+  EXPECT_EQ(version->answers.size(), 2u + 4u);
+  EXPECT_FALSE(version->answers[0].is_applied());
+  EXPECT_TRUE(version->answers[0].waits());
+  EXPECT_TRUE(version->answers[1].is_applied()) << version->answers[1].why;
   EXPECT_EQ(version->loop_cells.size(), 1u);
   // Without the one the other has its turn.
-  request.hints.interleaves.clear();
+  request.changes.erase(request.changes.begin());
   version = s.interleaved.compile("f");
-  EXPECT_TRUE(version->prefetch_sites.at(0).applied) << version->prefetch_sites[0].reason;
+  EXPECT_TRUE(version->answers.at(0).is_applied()) << version->answers[0].why;
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ struct Jumps {
                  bool osr = false)
       : hinted(wat, settings), plain(wat, settings) {
     for (const uint32_t load : loads)
-      hinted.request.hints.jumps.push_back({.load = load_of(*hinted.module, "f", load), .stall_share = 0.5});
+      hinted.request.changes.push_back(
+          change(ChangeKind::kJumpPointers, load_of(*hinted.module, "f", load), 0.5));
     hinted.request.dump_ir = true;
     if (osr) hinted.request.osr_loops = {LoopIndex(0)};
     version = hinted.compile("f");
@@ -55,7 +56,7 @@ struct Jumps {
       cell->countdown = 63;
     }
   }
-  const PrefetchSite& site(size_t i = 0) const { return version->prefetch_sites.at(i); }
+  const Answer& site(size_t i = 0) const { return version->answers.at(i); }
   LoopCell& cell() const { return *version->loop_cells.at(0); }
   TraversalHistory& history() const { return history_of(cell()); }
   static uint8_t* bytes(Optimized& of) { return reinterpret_cast<uint8_t*>(of.instance->memory()); }
@@ -96,13 +97,13 @@ struct Jumps {
 
 TEST(JumpPointers, ALoopKnowsItsWayTheSecondTime) {
   Jumps j(kWalk);
-  ASSERT_TRUE(j.site().applied) << j.site().reason;
-  EXPECT_EQ(j.site().kind, ChangeKind::kJumpPointers);
+  ASSERT_TRUE(j.site().is_applied()) << j.site().why;
+  EXPECT_EQ(j.site().site.kind, ChangeKind::kJumpPointers);
   EXPECT_THAT(j.hinted.dump, HasSubstr("llvm.prefetch"));
   ASSERT_EQ(j.version->loop_cells.size(), 1u);
   // The other two loads of a node lie on the same line.
-  ASSERT_EQ(j.version->prefetch_sites.size(), 3u);
-  for (size_t i = 1; i < 3; ++i) EXPECT_TRUE(j.site(i).follows && j.site(i).applied) << j.site(i).reason;
+  ASSERT_EQ(j.version->answers.size(), 3u);
+  for (size_t i = 1; i < 3; ++i) EXPECT_TRUE(j.site(i).follows() && j.site(i).is_applied()) << j.site(i).why;
   const uint32_t head = j.make_lists(1, {kNodes})[0];
   EXPECT_EQ(j.walk(head), 0u);
   EXPECT_EQ(j.walk(head), kNodes);
@@ -115,7 +116,7 @@ TEST(JumpPointers, ALoopKnowsItsWayTheSecondTime) {
 
 TEST(JumpPointers, AreNotThereWhereNobodyAskedForThem) {
   Jumps j(kWalk, {});
-  EXPECT_TRUE(j.version->prefetch_sites.empty());
+  EXPECT_TRUE(j.version->answers.empty());
   EXPECT_TRUE(j.version->loop_cells.empty());
   EXPECT_THAT(j.hinted.dump, Not(HasSubstr("llvm.prefetch")));
 }
@@ -201,7 +202,7 @@ TEST(JumpPointers, ATrapComesWhereItCame) {
     OptimizeRequest settings;
     settings.options.bounds = bounds;
     Jumps j(kWalk, {kValue, kNext}, settings);
-    ASSERT_TRUE(j.site().applied) << j.site().reason;
+    ASSERT_TRUE(j.site().is_applied()) << j.site().why;
     const uint32_t head = j.make_lists(9, {kNodes})[0];
     j.walk(head);
     uint32_t node = head;
@@ -267,7 +268,7 @@ TEST(JumpPointers, LoadsOfOneNodeShareAHistoryAndEachLineIsFetched) {
         (br_if $l (local.tee $p (i32.load (local.get $p)))))
       (local.get $sum))))";
   Jumps j(kTwoLines, {0, 1, 2});
-  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(j.site(i).applied) << j.site(i).reason;
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(j.site(i).is_applied()) << j.site(i).why;
   EXPECT_EQ(j.version->loop_cells.size(), 1u);
   size_t prefetches = 0;
   for (size_t at = j.hinted.dump.find("call void @llvm.prefetch"); at != std::string::npos;
@@ -288,7 +289,7 @@ TEST(JumpPointers, AnIndexThatIsLoadedIsAPointerToo) {
         (br_if $l (local.tee $most (i32.sub (local.get $most) (i32.const 1)))))
       (local.get $sum))))";
   Jumps j(kIndices, {0});
-  ASSERT_TRUE(j.site().applied) << j.site().reason;
+  ASSERT_TRUE(j.site().is_applied()) << j.site().why;
   std::vector<uint32_t> order(1000);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937(15));
@@ -300,7 +301,7 @@ TEST(JumpPointers, AnIndexThatIsLoadedIsAPointerToo) {
 
 TEST(JumpPointers, ARunningLoopThatIsEnteredKnowsItsWayToo) {
   Jumps j(kWalk, {kValue}, {}, true);
-  EXPECT_TRUE(j.site().applied) << j.site().reason;
+  EXPECT_TRUE(j.site().is_applied()) << j.site().why;
   ASSERT_EQ(j.version->loop_cells.size(), 1u);
   ASSERT_EQ(j.version->osr_entries.size(), 1u);
   const uint32_t head = j.make_lists(16, {kNodes})[0];
@@ -315,8 +316,8 @@ TEST(JumpPointers, AreRefusedWithAReason) {
         "(loop $l " +
         std::string(body) + ") (local.get $sum)))";
     Jumps j(wat, {load});
-    EXPECT_FALSE(j.site().applied) << body;
-    EXPECT_THAT(j.site().reason, HasSubstr(why)) << body;
+    EXPECT_FALSE(j.site().is_applied()) << body;
+    EXPECT_THAT(j.site().why, HasSubstr(why)) << body;
     EXPECT_TRUE(j.version->loop_cells.empty());
   };
   constexpr std::string_view kSum = "(local.set $sum (i32.add (local.get $sum) ";

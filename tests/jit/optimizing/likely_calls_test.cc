@@ -59,9 +59,9 @@ OptimizeRequest hinted(const wasm::Module& module, std::vector<uint32_t> element
   request.dump_ir = true;
   for (const char* name : {"op", "pair", "sum"}) {
     for (const WasmOffset call : indirect_calls(module, name)) {
-      CallHint hint{.call = call, .targets = {}};
-      for (const uint32_t element : elements) hint.targets.push_back({element, 0.3});
-      request.hints.calls.push_back(hint);
+      CallTargets targets;
+      for (const uint32_t element : elements) targets.targets.push_back({element, 0.3});
+      request.changes.push_back({.site = {ChangeKind::kInlineCalls, call}, .what = std::move(targets)});
     }
   }
   return request;

@@ -97,8 +97,8 @@ TEST(Needs, AHintIsNone) {
                                     "(i32.load offset=32 (i32.const 0))))",
                                     "(local.get $y)"));
   OptimizeRequest settings;
-  settings.hints.prefetches = {{.load = load_of(*module, "f", 0), .stall_share = 0.5}};
-  settings.hints.interleaves = {{.load = load_of(*module, "f", 0), .stall_share = 0.5}};
+  for (const ChangeKind kind : {ChangeKind::kPrefetch, ChangeKind::kInterleave})
+    settings.changes.push_back(change(kind, load_of(*module, "f", 0), 0.5));
   Optimized m(module, settings);
   EXPECT_EQ(m.call("f", {i32(kOutside), i32(5)}), traps(TrapCode::kMemoryOutOfBounds));
   EXPECT_EQ(m.call("f", {i32(0), i32(5)}), returns({i32(0)}));

@@ -116,7 +116,7 @@ TEST(Prefetch, ShortStreamsAtLookedUpPlacesAreFetchedFromTheLoopAround) {
       (br_if $blocks (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
     (local.get $sum))))",
       "f", {1});
-  EXPECT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  EXPECT_TRUE(h.version->answers[0].is_applied()) << h.sites();
 }
 
 TEST(Prefetch, SlicesReadNothingBehindTheEndOfMemory) {
@@ -151,14 +151,13 @@ constexpr const char* kJoin = R"((module (memory 4)
 
 TEST(Prefetch, HashJoinsFetchHeadsAndFirstNodesInStages) {
   Hinted h(kJoin, "join", {1, 2});
-  ASSERT_EQ(h.version->prefetch_sites.size(), 2u);
-  EXPECT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
-  EXPECT_TRUE(h.version->prefetch_sites[1].applied) << h.sites();
-  EXPECT_NE(h.version->prefetch_sites[1].reason.find("in 2 stages, first element of an inner loop"),
-            std::string::npos)
+  ASSERT_EQ(h.version->answers.size(), 2u);
+  EXPECT_TRUE(h.version->answers[0].is_applied()) << h.sites();
+  EXPECT_TRUE(h.version->answers[1].is_applied()) << h.sites();
+  EXPECT_NE(h.version->answers[1].why.find("in 2 stages, first element of an inner loop"), std::string::npos)
       << h.sites();
   EXPECT_EQ(h.version->loop_cells.size(), 1u);
-  EXPECT_EQ(h.version->prefetch_sites[0].loop, h.version->prefetch_sites[1].loop);
+  EXPECT_EQ(h.version->answers[0].loop, h.version->answers[1].loop);
   auto* words = reinterpret_cast<uint32_t*>(h.optimized.instance->memory());
   uint32_t free_node = 140000;
   for (uint32_t key = 0; key < 500; ++key) {
@@ -190,7 +189,7 @@ TEST(Prefetch, BreadthFirstSearchRunsAheadInTheQueue) {
         (br_if $queue (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
       (local.get $sum))))",
            "bfs", {4});
-  EXPECT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  EXPECT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   EXPECT_NE(h.sites().find("in 3 stages, first element of an inner loop"), std::string::npos) << h.sites();
 }
 

@@ -55,7 +55,7 @@ TEST(Strips, SumsGoFromStripToStripInEitherCopy) {
                                 "(local.set $sum (i32.add (local.get $sum) " + std::string(kGathered) + "))",
                                 "(local.get $sum)"),
                         1);
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   for (uint32_t n : kTrips) {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < n; ++i) sum += a_of(i);
@@ -83,7 +83,7 @@ TEST(Strips, TheLastIterationsValuesLeaveTheLoop) {
                          "(i32.xor (i32.rotl (local.get $odd) (i32.const 11)) (i32.xor (local.get $i) "
                          "(i32.reinterpret_f32 (local.get $f)))))"),
                  1);
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   for (uint32_t n : kTrips) {
     uint32_t before = 0, v = 0, odd = 0;
     float f = 0;
@@ -114,7 +114,7 @@ TEST(Strips, StoresHappenOnceInOrder) {
       (br_if $l (local.get $n))))
     (local.get $sum))))",
       1);
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   auto* histogram = reinterpret_cast<uint32_t*>(h.optimized.instance->memory() + 131072);
   for (uint32_t n : kTrips) {
     for (uint32_t round = 0; round < 2; ++round) {
@@ -179,7 +179,7 @@ TEST(Strips, TheCopyWithoutPrefetchIsVectorizedLikeTheLoop) {
   plain.compile("f");
   if (!has_vectors(plain.dump)) GTEST_SKIP() << "this processor's vectors do not pay for a gather";
   Hinted h = with_turns(heavy_gather(), 1);
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   EXPECT_NE(h.optimized.dump.find("prefetcht0"), std::string::npos);
   EXPECT_TRUE(has_vectors(h.optimized.dump));
   for (uint32_t n : kTrips)
@@ -222,7 +222,7 @@ TEST(Strips, CountersThatGoByMoreThanOneAreCounted) {
             std::to_string(step) + R"())))))
       (i32.add (local.get $sum) (local.get $m)))))",
         1);
-    ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+    ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
     uint32_t sum = end;
     for (uint64_t i = 0; i < trips; ++i) {
       const uint32_t b = b_of(static_cast<uint32_t>((i + 1) & 4095));
@@ -244,7 +244,7 @@ TEST(Strips, ALoopThatMissesItsEndRunsOnUntilItTraps) {
         (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 2)))))
       (local.get $sum))))",
       1);
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   EXPECT_NE(h.optimized.dump.find("strip.head"), std::string::npos);
   std::memset(h.optimized.instance->memory() + 65536, 0, 3 * 65536);
   for (uint32_t round = 0; round < 3; ++round) {
@@ -269,7 +269,7 @@ TEST(Strips, InnerLoopsOfARowEachAreStripsToo) {
       (br_if $rows (i32.le_u (i32.add (local.get $i) (i32.const 8)) (local.get $n)))))
     (local.get $sum))))",
                         2);
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   EXPECT_NE(h.optimized.dump.find("strip.head"), std::string::npos);
   reinterpret_cast<uint32_t*>(h.optimized.instance->memory())[65535] = 8;
   for (uint32_t n : kTrips) {
@@ -296,7 +296,7 @@ TEST(Strips, CopiesTrapWhereTheLoopWould) {
                     std::string(kGathered) + ")))",
                 "(local.get $sum)");
     Optimized m(wat, settings);
-    m.request.hints.prefetches.push_back({.load = load_of(*m.module, "f", 1), .stall_share = 0.5});
+    m.request.changes.push_back(change(ChangeKind::kPrefetch, load_of(*m.module, "f", 1), 0.5));
     auto* words = reinterpret_cast<uint32_t*>(m.instance->memory());
     for (uint32_t i = 0; i < kMost; ++i) words[i] = b_of(i) | 1;
     for (uint32_t i = 0; i < 16384; ++i) words[kA + i] = i;

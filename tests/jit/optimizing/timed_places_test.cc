@@ -49,9 +49,9 @@ uint32_t b_of(uint64_t i) {
 
 TEST(TimedPlaces, OfACountedLoopLieFarAheadAndNeverBehindItsEnd) {
   Hinted h(kTwoGathers, "f", {1, 2});
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied && h.version->prefetch_sites[1].applied) << h.sites();
-  ASSERT_TRUE(h.version->prefetch_sites[0].timed && h.version->prefetch_sites[1].timed);
-  EXPECT_NE(*h.version->prefetch_sites[0].timed, *h.version->prefetch_sites[1].timed);
+  ASSERT_TRUE(h.version->answers[0].is_applied() && h.version->answers[1].is_applied()) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].timed && h.version->answers[1].timed);
+  EXPECT_NE(*h.version->answers[0].timed, *h.version->answers[1].timed);
   for (const uint32_t n : {4096u, 4096u + 127, 4096u + 128, 4096u + 300, 2 * 4096u, kMost}) {
     uint32_t* words = watch(h);
     uint32_t sum = 0;
@@ -66,7 +66,7 @@ TEST(TimedPlaces, OfACountedLoopLieFarAheadAndNeverBehindItsEnd) {
     for (const Told& t : told) {
       const uint64_t left = n - t.iterations;
       for (size_t site = 0; site < 2; ++site) {
-        const uint64_t place = t.upcoming[*h.version->prefetch_sites[site].timed];
+        const uint64_t place = t.upcoming[*h.version->answers[site].timed];
         if (left < 128) {
           EXPECT_EQ(place, 0u) << "of " << n << ", " << left << " left";
         } else {
@@ -90,8 +90,8 @@ TEST(TimedPlaces, OfALoopWhoseLengthNobodyKnowsLieAFixedDistanceAhead) {
       (br_if $l (i32.lt_u (local.get $sum) (local.get $limit))))
     (local.get $i))))",
            "f", {1});
-  ASSERT_TRUE(h.version->prefetch_sites[0].applied) << h.sites();
-  ASSERT_TRUE(h.version->prefetch_sites[0].timed) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
+  ASSERT_TRUE(h.version->answers[0].timed) << h.sites();
   uint32_t* words = watch(h);
   for (uint32_t i = 0; i < 10'000; ++i) words[i] = b_of(i);
   for (uint32_t i = 0; i < 4096; ++i) words[16384 + i] = 1;
@@ -122,8 +122,8 @@ TEST(TimedPlaces, OfMoreLoadsThanACellHasRoomForAreThreeAndTheRestAreLeftOut) {
           "(local.get $sum)))",
       "f", hints);
   uint32_t timed = 0;
-  for (const PrefetchSite& site : h.version->prefetch_sites) {
-    EXPECT_TRUE(site.applied) << h.sites();
+  for (const Answer& site : h.version->answers) {
+    EXPECT_TRUE(site.is_applied()) << h.sites();
     timed += site.timed.has_value();
   }
   EXPECT_EQ(timed, kMostTimedLoads);

@@ -20,7 +20,7 @@ struct Trips : UsuallyHinted {
       : UsuallyHinted(
             wat, turns, [](Opcode opcode) { return opcode == Opcode::kLoop; }, settings, osr) {}
   // The innermost loop's.
-  const PrefetchSite& site() const { return version->prefetch_sites.back(); }
+  const Answer& site() const { return version->answers.back(); }
 };
 
 // For each of $m rows from $to on: the sum over k < `bound` of words at 4 * (row + k), times 3 each, stored there.
@@ -45,10 +45,10 @@ std::string rows(std::string_view bound, std::string_view more = "") {
 TEST(UsualTrips, ANumberThatStaysTheSameIsComparedOnceAStrip) {
   for (const uint32_t turns : {1u, 2u, 3u, 7u, 8u, 16u, 64u}) {
     Trips t(rows("(local.get $n)"), turns);
-    ASSERT_TRUE(t.site().applied) << turns << ": " << t.site().reason;
-    EXPECT_EQ(t.site().kind, ChangeKind::kValue);
-    EXPECT_THAT(t.site().reason, HasSubstr(turns == 1 ? "1 turn" : std::to_string(turns) + " turns"));
-    EXPECT_THAT(t.site().reason,
+    ASSERT_TRUE(t.site().is_applied()) << turns << ": " << t.site().why;
+    EXPECT_EQ(t.site().site.kind, ChangeKind::kValue);
+    EXPECT_THAT(t.site().why, HasSubstr(turns == 1 ? "1 turn" : std::to_string(turns) + " turns"));
+    EXPECT_THAT(t.site().why,
                 HasSubstr("if one value is " + std::to_string(turns) + ", compared once a strip"));
     ASSERT_EQ(t.version->loop_cells.size(), 1u);
     t.fill_random(turns);
@@ -61,14 +61,14 @@ TEST(UsualTrips, ANumberThatStaysTheSameIsComparedOnceAStrip) {
 
 TEST(UsualTrips, ANumberThatChangesIsComparedWhereItsLoopBegins) {
   Trips t(rows("(i32.and (i32.load8_u (local.get $i)) (local.get $n))"), 5);
-  ASSERT_TRUE(t.site().applied) << t.site().reason;
-  EXPECT_THAT(t.site().reason, Not(HasSubstr("once a strip")));
+  ASSERT_TRUE(t.site().is_applied()) << t.site().why;
+  EXPECT_THAT(t.site().why, Not(HasSubstr("once a strip")));
   t.fill_random(1);
   for (const uint32_t n : {7u, 5u, 0u}) t.expect_same({i32(3000), i32(n), i32(40000)}, std::to_string(n));
   Trips u(rows("(i32.and (i32.add (i32.shr_u (local.get $i) (i32.const 6)) (i32.const 5)) (local.get $n))"),
           5);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
-  EXPECT_THAT(u.site().reason, Not(HasSubstr("once a strip")));
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
+  EXPECT_THAT(u.site().why, Not(HasSubstr("once a strip")));
   u.fill_random(2);
   for (const uint32_t n : {7u, 5u, 4u, 0u, 255u})
     u.expect_same({i32(3000), i32(n), i32(40000)}, std::to_string(n));
@@ -83,7 +83,7 @@ TEST(UsualTrips, StoresInTheMiddleTrapWhereTheyDid) {
                  "(i32.const 2))) "
                  "(local.get $sum)) "),
             6, settings);
-    ASSERT_TRUE(t.site().applied) << t.site().reason;
+    ASSERT_TRUE(t.site().is_applied()) << t.site().why;
     t.fill_random(3);
     for (const uint32_t n : {6u, 7u, 1u, 0u}) {
       t.expect_same({i32(900), i32(n), i32(40000)}, std::to_string(n));
@@ -97,8 +97,8 @@ TEST(UsualTrips, StoresInTheMiddleTrapWhereTheyDid) {
 
 TEST(UsualTrips, ALoopThatLooksForSomethingIsLeftAlone) {
   Trips t(rows("(local.get $n)", "(br_if $none (i32.eqz (local.get $sum))) "), 6);
-  EXPECT_FALSE(t.site().applied);
-  EXPECT_THAT(t.site().reason, HasSubstr("how often it goes round is not known"));
+  EXPECT_FALSE(t.site().is_applied());
+  EXPECT_THAT(t.site().why, HasSubstr("how often it goes round is not known"));
   t.fill_random(4);
   t.expect_same({i32(900), i32(6), i32(40000)});
 }
@@ -106,7 +106,7 @@ TEST(UsualTrips, ALoopThatLooksForSomethingIsLeftAlone) {
 TEST(UsualTrips, ManyTurnsAndNoneAreLeftAlone) {
   for (const uint32_t turns : {0u, 65u}) {
     Trips t(rows("(local.get $n)"), turns);
-    EXPECT_FALSE(t.site().applied);
+    EXPECT_FALSE(t.site().is_applied());
     EXPECT_TRUE(t.version->loop_cells.empty());
   }
 }
@@ -119,8 +119,8 @@ TEST(UsualTrips, OutsideOfLoopsNothingCouldBeTried) {
       "(br_if $l (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $n)))) "
       "(local.get $sum)))",
       4);
-  EXPECT_FALSE(t.site().applied);
-  EXPECT_THAT(t.site().reason, HasSubstr("in no loop"));
+  EXPECT_FALSE(t.site().is_applied());
+  EXPECT_THAT(t.site().why, HasSubstr("in no loop"));
   t.expect_same({i32(16)});
 }
 
@@ -134,7 +134,7 @@ TEST(UsualTrips, LoopsThatCountDownOrComparePlacesAreCountedAllTheSame) {
       "(br_if $row (local.tee $k (i32.sub (local.get $k) (i32.const 1))))) "
       "(br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))) (local.get $sum)))",
       4);
-  ASSERT_TRUE(down.site().applied) << down.site().reason;
+  ASSERT_TRUE(down.site().is_applied()) << down.site().why;
   down.fill_random(5);
   for (const uint32_t n : {4u, 5u, 1u}) down.expect_same({i32(3000), i32(n)}, std::to_string(n));
   Trips places(
@@ -146,14 +146,14 @@ TEST(UsualTrips, LoopsThatCountDownOrComparePlacesAreCountedAllTheSame) {
       "(br_if $row (i32.ne (local.tee $at (i32.add (local.get $at) (i32.const 4))) (local.get $end)))) "
       "(br_if $rows (local.tee $m (i32.sub (local.get $m) (i32.const 1))))) (local.get $sum)))",
       4);
-  ASSERT_TRUE(places.site().applied) << places.site().reason;
+  ASSERT_TRUE(places.site().is_applied()) << places.site().why;
   places.fill_random(6);
   for (const uint32_t n : {4u, 5u, 1u}) places.expect_same({i32(3000), i32(n)}, std::to_string(n));
 }
 
 TEST(UsualTrips, RunningLoopsAreEnteredInTheMiddleToo) {
   Trips t(rows("(local.get $n)"), 7, {}, true);
-  ASSERT_TRUE(t.site().applied) << t.site().reason;
+  ASSERT_TRUE(t.site().is_applied()) << t.site().why;
   ASSERT_EQ(t.version->osr_entries.size(), 1u);
   EXPECT_EQ(t.version->loop_cells.size(), 1u);
   t.fill_random(7);

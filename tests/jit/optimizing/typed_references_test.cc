@@ -87,9 +87,10 @@ class LikelyReferences : public ::testing::TestWithParam<std::vector<uint32_t>> 
       wasm::Instr instr;
       reader.next(instr);
       if (instr.opcode != wasm::Opcode::kCallRef) continue;
-      CallHint hint{.call = instr.offset, .targets = {}, .by_reference = true};
-      for (const uint32_t function : GetParam()) hint.targets.push_back({function, 0.3});
-      request.hints.calls.push_back(hint);
+      CallTargets targets{.targets = {}, .by_reference = true};
+      for (const uint32_t function : GetParam()) targets.targets.push_back({function, 0.3});
+      request.changes.push_back(
+          {.site = {ChangeKind::kInlineCalls, instr.offset}, .what = std::move(targets)});
     }
     return request;
   }

@@ -1,4 +1,4 @@
-// A function compiled with hints of what its operands usually are, or of how often its loops go round, and without.
+// A function compiled with word of what its operands usually are, or of how often its loops go round, and without.
 // Nobody can tell the two versions of a loop apart but by the clock.
 #pragma once
 
@@ -32,7 +32,8 @@ struct UsuallyHinted {
     for (wasm::Instr instr; !reader.at_end();) {
       reader.next(instr);
       if (is_hinted(instr.opcode))
-        hinted.request.hints.values.push_back({.at = instr.offset, .value = value, .share = 0.9});
+        hinted.request.changes.push_back(
+            {.site = {ChangeKind::kValue, instr.offset}, .what = UsualValue{.value = value, .share = 0.9}});
     }
     hinted.request.dump_ir = true;
     if (osr) hinted.request.osr_loops = {LoopIndex(0)};

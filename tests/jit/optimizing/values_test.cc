@@ -23,7 +23,7 @@ struct Usual : UsuallyHinted {
                          (opcode >= Opcode::kI64DivS && opcode <= Opcode::kI64RemU);
     return divides || opcode == Opcode::kMemoryCopy || opcode == Opcode::kMemoryFill;
   }
-  const PrefetchSite& site(size_t i = 0) const { return version->prefetch_sites.at(i); }
+  const Answer& site(size_t i = 0) const { return version->answers.at(i); }
 };
 
 // sum over i < n of 3 * sum + step, with x the word at 4 * i, all of type t.
@@ -40,9 +40,9 @@ std::string divisions(std::string_view t, std::string_view step) {
 
 TEST(UsualValues, ADivisorThatStaysTheSameIsComparedOnceAStrip) {
   Usual u(divisions("i64", "(i64.rem_u (local.get $x) (local.get $d))"), 16381);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
-  EXPECT_EQ(u.site().kind, ChangeKind::kValue);
-  EXPECT_THAT(u.site().reason, HasSubstr("by 16381, compared once a strip"));
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
+  EXPECT_EQ(u.site().site.kind, ChangeKind::kValue);
+  EXPECT_THAT(u.site().why, HasSubstr("by 16381, compared once a strip"));
   ASSERT_EQ(u.version->loop_cells.size(), 1u);
   EXPECT_THAT(u.hinted.dump, HasSubstr(", 16381"));
   u.fill_random(1);
@@ -59,8 +59,8 @@ TEST(UsualValues, ADivisorThatChangesIsComparedWhereItDivides) {
       divisions("i32",
                 "(i32.div_u (local.get $x) (i32.load offset=32768 (i32.shl (local.get $i) (i32.const 2))))"),
       97);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
-  EXPECT_THAT(u.site().reason, Not(HasSubstr("once a strip")));
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
+  EXPECT_THAT(u.site().why, Not(HasSubstr("once a strip")));
   u.fill_random(2);
   std::mt19937 random(3);
   for (uint32_t i = 0; i < 8000; ++i) u.set_word(32768 + 4 * i, random() % 10 != 0 ? 97 : 1 + random() % 200);
@@ -78,7 +78,7 @@ TEST(UsualValues, EveryDivisionDividesAndTrapsAsItDid) {
         const std::string step = std::string("(") + type + "." + name + " (local.get $x) (local.get $d))";
         Usual u(divisions(type, step), wide ? static_cast<uint64_t>(usual) : static_cast<uint32_t>(usual));
         const std::string what = step + " usually by " + std::to_string(usual);
-        EXPECT_TRUE(u.site().applied) << what << ": " << u.site().reason;
+        EXPECT_TRUE(u.site().is_applied()) << what << ": " << u.site().why;
         u.fill_random(4);
         for (const int64_t d : {usual, int64_t{3}, int64_t{-1}}) {
           const Value divisor = wide ? i64(static_cast<uint64_t>(d)) : i32(static_cast<uint32_t>(d));
@@ -95,8 +95,8 @@ TEST(UsualValues, EveryDivisionDividesAndTrapsAsItDid) {
 
 TEST(UsualValues, NothingIsUsuallyDividedByNothing) {
   Usual u(divisions("i32", "(i32.div_u (local.get $x) (local.get $d))"), 0);
-  EXPECT_FALSE(u.site().applied);
-  EXPECT_THAT(u.site().reason, HasSubstr("divided by 0"));
+  EXPECT_FALSE(u.site().is_applied());
+  EXPECT_THAT(u.site().why, HasSubstr("divided by 0"));
   EXPECT_TRUE(u.version->loop_cells.empty());
 }
 
@@ -105,14 +105,14 @@ TEST(UsualValues, OutsideOfLoopsNothingCouldBeTried) {
       "(module (memory 1) (func (export \"f\") (param i32 i32) (result i32) "
       "(i32.rem_u (local.get 0) (local.get 1))))",
       97);
-  EXPECT_FALSE(u.site().applied);
-  EXPECT_THAT(u.site().reason, HasSubstr("in no loop"));
+  EXPECT_FALSE(u.site().is_applied());
+  EXPECT_THAT(u.site().why, HasSubstr("in no loop"));
   u.expect_same({i32(1000), i32(97)});
 }
 
 TEST(UsualValues, RunningLoopsAreEnteredInTheMiddleToo) {
   Usual u(divisions("i64", "(i64.rem_u (local.get $x) (local.get $d))"), 16381, {}, true);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
   ASSERT_EQ(u.version->osr_entries.size(), 1u);
   EXPECT_EQ(u.version->loop_cells.size(), 1u);
   u.fill_random(5);
@@ -157,9 +157,9 @@ TEST(UsualValues, CopiesOfAnyUsualLengthCopyAndTrapAsTheyDid) {
        {0u,  1u,  2u,  3u,  4u,  5u,  7u,  8u,  9u,  12u, 15u, 16u,  17u,  23u,  24u,
         31u, 32u, 33u, 40u, 47u, 48u, 63u, 64u, 65u, 96u, 97u, 127u, 200u, 255u, 256u}) {
     Usual u(bulk(kCopy), bytes);
-    ASSERT_TRUE(u.site().applied) << u.site().reason;
+    ASSERT_TRUE(u.site().is_applied()) << u.site().why;
     const std::string what = std::to_string(bytes) + " bytes";
-    EXPECT_THAT(u.site().reason, HasSubstr("of " + what + ", in place, compared once a strip"));
+    EXPECT_THAT(u.site().why, HasSubstr("of " + what + ", in place, compared once a strip"));
     expect_same_copies(u, bytes, what);
     // And of another length than that which is usual.
     expect_same_copies(u, bytes + 1, what + " and one more");
@@ -171,8 +171,8 @@ TEST(UsualValues, CopiesWhoseLengthChangesAreComparedWhereTheyCopy) {
   Usual u(
       bulk("(memory.copy (local.get $to) (local.get $from) (i32.and (local.get $from) (local.get $bytes)))"),
       24);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
-  EXPECT_THAT(u.site().reason, Not(HasSubstr("once a strip")));
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
+  EXPECT_THAT(u.site().why, Not(HasSubstr("once a strip")));
   u.fill_random(6);
   u.expect_same({i32(500), i32(40000), i32(0), i32(24), i32(8)});
   u.expect_same({i32(500), i32(40), i32(0), i32(31), i32(1)});
@@ -181,7 +181,7 @@ TEST(UsualValues, CopiesWhoseLengthChangesAreComparedWhereTheyCopy) {
 TEST(UsualValues, FillsOfAnyUsualLengthFillAndTrapAsTheyDid) {
   for (const uint32_t bytes : {0u, 1u, 3u, 8u, 11u, 16u, 24u, 33u, 64u, 100u, 256u}) {
     Usual u(bulk(kFill), bytes);
-    ASSERT_TRUE(u.site().applied) << u.site().reason;
+    ASSERT_TRUE(u.site().is_applied()) << u.site().why;
     const std::string what = std::to_string(bytes) + " bytes";
     for (const uint32_t length : {bytes, bytes + 1}) {
       u.fill_random(7);
@@ -195,8 +195,8 @@ TEST(UsualValues, FillsOfAnyUsualLengthFillAndTrapAsTheyDid) {
 
 TEST(UsualValues, MoreBytesThanAFewAreLeftToTheGeneralCopy) {
   Usual u(bulk(kCopy), 257);
-  EXPECT_FALSE(u.site().applied);
-  EXPECT_THAT(u.site().reason, HasSubstr("so many bytes"));
+  EXPECT_FALSE(u.site().is_applied());
+  EXPECT_THAT(u.site().why, HasSubstr("so many bytes"));
 }
 
 TEST(UsualValues, AnEmptyMemoryHasRoomForNothing) {
@@ -205,7 +205,7 @@ TEST(UsualValues, AnEmptyMemoryHasRoomForNothing) {
       "(memory.copy (i32.const 0) (i32.const 0) (local.get $bytes)) "
       "(br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $n)))",
       16);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
   EXPECT_EQ(u.hinted.call("f", {i32(10), i32(16)}).trap, TrapCode::kMemoryOutOfBounds);
   EXPECT_EQ(u.hinted.call("f", {i32(10), i32(0)}), u.plain.call("f", {i32(10), i32(0)}));
 }
@@ -215,7 +215,7 @@ TEST(UsualValues, ChecksOfBoundsAreTheSameWithoutGuardPages) {
   settings.options.bounds = BoundsChecks::kExplicit;
   for (const uint32_t bytes : {5u, 24u, 100u}) {
     Usual u(bulk(kCopy), bytes, settings);
-    ASSERT_TRUE(u.site().applied) << u.site().reason;
+    ASSERT_TRUE(u.site().is_applied()) << u.site().why;
     expect_same_copies(u, bytes, std::to_string(bytes));
   }
 }
@@ -229,14 +229,14 @@ TEST(UsualValues, AMemoryThatGrowsHasRoomForMore) {
       "(local.set $to (i32.const 65530)))) "
       "(br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (local.get $n)))",
       24);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
   for (Optimized* of : {&u.hinted, &u.plain})
     EXPECT_EQ(of->call("f", {i32(10), i32(100), i32(24)}).trap, TrapCode::kNone);
 }
 
 TEST(UsualValues, AddressesOfSixtyFourBitsDoNotWrap) {
   Usual u(bulk(kCopy, "(memory i64 1)", "i64"), 24);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
   u.fill_random(8);
   u.expect_same({i32(70), i64(100), i64(3000), i64(24), i64(25)});
   for (const uint64_t at :
@@ -252,7 +252,7 @@ TEST(UsualValues, BranchesAndOperandsOfALoopShareItsTwoVersions) {
       (then (i32.rem_u (local.get $x) (local.get $d)))
       (else (i32.xor (local.get $x) (local.get $sum)))))");
   Usual u(text, 97);
-  ASSERT_TRUE(u.site().applied) << u.site().reason;
+  ASSERT_TRUE(u.site().is_applied()) << u.site().why;
   u.fill_random(9);
   u.expect_same({i32(5000), i32(97)});
   u.expect_same({i32(5000), i32(98)});

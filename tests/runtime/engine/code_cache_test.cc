@@ -629,10 +629,10 @@ TEST_F(CodeCacheTest, APrefetchThatWasKeptIsSettledAtItsDistance) {
     load = WasmOffset(loads[1]);
     jit::OptimizeRequest request;
     request.function = FuncIndex(0);
-    request.hints.prefetches.push_back({.load = load, .stall_share = 0.5});
+    request.changes.push_back({.site = {jit::ChangeKind::kPrefetch, load}, .weight = 0.5});
     auto made = code.optimize(request);
     ASSERT_TRUE(made) << made.error().describe();
-    ASSERT_TRUE(made->version->prefetch_sites.at(0).applied) << made->version->prefetch_sites[0].reason;
+    ASSERT_TRUE(made->version->answers.at(0).is_applied()) << made->version->answers[0].why;
     const rt::KeptCode kept{std::move(made->version),
                             "its load stalls",
                             {{load.value, feedback::PrefetchOutcome::kKept, 40, 0.25},
@@ -688,10 +688,10 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
         load = WasmOffset(at);
     jit::OptimizeRequest request;
     request.function = FuncIndex(0);
-    request.hints.interleaves.push_back({.load = load, .stall_share = 0.5});
+    request.changes.push_back({.site = {jit::ChangeKind::kInterleave, load}, .weight = 0.5});
     auto made = code.optimize(request);
     ASSERT_TRUE(made) << made.error().describe();
-    ASSERT_TRUE(made->version->prefetch_sites.at(0).applied) << made->version->prefetch_sites[0].reason;
+    ASSERT_TRUE(made->version->answers.at(0).is_applied()) << made->version->answers[0].why;
     const rt::KeptCode kept{
         std::move(made->version),
         "its load stalls",

@@ -51,15 +51,22 @@ TEST(RandomHints, AreTheSameForTheSameSeedAndOthersForOthers) {
   ASSERT_TRUE(module);
   bool prefetched = false, interleaved = false, remembered = false, called = false, differ = false;
   for (uint32_t seed = 1; seed < 40; ++seed) {
-    const jit::FunctionHints a = rt::random_hints(**module, FuncIndex(2), seed);
-    const jit::FunctionHints b = rt::random_hints(**module, FuncIndex(2), seed);
-    ASSERT_EQ(a.prefetches.size(), b.prefetches.size());
-    for (size_t i = 0; i < a.prefetches.size(); ++i) EXPECT_EQ(a.prefetches[i].load, b.prefetches[i].load);
-    prefetched |= !a.prefetches.empty();
-    interleaved |= !a.interleaves.empty();
-    remembered |= !a.jumps.empty();
-    called |= !a.calls.empty();
-    differ |= a.prefetches.size() != rt::random_hints(**module, FuncIndex(2), seed + 1).prefetches.size();
+    const auto sites = [&](uint32_t of) {
+      std::vector<jit::Site> sites;
+      for (const jit::Request& request : rt::random_hints(**module, FuncIndex(2), of))
+        sites.push_back(request.site);
+      return sites;
+    };
+    const std::vector<jit::Site> drawn = sites(seed);
+    EXPECT_EQ(drawn, sites(seed));
+    const auto has = [&](jit::ChangeKind kind) {
+      return std::ranges::find(drawn, kind, &jit::Site::kind) != drawn.end();
+    };
+    prefetched |= has(jit::ChangeKind::kPrefetch);
+    interleaved |= has(jit::ChangeKind::kInterleave);
+    remembered |= has(jit::ChangeKind::kJumpPointers);
+    called |= has(jit::ChangeKind::kInlineCalls);
+    differ |= drawn != sites(seed + 1);
   }
   EXPECT_TRUE(prefetched && interleaved && remembered && called && differ);
 }

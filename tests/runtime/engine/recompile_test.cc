@@ -19,20 +19,17 @@ namespace {
 
 constexpr int kCode = 0;  // an address that stands for code
 
-jit::PrefetchSite site(jit::ChangeKind kind, uint32_t at, bool applied) {
-  jit::PrefetchSite site;
-  site.kind = kind;
-  site.load = WasmOffset(at);
-  site.applied = applied;
-  return site;
+jit::Answer answer(jit::ChangeKind kind, uint32_t at, bool applied) {
+  return {.site = {kind, WasmOffset(at)},
+          .state = applied ? jit::Answer::State::kApplied : jit::Answer::State::kRefused};
 }
 
 struct Made {
   Made() {
     version.tier = jit::Tier::kOptimized;
     version.entry = &kCode;
-    version.prefetch_sites = {site(jit::ChangeKind::kPrefetch, 10, true),
-                              site(jit::ChangeKind::kValue, 20, true)};
+    version.answers = {answer(jit::ChangeKind::kPrefetch, 10, true),
+                       answer(jit::ChangeKind::kValue, 20, true)};
     values.resize(1);
     values[0].hint.at = WasmOffset(20);
     values[0].hint.value = 40;
@@ -64,8 +61,8 @@ bool nothing_new(const std::function<void(Made&)>& change, bool loops_wait = tru
 TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
   EXPECT_TRUE(nothing_new([](Made&) {}));
   EXPECT_TRUE(nothing_new([](Made& made) {
-    made.version.prefetch_sites.push_back(site(jit::ChangeKind::kInterleave, 10, false));
-    made.version.prefetch_sites.push_back(site(jit::ChangeKind::kSelect, 41, false));
+    made.version.answers.push_back(answer(jit::ChangeKind::kInterleave, 10, false));
+    made.version.answers.push_back(answer(jit::ChangeKind::kSelect, 41, false));
     made.branches.emplace_back().hint = {
         .branch = WasmOffset(41), .weigh = false, .form = jit::BranchHint::Form::kSelect};
     made.values.emplace_back().hint = {.at = WasmOffset(21), .value = 7};
@@ -85,8 +82,8 @@ TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
 TEST(Recompile, BringsSomethingNewWhereAnythingOfItIsOtherwise) {
   const std::vector<std::pair<const char*, std::function<void(Made&)>>> changes = {
       {"a change more",
-       [](Made& made) { made.version.prefetch_sites.push_back(site(jit::ChangeKind::kSelect, 41, true)); }},
-      {"a change less", [](Made& made) { made.version.prefetch_sites.pop_back(); }},
+       [](Made& made) { made.version.answers.push_back(answer(jit::ChangeKind::kSelect, 41, true)); }},
+      {"a change less", [](Made& made) { made.version.answers.pop_back(); }},
       {"another number", [](Made& made) { made.values[0].hint.value = 48; }},
       {"another target", [](Made& made) { made.calls[0].hint.targets[1].element = 3; }},
       {"another order of targets",

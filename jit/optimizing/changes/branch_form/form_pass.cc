@@ -33,7 +33,7 @@ constexpr double kOperationsACycle = 4;
 constexpr double kDoubt = 3;
 
 struct Candidate {
-  size_t site = 0;  // of the plan
+  Slot* slot = nullptr;
   llvm::WeakVH at;  // null: converted with another
   llvm::Loop* innermost = nullptr;
   std::string words;     // why it should pay
@@ -43,7 +43,7 @@ struct Candidate {
 // What goes on trial together: all that is converted in one loop, which is had in two versions.
 struct Group {
   llvm::Loop* loop = nullptr;
-  WasmOffset wasm_loop;
+  LoopClaim claim;
   std::vector<Candidate> candidates;
 };
 
@@ -53,19 +53,17 @@ std::string cycles_text(double cycles) {
   return text;
 }
 
-double taken_share(const BranchHint& hint) {
-  const auto taken = static_cast<double>(hint.taken), not_taken = static_cast<double>(hint.not_taken);
+double taken_share(const BranchCounts& counts) {
+  const auto taken = static_cast<double>(counts.taken), not_taken = static_cast<double>(counts.not_taken);
   return (taken + 1) / (taken + not_taken + 2);
 }
 
 class FormChanger {
  public:
-  FormChanger(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
-      : plan_(plan),
-        ir_(plan.ir),
+  FormChanger(ChangeSet& changes, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : changes_(changes),
+        ir_(changes.ir),
         function_(function),
-        first_branch_(plan.hints.size() + plan.interleaves.size()),
-        first_value_(first_branch_ + plan.conversions.size()),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
         assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}
@@ -84,22 +82,19 @@ class FormChanger {
   }
 
  private:
-  PrefetchSite& site_of(const Candidate& candidate) { return plan_.sites[candidate.site]; }
-  const BranchHint& hint_of(const Candidate& candidate) const {
-    return plan_.conversions[candidate.site - first_branch_];
+  static const BranchCounts& counts_of(const Candidate& candidate) {
+    return what_of<BranchCounts>(candidate.slot->request);
   }
-  bool is_value(const Candidate& candidate) const { return candidate.site >= first_value_; }
-  const ValueHint& value_of(const Candidate& candidate) const {
-    return plan_.values[candidate.site - first_value_];
+  static bool is_value(const Candidate& candidate) { return candidate.slot->kind() == ChangeKind::kValue; }
+  static const UsualValue& value_of(const Candidate& candidate) {
+    return what_of<UsualValue>(candidate.slot->request);
   }
   static Instruction& at(const Candidate& candidate) {
     return *llvm::cast<Instruction>(static_cast<Value*>(candidate.at));
   }
-  void refuse(const Candidate& candidate, std::string_view why) {
-    if (PrefetchSite& site = site_of(candidate); !site.applied) site.reason = why;
-  }
+  static void refuse(const Candidate& candidate, std::string_view why) { candidate.slot->refuse(why); }
 
-  // Conditional branches, choices and operators at the places that hints name; operators last.
+  // Conditional branches, choices and operators at the places that are asked about; operators last.
   std::vector<Candidate> find_candidates() const {
     std::vector<Candidate> candidates, operators;
     for (Instruction& instruction : llvm::instructions(function_)) {
@@ -110,15 +105,12 @@ class FormChanger {
       const llvm::DILocation* const position = ir_.position_of(instruction);
       if (position == nullptr) continue;
       llvm::Loop* const innermost = loops_.getLoopFor(instruction.getParent());
-      for (size_t i = 0; operates && i < plan_.values.size(); ++i)
-        if (plan_.values[i].at.value == position->getLine())
-          operators.push_back({first_value_ + i, &instruction, innermost, {}});
-      for (size_t i = 0; !operates && i < plan_.conversions.size(); ++i) {
-        const BranchHint& hint = plan_.conversions[i];
-        if (hint.branch.value != position->getLine() || (hint.form == BranchHint::Form::kSelect) != branches)
-          continue;
-        candidates.push_back({first_branch_ + i, &instruction, innermost, {}});
-      }
+      const ChangeKind kind = operates   ? ChangeKind::kValue
+                              : branches ? ChangeKind::kSelect
+                                         : ChangeKind::kBranch;
+      for (Slot& slot : changes_.of(kind))
+        if (slot.at().value == position->getLine())
+          (operates ? operators : candidates).push_back({&slot, &instruction, innermost, {}});
     }
     std::ranges::move(operators, std::back_inserter(candidates));
     return candidates;
@@ -127,33 +119,27 @@ class FormChanger {
   void judge(Candidate candidate, std::vector<Group>& groups) {
     // What is left of a loop behind its unrolled copy may be no loop: what the others are counts.
     if (candidate.innermost == nullptr) {
-      if (!in_loops_.contains(candidate.site)) refuse(candidate, "it is in no loop that could be on trial");
+      if (!in_loops_.contains(candidate.slot)) refuse(candidate, "it is in no loop that could be on trial");
       return;
     }
-    in_loops_.insert(candidate.site);
+    in_loops_.insert(candidate.slot);
     if (!worth_its_form(candidate)) return;
     llvm::Loop& loop = loop_to_try(*candidate.innermost);
     if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
       return refuse(candidate, why);
     if (instructions_of(loop) > kMostInstructionsTwice)
       return refuse(candidate, "its loop is too large to have it twice");
-    const std::vector<WasmOffset> around = wasm_loops_around(ir_.wasm, ir_.position_of(at(candidate)));
+    Slot& slot = *candidate.slot;
+    LoopPlace place{.loop = slot.at(),
+                    .around = wasm_loops_around(ir_.wasm, ir_.position_of(at(candidate))),
+                    .loads = {}};
     const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
-    WasmOffset wasm_loop = site_of(candidate).load;
-    if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
-    PrefetchSite& site = site_of(candidate);
-    const bool interleaved = std::ranges::any_of(plan_.sites, [&](const PrefetchSite& other) {
-      return other.kind == ChangeKind::kInterleave && other.applied &&
-             std::ranges::find(around, other.loop) != around.end();
-    });
-    if (interleaved) {
-      // One change of a loop at a time: this one would be judged with and without the other.
-      site.superseded = true;
-      return refuse(candidate, "its loop is interleaved instead");
-    }
+    if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
+    const auto claim = changes_.claim(slot, place);
+    if (!claim) return slot.wait(claim.error());
     auto group = std::ranges::find(groups, &loop, &Group::loop);
     if (group == groups.end()) {
-      groups.push_back({&loop, wasm_loop, {}});
+      groups.push_back({&loop, *claim, {}});
       group = std::prev(groups.end());
     }
     group->candidates.push_back(std::move(candidate));
@@ -161,18 +147,18 @@ class FormChanger {
 
   bool worth_its_form(Candidate& candidate) {
     if (is_value(candidate)) return worth_a_value(candidate);
-    return hint_of(candidate).form == BranchHint::Form::kSelect ? worth_a_select(candidate)
-                                                                : worth_a_branch(candidate);
+    return candidate.slot->kind() == ChangeKind::kSelect ? worth_a_select(candidate)
+                                                         : worth_a_branch(candidate);
   }
 
   bool worth_a_value(Candidate& candidate) {
-    const ValueHint& hint = value_of(candidate);
-    if (const std::string_view why = why_not_usual(at(candidate), hint.value); !why.empty()) {
+    const uint64_t usual = value_of(candidate).value;
+    if (const std::string_view why = why_not_usual(at(candidate), usual); !why.empty()) {
       refuse(candidate, why);
       return false;
     }
     candidate.words = std::string(llvm::isa<llvm::CallInst>(at(candidate)) ? "of " : "by ") +
-                      std::to_string(hint.value) +
+                      std::to_string(usual) +
                       (llvm::isa<llvm::CallInst>(at(candidate)) ? " bytes, in place" : "");
     return true;
   }
@@ -183,15 +169,15 @@ class FormChanger {
       refuse(candidate, arms.error());
       return false;
     }
-    const BranchHint& hint = hint_of(candidate);
-    const double taken = taken_share(hint);
+    const BranchCounts& counts = counts_of(candidate);
+    const double taken = taken_share(counts);
     Sides sides{.condition = arms->branch->getCondition(), .pairs = {}};
     for (const llvm::PHINode& phi : arms->join->phis()) {
       const llvm::BasicBlock* const from = arms->branch->getParent();
       sides.pairs.push_back({phi.getIncomingValueForBlock(arms->when_true ? arms->when_true : from),
                              phi.getIncomingValueForBlock(arms->when_false ? arms->when_false : from), &phi});
     }
-    const double lost = hint.mispredicted * kMispredictCycles;
+    const double lost = counts.mispredicted * kMispredictCycles;
     const double more = arms->operations_true * (1 - taken) + arms->operations_false * taken +
                         arms->accesses + static_cast<double>(sides.pairs.size());
     const double waited = cycles_waited(*candidate.innermost, sides, taken);
@@ -213,9 +199,8 @@ class FormChanger {
       const auto& least = llvm::cast<llvm::MinMaxIntrinsic>(at(candidate));
       sides.pairs.push_back({least.getLHS(), least.getRHS(), &least});
     }
-    const BranchHint& hint = hint_of(candidate);
     const double waited = cycles_waited(*candidate.innermost, sides, likely_first(candidate));
-    const double lost = hint.mispredicted * kMispredictCycles;
+    const double lost = counts_of(candidate).mispredicted * kMispredictCycles;
     if (waited == 0) {
       refuse(candidate, "nothing that the loop carries waits for it");
       return false;
@@ -234,7 +219,7 @@ class FormChanger {
     if (!llvm::isa<llvm::SelectInst>(at(candidate))) return 0.5;
     if (llvm::extractBranchWeights(at(candidate), yes, no) && yes + no > 0)
       return static_cast<double>(yes) / static_cast<double>(yes + no);
-    return taken_share(hint_of(candidate));
+    return taken_share(counts_of(candidate));
   }
 
   // One that is left soon is taken with the loop around it.
@@ -268,16 +253,14 @@ class FormChanger {
 
   void convert(Group& group) {
     // A copy of the loop that stands elsewhere (an OSR entry's, whose first iteration is apart) may have been
-    // taken with another loop around it: a change belongs to one cell.
-    std::erase_if(group.candidates, [&](const Candidate& candidate) {
-      const PrefetchSite& site = site_of(candidate);
-      return site.applied && site.loop != group.wasm_loop;
-    });
+    // taken with another loop around it.
+    std::erase_if(group.candidates,
+                  [&](const Candidate& candidate) { return candidate.slot->is_elsewhere(group.claim); });
     if (group.candidates.empty()) return;
     uint32_t cell = 0;  // the same for all
-    for (const Candidate& candidate : group.candidates) cell = plan_.cell_of(group.wasm_loop, candidate.site);
+    for (const Candidate& candidate : group.candidates) cell = changes_.cell_of(group.claim, *candidate.slot);
     const CellCode code(ir_, function_, cell);
-    const llvm::DebugLoc location = loop_location(ir_, function_, group.wasm_loop);
+    const llvm::DebugLoc location = loop_location(ir_, function_, group.claim.loop());
     for (Candidate& candidate : group.candidates) {
       candidate.certain = is_value(candidate) && group.loop->isLoopInvariant(usual_operand(at(candidate)));
       if (candidate.certain) candidate.words += ", compared once a strip";
@@ -295,7 +278,7 @@ class FormChanger {
               .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual_throughout(group, b))};
         },
         [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
-    for (const Candidate& candidate : group.candidates) change(candidate, group.wasm_loop, places);
+    for (const Candidate& candidate : group.candidates) change(candidate, group.claim, places);
   }
 
   // Of the operands that do not change in the loop: all of them are what they usually are. One that is not
@@ -327,7 +310,7 @@ class FormChanger {
     return places;
   }
 
-  void change(const Candidate& candidate, WasmOffset wasm_loop,
+  void change(const Candidate& candidate, const LoopClaim& claim,
               const std::map<uint32_t, MemoryPlace>& places) {
     Instruction* const place = llvm::cast_or_null<Instruction>(static_cast<Value*>(candidate.at));
     if (is_value(candidate)) {
@@ -343,18 +326,13 @@ class FormChanger {
       const bool select = llvm::isa<llvm::SelectInst>(place);
       convert_to_branch(ir_, *place, select ? std::optional(likely_first(candidate)) : std::nullopt);
     }
-    PrefetchSite& site = site_of(candidate);
-    if (site.applied) return;
-    site.applied = true;
-    site.loop = wasm_loop;
-    site.reason = candidate.words;
+    candidate.slot->apply(claim, candidate.words);
   }
 
-  PrefetchPlan& plan_;
+  ChangeSet& changes_;
   IrModule& ir_;
   llvm::Function& function_;
-  const size_t first_branch_, first_value_;  // of their sites
-  std::set<size_t> in_loops_;                // sites of which a copy is in a loop
+  std::set<const Slot*> in_loops_;  // those of which a copy is in a loop
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
   llvm::AssumptionCache& assumptions_;
@@ -363,8 +341,8 @@ class FormChanger {
 }  // namespace
 
 llvm::PreservedAnalyses FormPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
-  return FormChanger(*plan_, function, analyses).run() ? llvm::PreservedAnalyses::none()
-                                                       : llvm::PreservedAnalyses::all();
+  return FormChanger(*changes_, function, analyses).run() ? llvm::PreservedAnalyses::none()
+                                                          : llvm::PreservedAnalyses::all();
 }
 
 }  // namespace hindsight::jit::optimizing

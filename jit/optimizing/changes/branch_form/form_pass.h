@@ -1,6 +1,6 @@
 // The form pass: gives branches, choices and operators the form that a profile asks for, in one of two
 // versions of their loop (loop_versions.h), so that a trial can compare: a branch as a select and the reverse
-// (BranchHint::Form), and code for an operand's usual value (ValueHint, usual_values.h).
+// (kSelect, kBranch), and code for an operand's usual value (kValue, usual_values.h).
 //
 // It runs when LLVM is done with the IR, on what LLVM made of the program: a branch that has become a select
 // by then, or has gone with its loop into vectors, is no branch to convert any more, and a branch that was a
@@ -25,17 +25,17 @@
 
 #include <llvm/IR/PassManager.h>
 
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/changes/change_set.h"
 
 namespace hindsight::jit::optimizing {
 
 class FormPass : public llvm::PassInfoMixin<FormPass> {
  public:
-  explicit FormPass(PrefetchPlan& plan) : plan_(&plan) {}
+  explicit FormPass(ChangeSet& changes) : changes_(&changes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
-  PrefetchPlan* plan_;
+  ChangeSet* changes_;
 };
 
 }  // namespace hindsight::jit::optimizing

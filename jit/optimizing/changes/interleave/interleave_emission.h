@@ -7,7 +7,6 @@
 #include <map>
 
 #include "jit/optimizing/changes/interleave/interleave_code.h"
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
 

@@ -48,108 +48,79 @@ std::string describe(const IrModule& ir, const InterleaveShape& shape) {
 
 class Interleaver {
  public:
-  Interleaver(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
-      : plan_(plan), function_(function), analyses_(analyses) {}
+  Interleaver(ChangeSet& changes, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : changes_(changes), ir_(changes.ir), function_(function), analyses_(analyses) {}
 
   bool run() {
-    const size_t end = plan_.hints.size() + plan_.interleaves.size();
-    for (size_t site = plan_.hints.size(); site < end; ++site)
-      for (llvm::LoadInst* load : loads_of(plan_.ir, function_, plan_.sites[site].load))
-        try_load(*load, site);
+    for (Slot& slot : changes_.of(ChangeKind::kInterleave))
+      for (llvm::LoadInst* load : loads_of(ir_, function_, slot.at())) try_load(*load, slot);
     return changed_;
   }
 
  private:
-  void try_load(llvm::LoadInst& load, size_t site_index) {
-    PrefetchSite& site = plan_.sites[site_index];
-    if (const llvm::MDNode* done = load.getMetadata(kInterleaved)) {
-      if (site.applied) return;
-      const auto* loop = llvm::mdconst::extract<llvm::ConstantInt>(done->getOperand(0));
-      site.applied = true;
-      site.loop = WasmOffset(static_cast<uint32_t>(loop->getZExtValue()));
-      follow(site_index);
+  void try_load(llvm::LoadInst& load, Slot& slot) {
+    if (load.getMetadata(kInterleaved) != nullptr) {
+      if (slot.answer.is_applied()) return;
+      const auto* loop =
+          llvm::mdconst::extract<llvm::ConstantInt>(load.getMetadata(kInterleaved)->getOperand(0));
+      const LoopPlace place{
+          .loop = WasmOffset(static_cast<uint32_t>(loop->getZExtValue())), .around = {}, .loads = {}};
+      if (const auto claim = changes_.claim(slot, place)) changes_.follow(slot, *claim, kFollows);
       return;
     }
     auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
     auto& dominators = analyses_.getResult<llvm::DominatorTreeAnalysis>(function_);
     auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
-    auto shape = find_interleave_shape(plan_.ir, load, loops, dominators, evolution);
+    auto shape = find_interleave_shape(ir_, load, loops, dominators, evolution);
     Backedges backedges;
-    const std::vector<WasmOffset> around = wasm_loops_around(plan_.ir.wasm, plan_.ir.position_of(load));
-    WasmOffset wasm_loop = site.load;
+    LoopPlace place{
+        .loop = slot.at(), .around = wasm_loops_around(ir_.wasm, ir_.position_of(load)), .loads = {}};
     if (shape) {
       const size_t levels_up = loops.getLoopDepth(load.getParent()) - shape->outer->getLoopDepth();
-      if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
-      backedges =
-          emit_latch_backedges(*shape->outer, evolution, loop_location(plan_.ir, function_, wasm_loop));
+      if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
+      backedges = emit_latch_backedges(*shape->outer, evolution, loop_location(ir_, function_, place.loop));
       if (!backedges.count) shape = std::unexpected("how many searches there are is not known before them");
     }
-    if (!shape) {
-      if (!site.applied) site.reason = shape.error();
-      return;
-    }
-    if (!site.applied) {
-      site.applied = true;
-      site.loop = wasm_loop;
-      site.reason = describe(plan_.ir, *shape);
-    }
-    const uint32_t cell = plan_.cell_of(wasm_loop, site_index);
-    supersede_prefetches(*shape->outer);
-    add_followers(*shape->outer, wasm_loop);
-    mark_interleaved(plan_.ir, *shape->outer, wasm_loop);
-    const InterleaveStarts starts = find_interleave_starts(plan_.ir, *shape, dominators, evolution);
-    emit_interleaved(plan_.ir, function_, *shape, starts, backedges.count, cell,
-                     loop_location(plan_.ir, function_, wasm_loop));
+    if (!shape) return slot.refuse(shape.error());
+    place.loads = loads_in(*shape->outer);
+    const auto claim = changes_.claim(slot, place);
+    if (!claim) return slot.wait(claim.error());
+    if (!slot.answer.is_applied()) slot.apply(*claim, describe(ir_, *shape));
+    const uint32_t cell = changes_.cell_of(*claim, slot);
+    // All loads of the loop share the change, also those that have not stalled yet.
+    for (const WasmOffset other : in_order_of_code(*shape->outer))
+      if (const Site site{ChangeKind::kInterleave, other}; !changes_.is_known(site))
+        changes_.add_follower(site, *claim, cell, kFollows);
+    mark_interleaved(ir_, *shape->outer, place.loop);
+    const InterleaveStarts starts = find_interleave_starts(ir_, *shape, dominators, evolution);
+    emit_interleaved(ir_, function_, *shape, starts, backedges.count, cell,
+                     loop_location(ir_, function_, place.loop));
     changed_ = true;
     analyses_.invalidate(function_, llvm::PreservedAnalyses::none());
   }
 
-  void follow(size_t site_index) {
-    PrefetchSite& site = plan_.sites[site_index];
-    site.follows = true;
-    site.reason = "with the other loads of its search";
-    plan_.cell_of(site.loop, site_index);
-  }
-
-  // All loads of the loop share the change, also those that have not stalled yet.
-  void add_followers(const llvm::Loop& loop, WasmOffset wasm_loop) {
+  // The program's loads in a loop.
+  std::vector<WasmOffset> in_order_of_code(const llvm::Loop& loop) const {
+    std::vector<WasmOffset> loads;
     for (const llvm::BasicBlock* block : loop.blocks()) {
       for (const llvm::Instruction& instruction : *block) {
         const auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
         const llvm::DILocation* const position =
-            load && !plan_.ir.is_of(*load, IrModule::World::kRuntime) ? plan_.ir.position_of(*load) : nullptr;
-        if (!position || position->getLine() == 0) continue;
-        const WasmOffset offset(position->getLine());
-        const bool known =
-            std::any_of(plan_.sites.begin(), plan_.sites.end(), [&](const PrefetchSite& other) {
-              return other.kind == ChangeKind::kInterleave && other.load == offset;
-            });
-        if (known) continue;
-        PrefetchSite site;
-        site.kind = ChangeKind::kInterleave;
-        site.load = offset;
-        site.loop = wasm_loop;
-        site.applied = true;
-        plan_.sites.push_back(std::move(site));
-        follow(plan_.sites.size() - 1);
+            load && !ir_.is_of(*load, IrModule::World::kRuntime) ? ir_.position_of(*load) : nullptr;
+        if (position && position->getLine() != 0) loads.emplace_back(position->getLine());
       }
     }
+    return loads;
+  }
+  std::set<WasmOffset> loads_in(const llvm::Loop& loop) const {
+    const std::vector<WasmOffset> loads = in_order_of_code(loop);
+    return {loads.begin(), loads.end()};
   }
 
-  // One change of a loop at a time: prefetches in it would be judged with and without the other.
-  void supersede_prefetches(const llvm::Loop& loop) {
-    for (size_t i = 0; i < plan_.hints.size(); ++i) {
-      PrefetchSite& site = plan_.sites[i];
-      if (site.applied) continue;
-      for (const llvm::LoadInst* load : loads_of(plan_.ir, function_, site.load)) {
-        if (!loop.contains(load)) continue;
-        site.superseded = true;
-        site.reason = "its loop is interleaved instead";
-      }
-    }
-  }
+  static constexpr std::string_view kFollows = "with the other loads of its search";
 
-  PrefetchPlan& plan_;
+  ChangeSet& changes_;
+  IrModule& ir_;
   llvm::Function& function_;
   llvm::FunctionAnalysisManager& analyses_;
   bool changed_ = false;
@@ -159,10 +130,10 @@ class Interleaver {
 
 llvm::PreservedAnalyses InterleavePass::run(llvm::Function& function,
                                             llvm::FunctionAnalysisManager& analyses) {
-  if (plan_->interleaves.empty()) return llvm::PreservedAnalyses::all();
+  if (!changes_->asks_for(ChangeKind::kInterleave)) return llvm::PreservedAnalyses::all();
   remove_temporary_users(function);
-  return Interleaver(*plan_, function, analyses).run() ? llvm::PreservedAnalyses::none()
-                                                       : llvm::PreservedAnalyses::all();
+  return Interleaver(*changes_, function, analyses).run() ? llvm::PreservedAnalyses::none()
+                                                          : llvm::PreservedAnalyses::all();
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -32,17 +32,17 @@
 
 #include <llvm/IR/PassManager.h>
 
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/changes/change_set.h"
 
 namespace hindsight::jit::optimizing {
 
 class InterleavePass : public llvm::PassInfoMixin<InterleavePass> {
  public:
-  explicit InterleavePass(PrefetchPlan& plan) : plan_(&plan) {}
+  explicit InterleavePass(ChangeSet& changes) : changes_(&changes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
-  PrefetchPlan* plan_;
+  ChangeSet* changes_;
 };
 
 }  // namespace hindsight::jit::optimizing

@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/change.h"
 #include "jit/optimizing/generate/ir_module.h"
 
 namespace hindsight::jit::optimizing {
@@ -67,6 +68,8 @@ struct InterleaveShape {
   llvm::BasicBlock* chase_preheader() const { return chase->getLoopPreheader(); }
 };
 
+// More searches at once than this no processor has lines under way for.
+inline constexpr uint32_t kMaxInterleaveWidth = traits_of(ChangeKind::kInterleave).knob.most;
 // More are not worth copying: so much work between two loads hides what they wait for.
 inline constexpr size_t kMaxInterleavedInstructions = 400;
 // What a search carries through the frame, in values, each of them an array of kMaxInterleaveWidth there:

@@ -27,13 +27,14 @@ using llvm::Value;
 
 constexpr size_t kMostLines = 4;  // of a node, that are prefetched each
 constexpr int64_t kLineBytes = 64;
+static_assert(traits_of(ChangeKind::kJumpPointers).knob.most == kMostTurnsAhead);
 
 // What goes on trial together: the hinted loads whose address comes from the same pointer of one loop.
 struct Group {
   llvm::Loop* loop = nullptr;
-  WasmOffset wasm_loop;
+  LoopClaim claim;
   std::vector<CarriedPlace> places;  // the first is remembered, the others lie beside it
-  std::vector<size_t> sites;         // one a place
+  std::vector<Slot*> slots;          // one a place
 };
 
 // Emits the versions of one loop, and the history into one of them.
@@ -44,7 +45,7 @@ class Emitter {
         group_(group),
         vmctx_(function.getArg(0)),
         code_(ir, function, cell),
-        location_(loop_location(ir, function, group.wasm_loop)) {}
+        location_(loop_location(ir, function, group.claim.loop())) {}
 
   void emit() {
     BasicBlock* const header = group_.loop->getHeader();
@@ -206,16 +207,17 @@ class Emitter {
   Value *mine_ = nullptr, *with_ = nullptr, *places_ = nullptr, *distance_ = nullptr;  // in the head
 };
 
-// Of the plan's jumps, by their index, as they are sorted: by falling stall share.
-std::vector<std::pair<size_t, llvm::LoadInst*>> hinted_loads(const PrefetchPlan& plan,
-                                                             llvm::Function& function) {
-  std::vector<std::pair<size_t, llvm::LoadInst*>> found;
-  for (size_t i = 0; i < plan.jumps.size(); ++i) {
+// The loads that are asked about, by falling weight.
+std::vector<std::pair<Slot*, llvm::LoadInst*>> loads_asked_about(ChangeSet& changes,
+                                                                 llvm::Function& function) {
+  std::vector<std::pair<Slot*, llvm::LoadInst*>> found;
+  for (Slot& slot : changes.of(ChangeKind::kJumpPointers)) {
     for (Instruction& instruction : llvm::instructions(function)) {
       auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-      if (load == nullptr || load->isVolatile() || plan.ir.is_of(*load, IrModule::World::kRuntime)) continue;
-      const llvm::DILocation* const position = plan.ir.position_of(*load);
-      if (position != nullptr && position->getLine() == plan.jumps[i].load.value) found.emplace_back(i, load);
+      if (load == nullptr || load->isVolatile() || changes.ir.is_of(*load, IrModule::World::kRuntime))
+        continue;
+      const llvm::DILocation* const position = changes.ir.position_of(*load);
+      if (position != nullptr && position->getLine() == slot.at().value) found.emplace_back(&slot, load);
     }
   }
   return found;
@@ -223,28 +225,26 @@ std::vector<std::pair<size_t, llvm::LoadInst*>> hinted_loads(const PrefetchPlan&
 
 class JumpFinder {
  public:
-  JumpFinder(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
-      : plan_(plan),
-        ir_(plan.ir),
+  JumpFinder(ChangeSet& changes, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : changes_(changes),
+        ir_(changes.ir),
         function_(function),
-        first_site_(plan.hints.size() + plan.interleaves.size() + plan.conversions.size() +
-                    plan.values.size()),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
         assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}
 
   bool run() {
-    if (hinted_loads(plan_, function_).empty()) return false;
+    if (loads_asked_about(changes_, function_).empty()) return false;
     for (llvm::Loop* loop : loops_) {
       llvm::simplifyLoop(loop, &dominators_, &loops_, nullptr, &assumptions_, nullptr,
                          /*PreserveLCSSA=*/false);
       llvm::formLCSSARecursively(*loop, dominators_, &loops_, nullptr);
     }
     std::vector<Group> groups;
-    for (const auto& [hint, load] : hinted_loads(plan_, function_)) judge(hint, *load, groups);
+    for (const auto& [slot, load] : loads_asked_about(changes_, function_)) judge(*slot, *load, groups);
     for (const Group& group : groups) {
       uint32_t cell = 0;  // the same for all
-      for (const size_t site : group.sites) cell = plan_.cell_of(group.wasm_loop, site);
+      for (Slot* slot : group.slots) cell = changes_.cell_of(group.claim, *slot);
       add_followers(group, cell);
       Emitter(ir_, function_, group, cell).emit();
     }
@@ -252,58 +252,42 @@ class JumpFinder {
   }
 
  private:
-  void judge(size_t hint, llvm::LoadInst& load, std::vector<Group>& groups) {
-    PrefetchSite& site = plan_.sites[first_site_ + hint];
-    const auto refuse = [&](std::string_view why) {
-      if (!site.applied) site.reason = why;
-    };
+  void judge(Slot& slot, llvm::LoadInst& load, std::vector<Group>& groups) {
     auto place = find_carried_place(load, loops_);
-    if (!place) return refuse(place.error());
+    if (!place) return slot.refuse(place.error());
     const uint32_t memory = ir_.memory_of(place->base, function_.getArg(0)).value_or(0);
     if (memory >= ir_.wasm.memories.size() || ir_.wasm.memories[memory].is64)
-      return refuse("its memory has addresses of 64 bits");
+      return slot.refuse("its memory has addresses of 64 bits");
     llvm::Loop& loop = *place->loop;
-    if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty()) return refuse(why);
+    if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
+      return slot.refuse(why);
     if (instructions_of(loop) > kMostInstructionsTwice)
-      return refuse("its loop is too large to have it twice");
+      return slot.refuse("its loop is too large to have it twice");
     if (const double turns = expected_turns(loop); turns != 0 && turns < kShortLoopTurns)
-      return refuse("its loop is left after a few turns");
-    const std::vector<WasmOffset> around = wasm_loops_around(ir_.wasm, ir_.position_of(load));
+      return slot.refuse("its loop is left after a few turns");
+    LoopPlace where{
+        .loop = slot.at(), .around = wasm_loops_around(ir_.wasm, ir_.position_of(load)), .loads = {}};
     const size_t levels_up = loops_.getLoopDepth(load.getParent()) - loop.getLoopDepth();
-    const WasmOffset wasm_loop =
-        around.empty() ? plan_.jumps[hint].load : around[std::min(levels_up, around.size() - 1)];
-    if (const std::string_view why = other_change(wasm_loop, around); !why.empty()) {
-      site.superseded = true;
-      return refuse(why);
-    }
-    // Copies of one loop (an OSR entry's) may come to different conclusions: a change belongs to one cell.
-    if (site.applied && site.loop != wasm_loop) return;
+    if (!where.around.empty()) where.loop = where.around[std::min(levels_up, where.around.size() - 1)];
+    const auto claim = changes_.claim(slot, where);
+    if (!claim) return slot.wait(claim.error());
+    // Copies of one loop (an OSR entry's) may come to different conclusions.
+    if (slot.is_elsewhere(*claim)) return;
     auto group = std::ranges::find(groups, &loop, &Group::loop);
     if (group == groups.end()) {
       const bool nested = std::ranges::any_of(groups, [&](const Group& other) {
         return other.loop->contains(&loop) || loop.contains(other.loop);
       });
-      if (nested) return refuse("the loop in it, or around it, remembers its own way");
-      groups.push_back({.loop = &loop, .wasm_loop = wasm_loop, .places = {}, .sites = {}});
+      if (nested) return slot.refuse("the loop in it, or around it, remembers its own way");
+      groups.push_back({.loop = &loop, .claim = *claim, .places = {}, .slots = {}});
       group = std::prev(groups.end());
     } else if (place->carried != group->places.front().carried) {
-      return refuse("its loop follows another pointer, which is remembered");
+      return slot.refuse("its loop follows another pointer, which is remembered");
     }
-    apply(site, wasm_loop, *place);
-    group->sites.push_back(first_site_ + hint);
+    apply(slot, *claim, *place);
+    group->slots.push_back(&slot);
     if (group->places.size() < kMostLines && !covered(*place, *group))
       group->places.push_back(std::move(*place));
-  }
-
-  // One change of a loop at a time: this one would be judged with and without the other.
-  std::string_view other_change(WasmOffset loop, const std::vector<WasmOffset>& around) const {
-    for (const PrefetchSite& other : plan_.sites) {
-      if (!other.applied || other.kind == ChangeKind::kJumpPointers) continue;
-      if (other.kind == ChangeKind::kInterleave && std::ranges::find(around, other.loop) != around.end())
-        return "its loop is interleaved instead";
-      if (other.loop == loop) return "its loop is on trial with another change";
-    }
-    return {};
   }
 
   // On a line with one that is prefetched already.
@@ -330,39 +314,27 @@ class JumpFinder {
         const llvm::DILocation* const position = load != nullptr ? ir_.position_of(*load) : nullptr;
         if (position == nullptr || load->isVolatile() || ir_.is_of(*load, IrModule::World::kRuntime))
           continue;
-        const bool known = std::ranges::any_of(plan_.sites, [&](const PrefetchSite& site) {
-          return site.kind == ChangeKind::kJumpPointers && site.load.value == position->getLine();
-        });
-        if (known) continue;
+        const Site site{ChangeKind::kJumpPointers, WasmOffset(position->getLine())};
+        if (changes_.is_known(site)) continue;
         const auto place = find_carried_place(*const_cast<llvm::LoadInst*>(load), loops_);
         if (!place || place->loop != group.loop || place->carried != group.places.front().carried ||
             !covered(*place, group))
           continue;
-        PrefetchSite site;
-        site.kind = ChangeKind::kJumpPointers;
-        site.load = WasmOffset(position->getLine());
-        site.loop = group.wasm_loop;
-        site.applied = site.follows = true;
-        site.reason = "on a line that is fetched with another load's";
-        site.cell = cell;
-        plan_.sites.push_back(std::move(site));
+        changes_.add_follower(site, group.claim, cell, "on a line that is fetched with another load's");
       }
     }
   }
 
-  void apply(PrefetchSite& site, WasmOffset wasm_loop, const CarriedPlace& place) {
-    if (site.applied) return;
-    site.applied = true;
-    site.loop = wasm_loop;
-    site.slice_operations = static_cast<uint32_t>(place.between.size());
-    site.reason = "where the loop goes is remembered from traversal to traversal, up to " +
-                  std::to_string(kHistoryCapacity >> 20) + "M turns";
+  static void apply(Slot& slot, const LoopClaim& claim, const CarriedPlace& place) {
+    if (slot.answer.is_applied()) return;
+    slot.apply(claim, "where the loop goes is remembered from traversal to traversal, up to " +
+                          std::to_string(kHistoryCapacity >> 20) + "M turns");
+    slot.answer.operations = static_cast<uint32_t>(place.between.size());
   }
 
-  PrefetchPlan& plan_;
+  ChangeSet& changes_;
   IrModule& ir_;
   llvm::Function& function_;
-  const size_t first_site_;
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
   llvm::AssumptionCache& assumptions_;
@@ -372,18 +344,18 @@ class JumpFinder {
 
 llvm::PreservedAnalyses KeepTurnsPass::run(llvm::Function& function,
                                            llvm::FunctionAnalysisManager& analyses) {
-  const auto loads = hinted_loads(*plan_, function);
+  const auto loads = loads_asked_about(*changes_, function);
   if (loads.empty()) return llvm::PreservedAnalyses::all();
   const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
-  for (const auto& [hint, load] : loads)
+  for (const auto& [slot, load] : loads)
     if (const auto place = find_carried_place(*load, loops); place && place->loop->getLoopLatch() != nullptr)
       place->loop->setLoopID(plain_loop_identity(function.getContext(), place->loop->getLoopID()));
   return llvm::PreservedAnalyses::all();
 }
 
 llvm::PreservedAnalyses JumpPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
-  return JumpFinder(*plan_, function, analyses).run() ? llvm::PreservedAnalyses::none()
-                                                      : llvm::PreservedAnalyses::all();
+  return JumpFinder(*changes_, function, analyses).run() ? llvm::PreservedAnalyses::none()
+                                                         : llvm::PreservedAnalyses::all();
 }
 
 }  // namespace hindsight::jit::optimizing

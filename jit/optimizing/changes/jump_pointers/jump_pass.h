@@ -26,7 +26,7 @@
 
 #include <llvm/IR/PassManager.h>
 
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/changes/change_set.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -34,20 +34,20 @@ namespace hindsight::jit::optimizing {
 // several.
 class KeepTurnsPass : public llvm::PassInfoMixin<KeepTurnsPass> {
  public:
-  explicit KeepTurnsPass(PrefetchPlan& plan) : plan_(&plan) {}
+  explicit KeepTurnsPass(ChangeSet& changes) : changes_(&changes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
-  PrefetchPlan* plan_;
+  ChangeSet* changes_;
 };
 
 class JumpPass : public llvm::PassInfoMixin<JumpPass> {
  public:
-  explicit JumpPass(PrefetchPlan& plan) : plan_(&plan) {}
+  explicit JumpPass(ChangeSet& changes) : changes_(&changes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
-  PrefetchPlan* plan_;
+  ChangeSet* changes_;
 };
 
 }  // namespace hindsight::jit::optimizing

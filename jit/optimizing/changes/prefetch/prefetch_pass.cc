@@ -9,9 +9,7 @@
 
 #include <algorithm>
 
-#include "jit/code/cell_memory.h"
 #include "jit/optimizing/changes/prefetch/prefetch_slice.h"
-#include "jit/optimizing/changes/values/usual_trips.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/strips.h"
 
@@ -21,7 +19,6 @@ namespace {
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr uint32_t kMaxDistance = 4096;
 // In iterations. Entering a vectorized loop (its checks, a remainder) should not be seen in its time.
 constexpr uint32_t kShortestStrip = 4096;
 // How many iterations ahead a load is timed: beyond what the core has in flight at the end of a strip, and
@@ -34,22 +31,22 @@ constexpr uint32_t kTimedAheadBlindly = 256;
 // All slices of one loop.
 struct LoopWork {
   llvm::Loop* loop = nullptr;
-  WasmOffset wasm_loop;
+  LoopClaim claim;
   std::vector<PrefetchSlice> slices;
-  std::vector<size_t> sites;  // of the plan, one a slice
+  std::vector<Slot*> slots;  // one a slice
 };
 
 // Emits the instrumentation of one loop.
 class Emitter {
  public:
-  Emitter(PrefetchPlan& plan, llvm::Function& function, LoopWork& work, uint32_t cell)
-      : plan_(plan),
-        ir_(plan.ir),
+  Emitter(ChangeSet& changes, llvm::Function& function, LoopWork& work, uint32_t cell)
+      : changes_(changes),
+        ir_(changes.ir),
         function_(function),
         work_(work),
         b_(ir_.context),
         cell_(ir_, function, cell) {
-    location_ = loop_location(ir_, function, work.wasm_loop);
+    location_ = loop_location(ir_, function, work.claim.loop());
     for (const PrefetchSlice& slice : work.slices)
       for (const Instruction* operation : slice.operations)
         if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
@@ -169,7 +166,7 @@ class Emitter {
     }
     for (size_t i = 0; i < work_.slices.size(); ++i) {
       const PrefetchSlice& slice = work_.slices[i];
-      const std::optional<uint32_t> slot = plan_.timed_slot(work_.sites[i]);
+      const std::optional<uint32_t> slot = changes_.timed_slot(*work_.slots[i]);
       if (!slot) continue;
       std::map<Value*, Value*> clones;
       Value* place = b_.CreatePtrToInt(clone(slice.target->getPointerOperand(), slice, 1, clones), ir_.i64);
@@ -303,7 +300,7 @@ class Emitter {
 
   llvm::ConstantInt* int32(uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); }
 
-  PrefetchPlan& plan_;
+  ChangeSet& changes_;
   IrModule& ir_;
   llvm::Function& function_;
   LoopWork& work_;
@@ -382,162 +379,56 @@ bool length_is_looked_up(const llvm::Loop& loop) {
 
 }  // namespace
 
-PrefetchPlan::PrefetchPlan(IrModule& ir_module) : ir(ir_module), hints(ir_module.request.hints.prefetches) {
-  std::stable_sort(hints.begin(), hints.end(), [](const PrefetchHint& a, const PrefetchHint& b) {
-    return a.stall_share > b.stall_share;
-  });
-  std::set<uint32_t> seen;
-  std::erase_if(hints, [&](const PrefetchHint& hint) { return !seen.insert(hint.load.value).second; });
-  constexpr const char* kNoLoad = "load is not in the optimized code";
-  for (const PrefetchHint& hint : hints) add_site(ChangeKind::kPrefetch, hint.load, kNoLoad);
-  interleaves = ir.request.hints.interleaves;
-  std::stable_sort(
-      interleaves.begin(), interleaves.end(),
-      [](const InterleaveHint& a, const InterleaveHint& b) { return a.stall_share > b.stall_share; });
-  seen.clear();
-  std::erase_if(interleaves,
-                [&](const InterleaveHint& hint) { return !seen.insert(hint.load.value).second; });
-  for (const InterleaveHint& hint : interleaves) add_site(ChangeKind::kInterleave, hint.load, kNoLoad);
-  seen.clear();
-  for (const BranchHint& hint : ir.request.hints.branches) {
-    if (hint.form == BranchHint::Form::kAsItComes || !seen.insert(hint.branch.value).second) continue;
-    const bool select = hint.form == BranchHint::Form::kSelect;
-    conversions.push_back(hint);
-    add_site(select ? ChangeKind::kSelect : ChangeKind::kBranch, hint.branch,
-             select ? "it is no branch in the optimized code" : "it is no choice in the optimized code");
-  }
-  seen.clear();
-  for (const ValueHint& hint : ir.request.hints.values) {
-    if (!seen.insert(hint.at.value).second) continue;
-    values.push_back(hint);
-    add_site(ChangeKind::kValue, hint.at, "nothing of the optimized code depends on it");
-  }
-  jumps = ir.request.hints.jumps;
-  std::stable_sort(jumps.begin(), jumps.end(),
-                   [](const JumpHint& a, const JumpHint& b) { return a.stall_share > b.stall_share; });
-  seen.clear();
-  std::erase_if(jumps, [&](const JumpHint& hint) { return !seen.insert(hint.load.value).second; });
-  for (const JumpHint& hint : jumps) add_site(ChangeKind::kJumpPointers, hint.load, kNoLoad);
-}
-
-void PrefetchPlan::add_site(ChangeKind kind, WasmOffset load, const char* if_not_found) {
-  PrefetchSite site;
-  site.kind = kind;
-  site.load = load;
-  site.reason = if_not_found;
-  sites.push_back(std::move(site));
-}
-
-std::vector<size_t> PrefetchPlan::refused() const {
-  const auto first = sites.begin();
-  const auto last = first + static_cast<std::ptrdiff_t>(hints.size() + interleaves.size());
-  std::vector<size_t> refused;
-  for (auto site = first; site != last; ++site) {
-    const bool of_use = std::any_of(first, last, [&](const PrefetchSite& other) {
-      return other.load == site->load && (other.applied || other.superseded);
-    });
-    if (!of_use) refused.push_back(static_cast<size_t>(site - first));
-  }
-  return refused;
-}
-
-uint32_t PrefetchPlan::cell_of(WasmOffset loop, size_t site) {
-  // A loop has two versions of such changes, and not of each of them; but for what was changed in it before LLVM's passes
-  // over loops, and is no site of the others' any more.
-  const size_t first_value = hints.size() + interleaves.size() + conversions.size();
-  const bool trips =
-      sites[site].kind == ChangeKind::kValue && is_of_loop(ir.wasm, values[site - first_value]);
-  const ChangeKind kind = is_tuned(sites[site].kind) ? sites[site].kind
-                          : trips                    ? ChangeKind::kValue
-                                                     : ChangeKind::kSelect;
-  const auto [found, is_new] =
-      cell_of_loop_.emplace(std::pair(kind, loop.value), static_cast<uint32_t>(cells.size()));
-  if (is_new) {
-    cells.push_back(kind == ChangeKind::kJumpPointers ? make_loop_cell_with_history() : make_loop_cell());
-    LoopCell& cell = *cells.back();
-    cell.countdown = static_cast<int32_t>(cell.strip_length);
-    if (kind == ChangeKind::kPrefetch) {
-      const PrefetchHint& hint = hints[site];
-      cell.enabled = hint.initially_enabled ? 1 : 0;
-      cell.distance = std::clamp(hint.initial_distance, 1u, kMaxDistance);
-    } else if (kind == ChangeKind::kInterleave) {
-      const InterleaveHint& hint = interleaves[site - hints.size()];
-      cell.enabled = hint.initially_enabled ? 1 : 0;
-      cell.distance = std::clamp(hint.initial_width, 1u, kMaxInterleaveWidth);
-    } else if (kind == ChangeKind::kJumpPointers) {
-      const JumpHint& hint =
-          jumps[site - hints.size() - interleaves.size() - conversions.size() - values.size()];
-      cell.enabled = hint.initially_enabled ? 1 : 0;
-      cell.distance = std::min(hint.initial_distance, kMostTurnsAhead);
-    } else {
-      cell.enabled = 1;
-    }
-    cell.site = static_cast<uint32_t>(site);
-  }
-  sites[site].cell = found->second;
-  return found->second;
-}
-
-std::optional<uint32_t> PrefetchPlan::timed_slot(size_t site) {
-  PrefetchSite& its = sites[site];
-  if (its.timed) return its.timed;
-  const auto taken = std::count_if(sites.begin(), sites.end(), [&](const PrefetchSite& other) {
-    return other.timed && other.cell == its.cell;
-  });
-  if (taken < static_cast<ptrdiff_t>(kMostTimedLoads)) its.timed = static_cast<uint32_t>(taken);
-  return its.timed;
-}
-
 llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
-  PrefetchPlan& plan = *plan_;
+  ChangeSet& changes = *changes_;
+  IrModule& ir = changes.ir;
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
   // The loads are found below; what kept them apart until now has done its work.
   remove_temporary_users(function);
   std::vector<LoopWork> works;
-  for (size_t i = 0; i < plan.hints.size(); ++i) {
-    const PrefetchHint& hint = plan.hints[i];
-    PrefetchSite& site = plan.sites[i];
-    if (site.superseded) continue;
+  for (Slot& slot : changes.of(ChangeKind::kPrefetch)) {
+    if (slot.answer.waits()) continue;
     for (Instruction& instruction : llvm::instructions(function)) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-      if (!load || load->isVolatile() || plan.ir.is_of(*load, IrModule::World::kRuntime)) continue;
-      const llvm::DILocation* const position = plan.ir.position_of(*load);
-      if (!position || position->getLine() != hint.load.value) continue;
-      auto slice = find_prefetch_slice(plan.ir, *load, loops, evolution, hint.initial_distance);
-      if (slice && !has_one_base(plan.ir, *slice))
-        slice = std::unexpected("address is not based on the memory");
-      WasmOffset wasm_loop = hint.load;
+      if (!load || load->isVolatile() || ir.is_of(*load, IrModule::World::kRuntime)) continue;
+      const llvm::DILocation* const position = ir.position_of(*load);
+      if (!position || position->getLine() != slot.at().value) continue;
+      auto slice = find_prefetch_slice(ir, *load, loops, evolution, slot.setting());
+      if (slice && !has_one_base(ir, *slice)) slice = std::unexpected("address is not based on the memory");
+      LoopPlace place{.loop = slot.at(), .around = {}, .loads = {}};
       if (slice) {
-        const std::vector<WasmOffset> around = wasm_loops_around(plan.ir.wasm, position);
+        place.around = wasm_loops_around(ir.wasm, position);
         const size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
-        if (!around.empty()) wasm_loop = around[std::min(levels_up, around.size() - 1)];
+        if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
         // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole
         // function, which came first, has.
-        if (length_is_looked_up(*slice->loop)) plan.short_loops.insert(wasm_loop.value);
-        if (plan.short_loops.contains(wasm_loop.value))
+        if (length_is_looked_up(*slice->loop)) changes.short_loops.insert(place.loop.value);
+        if (changes.short_loops.contains(place.loop.value))
           slice = std::unexpected(
               "the loop's length is looked up for each iteration of the loop around it: too short to pay");
       }
       if (!slice) {
-        if (!site.applied) site.reason = slice.error();
+        slot.refuse(slice.error());
         continue;
       }
-      if (!site.applied) {
-        site.applied = true;
-        site.loop = wasm_loop;
-        site.reason = describe(*slice);
-        site.slice_loads = slice->loads;
-        site.slice_operations = static_cast<uint32_t>(slice->operations.size());
+      const auto claim = changes.claim(slot, place);
+      if (!claim) {
+        slot.wait(claim.error());
+        continue;
       }
-      auto work =
-          std::find_if(works.begin(), works.end(), [&](const LoopWork& w) { return w.loop == slice->loop; });
+      if (!slot.answer.is_applied()) {
+        slot.apply(*claim, describe(*slice));
+        slot.answer.slice_loads = slice->loads;
+        slot.answer.operations = static_cast<uint32_t>(slice->operations.size());
+      }
+      auto work = std::ranges::find(works, slice->loop, &LoopWork::loop);
       if (work == works.end()) {
-        works.push_back({.loop = slice->loop, .wasm_loop = wasm_loop, .slices = {}, .sites = {}});
+        works.push_back({.loop = slice->loop, .claim = *claim, .slices = {}, .slots = {}});
         work = std::prev(works.end());
       }
       work->slices.push_back(std::move(*slice));
-      work->sites.push_back(i);
+      work->slots.push_back(&slot);
     }
   }
   if (works.empty()) return llvm::PreservedAnalyses::none();
@@ -547,14 +438,14 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
   std::vector<Backedges> backedges;
   for (const LoopWork& work : works)
     backedges.push_back(
-        emit_backedges(*work.loop, dominators, evolution, loop_location(plan.ir, function, work.wasm_loop)));
+        emit_backedges(*work.loop, dominators, evolution, loop_location(ir, function, work.claim.loop())));
   for (const bool in_strips : {true, false}) {
     for (size_t i = 0; i < works.size(); ++i) {
       LoopWork& work = works[i];
       if ((backedges[i].count != nullptr) != in_strips) continue;
-      uint32_t cell = 0;  // the same for all sites of a loop
-      for (size_t site : work.sites) cell = plan.cell_of(work.wasm_loop, site);
-      Emitter emitter(plan, function, work, cell);
+      uint32_t cell = 0;  // the same for all slots of a loop
+      for (Slot* slot : work.slots) cell = changes.cell_of(work.claim, *slot);
+      Emitter emitter(changes, function, work, cell);
       if (in_strips) {
         emitter.emit_in_strips(backedges[i]);
       } else {

@@ -3,7 +3,7 @@
 //
 // Which blocks these are: those that run less than once in kCallsOfCold calls of the function, by the weights of its
 // branches: traps and other things that the generator calls unlikely, and sides of branches that were never seen
-// (BranchHint::one_sided). The sections are made by LLVM's MachineFunctionSplitter, which asks for a profile with a
+// (requests of kind kSplitCold). The sections are made by LLVM's MachineFunctionSplitter, which asks for a profile with a
 // count of calls and a limit of what is cold: both are said here, and nothing is said of what is hot, so that no other
 // pass takes one function to be dearer than another.
 #pragma once

@@ -41,9 +41,9 @@ using llvm::Value;
 // an inner loop.
 constexpr int32_t kShortestTripStrip = 512;
 
-// One hinted loop, and what is compared for it.
+// One loop that is asked about, and what is compared for it.
 struct Trip {
-  size_t site = 0;  // of the plan
+  Slot* slot = nullptr;
   Loop* loop = nullptr;
   uint64_t turns = 0;
   const SCEV* backedges = nullptr;
@@ -58,7 +58,7 @@ struct Trip {
 // What goes on trial together: all that is known in one loop, which is had in two versions.
 struct Group {
   Loop* loop = nullptr;
-  WasmOffset wasm_loop;
+  LoopClaim claim;
   Backedges backedges;
   std::vector<Trip> trips;
 };
@@ -189,11 +189,10 @@ void count_to(Loop& loop, uint64_t turns, BasicBlock* entry) {
 
 class TripMaker {
  public:
-  TripMaker(PrefetchPlan& plan, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
-      : plan_(plan),
-        ir_(plan.ir),
+  TripMaker(ChangeSet& changes, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : changes_(changes),
+        ir_(changes.ir),
         function_(function),
-        first_value_(plan.hints.size() + plan.interleaves.size() + plan.conversions.size()),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
         evolution_(analyses.getResult<llvm::ScalarEvolutionAnalysis>(function)) {}
@@ -209,11 +208,6 @@ class TripMaker {
   }
 
  private:
-  PrefetchSite& site_of(const Trip& trip) { return plan_.sites[trip.site]; }
-  void refuse(size_t which, std::string_view why) {
-    if (PrefetchSite& site = plan_.sites[which]; !site.applied) site.reason = why;
-  }
-
   // The wasm loops that it belongs to, innermost first.
   std::vector<WasmOffset> wasm_loops_of(const Loop& loop) const {
     for (const BasicBlock* block : loop.blocks())
@@ -226,21 +220,22 @@ class TripMaker {
   void judge(Loop& loop) {
     const std::vector<WasmOffset> around = wasm_loops_of(loop);
     if (around.empty()) return;
-    const auto hint = std::ranges::find_if(
-        plan_.values, [&](const ValueHint& h) { return h.at == around.front() && is_of_loop(ir_.wasm, h); });
-    if (hint == plan_.values.end()) return;
-    const size_t site = first_value_ + static_cast<size_t>(hint - plan_.values.begin());
-    if (hint->value == 0 || hint->value > kMostUsualTurns)
-      return refuse(site, "so many turns take their time whether they are counted or not");
+    const std::span<Slot> values = changes_.of(ChangeKind::kValue);
+    const auto asked = std::ranges::find(values, around.front(), &Slot::at);
+    if (asked == values.end() || !is_of_loop(ir_.wasm, asked->at())) return;
+    Slot& slot = *asked;
+    const uint64_t turns = what_of<UsualValue>(slot.request).value;
+    if (turns == 0 || turns > kMostUsualTurns)
+      return slot.refuse("so many turns take their time whether they are counted or not");
     if (!loop.isLoopSimplifyForm() || !is_left_at_latch_alone(loop))
-      return refuse(site, "it is not left at its end alone");
+      return slot.refuse("it is not left at its end alone");
     const SCEV* const backedges = evolution_.getExitCount(&loop, loop.getLoopLatch());
     if (llvm::isa<llvm::SCEVCouldNotCompute>(backedges) ||
         evolution_.getTypeSizeInBits(backedges->getType()) > 64)
-      return refuse(site, "how often it goes round is not known when it is entered");
+      return slot.refuse("how often it goes round is not known when it is entered");
     if (llvm::isa<llvm::SCEVConstant>(backedges))
-      return refuse(site, "how often it goes round is known without a profile");
-    Trip trip{.site = site, .loop = &loop, .turns = hint->value, .backedges = backedges};
+      return slot.refuse("how often it goes round is known without a profile");
+    Trip trip{.slot = &slot, .loop = &loop, .turns = turns, .backedges = backedges};
     trip.operand = OnlyUnknown::of(backedges);
     if (trip.operand != nullptr) {
       const std::vector<llvm::ConstantInt*> numbers = numbers_for(trip);
@@ -250,20 +245,18 @@ class TripMaker {
         trip.number = numbers.front();
     }
     Loop* const home = loop_to_try(trip);
-    if (home == nullptr) return refuse(site, "it is in no loop that could be on trial");
-    if (has_other_hints(*home)) {
-      // One change of a loop at a time: this one would be judged with and without the other.
-      plan_.sites[site].superseded = true;
-      return refuse(site, "its loop has loads to prefetch instead");
-    }
+    if (home == nullptr) return slot.refuse("it is in no loop that could be on trial");
     const size_t levels_up = loop.getLoopDepth() - home->getLoopDepth();
-    const WasmOffset wasm_loop = around[std::min(levels_up, around.size() - 1)];
-    if (plan_.sites[site].applied && plan_.sites[site].loop != wasm_loop) return;
+    const auto claim = changes_.claim(
+        slot,
+        {.loop = around[std::min(levels_up, around.size() - 1)], .around = around, .loads = loads_in(*home)});
+    if (!claim) return slot.wait(claim.error());
+    if (slot.is_elsewhere(*claim)) return;
     if (trip.operand != nullptr && !is_the_same_in(trip.operand, *home)) trip.operand = nullptr;
     trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(backedges, home);
     auto group = std::ranges::find(groups_, home, &Group::loop);
     if (group == groups_.end()) {
-      groups_.push_back({home, wasm_loop, {}, {}});
+      groups_.push_back({home, *claim, {}, {}});
       group = std::prev(groups_.end());
     }
     group->trips.push_back(trip);
@@ -329,7 +322,7 @@ class TripMaker {
       if (trip.operand == nullptr) return false;
       trip.number = agreed.at(trip.operand);
       if (goes_round(trip, trip.number)) return false;
-      refuse(trip.site, "what it goes round by has another usual value in another loop");
+      trip.slot->refuse("what it goes round by has another usual value in another loop");
       return true;
     });
   }
@@ -347,9 +340,11 @@ class TripMaker {
     if (const double expected = expected_turns(loop); expected != 0) return expected;
     const llvm::DILocation* const position = ir_.position_of(*loop.getLoopLatch()->getTerminator());
     if (position == nullptr) return 0;
-    for (const BranchHint& hint : ir_.request.hints.branches)
-      if (hint.branch.value == position->getLine() && hint.taken > hint.not_taken)
-        return static_cast<double>(hint.taken) / static_cast<double>(hint.not_taken + 1) + 1;
+    for (const Request& request : ir_.request.changes) {
+      const auto& counts = what_of<BranchCounts>(request);
+      if (request.site.at.value == position->getLine() && counts.taken > counts.not_taken)
+        return static_cast<double>(counts.taken) / static_cast<double>(counts.not_taken + 1) + 1;
+    }
     return 0;
   }
 
@@ -369,19 +364,14 @@ class TripMaker {
     return home;
   }
 
-  bool has_other_hints(const Loop& loop) const {
-    for (const BasicBlock* block : loop.blocks()) {
-      for (const Instruction& instruction : *block) {
-        if (!llvm::isa<llvm::LoadInst>(instruction)) continue;
-        const llvm::DILocation* const position = ir_.position_of(instruction);
-        if (position == nullptr) continue;
-        const auto here = [&](const auto& hint) { return hint.load.value == position->getLine(); };
-        if (std::ranges::any_of(plan_.hints, here) || std::ranges::any_of(plan_.interleaves, here) ||
-            std::ranges::any_of(plan_.jumps, here))
-          return true;
-      }
-    }
-    return false;
+  std::set<WasmOffset> loads_in(const Loop& loop) const {
+    std::set<WasmOffset> loads;
+    for (const BasicBlock* block : loop.blocks())
+      for (const Instruction& instruction : *block)
+        if (const llvm::DILocation* const position =
+                llvm::isa<llvm::LoadInst>(instruction) ? ir_.position_of(instruction) : nullptr)
+          loads.emplace(position->getLine());
+    return loads;
   }
 
   // What is in a loop of another group goes with that one.
@@ -396,8 +386,7 @@ class TripMaker {
         continue;
       }
       for (Trip& trip : group.trips) {
-        const PrefetchSite& site = site_of(trip);
-        if (site.applied && site.loop != around->wasm_loop) continue;
+        if (trip.slot->is_elsewhere(around->claim)) continue;
         if (trip.operand != nullptr && !is_the_same_in(trip.operand, *around->loop)) trip.operand = nullptr;
         trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(trip.backedges, around->loop);
         around->trips.push_back(trip);
@@ -421,7 +410,7 @@ class TripMaker {
         place = trip.loop->getLoopPreheader()->getTerminator();
       }
       if (!expander.isSafeToExpandAt(trip.backedges, place)) {
-        refuse(trip.site, "how often it goes round cannot be computed in front of it");
+        trip.slot->refuse("how often it goes round cannot be computed in front of it");
         continue;
       }
       trip.computed = expander.expandCodeFor(trip.backedges, trip.backedges->getType(), place);
@@ -435,7 +424,7 @@ class TripMaker {
   }
 
   llvm::DebugLoc location_of(const Group& group) const {
-    return loop_location(ir_, function_, group.wasm_loop);
+    return loop_location(ir_, function_, group.claim.loop());
   }
 
   // Of what does not change in the loop around: all of it is what it usually is.
@@ -455,7 +444,7 @@ class TripMaker {
 
   void change(Group& group) {
     uint32_t cell = 0;  // the same for all
-    for (const Trip& trip : group.trips) cell = plan_.cell_of(group.wasm_loop, trip.site);
+    for (const Trip& trip : group.trips) cell = changes_.cell_of(group.claim, *trip.slot);
     const CellCode code(ir_, function_, cell);
     const llvm::DebugLoc location = location_of(group);
     // Once, in front.
@@ -515,7 +504,7 @@ class TripMaker {
     } else {
       llvm::IRBuilder<> b(trip.loop->getLoopPreheader()->getTerminator());
       b.SetCurrentDebugLocation(location);
-      const double share = plan_.values[trip.site - first_value_].share;
+      const double share = what_of<UsualValue>(trip.slot->request).share;
       Value* const usual = b.CreateICmpEQ(b.CreateFreeze(trip.computed),
                                           llvm::ConstantInt::get(trip.computed->getType(), trip.turns - 1));
       constexpr double kLeastShareLeft = 0.01;
@@ -528,17 +517,12 @@ class TripMaker {
       words += " if one value is " + std::string(number.str());
     }
     if (trip.certain) words += ", compared once a strip";
-    PrefetchSite& site = site_of(trip);
-    if (site.applied) return;
-    site.applied = true;
-    site.loop = group.wasm_loop;
-    site.reason = words;
+    trip.slot->apply(group.claim, words);
   }
 
-  PrefetchPlan& plan_;
+  ChangeSet& changes_;
   IrModule& ir_;
   llvm::Function& function_;
-  const size_t first_value_;  // of their sites
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
   llvm::ScalarEvolution& evolution_;
@@ -547,14 +531,9 @@ class TripMaker {
 
 }  // namespace
 
-bool is_of_loop(const wasm::Module& module, const ValueHint& hint) {
-  return hint.at.value < module.bytes.size() &&
-         static_cast<wasm::Opcode>(module.bytes[hint.at.value]) == wasm::Opcode::kLoop;
-}
-
 llvm::PreservedAnalyses UsualTripsPass::run(llvm::Function& function,
                                             llvm::FunctionAnalysisManager& analyses) {
-  if (!TripMaker(*plan_, function, analyses).run()) return llvm::PreservedAnalyses::all();
+  if (!TripMaker(*changes_, function, analyses).run()) return llvm::PreservedAnalyses::all();
   analyses.invalidate(function, llvm::PreservedAnalyses::none());
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SCCPPass());

@@ -23,23 +23,20 @@
 
 #include <llvm/IR/PassManager.h>
 
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/changes/change_set.h"
 
 namespace hindsight::jit::optimizing {
 
 // More turns than these are left to the loop as it was.
 inline constexpr uint64_t kMostUsualTurns = 64;
 
-// Whether this is said of a loop.
-bool is_of_loop(const wasm::Module& module, const ValueHint& hint);
-
 class UsualTripsPass : public llvm::PassInfoMixin<UsualTripsPass> {
  public:
-  explicit UsualTripsPass(PrefetchPlan& plan) : plan_(&plan) {}
+  explicit UsualTripsPass(ChangeSet& changes) : changes_(&changes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
-  PrefetchPlan* plan_;
+  ChangeSet* changes_;
 };
 
 }  // namespace hindsight::jit::optimizing

@@ -180,15 +180,15 @@ std::vector<uint32_t> memories_of(const Instruction& instruction) {
   return {static_cast<uint32_t>(both >> 32), static_cast<uint32_t>(both)};
 }
 
-void use_value(IrModule& ir, Instruction& instruction, const ValueHint& hint, bool certain,
+void use_value(IrModule& ir, Instruction& instruction, const UsualValue& of, bool certain,
                const std::function<MemoryPlace(uint32_t)>& place) {
   Value* const operand = usual_operand(instruction);
-  auto* const usual = llvm::ConstantInt::get(llvm::cast<llvm::IntegerType>(operand->getType()), hint.value);
+  auto* const usual = llvm::ConstantInt::get(llvm::cast<llvm::IntegerType>(operand->getType()), of.value);
   const bool divides = is_division(instruction);
   if (divides && certain) return instruction.setOperand(1, usual);
   llvm::IRBuilder<> b(&instruction);
   Value* condition = certain ? nullptr : b.CreateICmpEQ(b.CreateFreeze(operand), usual);
-  llvm::MDNode* const weights = ir.branch_weights(hint.share, std::max(1 - hint.share, kLeastShareLeft));
+  llvm::MDNode* const weights = ir.branch_weights(of.share, std::max(1 - of.share, kLeastShareLeft));
   Instruction *then = nullptr, *otherwise = nullptr;
   if (divides) {
     llvm::SplitBlockAndInsertIfThenElse(condition, &instruction, &then, &otherwise, weights);
@@ -203,7 +203,7 @@ void use_value(IrModule& ir, Instruction& instruction, const ValueHint& hint, bo
     phi->addIncoming(with, then->getParent());
     phi->addIncoming(&instruction, otherwise->getParent());
   } else {
-    const BulkCode code(ir, llvm::cast<llvm::CallInst>(instruction), hint.value, place);
+    const BulkCode code(ir, llvm::cast<llvm::CallInst>(instruction), of.value, place);
     Value* const inside = code.in_bounds(b);
     condition = condition == nullptr ? inside : b.CreateAnd(condition, inside);
     llvm::SplitBlockAndInsertIfThenElse(condition, &instruction, &then, &otherwise, weights);

@@ -46,7 +46,7 @@ std::vector<uint32_t> memories_of(const llvm::Instruction& instruction);
 // Gives the operator its second form. `certain`: the operand is that number wherever control comes by.
 // Preconditions: usual_operand() is there, why_not_usual() said nothing, and `place` has all of
 // memories_of(). Analyses know nothing of the change; blocks may be split.
-void use_value(IrModule& ir, llvm::Instruction& instruction, const ValueHint& hint, bool certain,
+void use_value(IrModule& ir, llvm::Instruction& instruction, const UsualValue& usual, bool certain,
                const std::function<MemoryPlace(uint32_t memory)>& place);
 
 }  // namespace hindsight::jit::optimizing

@@ -1,5 +1,4 @@
-// What a profile may tell a compiler. The jit owns these types and knows nothing of where they come from;
-// feedback fills them. Hints tune, they never change meaning: any hint, however wrong, gives correct code.
+// What a plan says of each place. The compiler is asked in its own words (requests.cc, jit/change.h).
 #pragma once
 
 #include <cstdint>
@@ -62,7 +61,7 @@ struct BranchHint {
   double mispredicted = 0;  // share of its executions, 0..1; an estimate, or what it cannot be above
   bool weigh = true;        // the numbers are for the compiler, not for the form alone
   // One side was never seen: outside of loops, and if the request asks for it (OptimizeRequest::split_cold), its code lies
-  // apart from what runs (jit/optimizing/changes/split_cold/cold_parts.h).
+  // apart from what runs.
   bool one_sided = false;
   Form form = Form::kAsItComes;
 };

@@ -1,0 +1,213 @@
+#include "jit/optimizing/changes/change_set.h"
+
+#include <algorithm>
+
+#include "jit/code/cell_memory.h"
+#include "jit/wasm/opcodes.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+// What is said of a place that no pass has found.
+std::string_view not_found(ChangeKind kind) {
+  switch (kind) {
+    case ChangeKind::kSelect:
+      return "it is no branch in the optimized code";
+    case ChangeKind::kBranch:
+      return "it is no choice in the optimized code";
+    case ChangeKind::kValue:
+      return "nothing of the optimized code depends on it";
+    default:
+      return "load is not in the optimized code";
+  }
+}
+
+// Which changes share the cell of a loop: those of its two versions do, and not each of them has one.
+ChangeKind cell_kind(const IrModule& ir, const Slot& slot) {
+  if (is_tuned(slot.kind())) return slot.kind();
+  // Changed before LLVM's passes over loops: it is no place of the others' any more.
+  const bool trips = slot.kind() == ChangeKind::kValue && is_of_loop(ir.wasm, slot.at());
+  return trips ? ChangeKind::kValue : ChangeKind::kSelect;
+}
+
+bool is_around(const Slot& slot, const LoopPlace& place) {
+  return slot.answer.is_applied() && std::ranges::find(place.around, slot.answer.loop) != place.around.end();
+}
+
+}  // namespace
+
+uint32_t Slot::setting() const {
+  const Knob& knob = traits_of(kind()).knob;
+  return std::clamp(request.setting == 0 ? knob.first : request.setting, knob.least, knob.most);
+}
+
+void Slot::refuse(std::string_view why) {
+  if (!answer.is_applied()) answer.why = why;
+}
+
+void Slot::wait(std::string_view why) {
+  if (answer.is_applied()) return;
+  answer.state = Answer::State::kWaits;
+  answer.why = why;
+}
+
+void Slot::apply(const LoopClaim& claim, std::string why) {
+  if (answer.is_applied()) return;
+  answer.state = Answer::State::kApplied;
+  answer.loop = claim.loop();
+  answer.why = std::move(why);
+}
+
+bool Slot::is_elsewhere(const LoopClaim& claim) const {
+  return answer.is_applied() && answer.loop != claim.loop();
+}
+
+ChangeSet::ChangeSet(IrModule& ir_module) : ir(ir_module) {
+  std::set<WasmOffset> formed;
+  for (const Request& request : ir.request.changes) {
+    const Site site = request.site;
+    if (is_of_version(site.kind)) continue;
+    // A branch can have one form.
+    if (is_of_branch(site.kind) && !formed.insert(site.at).second) continue;
+    slots_.push_back({.request = request, .answer = {.site = site, .why = std::string(not_found(site.kind))}});
+  }
+  std::ranges::stable_sort(slots_, [](const Slot& a, const Slot& b) {
+    return a.kind() != b.kind() ? a.kind() < b.kind() : a.request.weight > b.request.weight;
+  });
+  std::set<Site> seen;
+  std::erase_if(slots_, [&](const Slot& slot) { return !seen.insert(slot.request.site).second; });
+}
+
+std::span<Slot> ChangeSet::of(ChangeKind kind) {
+  const auto found = std::ranges::equal_range(slots_, kind, {}, &Slot::kind);
+  return {found.begin(), found.end()};
+}
+
+std::span<const Slot> ChangeSet::of(ChangeKind kind) const {
+  const auto found = std::ranges::equal_range(slots_, kind, {}, &Slot::kind);
+  return {found.begin(), found.end()};
+}
+
+bool ChangeSet::asks_for(std::initializer_list<ChangeKind> kinds, WasmOffset at) const {
+  return std::ranges::any_of(
+      kinds, [&](ChangeKind kind) { return std::ranges::find(of(kind), at, &Slot::at) != of(kind).end(); });
+}
+
+bool ChangeSet::is_known(Site site) const {
+  return asks_for({site.kind}, site.at) ||
+         std::ranges::find(followers_, site, &Answer::site) != followers_.end();
+}
+
+bool ChangeSet::has_interleaved() const {
+  return std::ranges::any_of(of(ChangeKind::kInterleave),
+                             [](const Slot& slot) { return slot.answer.is_applied(); });
+}
+
+std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, const LoopPlace& place) {
+  constexpr std::string_view kInterleaved = "its loop is interleaved instead";
+  switch (slot.kind()) {
+    case ChangeKind::kInterleave:
+      for (Slot& other : of(ChangeKind::kPrefetch))
+        if (place.loads.contains(other.at())) other.wait(kInterleaved);
+      break;
+    case ChangeKind::kPrefetch:
+      if (slot.answer.waits()) return std::unexpected(kInterleaved);
+      break;
+    case ChangeKind::kValue:
+      if (is_of_loop(ir.wasm, slot.at())) {
+        const bool loads = std::ranges::any_of(place.loads, [&](WasmOffset load) {
+          return asks_for({ChangeKind::kPrefetch, ChangeKind::kInterleave, ChangeKind::kJumpPointers}, load);
+        });
+        if (loads) return std::unexpected("its loop has loads to prefetch instead");
+        break;
+      }
+      [[fallthrough]];
+    case ChangeKind::kSelect:
+    case ChangeKind::kBranch:
+      for (const Slot& other : of(ChangeKind::kInterleave))
+        if (is_around(other, place)) return std::unexpected(kInterleaved);
+      break;
+    case ChangeKind::kJumpPointers:
+      for (const Slot& other : slots_) {
+        if (!other.answer.is_applied() || other.kind() == ChangeKind::kJumpPointers) continue;
+        if (other.kind() == ChangeKind::kInterleave && is_around(other, place))
+          return std::unexpected(kInterleaved);
+        if (other.answer.loop == place.loop) return std::unexpected("its loop is on trial with another change");
+      }
+      break;
+    case ChangeKind::kInlineCalls:
+    case ChangeKind::kWeighBranches:
+    case ChangeKind::kSplitCold:
+      break;  // have no slots
+  }
+  return LoopClaim(place.loop);
+}
+
+uint32_t ChangeSet::cell_of(const LoopClaim& claim, Slot& slot) {
+  const ChangeKind kind = cell_kind(ir, slot);
+  const auto [found, is_new] = cell_of_loop_.emplace(std::pair(kind, claim.loop().value), static_cast<uint32_t>(cells.size()));
+  if (is_new) {
+    cells.push_back(kind == ChangeKind::kJumpPointers ? make_loop_cell_with_history() : make_loop_cell());
+    LoopCell& cell = *cells.back();
+    cell.countdown = static_cast<int32_t>(cell.strip_length);
+    cell.enabled = !is_tuned(kind) || slot.request.enabled ? 1 : 0;
+    if (is_tuned(kind)) cell.distance = slot.setting();
+    cell.site = static_cast<uint32_t>(&slot - slots_.data());
+  }
+  return slot.answer.cell = found->second;
+}
+
+void ChangeSet::follow(Slot& slot, const LoopClaim& claim, std::string_view why) {
+  slot.answer.state = Answer::State::kFollows;
+  slot.answer.loop = claim.loop();
+  slot.answer.why = why;
+  cell_of(claim, slot);
+}
+
+void ChangeSet::add_follower(Site site, const LoopClaim& claim, uint32_t cell, std::string_view why) {
+  Answer answer{.site = site, .state = Answer::State::kFollows, .loop = claim.loop(), .cell = cell};
+  answer.why = why;
+  followers_.push_back(std::move(answer));
+}
+
+std::optional<uint32_t> ChangeSet::timed_slot(Slot& slot) {
+  Answer& its = slot.answer;
+  if (its.timed) return its.timed;
+  const auto taken = std::ranges::count_if(slots_, [&](const Slot& other) {
+    return other.answer.timed && other.answer.cell == its.cell;
+  });
+  if (taken < static_cast<ptrdiff_t>(kMostTimedLoads)) its.timed = static_cast<uint32_t>(taken);
+  return its.timed;
+}
+
+bool ChangeSet::keeps_loads_apart() const {
+  return asks_for(ChangeKind::kPrefetch) || asks_for(ChangeKind::kInterleave);
+}
+
+std::vector<const Slot*> ChangeSet::kept_apart_for_nothing() const {
+  std::vector<const Slot*> refused;
+  const auto is_of_use = [&](WasmOffset load) {
+    return std::ranges::any_of(slots_, [&](const Slot& slot) {
+      return (slot.kind() == ChangeKind::kPrefetch || slot.kind() == ChangeKind::kInterleave) &&
+             slot.at() == load && (slot.answer.is_applied() || slot.answer.waits());
+    });
+  };
+  for (const ChangeKind kind : {ChangeKind::kPrefetch, ChangeKind::kInterleave})
+    for (const Slot& slot : of(kind))
+      if (!is_of_use(slot.at())) refused.push_back(&slot);
+  return refused;
+}
+
+std::vector<Answer> ChangeSet::answers() const {
+  std::vector<Answer> answers;
+  for (const Slot& slot : slots_) answers.push_back(slot.answer);
+  answers.insert(answers.end(), followers_.begin(), followers_.end());
+  return answers;
+}
+
+bool is_of_loop(const wasm::Module& module, WasmOffset at) {
+  return at.value < module.bytes.size() &&
+         static_cast<wasm::Opcode>(module.bytes[at.value]) == wasm::Opcode::kLoop;
+}
+
+}  // namespace hindsight::jit::optimizing

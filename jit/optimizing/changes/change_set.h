@@ -1,0 +1,106 @@
+// ChangeSet: the changes that one compilation was asked for, what became of them, and who has which loop.
+//
+// A pass takes the slots of its kind, finds their places in the code, claims the loop that the change would be a version
+// of, and says what came of it. The loops' cells are made here, one for all copies of a wasm loop (OSR entries).
+#pragma once
+
+#include <expected>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jit/change.h"
+#include "jit/code/code_version.h"
+#include "jit/optimizing/generate/ir_module.h"
+
+namespace hindsight::jit::optimizing {
+
+// A wasm loop that a change may have. Only ChangeSet gives them.
+class LoopClaim {
+ public:
+  WasmOffset loop() const { return loop_; }
+
+ private:
+  friend class ChangeSet;
+  explicit LoopClaim(WasmOffset loop) : loop_(loop) {}
+  WasmOffset loop_;
+};
+
+// One change asked for, and the answer to it.
+struct Slot {
+  Request request;
+  Answer answer;
+
+  WasmOffset at() const { return request.site.at; }
+  ChangeKind kind() const { return request.site.kind; }
+  uint32_t setting() const;  // where its trial begins: as asked for, within what the kind's knob allows
+  // There are copies of a place (inlined bodies, OSR entries): one that has the change speaks for all.
+  void refuse(std::string_view why);
+  void wait(std::string_view why);
+  void apply(const LoopClaim& claim, std::string why);
+  // A copy of the loop that stands elsewhere may have been taken with another loop around it: a change belongs to one cell.
+  bool is_elsewhere(const LoopClaim& claim) const;
+};
+
+// Where a change would be.
+struct LoopPlace {
+  WasmOffset loop;                 // the wasm loop that would be had in two versions, or in groups
+  std::vector<WasmOffset> around;  // the loops around the place, innermost first
+  std::set<WasmOffset> loads;      // in the loop
+};
+
+class ChangeSet {
+ public:
+  explicit ChangeSet(IrModule& ir);
+
+  // Those of a kind, one a place, by falling weight. They stay where they are as long as the set.
+  std::span<Slot> of(ChangeKind kind);
+  std::span<const Slot> of(ChangeKind kind) const;
+  bool asks_for(ChangeKind kind) const { return !of(kind).empty(); }
+  // Whether one of these kinds is asked for at that place.
+  bool asks_for(std::initializer_list<ChangeKind> kinds, WasmOffset at) const;
+  // Whether there is such a change, asked for or following another.
+  bool is_known(Site site) const;
+
+  // The one rule for who has a loop. One change of a loop at a time, as each would be judged with and without the other:
+  // searches in groups come before everything else; a loop that remembers its way comes last; loads that are asked about
+  // come before turns that are usually so many; branches, choices and operators of a loop have one trial together.
+  // Refused: why the change waits.
+  std::expected<LoopClaim, std::string_view> claim(const Slot& slot, const LoopPlace& place);
+
+  // The cell of a claimed loop for changes of one kind, or for all that are in one of its two versions: its index in
+  // `cells`. Made at first use, for `slot`.
+  uint32_t cell_of(const LoopClaim& claim, Slot& slot);
+  // A load that shares the change of another slot's loop.
+  void follow(Slot& slot, const LoopClaim& claim, std::string_view why);
+  void add_follower(Site site, const LoopClaim& claim, uint32_t cell, std::string_view why);
+  // The place of the slot's address in its cell's upcoming[]; made at first use, empty if all are taken.
+  std::optional<uint32_t> timed_slot(Slot& slot);
+
+  bool has_interleaved() const;
+  // Loads are asked about that LLVM is told to keep apart.
+  bool keeps_loads_apart() const;
+  // Those of whose load nothing came, nor of its loop: these loads were kept apart for nothing.
+  std::vector<const Slot*> kept_apart_for_nothing() const;
+  // Of all slots, and of what follows them. LoopCell::site is an index into these.
+  std::vector<Answer> answers() const;
+
+  IrModule& ir;
+  std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)
+  std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
+
+ private:
+  std::vector<Slot> slots_;  // by kind
+  std::vector<Answer> followers_;
+  std::map<std::pair<ChangeKind, uint32_t>, uint32_t> cell_of_loop_;  // wasm offset of the loop -> its cell
+};
+
+// Whether a usual value is said of a loop, and not of an operator.
+bool is_of_loop(const wasm::Module& module, WasmOffset at);
+
+}  // namespace hindsight::jit::optimizing
