@@ -118,7 +118,8 @@ function section(run) {
   const wrong = run.workloads.filter((workload) => !workload.answers_ok);
   for (const { name, problems } of wrong) lines.push(`**Wrong answer: ${escaped(name)}**: ${escaped((problems ?? []).join('; '))}. In no figure.`, '');
   for (const name of compared) {
-    lines.push(`\`${name}\`: the second's time over the first's, within each round.`, '');
+    const [faster, slower] = name.split('_vs_');
+    lines.push(`\`${name}\`: the time of ${slower} over the time of ${faster}, within each round.`, '');
     lines.push(table(['suite', 'workloads', 'geomean', 'lowest', 'highest'], ['---', '---:', '---:', '---:', '---:'],
       Object.entries(run.summary[name]).map(([suite, s]) => [suite, s.workloads, s.geomean.toFixed(2), s.lowest.toFixed(2), s.highest.toFixed(2)])), '');
   }
