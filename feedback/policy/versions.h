@@ -3,7 +3,8 @@
 //
 // What calls have in place, what is known of branches, and what lies apart are all over a function's code: to see what one
 // of them gives, the function is compiled once more without it, and both versions run in turns
-// (runtime/adaptive/version_trials.h). With t what the function ran in its version so far, taken as what is still to come,
+// (runtime/adaptive/experiments/version_trials.h). With t what the function ran in its version so far, taken as what is
+// still to come,
 //
 //     gain = t * version_gain, should the decision turn out not to pay
 //     cost = background_cost * what the compile took + seconds_of_version_trial * version_loss

@@ -1,13 +1,10 @@
 #include "runtime/adaptive/auto_tiers.h"
 
 #include <fmt/format.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <cmath>
 #include <new>
-#include <set>
-#include <thread>
 
 #include "runtime/code/compile_threads.h"
 #include "runtime/code/guest_unit.h"
@@ -21,18 +18,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Between the monitor's rounds. The rates themselves are the policy's (feedback/policy/sampling.h).
-constexpr auto kBurstPeriod = 1000us;
-constexpr auto kSteadyPeriod = 50000us;
-constexpr auto kTrialPeriod =
-    5000us;  // while a loop is measured, or code is new: what is decided then is acted upon soon
 constexpr double kCalibrateAfterSeconds = 0.2;  // programs that end sooner have no use for it
 constexpr auto kSlowLook = 200ms;               // between looks at functions that are optimized already
 constexpr auto kFlatLook = 50ms;                // the same at functions that have few samples of late
 constexpr size_t kMostFlatJobs = 8;             // of these functions' compiles, that wait at a time
 constexpr auto kCollectPeriod = 500ms;
-constexpr double kSamplesToWatchEntries = 2;  // in a function's baseline code
-constexpr double kPreopenSamples = 3;         // clock samples after which the optimizer is worth opening
+constexpr double kPreopenSamples = 3;  // clock samples after which the optimizer is worth opening
 
 feedback::PolicyConfig make_policy(const EngineConfig& config) {
   feedback::PolicyConfig policy;
@@ -114,18 +105,15 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
       selection_(std::move(selection)),
       known_(std::move(known)),
       policy_(make_policy(config)),
-      start_(Clock::now()),
-      last_round_(start_),
-      last_collect_(start_),
-      last_slow_look_(start_),
-      last_flat_look_(start_),
-      last_save_(start_),
-      last_version_look_(start_) {
+      last_collect_(Clock::now()),
+      last_look_(last_collect_),
+      last_flat_look_(last_collect_),
+      last_save_(last_collect_),
+      last_version_look_(last_collect_),
+      governor_(services, clock_) {
   feedback::Monitor::Config monitor;
-  monitor.frequency_hz = config.sampling_hz ? config.sampling_hz
-                         : policy_.optimize ? sampling_.learn_hz
-                                            : sampling_.steady_hz;
-  monitor.period = policy_.optimize ? kBurstPeriod : kSteadyPeriod;
+  monitor.frequency_hz = config.sampling_hz ? config.sampling_hz : governor_.first_hz(policy_.optimize);
+  monitor.period = policy_.optimize ? SamplingGovernor::kBurstPeriod : SamplingGovernor::kSteadyPeriod;
   // Of units whose branch records come from counting code. The hardware's own view of a machine branch does
   // not say how the guest's went.
   monitor.branch_bursts =
@@ -137,18 +125,22 @@ AutoTiers::AutoTiers(const EngineConfig& config, CodeServices& services, lwp::Se
   monitor.only_guest_records = !feed.wants_all();
   monitor.count_events = true;
   monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
+  governor_.watch(*monitor_);
+  queue_ = std::make_unique<CompileQueue>(services_, *monitor_, decisions_, governor_,
+                                          [this](Job& job, ModuleCode& code) { compile(job, code); });
+  pages_ = std::make_unique<PageMoves>(services_, *monitor_, policy_, clock_, loaded_, measurement_, *queue_,
+                                       [this](const wasm::Module* module) { return timed_loops(module); });
+  filling_ = std::make_unique<MemoryFilling>(services_, *monitor_, policy_, loaded_, *pages_);
   layout_ = std::make_unique<CodeLayout>(
-      services_, *monitor_, policy_,
-      CodeLayout::Hooks{.enqueue_place =
-                            [this] {
-                              std::lock_guard lock(mutex_);
-                              return stopping_ || enqueue(&AutoTiers::place_code);
-                            },
-                        .on_moved = [this](const wasm::Module* module,
-                                           const ModuleCode::Exchange& pair) { note_moved(module, pair); },
-                        .now_seconds = [this] { return now_seconds(); }});
+      services_, *monitor_, policy_, measurement_,
+      CodeLayout::Hooks{
+          .enqueue_place = [this] { return queue_->run([this] { layout_->place(queue_->abandon()); }); },
+          .on_moved = [this](const wasm::Module* module,
+                             const ModuleCode::Exchange& pair) { note_moved(module, pair); },
+          .now_seconds = [this] { return clock_.now(); },
+          .settled = [this] { return queue_->load().idle() ? governor_.seconds_since_version() : 0; }});
   versions_ = make_version_trials();
-  new_code();
+  entries_ = std::make_unique<EntryWatch>(loaded_, *monitor_);
   calibration_ = std::make_unique<BackgroundCalibration>([this](bool warning, const std::string& line) {
     say(warning ? LogLevel::kWarning : LogLevel::kInfo, "calibration", line);
   });
@@ -172,15 +164,7 @@ jit::Tier AutoTiers::first_tier() const {
 void AutoTiers::shutdown() {
   monitor_->stop();
   calibration_->stop();
-  {
-    std::unique_lock lock(mutex_);
-    stopping_ = true;
-    abandon_.store(true, std::memory_order_relaxed);
-    for (const Job& job : jobs_) end_job(job.episode, "abandoned: the engine ended");
-    jobs_.clear();
-    // Invariant: no task of ours is left with the compile threads, which would still run it after we are gone.
-    idle_.wait(lock, [this] { return tasks_ == 0; });
-  }
+  queue_->stop();
   if (!config_.profile_out.empty()) {
     if (Status saved = save_profile(config_.profile_out); !saved) {
       say(LogLevel::kWarning, "profile", saved.error().describe());
@@ -233,25 +217,22 @@ void AutoTiers::strip_ended(Store&, jit::VmContext* context, jit::LoopCell* cell
 
 // ---------------------------------------------------------------- modules
 
-AutoTiers::ModuleState* AutoTiers::state_of(const ModuleCode& code) {
-  return state_of(code.module().get());
+AutoTiers::ModuleState* AutoTiers::state_of(const wasm::Module* module) {
+  const auto found = modules_.find(module);
+  return found == modules_.end() ? nullptr : &found->second;
 }
 
-AutoTiers::ModuleState* AutoTiers::state_of(const wasm::Module* module) {
-  for (ModuleState& state : modules_) {
-    if (state.module.get() == module) return &state;
-  }
-  return nullptr;
+const AutoTiers::ModuleState* AutoTiers::state_of(const wasm::Module* module) const {
+  const auto found = modules_.find(module);
+  return found == modules_.end() ? nullptr : &found->second;
 }
 
 void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
   if (!owner_.here()) return;
+  loaded_.add(code);
   {
     std::lock_guard lock(mutex_);
-    ModuleState state;
-    state.code = code;
-    state.module = code->module();
-    modules_.push_back(std::move(state));
+    modules_.emplace(code->module().get(), ModuleState());
   }
   // The module is hashed on demand.
   const feedback::ModuleProfile* known =
@@ -265,31 +246,32 @@ void AutoTiers::on_loaded(const std::shared_ptr<ModuleCode>& code) {
   if (known != nullptr) questions = plausible_questions(*code->module(), *known);
   if (known != nullptr) {
     seed(code, questions);
-    std::lock_guard lock(mutex_);
-    if (ModuleState* state = state_of(*code)) state->known_pages = known->page_episodes;
+    pages_->remember(code->module().get(), known->page_episodes);
   }
   install_cached(code);
   queue_known(code, questions);
 }
 
 void AutoTiers::on_published(ModuleCode&, const std::shared_ptr<jit::CodeVersion>& version) {
-  if (version->tier == jit::Tier::kBaseline) new_code();
+  if (version->tier == jit::Tier::kBaseline) governor_.note_code();
+}
+
+void AutoTiers::on_instance(ModuleCode& code, const Instance& instance) {
+  if (owner_.here()) pages_->on_instance(code, instance);
 }
 
 void AutoTiers::on_destroyed(ModuleCode& code) {
   if (!owner_.here()) return;
   save_code(code);
   keep_profile(code);
+  pages_->forget(code);
   layout_->forget(code);
   versions_->forget(code);
+  loaded_.end(code);
   {
     std::lock_guard lock(mutex_);
-    if (ModuleState* state = state_of(code)) {
-      state->ended = code.counts();
-      state->gone = true;
-      state->watches.clear();
-      if (whole_trial_ && whole_trial_->job.code.expired()) whole_trial_.reset();
-    }
+    if (ModuleState* state = state_of(code.module().get())) state->watches.clear();
+    if (whole_trial_ && whole_trial_->job.code.expired()) whole_trial_.reset();
   }
   forget_modules();
 }
@@ -297,95 +279,54 @@ void AutoTiers::on_destroyed(ModuleCode& code) {
 // ---------------------------------------------------------------- monitor thread
 
 void AutoTiers::on_round() {
-  Clock::time_point now = Clock::now();
-  read_trials();
-  if (policy_.optimize) watch_entries();
-  watch_filling(now);
-  ask_policy(now);
-  try_versions(now);
-  adapt_rate(now);
-  calibrate(now);
-  collect(now);
-  services_.say_system_failures();
-  save_code_at_times(now);
-  last_round_ = now;
-}
-
-// Functions about to become hot are watched for their next call: what a compilation has to offer running
-// loops depends on it.
-void AutoTiers::watch_entries() {
-  std::vector<std::pair<const wasm::Module*, FuncIndex>> entered, candidates;
-  std::erase_if(entry_watches_, [&](const EntryWatch& watch) {
-    const auto code = watch.code.lock();
-    if (!code) return true;
-    if (!code->entered(watch.function)) return false;
-    entered.emplace_back(code->module().get(), watch.function);
-    return true;
-  });
-  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
-    for (const auto& [module, function] : entered) {
-      if (auto found = profiles.find(module); found != profiles.end())
-        found->second->counts(function).entered = feedback::Entered::kAgain;
-    }
-    for (auto& [module, profile] : profiles) {
-      for (const auto& [index, counts] : profile->functions()) {
-        if (counts.entered != feedback::Entered::kUnknown || counts.optimized ||
-            counts.run_samples_baseline < kSamplesToWatchEntries)
-          continue;
-        feedback::FunctionCounts& watched = profile->counts(FuncIndex(index));
-        watched.entered = feedback::Entered::kNotYet;
-        watched.seconds_when_watched = watched.seconds_baseline;
-        watched.all_seconds_when_watched = profile->seconds_seen();
-        candidates.emplace_back(module, FuncIndex(index));
-      }
-    }
-  });
-  for (const auto& [module, function] : candidates) {
-    std::shared_ptr<ModuleCode> code;
-    {
-      std::lock_guard lock(mutex_);
-      if (ModuleState* state = state_of(module); state && !state->gone) code = state->code.lock();
-    }
-    if (code && code->watch_entry(function)) entry_watches_.push_back({code, function});
+  Round round{.now = Clock::now()};
+  round.look = pages_->take_measured() || round.now - last_look_ >= kSlowLook;
+  if (round.look) {
+    last_look_ = round.now;
+    round.modules = loaded_.alive();
   }
-}
-
-void AutoTiers::ask_policy(Clock::time_point now) {
-  sampling_state_.waiting = false;
-  // Relaxed: what has been measured meanwhile is under mutex_.
-  bool slow_look =
-      now - last_slow_look_ >= kSlowLook || pages_measured_.exchange(false, std::memory_order_relaxed);
-  if (slow_look) {
-    last_slow_look_ = now;
+  read_trials();
+  if (policy_.optimize) entries_->round();
+  filling_->round(round);
+  if (round.look) {
     std::vector<std::string> news;
     read_timed_loads(&news);
     for (const std::string& line : news) say(LogLevel::kInfo, "trial", line);
-    judge_pages(now);
-    // Memory that moves under a trial would be taken for the trial's doing.
-    if (!versions_->busy()) ask_pages();
   }
-  lay_out_code(slow_look);
+  pages_->round(round);
+  layout_->round(round);
+  ask_policy(round.now, round.look);
+  try_versions(round.now);
+  governor_.round({.time = round.now,
+                   .adapts = policy_.optimize,
+                   .policy_waits = policy_waits_,
+                   .versions_compared = measurement_.is_held(Disturbs::kVersions),
+                   .loops_measured = measurement_.loops_are_measured()});
+  calibrate(round.now);
+  collect(round.now);
+  services_.say_system_failures();
+  save_code_at_times(round.now);
+}
+
+void AutoTiers::ask_policy(Clock::time_point now, bool slow_look) {
+  policy_waits_ = false;
   if (!policy_.optimize) return;
   std::vector<std::pair<feedback::FunctionEvidence, feedback::FunctionPlan>> plans;
   std::vector<const wasm::Module*> plan_modules;
   // What a decision is under way about is not decided on again by what the code shows that it is to replace.
-  std::set<std::pair<const wasm::Module*, uint32_t>> in_flight;
-  bool compiling = false;
+  DecisionLog::Functions in_flight = decisions_.under_way();
+  const CompileQueue::Load load = queue_->load();
+  const bool compiling = load.tasks != 0;
   size_t room =
       0;  // for compiles of functions in a flat profile: what gets hot meanwhile does not wait for them
+  if (now - last_flat_look_ >= kFlatLook && load.jobs < kMostFlatJobs) {
+    last_flat_look_ = now;
+    room = kMostFlatJobs - load.jobs;
+  }
   {
     const std::lock_guard lock(mutex_);
-    compiling = tasks_ != 0;
-    if (now - last_flat_look_ >= kFlatLook && jobs_.size() < kMostFlatJobs) {
-      last_flat_look_ = now;
-      room = kMostFlatJobs - jobs_.size();
-    }
-    for (const EpisodeId id : queued_) {
-      const EpisodeState& entry = episodes_.at(id);
-      in_flight.insert({entry.module, entry.episode.evidence.function.value});
-    }
     // Two versions in turns: what samples say of them is of neither.
-    if (whole_trial_) in_flight.insert({whole_trial_->module, whole_trial_->job.plan.function.value});
+    if (whole_trial_) in_flight.insert({whole_trial_->job.module, whole_trial_->job.plan.function.value});
   }
   double samples = 0;
   struct Flat {
@@ -400,7 +341,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       if (!services_.may_optimize(FuncIndex(index)) || in_flight.contains({module, index})) return;
       feedback::FunctionEvidence evidence = profile.evidence(FuncIndex(index));
       feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
-      sampling_state_.waiting |= plan.action == feedback::Action::kWait;
+      policy_waits_ |= plan.action == feedback::Action::kWait;
       feedback::FunctionCounts& counts = profile.counts(FuncIndex(index));
       if (plan.action == feedback::Action::kObserve) {
         // A version under way would take over again, and nobody would know that it is there.
@@ -459,12 +400,8 @@ void AutoTiers::ask_policy(Clock::time_point now) {
     for (const Flat& f : flat) ask(f.module, *f.profile, f.function);
   });
   // Opened before something is to be compiled, so that the first compile does not wait for it.
-  if (samples >= kPreopenSamples && !preopened_.exchange(true, std::memory_order_relaxed)) {
-    std::lock_guard lock(mutex_);
-    if (!stopping_) {
-      enqueue(&AutoTiers::open_optimizer);
-    }
-  }
+  if (samples >= kPreopenSamples && !preopened_.exchange(true, std::memory_order_relaxed))
+    queue_->open_optimizer();
   for (size_t i = 0; i < plans.size(); ++i) {
     auto& [evidence, plan] = plans[i];
     if (plan.action == feedback::Action::kObserve) {
@@ -472,18 +409,21 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       continue;
     }
     Job job;
+    const std::shared_ptr<ModuleCode> code = loaded_.find(plan_modules[i]);
+    if (!code) continue;
+    job.module = plan_modules[i];
+    job.code = code;
     {
       std::lock_guard lock(mutex_);
       ModuleState* state = state_of(plan_modules[i]);
-      if (!state || state->gone) continue;
-      job.code = state->code;
+      if (state == nullptr) continue;
       // What was won already stays, at the distance it was tuned to.
       auto watch = state->watches.find(plan.function.value);
       if (watch != state->watches.end()) {
-        for (const jit::Answer& answer : watch->second.version->answers) {
-          if (!answer.is_applied() || answer.cell >= watch->second.trials.size()) continue;
-          LoopTrial::Status status = watch->second.trials[answer.cell]->status();
-          if (is_kept(status.state)) job.settled[answer.site] = status.distance;
+        for (const jit::Answer& site : watch->second.version->answers) {
+          if (!site.is_applied() || site.cell >= watch->second.trials.size()) continue;
+          LoopTrial::Status status = watch->second.trials[site.cell]->status();
+          if (is_kept(status.state)) job.settled[site.site] = status.distance;
         }
       }
     }
@@ -503,7 +443,7 @@ void AutoTiers::ask_policy(Clock::time_point now) {
         p.hint.initial_distance = known->second;
     }
     job.episode = add_episode(plan_modules[i], feedback::make_episode(evidence, plan));
-    job.priority = evidence.seconds_baseline + evidence.seconds_optimized;
+    job.priority = Hot{evidence.seconds_baseline + evidence.seconds_optimized};
     say(LogLevel::kInfo, "policy",
         fmt::format("{} {}: {}", to_string(plan.action), evidence.name, plan.reason));
     for (const feedback::PrefetchPlan& p : plan.prefetches) {
@@ -523,50 +463,26 @@ void AutoTiers::ask_policy(Clock::time_point now) {
       say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
     }
     job.plan = std::move(plan);
-    queue(std::move(job));
+    queue_->add(std::move(job));
   }
 }
 
 void AutoTiers::observe(const wasm::Module* module, const feedback::FunctionEvidence& evidence,
                         const feedback::FunctionPlan& plan) {
   const EpisodeId episode = add_episode(module, feedback::make_episode(evidence, plan));
-  std::shared_ptr<ModuleCode> code;
-  {
+  const std::shared_ptr<ModuleCode> code = loaded_.find(module);
+  if (code != nullptr) {
     std::lock_guard lock(mutex_);
-    if (ModuleState* state = state_of(module); state != nullptr && !state->gone) {
-      code = state->code.lock();
-      state->watches.erase(plan.function.value);  // trials of code that nobody enters any more
-    }
+    // Trials of code that nobody enters any more.
+    if (ModuleState* state = state_of(module)) state->watches.erase(plan.function.value);
   }
   say(LogLevel::kInfo, "policy",
       fmt::format("{} {}: {}", to_string(plan.action), evidence.name, plan.reason));
   for (const std::string& line : feedback::describe_alternatives(plan))
     say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
   const bool taken_back = code != nullptr && code->observe(plan.function);
-  {
-    std::lock_guard lock(mutex_);
-    end_job(episode, taken_back ? "back in baseline code" : "failed: there is no optimized code");
-  }
-  new_code();
-}
-
-void AutoTiers::lay_out_code(bool look) {
-  if (!policy_.code_layout) return;
-  std::vector<std::shared_ptr<ModuleCode>> modules;
-  double settled = 0;
-  // Code that moves under a trial would be taken for the trial's doing.
-  look = look && !gate_.busy(__rdtsc()) && !versions_->busy();
-  if (look) {
-    std::lock_guard lock(mutex_);
-    if (jobs_.empty() && tasks_ == 0) settled = now_seconds() - seconds_at(new_version_);
-    for (const ModuleState& state : modules_)
-      if (auto alive = state.gone ? nullptr : state.code.lock()) modules.push_back(std::move(alive));
-  }
-  layout_->round(settled, look, modules);
-}
-
-void AutoTiers::place_code() {
-  layout_->place(abandon_);
+  decisions_.end(episode, taken_back ? "back in baseline code" : "failed: there is no optimized code");
+  governor_.note_code();
 }
 
 void AutoTiers::note_moved(const wasm::Module* module, const ModuleCode::Exchange& pair) {
@@ -575,6 +491,18 @@ void AutoTiers::note_moved(const wasm::Module* module, const ModuleCode::Exchang
   if (state == nullptr) return;
   const auto watch = state->watches.find(pair.to->function.value);
   if (watch != state->watches.end() && watch->second.version == pair.from) watch->second.version = pair.to;
+}
+
+std::vector<PageMoves::TimedLoop> AutoTiers::timed_loops(const wasm::Module* module) const {
+  std::vector<PageMoves::TimedLoop> loops;
+  const std::lock_guard lock(mutex_);
+  const ModuleState* const state = state_of(module);
+  if (state == nullptr) return loops;
+  for (const auto& [function, watch] : state->watches)
+    for (const auto& trial : watch.trials)
+      if (const double ticks = trial->settled_ticks_an_iteration(); ticks > 0)
+        loops.emplace_back(trial, ticks);
+  return loops;
 }
 
 void AutoTiers::read_trials() {
@@ -590,52 +518,54 @@ void AutoTiers::read_trials() {
   std::vector<std::string> lines;
   {
     std::lock_guard lock(mutex_);
-    for (ModuleState& state : modules_) {
+    for (auto& [module, state] : modules_) {
       for (auto& [function, watch] : state.watches) {
         // Its news wait: nothing is compiled of it meanwhile.
-        if (whole_trial_ && whole_trial_->module == state.module.get() &&
+        if (whole_trial_ && whole_trial_->job.module == module &&
             whole_trial_->job.plan.function.value == function)
           continue;
         bool news = false, pending = false;
         for (size_t i = 0; i < watch.trials.size(); ++i) {
-          LoopTrial::Status status = watch.trials[i]->status();
-          pending |= status.state == TrialState::kComparing || status.state == TrialState::kTuning;
-          if (status.state == watch.reported[i]) continue;
+          const TrialState now = watch.trials[i]->state();
+          pending |= now == TrialState::kComparing || now == TrialState::kTuning;
+          if (now == watch.reported[i]) continue;
           // Tuned anew while it is kept: no news until it is something else.
-          if (status.state == TrialState::kTuning && is_kept(watch.reported[i])) continue;
+          if (now == TrialState::kTuning && is_kept(watch.reported[i])) continue;
+          const LoopTrial::Status status = watch.trials[i]->status();
           watch.reported[i] = status.state;
           const bool kept = is_kept(status.state), rejected = status.state == TrialState::kRejected;
           if (!kept && !rejected) continue;
           news = true;
-          for (const jit::Answer& answer : watch.version->answers) {
-            if (!answer.is_applied() || answer.cell != i) continue;
+          for (const jit::Answer& site : watch.version->answers) {
+            if (!site.is_applied() || site.cell != i) continue;
             feedback::PrefetchOutcome outcome =
                 kept ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kRolledBack;
-            changes.push_back({state.module.get(), FuncIndex(function), answer.site, outcome});
-            for (feedback::Episode::Prefetch& p : episode_of(watch.episode).prefetches) {
-              if (site_of(p) != answer.site) continue;
-              p.outcome = outcome;
-              p.distance = status.distance;
-              p.measured_gain = status.gain;
-              p.words = answer.why + "; " + status.words;
-            }
-            if (answer.follows()) continue;
-            const char* const tuned = tuned_by(answer.site.kind);
+            changes.push_back({module, FuncIndex(function), site.site, outcome});
+            decisions_.change(watch.episode, [&](feedback::Episode& episode) {
+              for (feedback::Episode::Prefetch& p : episode.prefetches) {
+                if (site_of(p) != site.site) continue;
+                p.outcome = outcome;
+                p.distance = status.distance;
+                p.measured_gain = status.gain;
+                p.words = site.why + "; " + status.words;
+              }
+            });
+            if (site.follows()) continue;
+            const char* const tuned = tuned_by(site.site.kind);
             lines.push_back(fmt::format(
-                "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(answer.site.kind),
-                answer.site.at.value, state.module->function_name(FuncIndex(function)),
-                to_string(status.state), 100 * status.gain,
-                *tuned != '\0' ? fmt::format(" at {} {}", tuned, status.distance) : "", status.chunks,
-                status.words));
+                "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(site.site.kind),
+                site.site.at.value, module->function_name(FuncIndex(function)), to_string(status.state),
+                100 * status.gain, *tuned != '\0' ? fmt::format(" at {} {}", tuned, status.distance) : "",
+                status.chunks, status.words));
           }
         }
-        if (news || pending) unsettled.emplace_back(state.module.get(), FuncIndex(function));
+        if (news || pending) unsettled.emplace_back(module, FuncIndex(function));
         // Something lost and nothing is open any more: a version without the losers takes over.
         bool any_lost = std::any_of(watch.reported.begin(), watch.reported.end(),
                                     [](TrialState s) { return s == TrialState::kRejected; });
-        if (!news || pending || !any_lost || state.gone) continue;
+        if (!news || pending || !any_lost) continue;
         Job job;
-        job.code = state.code;
+        job.module = module;
         job.plan.action = feedback::Action::kReoptimize;
         job.plan.function = FuncIndex(function);
         job.plan.osr_loops = watch.osr_loops;
@@ -643,13 +573,12 @@ void AutoTiers::read_trials() {
         job.plan.split_cold = watch.split_cold;
         const std::vector<jit::Site> instead = plan_without_losers(job, watch);
         for (const jit::Site& site : instead)
-          changes.push_back(
-              {state.module.get(), FuncIndex(function), site, feedback::PrefetchOutcome::kInTrial});
+          changes.push_back({module, FuncIndex(function), site, feedback::PrefetchOutcome::kInTrial});
         job.plan.reason =
             instead.empty() ? "rolled back: a version without the changes that did not pay"
                             : "rolled back: a version with what had to wait for the changes that did not pay";
         job.episode = watch.episode;
-        job.priority = 1e3;  // undoing comes first
+        job.priority = Undo();
         cleanups.push_back(std::move(job));
       }
     }
@@ -666,52 +595,20 @@ void AutoTiers::read_trials() {
   }
   for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
   for (Job& job : cleanups) {
-    if (auto code = job.code.lock()) {
-      say(LogLevel::kInfo, "policy",
-          fmt::format("{}: {}", code->module()->function_name(job.plan.function), job.plan.reason));
-    }
-    queue(std::move(job));
+    const std::shared_ptr<ModuleCode> code = loaded_.find(job.module);
+    if (!code) continue;
+    job.code = code;
+    say(LogLevel::kInfo, "policy",
+        fmt::format("{}: {}", code->module()->function_name(job.plan.function), job.plan.reason));
+    queue_->add(std::move(job));
   }
-}
-
-void AutoTiers::adapt_rate(Clock::time_point now) {
-  // Code that nobody knows is looked at in its branches as well, whoever decides.
-  if (const Clock::rep at = new_code_.load(std::memory_order_relaxed); at != burst_series_at_) {
-    burst_series_at_ = at;
-    monitor_->begin_branch_series();
-  }
-  if (!policy_.optimize) return;
-  const double seconds = std::chrono::duration<double>(now - last_round_).count();
-  const double cost = feedback::burst_cost(monitor_->frequency(), seconds, sampling_);
-  if (cost > 0) {
-    sampling_state_.spent_seconds += cost;
-    rate_burst_seconds_.store(rate_burst_seconds_.load(std::memory_order_relaxed) + seconds,
-                              std::memory_order_relaxed);
-    rate_burst_cost_.store(sampling_state_.spent_seconds, std::memory_order_relaxed);
-  }
-  sampling_state_.now = std::chrono::duration<double>(now - start_).count();
-  sampling_state_.new_code = seconds_at(new_code_);
-  sampling_state_.new_version = seconds_at(new_version_);
-  const feedback::SamplingPlan plan = feedback::plan_sampling(sampling_state_, sampling_);
-  const bool burst = plan.hz > sampling_.steady_hz;
-  if (plan.hz != rate_hz_) {
-    if (burst) rate_bursts_.fetch_add(1, std::memory_order_relaxed);
-    say(LogLevel::kDebug, "lwp", fmt::format("{} samples a second: {}", plan.hz, plan.reason));
-    rate_hz_ = plan.hz;
-    monitor_->set_frequency(plan.hz);
-  }
-  // Rounds cost no samples: they come often also where the budget of these is spent. Chunks of a trial of versions begin and
-  // end with calls, as near as rounds come to them.
-  const bool attentive =
-      gate_.busy(__rdtsc()) || sampling_state_.now - sampling_state_.new_version < sampling_.follow_seconds;
-  monitor_->set_period(burst || versions_->busy() ? kBurstPeriod : attentive ? kTrialPeriod : kSteadyPeriod);
 }
 
 void AutoTiers::calibrate(Clock::time_point now) {
   if (!calibration_loaded_) {
     calibration_loaded_ = true;
     calibration_->load();
-  } else if (now - start_ >= std::chrono::duration<double>(kCalibrateAfterSeconds) && !calibration_->get()) {
+  } else if (clock_.seconds(now) >= kCalibrateAfterSeconds && !calibration_->get()) {
     calibration_->measure();
   }
 }
@@ -739,7 +636,7 @@ void AutoTiers::set_outcome(const wasm::Module* module, FuncIndex function, jit:
 
 std::vector<jit::Site> AutoTiers::plan_without_losers(Job& job, const Watch& watch) const {
   std::vector<jit::Site> instead;
-  const feedback::FunctionEvidence& evidence = episode_of(watch.episode).evidence;
+  const feedback::FunctionEvidence evidence = decisions_.at(watch.episode).evidence;
   const double samples = evidence.samples_baseline + evidence.samples_optimized;
   const auto share_of = [&](WasmOffset at) {
     for (const feedback::LoadEvidence& load : evidence.loads)
@@ -748,33 +645,33 @@ std::vector<jit::Site> AutoTiers::plan_without_losers(Job& job, const Watch& wat
   };
   job.plan.branches = watch.branches;
   plan_kept_values(job, watch, instead);
-  for (const jit::Answer& answer : sites_of(watch)) {
-    if (answer.site.kind == jit::ChangeKind::kValue) continue;
-    if (jit::is_of_branch(answer.site.kind)) {
-      const bool kept = answer.is_applied() && watch.reported[answer.cell] == TrialState::kKept;
-      if (kept) job.settled[answer.site] = 0;
-      if (answer.waits()) instead.push_back(answer.site);
-      if (kept || answer.waits()) continue;
+  for (const jit::Answer& site : sites_of(watch)) {
+    if (site.site.kind == jit::ChangeKind::kValue) continue;
+    if (jit::is_of_branch(site.site.kind)) {
+      const bool kept = site.is_applied() && watch.reported[site.cell] == TrialState::kKept;
+      if (kept) job.settled[site.site] = 0;
+      if (site.waits()) instead.push_back(site.site);
+      if (kept || site.waits()) continue;
       for (feedback::BranchPlan& plan : job.plan.branches)
-        if (plan.hint.branch == answer.site.at) plan.hint.form = jit::BranchHint::Form::kAsItComes;
+        if (plan.hint.branch == site.site.at) plan.hint.form = jit::BranchHint::Form::kAsItComes;
       continue;
     }
-    if (answer.waits() && answer.site.kind == jit::ChangeKind::kJumpPointers) {
+    if (site.waits() && site.site.kind == jit::ChangeKind::kJumpPointers) {
       feedback::JumpPlan plan;
-      plan.hint.load = answer.site.at;
-      plan.hint.stall_share = share_of(answer.site.at);
+      plan.hint.load = site.site.at;
+      plan.hint.stall_share = share_of(site.site.at);
       job.plan.jumps.push_back(std::move(plan));
-      instead.push_back(answer.site);
-    } else if (answer.waits() && policy_.prefetch) {
+      instead.push_back(site.site);
+    } else if (site.waits() && policy_.prefetch) {
       feedback::PrefetchPlan plan;
-      plan.hint.load = answer.site.at;
-      plan.hint.stall_share = share_of(answer.site.at);
+      plan.hint.load = site.site.at;
+      plan.hint.stall_share = share_of(site.site.at);
       job.plan.prefetches.push_back(std::move(plan));
-      instead.push_back(answer.site);
+      instead.push_back(site.site);
     }
-    if (!answer.is_applied() || !is_kept(watch.reported[answer.cell])) continue;
-    const bool interleaved = answer.site.kind == jit::ChangeKind::kInterleave;
-    plan_settled(job, answer.site, watch.trials[answer.cell]->status().distance, 0,
+    if (!site.is_applied() || !is_kept(watch.reported[site.cell])) continue;
+    const bool interleaved = site.site.kind == jit::ChangeKind::kInterleave;
+    plan_settled(job, site.site, watch.trials[site.cell]->status().distance, 0,
                  interleaved ? "kept by its trial" : "");
   }
   return instead;
@@ -809,121 +706,10 @@ void AutoTiers::plan_settled(Job& job, jit::Site site, uint32_t best, double gai
 }
 
 AutoTiers::EpisodeId AutoTiers::add_episode(const wasm::Module* module, feedback::Episode episode) {
-  std::lock_guard lock(mutex_);
-  const EpisodeId id = ++last_episode_;
-  episode.id = id;
-  episode.seconds = now_seconds();
-  episode.state = "queued";
-  episodes_.emplace(id, EpisodeState{std::move(episode), module});
-  queued_.insert(id);
-  if (ModuleState* state = state_of(module)) state->episodes.push_back(id);
-  return id;
-}
-
-void AutoTiers::end_job(EpisodeId id, std::string state) {
-  queued_.erase(id);
-  if (const auto found = episodes_.find(id); found != episodes_.end())
-    found->second.episode.state = std::move(state);
+  return decisions_.add(module, std::move(episode), clock_.now());
 }
 
 // ---------------------------------------------------------------- compile threads
-
-void AutoTiers::queue(Job job) {
-  new_version();
-  std::lock_guard lock(mutex_);
-  if (stopping_) return;
-  const EpisodeId episode = job.episode;
-  jobs_.push_back(std::move(job));
-  if (enqueue(&AutoTiers::run_one_job)) return;
-  jobs_.pop_back();
-  end_job(episode, "abandoned: there is no thread to compile on");
-}
-
-bool AutoTiers::enqueue(void (AutoTiers::*task)()) {
-  Status enqueued = services_.threads().enqueue([this, task] {
-    try {
-      (this->*task)();
-    } catch (const std::bad_alloc&) {
-      // What the task was about stays as it is.
-      if (!no_memory_said_.exchange(true, std::memory_order_relaxed))
-        say(LogLevel::kWarning, "compile",
-            "there was no memory for a task of the compile threads; said once");
-    }
-    task_ended();
-  });
-  // Invariant: what has just begun does not end before mutex_ is free.
-  if (enqueued) ++tasks_;
-  // Relaxed: only keeps the line from being said twice.
-  if (!enqueued && !no_thread_said_.exchange(true, std::memory_order_relaxed))
-    say(LogLevel::kWarning, "compile",
-        enqueued.error().describe() + "; what gets hot meanwhile stays in baseline code");
-  return enqueued.has_value();
-}
-
-void AutoTiers::open_optimizer() {
-  if (auto optimizer = services_.optimizer(); !optimizer)
-    say(LogLevel::kWarning, "compile", "no optimizing tier: " + optimizer.error().describe());
-}
-
-// Jobs wait for the library and for each other, and what was hot when they were queued need not be what is
-// hot now.
-void AutoTiers::refresh_priorities() {
-  struct Waiting {
-    EpisodeId episode;
-    const wasm::Module* module;
-    FuncIndex function;
-    double seconds = 0;
-  };
-  std::vector<Waiting> waiting;
-  {
-    std::lock_guard lock(mutex_);
-    if (jobs_.size() < 2) return;
-    for (const Job& job : jobs_)
-      if (const auto found = episodes_.find(job.episode); found != episodes_.end())
-        waiting.push_back({job.episode, found->second.module, job.plan.function});
-  }
-  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
-    for (Waiting& w : waiting) {
-      const auto profile = profiles.find(w.module);
-      if (profile == profiles.end()) continue;
-      const auto counts = profile->second->functions().find(w.function.value);
-      if (counts != profile->second->functions().end())
-        w.seconds = counts->second.seconds_baseline + counts->second.seconds_optimized;
-    }
-  });
-  std::lock_guard lock(mutex_);
-  for (Job& job : jobs_) {
-    for (const Waiting& w : waiting)
-      if (w.episode == job.episode) job.priority = std::max(job.priority, w.seconds);
-  }
-}
-
-void AutoTiers::run_one_job() {
-  refresh_priorities();
-  Job job;
-  {
-    std::lock_guard lock(mutex_);
-    if (jobs_.empty()) return;  // cleared by shutdown
-    auto hottest = std::max_element(jobs_.begin(), jobs_.end(),
-                                    [](const Job& a, const Job& b) { return a.priority < b.priority; });
-    job = std::move(*hottest);
-    jobs_.erase(hottest);
-  }
-  if (std::shared_ptr<ModuleCode> code = job.code.lock()) {
-    compile(job, *code);
-  } else {
-    std::lock_guard lock(mutex_);
-    end_job(job.episode, "abandoned: the module is gone");
-  }
-  new_version();
-}
-
-void AutoTiers::task_ended() {
-  // Notified under the lock: whoever waits may end this object as soon as the lock is free.
-  std::lock_guard lock(mutex_);
-  --tasks_;
-  idle_.notify_all();
-}
 
 jit::OptimizeRequest AutoTiers::request_of(const Job& job, const ModuleCode& code) const {
   jit::OptimizeRequest request;
@@ -936,7 +722,7 @@ jit::OptimizeRequest AutoTiers::request_of(const Job& job, const ModuleCode& cod
                           (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
   request.loop_exits = policy_.follow_shifts && stays_long;
   request.split_cold = job.plan.split_cold;
-  request.abandoned = &abandon_;
+  request.abandoned = &queue_->abandon();
   request.changes = feedback::requests_of(job.plan);
   return request;
 }
@@ -948,7 +734,7 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
   Clock::time_point begin = Clock::now();
   auto result = code.optimize(std::move(request));
   if (!result) {
-    const bool abandoned = abandon_.load(std::memory_order_relaxed);
+    const bool abandoned = queue_->abandon().load(std::memory_order_relaxed);
     if (!abandoned) {
       // A function too large for the optimizer is the program's business, and runs on.
       say(result.error().kind != ErrorKind::kResource ? LogLevel::kWarning
@@ -956,8 +742,8 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
                                                       : LogLevel::kInfo,
           "compile", fmt::format("{}: {}", name, result.error().describe()));
     }
-    std::lock_guard lock(mutex_);
-    end_job(job.episode, abandoned ? "abandoned: the engine ended" : "failed: " + result.error().message);
+    decisions_.end(job.episode,
+                   abandoned ? "abandoned: the engine ended" : "failed: " + result.error().message);
     return;
   }
   const jit::CodeVersion& version = *result->version;
@@ -993,14 +779,14 @@ void AutoTiers::compile(Job& job, ModuleCode& code) {
     }
     say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, plan.reason, inlined));
   }
-  for (const jit::Answer& answer : version.answers) {
-    if (answer.follows()) continue;
+  for (const jit::Answer& site : version.answers) {
+    if (site.follows()) continue;
     say(LogLevel::kInfo, "compile",
-        fmt::format("{} at 0x{:x} in {}: {}{}", to_string(answer.site.kind), answer.site.at.value, name,
-                    answer.is_applied() ? ""
-                    : answer.waits()    ? "not now: "
-                                        : "not possible: ",
-                    answer.why));
+        fmt::format("{} at 0x{:x} in {}: {}{}", to_string(site.site.kind), site.site.at.value, name,
+                    site.is_applied() ? ""
+                    : site.waits()    ? "not now: "
+                                      : "not possible: ",
+                    site.why));
   }
   if (!keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
 }
@@ -1023,18 +809,18 @@ AutoTiers::Watch AutoTiers::watch_of(const Job& job, const std::shared_ptr<jit::
     double stall_share = 0;
     bool interleaves = false, remembers = false;
     const char* tuned = tuned_by(jit::ChangeKind::kPrefetch);
-    for (const jit::Answer& answer : version->answers) {
-      if (!answer.is_applied() || answer.cell != i) continue;
-      tuned = tuned_by(answer.site.kind);
-      interleaves = answer.site.kind == jit::ChangeKind::kInterleave;
-      remembers = answer.site.kind == jit::ChangeKind::kJumpPointers;
+    for (const jit::Answer& site : version->answers) {
+      if (!site.is_applied() || site.cell != i) continue;
+      tuned = tuned_by(site.site.kind);
+      interleaves = site.site.kind == jit::ChangeKind::kInterleave;
+      remembers = site.site.kind == jit::ChangeKind::kJumpPointers;
       if (interleaves && !known_to_pay) distance = policy_.first_width;
       for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-        if (answer.site.kind == jit::ChangeKind::kPrefetch && plan.hint.load == answer.site.at)
+        if (site.site.kind == jit::ChangeKind::kPrefetch && plan.hint.load == site.site.at)
           stall_share += plan.hint.stall_share;
       for (const feedback::JumpPlan& plan : job.plan.jumps)
-        if (remembers && plan.hint.load == answer.site.at) stall_share += plan.hint.stall_share;
-      auto known = job.settled.find(answer.site);
+        if (remembers && plan.hint.load == site.site.at) stall_share += plan.hint.stall_share;
+      auto known = job.settled.find(site.site);
       if (known == job.settled.end()) {
         settled = false;
       } else {
@@ -1045,11 +831,11 @@ AutoTiers::Watch AutoTiers::watch_of(const Job& job, const std::shared_ptr<jit::
     // All loads of interleaved searches share one change, and all of a loop that remembers its way.
     if (interleaves || remembers) settled = known_to_pay;
     if (*tuned == '\0') distance = 0;
-    const auto watched = std::make_shared<WatchedCell>(WatchedCell{
-        .cell = version->loop_cells[i],
-        .trial =
-            std::make_shared<LoopTrial>(tsc_ticks_per_second(), distance, settled, stall_share, gate_, tuned),
-        .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
+    const auto watched = std::make_shared<WatchedCell>(
+        WatchedCell{.cell = version->loop_cells[i],
+                    .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), distance, settled,
+                                                         stall_share, measurement_.loops(), tuned),
+                    .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
     if (remembers) watched->trial->judge_history();
     watched->trial->arm(*watched->cell);
     watched->timed->arm(*watched->cell);
@@ -1072,48 +858,49 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
   FuncIndex function = job.plan.function;
   Watch watch = watch_of(job, version);
   std::vector<std::pair<jit::Site, feedback::PrefetchOutcome>> outcomes;  // that are known now
-  {
-    std::lock_guard lock(mutex_);
-    feedback::Episode& episode = episode_of(job.episode);
-    const bool undoing = episode.state == "compiled" && job.priority >= 1e3;
-    end_job(job.episode, undoing ? "rolled back" : "compiled");
+  const bool undoing =
+      std::holds_alternative<Undo>(job.priority) && decisions_.at(job.episode).state == "compiled";
+  decisions_.end(job.episode, undoing ? "rolled back" : "compiled");
+  decisions_.change(job.episode, [&](feedback::Episode& episode) {
     episode.compile_seconds += version->compile_seconds;
-    for (const jit::Answer& answer : version->answers) {
-      if (answer.waits()) continue;  // stays in trial with the change that stands in for it
+    for (const jit::Answer& site : version->answers) {
+      if (site.waits()) continue;  // stays in trial with the change that stands in for it
       feedback::Episode::Prefetch p;
-      p.load = answer.site.at.value;
-      p.change = answer.site.kind;
-      if (answer.follows()) {
-        outcomes.emplace_back(answer.site, watch.reported[answer.cell] == TrialState::kKept
-                                               ? feedback::PrefetchOutcome::kKept
-                                               : feedback::PrefetchOutcome::kInTrial);
+      p.load = site.site.at.value;
+      p.change = site.site.kind;
+      if (site.follows()) {
+        outcomes.emplace_back(site.site, watch.reported[site.cell] == TrialState::kKept
+                                             ? feedback::PrefetchOutcome::kKept
+                                             : feedback::PrefetchOutcome::kInTrial);
         continue;
       }
       if (std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
                       [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); }))
         continue;  // when something else was undone
-      auto known = job.settled.find(answer.site);
-      bool kept = answer.is_applied() && known != job.settled.end();
-      p.outcome = !answer.is_applied() ? feedback::PrefetchOutcome::kNoSlice
-                  : kept               ? feedback::PrefetchOutcome::kKept
-                                       : feedback::PrefetchOutcome::kInTrial;
-      p.distance = !jit::is_tuned(answer.site.kind) ? 0 : kept ? known->second : 16;
+      auto known = job.settled.find(site.site);
+      bool kept = site.is_applied() && known != job.settled.end();
+      p.outcome = !site.is_applied() ? feedback::PrefetchOutcome::kNoSlice
+                  : kept             ? feedback::PrefetchOutcome::kKept
+                                     : feedback::PrefetchOutcome::kInTrial;
+      p.distance = !jit::is_tuned(site.site.kind) ? 0 : kept ? known->second : 16;
       // What it gave when it was measured; it is settled, not measured again.
       for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-        if (kept && p.change == jit::ChangeKind::kPrefetch && plan.hint.load == answer.site.at)
+        if (kept && p.change == jit::ChangeKind::kPrefetch && plan.hint.load == site.site.at)
           p.measured_gain = plan.estimated_gain;
       for (const feedback::InterleavePlan& plan : job.plan.interleaves)
-        if (kept && p.change == jit::ChangeKind::kInterleave && plan.hint.load == answer.site.at)
+        if (kept && p.change == jit::ChangeKind::kInterleave && plan.hint.load == site.site.at)
           p.measured_gain = plan.estimated_gain;
       for (const feedback::JumpPlan& plan : job.plan.jumps)
-        if (kept && p.change == jit::ChangeKind::kJumpPointers && plan.hint.load == answer.site.at)
+        if (kept && p.change == jit::ChangeKind::kJumpPointers && plan.hint.load == site.site.at)
           p.measured_gain = plan.estimated_gain;
-      p.words = answer.why;
+      p.words = site.why;
       episode.prefetches.push_back(p);
-      if (!answer.is_applied()) outcomes.emplace_back(answer.site, feedback::PrefetchOutcome::kNoSlice);
+      if (!site.is_applied()) outcomes.emplace_back(site.site, feedback::PrefetchOutcome::kNoSlice);
     }
-    if (ModuleState* state = state_of(code); state && !state->gone)
-      state->watches[function.value] = std::move(watch);
+  });
+  {
+    std::lock_guard lock(mutex_);
+    if (ModuleState* state = state_of(code.module().get())) state->watches[function.value] = std::move(watch);
   }
   for (const auto& [site, outcome] : outcomes) set_outcome(code.module().get(), function, site, outcome);
   const bool loop_entries_only = version->entry == nullptr;
@@ -1130,8 +917,7 @@ void AutoTiers::install(Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVer
 // ---------------------------------------------------------------- reports
 
 void AutoTiers::wait_for_compiles() {
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [this] { return tasks_ == 0; });
+  queue_->wait_until_idle();
 }
 
 FeedbackReport AutoTiers::feedback_report() const {
@@ -1147,21 +933,18 @@ FeedbackReport AutoTiers::feedback_report() const {
   report.versions_retired = services_.retired().freed();
   report.versions_waiting = services_.retired().pending();
 
-  // Let go behind the lock: if its last owner lets go of a module meanwhile, its end (on_destroyed) is here.
-  std::vector<std::shared_ptr<ModuleCode>> held;
-  std::lock_guard lock(mutex_);
-  ModuleCodeCounts compiled = forgotten_.counts;
-  for (const ModuleState& state : modules_) {
-    auto alive = state.gone ? nullptr : state.code.lock();
-    compiled.add_compilations(alive ? alive->counts() : state.ended);
-    if (alive) held.push_back(std::move(alive));
+  ModuleCodeCounts compiled;
+  {
+    const std::lock_guard lock(mutex_);
+    compiled = forgotten_.counts;
+    report.modules_forgotten = forgotten_.modules;
+    report.decisions_forgotten = forgotten_.decisions;
   }
+  loaded_.add_compilations(compiled);
   report_compilations(compiled, report);
-  for (const auto& code : held) report_left_in_baseline(*code, report);
-  report.modules_forgotten = forgotten_.modules;
-  report.decisions_forgotten = forgotten_.decisions;
-  for (const auto& [id, entry] : episodes_) {
-    const feedback::Episode& e = entry.episode;
+  for (const auto& code : loaded_.alive()) report_left_in_baseline(*code, report);
+  const std::lock_guard lock(mutex_);
+  for (const feedback::Episode& e : decisions_.all()) {
     DecisionReport decision;
     decision.id = e.id;
     decision.kind =
@@ -1222,8 +1005,8 @@ FeedbackReport AutoTiers::feedback_report() const {
       report.decisions.push_back(prefetch);
     }
   }
-  report_pages(report);
-  layout_->report(report);
+  pages_->report(report.decisions);
+  layout_->report(report.decisions);
   return report;
 }
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,18 +12,23 @@
 
 #include "feedback/lwp/units/unit.h"
 #include "feedback/monitor/monitor.h"
-#include "feedback/policy/pages.h"
 #include "feedback/policy/policy.h"
-#include "feedback/policy/sampling.h"
 #include "feedback/policy/start.h"
 #include "feedback/profile/profile_file.h"
 #include "runtime/adaptive/background_calibration.h"
-#include "runtime/adaptive/code_layout.h"
-#include "runtime/adaptive/huge_pages.h"
-#include "runtime/adaptive/memory_fill.h"
+#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/decision_log.h"
+#include "runtime/adaptive/entry_watch.h"
+#include "runtime/adaptive/experiments/code_layout.h"
+#include "runtime/adaptive/experiments/loop_trial.h"
+#include "runtime/adaptive/experiments/memory_filling.h"
+#include "runtime/adaptive/experiments/page_move.h"
+#include "runtime/adaptive/experiments/version_trials.h"
+#include "runtime/adaptive/job.h"
+#include "runtime/adaptive/loaded_modules.h"
+#include "runtime/adaptive/measurement.h"
+#include "runtime/adaptive/sampling_governor.h"
 #include "runtime/adaptive/timed_loads.h"
-#include "runtime/adaptive/trial.h"
-#include "runtime/adaptive/version_trials.h"
 #include "runtime/code/owner_process.h"
 #include "runtime/code/tier_manager.h"
 
@@ -60,22 +63,9 @@ class AutoTiers final : public TierManager {
   // In a child of fork() nothing is watched, decided or told: its threads are not there, and may have gone with locks.
   const OwnerProcess owner_;
 
-  // Changes that are known to pay: their trials start settled, at this distance or width.
-  using Settled = std::map<jit::Site, uint32_t>;
   static jit::Site site_of(const feedback::Episode::Prefetch& p) { return {p.change, WasmOffset(p.load)}; }
 
-  // Of an episode, from 1 on and never used again: a report's "#N".
-  using EpisodeId = size_t;
-
-  struct Job {
-    std::weak_ptr<ModuleCode> code;
-    feedback::FunctionPlan plan;
-    EpisodeId episode = 0;
-    double priority = 0;  // seconds in the function so far; known and undoing ones come before
-    Settled settled;
-    bool loop_exits = false;  // were asked for
-    bool cached = false;      // its version is not compiled: it comes out of the code cache
-  };
+  using EpisodeId = DecisionLog::Id;
 
   // The optimized version that runs now, if feedback has anything to watch in it.
   struct Watch {
@@ -97,29 +87,16 @@ class AutoTiers final : public TierManager {
   };
   // A version on trial: of which decision it is without, and what is compiled for it.
   struct WholeTrial {
-    const wasm::Module* module = nullptr;
     jit::ChangeKind decision = jit::ChangeKind::kInlineCalls;
     Job job;
+    Measurement::Lease lease;
     std::optional<Watch> watch = std::nullopt;  // of the version without the decision, once there is one
   };
 
   struct ModuleState {
-    std::weak_ptr<ModuleCode> code;
-    std::shared_ptr<const wasm::Module> module;
     std::map<uint32_t, Watch> watches;  // by function index
-    std::vector<EpisodeId> episodes;
     std::map<uint32_t, feedback::FunctionEvidence>
         seeds;  // what profiles were seeded with, by function index
-    // Moves of earlier runs that are asked for as soon as there is a memory.
-    std::vector<feedback::PageEpisode> known_pages;
-    ModuleCodeCounts ended;  // of a module that is gone
-    bool gone = false;
-    bool forgetting = false;  // a thread puts away what is kept of it
-  };
-
-  struct EpisodeState {
-    feedback::Episode episode;
-    const wasm::Module* module = nullptr;
   };
 
   // What is left of modules that ended so long ago that their decisions are no longer told of.
@@ -130,80 +107,19 @@ class AutoTiers final : public TierManager {
     feedback::ProfileFile profile;  // merged module by module
   };
 
-  struct PageMove {
-    const wasm::Module* module = nullptr;
-    feedback::PagePlan plan;
-    feedback::PageEvidence evidence;
-    std::vector<feedback::PageEpisode::Place> places;
-    // Asked for before anything was touched, as an earlier run had decided.
-    std::optional<feedback::PageEpisode> earlier;
-    std::string state = "queued";  // moving, moved, kept, rolled back, failed
-    std::string outcome;
-    double seconds = 0, measured_gain = 0;
-    std::unique_ptr<HugePageMove> under_way;
-    Clock::time_point moved_at;
-    std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> before;  // ticks an iteration
-  };
-
   // on_round and its parts; monitor thread.
   void on_round();
-  void watch_entries();
-  void ask_policy(Clock::time_point now);
+  void ask_policy(Clock::time_point now, bool look);
   void observe(const wasm::Module* module, const feedback::FunctionEvidence& evidence,
                const feedback::FunctionPlan& plan);
   void read_trials();
-  void adapt_rate(Clock::time_point now);
   void calibrate(Clock::time_point now);
   void collect(Clock::time_point now);
 
-  // What code_layout.h needs of this.
-  void lay_out_code(bool look);
-  void place_code();
+  // What code_layout.h and page_move.h need of this.
   void note_moved(const wasm::Module* module, const ModuleCode::Exchange& pair);
+  std::vector<PageMoves::TimedLoop> timed_loops(const wasm::Module* module) const;
 
-  // auto_tiers_fill.cc; monitor thread
-  struct FillWatch {
-    const wasm::Module* module = nullptr;
-    uint64_t base = 0, bytes = 0;
-    uint32_t memory = 0;
-    MemoryFill last;
-    Clock::time_point next_look, changed;
-    Clock::duration patience{};
-    uint64_t asked_end = 0;                       // what lies below has been asked for
-    uint32_t full_before = 0;                     // blocks of an earlier filling that has ended
-    std::optional<feedback::FillEvidence> asked;  // under trial
-    bool slower = false;                          // was asked for, and the filling got slower: not again
-    // Where this filling began, or where it was asked, and what the guest had run by then.
-    uint64_t touched_from = 0;  // bytes
-    double seconds_from = 0;
-    double rate_before = 0;  // bytes a second, until it was asked; 0: not known
-    std::string said;
-  };
-  void watch_filling(Clock::time_point now);
-  void look_at(FillWatch& watch, Clock::time_point now);
-  void ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end);
-  void judge_filling(FillWatch& watch, Clock::time_point now);
-  void end_asking(FillWatch& watch, const std::string& state, const std::string& outcome);
-  void count_from_here(FillWatch& watch) const;
-  // Bytes the guest filled a second of its time since touched_from; 0: too few to tell.
-  double fill_rate(const FillWatch& watch) const;
-  bool kept_from_earlier(const wasm::Module* module) const;
-
-  // auto_tiers_pages.cc
-  void ask_pages();
-  bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan);
-  void move_pages();
-  void judge_pages(Clock::time_point now);
-  void report_pages(FeedbackReport& report) const;
-  std::vector<feedback::PageEpisode> page_episodes(const wasm::Module* module) const;  // under mutex_
-
-  void queue(Job job);
-  // On a compile thread; mutex_ is held. False: there is none, which is said once.
-  bool enqueue(void (AutoTiers::*task)());
-  void open_optimizer();
-  void refresh_priorities();
-  void run_one_job();
-  void task_ended();
   void compile(Job& job, ModuleCode& code);
   jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
   // Gives the version's loops their trials.
@@ -258,11 +174,6 @@ class AutoTiers final : public TierManager {
   static void plan_kept_values(Job& job, const Watch& watch,
                                std::vector<jit::Site>& instead);  // under mutex_
   EpisodeId add_episode(const wasm::Module* module, feedback::Episode episode);
-  // Of what is in the queue, in a watch or in a module that is not forgotten: there is one. Under mutex_.
-  feedback::Episode& episode_of(EpisodeId id) { return episodes_.at(id).episode; }
-  const feedback::Episode& episode_of(EpisodeId id) const { return episodes_.at(id).episode; }
-  // Ends what was in the queue, if it is still known. Under mutex_.
-  void end_job(EpisodeId id, std::string state);
   // auto_tiers_forget.cc
   void forget_modules();
   // auto_tiers_cache.cc. Code of earlier runs, before a module's first call; what is current, for the next
@@ -277,20 +188,12 @@ class AutoTiers final : public TierManager {
   static std::vector<feedback::FunctionEvidence> hottest_of(const feedback::Profile& profile);
   static std::vector<feedback::FunctionSamples> samples_of(const feedback::Profile& profile);
   void report_evidence(FeedbackReport& report) const;
-  void new_code() { new_code_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
-  void new_version() {
-    new_version_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  }
-  double seconds_at(const std::atomic<Clock::rep>& time) const {
-    const Clock::time_point at{Clock::duration(time.load(std::memory_order_relaxed))};
-    return std::chrono::duration<double>(at - start_).count();
-  }
-  double now_seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     services_.say(level, topic, line);
   }
-  ModuleState* state_of(const ModuleCode& code);      // under mutex_
-  ModuleState* state_of(const wasm::Module* module);  // under mutex_
+  // Under mutex_. Null: nothing is known of it; the second, of a module that is there, makes it.
+  ModuleState* state_of(const wasm::Module* module);
+  const ModuleState* state_of(const wasm::Module* module) const;
   feedback::ProfileFile profile_file() const;
 
   const EngineConfig config_;
@@ -298,60 +201,33 @@ class AutoTiers final : public TierManager {
   const lwp::Selection selection_;
   const feedback::ProfileFile known_;
   feedback::PolicyConfig policy_;
-  const Clock::time_point start_;
+  const EngineClock clock_;
 
-  // Relaxed: hints for the sampling rate, nothing is published by them.
-  std::atomic<Clock::rep> new_code_{0};     // baseline code was published
-  std::atomic<Clock::rep> new_version_{0};  // a compile was asked for or done
-  std::atomic<bool> unit_failed_{false};    // the reason has been said
-  std::atomic<bool> no_thread_said_{false};
-  std::atomic<bool> no_memory_said_{false};  // the same of a task's memory
+  std::atomic<bool> unit_failed_{false};  // the reason has been said
   std::atomic<bool> preopened_{false};
-  std::atomic<bool> pages_measured_{
-      false};                         // what moving takes is known, and the rest of the pages waits for that
-  std::atomic<bool> abandon_{false};  // compilations under way; see OptimizeRequest
-  const feedback::SamplingConfig sampling_;
   // Monitor thread only.
-  feedback::SamplingState sampling_state_;
-  Clock::rep burst_series_at_ = 0;  // new_code_ when branch bursts were last asked for
-  uint32_t rate_hz_ = 0;
   bool calibration_loaded_ = false;
-  struct EntryWatch {
-    std::weak_ptr<ModuleCode> code;
-    FuncIndex function;
-  };
-  std::vector<FillWatch> fill_watches_;
-  Clock::time_point last_fill_look_;
-  std::vector<EntryWatch> entry_watches_;  // functions not seen entered yet
+  bool policy_waits_ = false;  // the policy answered "wait" about some function
   mutable std::map<std::pair<const wasm::Module*, uint32_t>, MemoryLevel> said_levels_;
-  // Statistics of the monitor thread for reports; relaxed.
-  std::atomic<uint64_t> rate_bursts_{0};
-  std::atomic<double> rate_burst_seconds_{0}, rate_burst_cost_{0};
-  Clock::time_point last_round_, last_collect_, last_slow_look_, last_flat_look_, last_save_,
-      last_version_look_;
+  Clock::time_point last_collect_, last_look_, last_flat_look_, last_save_, last_version_look_;
 
-  mutable std::mutex mutex_;  // protects what follows
-  std::condition_variable idle_;
-  std::vector<Job> jobs_;
-  size_t tasks_ = 0;  // of the compile threads: enqueued or running; each job has one
-  bool stopping_ = false;
-  // Of modules that there are, bounded by PolicyConfig::max_compiles a function; of those that are gone, by
-  // their number (auto_tiers_forget.cc).
-  std::list<ModuleState> modules_;
-  std::map<EpisodeId, EpisodeState> episodes_;
-  EpisodeId last_episode_ = 0;
-  std::set<EpisodeId> queued_;  // of these, what is in jobs_ or being compiled for the first time
-  std::list<PageMove> page_moves_;
-  uint64_t page_bytes_copied_ = 0;  // by all of them, and
-  double page_seconds_ = 0;         // what that cost the guest: its waiting, and our making pages beside it
-  std::optional<WholeTrial> whole_trial_;  // while versions_ is busy
+  mutable std::mutex mutex_;                            // protects what follows
+  std::map<const wasm::Module*, ModuleState> modules_;  // that are not forgotten
+  std::optional<WholeTrial> whole_trial_;               // while versions_ is busy
   Forgotten forgotten_;
-  TrialGate gate_;
 
+  LoadedModules loaded_;
+  DecisionLog decisions_;
+  Measurement measurement_;
+  SamplingGovernor governor_;
+  std::unique_ptr<feedback::Monitor> monitor_;
+  std::unique_ptr<CompileQueue> queue_;
+  std::unique_ptr<PageMoves> pages_;
+  std::unique_ptr<MemoryFilling> filling_;
   std::unique_ptr<CodeLayout> layout_;
   std::unique_ptr<VersionTrials> versions_;
+  std::unique_ptr<EntryWatch> entries_;
   std::unique_ptr<BackgroundCalibration> calibration_;
-  std::unique_ptr<feedback::Monitor> monitor_;
 };
 
 }  // namespace hindsight::rt

@@ -26,6 +26,7 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     jit::CodeVersion& version = *kept.version;
     const FuncIndex function = version.function;
     Job job;
+    job.module = module;
     job.code = code;
     job.cached = true;
     job.loop_exits = !version.osr_exits.empty();
@@ -65,8 +66,8 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     job.plan.calls = feedback::plan_calls(evidence, policy_);
     job.plan.values = feedback::plan_values(evidence, policy_);
     std::erase_if(job.plan.values, [&](const feedback::ValuePlan& p) {
-      return std::none_of(version.answers.begin(), version.answers.end(), [&](const jit::Answer& answer) {
-        return answer.is_applied() && answer.site == jit::Site{jit::ChangeKind::kValue, p.hint.at};
+      return std::none_of(version.answers.begin(), version.answers.end(), [&](const jit::Answer& site) {
+        return site.is_applied() && site.site == jit::Site{jit::ChangeKind::kValue, p.hint.at};
       });
     });
     feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
@@ -74,12 +75,12 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     job.episode = add_episode(module, std::move(taken_over));
     say(LogLevel::kDebug, "cache", fmt::format("{}: {}", evidence.name, job.plan.reason));
     install(job, *code, std::move(kept.version));
-    std::lock_guard lock(mutex_);
-    feedback::Episode& episode = episode_of(job.episode);
-    episode.compile_seconds = 0;  // in this process
-    for (feedback::Episode::Prefetch& p : episode.prefetches)
-      for (const CachedPrefetch& known : kept.prefetches)
-        if (known.load == p.load && known.change == p.change) p.measured_gain = known.measured_gain;
+    decisions_.change(job.episode, [&](feedback::Episode& episode) {
+      episode.compile_seconds = 0;  // in this process
+      for (feedback::Episode::Prefetch& p : episode.prefetches)
+        for (const CachedPrefetch& known : kept.prefetches)
+          if (known.load == p.load && known.change == p.change) p.measured_gain = known.measured_gain;
+    });
   }
 }
 
@@ -138,16 +139,16 @@ void AutoTiers::save_code(const ModuleCode& code) {
         for (const feedback::ValuePlan& value : watch.values)
           if (const auto seen = calls[function].find(value.hint.at.value); seen != calls[function].end())
             code_of->second.calls.insert(*seen);
-        code_of->second.reason = episode_of(watch.episode).reason;
-        for (const jit::Answer& answer : watch.version->answers) {
-          if (!answer.is_applied() || answer.cell >= watch.trials.size()) continue;
-          const LoopTrial::Status status = watch.trials[answer.cell]->status();
+        code_of->second.reason = decisions_.at(watch.episode).reason;
+        for (const jit::Answer& site : watch.version->answers) {
+          if (!site.is_applied() || site.cell >= watch.trials.size()) continue;
+          const LoopTrial::Status status = watch.trials[site.cell]->status();
           // One that was rejected but not yet compiled out is tried again.
           const bool won = is_kept(status.state);
-          loads[function][answer.site] = {
-              answer.site.at.value,
+          loads[function][site.site] = {
+              site.site.at.value,
               won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
-              won ? status.distance : 0, won ? status.gain : 0, answer.site.kind};
+              won ? status.distance : 0, won ? status.gain : 0, site.site.kind};
         }
       }
     }
@@ -163,18 +164,11 @@ void AutoTiers::save_code(const ModuleCode& code) {
 void AutoTiers::save_code_at_times(Clock::time_point now) {
   if (services_.cache == nullptr || now - last_save_ < kSavePeriod) return;
   last_save_ = now;
-  std::lock_guard lock(mutex_);
-  if (!stopping_) enqueue(&AutoTiers::save_all_code);
+  queue_->run([this] { save_all_code(); });
 }
 
 void AutoTiers::save_all_code() {
-  std::vector<std::shared_ptr<ModuleCode>> codes;
-  {
-    std::lock_guard lock(mutex_);
-    for (const ModuleState& state : modules_)
-      if (auto alive = state.gone ? nullptr : state.code.lock()) codes.push_back(std::move(alive));
-  }
-  for (const auto& code : codes) save_code(*code);
+  for (const auto& code : loaded_.alive()) save_code(*code);
 }
 
 }  // namespace hindsight::rt

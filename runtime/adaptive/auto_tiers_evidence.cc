@@ -24,7 +24,8 @@ double total_of(const feedback::FunctionCounts& counts) {
 
 void AutoTiers::read_timed_loads(std::vector<std::string>* news) const {
   struct Timed {
-    std::shared_ptr<const wasm::Module> module;
+    const wasm::Module* module;  // a key
+    std::string name;            // of the function
     FuncIndex function;
     WasmOffset load;
     feedback::LoadLatency latency;
@@ -33,14 +34,14 @@ void AutoTiers::read_timed_loads(std::vector<std::string>* news) const {
   const std::shared_ptr<const lwp::Calibration> calibration = calibration_->get();
   {
     std::lock_guard lock(mutex_);
-    for (const ModuleState& state : modules_) {
+    for (const auto& [module, state] : modules_) {
       for (const auto& [function, watch] : state.watches) {
-        for (const jit::Answer& answer : watch.version->answers) {
-          if (!answer.is_applied() || !answer.timed || answer.cell >= watch.timed.size()) continue;
-          const TimedSums sums = watch.timed[answer.cell]->sums(*answer.timed);
+        for (const jit::Answer& site : watch.version->answers) {
+          if (!site.is_applied() || !site.timed || site.cell >= watch.timed.size()) continue;
+          const TimedSums sums = watch.timed[site.cell]->sums(*site.timed);
           if (sums.count() == 0) continue;
-          all.push_back(
-              {state.module, FuncIndex(function), answer.site.at, latency_of(sums, calibration.get())});
+          all.push_back({module, news != nullptr ? module->function_name(FuncIndex(function)) : "",
+                         FuncIndex(function), site.site.at, latency_of(sums, calibration.get())});
         }
       }
     }
@@ -48,20 +49,20 @@ void AutoTiers::read_timed_loads(std::vector<std::string>* news) const {
   if (all.empty()) return;
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (const Timed& timed : all) {
-      const auto found = profiles.find(timed.module.get());
+      const auto found = profiles.find(timed.module);
       if (found != profiles.end()) found->second->set_latency(timed.function, timed.load, timed.latency);
     }
   });
   if (!news) return;
   for (const Timed& timed : all) {
-    MemoryLevel& said = said_levels_[{timed.module.get(), timed.load.value}];
+    MemoryLevel& said = said_levels_[{timed.module, timed.load.value}];
     if (timed.latency.level == said) continue;
     said = timed.latency.level;
     news->push_back(fmt::format(
         "load at 0x{:x} in {}: from {}, mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory "
         "(estimate)",
-        timed.load.value, timed.module->function_name(timed.function), to_string(timed.latency.level),
-        timed.latency.timed, timed.latency.mean_ticks, 100 * timed.latency.memory_share));
+        timed.load.value, timed.name, to_string(timed.latency.level), timed.latency.timed,
+        timed.latency.mean_ticks, 100 * timed.latency.memory_share));
   }
 }
 
@@ -92,15 +93,13 @@ std::vector<feedback::FunctionSamples> AutoTiers::samples_of(const feedback::Pro
 
 void AutoTiers::report_evidence(FeedbackReport& report) const {
   const feedback::MonitorCounts counts = monitor_->counts();
-  report.bursts = {.rate_bursts = rate_bursts_.load(std::memory_order_relaxed),
-                   .rate_seconds = rate_burst_seconds_.load(std::memory_order_relaxed),
-                   .rate_cost_seconds = rate_burst_cost_.load(std::memory_order_relaxed),
-                   .branch_bursts = counts.branch_bursts,
+  report.bursts = {.branch_bursts = counts.branch_bursts,
                    .branch_bursts_refused = counts.bursts_refused,
                    .branch_outcomes = counts.burst_outcomes,
                    .branch_judged = counts.burst_judged,
                    .branch_mispredicted = counts.burst_mispredicted,
                    .mispredicted_share = counts.burst_rates.rate()};
+  governor_.report(report.bursts);
   monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (const auto& [module, profile] : profiles) {
       for (const auto& [index, function] : profile->functions()) {

@@ -94,7 +94,7 @@ void AutoTiers::seed(const std::shared_ptr<ModuleCode>& code,
     for (const auto& [function, evidence] : seeds) profile->seed(evidence);
   });
   std::lock_guard lock(mutex_);
-  if (ModuleState* state = state_of(*code)) state->seeds = std::move(seeds);
+  if (ModuleState* state = state_of(code->module().get())) state->seeds = std::move(seeds);
 }
 
 void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
@@ -112,6 +112,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
       continue;
     }
     Job job;
+    job.module = &module;
     job.code = code;
     feedback::Episode episode = feedback::make_start_episode(question, start);
     say(LogLevel::kInfo, "profile", fmt::format("{}: {}", name, episode.reason));
@@ -130,7 +131,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
         job.settled[{select ? jit::ChangeKind::kSelect : jit::ChangeKind::kBranch, p.hint.branch}] = 0;
     }
     for (const uint32_t at : start.settled_values) job.settled[{jit::ChangeKind::kValue, WasmOffset(at)}] = 0;
-    job.priority = start.priority;
+    job.priority = AtStart{start.priority};
     job.plan = std::move(start.plan);
     job.plan.reason = feedback::first_reason(decision) + "; " + job.plan.reason;
     monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
@@ -139,7 +140,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
       counts.optimize_count = 1;
       mark_in_trial(counts, job.plan);
     });
-    queue(std::move(job));
+    queue_->add(std::move(job));
   }
 }
 
@@ -154,21 +155,21 @@ feedback::ModuleProfile AutoTiers::module_profile(const wasm::Module* module) co
     all.functions = hottest_of(*found->second);
     all.samples = samples_of(*found->second);
   });
-  std::lock_guard lock(mutex_);
-  for (const ModuleState& state : modules_) {
-    if (state.module.get() != module) continue;
-    for (feedback::FunctionEvidence& e : all.functions) {
-      if (const auto seed = state.seeds.find(e.function.value); seed != state.seeds.end())
-        e = feedback::without(std::move(e), seed->second);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const ModuleState* const state = state_of(module)) {
+      for (feedback::FunctionEvidence& e : all.functions)
+        if (const auto seed = state->seeds.find(e.function.value); seed != state->seeds.end())
+          e = feedback::without(std::move(e), seed->second);
     }
-    for (const EpisodeId id : state.episodes) all.episodes.push_back(episode_of(id));
   }
+  all.episodes = decisions_.of(module);
   std::erase_if(all.functions, [](const feedback::FunctionEvidence& e) {
     return e.samples_baseline + e.samples_optimized <= 0 && e.branches.empty() && e.calls.empty() &&
            e.loads.empty() && e.values.empty();
   });
-  all.page_episodes = page_episodes(module);
-  all.layout_episodes = layout_->episodes(module);
+  pages_->save(module, all);
+  layout_->save(module, all);
   return all;
 }
 
@@ -187,25 +188,27 @@ void AutoTiers::fold_trials(const wasm::Module* module) {
   std::lock_guard lock(mutex_);
   const ModuleState* state = state_of(module);
   if (state == nullptr) return;
-  for (const auto& [function, watch] : state->watches) {
-    for (feedback::Episode::Prefetch& p : episode_of(watch.episode).prefetches) {
-      const auto answer =
-          std::find_if(watch.version->answers.begin(), watch.version->answers.end(),
-                       [&](const jit::Answer& s) { return s.site == site_of(p) && !s.waits(); });
-      if (answer == watch.version->answers.end() || !answer->is_applied() ||
-          answer->cell >= watch.trials.size())
-        continue;
-      const LoopTrial::Status status = watch.trials[answer->cell]->status();
-      if (status.strips == 0) continue;  // it never ran: what was known of it stays
-      p.outcome = is_kept(status.state)                   ? feedback::PrefetchOutcome::kKept
-                  : status.state == TrialState::kRejected ? feedback::PrefetchOutcome::kRolledBack
-                                                          : feedback::PrefetchOutcome::kInTrial;
-      p.distance = status.distance != 0 ? status.distance : p.distance;
-      if (status.gain != 0) p.measured_gain = status.gain;
-      p.words = answer->why + "; " + status.words;
-      if (p.outcome == feedback::PrefetchOutcome::kInTrial)
-        p.words += fmt::format("; {} chunks when the run ended", status.chunks);
-    }
+  for (const auto& [function, its] : state->watches) {
+    const Watch& watch = its;
+    decisions_.change(watch.episode, [&](feedback::Episode& episode) {
+      for (feedback::Episode::Prefetch& p : episode.prefetches) {
+        const auto site =
+            std::find_if(watch.version->answers.begin(), watch.version->answers.end(),
+                         [&](const jit::Answer& s) { return s.site == site_of(p) && !s.waits(); });
+        if (site == watch.version->answers.end() || !site->is_applied() || site->cell >= watch.trials.size())
+          continue;
+        const LoopTrial::Status status = watch.trials[site->cell]->status();
+        if (status.strips == 0) continue;  // it never ran: what was known of it stays
+        p.outcome = is_kept(status.state)                   ? feedback::PrefetchOutcome::kKept
+                    : status.state == TrialState::kRejected ? feedback::PrefetchOutcome::kRolledBack
+                                                            : feedback::PrefetchOutcome::kInTrial;
+        p.distance = status.distance != 0 ? status.distance : p.distance;
+        if (status.gain != 0) p.measured_gain = status.gain;
+        p.words = site->why + "; " + status.words;
+        if (p.outcome == feedback::PrefetchOutcome::kInTrial)
+          p.words += fmt::format("; {} chunks when the run ended", status.chunks);
+      }
+    });
   }
 }
 
@@ -213,13 +216,8 @@ feedback::ProfileFile AutoTiers::profile_file() const {
   feedback::ProfileFile file;
   file.policy = feedback::to_parameters(policy_);
   read_timed_loads(nullptr);
-  std::vector<std::shared_ptr<const wasm::Module>> modules;
-  {
-    std::lock_guard lock(mutex_);
-    for (const ModuleState& state : modules_) modules.push_back(state.module);
-  }
   std::set<const wasm::Module*> seen;
-  for (const auto& module : modules)
+  for (const auto& module : loaded_.all())
     if (seen.insert(module.get()).second) file.modules.push_back(module_profile(module.get()));
   std::lock_guard lock(mutex_);
   if (forgotten_.profiles != 0) {

@@ -22,7 +22,7 @@ std::string_view AutoTiers::news_of(const Job& job, const Watch& watch, const Mo
                                    [](TrialState s) { return s == TrialState::kRejected; });
   if (undoing) return "what is left without what was rejected";
   if (code.version(job.plan.function, jit::Tier::kOptimized) != watch.version) return "all of it";
-  const feedback::FunctionEvidence& evidence = episode_of(job.episode).evidence;
+  const feedback::FunctionEvidence evidence = decisions_.at(job.episode).evidence;
   const bool loops_wait = evidence.samples_left_behind >= policy_.min_samples_left_behind ||
                           evidence.samples_stayed >= policy_.min_samples_left_behind;
   return what_is_new({*watch.version, watch.calls, watch.branches, watch.values},
@@ -30,33 +30,34 @@ std::string_view AutoTiers::news_of(const Job& job, const Watch& watch, const Mo
 }
 
 std::vector<jit::Site> AutoTiers::stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made) {
-  feedback::Episode& episode = episode_of(job.episode);
-  end_job(job.episode, std::string(feedback::kNothingNew));
-  episode.compile_seconds += made.compile_seconds;
+  decisions_.end(job.episode, std::string(feedback::kNothingNew));
   std::vector<jit::Site> refused;
-  for (const jit::Answer& answer : made.answers) {
-    const auto same = [&](const jit::Answer& other) { return other.site == answer.site; };
-    // Also where only one of the function's copies has it: it is on trial, or kept, in the version that runs.
-    if (std::any_of(made.answers.begin(), made.answers.end(),
-                    [&](const jit::Answer& other) { return other.is_applied() && same(other); }))
-      continue;
-    const std::vector<jit::Answer> known = sites_of(watch);
-    // What waits for another change of its loop has its turn if that is taken back.
-    if (std::none_of(known.begin(), known.end(), [&](const jit::Answer& other) {
-          return same(other) && other.waits() == answer.waits();
-        }))
-      watch.not_applied.push_back(answer);
-    feedback::Episode::Prefetch p;
-    p.load = answer.site.at.value;
-    p.change = answer.site.kind;
-    if (answer.waits() || std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
+  decisions_.change(job.episode, [&](feedback::Episode& episode) {
+    episode.compile_seconds += made.compile_seconds;
+    for (const jit::Answer& site : made.answers) {
+      const auto same = [&](const jit::Answer& other) { return other.site == site.site; };
+      // Also where only one of the function's copies has it: it is on trial, or kept, in the version that runs.
+      if (std::any_of(made.answers.begin(), made.answers.end(),
+                      [&](const jit::Answer& other) { return other.is_applied() && same(other); }))
+        continue;
+      const std::vector<jit::Answer> known = sites_of(watch);
+      // What waits for another change of its loop has its turn if that is taken back.
+      if (std::none_of(known.begin(), known.end(), [&](const jit::Answer& other) {
+            return same(other) && other.waits() == site.waits();
+          }))
+        watch.not_applied.push_back(site);
+      feedback::Episode::Prefetch p;
+      p.load = site.site.at.value;
+      p.change = site.site.kind;
+      if (site.waits() || std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
                                       [&](const auto& other) { return same_change(other, p); }))
-      continue;
-    p.outcome = feedback::PrefetchOutcome::kNoSlice;
-    p.words = answer.why;
-    episode.prefetches.push_back(std::move(p));
-    refused.push_back(answer.site);
-  }
+        continue;
+      p.outcome = feedback::PrefetchOutcome::kNoSlice;
+      p.words = site.why;
+      episode.prefetches.push_back(std::move(p));
+      refused.push_back(site.site);
+    }
+  });
   // With what waits among them.
   watch.branches = job.plan.branches;
   watch.values = job.plan.values;
@@ -72,15 +73,15 @@ bool AutoTiers::keeps_running(const Job& job, ModuleCode& code, const jit::CodeV
   bool loop_entries_only = false;
   {
     const std::lock_guard lock(mutex_);
-    ModuleState* const state = state_of(code);
-    if (state == nullptr || state->gone || !state->watches.contains(function.value)) return false;
+    ModuleState* const state = state_of(code.module().get());
+    if (state == nullptr || !state->watches.contains(function.value)) return false;
     Watch& watch = state->watches.at(function.value);
     news = news_of(job, watch, code, made);
     if (news.empty()) {
       refused = stay_with(job, watch, made);
       loop_entries_only = watch.version->entry == nullptr;
-      for (const jit::Answer& answer : watch.version->answers)
-        if (answer.is_applied()) kept[answer.site] = is_kept(watch.trials[answer.cell]->status().state);
+      for (const jit::Answer& site : watch.version->answers)
+        if (site.is_applied()) kept[site.site] = is_kept(watch.trials[site.cell]->status().state);
     }
   }
   if (!news.empty()) {

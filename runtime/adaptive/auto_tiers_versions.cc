@@ -1,7 +1,6 @@
 // The automatic tier and decisions that are part of a whole version: which of them is put on trial, what it is compared
 // with, and the way back. What runs when, version_trials.h says.
 #include <fmt/format.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 
@@ -43,15 +42,12 @@ std::unique_ptr<VersionTrials> AutoTiers::make_version_trials() {
       services_,
       VersionTrials::Hooks{
           .compile =
-              [this](const VersionTrials::Subject&) {
-                std::lock_guard lock(mutex_);
-                return stopping_ || enqueue(&AutoTiers::compile_without);
-              },
+              [this](const VersionTrials::Subject&) { return queue_->run([this] { compile_without(); }); },
           .on_ended = [this](const VersionTrials::Ending& ending) { version_trial_ended(ending); },
-          .disturbed = [this] { return gate_.busy(__rdtsc()); },
+          .disturbed = [this] { return measurement_.loops_are_measured(); },
           .read =
               [this](const ModuleCode& code, FuncIndex function) {
-                return CallChunk::Reading{now_seconds(), code.metered_calls(function),
+                return CallChunk::Reading{clock_.now(), code.metered_calls(function),
                                           monitor_->guest_seconds()};
               }},
       pace);
@@ -65,7 +61,9 @@ void AutoTiers::try_versions(Clock::time_point now) {
   const auto period = config_.version_trial_bias != 0 ? 0ms : kLook;
   if (versions_->busy() || now - last_version_look_ < period) return;
   last_version_look_ = now;
-  if (gate_.busy(__rdtsc()) || layout_->busy()) return;
+  if (!queue_->load().idle()) return;
+  std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kVersions);
+  if (!lease) return;
 
   struct Candidate {
     VersionTrials::Subject subject;
@@ -73,17 +71,13 @@ void AutoTiers::try_versions(Clock::time_point now) {
   };
   std::vector<Candidate> candidates;
   std::vector<std::string> lines;
-  std::vector<std::shared_ptr<ModuleCode>> held;  // let go of behind the lock
+  const std::vector<std::shared_ptr<ModuleCode>> held = loaded_.alive();
   {
     std::lock_guard lock(mutex_);
-    const bool moving = std::any_of(page_moves_.begin(), page_moves_.end(), [](const PageMove& move) {
-      return move.state == "queued" || move.state == "moving" || move.state == "moved";
-    });
-    if (stopping_ || tasks_ != 0 || !jobs_.empty() || moving) return;
-    for (ModuleState& state : modules_) {
-      std::shared_ptr<ModuleCode> code = state.gone ? nullptr : state.code.lock();
-      if (!code) continue;
-      for (auto& [function, watch] : state.watches) {
+    for (const std::shared_ptr<ModuleCode>& code : held) {
+      ModuleState* const state = state_of(code->module().get());
+      if (state == nullptr) continue;
+      for (auto& [function, watch] : state->watches) {
         const jit::CodeVersion& version = *watch.version;
         if (watch.cached || watch.not_to_be_measured || version.entry == nullptr) continue;
         Candidate candidate;
@@ -94,7 +88,7 @@ void AutoTiers::try_versions(Clock::time_point now) {
         evidence.split_cold = watch.split_cold && (version.hot_bytes.value != 0 || version.whole != nullptr);
         if (!evidence.inline_calls && !evidence.weigh_branches && !evidence.split_cold) continue;
         const bool settled = std::all_of(watch.trials.begin(), watch.trials.end(), [](const auto& trial) {
-          return trial->status().state == TrialState::kKept;
+          return trial->state() == TrialState::kKept;
         });
         if (!settled) continue;
         // A second version would have to learn the way first, and has no memory for that beside the first.
@@ -103,14 +97,13 @@ void AutoTiers::try_versions(Clock::time_point now) {
             })) {
           watch.not_to_be_measured = true;
           lines.push_back(fmt::format("{} as a whole: not to be measured: a loop of it remembers its way",
-                                      state.module->function_name(FuncIndex(function))));
+                                      code->module()->function_name(FuncIndex(function))));
           continue;
         }
         evidence.compile_seconds = version.compile_seconds;
-        candidate.subject = {.module = state.module.get(), .code = code, .with = watch.version};
+        candidate.subject = {.module = code->module().get(), .code = code, .with = watch.version};
         candidates.push_back(std::move(candidate));
       }
-      held.push_back(std::move(code));
     }
   }
   for (const std::string& line : lines) say(LogLevel::kDebug, "trial", line);
@@ -144,11 +137,12 @@ void AutoTiers::try_versions(Clock::time_point now) {
     {
       std::lock_guard lock(mutex_);
       ModuleState* const state = state_of(candidate.subject.module);
-      if (state == nullptr || state->gone) continue;
+      if (state == nullptr) continue;
       const auto watch = state->watches.find(function.value);
       if (watch == state->watches.end() || watch->second.version != candidate.subject.with) continue;
       Job job;
-      job.code = state->code;
+      job.module = candidate.subject.module;
+      job.code = candidate.subject.code;
       job.episode = watch->second.episode;
       job.loop_exits = watch->second.loop_exits;
       job.plan.action = feedback::Action::kReoptimize;
@@ -158,8 +152,8 @@ void AutoTiers::try_versions(Clock::time_point now) {
       job.plan.split_cold = watch->second.split_cold;
       plan_without_losers(job, watch->second);
       take_out(job.plan, *plan.without);
-      whole_trial_ =
-          WholeTrial{.module = candidate.subject.module, .decision = *plan.without, .job = std::move(job)};
+      whole_trial_.emplace(
+          WholeTrial{.decision = *plan.without, .job = std::move(job), .lease = std::move(*lease)});
     }
     say(LogLevel::kInfo, "policy",
         fmt::format("{} in {}, against none: {}", to_string(*plan.without),
@@ -184,7 +178,7 @@ void AutoTiers::version_trial_ended(const VersionTrials::Ending& ending) {
     std::lock_guard lock(mutex_);
     std::optional<WholeTrial> whole = std::exchange(whole_trial_, std::nullopt);
     ModuleState* const state = state_of(module);
-    if (!whole || state == nullptr || state->gone) return;
+    if (!whole || state == nullptr) return;
     const auto watch = state->watches.find(function.value);
     if (watch == state->watches.end() || watch->second.version != ending.subject.with) return;
     if (ending.outcome == PrefetchOutcome::kNone) {
@@ -195,9 +189,11 @@ void AutoTiers::version_trial_ended(const VersionTrials::Ending& ending) {
       p.outcome = ending.outcome;
       p.measured_gain = ending.gain;
       p.words = ending.words;
-      auto& told = episode_of(watch->second.episode).prefetches;
-      std::erase_if(told, [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); });
-      told.push_back(std::move(p));
+      decisions_.change(watch->second.episode, [&](feedback::Episode& episode) {
+        std::erase_if(episode.prefetches,
+                      [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); });
+        episode.prefetches.push_back(p);
+      });
     }
     if (lost) watch->second = std::move(*whole->watch);
   }

@@ -1,5 +1,5 @@
 // Moving optimized code while it runs, below the public API.
-#include "runtime/adaptive/code_layout.h"
+#include "runtime/adaptive/experiments/code_layout.h"
 
 #include <gmock/gmock.h>
 
@@ -49,13 +49,14 @@ class CodeLayoutTest : public testing::Test {
     policy_.itlb_reach_bytes = 1;
     policy_.layout_seconds_per_byte = policy_.layout_seconds_per_function = 0;
     layout_ = std::make_unique<CodeLayout>(
-        engine_->code(), *monitor_, policy_,
+        engine_->code(), *monitor_, policy_, measurement_,
         CodeLayout::Hooks{.enqueue_place = [this] { return placing_ = true; },
                           .on_moved =
                               [this](const wasm::Module*, const ModuleCode::Exchange& pair) {
                                 stayed_[pair.to->function.value] = pair.to;
                               },
-                          .now_seconds = [] { return 1.0; }},
+                          .now_seconds = [] { return 1.0; },
+                          .settled = [] { return 10.0; }},
         CodeLayout::Pace{.counting = 5ms, .chunk = 20ms, .patience = 60s});
     for (const FuncIndex f : {kLeaf, kIdle, kMiddle, kRun}) optimize(f);
   }
@@ -108,9 +109,9 @@ class CodeLayoutTest : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
   std::string state() const {
-    const auto episodes =
-        layout_->episodes(static_cast<const ModuleHandle&>(*module_).code()->module().get());
-    return episodes.empty() ? "" : episodes.back().state;
+    feedback::ModuleProfile profile;
+    layout_->save(static_cast<const ModuleHandle&>(*module_).code()->module().get(), profile);
+    return profile.layout_episodes.empty() ? "" : profile.layout_episodes.back().state;
   }
   // Until the guest was called a few times more, if there is one that runs: what is measured over a while in which it had no
   // core is given up.
@@ -126,7 +127,7 @@ class CodeLayoutTest : public testing::Test {
     while (std::find(states.begin(), states.end(), state()) == states.end()) {
       ASSERT_TRUE(patience.lasts()) << "still " << state();
       let_guest_run();
-      layout_->round(/*settled=*/10, /*look=*/true, {code});
+      layout_->round({.look = true, .modules = {code}});
       if (std::exchange(placing_, false)) layout_->place(stop_);
       std::this_thread::yield();
     }
@@ -138,6 +139,7 @@ class CodeLayoutTest : public testing::Test {
   std::shared_ptr<hindsight::Instance> guest_;
   feedback::PolicyConfig policy_;
   std::unique_ptr<feedback::Monitor> monitor_;
+  Measurement measurement_;
   std::unique_ptr<CodeLayout> layout_;
   std::map<uint32_t, std::shared_ptr<jit::CodeVersion>> stayed_;
   bool placing_ = false, split_cold_ = false;
@@ -220,7 +222,7 @@ TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
   std::vector<const std::byte*> begins = places();
   while (begins == originals && state() == "trial") {
     let_guest_run();
-    layout_->round(/*settled=*/10, /*look=*/true, {});
+    layout_->round({.look = true});
     begins = places();
   }
   ASSERT_NE(begins, originals) << state();
@@ -245,15 +247,16 @@ TEST_F(CodeLayoutTest, LeavesAloneWhatIsCompiledAnewMeanwhile) {
 TEST_F(CodeLayoutTest, SaysThatThereIsNoThreadToPlaceItOn) {
   sample(100);
   layout_ = std::make_unique<CodeLayout>(
-      engine_->code(), *monitor_, policy_,
+      engine_->code(), *monitor_, policy_, measurement_,
       CodeLayout::Hooks{.enqueue_place = [] { return false; },
                         .on_moved = [](const wasm::Module*, const ModuleCode::Exchange&) {},
-                        .now_seconds = [] { return 1.0; }},
+                        .now_seconds = [] { return 1.0; },
+                        .settled = [] { return 10.0; }},
       CodeLayout::Pace{.counting = 5ms, .chunk = 20ms, .patience = 60s});
   start();
   work_until({"failed"});
   FeedbackReport report;
-  layout_->report(report);
+  layout_->report(report.decisions);
   ASSERT_EQ(report.decisions.size(), 1u);
   EXPECT_EQ(report.decisions[0].outcome, "there is no thread to place it on");
   EXPECT_FALSE(layout_->busy());
@@ -263,10 +266,11 @@ TEST_F(CodeLayoutTest, GivesUpWhereNobodyCalls) {
   sample(100);
   CodeLayout::Pace quick{.counting = 0ms, .chunk = 0ms, .patience = 5ms};
   layout_ = std::make_unique<CodeLayout>(
-      engine_->code(), *monitor_, policy_,
+      engine_->code(), *monitor_, policy_, measurement_,
       CodeLayout::Hooks{.enqueue_place = [this] { return placing_ = true; },
                         .on_moved = [](const wasm::Module*, const ModuleCode::Exchange&) {},
-                        .now_seconds = [] { return 1.0; }},
+                        .now_seconds = [] { return 1.0; },
+                        .settled = [] { return 10.0; }},
       quick);
   work_until({"failed"});
   EXPECT_EQ(engine_->code().retired().pending(), 0u);
@@ -287,7 +291,7 @@ TEST_F(CodeLayoutTest, LeavesNothingBehindWhenItsModuleGoesInTheMiddle) {
 
 TEST_F(CodeLayoutTest, DoesNothingUntilThereIsEvidence) {
   sample(1);
-  layout_->round(10, true, {static_cast<const ModuleHandle&>(*module_).code()});
+  layout_->round({.look = true, .modules = {static_cast<const ModuleHandle&>(*module_).code()}});
   EXPECT_EQ(state(), "");
 }
 

@@ -1,5 +1,5 @@
 // The trial's logic on simulated loops: time comes from a model, so every verdict is deterministic.
-#include "runtime/adaptive/trial.h"
+#include "runtime/adaptive/experiments/loop_trial.h"
 
 #include <gtest/gtest.h>
 

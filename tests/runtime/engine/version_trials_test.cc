@@ -1,6 +1,6 @@
 // Two versions of a function in turns: the machinery alone on simulated time, the exchange under guests that run, and an
 // engine whose trials are biased, from the decision to the next start of the program.
-#include "runtime/adaptive/version_trials.h"
+#include "runtime/adaptive/experiments/version_trials.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

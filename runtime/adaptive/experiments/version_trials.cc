@@ -1,4 +1,4 @@
-#include "runtime/adaptive/version_trials.h"
+#include "runtime/adaptive/experiments/version_trials.h"
 
 #include <fmt/format.h>
 

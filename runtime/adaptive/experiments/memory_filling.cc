@@ -1,11 +1,10 @@
-// What AutoTiers does about memory that is being filled: looks at how far, asks the policy, and looks again whether the
-// guest went on with it.
+#include "runtime/adaptive/experiments/memory_filling.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "feedback/policy/page_fill.h"
-#include "runtime/adaptive/auto_tiers.h"
 
 namespace hindsight::rt {
 
@@ -37,33 +36,25 @@ uint64_t down(uint64_t address) {
 
 }  // namespace
 
-bool AutoTiers::kept_from_earlier(const wasm::Module* module) const {
-  std::lock_guard lock(mutex_);
-  return std::any_of(page_moves_.begin(), page_moves_.end(), [&](const PageMove& move) {
-    return move.module == module && move.earlier && move.state == "kept";
-  });
-}
+MemoryFilling::MemoryFilling(CodeServices& services, feedback::Monitor& monitor,
+                             const feedback::PolicyConfig& policy, const LoadedModules& modules,
+                             PageMoves& pages)
+    : services_(services), monitor_(monitor), policy_(policy), modules_(modules), pages_(pages) {}
 
-void AutoTiers::watch_filling(Clock::time_point now) {
-  if (!policy_.huge_pages || now - last_fill_look_ < kQuickLook) return;
-  last_fill_look_ = now;
-  std::vector<std::shared_ptr<ModuleCode>> codes;  // let go behind the lock
-  {
-    std::lock_guard lock(mutex_);
-    for (const ModuleState& state : modules_)
-      if (std::shared_ptr<ModuleCode> code = state.gone ? nullptr : state.code.lock())
-        codes.push_back(std::move(code));
-  }
-  std::vector<FillWatch> watches;
-  for (const std::shared_ptr<ModuleCode>& code : codes) {
+void MemoryFilling::round(const Round& round) {
+  const EngineClock::Time now = round.now;
+  if (!policy_.huge_pages || now - last_look_ < kQuickLook) return;
+  last_look_ = now;
+  std::vector<Watched> watches;
+  for (const std::shared_ptr<ModuleCode>& code : modules_.alive()) {
     for (const ModuleCode::MemorySpan& span : code->memories()) {
       if (span.bytes < kLeastBytes) continue;
-      const auto same = [&](const FillWatch& watch) { return watch.base == span.base; };
+      const auto same = [&](const Watched& watch) { return watch.base == span.base; };
       if (std::any_of(watches.begin(), watches.end(), same)) continue;  // a module that imports it
-      const auto known = std::find_if(fill_watches_.begin(), fill_watches_.end(), same);
-      FillWatch watch;
-      if (known != fill_watches_.end()) watch = std::move(*known);
-      if (known == fill_watches_.end() || watch.module != code->module().get()) {
+      const auto known = std::find_if(watched_.begin(), watched_.end(), same);
+      Watched watch;
+      if (known != watched_.end()) watch = std::move(*known);
+      if (known == watched_.end() || watch.module != code->module().get()) {
         watch = {};
         watch.module = code->module().get();
         watch.base = span.base;
@@ -76,12 +67,12 @@ void AutoTiers::watch_filling(Clock::time_point now) {
       watches.push_back(std::move(watch));
     }
   }
-  fill_watches_ = std::move(watches);
-  for (FillWatch& watch : fill_watches_)
+  watched_ = std::move(watches);
+  for (Watched& watch : watched_)
     if (now >= watch.next_look) look_at(watch, now);
 }
 
-void AutoTiers::look_at(FillWatch& watch, Clock::time_point now) {
+void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
   const uint64_t begin = up(watch.base), end = down(watch.base + watch.bytes);
   const std::optional<MemoryFill> fill = look_at_fill(begin, end, kMostBlocks);
   if (!fill) {
@@ -99,26 +90,26 @@ void AutoTiers::look_at(FillWatch& watch, Clock::time_point now) {
         std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
   }
   watch.next_look = now + watch.patience;
-  if (watch.asked) judge_filling(watch, now);
+  if (watch.asked) judge(watch, now);
   if (watch.asked_end < end && !watch.slower) ask_ahead(watch, begin, end);
 }
 
-void AutoTiers::count_from_here(FillWatch& watch) const {
+void MemoryFilling::count_from_here(Watched& watch) const {
   watch.touched_from = touched_bytes(watch.last, watch.bytes);
-  watch.seconds_from = monitor_->guest_seconds();
+  watch.seconds_from = monitor_.guest_seconds();
 }
 
-double AutoTiers::fill_rate(const FillWatch& watch) const {
+double MemoryFilling::fill_rate(const Watched& watch) const {
   const uint64_t blocks = uint64_t{watch.last.full} + watch.last.part + watch.last.untouched;
   const uint64_t touched = touched_bytes(watch.last, watch.bytes);
-  const double seconds = monitor_->guest_seconds() - watch.seconds_from;
+  const double seconds = monitor_.guest_seconds() - watch.seconds_from;
   if (blocks == 0 || touched < watch.touched_from + kLeastToTell * watch.bytes / blocks || seconds <= 0)
     return 0;
   return static_cast<double>(touched - watch.touched_from) / seconds;
 }
 
-void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
-  if (kept_from_earlier(watch.module)) return;
+void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
+  if (pages_.kept_from_earlier(watch.module)) return;
   feedback::PageEvidence evidence;
   evidence.fill = {.begin = begin,
                    .end = end,
@@ -134,7 +125,7 @@ void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
     return;
   }
   if (watch.asked) {
-    end_asking(watch, "kept", "filled so far, and the memory has grown since");
+    end_asking(watch, PageMoves::State::kKept, "filled so far, and the memory has grown since");
   } else {
     // What it is to be compared with comes first, as long as there is enough left to ask for.
     watch.rate_before = fill_rate(watch);
@@ -146,29 +137,24 @@ void AutoTiers::ask_ahead(FillWatch& watch, uint64_t begin, uint64_t end) {
   if (asked) watch.asked = evidence.fill;
   say(LogLevel::kInfo, "policy", "huge-pages before the first touch: " + plan.reason);
   // What stalls there is not to be moved a second time.
-  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     if (const auto found = profiles.find(watch.module); found != profiles.end())
       found->second->pages().settle(begin, end);
   });
-  PageMove move;
-  move.module = watch.module;
-  move.plan = std::move(plan);
-  move.evidence = std::move(evidence);
-  move.places = {{.memory = watch.memory, .begin = begin - watch.base, .end = end - watch.base}};
-  move.state = asked ? "trial" : "failed";
-  move.outcome = asked ? "asked for while the memory is being filled" : "the kernel refused";
-  move.seconds = now_seconds();
-  std::lock_guard lock(mutex_);
-  page_moves_.push_back(std::move(move));
+  pages_.note_asked({.module = watch.module,
+                     .plan = std::move(plan),
+                     .evidence = std::move(evidence),
+                     .place = {.memory = watch.memory, .begin = begin - watch.base, .end = end - watch.base}},
+                    asked);
 }
 
 // It has got slower, has ended, or stands still.
-void AutoTiers::judge_filling(FillWatch& watch, Clock::time_point now) {
+void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   const feedback::FillEvidence asked = *watch.asked;
   if (const double since = fill_rate(watch); feedback::fills_slower(watch.rate_before, since, policy_)) {
     watch.slower = true;
     return end_asking(
-        watch, "rolled back",
+        watch, PageMoves::State::kRolledBack,
         fmt::format("{:.0f} MiB filled a second of the guest's time, {:.0f} with small pages before: what is "
                     "touched next comes in small pages",
                     since / (1 << 20), watch.rate_before / (1 << 20)));
@@ -178,42 +164,36 @@ void AutoTiers::judge_filling(FillWatch& watch, Clock::time_point now) {
     watch.asked_end = 0;
     watch.full_before = watch.last.full;
     return end_asking(
-        watch, "rolled back",
+        watch, PageMoves::State::kRolledBack,
         fmt::format("the guest stopped filling: {} of the {} blocks are untouched that were so, and come in "
                     "small pages",
                     watch.last.untouched, asked.untouched));
   }
   const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
   if (huge == 0)
-    return end_asking(watch, "failed", "the memory was filled, and the kernel gave no huge pages");
+    return end_asking(watch, PageMoves::State::kFailed,
+                      "the memory was filled, and the kernel gave no huge pages");
   end_asking(
-      watch, "kept",
+      watch, PageMoves::State::kKept,
       fmt::format(
           "{} of {} MiB on huge pages from their first touch on; what that gives is not known: nothing ran "
           "before it",
           huge >> 20, (asked.end - asked.begin) >> 20));
 }
 
-void AutoTiers::end_asking(FillWatch& watch, const std::string& state, const std::string& outcome) {
+void MemoryFilling::end_asking(Watched& watch, PageMoves::State state, const std::string& outcome) {
   const feedback::FillEvidence asked = *watch.asked;
   watch.asked.reset();
-  if (state == "rolled back") {
+  if (state == PageMoves::State::kRolledBack) {
     ask_for_small_pages(asked.begin, asked.end);
     // What stalls there may be moved after all, once it is known what that is worth.
-    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
       if (const auto found = profiles.find(watch.module); found != profiles.end())
         found->second->pages().reopen(asked.begin, asked.end);
     });
   }
-  {
-    std::lock_guard lock(mutex_);
-    for (PageMove& move : page_moves_) {
-      if (move.module != watch.module || move.state != "trial" || move.evidence.fill != asked) continue;
-      move.state = state;
-      move.outcome = outcome;
-    }
-  }
-  say(LogLevel::kInfo, "trial", fmt::format("huge-pages: {}, {}", state, outcome));
+  pages_.note_filled(watch.module, asked, state, outcome);
+  say(LogLevel::kInfo, "trial", fmt::format("huge-pages: {}, {}", to_string(state), outcome));
 }
 
 }  // namespace hindsight::rt

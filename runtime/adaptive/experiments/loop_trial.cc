@@ -1,4 +1,4 @@
-#include "runtime/adaptive/trial.h"
+#include "runtime/adaptive/experiments/loop_trial.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -399,9 +399,12 @@ void TrialLogic::reject() {
 
 LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
                      TrialGate& gate, const char* tuned)
-    : gate_(gate), logic_(ticks_per_second, first_distance, settled, stall_share, tuned) {}
+    : gate_(gate), logic_(ticks_per_second, first_distance, settled, stall_share, tuned) {
+  state_.store(logic_.state(), std::memory_order_relaxed);
+}
 
 void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
+  state_.store(logic_.state(), std::memory_order_relaxed);
   // Relaxed: the fields are independent of each other and of all other memory; generated code may see any mix
   // for one iteration.
   std::atomic_ref(cell.enabled).store(setting.enabled ? 1 : 0, std::memory_order_relaxed);
@@ -501,6 +504,11 @@ LoopTrial::Status LoopTrial::status() const {
   return {logic_.state(),  logic_.gain(), logic_.distance(),
           logic_.chunks(), strips_,       logic_.settled_ticks_an_iteration(),
           logic_.words()};
+}
+
+double LoopTrial::settled_ticks_an_iteration() const {
+  const std::lock_guard lock(mutex_);
+  return logic_.settled_ticks_an_iteration();
 }
 
 double tsc_ticks_per_second() {

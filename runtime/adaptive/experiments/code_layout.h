@@ -12,7 +12,7 @@
 // No guest waits: an exchange is one store a slot. Functions that are compiled anew meanwhile leave the move.
 //
 // Threads: round() on the monitor thread; place() on the compile threads; forget() by whoever lets go of a
-// module; the others any. Lock order: with mutex_ held only ModuleCode and the monitor are called.
+// module; the others any. Lock order: with mutex_ held only ModuleCode, the monitor and Measurement are called.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,12 +29,13 @@
 #include "feedback/monitor/monitor.h"
 #include "feedback/policy/layout.h"
 #include "runtime/adaptive/exchange_trial.h"
+#include "runtime/adaptive/experiments/experiment.h"
+#include "runtime/adaptive/measurement.h"
 #include "runtime/code/module_code.h"
-#include "runtime/engine/hindsight.h"
 
 namespace hindsight::rt {
 
-class CodeLayout {
+class CodeLayout final : public Experiment {
  public:
   struct Hooks {
     std::function<bool()>
@@ -41,6 +43,7 @@ class CodeLayout {
     // What was `from` is `to` from now on: the same code, with the same loop cells.
     std::function<void(const wasm::Module*, const ModuleCode::Exchange&)> on_moved;
     std::function<double()> now_seconds;  // since the engine's start
+    std::function<double()> settled;      // seconds since a version was last asked for or made
   };
   // How long each part takes at least; what a program of a second can afford.
   struct Pace {
@@ -51,25 +54,22 @@ class CodeLayout {
   };
   // All outlive this.
   CodeLayout(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-             Hooks hooks)
-      : CodeLayout(services, monitor, policy, std::move(hooks), Pace()) {}
+             Measurement& measurement, Hooks hooks)
+      : CodeLayout(services, monitor, policy, measurement, std::move(hooks), Pace()) {}
   CodeLayout(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-             Hooks hooks, Pace pace);
+             Measurement& measurement, Hooks hooks, Pace pace);
 
-  // Once a round of the monitor. `settled`: seconds since a version was last asked for or made. `look`:
-  // whether it is time to look at evidence of `modules`; else only a move under way goes on.
-  void round(double settled, bool look, const std::vector<std::shared_ptr<ModuleCode>>& modules);
+  // Experiment
+  void round(const Round& round) override;
+  void forget(const ModuleCode& code) override;
+  size_t forget_decisions(const wasm::Module* module) override;
+  void report(DecisionSink& decisions) const override;
+  void save(const wasm::Module* module, feedback::ModuleProfile& profile) const override;
+
   // A move is under way.
   bool busy() const;
   // Until `stop` is true.
   void place(const std::atomic<bool>& stop);
-  // The module's code is about to go.
-  void forget(const ModuleCode& code);
-  // Of a module that is gone: what was decided about it is not told any more. How much that was.
-  size_t forget_decisions(const wasm::Module* module);
-
-  void report(FeedbackReport& report) const;
-  std::vector<feedback::LayoutEpisode> episodes(const wasm::Module* module) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -94,6 +94,7 @@ class CodeLayout {
     uint64_t calls_before = 0;
     double seconds_before = 0;  // of guests; negative: nothing is being measured yet
     Clock::time_point begun;
+    std::optional<Measurement::Lease> lease;  // until it has ended
   };
   struct Placed {
     const wasm::Module* module;
@@ -101,11 +102,12 @@ class CodeLayout {
     uint32_t moves = 0;
   };
 
-  void ask(double settled, const std::vector<std::shared_ptr<ModuleCode>>& modules);
+  void ask(const std::vector<std::shared_ptr<ModuleCode>>& modules);
   feedback::LayoutEvidence evidence_of(const ModuleCode& code, double settled,
                                        std::vector<std::shared_ptr<jit::CodeVersion>>& versions) const;
   void begin(const std::shared_ptr<ModuleCode>& code, feedback::LayoutPlan plan,
-             feedback::LayoutEvidence evidence, std::vector<std::shared_ptr<jit::CodeVersion>> versions);
+             feedback::LayoutEvidence evidence, std::vector<std::shared_ptr<jit::CodeVersion>> versions,
+             Measurement::Lease lease);
   void end_counting(Move& move, ModuleCode& code);
   void compare(Move& move, ModuleCode& code);
   void show(Move& move, ModuleCode& code, bool moved);
@@ -121,6 +123,7 @@ class CodeLayout {
   CodeServices& services_;
   feedback::Monitor& monitor_;
   const feedback::PolicyConfig& policy_;
+  Measurement& measurement_;
   const Hooks hooks_;
   const Pace pace_;
   // Monitor thread only.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "feedback/policy/policy.h"
@@ -10,6 +12,14 @@
 #include "runtime/engine/hindsight.h"
 
 namespace hindsight::rt {
+
+inline std::string words_of(std::string_view words) {
+  return std::string(words);
+}
+template <typename State>
+requires std::is_enum_v<State> std::string words_of(State state) {
+  return to_string(state);
+}
 
 // `moved`: what, in words.
 template <typename Move>
@@ -20,7 +30,7 @@ DecisionReport report_of_move(const Move& move, uint64_t id, const char* kind, c
   decision.function = moved;
   decision.reason = move.plan.reason;
   decision.alternatives = feedback::describe_alternatives(move.plan.alternatives);
-  decision.state = move.state;
+  decision.state = words_of(move.state);
   decision.estimated_gain = move.plan.estimated_gain;
   decision.measured_gain = move.measured_gain;
   decision.outcome = move.outcome;
@@ -33,7 +43,7 @@ template <typename Move>
 void put_outcome(const Move& move, uint64_t id, feedback::ModuleEpisode& episode) {
   episode.id = id;
   episode.seconds = move.seconds;
-  episode.state = move.state;
+  episode.state = words_of(move.state);
   episode.outcome = move.outcome;
   episode.measured_gain = move.measured_gain;
 }

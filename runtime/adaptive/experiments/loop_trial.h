@@ -234,16 +234,22 @@ class LoopTrial {
     double ticks_an_iteration = 0;  // of the last strips, once settled as kept; 0: not known
     std::string words;
   };
+  // Any thread.
   Status status() const;
+  // The same as status().state, at no cost. Relaxed: whoever sees that it has changed asks status() for the rest.
+  TrialState state() const { return state_.load(std::memory_order_relaxed); }
+  // Of the last strips, once settled as kept; 0: not known.
+  double settled_ticks_an_iteration() const;
 
  private:
-  void write(jit::LoopCell& cell, const StripSetting& setting);
+  void write(jit::LoopCell& cell, const StripSetting& setting);  // and notes the state
   void leave_gate();
   // Whether the loop has to learn its way before anything else; then the next strip is set.
   bool learns(jit::LoopCell& cell, uint64_t iterations);
   StripSetting learning() const;
 
   TrialGate& gate_;
+  std::atomic<TrialState> state_;
   mutable std::mutex mutex_;  // protects what follows; guest threads only try it
   TrialLogic logic_;
   bool holding_ = false;  // the gate, when it was last looked at

@@ -1,4 +1,4 @@
-#include "runtime/adaptive/code_layout.h"
+#include "runtime/adaptive/experiments/code_layout.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 #include "jit/code/move_code.h"
 #include "runtime/adaptive/call_graph.h"
+#include "runtime/adaptive/experiments/module_move.h"
 #include "runtime/adaptive/huge_pages.h"
-#include "runtime/code/module_move.h"
 
 namespace hindsight::rt {
 
@@ -24,12 +24,18 @@ constexpr double kLeastCallsASecond = 1e5;    // of all: fewer would say little 
 }  // namespace
 
 CodeLayout::CodeLayout(CodeServices& services, feedback::Monitor& monitor,
-                       const feedback::PolicyConfig& policy, Hooks hooks, Pace pace)
-    : services_(services), monitor_(monitor), policy_(policy), hooks_(std::move(hooks)), pace_(pace) {}
+                       const feedback::PolicyConfig& policy, Measurement& measurement, Hooks hooks, Pace pace)
+    : services_(services),
+      monitor_(monitor),
+      policy_(policy),
+      measurement_(measurement),
+      hooks_(std::move(hooks)),
+      pace_(pace) {}
 
 // ---------------------------------------------------------------- monitor thread
 
-void CodeLayout::round(double settled, bool look, const std::vector<std::shared_ptr<ModuleCode>>& modules) {
+void CodeLayout::round(const Round& round) {
+  if (!policy_.code_layout) return;
   Move* move = nullptr;
   std::shared_ptr<ModuleCode> code;
   std::vector<ModuleCode::Exchange> stayed;
@@ -51,7 +57,7 @@ void CodeLayout::round(double settled, bool look, const std::vector<std::shared_
     }
   }
   if (move == nullptr) {
-    if (look) ask(settled, modules);
+    if (round.look) ask(round.modules);
     return;
   }
   flush();
@@ -65,14 +71,17 @@ void CodeLayout::round(double settled, bool look, const std::vector<std::shared_
   for (const ModuleCode::Exchange& pair : stayed) hooks_.on_moved(code->module().get(), pair);
 }
 
-void CodeLayout::ask(double settled, const std::vector<std::shared_ptr<ModuleCode>>& modules) {
-  if (!policy_.code_layout) return;
+void CodeLayout::ask(const std::vector<std::shared_ptr<ModuleCode>>& modules) {
+  std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kPlaces);
+  if (!lease) return;
+  const double settled = hooks_.settled();
   for (const std::shared_ptr<ModuleCode>& code : modules) {
     std::vector<std::shared_ptr<jit::CodeVersion>> versions;
     feedback::LayoutEvidence evidence = evidence_of(*code, settled, versions);
     if (versions.empty()) continue;
     feedback::LayoutPlan plan = feedback::decide_layout(evidence, policy_);
-    if (plan.move) return begin(code, std::move(plan), std::move(evidence), std::move(versions));
+    if (plan.move)
+      return begin(code, std::move(plan), std::move(evidence), std::move(versions), std::move(*lease));
     if (plan.reason != last_reason_) say(LogLevel::kDebug, "policy", "no code-layout: " + plan.reason);
     last_reason_ = plan.reason;
   }
@@ -117,7 +126,7 @@ feedback::LayoutEvidence CodeLayout::evidence_of(
 
 void CodeLayout::begin(const std::shared_ptr<ModuleCode>& code, feedback::LayoutPlan plan,
                        feedback::LayoutEvidence evidence,
-                       std::vector<std::shared_ptr<jit::CodeVersion>> versions) {
+                       std::vector<std::shared_ptr<jit::CodeVersion>> versions, Measurement::Lease lease) {
   say(LogLevel::kInfo, "policy", fmt::format("code-layout of {}: {}", code->module()->name, plan.reason));
   for (const std::string& line : feedback::describe_alternatives(plan.alternatives))
     say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
@@ -128,6 +137,7 @@ void CodeLayout::begin(const std::shared_ptr<ModuleCode>& code, feedback::Layout
   move.evidence = std::move(evidence);
   move.seconds = hooks_.now_seconds();
   move.begun = Clock::now();
+  move.lease.emplace(std::move(lease));
   move.seconds_before = monitor_.guest_seconds();
   for (auto& version : versions) {
     if (!code->meter_calls(version->function)) continue;
@@ -219,6 +229,7 @@ void CodeLayout::settle(Move& move, ModuleCode& code) {
 
 void CodeLayout::end(Move& move, std::string state, std::string outcome) {
   move.phase = Phase::kEnded;
+  move.lease.reset();
   move.state = std::move(state);
   move.outcome = std::move(outcome);
   move.versions.clear();
@@ -335,6 +346,7 @@ void CodeLayout::forget(const ModuleCode& code) {
       services_.retired().add(move.moved ? pair.from : pair.to);
     move.pairs.clear();
     move.phase = Phase::kEnded;
+    move.lease.reset();
     move.versions.clear();
     move.state = "abandoned: the module is gone";
   }
@@ -345,11 +357,11 @@ bool CodeLayout::busy() const {
   return !moves_.empty() && moves_.back().phase != Phase::kEnded;
 }
 
-void CodeLayout::report(FeedbackReport& report) const {
+void CodeLayout::report(DecisionSink& decisions) const {
   std::lock_guard lock(mutex_);
   size_t number = 0;
   for (const Move& move : moves_)
-    report.decisions.push_back(report_of_move(move, ++number, "code-layout", "code of optimized functions"));
+    decisions.push_back(report_of_move(move, ++number, "code-layout", "code of optimized functions"));
 }
 
 size_t CodeLayout::forget_decisions(const wasm::Module* module) {
@@ -358,16 +370,14 @@ size_t CodeLayout::forget_decisions(const wasm::Module* module) {
       moves_, [&](const Move& move) { return move.module == module && move.phase == Phase::kEnded; });
 }
 
-std::vector<feedback::LayoutEpisode> CodeLayout::episodes(const wasm::Module* module) const {
-  std::vector<feedback::LayoutEpisode> episodes;
-  std::lock_guard lock(mutex_);
+void CodeLayout::save(const wasm::Module* module, feedback::ModuleProfile& profile) const {
+  const std::lock_guard lock(mutex_);
   for (const Move& move : moves_) {
     if (move.module != module) continue;
     feedback::LayoutEpisode episode = feedback::make_layout_episode(move.evidence, move.plan);
-    put_outcome(move, episodes.size() + 1, episode);
-    episodes.push_back(std::move(episode));
+    put_outcome(move, profile.layout_episodes.size() + 1, episode);
+    profile.layout_episodes.push_back(std::move(episode));
   }
-  return episodes;
 }
 
 }  // namespace hindsight::rt

@@ -1,0 +1,80 @@
+// CompileQueue: what is to be compiled in the background, the most urgent first, and all other tasks of the adaptive tier
+// for the compile threads (runtime/code/compile_threads.h).
+//
+// Concurrency: any thread; what is compiled and what tasks do runs on the compile threads, one task a job. mutex_ protects
+// the members below it. With it held only CompileThreads and DecisionLog are called.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "feedback/monitor/monitor.h"
+#include "runtime/adaptive/job.h"
+#include "runtime/adaptive/sampling_governor.h"
+#include "runtime/code/code_services.h"
+
+namespace hindsight::rt {
+
+class CompileQueue {
+ public:
+  // On a compile thread, with no lock held. What it cannot do it writes into the decision log.
+  using Compile = std::function<void(Job&, ModuleCode&)>;
+
+  // All outlive this.
+  CompileQueue(CodeServices& services, feedback::Monitor& monitor, DecisionLog& decisions,
+               SamplingGovernor& governor, Compile compile);
+  // Precondition: stop() was called.
+  ~CompileQueue() = default;
+
+  // Has it compiled; where there is no thread to do that, or the engine ends, its decision says so.
+  void add(Job job);
+  // Has `task` run. False: there is no thread for it, which is said once. While the engine ends nothing runs any more, and
+  // nobody need know: true.
+  bool run(std::function<void()> task);
+  // From a task: has it run again, after what has come meanwhile. Also while the engine ends, so that what was begun ends.
+  void run_again(std::function<void()> task);
+
+  // Opens the optimizing tier's library before something is to be compiled, so that the first compile does not wait for it.
+  void open_optimizer();
+
+  struct Load {
+    size_t jobs = 0;   // that no thread has taken yet
+    size_t tasks = 0;  // enqueued or running; each job has one
+    bool stopping = false;
+    bool idle() const { return jobs == 0 && tasks == 0; }
+  };
+  Load load() const;
+  void wait_until_idle();
+
+  // True once the engine ends: compiles under way are abandoned (OptimizeRequest::abandoned). Relaxed: a wish, published
+  // by nothing; who ends the engine waits for the tasks.
+  const std::atomic<bool>& abandon() const { return abandon_; }
+  // Drops what no thread has taken, and waits for the rest. Nothing is run afterwards. May be called again.
+  void stop();
+
+ private:
+  bool enqueue(std::function<void()> task);  // under mutex_
+  void run_one_job();
+  void refresh_priorities();
+  void task_ended();
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  DecisionLog& decisions_;
+  SamplingGovernor& governor_;
+  const Compile compile_;
+  std::atomic<bool> abandon_{false};
+  // Relaxed: keep lines from being said twice.
+  std::atomic<bool> no_thread_said_{false}, no_memory_said_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  std::vector<Job> jobs_;
+  size_t tasks_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace hindsight::rt

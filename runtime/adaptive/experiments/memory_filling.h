@@ -1,0 +1,68 @@
+// MemoryFilling: the decision huge-pages, before the first touch: looks how far a guest has filled its memory, asks the
+// kernel for huge pages ahead of it, and takes that back if the guest stops or gets slower. What was asked for and what
+// came of it is kept with moves of pages (page_move.h).
+//
+// It takes no lease: what nobody has touched is in nobody's measurement.
+//
+// Monitor thread only, and so without a lock.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/adaptive/experiments/page_move.h"
+#include "runtime/adaptive/memory_fill.h"
+
+namespace hindsight::rt {
+
+class MemoryFilling final : public Experiment {
+ public:
+  // All outlive this.
+  MemoryFilling(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+                const LoadedModules& modules, PageMoves& pages);
+
+  // Experiment
+  void round(const Round& round) override;
+
+ private:
+  using Clock = EngineClock::Clock;
+  struct Watched {
+    const wasm::Module* module = nullptr;
+    uint64_t base = 0, bytes = 0;
+    uint32_t memory = 0;
+    MemoryFill last;
+    EngineClock::Time next_look, changed;
+    Clock::duration patience{};
+    uint64_t asked_end = 0;                       // what lies below has been asked for
+    uint32_t full_before = 0;                     // blocks of an earlier filling that has ended
+    std::optional<feedback::FillEvidence> asked;  // under trial
+    bool slower = false;                          // was asked for, and the filling got slower: not again
+    // Where this filling began, or where it was asked, and what the guest had run by then.
+    uint64_t touched_from = 0;  // bytes
+    double seconds_from = 0;
+    double rate_before = 0;  // bytes a second, until it was asked; 0: not known
+    std::string said;
+  };
+
+  void look_at(Watched& watch, EngineClock::Time now);
+  void ask_ahead(Watched& watch, uint64_t begin, uint64_t end);
+  void judge(Watched& watch, EngineClock::Time now);
+  void end_asking(Watched& watch, PageMoves::State state, const std::string& outcome);
+  void count_from_here(Watched& watch) const;
+  // Bytes the guest filled a second of its time since touched_from; 0: too few to tell.
+  double fill_rate(const Watched& watch) const;
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    services_.say(level, topic, line);
+  }
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  const feedback::PolicyConfig& policy_;
+  const LoadedModules& modules_;
+  PageMoves& pages_;
+  std::vector<Watched> watched_;
+  EngineClock::Time last_look_;
+};
+
+}  // namespace hindsight::rt

@@ -1,0 +1,356 @@
+#include "runtime/adaptive/experiments/page_move.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/adaptive/experiments/module_move.h"
+#include "runtime/instance/instance.h"
+
+namespace hindsight::rt {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kJudgeAfter = 100ms;
+constexpr double kWorthUndoing = -0.05;
+constexpr double kMoveStepSeconds = 0.02;
+constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
+
+}  // namespace
+
+const char* to_string(PageMoves::State state) {
+  switch (state) {
+    case PageMoves::State::kQueued:
+      return "queued";
+    case PageMoves::State::kMoving:
+      return "moving";
+    case PageMoves::State::kMoved:
+      return "moved";
+    case PageMoves::State::kTrial:
+      return "trial";
+    case PageMoves::State::kKept:
+      return "kept";
+    case PageMoves::State::kRolledBack:
+      return "rolled back";
+    case PageMoves::State::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+PageMoves::PageMoves(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+                     const EngineClock& clock, const LoadedModules& modules, Measurement& measurement,
+                     CompileQueue& queue, TimedLoops timed_loops)
+    : services_(services),
+      monitor_(monitor),
+      policy_(policy),
+      clock_(clock),
+      modules_(modules),
+      measurement_(measurement),
+      queue_(queue),
+      timed_loops_(std::move(timed_loops)) {}
+
+// ---------------------------------------------------------------- what earlier runs decided
+
+void PageMoves::remember(const wasm::Module* module, std::vector<feedback::PageEpisode> known) {
+  const std::lock_guard lock(mutex_);
+  known_[module] = std::move(known);
+}
+
+void PageMoves::on_instance(const ModuleCode& code, const Instance& instance) {
+  const wasm::Module* const module = code.module().get();
+  std::vector<feedback::PageEpisode> known;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(module);
+    if (found == known_.end()) return;
+    known = found->second;
+  }
+  const bool again = code.instance_count() > 1;
+  for (feedback::PageEpisode& earlier : known) {
+    const feedback::PageStart start = feedback::decide_pages_at_start(earlier, policy_);
+    if (!again)
+      say(start.ask ? LogLevel::kInfo : LogLevel::kDebug, "policy",
+          fmt::format("{}huge-pages: {}", start.ask ? "" : "no ", start.reason));
+    if (!start.ask) continue;
+    bool asked = false;
+    for (const feedback::PageEpisode::Place& place : earlier.places) {
+      const Memory* const memory = instance.memory(place.memory);
+      if (memory == nullptr) continue;
+      // What it may grow to is reserved; a file may name more.
+      const uint64_t most = memory->record()->max_pages * wasm::kPageBytes;
+      const auto base = reinterpret_cast<uint64_t>(memory->base());
+      asked |= ask_for_huge_pages(base + std::min(place.begin, most), base + std::min(place.end, most));
+    }
+    if (again) continue;
+    Move move;
+    move.module = module;
+    move.evidence = earlier.evidence;
+    move.plan.estimated_gain = earlier.estimated_gain;
+    move.plan.reason = start.reason;
+    move.measured_gain = earlier.measured_gain;
+    move.places = earlier.places;
+    move.state = asked ? State::kKept : State::kFailed;
+    move.outcome = asked ? "asked for before the first touch" : "the kernel refused";
+    move.seconds = clock_.now();
+    move.earlier = std::move(earlier);
+    const std::lock_guard lock(mutex_);
+    moves_.push_back(std::move(move));
+  }
+}
+
+bool PageMoves::kept_from_earlier(const wasm::Module* module) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(moves_.begin(), moves_.end(), [&](const Move& move) {
+    return move.module == module && move.earlier && move.state == State::kKept;
+  });
+}
+
+// Whether an earlier run's decision has brought about what `plan`, or what it is a part of, is to do.
+bool PageMoves::already_huge(const wasm::Module* module, const feedback::PagePlan& plan) const {
+  if (!kept_from_earlier(module)) return false;
+  uint64_t huge = 0, bytes = 0;
+  for (const feedback::PageRange& range : plan.whole) {
+    huge += bytes_on_huge_pages(range.begin, range.end);
+    bytes += range.end - range.begin;
+  }
+  return static_cast<double>(huge) >= kMostly * static_cast<double>(bytes);
+}
+
+// ---------------------------------------------------------------- monitor thread
+
+void PageMoves::round(const Round& round) {
+  if (!round.look) return;
+  judge(round.now);
+  ask();
+}
+
+void PageMoves::judge(EngineClock::Time now) {
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Move& move : moves_) {
+      if (move.state != State::kMoved || now - move.moved_at < kJudgeAfter) continue;
+      std::vector<double> gains;
+      for (const auto& [trial, before] : move.before)
+        if (const double after = trial->settled_ticks_an_iteration(); after > 0)
+          gains.push_back(before / after - 1);
+      move.state = State::kKept;
+      if (gains.empty()) {
+        move.outcome += "; what it gave is not known: no loop is timed that ran before and after";
+      } else {
+        std::sort(gains.begin(), gains.end());
+        move.measured_gain = gains[gains.size() / 2];
+        move.outcome += fmt::format("; {:+.1f} % in the median of {} timed loop{}", 100 * move.measured_gain,
+                                    gains.size(), gains.size() == 1 ? "" : "s");
+        if (move.measured_gain < kWorthUndoing) {
+          for (const feedback::PageRange& range : move.plan.ranges) leave_huge_pages(range.begin, range.end);
+          move.state = State::kRolledBack;
+        }
+      }
+      lines.push_back(fmt::format("huge-pages: {}, {}", to_string(move.state), move.outcome));
+    }
+    end_lease();
+  }
+  for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
+}
+
+void PageMoves::ask() {
+  if (!policy_.huge_pages) return;
+  std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kMemory);
+  if (!lease) return;
+  double move_seconds_per_byte = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    // What is under way says what the next one takes.
+    if (std::any_of(moves_.begin(), moves_.end(), [](const Move& move) { return move.is_moving(); })) return;
+    if (bytes_copied_ > 0) move_seconds_per_byte = copy_seconds_ / static_cast<double>(bytes_copied_);
+  }
+  struct Wanted {
+    const wasm::Module* module;
+    feedback::PagePlan plan;
+    feedback::PageEvidence evidence;
+  };
+  std::vector<Wanted> wanted;
+  std::vector<std::string> reasons;  // of those that stay
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    for (auto& [module, profile] : profiles) {
+      if (profile->pages().addresses == 0) continue;
+      feedback::PageEvidence evidence = profile->page_evidence();
+      evidence.move_seconds_per_byte = move_seconds_per_byte;
+      feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
+      if (plan.ranges.empty()) {
+        reasons.push_back(std::move(plan.reason));
+        continue;
+      }
+      wanted.push_back({module, std::move(plan), std::move(evidence)});
+    }
+  });
+  for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
+  for (Wanted& want : wanted) {
+    if (already_huge(want.module, want.plan)) {
+      settle(want.module, want.plan.whole);
+      say(LogLevel::kInfo, "policy", "no huge-pages: asked for before the first touch, and there by now");
+      continue;
+    }
+    settle(want.module, want.plan.ranges);
+    say(LogLevel::kInfo, "policy", fmt::format("huge-pages: {}", want.plan.reason));
+    begin(want.module, std::move(want.plan), std::move(want.evidence));
+  }
+  // From here on it is held as long as any of them is open.
+  const std::lock_guard lock(mutex_);
+  lease_ = std::move(lease);
+  end_lease();
+}
+
+void PageMoves::settle(const wasm::Module* module, const std::vector<feedback::PageRange>& ranges) {
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    const auto found = profiles.find(module);
+    if (found == profiles.end()) return;
+    for (const feedback::PageRange& range : ranges) found->second->pages().settle(range.begin, range.end);
+  });
+}
+
+void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedback::PageEvidence evidence) {
+  const std::shared_ptr<ModuleCode> code = modules_.find(module);
+  if (!code) return;
+  Move move;
+  move.module = module;
+  move.plan = std::move(plan);
+  move.evidence = std::move(evidence);
+  move.seconds = clock_.now();
+  for (const feedback::PageRange& range : move.plan.ranges)
+    for (const ModuleCode::MemoryPlace& place : code->places_of(range.begin, range.end))
+      move.places.push_back({.memory = place.memory, .begin = place.begin, .end = place.end});
+  move.before = timed_loops_(module);
+  Move* begun = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    begun = &moves_.emplace_back(std::move(move));
+  }
+  if (queue_.run([this] { move_pages(); })) return;
+  const std::lock_guard lock(mutex_);
+  begun->state = State::kFailed;
+  begun->outcome = "there is no thread to move them on";
+}
+
+void PageMoves::end_lease() {
+  if (std::none_of(moves_.begin(), moves_.end(), [](const Move& move) { return move.is_open(); }))
+    lease_.reset();
+}
+
+// ---------------------------------------------------------------- compile threads
+
+// Queues itself again after what compiles have come meanwhile.
+void PageMoves::move_pages() {
+  Move* move = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto next =
+        std::find_if(moves_.begin(), moves_.end(), [](const Move& other) { return other.is_moving(); });
+    if (next == moves_.end()) return;
+    move = &*next;
+    if (!move->under_way)
+      move->under_way = std::make_unique<HugePageMove>(move->plan.ranges, move->plan.most_seconds);
+    move->state = State::kMoving;
+  }
+  // No other task looks at it: there is one of these at a time.
+  const bool ended = move->under_way->step(queue_.abandon(), kMoveStepSeconds);
+  const HugePageResult result = move->under_way->result();
+  // Who stops the engine has told the step so, and it ends at the next one: nothing else ends the move.
+  if (!ended) return queue_.run_again([this] { move_pages(); });
+  std::string outcome =
+      fmt::format("{} MiB moved in {:.1f} ms, of which who lives there may have waited {:.1f}",
+                  result.moved_bytes >> 20, 1e3 * result.seconds, 1e3 * result.waited_seconds);
+  if (result.copied_bytes < result.moved_bytes)
+    outcome +=
+        fmt::format(", {} MiB of them there already", (result.moved_bytes - result.copied_bytes) >> 20);
+  if (result.advised) outcome += ", the rest left to the kernel, which cannot move at once";
+  if (result.refused_bytes != 0)
+    outcome += fmt::format(", {} MiB refused ({})", result.refused_bytes >> 20, result.first_refusal);
+  if (result.late)
+    outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
+  say(LogLevel::kInfo, "pages", outcome);
+  const std::lock_guard lock(mutex_);
+  bytes_copied_ += result.copied_bytes;
+  if (result.copied_bytes > 0)
+    copy_seconds_ += result.waited_seconds + policy_.background_cost * result.prepared_seconds;
+  move->under_way.reset();
+  move->outcome = outcome;
+  move->moved_at = EngineClock::Clock::now();
+  move->state = result.moved_bytes == 0 && !result.advised ? State::kFailed : State::kMoved;
+  measured_.store(move->plan.probe, std::memory_order_relaxed);
+  end_lease();
+}
+
+// ---------------------------------------------------------------- memory that is being filled
+
+void PageMoves::note_asked(Asked asked, bool granted) {
+  Move move;
+  move.module = asked.module;
+  move.plan = std::move(asked.plan);
+  move.evidence = std::move(asked.evidence);
+  move.places = {asked.place};
+  move.state = granted ? State::kTrial : State::kFailed;
+  move.outcome = granted ? "asked for while the memory is being filled" : "the kernel refused";
+  move.seconds = clock_.now();
+  const std::lock_guard lock(mutex_);
+  moves_.push_back(std::move(move));
+}
+
+void PageMoves::note_filled(const wasm::Module* module, const feedback::FillEvidence& asked, State state,
+                            const std::string& outcome) {
+  const std::lock_guard lock(mutex_);
+  for (Move& move : moves_) {
+    if (move.module != module || move.state != State::kTrial || move.evidence.fill != asked) continue;
+    move.state = state;
+    move.outcome = outcome;
+  }
+}
+
+// ---------------------------------------------------------------- any thread
+
+std::set<const wasm::Module*> PageMoves::moving() const {
+  std::set<const wasm::Module*> moving;
+  const std::lock_guard lock(mutex_);
+  for (const Move& move : moves_)
+    if (move.is_moving()) moving.insert(move.module);
+  return moving;
+}
+
+void PageMoves::forget(const ModuleCode& code) {
+  const std::lock_guard lock(mutex_);
+  known_.erase(code.module().get());
+}
+
+size_t PageMoves::forget_decisions(const wasm::Module* module) {
+  const std::lock_guard lock(mutex_);
+  const size_t forgotten =
+      std::erase_if(moves_, [&](const Move& move) { return move.module == module && !move.is_moving(); });
+  end_lease();
+  return forgotten;
+}
+
+void PageMoves::report(DecisionSink& decisions) const {
+  const std::lock_guard lock(mutex_);
+  size_t number = 0;
+  for (const Move& move : moves_)
+    decisions.push_back(report_of_move(move, ++number, "huge-pages", "linear memory"));
+}
+
+void PageMoves::save(const wasm::Module* module, feedback::ModuleProfile& profile) const {
+  const std::lock_guard lock(mutex_);
+  for (const Move& move : moves_) {
+    if (move.module != module) continue;
+    feedback::PageEpisode episode =
+        move.earlier ? *move.earlier : feedback::make_page_episode(move.evidence, move.plan);
+    episode.runs_ago = 0;
+    episode.places = move.places;
+    put_outcome(move, profile.page_episodes.size() + 1, episode);
+    profile.page_episodes.push_back(std::move(episode));
+  }
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,127 @@
+// PageMoves: the decision huge-pages, from its evidence to its outcome: asks the policy, moves ranges in the background, and
+// looks at what that gave. What an earlier run moved and kept is asked for as soon as there is a memory. Of memory that is
+// being filled (memory_filling.h) the outcomes are kept here too: it is the same decision, made before the first touch.
+//
+// A move cannot alternate as a prefetch does. So its trial is before against after, by the time per iteration of the loops
+// whose prefetch is settled and keeps being timed; where there is none, nothing is claimed.
+//
+// Concurrency: round() on the monitor thread; the move itself on a compile thread, one task at a time; the rest on any.
+// mutex_ protects the members below it. With it held only LoopTrial and Measurement are called. What is under way of a move
+// is touched by its task alone, also without the lock.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "feedback/monitor/monitor.h"
+#include "feedback/policy/pages.h"
+#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/experiments/experiment.h"
+#include "runtime/adaptive/huge_pages.h"
+#include "runtime/adaptive/loaded_modules.h"
+#include "runtime/adaptive/measurement.h"
+
+namespace hindsight::rt {
+
+class PageMoves final : public Experiment {
+ public:
+  // Ticks an iteration of a loop whose trial is settled.
+  using TimedLoop = std::pair<std::shared_ptr<const LoopTrial>, double>;
+  using TimedLoops = std::function<std::vector<TimedLoop>(const wasm::Module*)>;
+
+  // All outlive this. `timed_loops`: those of the module now; called with no lock held.
+  PageMoves(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+            const EngineClock& clock, const LoadedModules& modules, Measurement& measurement,
+            CompileQueue& queue, TimedLoops timed_loops);
+
+  // What earlier runs decided about the module.
+  void remember(const wasm::Module* module, std::vector<feedback::PageEpisode> known);
+  // Asks for what was kept of it; once a module, when its first memories come to be, and for each later one.
+  void on_instance(const ModuleCode& code, const Instance& instance);
+
+  // Experiment
+  void round(const Round& round) override;
+  void forget(const ModuleCode& code) override;
+  size_t forget_decisions(const wasm::Module* module) override;
+  void report(DecisionSink& decisions) const override;
+  void save(const wasm::Module* module, feedback::ModuleProfile& profile) const override;
+
+  // What moving takes is known since the last call, and the rest of the pages waits for that.
+  bool take_measured() { return measured_.exchange(false, std::memory_order_relaxed); }
+  // Modules with a move that waits for its thread, or is being made.
+  std::set<const wasm::Module*> moving() const;
+  // An earlier run's decision was taken over, and stands.
+  bool kept_from_earlier(const wasm::Module* module) const;
+
+  // Of memory_filling.h: what was asked for, and what came of it.
+  struct Asked {
+    const wasm::Module* module = nullptr;
+    feedback::PagePlan plan;
+    feedback::PageEvidence evidence;  // with `fill`
+    feedback::PageEpisode::Place place;
+  };
+  void note_asked(Asked asked, bool granted);
+  enum class State : uint8_t { kQueued, kMoving, kMoved, kTrial, kKept, kRolledBack, kFailed };
+  void note_filled(const wasm::Module* module, const feedback::FillEvidence& asked, State state,
+                   const std::string& outcome);
+
+ private:
+  struct Move {
+    const wasm::Module* module = nullptr;
+    feedback::PagePlan plan;
+    feedback::PageEvidence evidence;
+    std::vector<feedback::PageEpisode::Place> places;
+    // Asked for before anything was touched, as an earlier run had decided.
+    std::optional<feedback::PageEpisode> earlier;
+    State state = State::kQueued;
+    std::string outcome;
+    double seconds = 0, measured_gain = 0;
+    std::unique_ptr<HugePageMove> under_way;
+    EngineClock::Time moved_at;
+    std::vector<TimedLoop> before;
+
+    bool is_moving() const { return state == State::kQueued || state == State::kMoving; }
+    // Nothing else may disturb what it is judged by.
+    bool is_open() const { return is_moving() || state == State::kMoved; }
+  };
+
+  void judge(EngineClock::Time now);
+  void ask();
+  bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan) const;
+  void settle(const wasm::Module* module, const std::vector<feedback::PageRange>& ranges);
+  void begin(const wasm::Module* module, feedback::PagePlan plan, feedback::PageEvidence evidence);
+  void move_pages();
+  void end_lease();  // under mutex_; once no move is open
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    services_.say(level, topic, line);
+  }
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  const feedback::PolicyConfig& policy_;
+  const EngineClock& clock_;
+  const LoadedModules& modules_;
+  Measurement& measurement_;
+  CompileQueue& queue_;
+  const TimedLoops timed_loops_;
+  std::atomic<bool> measured_{false};  // relaxed: what has been measured is under mutex_
+
+  mutable std::mutex mutex_;
+  std::map<const wasm::Module*, std::vector<feedback::PageEpisode>> known_;
+  std::list<Move> moves_;  // nothing is removed that moves: references stay
+  std::optional<Measurement::Lease> lease_;
+  uint64_t bytes_copied_ = 0;  // by all of them, and
+  double copy_seconds_ = 0;    // what that cost the guest: its waiting, and our making pages beside it
+};
+
+const char* to_string(PageMoves::State state);
+
+}  // namespace hindsight::rt

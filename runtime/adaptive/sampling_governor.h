@@ -1,0 +1,75 @@
+// SamplingGovernor: how often guest threads are sampled, how often the monitor has its round, and when bursts of branches
+// are asked for. The rates are the policy's (feedback/policy/sampling.h).
+//
+// Concurrency: round() on the monitor thread, the rest on any. Nothing is published by the atomics (relaxed): the two times
+// are hints, the three sums are for reports and written by the monitor thread alone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "feedback/monitor/monitor.h"
+#include "feedback/policy/sampling.h"
+#include "runtime/adaptive/engine_clock.h"
+#include "runtime/code/code_services.h"
+#include "runtime/engine/hindsight.h"
+
+namespace hindsight::rt {
+
+class SamplingGovernor {
+ public:
+  // Between the monitor's rounds.
+  static constexpr std::chrono::microseconds kBurstPeriod{1000}, kSteadyPeriod{50000};
+  // While a loop is measured, or code is new: what is decided then is acted upon soon.
+  static constexpr std::chrono::microseconds kTrialPeriod{5000};
+
+  // Both outlive this.
+  SamplingGovernor(const CodeServices& services, const EngineClock& clock);
+
+  // Precondition: before round().
+  void watch(feedback::Monitor& monitor) { monitor_ = &monitor; }
+  uint32_t first_hz(bool learning) const { return learning ? config_.learn_hz : config_.steady_hz; }
+
+  // Baseline code was published.
+  void note_code() { note(new_code_); }
+  // A compile was asked for, or is done.
+  void note_version() { note(new_version_); }
+  double seconds_since_version() const { return clock_.now() - at(new_version_); }
+
+  struct Now {
+    EngineClock::Time time;
+    bool adapts = false;             // false: only bursts of branches are asked for
+    bool policy_waits = false;       // the policy answered "wait" about some function
+    bool versions_compared = false;  // their chunks begin and end with calls, as near as rounds come to them
+    bool loops_measured = false;
+  };
+  void round(const Now& now);
+
+  void report(BurstReport& report) const;
+
+ private:
+  using Rep = EngineClock::Clock::rep;
+  static void note(std::atomic<Rep>& time) {
+    time.store(EngineClock::Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  double at(const std::atomic<Rep>& time) const {
+    return clock_.seconds(
+        EngineClock::Time{EngineClock::Clock::duration(time.load(std::memory_order_relaxed))});
+  }
+
+  const CodeServices& services_;
+  const EngineClock& clock_;
+  const feedback::SamplingConfig config_;
+  feedback::Monitor* monitor_ = nullptr;
+  std::atomic<Rep> new_code_{0}, new_version_{0};
+  // Monitor thread only.
+  feedback::SamplingState state_;
+  EngineClock::Time last_round_;
+  Rep burst_series_at_ = 0;  // new_code_ when bursts of branches were last asked for
+  uint32_t rate_hz_ = 0;
+  // For reports.
+  std::atomic<uint64_t> bursts_{0};
+  std::atomic<double> burst_seconds_{0}, burst_cost_{0};
+};
+
+}  // namespace hindsight::rt
