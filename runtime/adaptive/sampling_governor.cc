@@ -4,8 +4,9 @@
 
 namespace hindsight::rt {
 
-SamplingGovernor::SamplingGovernor(const CodeServices& services, const EngineClock& clock)
-    : services_(services), clock_(clock), last_round_(EngineClock::Clock::now()) {
+SamplingGovernor::SamplingGovernor(const CodeServices& services, feedback::Monitor& monitor,
+                                   const EngineClock& clock)
+    : services_(services), monitor_(monitor), clock_(clock), last_round_(EngineClock::Clock::now()) {
   note_code();
 }
 
@@ -15,10 +16,10 @@ void SamplingGovernor::round(const Now& now) {
   // Code that nobody knows is looked at in its branches as well, whoever decides.
   if (const Rep at = new_code_.load(std::memory_order_relaxed); at != burst_series_at_) {
     burst_series_at_ = at;
-    monitor_->begin_branch_series();
+    monitor_.begin_branch_series();
   }
   if (!now.adapts) return;
-  const double cost = feedback::burst_cost(monitor_->frequency(), seconds, config_);
+  const double cost = feedback::burst_cost(monitor_.frequency(), seconds, config_);
   if (cost > 0) {
     state_.spent_seconds += cost;
     burst_seconds_.store(burst_seconds_.load(std::memory_order_relaxed) + seconds, std::memory_order_relaxed);
@@ -34,13 +35,13 @@ void SamplingGovernor::round(const Now& now) {
     if (burst) bursts_.fetch_add(1, std::memory_order_relaxed);
     services_.say(LogLevel::kDebug, "lwp", fmt::format("{} samples a second: {}", plan.hz, plan.reason));
     rate_hz_ = plan.hz;
-    monitor_->set_frequency(plan.hz);
+    monitor_.set_frequency(plan.hz);
   }
   // Rounds cost no samples: they come often also where the budget of these is spent.
   const bool attentive = now.loops_measured || state_.now - state_.new_version < config_.follow_seconds;
-  monitor_->set_period(burst || now.versions_compared ? kBurstPeriod
-                       : attentive                    ? kTrialPeriod
-                                                      : kSteadyPeriod);
+  monitor_.set_period(burst || now.versions_compared ? kBurstPeriod
+                      : attentive                    ? kTrialPeriod
+                                                     : kSteadyPeriod);
 }
 
 void SamplingGovernor::report(BurstReport& report) const {

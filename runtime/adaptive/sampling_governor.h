@@ -23,12 +23,14 @@ class SamplingGovernor {
   // While a loop is measured, or code is new: what is decided then is acted upon soon.
   static constexpr std::chrono::microseconds kTrialPeriod{5000};
 
-  // Both outlive this.
-  SamplingGovernor(const CodeServices& services, const EngineClock& clock);
+  // All outlive this.
+  SamplingGovernor(const CodeServices& services, feedback::Monitor& monitor, const EngineClock& clock);
 
-  // Precondition: before round().
-  void watch(feedback::Monitor& monitor) { monitor_ = &monitor; }
-  uint32_t first_hz(bool learning) const { return learning ? config_.learn_hz : config_.steady_hz; }
+  // With which an engine begins; `learning`: its policy may do something with what is learned.
+  static uint32_t first_hz(bool learning) {
+    const feedback::SamplingConfig config;
+    return learning ? config.learn_hz : config.steady_hz;
+  }
 
   // Baseline code was published.
   void note_code() { note(new_code_); }
@@ -58,9 +60,9 @@ class SamplingGovernor {
   }
 
   const CodeServices& services_;
+  feedback::Monitor& monitor_;
   const EngineClock& clock_;
   const feedback::SamplingConfig config_;
-  feedback::Monitor* monitor_ = nullptr;
   std::atomic<Rep> new_code_{0}, new_version_{0};
   // Monitor thread only.
   feedback::SamplingState state_;

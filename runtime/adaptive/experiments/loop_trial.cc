@@ -89,18 +89,18 @@ uint32_t estimated_distance(double seconds_an_iteration, double stall_share) {
 }
 
 TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-                       const char* tuned)
+                       jit::Knob knob)
     : ticks_per_second_(ticks_per_second),
-      tuned_(tuned),
+      knob_(knob),
       stall_share_(stall_share),
       best_distance_(first_distance),
       patience_(kLeastPatience),
       check_seconds_(kCheckSeconds),
       first_tries_{first_distance} {
-  if (has_distance()) first_tries_.insert(first_tries_.end(), {48, 6});
+  if (has_distance()) first_tries_.insert(first_tries_.end(), {std::min(48u, farthest()), 6});
   if (settled) {
     state_ = TrialState::kKept;
-    words_ = "known from before" + (has_distance() ? fmt::format(", {} {}", tuned, first_distance) : "");
+    words_ = "known from before" + (has_distance() ? fmt::format(", {} {}", knob.name, first_distance) : "");
     idle_ = true;
     setting_ = {true, first_distance, strips_of(true).length};
     return;
@@ -121,10 +121,9 @@ void TrialLogic::start_distance_trial() {
 // Behind the first chunk, which ran without prefetch: the distances to try are only wanted now.
 void TrialLogic::estimate_distance() {
   double ticks = a_rates_.front();
-  uint32_t distance = estimated_distance(ticks / ticks_per_second_, stall_share_);
-  constexpr uint32_t kFarthest = kLadder[std::size(kLadder) - 1];
+  uint32_t distance = std::min(estimated_distance(ticks / ticks_per_second_, stall_share_), farthest());
   first_tries_.clear();
-  for (uint32_t next : {distance, std::min(3 * distance, kFarthest), std::max(distance / 3, kLadder[0])}) {
+  for (uint32_t next : {distance, std::min(3 * distance, farthest()), std::max(distance / 3, kLadder[0])}) {
     if (std::find(first_tries_.begin(), first_tries_.end(), next) == first_tries_.end())
       first_tries_.push_back(next);
   }
@@ -284,9 +283,10 @@ void TrialLogic::end_comparison() {
   switch (state_) {
     case TrialState::kComparing:
       gain_ = gain;
-      words_ = fmt::format("{}{:.1f} -> {:.1f} ticks an iteration{}, {} of {} chunk pairs faster",
-                           words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_),
-                           has_distance() ? fmt::format(" at {} {}", tuned_, b_.distance) : "", wins, pairs);
+      words_ =
+          fmt::format("{}{:.1f} -> {:.1f} ticks an iteration{}, {} of {} chunk pairs faster",
+                      words_.empty() ? "" : words_ + "; ", median(a_rates_), median(b_rates_),
+                      has_distance() ? fmt::format(" at {} {}", knob_.name, b_.distance) : "", wins, pairs);
       if (gain >= kMinGain && consistent) {
         best_distance_ = b_.distance;
         state_ = TrialState::kTuning;
@@ -313,7 +313,7 @@ void TrialLogic::end_comparison() {
       if (const size_t last = words_.rfind("; tuned to ");
           last != std::string::npos && words_.find(';', last + 1) == std::string::npos)
         words_.resize(last);
-      say(fmt::format("; tuned to {} {}", tuned_, best_distance_));
+      say(fmt::format("; tuned to {} {}", knob_.name, best_distance_));
       keep();
       return;
     case TrialState::kKept:
@@ -358,11 +358,15 @@ void TrialLogic::end_check(double gain, size_t wins, size_t pairs) {
   if (!climb()) keep();
 }
 
+uint32_t TrialLogic::farthest() const {
+  return std::min(kLadder[std::size(kLadder) - 1], knob_.most);
+}
+
 bool TrialLogic::climb() {
   if (!has_distance()) return false;
   size_t rung = rung_of(best_distance_);
   if (direction_ < 0 && rung == 0) return false;
-  if (direction_ > 0 && rung + 1 >= std::size(kLadder)) return false;
+  if (direction_ > 0 && (rung + 1 >= std::size(kLadder) || kLadder[rung + 1] > farthest())) return false;
   uint32_t next = kLadder[direction_ > 0 ? rung + 1 : rung - 1];
   begin_comparison({true, best_distance_}, {true, next}, kTunePairs);
   return true;
@@ -398,8 +402,8 @@ void TrialLogic::reject() {
 }
 
 LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-                     TrialGate& gate, const char* tuned)
-    : gate_(gate), logic_(ticks_per_second, first_distance, settled, stall_share, tuned) {
+                     TrialGate& gate, jit::Knob knob)
+    : gate_(gate), logic_(ticks_per_second, first_distance, settled, stall_share, knob) {
   state_.store(logic_.state(), std::memory_order_relaxed);
 }
 

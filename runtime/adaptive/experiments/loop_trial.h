@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "jit/abi/loop_cell.h"
+#include "jit/change.h"
 #include "runtime/adaptive/history_watch.h"
 
 namespace hindsight::rt {
@@ -47,20 +48,21 @@ inline bool is_kept(TrialState state) {
 // What the loop is to do until the next strip ends.
 struct StripSetting {
   bool enabled = false;
-  uint32_t distance = 16;
+  uint32_t distance = 0;
   uint32_t strip_length = 1024;  // iterations
   friend bool operator==(const StripSetting&, const StripSetting&) = default;
 };
+
+inline constexpr jit::Knob kDistance = jit::traits_of(jit::ChangeKind::kPrefetch).knob;
 
 class TrialLogic {
  public:
   // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance
   // (known from before). stall_share: of the loop's time in baseline code, spent behind the loads that are
-  // prefetched; 0 if not known, then first_distance is tried first. tuned: what a distance is called in words
-  // ("width": of a group of searches, see jit/optimizing/changes/interleave/interleave_pass.h); empty: there is none, the change
-  // is on or off.
+  // prefetched; 0 if not known, then first_distance is tried first. knob: what a distance is called in
+  // words ("width": of a group of searches), and between what it stays; no name: there is none, the change is on or off.
   TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
-             const char* tuned = "distance");
+             jit::Knob knob = kDistance);
 
   // A strip of `iterations` under the current setting took `ticks`. Returns the next setting.
   StripSetting strip(uint64_t iterations, uint64_t ticks);
@@ -107,11 +109,13 @@ class TrialLogic {
   void reject();
   void start_distance_trial();
   void estimate_distance();
-  bool has_distance() const { return *tuned_ != '\0'; }
+  bool has_distance() const { return !knob_.name.empty(); }
+  uint32_t farthest() const;  // the distance at the top of the climb
+
   bool climb();  // begins the next comparison of the climb; false: at the top
 
   const double ticks_per_second_;
-  const char* const tuned_;
+  const jit::Knob knob_;
   double stall_share_ = 0;  // 0: nothing to estimate from, or done
   TrialState state_ = TrialState::kComparing;
   StripSetting setting_;
@@ -215,7 +219,7 @@ class TrialGate {
 class LoopTrial {
  public:
   LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
-            TrialGate& gate, const char* tuned = "distance");
+            TrialGate& gate, jit::Knob knob = kDistance);
 
   // The change is of a loop that remembers its way: its cell has a history. Before arm().
   void judge_history();

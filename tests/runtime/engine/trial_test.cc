@@ -57,7 +57,7 @@ TEST(Trial, RejectsAPrefetchThatChangesNothing) {
 
 TEST(Trial, OfAChangeThatIsOnlyOnOrOffTriesNothingElse) {
   for (const bool pays : {true, false}) {
-    TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+    TrialLogic trial(kTicksPerSecond, 0, false, 0, jit::Knob());
     Simulation loop{[&](bool on, uint32_t) { return on == pays ? 20.0 : 22.0; }};
     EXPECT_EQ(loop.run(trial), pays ? TrialState::kKept : TrialState::kRejected);
     EXPECT_EQ(trial.setting().enabled, pays);
@@ -83,7 +83,7 @@ TEST(Trial, GivesUpEarlyOnAClearLoss) {
 }
 
 TEST(Trial, MeasuresNoPairMoreOnceTooManyAreLost) {
-  TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+  TrialLogic trial(kTicksPerSecond, 0, false, 0, jit::Knob());
   Simulation loop{[](bool on, uint32_t) { return on ? 42.0 : 40.0; }, 0.002};
   EXPECT_EQ(loop.run(trial), TrialState::kRejected);
   EXPECT_EQ(trial.chunks(), 10u) << "five of sixteen pairs";
@@ -92,7 +92,7 @@ TEST(Trial, MeasuresNoPairMoreOnceTooManyAreLost) {
 TEST(Trial, NeedsLessTimeWhereStripsAgreeAndAsManyChunks) {
   double seconds[2];
   for (const bool steady : {false, true}) {
-    TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+    TrialLogic trial(kTicksPerSecond, 0, false, 0, jit::Knob());
     Simulation loop{[](bool on, uint32_t) { return on ? 20.0 : 40.0; }, steady ? 0.002 : 0.1};
     EXPECT_EQ(loop.run(trial), TrialState::kKept);
     EXPECT_EQ(trial.chunks(), 32u);
@@ -103,7 +103,7 @@ TEST(Trial, NeedsLessTimeWhereStripsAgreeAndAsManyChunks) {
 
 // The slower one's strips would take as long as the faster one's have iterations.
 TEST(Trial, HasStripsOfTheirOwnForWithAndWithout) {
-  TrialLogic trial(kTicksPerSecond, 0, false, 0, "");
+  TrialLogic trial(kTicksPerSecond, 0, false, 0, jit::Knob());
   Simulation loop{[](bool on, uint32_t) { return on ? 2.0 : 40.0; }, 0.1};
   EXPECT_EQ(loop.run(trial), TrialState::kKept);
   EXPECT_LT(loop.seconds, 32 * 0.0008);

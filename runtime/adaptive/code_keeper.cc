@@ -1,11 +1,10 @@
-// The automatic tier and the code cache. Code of an earlier run enters like a compile that has just ended,
-// with its episode, its prefetches settled where trials had kept them and on trial where these had not ended;
-// what feedback sees in it may lead to a new compile, as in any other version.
+#include "runtime/adaptive/code_keeper.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "runtime/adaptive/auto_tiers.h"
+#include "runtime/adaptive/function_plans.h"
 #include "runtime/storage/code_cache.h"
 
 namespace hindsight::rt {
@@ -18,7 +17,23 @@ constexpr uint32_t kMostDistance = 1024;
 
 }  // namespace
 
-void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
+CodeKeeper::CodeKeeper(CodeServices& services, feedback::Monitor& monitor,
+                       const feedback::PolicyConfig& policy, const EngineClock& clock,
+                       const LoadedModules& modules, DecisionLog& decisions, FunctionTrials& trials,
+                       const FunctionCompiler& compiler, CompileQueue& queue, Subject subject)
+    : services_(services),
+      monitor_(monitor),
+      policy_(policy),
+      clock_(clock),
+      modules_(modules),
+      decisions_(decisions),
+      trials_(trials),
+      compiler_(compiler),
+      queue_(queue),
+      subject_(std::move(subject)),
+      last_save_(EngineClock::Clock::now()) {}
+
+void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
   if (services_.cache == nullptr) return;
   const wasm::Module* const module = code->module().get();
   for (KeptCode& kept : services_.cache->load(*module)) {
@@ -47,7 +62,7 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     job.plan.reason = kept.reason.starts_with(kWords) ? kept.reason : std::string(kWords) + kept.reason;
     job.plan.alternatives = {{"nothing", 0, 0}, {"compile it again", version.compile_seconds, 0}};
     feedback::FunctionEvidence evidence;
-    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
       auto& profile = profiles[module];
       if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
       feedback::FunctionCounts& counts = profile->counts(function);
@@ -66,15 +81,15 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
     job.plan.calls = feedback::plan_calls(evidence, policy_);
     job.plan.values = feedback::plan_values(evidence, policy_);
     std::erase_if(job.plan.values, [&](const feedback::ValuePlan& p) {
-      return std::none_of(version.answers.begin(), version.answers.end(), [&](const jit::Answer& site) {
-        return site.is_applied() && site.site == jit::Site{jit::ChangeKind::kValue, p.hint.at};
+      return std::none_of(version.answers.begin(), version.answers.end(), [&](const jit::Answer& answer) {
+        return answer.is_applied() && answer.site == jit::Site{jit::ChangeKind::kValue, p.hint.at};
       });
     });
     feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
     taken_over.origin = feedback::Origin::kCodeCache;
-    job.episode = add_episode(module, std::move(taken_over));
+    job.episode = decisions_.add(module, std::move(taken_over), clock_.now());
     say(LogLevel::kDebug, "cache", fmt::format("{}: {}", evidence.name, job.plan.reason));
-    install(job, *code, std::move(kept.version));
+    compiler_.install(job, *code, std::move(kept.version));
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds = 0;  // in this process
       for (feedback::Episode::Prefetch& p : episode.prefetches)
@@ -84,21 +99,21 @@ void AutoTiers::install_cached(const std::shared_ptr<ModuleCode>& code) {
   }
 }
 
-void AutoTiers::save_code(const ModuleCode& code) {
+void CodeKeeper::save(const ModuleCode& code) const {
   if (services_.cache == nullptr) return;
   const wasm::Module* const module = code.module().get();
   std::map<uint32_t, KeptCode> kept;
   for (auto& version : code.optimized_versions()) {
     const uint32_t function = version->function.value;
     // What is known is of the version with the decision, until a trial has ended.
-    const std::shared_ptr<jit::CodeVersion> with = versions_->subject(module, version->function);
+    const std::shared_ptr<jit::CodeVersion> with = subject_(module, version->function);
     kept[function].version = with != nullptr ? with : std::move(version);
   }
   if (kept.empty()) return;
   // What became of each load, in this version and in those before it; then what this one's trials say by now.
   std::map<uint32_t, std::map<jit::Site, CachedPrefetch>> loads;
   std::map<uint32_t, CachedCalls> calls;
-  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     for (const auto& [function, counts] : found->second->functions()) {
@@ -127,32 +142,27 @@ void AutoTiers::save_code(const ModuleCode& code) {
         if (outcome != feedback::PrefetchOutcome::kKept) keep(jit::ChangeKind::kValue, at, outcome);
     }
   });
-  {
-    std::lock_guard lock(mutex_);
-    if (const ModuleState* state = state_of(module)) {
-      for (const auto& [function, watch] : state->watches) {
-        const auto code_of = kept.find(function);
-        if (code_of == kept.end() || code_of->second.version != watch.version) continue;
-        for (const feedback::CallPlan& call : watch.calls)
-          if (const auto seen = calls[function].find(call.hint.call.value); seen != calls[function].end())
-            code_of->second.calls.insert(*seen);
-        for (const feedback::ValuePlan& value : watch.values)
-          if (const auto seen = calls[function].find(value.hint.at.value); seen != calls[function].end())
-            code_of->second.calls.insert(*seen);
-        code_of->second.reason = decisions_.at(watch.episode).reason;
-        for (const jit::Answer& site : watch.version->answers) {
-          if (!site.is_applied() || site.cell >= watch.trials.size()) continue;
-          const LoopTrial::Status status = watch.trials[site.cell]->status();
-          // One that was rejected but not yet compiled out is tried again.
-          const bool won = is_kept(status.state);
-          loads[function][site.site] = {
-              site.site.at.value,
-              won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
-              won ? status.distance : 0, won ? status.gain : 0, site.site.kind};
-        }
-      }
+  trials_.each(module, [&](FuncIndex function, const Watch& watch) {
+    const auto code_of = kept.find(function.value);
+    if (code_of == kept.end() || code_of->second.version != watch.version) return;
+    CachedCalls& seen_calls = calls[function.value];
+    for (const feedback::CallPlan& call : watch.calls)
+      if (const auto seen = seen_calls.find(call.hint.call.value); seen != seen_calls.end())
+        code_of->second.calls.insert(*seen);
+    for (const feedback::ValuePlan& value : watch.values)
+      if (const auto seen = seen_calls.find(value.hint.at.value); seen != seen_calls.end())
+        code_of->second.calls.insert(*seen);
+    code_of->second.reason = decisions_.at(watch.episode).reason;
+    for (const jit::Answer& answer : watch.version->answers) {
+      if (!answer.is_applied() || answer.cell >= watch.trials.size()) continue;
+      const LoopTrial::Status status = watch.trials[answer.cell]->status();
+      // One that was rejected but not yet compiled out is tried again.
+      const bool won = is_kept(status.state);
+      loads[function.value][answer.site] = {
+          answer.site.at.value, won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
+          won ? status.distance : 0, won ? status.gain : 0, answer.site.kind};
     }
-  }
+  });
   std::vector<KeptCode> codes;
   for (auto& [function, its] : kept) {
     for (const auto& [load, prefetch] : loads[function]) its.prefetches.push_back(prefetch);
@@ -161,14 +171,12 @@ void AutoTiers::save_code(const ModuleCode& code) {
   services_.cache->save(*module, codes);
 }
 
-void AutoTiers::save_code_at_times(Clock::time_point now) {
-  if (services_.cache == nullptr || now - last_save_ < kSavePeriod) return;
-  last_save_ = now;
-  queue_->run([this] { save_all_code(); });
-}
-
-void AutoTiers::save_all_code() {
-  for (const auto& code : loaded_.alive()) save_code(*code);
+void CodeKeeper::round(const Round& round) {
+  if (services_.cache == nullptr || round.now - last_save_ < kSavePeriod) return;
+  last_save_ = round.now;
+  queue_.run([this] {
+    for (const auto& code : modules_.alive()) save(*code);
+  });
 }
 
 }  // namespace hindsight::rt

@@ -1,17 +1,23 @@
-// The automatic tier and saved profiles. At a module's start what earlier runs knew is put into its profile
-// and what they decided is asked for at once (feedback/policy/start.h); at its end what this run saw beyond
-// that, and what became of decisions, is what it adds.
+#include "runtime/adaptive/profile_keeper.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "feedback/profile/merge.h"
-#include "runtime/adaptive/auto_tiers.h"
+#include "runtime/adaptive/function_plans.h"
 #include "runtime/storage/profile_store.h"
 
 namespace hindsight::rt {
 namespace {
+
+constexpr size_t kForgottenProfiles = 256;  // of different modules before those that are told
+constexpr size_t kSavedFunctions = 64;      // of a module, with all their evidence
+
+constexpr size_t kSavedSamples = 256;   // of a module: functions with their places,
+constexpr size_t kHottest = 16;         // the first of them with all,
+constexpr size_t kPlacesOfOthers = 16;  // others with so many: the profile is written when a program ends
 
 // What a saved decision says to do, checked against the module: a file is hostile until proven otherwise.
 bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
@@ -67,9 +73,64 @@ feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
   return seed;
 }
 
+double total_of(const feedback::FunctionCounts& counts) {
+  return counts.samples_baseline + counts.samples_optimized;
+}
+
+std::vector<feedback::FunctionEvidence> hottest_of(const feedback::Profile& profile) {
+  std::vector<std::pair<double, uint32_t>> order;
+  for (const auto& [index, counts] : profile.functions()) {
+    if (total_of(counts) > 0 || !counts.branches.empty() || !counts.loads.empty())
+      order.emplace_back(total_of(counts), index);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (order.size() > kSavedFunctions) order.resize(kSavedFunctions);
+  std::vector<feedback::FunctionEvidence> all;
+  for (const auto& [samples, index] : order) all.push_back(profile.evidence(FuncIndex(index)));
+  return all;
+}
+
+std::vector<feedback::FunctionSamples> samples_of(const feedback::Profile& profile) {
+  std::vector<feedback::FunctionSamples> all;
+  for (const auto& [index, counts] : profile.functions())
+    if (!counts.places.empty()) all.push_back(profile.run_samples(FuncIndex(index)));
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.samples > b.samples; });
+  if (all.size() > kSavedSamples) all.resize(kSavedSamples);
+  for (size_t i = kHottest; i < all.size(); ++i) feedback::keep_dearest(all[i].places, kPlacesOfOthers);
+  return all;
+}
+
 }  // namespace
 
-std::vector<feedback::StartQuestion> AutoTiers::plausible_questions(
+ProfileKeeper::ProfileKeeper(CodeServices& services, feedback::Monitor& monitor,
+                             const feedback::PolicyConfig& policy, const EngineClock& clock,
+                             const LoadedModules& modules, DecisionLog& decisions, CompileQueue& queue,
+                             feedback::ProfileFile known, Hooks hooks)
+    : services_(services),
+      monitor_(monitor),
+      policy_(policy),
+      clock_(clock),
+      modules_(modules),
+      decisions_(decisions),
+      queue_(queue),
+      known_(std::move(known)),
+      hooks_(std::move(hooks)) {}
+
+// ---------------------------------------------------------------- at a module's start
+
+std::shared_ptr<const feedback::ModuleProfile> ProfileKeeper::find(const wasm::Module& module) const {
+  // The module is hashed on demand.
+  if (!known_.modules.empty())
+    if (const feedback::ModuleProfile* const known = known_.find(module.content_hash_hex()))
+      return {std::shared_ptr<void>(), known};
+  if (services_.profiles == nullptr) return nullptr;
+  std::optional<feedback::ModuleProfile> kept = services_.profiles->load(module);
+  return kept ? std::make_shared<feedback::ModuleProfile>(std::move(*kept)) : nullptr;
+}
+
+std::vector<feedback::StartQuestion> ProfileKeeper::plausible_questions(
     const wasm::Module& module, const feedback::ModuleProfile& known) const {
   std::vector<feedback::StartQuestion> questions = feedback::start_questions(known);
   const size_t implausible = std::erase_if(questions, [&](const feedback::StartQuestion& question) {
@@ -82,23 +143,23 @@ std::vector<feedback::StartQuestion> AutoTiers::plausible_questions(
   return questions;
 }
 
-void AutoTiers::seed(const std::shared_ptr<ModuleCode>& code,
-                     const std::vector<feedback::StartQuestion>& questions) {
+void ProfileKeeper::seed(const std::shared_ptr<ModuleCode>& code,
+                         const std::vector<feedback::StartQuestion>& questions) {
   const wasm::Module& module = *code->module();
-  std::map<uint32_t, feedback::FunctionEvidence> seeds;
+  Seeds seeds;
   for (const feedback::StartQuestion& question : questions)
     seeds.emplace(question.decision->evidence.function.value, seed_of(question));
-  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto& profile = profiles[&module];
     if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
     for (const auto& [function, evidence] : seeds) profile->seed(evidence);
   });
-  std::lock_guard lock(mutex_);
-  if (ModuleState* state = state_of(code->module().get())) state->seeds = std::move(seeds);
+  const std::lock_guard lock(mutex_);
+  seeds_[&module] = std::move(seeds);
 }
 
-void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
-                            const std::vector<feedback::StartQuestion>& questions) {
+void ProfileKeeper::queue_known(const std::shared_ptr<ModuleCode>& code,
+                                const std::vector<feedback::StartQuestion>& questions) {
   const wasm::Module& module = *code->module();
   for (const feedback::StartQuestion& question : questions) {
     const feedback::Episode& decision = *question.decision;
@@ -118,7 +179,7 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
     say(LogLevel::kInfo, "profile", fmt::format("{}: {}", name, episode.reason));
     for (const std::string& line : episode.alternatives)
       say(LogLevel::kDebug, "profile", fmt::format("  alternative {}", line));
-    job.episode = add_episode(&module, std::move(episode));
+    job.episode = decisions_.add(&module, std::move(episode), clock_.now());
     for (const auto& [load, distance] : start.settled)
       job.settled[{jit::ChangeKind::kPrefetch, WasmOffset(load)}] = distance;
     for (const auto& [load, width] : start.settled_widths)
@@ -134,22 +195,24 @@ void AutoTiers::queue_known(const std::shared_ptr<ModuleCode>& code,
     job.priority = AtStart{start.priority};
     job.plan = std::move(start.plan);
     job.plan.reason = feedback::first_reason(decision) + "; " + job.plan.reason;
-    monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
       feedback::FunctionCounts& counts = profiles[&module]->counts(function);
       counts.optimized = true;
       counts.optimize_count = 1;
       mark_in_trial(counts, job.plan);
     });
-    queue_->add(std::move(job));
+    queue_.add(std::move(job));
   }
 }
 
-feedback::ModuleProfile AutoTiers::module_profile(const wasm::Module* module) const {
+// ---------------------------------------------------------------- at its end
+
+feedback::ModuleProfile ProfileKeeper::module_profile(const wasm::Module* module) const {
   feedback::ModuleProfile all;
   all.hash_hex = module->content_hash_hex();
   all.name = module->name;
   if (services_.profiles != nullptr) all.options = services_.profiles->options();
-  monitor_->with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     all.functions = hottest_of(*found->second);
@@ -157,69 +220,54 @@ feedback::ModuleProfile AutoTiers::module_profile(const wasm::Module* module) co
   });
   {
     const std::lock_guard lock(mutex_);
-    if (const ModuleState* const state = state_of(module)) {
+    if (const auto seeds = seeds_.find(module); seeds != seeds_.end()) {
       for (feedback::FunctionEvidence& e : all.functions)
-        if (const auto seed = state->seeds.find(e.function.value); seed != state->seeds.end())
+        if (const auto seed = seeds->second.find(e.function.value); seed != seeds->second.end())
           e = feedback::without(std::move(e), seed->second);
     }
   }
-  all.episodes = decisions_.of(module);
   std::erase_if(all.functions, [](const feedback::FunctionEvidence& e) {
     return e.samples_baseline + e.samples_optimized <= 0 && e.branches.empty() && e.calls.empty() &&
            e.loads.empty() && e.values.empty();
   });
-  pages_->save(module, all);
-  layout_->save(module, all);
+  all.episodes = decisions_.of(module);
+  hooks_.save(module, all);
   return all;
 }
 
-void AutoTiers::keep_profile(const ModuleCode& code) {
+void ProfileKeeper::keep(const ModuleCode& code, bool drain) {
   if (services_.profiles == nullptr) return;
-  // What the threads wrote up to now; where an embedder listens, at the times that it was told of only.
-  if (config_.profiling && !config_.on_record) monitor_->round();
-  read_timed_loads(nullptr);
-  fold_trials(code.module().get());
-  (void)services_.profiles->add(*code.module(), module_profile(code.module().get()),
-                                feedback::to_parameters(policy_));
+  const wasm::Module* const module = code.module().get();
+  if (drain) monitor_.round();
+  hooks_.refresh();
+  hooks_.fold(module);
+  (void)services_.profiles->add(*module, module_profile(module), feedback::to_parameters(policy_));
 }
 
-// What trials found out since the monitor's last round, and how far those came that go on.
-void AutoTiers::fold_trials(const wasm::Module* module) {
-  std::lock_guard lock(mutex_);
-  const ModuleState* state = state_of(module);
-  if (state == nullptr) return;
-  for (const auto& [function, its] : state->watches) {
-    const Watch& watch = its;
-    decisions_.change(watch.episode, [&](feedback::Episode& episode) {
-      for (feedback::Episode::Prefetch& p : episode.prefetches) {
-        const auto site =
-            std::find_if(watch.version->answers.begin(), watch.version->answers.end(),
-                         [&](const jit::Answer& s) { return s.site == site_of(p) && !s.waits(); });
-        if (site == watch.version->answers.end() || !site->is_applied() || site->cell >= watch.trials.size())
-          continue;
-        const LoopTrial::Status status = watch.trials[site->cell]->status();
-        if (status.strips == 0) continue;  // it never ran: what was known of it stays
-        p.outcome = is_kept(status.state)                   ? feedback::PrefetchOutcome::kKept
-                    : status.state == TrialState::kRejected ? feedback::PrefetchOutcome::kRolledBack
-                                                            : feedback::PrefetchOutcome::kInTrial;
-        p.distance = status.distance != 0 ? status.distance : p.distance;
-        if (status.gain != 0) p.measured_gain = status.gain;
-        p.words = site->why + "; " + status.words;
-        if (p.outcome == feedback::PrefetchOutcome::kInTrial)
-          p.words += fmt::format("; {} chunks when the run ended", status.chunks);
-      }
-    });
-  }
+void ProfileKeeper::forget(const wasm::Module* module, feedback::ModuleProfile profile,
+                           const ModuleCodeCounts& counts, size_t decisions) {
+  feedback::ProfileFile file;
+  file.modules.push_back(std::move(profile));
+  const std::lock_guard lock(mutex_);
+  seeds_.erase(module);
+  forgotten_.modules += 1;
+  forgotten_.decisions += decisions;
+  forgotten_.counts.add_compilations(counts);
+  if (forgotten_.profile.modules.size() < kForgottenProfiles ||
+      forgotten_.profile.find(file.modules.front().hash_hex) != nullptr)
+    forgotten_.profile = feedback::merge(std::move(forgotten_.profile), file);
+  else
+    forgotten_.profiles += 1;
 }
 
-feedback::ProfileFile AutoTiers::profile_file() const {
+feedback::ProfileFile ProfileKeeper::profile_file() const {
   feedback::ProfileFile file;
   file.policy = feedback::to_parameters(policy_);
-  read_timed_loads(nullptr);
+  hooks_.refresh();
   std::set<const wasm::Module*> seen;
-  for (const auto& module : loaded_.all())
+  for (const auto& module : modules_.all())
     if (seen.insert(module.get()).second) file.modules.push_back(module_profile(module.get()));
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   if (forgotten_.profiles != 0) {
     say(LogLevel::kWarning, "profile",
         fmt::format("of {} modules that ended long ago nothing is left to save: too many different ones",
@@ -229,11 +277,18 @@ feedback::ProfileFile AutoTiers::profile_file() const {
   return feedback::merge(forgotten_.profile, file);
 }
 
-Status AutoTiers::save_profile(const std::string& path) const {
+Status ProfileKeeper::save(const std::string& path) const {
   // On top of what the run started with, so that one file can be handed from run to run.
   const feedback::ProfileFile file =
       known_.modules.empty() ? profile_file() : feedback::merge(known_, profile_file());
   return feedback::save_profile(file, path);
+}
+
+void ProfileKeeper::report(FeedbackReport& report, ModuleCodeCounts& compiled) const {
+  const std::lock_guard lock(mutex_);
+  compiled.add_compilations(forgotten_.counts);
+  report.modules_forgotten = forgotten_.modules;
+  report.decisions_forgotten = forgotten_.decisions;
 }
 
 }  // namespace hindsight::rt

@@ -1,0 +1,11 @@
+// The policy of an engine: which decisions its configuration leaves, and what the machine says about their cost.
+#pragma once
+
+#include "feedback/policy/policy.h"
+#include "runtime/engine/hindsight.h"
+
+namespace hindsight::rt {
+
+feedback::PolicyConfig make_policy(const EngineConfig& config);
+
+}  // namespace hindsight::rt

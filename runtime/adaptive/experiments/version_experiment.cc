@@ -1,0 +1,302 @@
+#include "runtime/adaptive/experiments/version_experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/adaptive/function_plans.h"
+
+namespace hindsight::rt {
+namespace {
+
+using feedback::PrefetchOutcome;
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 200ms;
+
+void take_out(feedback::FunctionPlan& plan, jit::ChangeKind decision) {
+  if (decision == jit::ChangeKind::kInlineCalls) plan.calls.clear();
+  if (decision == jit::ChangeKind::kSplitCold) plan.split_cold = false;
+  for (feedback::BranchPlan& branch : plan.branches) {
+    if (decision == jit::ChangeKind::kWeighBranches) branch.hint.weigh = false;
+    if (decision == jit::ChangeKind::kSplitCold) branch.hint.one_sided = false;
+  }
+  std::erase_if(plan.branches, [](const feedback::BranchPlan& branch) {
+    return !branch.hint.weigh && !branch.hint.one_sided &&
+           branch.hint.form == jit::BranchHint::Form::kAsItComes;
+  });
+}
+
+VersionTrials::Pace pace_of(double bias) {
+  VersionTrials::Pace pace;
+  if (bias != 0) {
+    pace.bias = bias;
+    pace.counting_seconds = 0.002;
+    pace.chunk.least_seconds = 0.002;
+    pace.rule.least_seconds = 0;
+  }
+  return pace;
+}
+
+bool remembers_its_way(const jit::CodeVersion& version) {
+  return std::any_of(version.answers.begin(), version.answers.end(), [](const jit::Answer& answer) {
+    return answer.is_applied() && answer.site.kind == jit::ChangeKind::kJumpPointers;
+  });
+}
+
+}  // namespace
+
+VersionExperiment::VersionExperiment(CodeServices& services, feedback::Monitor& monitor,
+                                     const feedback::PolicyConfig& policy, const EngineClock& clock,
+                                     const LoadedModules& modules, DecisionLog& decisions,
+                                     Measurement& measurement, FunctionTrials& trials,
+                                     const FunctionCompiler& compiler, CompileQueue& queue, double bias)
+    : services_(services),
+      monitor_(monitor),
+      policy_(policy),
+      clock_(clock),
+      modules_(modules),
+      decisions_(decisions),
+      measurement_(measurement),
+      trials_(trials),
+      compiler_(compiler),
+      queue_(queue),
+      period_(bias != 0 ? 0ms : kLook),
+      versions_(services, hooks(), pace_of(bias)),
+      last_look_(EngineClock::Clock::now()) {}
+
+VersionTrials::Hooks VersionExperiment::hooks() {
+  return {
+      .compile = [this](const VersionTrials::Subject&) { return queue_.run([this] { compile_without(); }); },
+      .on_ended = [this](const VersionTrials::Ending& ending) { ended(ending); },
+      .disturbed = [this] { return measurement_.loops_are_measured(); },
+      .read =
+          [this](const ModuleCode& code, FuncIndex function) {
+            return CallChunk::Reading{clock_.now(), code.metered_calls(function), monitor_.guest_seconds()};
+          }};
+}
+
+std::optional<VersionExperiment::Whole> VersionExperiment::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(whole_, std::nullopt);
+}
+
+bool VersionExperiment::is_on_trial(DecisionLog::Id episode, jit::ChangeKind decision) const {
+  const std::lock_guard lock(mutex_);
+  return whole_ && whole_->job.episode == episode && whole_->decision == decision;
+}
+
+void VersionExperiment::forget(const ModuleCode& code) {
+  versions_.forget(code);
+  std::optional<Whole> whole;
+  {
+    const std::lock_guard lock(mutex_);
+    if (whole_ && whole_->job.code.expired()) whole = std::exchange(whole_, std::nullopt);
+  }
+  if (whole) trials_.end_comparing(whole->job.module, whole->job.plan.function);
+}
+
+// ---------------------------------------------------------------- monitor thread
+
+void VersionExperiment::round(const Round& round) {
+  if (!policy_.inline_calls && !policy_.weigh_branches && !policy_.code_layout) return;
+  versions_.round();
+  if (versions_.busy() || round.now - last_look_ < period_) return;
+  last_look_ = round.now;
+  if (!queue_.load().idle()) return;
+  std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kVersions);
+  if (!lease) return;
+  std::vector<Candidate> all = candidates();
+  if (all.empty()) return;
+  find_evidence(all);
+  // The hottest first: the others have their turn when it has ended.
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    return a.evidence.share > b.evidence.share;
+  });
+  for (Candidate& candidate : all) {
+    const feedback::VersionTrialPlan plan = feedback::decide_version_trial(candidate.evidence, policy_);
+    if (!plan.without) continue;
+    std::optional<Job> job = job_without(candidate, *plan.without);
+    if (!job) continue;
+    return begin(std::move(candidate), std::move(*job), plan, std::move(*lease));
+  }
+}
+
+std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
+  std::vector<Candidate> candidates;
+  std::vector<std::string> lines;
+  for (const std::shared_ptr<ModuleCode>& code : modules_.alive()) {
+    const wasm::Module* const module = code->module().get();
+    trials_.each(module, [&](FuncIndex function, Watch& watch) {
+      const jit::CodeVersion& version = *watch.version;
+      if (watch.cached || watch.not_to_be_measured || version.entry == nullptr) return;
+      Candidate candidate;
+      feedback::VersionEvidence& evidence = candidate.evidence;
+      evidence.inline_calls = !watch.calls.empty();
+      evidence.weigh_branches = std::any_of(watch.branches.begin(), watch.branches.end(),
+                                            [](const feedback::BranchPlan& p) { return p.hint.weigh; });
+      evidence.split_cold = watch.split_cold && (version.hot_bytes.value != 0 || version.whole != nullptr);
+      if (!evidence.inline_calls && !evidence.weigh_branches && !evidence.split_cold) return;
+      const bool settled = std::all_of(watch.trials.begin(), watch.trials.end(),
+                                       [](const auto& trial) { return trial->state() == TrialState::kKept; });
+      if (!settled) return;
+      // A second version would have to learn the way first, and has no memory for that beside the first.
+      if (remembers_its_way(version)) {
+        watch.not_to_be_measured = true;
+        lines.push_back(fmt::format("{} as a whole: not to be measured: a loop of it remembers its way",
+                                    module->function_name(function)));
+        return;
+      }
+      evidence.compile_seconds = version.compile_seconds;
+      candidate.subject = {.module = module, .code = code, .with = watch.version};
+      candidates.push_back(std::move(candidate));
+    });
+  }
+  for (const std::string& line : lines) say(LogLevel::kDebug, "trial", line);
+  return candidates;
+}
+
+void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const {
+  const double guest_seconds = monitor_.guest_seconds(), seconds_on_trial = versions_.seconds_on_trial();
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    for (Candidate& candidate : candidates) {
+      candidate.evidence.guest_seconds = guest_seconds;
+      candidate.evidence.seconds_on_trial = seconds_on_trial;
+      const auto profile = profiles.find(candidate.subject.module);
+      if (profile == profiles.end()) continue;
+      const auto found = profile->second->functions().find(candidate.subject.with->function.value);
+      if (found == profile->second->functions().end()) continue;
+      const feedback::FunctionCounts& counts = found->second;
+      candidate.evidence.outcomes = counts.outcomes;
+      candidate.evidence.seconds_published = counts.run_seconds() - counts.run_seconds_when_published;
+      const double samples = profile->second->total_samples();
+      candidate.evidence.share =
+          samples > 0 ? (counts.samples_baseline + counts.samples_optimized) / samples : 0;
+    }
+  });
+}
+
+std::optional<Job> VersionExperiment::job_without(const Candidate& candidate, jit::ChangeKind decision) {
+  std::optional<Job> made;
+  const VersionTrials::Subject& subject = candidate.subject;
+  trials_.with(subject.module, subject.with->function, [&](const Watch& watch) {
+    if (watch.version != subject.with) return;
+    Job job;
+    job.module = subject.module;
+    job.code = subject.code;
+    job.episode = watch.episode;
+    job.loop_exits = watch.loop_exits;
+    job.plan.action = feedback::Action::kReoptimize;
+    job.plan.function = subject.with->function;
+    job.plan.osr_loops = watch.osr_loops;
+    job.plan.calls = watch.calls;
+    job.plan.split_cold = watch.split_cold;
+    trials_.plan_without_losers(job, watch);
+    take_out(job.plan, decision);
+    made = std::move(job);
+  });
+  return made;
+}
+
+void VersionExperiment::begin(Candidate candidate, Job job, const feedback::VersionTrialPlan& plan,
+                              Measurement::Lease lease) {
+  const wasm::Module* const module = candidate.subject.module;
+  const FuncIndex function = candidate.subject.with->function;
+  candidate.subject.decision = *plan.without;
+  trials_.begin_comparing(module, function);
+  {
+    const std::lock_guard lock(mutex_);
+    whole_.emplace(Whole{.decision = *plan.without, .job = std::move(job), .lease = std::move(lease)});
+  }
+  say(LogLevel::kInfo, "policy",
+      fmt::format("{} in {}, against none: {}", to_string(*plan.without), module->function_name(function),
+                  plan.reason));
+  for (const std::string& line : feedback::describe_alternatives(plan.alternatives))
+    say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
+  versions_.begin(std::move(candidate.subject));
+  if (versions_.busy()) return;
+  if (take()) trials_.end_comparing(module, function);
+}
+
+void VersionExperiment::ended(const VersionTrials::Ending& ending) {
+  const jit::ChangeKind decision = ending.subject.decision;
+  const FuncIndex function = ending.subject.with->function;
+  const wasm::Module* const module = ending.subject.module;
+  const bool lost = ending.outcome == PrefetchOutcome::kRolledBack;
+  std::optional<Whole> whole = take();
+  if (!whole) return;
+  bool watched = false;
+  trials_.with(module, function, [&](Watch& watch) {
+    if (watch.version != ending.subject.with) return;
+    watched = true;
+    if (ending.outcome == PrefetchOutcome::kNone) {
+      watch.not_to_be_measured = true;
+    } else {
+      feedback::Episode::Prefetch p;
+      p.change = decision;
+      p.outcome = ending.outcome;
+      p.measured_gain = ending.gain;
+      p.words = ending.words;
+      decisions_.change(watch.episode, [&](feedback::Episode& episode) {
+        std::erase_if(episode.prefetches,
+                      [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); });
+        episode.prefetches.push_back(p);
+      });
+    }
+    if (lost) watch = std::move(*whole->watch);
+  });
+  trials_.end_comparing(module, function);
+  if (!watched) return;
+  // From here on, so that no sample of either version is taken for one of code that was replaced before.
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    const auto found = profiles.find(module);
+    if (found == profiles.end()) return;
+    feedback::FunctionCounts& counts = found->second->counts(function);
+    if (ending.outcome != PrefetchOutcome::kNone) counts.outcomes.of(decision) = ending.outcome;
+    if (ending.without == nullptr) return;
+    if (!lost) return counts.publish_again(ending.without->id);
+    note_published(counts, *ending.without);
+  });
+  const std::string what = fmt::format("{} in {}", to_string(decision), module->function_name(function));
+  if (ending.outcome == PrefetchOutcome::kNone)
+    say(LogLevel::kDebug, "trial", fmt::format("{}: {}", what, ending.words));
+  else
+    say(LogLevel::kInfo, "trial",
+        fmt::format("{}: {}, {:+.1f} % ({})", what, to_string(ending.outcome), 100 * ending.gain,
+                    ending.words));
+}
+
+// ---------------------------------------------------------------- compile threads
+
+void VersionExperiment::compile_without() {
+  Job job;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!whole_) return;
+    job = whole_->job;
+  }
+  const std::shared_ptr<ModuleCode> code = job.code.lock();
+  if (!code) return;
+  jit::OptimizeRequest request = compiler_.request_of(job, *code);
+  request.loop_exits = job.loop_exits;  // as the other version has them
+  auto result = code->optimize(std::move(request));
+  if (!result) return versions_.offer(nullptr, result.error().message);
+  const std::shared_ptr<jit::CodeVersion> version = std::move(result->version);
+  Watch watch = trials_.make(job, version);
+  if (std::any_of(watch.reported.begin(), watch.reported.end(),
+                  [](TrialState s) { return s != TrialState::kKept; }))
+    return versions_.offer(nullptr, "its loops would have to be tried anew");
+  say(LogLevel::kInfo, "compile",
+      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, to be compared with",
+                  code->module()->function_name(job.plan.function), version->code_size.value,
+                  1e3 * version->compile_seconds));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!whole_) return;
+    whole_->watch = std::move(watch);
+  }
+  versions_.offer(version);
+}
+
+}  // namespace hindsight::rt

@@ -1,0 +1,86 @@
+// VersionExperiment: decisions that are part of a whole version of a function: which of them is put on trial, what it is
+// compared with, and the way back. What runs when, version_trials.h says.
+//
+// Concurrency: round() on the monitor thread; the second version is compiled on a compile thread; the rest on any. mutex_
+// protects `whole_`, and with it held nothing is called but what ends a lease.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "feedback/policy/versions.h"
+#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/experiments/experiment.h"
+#include "runtime/adaptive/experiments/version_trials.h"
+#include "runtime/adaptive/function_compiler.h"
+#include "runtime/adaptive/function_trials.h"
+#include "runtime/adaptive/measurement.h"
+
+namespace hindsight::rt {
+
+class VersionExperiment final : public Experiment {
+ public:
+  // All outlive this. `bias`: EngineConfig::version_trial_bias; 0: none.
+  VersionExperiment(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+                    const EngineClock& clock, const LoadedModules& modules, DecisionLog& decisions,
+                    Measurement& measurement, FunctionTrials& trials, const FunctionCompiler& compiler,
+                    CompileQueue& queue, double bias);
+
+  // Experiment
+  void round(const Round& round) override;
+  void forget(const ModuleCode& code) override;
+
+  // The version with the decision that is on trial; null: the function is not on trial.
+  std::shared_ptr<jit::CodeVersion> subject(const wasm::Module* module, FuncIndex function) const {
+    return versions_.subject(module, function);
+  }
+  // The decision of that episode is on trial now.
+  bool is_on_trial(DecisionLog::Id episode, jit::ChangeKind decision) const;
+
+ private:
+  // Of which decision a version on trial is without, and what is compiled for it.
+  struct Whole {
+    jit::ChangeKind decision = jit::ChangeKind::kInlineCalls;
+    Job job;
+    Measurement::Lease lease;
+    std::optional<Watch> watch = std::nullopt;  // of the version without the decision, once there is one
+  };
+  struct Candidate {
+    VersionTrials::Subject subject;
+    feedback::VersionEvidence evidence;
+  };
+
+  VersionTrials::Hooks hooks();
+  std::vector<Candidate> candidates();
+  void find_evidence(std::vector<Candidate>& candidates) const;
+  // Nothing: the function has another version by now.
+  std::optional<Job> job_without(const Candidate& candidate, jit::ChangeKind decision);
+  void begin(Candidate candidate, Job job, const feedback::VersionTrialPlan& plan, Measurement::Lease lease);
+  void ended(const VersionTrials::Ending& ending);
+  void compile_without();
+  std::optional<Whole> take();
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    services_.say(level, topic, line);
+  }
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  const feedback::PolicyConfig& policy_;
+  const EngineClock& clock_;
+  const LoadedModules& modules_;
+  DecisionLog& decisions_;
+  Measurement& measurement_;
+  FunctionTrials& trials_;
+  const FunctionCompiler& compiler_;
+  CompileQueue& queue_;
+  const EngineClock::Clock::duration period_;  // between looks for something to try
+  VersionTrials versions_;
+  EngineClock::Time last_look_;  // monitor thread only
+
+  mutable std::mutex mutex_;
+  std::optional<Whole> whole_;  // while versions_ is busy
+};
+
+}  // namespace hindsight::rt

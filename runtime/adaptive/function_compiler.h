@@ -1,0 +1,49 @@
+// FunctionCompiler: from a job to a version that runs: asks the optimizing tier for the code, says what came of it, gives the
+// version its trials, publishes it, and tells the profile.
+//
+// On a compile thread, or on one that loads a module, several at a time: it has no state of its own.
+#pragma once
+
+#include <memory>
+
+#include "feedback/monitor/monitor.h"
+#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/function_trials.h"
+
+namespace hindsight::rt {
+
+class FunctionCompiler {
+ public:
+  // All outlive this.
+  FunctionCompiler(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+                   DecisionLog& decisions, FunctionTrials& trials, const std::atomic<bool>& abandon)
+      : services_(services),
+        monitor_(monitor),
+        policy_(policy),
+        decisions_(decisions),
+        trials_(trials),
+        abandon_(abandon) {}
+
+  jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
+  // Compiles and installs, unless nothing new came of it; its decision says what happened.
+  void compile(Job& job, ModuleCode& code) const;
+  // Publishes a version that was made for the job.
+  void install(const Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) const;
+
+ private:
+  void say_failure(const Job& job, const ModuleCode& code, const Error& error) const;
+  void say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
+                double seconds) const;
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    services_.say(level, topic, line);
+  }
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  const feedback::PolicyConfig& policy_;
+  DecisionLog& decisions_;
+  FunctionTrials& trials_;
+  const std::atomic<bool>& abandon_;
+};
+
+}  // namespace hindsight::rt

@@ -1,0 +1,67 @@
+// FunctionPlanner: asks the policy about the functions that run, and has done what it says: queues a compile, or takes a
+// function back to be seen anew.
+//
+// Monitor thread only, and so without a lock.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "feedback/monitor/monitor.h"
+#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/function_trials.h"
+
+namespace hindsight::rt {
+
+class FunctionPlanner {
+ public:
+  // All outlive this.
+  FunctionPlanner(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+                  const EngineClock& clock, const LoadedModules& modules, DecisionLog& decisions,
+                  FunctionTrials& trials, CompileQueue& queue, SamplingGovernor& governor);
+
+  void round(const Round& round);
+  // The policy answered "wait" about some function in the last round.
+  bool waits() const { return waits_; }
+
+ private:
+  struct Decided {
+    const wasm::Module* module;
+    feedback::FunctionEvidence evidence;
+    feedback::FunctionPlan plan;
+  };
+  // What a round asks about, and what comes of that.
+  struct Questions {
+    bool look = false;
+    bool compiling = false;            // something is being compiled
+    size_t room = 0;                   // for compiles of functions in a flat profile
+    DecisionLog::Functions in_flight;  // of which something is decided already
+    double samples = 0;                // of what may still be compiled
+    std::vector<Decided> decided = {};
+  };
+  void ask_all(feedback::Monitor::Profiles& profiles, Questions& questions);
+  void ask(const wasm::Module* module, feedback::Profile& profile, FuncIndex function, Questions& questions);
+  bool is_worth_asking(const feedback::FunctionCounts& counts, bool look) const;
+  void compile(Decided decided);
+  void observe(const Decided& decided);
+  void say_plan(const Decided& decided) const;
+  void say_alternatives(const feedback::FunctionPlan& plan) const;
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    services_.say(level, topic, line);
+  }
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  const feedback::PolicyConfig& policy_;
+  const EngineClock& clock_;
+  const LoadedModules& modules_;
+  DecisionLog& decisions_;
+  FunctionTrials& trials_;
+  CompileQueue& queue_;
+  SamplingGovernor& governor_;
+  EngineClock::Time last_flat_look_;
+  bool waits_ = false, opened_ = false;
+};
+
+}  // namespace hindsight::rt

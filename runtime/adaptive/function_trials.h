@@ -1,0 +1,144 @@
+// FunctionTrials: the optimized versions that run now and what of them is on trial: the changes of their loops
+// (experiments/loop_trial.h), which trials have settled, and what becomes of those that lost.
+//
+// Concurrency: round() on the monitor thread, the rest on any; trials themselves measure on guest threads, under locks of
+// their own that these only try. mutex_ protects the members below it. With it held only LoopTrial, TimedLoads, ModuleCode
+// and the decision log are called; visitors keep to that.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "feedback/monitor/monitor.h"
+#include "runtime/adaptive/experiments/experiment.h"
+#include "runtime/adaptive/experiments/loop_trial.h"
+#include "runtime/adaptive/job.h"
+#include "runtime/adaptive/loaded_modules.h"
+#include "runtime/adaptive/measurement.h"
+#include "runtime/adaptive/timed_loads.h"
+
+namespace hindsight::rt {
+
+// The optimized version of a function that runs now, if feedback has anything to watch in it.
+struct Watch {
+  std::shared_ptr<jit::CodeVersion> version;
+  std::vector<std::shared_ptr<LoopTrial>> trials;  // one a LoopCell
+  std::vector<std::shared_ptr<TimedLoads>> timed;  // the same
+  std::vector<TrialState> reported;                // the state that was last acted upon
+  DecisionLog::Id episode = 0;
+  std::vector<LoopIndex> osr_loops;
+  std::vector<feedback::CallPlan> calls;
+  std::vector<feedback::BranchPlan> branches;
+  std::vector<feedback::ValuePlan> values;
+  bool split_cold = false, loop_exits = false;  // were asked for
+  // Of a version out of the code cache it is not known what the compiler was told.
+  bool cached = false;
+  bool not_to_be_measured = false;  // as a whole: that was said
+  // What later compiles were asked for and did not do, of which nothing new came (stay_with).
+  std::vector<jit::Answer> not_applied;
+
+  // Of the version, and what was asked for later and is not in it.
+  std::vector<jit::Answer> answers() const;
+  bool has_lost() const;  // a trial has rejected something that is still in the code
+};
+
+class FunctionTrials final : public Experiment {
+ public:
+  using Queue = std::function<void(Job)>;
+  // All outlive this. `queue`: called with no lock held.
+  FunctionTrials(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
+                 const LoadedModules& modules, DecisionLog& decisions, Measurement& measurement, Queue queue);
+
+  // Gives the version's loops their trials. Before it is published.
+  Watch make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version);
+  // What is watched of the function from now on.
+  void put(const wasm::Module* module, FuncIndex function, Watch watch);
+  // Trials of code that nobody enters any more.
+  void drop(const wasm::Module* module, FuncIndex function);
+  // What was `from` is `to`: the same code, with the same loop cells.
+  void move(const wasm::Module* module, const ModuleCode::Exchange& pair);
+
+  // Calls visit(FuncIndex, Watch&), or with const Watch&, for each of the module's.
+  template <typename Visit>
+  void each(const wasm::Module* module, Visit&& visit) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = watches_.find(module); found != watches_.end())
+      for (auto& [function, watch] : found->second) visit(FuncIndex(function), watch);
+  }
+  template <typename Visit>
+  void each(const wasm::Module* module, Visit&& visit) const {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = watches_.find(module); found != watches_.end())
+      for (const auto& [function, watch] : found->second) visit(FuncIndex(function), watch);
+  }
+  // Calls visit(Watch&) if the function is watched; false: it is not.
+  template <typename Visit>
+  bool with(const wasm::Module* module, FuncIndex function, Visit&& visit) {
+    const std::lock_guard lock(mutex_);
+    const auto found = watches_.find(module);
+    if (found == watches_.end() || !found->second.contains(function.value)) return false;
+    visit(found->second.at(function.value));
+    return true;
+  }
+
+  // What was won already, as it was tuned.
+  Settled settled(const wasm::Module* module, FuncIndex function);
+  // Loops whose trials are settled, and their ticks an iteration.
+  std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> timed_loops(
+      const wasm::Module* module) const;
+  // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that it stood in for,
+  // as new: these are returned. What is known of branches stays, without the forms that lost.
+  std::vector<jit::Site> plan_without_losers(Job& job, const Watch& watch) const;
+  // Writes into the log what trials found out since the last round, and how far those came that go on.
+  void fold(const wasm::Module* module);
+
+  // Two versions of the function run in turns: its news wait, and nothing is compiled of it meanwhile.
+  void begin_comparing(const wasm::Module* module, FuncIndex function);
+  void end_comparing(const wasm::Module* module, FuncIndex function);
+  DecisionLog::Functions compared() const;
+
+  // What was made has nothing that the version that runs has not: that stays, and its trials go on. `made` was not published
+  // and is the caller's to drop. On a compile thread.
+  bool keeps_running(const Job& job, const ModuleCode& code, const jit::CodeVersion& made);
+
+  // Into the module's profile.
+  void set_outcome(const wasm::Module* module, FuncIndex function, jit::Site site,
+                   feedback::PrefetchOutcome outcome);
+
+  // Experiment
+  void round(const Round& round) override;
+  void forget(const ModuleCode& code) override;
+
+ private:
+  struct News;
+  void read(const wasm::Module* module, FuncIndex function, Watch& watch, News& news);  // under mutex_
+  // Under mutex_: what is new, in words; else the decision and the watch afterwards, and what was refused.
+  std::string_view news_of(const Job& job, const Watch& watch, const ModuleCode& code,
+                           const jit::CodeVersion& made) const;
+  std::vector<jit::Site> stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made);
+  void say(LogLevel level, std::string_view topic, std::string_view line) const {
+    services_.say(level, topic, line);
+  }
+
+  CodeServices& services_;
+  feedback::Monitor& monitor_;
+  const feedback::PolicyConfig& policy_;
+  const LoadedModules& modules_;
+  DecisionLog& decisions_;
+  Measurement& measurement_;
+  const Queue queue_;
+
+  mutable std::mutex mutex_;
+  std::map<const wasm::Module*, std::map<uint32_t, Watch>> watches_;  // by function index
+  DecisionLog::Functions compared_;
+};
+
+}  // namespace hindsight::rt
