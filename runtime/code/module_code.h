@@ -199,10 +199,10 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // Null: running loops go on where they are.
   static void set_osr_slots(FunctionCode& code, const jit::CodeVersion* target);
   bool take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion> observing);
-  // Loops that run in it are to follow what becomes current.
   // For tests: makes both versions known, of loop entries alone; loops enter `first` and leave it for `second`, or, where
   // that is null, for baseline code.
   void leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::shared_ptr<jit::CodeVersion> second);
+  // Loops that run in `replaced` are to follow what becomes current.
   static void remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced);
   const void* current_entry(const FunctionCode& code) const;
   const void* entry_or_stub(FuncIndex f) const;
