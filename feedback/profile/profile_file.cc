@@ -2,18 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/file_size_guard.h"
+#include "base/files.h"
 
 namespace hindsight::feedback {
 
@@ -923,50 +919,21 @@ Result<ProfileFile> parse_profile(const std::string& text, const std::string& na
 }
 
 Result<ProfileFile> load_profile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return make_error(ErrorKind::kUsage, fmt::format("cannot read the profile: {}", std::strerror(errno)),
-                      path);
-  std::string text;
-  std::string block(1 << 16, '\0');
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
-    text.append(block.data(), static_cast<size_t>(in.gcount()));
-    if (text.size() > kMaxProfileFileBytes) {
-      return make_error(ErrorKind::kUsage,
-                        fmt::format("the profile is larger than {} MiB", kMaxProfileFileBytes >> 20), path);
-    }
-  }
+  auto bytes = read_file(path, kMaxProfileFileBytes);
+  if (!bytes) return make_error(ErrorKind::kUsage, "the profile " + bytes.error().message, path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   return parse_profile(std::string(behind_seal(text)), path);
 }
 
 Status save_profile(const ProfileFile& file, const std::string& path) {
-  std::string text = format_profile(file);
-  std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  auto failed = [&](const char* step, int fd) {
-    int error = errno;
-    if (fd >= 0) {
-      ::close(fd);
-      ::unlink(temporary.c_str());
-    }
+  const std::string text = format_profile(file);
+  const std::string_view parts[] = {text};
+  if (const auto replaced = replace_file(AT_FDCWD, path, {.parts = parts, .mode = 0644, .synced = true});
+      !replaced) {
     return make_error(ErrorKind::kResource,
-                      fmt::format("cannot {} the profile: {}", step, std::strerror(error)), path);
-  };
-  const FileSizeGuard guard;
-  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) return failed("create", -1);
-  for (size_t done = 0; done < text.size();) {
-    ssize_t n = ::write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed("write", fd);
-    done += static_cast<size_t>(n);
-  }
-  if (::fsync(fd) != 0) return failed("sync", fd);
-  if (::close(fd) != 0) return failed("close", -1);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    int error = errno;
-    ::unlink(temporary.c_str());
-    return make_error(ErrorKind::kResource,
-                      fmt::format("cannot put the profile in place: {}", std::strerror(error)), path);
+                      fmt::format("the profile cannot be {}: {}", replaced.error().step,
+                                  std::strerror(replaced.error().error)),
+                      path);
   }
   return {};
 }

@@ -1,10 +1,11 @@
 // `hindsight profile ...` and `hindsight explain`: words to the library, its texts to stdout.
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 
+#include "base/files.h"
 #include "base/printable.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/messages.h"
@@ -27,22 +28,17 @@ int print(const Result<std::string>& text) {
   return kOk;
 }
 
-// Beside the file and renamed over it, so that nobody finds half of it.
 Status write_file(const std::string& path, std::span<const std::byte> bytes) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    if (!file) return make_error(ErrorKind::kUsage, "cannot be written; name another file with -o", path);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) {
-      std::remove(temporary.c_str());
-      return make_error(ErrorKind::kResource, "cannot be written to its end (is the disk full?)", path);
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) == 0) return {};
-  std::remove(temporary.c_str());
-  return make_error(ErrorKind::kUsage, "cannot be put in place; name another file with -o", path);
+  const std::string_view parts[] = {{reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+  const auto replaced = replace_file(AT_FDCWD, path, {.parts = parts, .mode = 0666});
+  if (replaced) return {};
+  const auto& [step, error] = replaced.error();
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    return make_error(ErrorKind::kResource, fmt::format("cannot be {}: {}", step, std::strerror(error)),
+                      path);
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("cannot be {}: {}; name another file with -o", step, std::strerror(error)),
+                    path);
 }
 
 Status check_named(const std::string& directory) {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/file_size_guard.h"
+#include "base/files.h"
 #include "base/system_failures.h"
 #include "runtime/storage/descriptor.h"
 #include "runtime/storage/sealed_file.h"
@@ -133,16 +134,6 @@ Contents contents_of(int folder) {
       contents.foreign = name;
   });
   return contents;
-}
-
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
 }
 
 }  // namespace
@@ -274,22 +265,12 @@ Status CacheDirectory::update(const std::string& name,
 
 Status CacheDirectory::write_at(int folder, const std::string& name, std::string_view seal,
                                 std::span<const std::byte> contents) const {
-  const std::string temporary = name + std::string(kTemporarySuffix);
-  const auto failed = [&](const char* step) {
-    const int error = errno;
-    remove(folder, temporary);
-    return failed_call(std::string("cannot ") + step, error, path_of(name));
-  };
-  const FileSizeGuard guard;
-  // Invariant: we hold the lock, so that one of this name is left over from somebody who is gone.
-  remove(folder, temporary);
-  const Descriptor file(
-      ::openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kFileMode));
-  if (!file) return failed("be created");
-  if (!write_all(file.get(), seal) ||
-      !write_all(file.get(), {reinterpret_cast<const char*>(contents.data()), contents.size()}))
-    return failed("be written");
-  if (::renameat(folder, temporary.c_str(), folder, name.c_str()) != 0) return failed("be put in place");
+  const std::string_view parts[] = {seal, {reinterpret_cast<const char*>(contents.data()), contents.size()}};
+  // Invariant: we hold the lock, so that a temporary file of this name is left over from somebody who is gone.
+  const NewFile file{.parts = parts, .mode = kFileMode, .temporary = name + std::string(kTemporarySuffix)};
+  if (const auto replaced = replace_file(folder, name, file); !replaced)
+    return failed_call(fmt::format("cannot be {}", replaced.error().step), replaced.error().error,
+                       path_of(name));
   return {};
 }
 

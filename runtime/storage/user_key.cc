@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/file_size_guard.h"
+#include "base/files.h"
 #include "base/system_failures.h"
 #include "jit/wasm/sha256.h"
 #include "runtime/storage/descriptor.h"
@@ -35,16 +36,6 @@ bool fill_with_random_bytes(std::span<uint8_t> bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return true;
-}
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    text.remove_prefix(static_cast<size_t>(n));
   }
   return true;
 }

@@ -2,37 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <span>
 #include <vector>
 
+#include "base/files.h"
 #include "runtime/storage/profile_store.h"
 
 namespace hindsight::rt {
 namespace {
 
-Result<std::vector<uint8_t>> read_file(const std::string& path) {
-  const auto failed = [&](const std::string& why) { return make_error(ErrorKind::kUsage, why, path); };
-  // With C streams, because C++ ones throw where a read fails (a directory opens but cannot be read).
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (file == nullptr) {
-    return failed(fmt::format("cannot be read: {}; name a saved profile, or a module that was run",
-                              std::strerror(errno)));
-  }
-  std::vector<uint8_t> bytes;
-  for (size_t used = 0;;) {
-    bytes.resize(used + 64 * 1024 + used / 2);
-    used += std::fread(bytes.data() + used, 1, bytes.size() - used, file.get());
-    if (std::ferror(file.get())) return failed(fmt::format("cannot be read: {}", std::strerror(errno)));
-    if (used > feedback::kMaxProfileFileBytes)
-      return failed(fmt::format("is larger than {} MiB: no profile and no module that has one",
-                                feedback::kMaxProfileFileBytes >> 20));
-    if (used < bytes.size()) {
-      bytes.resize(used);
-      return bytes;
-    }
-  }
+// A profile or a module, as somebody named it.
+Result<std::vector<std::byte>> read_named(const std::string& path) {
+  auto bytes = read_file(path, feedback::kMaxProfileFileBytes);
+  if (bytes) return bytes;
+  Error error = bytes.error();
+  error.message += "; name a saved profile, or a module that was run";
+  return std::unexpected(std::move(error));
+}
+
+std::span<const uint8_t> view(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
 }
 
 // The profile of the module that was used last.
@@ -70,14 +59,14 @@ Result<FoundProfile> kept_profile_of(std::shared_ptr<const wasm::Module> module,
 }  // namespace
 
 Result<std::shared_ptr<const wasm::Module>> read_module(const std::string& path) {
-  HINDSIGHT_ASSIGN(const std::vector<uint8_t> bytes, read_file(path));
-  return wasm::read_module(bytes, path);
+  HINDSIGHT_ASSIGN(const std::vector<std::byte> bytes, read_named(path));
+  return wasm::read_module(view(bytes), path);
 }
 
 Result<FoundProfile> find_profile(const ProfileSource& source) {
-  HINDSIGHT_ASSIGN(const std::vector<uint8_t> bytes, read_file(source.path));
-  if (wasm::is_binary_module(bytes) || wasm::is_text_module(bytes)) {
-    HINDSIGHT_ASSIGN(std::shared_ptr<const wasm::Module> module, wasm::read_module(bytes, source.path));
+  HINDSIGHT_ASSIGN(const std::vector<std::byte> bytes, read_named(source.path));
+  if (wasm::is_binary_module(view(bytes)) || wasm::is_text_module(view(bytes))) {
+    HINDSIGHT_ASSIGN(std::shared_ptr<const wasm::Module> module, wasm::read_module(view(bytes), source.path));
     return kept_profile_of(std::move(module), source);
   }
   HINDSIGHT_ASSIGN(feedback::ProfileFile file, feedback::load_profile(source.path));

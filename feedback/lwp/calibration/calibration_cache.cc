@@ -15,7 +15,7 @@
 #include <map>
 #include <string_view>
 
-#include "base/file_size_guard.h"
+#include "base/files.h"
 #include "feedback/pmu/processor.h"
 
 namespace hindsight::lwp {
@@ -78,16 +78,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
 
 // Every folder on the way, the missing ones for their owner alone.
 bool make_folders(const std::string& path) {
@@ -217,22 +207,15 @@ Result<std::optional<Calibration>> load_calibration(const std::string& folder, c
 
 Status store_calibration(const std::string& folder, const std::string& key, const Calibration& calibration) {
   const std::string path = calibration_path(folder, key);
-  const auto failed = [&](const char* what) {
+  const auto failed = [&](const std::string& what, int error) {
     return make_error(ErrorKind::kResource,
-                      fmt::format("the calibration is not kept: cannot {}: {}", what, strerror(errno)), path);
+                      fmt::format("the calibration is not kept: {}: {}", what, strerror(error)), path);
   };
-  if (!make_folders(folder)) return failed("create the folder");
-  const FileSizeGuard guard;
-  std::string temporary = path + ".XXXXXX";
-  int fd = ::mkostemp(temporary.data(), O_CLOEXEC);  // for its owner alone
-  if (fd < 0) return failed("create a file");
-  const Descriptor file(fd);
-  if (!write_all(fd, format_calibration(calibration, key)) ||
-      ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const auto error = failed("write it");
-    ::unlink(temporary.c_str());
-    return error;
-  }
+  if (!make_folders(folder)) return failed("its folder cannot be created", errno);
+  const std::string text = format_calibration(calibration, key);
+  const std::string_view parts[] = {text};
+  if (const auto replaced = replace_file(AT_FDCWD, path, {.parts = parts}); !replaced)
+    return failed(fmt::format("it cannot be {}", replaced.error().step), replaced.error().error);
   return {};
 }
 
