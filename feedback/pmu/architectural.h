@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "feedback/pmu/cpuid.h"
+#include "feedback/pmu/x86_64.h"
 
 namespace hindsight::pmu {
 

@@ -274,10 +274,8 @@ ProcessorInfo identify_processor() {
   info.brand = brand_string();
   info.virtualized = bit(leaf1.ecx, 31);
   if (info.virtualized) {
-    // The hypervisor range has a highest-leaf rule of its own, which the checked reader does not know.
-    uint32_t eax = 0x40000000, ebx = 0, ecx = 0, edx = 0;
-    asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-    info.hypervisor = name_of(ebx, ecx, edx);
+    const CpuidRegisters leaf = hypervisor_leaf();
+    info.hypervisor = name_of(leaf.ebx, leaf.ecx, leaf.edx);
   }
   return info;
 }

@@ -8,21 +8,16 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/ticks.h"
+#include "feedback/pmu/x86_64.h"
+
 namespace hindsight::pmu {
 namespace {
 
 class Processor final : public CounterInstructions {
  public:
-  uint64_t rdpmc(uint32_t counter) override {
-    uint32_t low, high;
-    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(counter));
-    return uint64_t{high} << 32 | low;
-  }
-  uint64_t rdtsc() override {
-    uint32_t low, high;
-    asm volatile("rdtsc" : "=a"(low), "=d"(high));
-    return uint64_t{high} << 32 | low;
-  }
+  uint64_t rdpmc(uint32_t counter) override { return read_performance_counter(counter); }
+  uint64_t rdtsc() override { return read_ticks(); }
 };
 
 // A page that changes this often while one thread reads it is being moved about by a kernel that has other

@@ -9,6 +9,7 @@
 #include "jit/abi/call_layout.h"
 #include "jit/abi/type_words.h"
 #include "runtime/exec/enter.h"
+#include "runtime/exec/x86_64.h"
 
 namespace hindsight::rt {
 namespace {
@@ -27,12 +28,8 @@ using jit::ExceptionRecord;
 // held when this function was called, and is looked at here, or was saved in this function's frame or one
 // further out.
 [[gnu::noinline]] void collect(Store& store, const Tag& tag) {
-  uint64_t registers[5];
-  asm volatile(
-      "mov %%rbx, 0(%0)\n\tmov %%r12, 8(%0)\n\tmov %%r13, 16(%0)\n\tmov %%r14, 24(%0)\n\tmov %%r15, 32(%0)"
-      :
-      : "r"(registers)
-      : "memory");
+  uint64_t registers[x86_64::kKeptRegisters];
+  x86_64::read_kept_registers(registers);
   ExceptionHeap& heap = store.exceptions();
   heap.begin_marking();
   heap.mark(registers);
@@ -174,11 +171,7 @@ std::unexpected<Error> throw_from_host(Store& store, const Tag& tag, const uint6
 
 HINDSIGHT_UNWOUND void go_on(Store& store, const Landing& landing, ExceptionRecord* exception) {
   if (landing.pc == nullptr) leave_guest(store);
-  asm volatile("mov %0, %%rsp\n\tmov %1, %%rbp\n\tjmp *%2"
-               :
-               : "c"(landing.sp), "d"(landing.fp), "S"(landing.pc), "a"(exception)
-               : "memory");
-  __builtin_unreachable();
+  x86_64::jump_into_frame(landing.pc, landing.sp, landing.fp, exception);
 }
 
 }  // namespace hindsight::rt

@@ -1,10 +1,11 @@
 #include "runtime/exec/scan_handler.h"
 
+#include "runtime/exec/x86_64.h"
+
 namespace hindsight::rt {
 namespace {
 
 constinit ScanQuestion g_question;
-constexpr uintptr_t kRedZoneBytes = 128;
 
 void look_at(ScanQuestion& question, size_t count, uintptr_t word) noexcept {
   for (size_t i = 0; i < count; i++) {
@@ -44,20 +45,12 @@ void answer_scan(GuestThread& thread, const ucontext_t& context) noexcept {
       const uintptr_t begin = question.begin[i].load(std::memory_order_relaxed);
       if (begin < low) low = begin;
     }
-    for (int i = 0; i <= REG_RIP; i++)
-      look_at(question, count, static_cast<uintptr_t>(context.uc_mcontext.gregs[i]));
-    if (context.uc_mcontext.fpregs != nullptr) {
-      for (const auto& xmm : context.uc_mcontext.fpregs->_xmm) {
-        look_at(question, count, xmm.element[0] | uintptr_t{xmm.element[1]} << 32);
-        look_at(question, count, xmm.element[2] | uintptr_t{xmm.element[3]} << 32);
-      }
-    }
-    const auto sp = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
+    x86_64::for_each_register(context, [&](uintptr_t word) { look_at(question, count, word); });
     if (thread.on_several_stacks.load(std::memory_order_relaxed)) {
       // From here to the outermost entry there is more than stacks. What is asked for may be anywhere: next time.
       for (size_t i = 0; i < count; i++) question.live[i].store(true, std::memory_order_relaxed);
     } else {
-      look_at_stack(question, count, low, sp - kRedZoneBytes, top);
+      look_at_stack(question, count, low, x86_64::sp_of(context) - x86_64::kRedZoneBytes, top);
     }
   }
   // Release: our `live` flags before our answer.

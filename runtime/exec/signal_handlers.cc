@@ -24,14 +24,12 @@
 
 #include "runtime/exec/guest_thread.h"
 #include "runtime/exec/scan_handler.h"
+#include "runtime/exec/x86_64.h"
 #include "runtime/instance/address_ranges.h"
 #include "runtime/instance/store.h"
 
 namespace hindsight::rt {
 namespace {
-
-constexpr uintptr_t kRedZoneBytes = 128;
-constexpr greg_t kDirectionFlag = 0x400;
 
 // Written once before the handlers are installed, read by them.
 struct sigaction g_previous_segv;
@@ -42,18 +40,10 @@ struct sigaction g_previous_kick;
 // it; hardly used for what it was made for, and there a spurious one does no harm.
 constexpr int kKickSignal = SIGURG;
 
-uintptr_t reg(const ucontext_t& context, int which) {
-  return static_cast<uintptr_t>(context.uc_mcontext.gregs[which]);
-}
-
 void redirect(ucontext_t& context, GuestThread& thread, FaultRecord::Kind kind, uintptr_t pc,
               uintptr_t address) {
-  thread.fault = {kind, pc, reg(context, REG_RBP), reg(context, REG_RSP), address};
-  greg_t* regs = context.uc_mcontext.gregs;
-  // As if the function had been called: the stack is 16-byte aligned before a return address is pushed.
-  regs[REG_RSP] = static_cast<greg_t>(((reg(context, REG_RSP) - kRedZoneBytes) & ~uintptr_t{15}) - 8);
-  regs[REG_RIP] = reinterpret_cast<greg_t>(&trap_after_signal);
-  regs[REG_EFL] &= ~kDirectionFlag;
+  thread.fault = {kind, pc, x86_64::fp_of(context), x86_64::sp_of(context), address};
+  x86_64::redirect(context, &trap_after_signal);
 }
 
 // The store whose guest code or builtin the thread is in; null outside the guest and in host functions.
@@ -71,11 +61,11 @@ bool handle_fault(siginfo_t* info, ucontext_t& context) {
   if (thread == nullptr || info->si_code <= 0 || store_in_guest(*thread) == nullptr) return false;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (!memory_reservations().contains(address)) return false;
-  uintptr_t pc = reg(context, REG_RIP);
+  uintptr_t pc = x86_64::pc_of(context);
   if (!code_ranges().contains(pc)) {
     // A C function (memcpy) called by generated code or by a builtin. Leaf functions of libc do not touch
     // rbp; if the caller was generated code its address is on top of the stack.
-    const uintptr_t sp = reg(context, REG_RSP);
+    const uintptr_t sp = x86_64::sp_of(context);
     if (sp < thread->stack_begin || sp + 8 > thread->stack_end) return false;
     uintptr_t caller;
     std::memcpy(&caller, reinterpret_cast<const void*>(sp), sizeof caller);
@@ -109,7 +99,7 @@ void interrupt_if_asked(GuestThread& thread, ucontext_t& context) {
   Store* store = store_in_guest(thread);
   if (store == nullptr) return;
   if (store->thread()->interrupt_requested.load(std::memory_order_relaxed) == 0) return;
-  const uintptr_t pc = reg(context, REG_RIP);
+  const uintptr_t pc = x86_64::pc_of(context);
   if (!code_ranges().contains(pc)) return;
   // In a trampoline the entry's frame is being made or unmade: leave it, the signal comes again.
   if (!store->services().registry->find(reinterpret_cast<const void*>(pc))) return;

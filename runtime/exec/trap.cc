@@ -7,6 +7,7 @@
 #include "runtime/exec/enter.h"
 #include "runtime/exec/interrupt.h"
 #include "runtime/exec/signal_handlers.h"
+#include "runtime/exec/x86_64.h"
 #include "runtime/instance/instance.h"
 
 namespace hindsight::rt {
@@ -98,10 +99,7 @@ void record_trap(Store& store, jit::TrapCode code, std::string detail, const Wal
 }
 
 HINDSIGHT_UNWOUND void leave_guest(Store& store) {
-  const void* unwind = store.unwind();
-  jit::ThreadState* thread = store.thread();
-  asm volatile("jmp *%0" : : "r"(unwind), "D"(thread) : "memory");
-  __builtin_unreachable();
+  x86_64::jump(store.unwind(), store.thread());
 }
 
 HINDSIGHT_UNWOUND void trap_after_signal() {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "feedback/pmu/cpuid.h"
+#include "feedback/pmu/x86_64.h"
 
 namespace hindsight::lwp {
 

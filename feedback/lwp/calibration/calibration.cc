@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/ticks.h"
 #include "feedback/lwp/calibration/pointer_chase.h"
 #include "feedback/lwp/calibration/timed_load.h"
+#include "feedback/lwp/calibration/x86_64.h"
 
 namespace hindsight::lwp {
 namespace {
@@ -49,8 +51,8 @@ void walk_timed(void*& at, uint32_t loads, Stretches& ticks) {
 }
 
 void flush(const std::byte* data, uint64_t lines, uint64_t stride) {
-  for (uint64_t i = 0; i < lines; ++i) _mm_clflush(data + i * stride);
-  _mm_mfence();
+  for (uint64_t i = 0; i < lines; ++i) x86_64::flush_line(data + i * stride);
+  x86_64::wait_for_flushes();
 }
 
 class Calibrator {
@@ -62,7 +64,7 @@ class Calibrator {
     const chase::Mapping memory(kMostBytes, chase::Pages::kHuge);
     if (!memory.data()) return make_error(ErrorKind::kResource, "no memory to calibrate with");
     Calibration c;
-    const uint64_t first_tick = __rdtsc();
+    const uint64_t first_tick = read_ticks();
     const double first_second = seconds_of(CLOCK_MONOTONIC);
     const CacheSizes sizes = detect_cache_sizes();
     c.l1.bytes = sizes.l1_data;
@@ -82,7 +84,7 @@ class Calibrator {
     if (stopped_) return make_error(ErrorKind::kResource, "calibration was abandoned");
 
     const double wall = seconds_of(CLOCK_MONOTONIC) - first_second;
-    c.tsc_ghz = static_cast<double>(__rdtsc() - first_tick) / wall * 1e-9;
+    c.tsc_ghz = static_cast<double>(read_ticks() - first_tick) / wall * 1e-9;
     for (LevelTiming* level : {&c.l1, &c.l2, &c.l3, &c.memory}) level->latency_ns /= c.tsc_ghz;
     c.mispredict_ns /= c.tsc_ghz;
     c.core_ghz *= c.tsc_ghz;
@@ -105,26 +107,14 @@ class Calibrator {
     return stopped_ || spent() > kCalibrationBudgetSeconds * 0.6;
   }
 
-  // Exclusive ors that depend on each other take a cycle each on every processor, and none removes them.
   void core_clock(Calibration& c) {
     Stretches ticks;
     for (int pass = 0; pass < 20; ++pass) {
-      constexpr uint64_t kRounds = 2000, kPerRound = 32;
-      uint64_t value = 1, rounds = kRounds;
-      const uint64_t other = 5;
-      const uint64_t begin = __rdtsc();
-      asm volatile(
-          "1:\n"
-          ".rept 32\n"
-          "xorq %[other], %[value]\n"
-          ".endr\n"
-          "decq %[rounds]\n"
-          "jnz 1b\n"
-          : [value] "+r"(value), [rounds] "+r"(rounds)
-          : [other] "r"(other)
-          : "cc");
-      _mm_lfence();
-      ticks.add(static_cast<double>(__rdtsc() - begin) / (kRounds * kPerRound));
+      constexpr uint64_t kRounds = 2000;
+      const uint64_t begin = read_ticks();
+      x86_64::spend_cycles(kRounds);
+      x86_64::wait_for_loads();
+      ticks.add(static_cast<double>(read_ticks() - begin) / (kRounds * x86_64::kCyclesPerRound));
     }
     c.core_ghz = 1 / ticks.quick();  // cycles a tick, until ticks are known
   }
@@ -188,25 +178,11 @@ class Calibrator {
     constexpr uint64_t kBranches = 4'000;
     const auto pass = [&](uint64_t mask) {
       // Far from where other passes are in the same sequence: predictors remember thousands of outcomes.
-      uint64_t x = random_.next() * 0xD1342543DE82EF95 | 1, left = kBranches, bit = 0, shifted = 0;
-      const uint64_t begin = __rdtsc();
-      asm volatile(
-          "1:\n"
-          "movq %[x], %[shifted]\n shlq $13, %[shifted]\n xorq %[shifted], %[x]\n"
-          "movq %[x], %[shifted]\n shrq $7, %[shifted]\n xorq %[shifted], %[x]\n"
-          "movq %[x], %[shifted]\n shlq $17, %[shifted]\n xorq %[shifted], %[x]\n"
-          "movq %[x], %[bit]\n shrq $40, %[bit]\n"
-          "testq %[mask], %[bit]\n"
-          "jnz 2f\n"
-          "nop\n"
-          "2:\n"
-          "decq %[left]\n"
-          "jnz 1b\n"
-          : [x] "+r"(x), [left] "+r"(left), [bit] "+r"(bit), [shifted] "+r"(shifted)
-          : [mask] "r"(mask)
-          : "cc");
-      _mm_lfence();
-      return static_cast<double>(__rdtsc() - begin) / kBranches;
+      const uint64_t seed = random_.next() * 0xD1342543DE82EF95 | 1;
+      const uint64_t begin = read_ticks();
+      x86_64::branch_on_bits(seed, kBranches, mask);
+      x86_64::wait_for_loads();
+      return static_cast<double>(read_ticks() - begin) / kBranches;
     };
     if (stopped_) return;
     Stretches coin, constant;

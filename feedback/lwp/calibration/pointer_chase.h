@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +10,9 @@
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "base/ticks.h"
+#include "feedback/lwp/calibration/x86_64.h"
 
 namespace hindsight::lwp::chase {
 
@@ -99,12 +101,12 @@ inline constexpr uint64_t kStretch = 1024;
 inline void walk(void*& at, uint64_t steps, Stretches& ticks) {
   void* p = at;
   for (uint64_t done = 0; done < steps; done += kStretch) {
-    const uint64_t begin = __rdtsc();
+    const uint64_t begin = read_ticks();
     for (uint64_t i = 0; i < kStretch; ++i) p = *static_cast<void* volatile*>(p);
     // The last load is done before the clock is read: its value is the next one's address.
     asm volatile("" : "+r"(p));
-    _mm_lfence();
-    ticks.add(static_cast<double>(__rdtsc() - begin) / kStretch);
+    x86_64::wait_for_loads();
+    ticks.add(static_cast<double>(read_ticks() - begin) / kStretch);
   }
   at = p;
 }

@@ -7,11 +7,12 @@
 // Costs about 40 ns on a hit, what the load takes on a miss.
 #pragma once
 
-#include <x86intrin.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/ticks.h"
+#include "feedback/lwp/calibration/x86_64.h"
 
 namespace hindsight::lwp {
 
@@ -21,14 +22,13 @@ inline constexpr uint32_t kTimedLoadsToClassify = 32;
 
 // Ticks of the time-stamp counter, clipped. `at` must be readable. Any thread.
 inline uint32_t time_load(const void* at) {
-  unsigned processor = 0;
-  _mm_lfence();
-  const uint64_t begin = __rdtsc();
-  _mm_lfence();  // the load does not start before the clock was read
+  x86_64::wait_for_loads();
+  const uint64_t begin = read_ticks();
+  x86_64::wait_for_loads();  // the load does not start before the clock was read
   const auto value = *static_cast<const volatile uint8_t*>(at);
   (void)value;
-  const uint64_t end = __rdtscp(&processor);  // waits for the load
-  _mm_lfence();
+  const uint64_t end = x86_64::read_ticks_after_loads();
+  x86_64::wait_for_loads();
   return static_cast<uint32_t>(std::min<uint64_t>(end - begin, kTimedLoadClipTicks));
 }
 

@@ -20,7 +20,7 @@
 #include "feedback/lwp/emulation/software_lwp.h"
 #include "feedback/lwp/emulation/xop_decoder.h"
 #include "feedback/lwp/format/capabilities.h"
-#include "feedback/pmu/cpuid.h"
+#include "feedback/pmu/x86_64.h"
 
 namespace hindsight::lwp {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "feedback/pmu/cpuid.h"
+#include "feedback/pmu/x86_64.h"
 
 namespace hindsight::lwp {
 

@@ -1,30 +1,15 @@
 #include "feedback/lwp/units/perf_ring.h"
 
-#include <asm/perf_regs.h>
 #include <linux/perf_event.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 
+#include "feedback/lwp/units/x86_64.h"
+
 namespace hindsight::lwp {
 namespace {
-
-constexpr uint64_t mask_of(unsigned first, unsigned last) {
-  return ((uint64_t{1} << (last - first + 1)) - 1) << first;
-}
-
-// The kernel writes registers in rising order of their number in asm/perf_regs.h; machine encoding numbers
-// differ.
-constexpr std::array<Register, kRegisterCount> kPerfOrder = {
-    Register::kRax, Register::kRbx, Register::kRcx, Register::kRdx, Register::kRsi, Register::kRdi,
-    Register::kRbp, Register::kRsp, Register::kR8,  Register::kR9,  Register::kR10, Register::kR11,
-    Register::kR12, Register::kR13, Register::kR14, Register::kR15,
-};
-static_assert(PERF_REG_X86_AX == 0 && PERF_REG_X86_BX == 1 && PERF_REG_X86_CX == 2 && PERF_REG_X86_DX == 3 &&
-              PERF_REG_X86_SI == 4 && PERF_REG_X86_DI == 5 && PERF_REG_X86_BP == 6 && PERF_REG_X86_SP == 7 &&
-              PERF_REG_X86_R8 == 16 && PERF_REG_X86_R15 == 23);
 
 // A sample as our attr makes the kernel write it.
 struct SampleBody {
@@ -51,7 +36,7 @@ RawSample to_sample(const SampleBody& body, uint64_t period_ns) {
   sample.time_ns = body.time;
   sample.period_ns = period_ns;
   for (unsigned i = 0; i < kRegisterCount; ++i) {
-    sample.registers[static_cast<unsigned>(kPerfOrder[i])] = body.registers[i];
+    sample.registers[static_cast<unsigned>(x86_64::kPerfOrder[i])] = body.registers[i];
   }
   return sample;
 }
@@ -59,8 +44,7 @@ RawSample to_sample(const SampleBody& body, uint64_t period_ns) {
 }  // namespace
 
 const uint64_t kPerfSampleType = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER;
-const uint64_t kPerfRegisterMask =
-    mask_of(PERF_REG_X86_AX, PERF_REG_X86_SP) | mask_of(PERF_REG_X86_R8, PERF_REG_X86_R15);
+const uint64_t kPerfRegisterMask = x86_64::kPerfRegisters;
 
 PerfParseResult parse_perf_ring(std::span<const std::byte> data, uint64_t tail, uint64_t head,
                                 uint64_t period_ns, std::vector<RawSample>& out) {

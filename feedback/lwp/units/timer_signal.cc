@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <time.h>
-#include <ucontext.h>
 
-#include <array>
 #include <cerrno>
 #include <mutex>
+
+#include "feedback/lwp/units/x86_64.h"
 
 namespace hindsight::lwp {
 namespace {
@@ -18,11 +18,6 @@ namespace {
 // initialization behind it.
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::atomic<SignalTarget*> current_target{nullptr};
 
-// Encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8..r15.
-constexpr std::array<int, kRegisterCount> kContextOrder = {
-    REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-
 void add(std::atomic<uint64_t>& counter, uint64_t n) {
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
@@ -32,8 +27,8 @@ void on_sampling_signal(int, siginfo_t* info, void* context) {
   if (!target || info->si_code != SI_TIMER) return;
   if (info->si_overrun > 0) add(target->overruns, static_cast<uint64_t>(info->si_overrun));
 
-  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
-  const auto pc = static_cast<uint64_t>(registers[REG_RIP]);
+  const auto& interrupted = *static_cast<const ucontext_t*>(context);
+  const uint64_t pc = x86_64::pc_of(interrupted);
   if (!target->guest_code.contains(pc)) return add(target->non_guest, 1);
 
   RawSample* sample = target->queue.claim();
@@ -45,9 +40,7 @@ void on_sampling_signal(int, siginfo_t* info, void* context) {
   sample->pc = pc;
   sample->time_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
   sample->period_ns = target->period_ns.load(std::memory_order_relaxed);
-  for (unsigned i = 0; i < kRegisterCount; ++i) {
-    sample->registers[i] = static_cast<uint64_t>(registers[kContextOrder[i]]);
-  }
+  x86_64::copy_registers(interrupted, sample->registers);
   target->queue.publish();
 }
 
