@@ -7,7 +7,7 @@
 
 namespace hindsight::rt {
 
-feedback::PolicyConfig make_policy(const EngineConfig& config) {
+feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& knobs) {
   feedback::PolicyConfig policy;
   for (const feedback::Decision& decision : feedback::kDecisions) {
     const bool feeds_back = decision.enabled != &feedback::PolicyConfig::optimize;
@@ -18,7 +18,7 @@ feedback::PolicyConfig make_policy(const EngineConfig& config) {
   policy.branches_per_record = kBranchInterval;
   policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
-  if (config.version_trial_bias != 0) {
+  if (knobs.trial_bias != 0) {
     policy.min_version_seconds = policy.seconds_of_version_trial = 0;
     policy.version_gain = policy.max_version_trial_share = 1;
   }

@@ -15,14 +15,13 @@
 // loops are measured is a relaxed hint (TrialGate).
 #pragma once
 
-#include <x86intrin.h>
-
 #include <array>
 #include <cstddef>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/ticks.h"
 #include "runtime/adaptive/experiments/loop_trial.h"
 
 namespace hindsight::rt {
@@ -69,7 +68,7 @@ class Measurement {
     const std::lock_guard lock(mutex_);
     return held_[index(what)] != 0;
   }
-  bool loops_are_measured() const { return loops_.busy(__rdtsc()); }
+  bool loops_are_measured() const { return loops_.busy(read_ticks()); }
   TrialGate& loops() { return loops_; }
 
  private:

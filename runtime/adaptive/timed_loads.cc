@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/ticks.h"
 #include "feedback/lwp/calibration/timed_load.h"
 
 namespace hindsight::rt {
@@ -49,7 +50,7 @@ void TimedLoads::arm(jit::LoopCell& cell) {
 void TimedLoads::strip_ended(const jit::LoopCell& cell, const uint8_t* memory, uint64_t bytes) {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  const uint64_t now = __rdtsc();
+  const uint64_t now = read_ticks();
   for (uint32_t tries = 0; tries < jit::kMostTimedLoads; ++tries) {
     const uint32_t slot = (next_slot_ + tries) % jit::kMostTimedLoads;
     // Another thread in this loop may have written the cell since; any address of the two does.

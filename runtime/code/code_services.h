@@ -22,6 +22,7 @@
 #include "jit/optimizing/optimizer.h"
 #include "runtime/code/compile_threads.h"
 #include "runtime/code/pass_times.h"
+#include "runtime/code/test_knobs.h"
 
 namespace hindsight::rt {
 
@@ -77,12 +78,9 @@ class CodeServices {
   uint64_t most_code_bytes =
       StoreLimits{}.code_bytes;  // of stores with the engine's limits; before any module is loaded
   bool time_passes = false;      // before any module is loaded
-  uint32_t random_hints = 0;     // the same; 0: none
-  bool enter_at_loops = false;   // the same
-  bool leave_at_loops = false;   // the same
-  bool leave_for_baseline = false;
-  PassTimes pass_times;  // empty unless time_passes
-  LogSink log;           // may be empty; makes what it is given printable
+  TestKnobs knobs;               // the same
+  PassTimes pass_times;          // empty unless time_passes
+  LogSink log;                   // may be empty; makes what it is given printable
   LogLevel log_level = LogLevel::kInfo;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     if (log && level >= log_level) log(level, topic, line);

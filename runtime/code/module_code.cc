@@ -386,7 +386,7 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
   }
   if (first_ == jit::Tier::kOptimized && services_.may_optimize(function)) {
     const size_t loops = module_->body(function).loops.size();
-    const bool at_loops = services_.enter_at_loops && loops != 0;
+    const bool at_loops = services_.knobs.enter_at_loops && loops != 0;
     const auto request_with = [&](uint32_t seed) {
       jit::OptimizeRequest request;
       request.function = function;
@@ -396,18 +396,18 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
       }
       for (uint32_t i = 0; at_loops && i < loops; i++) request.osr_loops.emplace_back(i);
       request.loop_entries_only = at_loops;
-      request.loop_exits = at_loops && services_.leave_at_loops;
+      request.loop_exits = at_loops && services_.knobs.leave_at_loops;
       return request;
     };
     if (at_loops) {
       HINDSIGHT_ASSIGN(auto slow, baseline(function, *instance.store().budget()));
       publish(slow);
     }
-    const uint32_t seed = services_.random_hints;
+    const uint32_t seed = services_.knobs.random_hints;
     auto made = optimize_and_wait(instance, request_with(seed));
-    if (made && at_loops && services_.leave_at_loops) {
+    if (made && at_loops && services_.knobs.leave_at_loops) {
       std::shared_ptr<jit::CodeVersion> second;
-      if (!services_.leave_for_baseline) {
+      if (!services_.knobs.leave_for_baseline) {
         HINDSIGHT_ASSIGN(Optimized next, optimize_and_wait(instance, request_with(seed == 0 ? 0 : seed + 1)));
         second = std::move(next.version);
       }
@@ -424,7 +424,7 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
                                 1e3 * made->version->compile_seconds, why));
       const std::shared_ptr<jit::CodeVersion> version = std::move(made->version);
       publish(version);
-      if (services_.random_hints != 0) move_elsewhere(version);
+      if (services_.knobs.random_hints != 0) move_elsewhere(version);
       const std::lock_guard lock(mutex_);
       return current_entry(code_of(function));
     }

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "base/files.h"
 #include "base/printable.h"
 #include "feedback/lwp/calibration/machine_model.h"
 #include "feedback/policy/policy.h"
 #include "runtime/code/tier_manager.h"
+#include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/fixed_tiers.h"
 #include "runtime/engine/handles.h"
 #include "runtime/engine/model_tiers.h"
@@ -23,7 +23,11 @@
 namespace hindsight {
 
 Result<std::shared_ptr<Engine>> Engine::create(EngineConfig config) {
-  return rt::EngineHandle::create(std::move(config));
+  return rt::EngineHandle::create(std::move(config), {});
+}
+
+Result<std::shared_ptr<Engine>> create_engine_for_tests(EngineConfig config, const TestKnobs& knobs) {
+  return rt::EngineHandle::create(std::move(config), knobs);
 }
 
 std::span<const std::string_view> decision_names() {
@@ -42,39 +46,20 @@ const char* version() {
 namespace rt {
 namespace {
 
-// With C streams, because C++ ones throw where a read fails (a directory opens but cannot be read).
-Result<std::vector<std::byte>> read_file(const std::string& path) {
-  constexpr size_t kMostBytes = size_t{1} << 30;  // what engines agreed on; also ends endless devices
-  auto failed = [&](const char* what) {
-    return make_error(ErrorKind::kUsage, std::string(what) + ": " + std::strerror(errno), path);
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (file == nullptr) return failed("cannot be opened");
-  std::vector<std::byte> bytes;
-  for (size_t used = 0;;) {
-    bytes.resize(std::max<size_t>(2 * used, 64 * 1024));
-    used += std::fread(bytes.data() + used, 1, bytes.size() - used, file.get());
-    if (std::ferror(file.get())) return failed("cannot be read");
-    if (used > kMostBytes) return make_error(ErrorKind::kUsage, "larger than 1 GiB: no module", path);
-    if (used < bytes.size()) {
-      bytes.resize(used);
-      return bytes;
-    }
-  }
-}
+constexpr uint64_t kMostModuleBytes = uint64_t{1} << 30;  // what engines agreed on; also ends endless devices
 
 }  // namespace
 
-Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) {
+Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, const TestKnobs& knobs) {
   if (config.tier == TierMode::kAuto && !config.profiling)
     return make_error(ErrorKind::kUsage, "tier auto needs profiling; choose a fixed tier to run without");
-  const bool for_tests = config.random_hints != 0 || config.enter_at_loops;
+  const bool for_tests = knobs.random_hints != 0 || knobs.enter_at_loops;
   if (for_tests && (config.tier != TierMode::kOptimized || config.profiling))
     return make_error(ErrorKind::kUsage,
                       "random hints and entering at loops are for tier optimized without profiling");
-  if (config.leave_at_loops && !config.enter_at_loops)
+  if (knobs.leave_at_loops && !knobs.enter_at_loops)
     return make_error(ErrorKind::kUsage, "only code that was entered at loops is left there");
-  if (config.leave_for_baseline && !config.leave_at_loops)
+  if (knobs.leave_for_baseline && !knobs.leave_at_loops)
     return make_error(ErrorKind::kUsage, "code that is left for baseline code is left at loops");
   for (const std::string& name : config.disabled_decisions) {
     const auto names = decision_names();
@@ -86,7 +71,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   options.bounds = config.guard_pages && guard_pages_available() ? jit::BoundsChecks::kGuardPages
                                                                  : jit::BoundsChecks::kExplicit;
   options.lwp_counting = config.profiling;
-  options.osr_polls = config.tier == TierMode::kAuto || config.enter_at_loops;
+  options.osr_polls = config.tier == TierMode::kAuto || knobs.enter_at_loops;
 
   std::unique_ptr<TraceDirectory> trace;
   if (config.profiling && config.unit == "model") {
@@ -103,10 +88,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config) 
   engine->feed_ = std::make_shared<RecordFeed>(engine->config_.on_record);
   HINDSIGHT_ASSIGN(engine->code_, CodeServices::create(options, engine->config_.compile_threads));
   engine->code_->time_passes = engine->config_.time_passes;
-  engine->code_->random_hints = engine->config_.random_hints;
-  engine->code_->enter_at_loops = engine->config_.enter_at_loops;
-  engine->code_->leave_at_loops = engine->config_.leave_at_loops;
-  engine->code_->leave_for_baseline = engine->config_.leave_for_baseline;
+  engine->code_->knobs = knobs;
   engine->code_->optimize_only(engine->config_.first_optimized, engine->config_.last_optimized);
   if (engine->config_.log)
     engine->code_->log = [log = engine->config_.log](LogLevel level, std::string_view topic,
@@ -222,7 +204,7 @@ Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load(std::span<co
 }
 
 Result<std::shared_ptr<const hindsight::Module>> EngineHandle::load_file(const std::string& path) {
-  HINDSIGHT_ASSIGN(const std::vector<std::byte> bytes, read_file(path));
+  HINDSIGHT_ASSIGN(const std::vector<std::byte> bytes, read_file(path, kMostModuleBytes));
   return load(bytes, path);
 }
 

@@ -42,7 +42,7 @@ class FixedTiers final : public TierManager {
   std::shared_ptr<LwpSink> on_first_entry(Store&) override { return nullptr; }
   void strip_ended(Store&, jit::VmContext*, jit::LoopCell* cell) override {
     // Relaxed throughout, as loop_cell.h says.
-    if (services_.random_hints == 0) {
+    if (services_.knobs.random_hints == 0) {
       std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);
       return;
     }

@@ -39,7 +39,7 @@ namespace rt {
 
 class EngineHandle final : public Engine {
  public:
-  static Result<std::shared_ptr<EngineHandle>> create(EngineConfig config);
+  static Result<std::shared_ptr<EngineHandle>> create(EngineConfig config, const TestKnobs& knobs);
   ~EngineHandle() override;
 
   Result<std::shared_ptr<const hindsight::Module>> load(std::span<const std::byte> bytes,

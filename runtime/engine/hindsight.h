@@ -118,18 +118,6 @@ struct EngineConfig {
   // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier gets wrong
   // (scripts/bisect.mjs).
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
-  // Tier optimized only: not 0 gives the compiler hints that are drawn by lot, from this seed, in place of none, and changes between with and
-  // without them at each strip of a loop. For tests of what a profile may cause: results stay the same. No code is kept then.
-  uint32_t random_hints = 0;
-  // The same: functions that have loops begin in baseline code, and enter optimized code at the head of the first loop that they come to.
-  bool enter_at_loops = false;
-  // With enter_at_loops: such code is left again, for other code of the function, at the first loop that can be left.
-  bool leave_at_loops = false;
-  // With leave_at_loops: for baseline code.
-  bool leave_for_baseline = false;
-  // Tier auto only, for tests: not 0 has whole versions go on trial as soon as they can, and takes calls in the version with the decision for
-  // so many: below 1 the decision loses, above it wins.
-  double version_trial_bias = 0;
   std::string
       profile_in;  // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;  // written when the engine is destroyed and on save_profile(); empty: none

@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/hindsight.h"
 
 namespace {
@@ -256,17 +257,18 @@ int main(int argc, char** argv) {
   }
   config.guard_pages = mode.find("-explicit") == std::string::npos;
   config.profiling = tier == "auto";
-  config.enter_at_loops = mode.find("-loops") != std::string::npos;
-  config.leave_for_baseline = mode.find("-back") != std::string::npos;
-  config.leave_at_loops = config.leave_for_baseline || mode.find("-exits") != std::string::npos;
+  hindsight::TestKnobs knobs;
+  knobs.enter_at_loops = mode.find("-loops") != std::string::npos;
+  knobs.leave_for_baseline = mode.find("-back") != std::string::npos;
+  knobs.leave_at_loops = knobs.leave_for_baseline || mode.find("-exits") != std::string::npos;
   const size_t hints = mode.find("-hints");
   uint32_t hint_seed = 0;
   if (hints != std::string::npos) std::sscanf(mode.c_str() + hints, "-hints=%u", &hint_seed);
   for (int i = 2; i < argc; ++i) {
-    config.random_hints = hints == std::string::npos ? 0
-                          : hint_seed != 0           ? hint_seed
-                                                     : 1 + hash_of(bytes_of(argv[i])) % 1000;
-    auto engine = hindsight::Engine::create(config);
+    knobs.random_hints = hints == std::string::npos ? 0
+                         : hint_seed != 0           ? hint_seed
+                                                    : 1 + hash_of(bytes_of(argv[i])) % 1000;
+    auto engine = hindsight::create_engine_for_tests(config, knobs);
     if (!engine) {
       std::fprintf(stderr, "run_exports: %s\n", engine.error().describe().c_str());
       return 1;

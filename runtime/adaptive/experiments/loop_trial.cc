@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "base/ticks.h"
 #include "jit/code/cell_memory.h"
 
 namespace hindsight::rt {
@@ -423,6 +423,11 @@ void LoopTrial::judge_history() {
   remembers_ = true;
 }
 
+void LoopTrial::simulate(double speedup) {
+  std::lock_guard lock(mutex_);
+  simulated_speedup_ = speedup;
+}
+
 void LoopTrial::arm(jit::LoopCell& cell) {
   std::lock_guard lock(mutex_);
   write(cell, remembers_ ? learning() : logic_.setting());
@@ -473,7 +478,7 @@ bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations) {
 }
 
 void LoopTrial::strip_ended(jit::LoopCell& cell) {
-  uint64_t now = __rdtsc();
+  uint64_t now = read_ticks();
   std::unique_lock lock(mutex_, std::try_to_lock);
   uint32_t length = std::atomic_ref(cell.strip_length).load(std::memory_order_relaxed);
   if (!lock.owns_lock()) {
@@ -488,6 +493,12 @@ void LoopTrial::strip_ended(jit::LoopCell& cell) {
   uint64_t self = static_cast<uint64_t>(pthread_self());
   bool whole = thread_ == self && last_tick_ != 0 && now > last_tick_;
   uint64_t ticks = whole ? now - last_tick_ : 0;
+  if (simulated_speedup_ != 0) {
+    constexpr double kTicksAnIteration = 200;
+    const bool with = std::atomic_ref(cell.enabled).load(std::memory_order_relaxed) != 0;
+    ticks = static_cast<uint64_t>(kTicksAnIteration / (with ? simulated_speedup_ : 1) *
+                                  static_cast<double>(iterations));
+  }
   thread_ = self;
   last_tick_ = now;
 
@@ -519,10 +530,10 @@ double tsc_ticks_per_second() {
   static const double rate = [] {
     auto clock = [] { return std::chrono::steady_clock::now(); };
     auto begin = clock();
-    uint64_t first = __rdtsc();
+    uint64_t first = read_ticks();
     while (clock() - begin < std::chrono::milliseconds(2)) {
     }
-    uint64_t last = __rdtsc();
+    uint64_t last = read_ticks();
     double seconds = std::chrono::duration<double>(clock() - begin).count();
     return static_cast<double>(last - first) / seconds;
   }();

@@ -223,6 +223,8 @@ class LoopTrial {
 
   // The change is of a loop that remembers its way: its cell has a history. Before arm().
   void judge_history();
+  // For tests: time is simulated, in which the change makes the loop so many times as fast. Before arm().
+  void simulate(double speedup);
   // Writes the first setting into the cell. Before the code is published.
   void arm(jit::LoopCell& cell);
   // On a guest thread, from the builtin: measures, decides, re-arms the cell. If two threads end a strip at
@@ -261,7 +263,8 @@ class LoopTrial {
   uint64_t strips_ = 0;
   uint64_t thread_ = 0;  // whose strips are measured
   bool remembers_ = false;
-  HistoryWatch watch_;  // where it does
+  HistoryWatch watch_;            // where it does
+  double simulated_speedup_ = 0;  // 0: the clock is the processor's
 };
 
 // Ticks of the time-stamp counter a second, measured once against the monotonic clock.

@@ -22,7 +22,7 @@ namespace hindsight::rt {
 
 class VersionExperiment final : public Experiment {
  public:
-  // All outlive this. `bias`: EngineConfig::version_trial_bias; 0: none.
+  // All outlive this. `bias`: TestKnobs::trial_bias; 0: none.
   VersionExperiment(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
                     const EngineClock& clock, const LoadedModules& modules, DecisionLog& decisions,
                     Measurement& measurement, FunctionTrials& trials, const FunctionCompiler& compiler,

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/log_lines.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/runtime/engine/guest_frames.h"
@@ -47,30 +47,6 @@ uint32_t batch(uint32_t r, int32_t kind) {
   return r;
 }
 
-class Lines {
- public:
-  void operator()(std::string_view topic, std::string_view line) {
-    const std::lock_guard lock(mutex_);
-    lines_.push_back(std::string(topic) + ": " + std::string(line));
-  }
-  size_t count(std::string_view with) const {
-    const std::lock_guard lock(mutex_);
-    return static_cast<size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const std::string& line) {
-      return line.find(with) != std::string::npos;
-    }));
-  }
-  std::string all() const {
-    const std::lock_guard lock(mutex_);
-    std::string text;
-    for (const std::string& line : lines_) text += line + "\n";
-    return text;
-  }
-
- private:
-  mutable std::mutex mutex_;  // protects lines_
-  std::vector<std::string> lines_;
-};
-
 struct ShiftedRun {
   std::vector<int32_t> kinds;  // of the batches that ran
   bool followed = false;       // the running loop came to other optimized code than it was in
@@ -84,13 +60,13 @@ struct ShiftedRun {
 ShiftedRun run(std::vector<std::string> without = {}) {
   const Patience patience;
   constexpr int kBatchesToTell = 4'000;
-  Lines lines;
+  LogLines lines;
   EngineConfig config;
   config.tier = TierMode::kAuto;
   config.compile_threads = 1;
   const bool expected = without.empty();
   config.disabled_decisions = std::move(without);
-  config.log = [&](LogLevel, std::string_view topic, std::string_view line) { lines(topic, line); };
+  config.log = lines.sink();
   const auto engine = std::static_pointer_cast<rt::EngineHandle>(Engine::create(std::move(config)).value());
   Linker linker(*engine);
   ShiftedRun run;
@@ -116,7 +92,7 @@ ShiftedRun run(std::vector<std::string> without = {}) {
   auto instance = linker.instantiate(load(*engine, kGuest)).value();
   run.result = static_cast<uint32_t>(
       instance->call("run", std::array{Value::i32(static_cast<int32_t>(kCalls))}).value()[0].as_i32());
-  run.log = lines.all();
+  run.log = lines.text();
   const std::string profile = testing::TempDir() + "/shifts_" + std::to_string(getpid()) + ".profile";
   EXPECT_TRUE(engine->save_profile(profile));
   run.explained = explain_profile({.path = profile}).value_or("");
@@ -164,11 +140,11 @@ TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const Patience patience;
   constexpr uint32_t kNearlyAll = 0xfd000000u, kHalf = 0x80000000u;
-  Lines lines;
+  LogLines lines;
   EngineConfig config;
   config.tier = TierMode::kAuto;
   config.compile_threads = 1;
-  config.log = [&](LogLevel, std::string_view topic, std::string_view line) { lines(topic, line); };
+  config.log = lines.sink();
   auto engine = Engine::create(std::move(config)).value();
   Linker linker(*engine);
   std::vector<uint32_t> limits;
@@ -187,8 +163,8 @@ TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
   auto instance = linker.instantiate(load(*engine, kFilter)).value();
   const auto result = static_cast<uint32_t>(
       instance->call("run", std::array{Value::i32(static_cast<int32_t>(kCalls))}).value()[0].as_i32());
-  EXPECT_GE(lines.count("observe run:"), 1u) << lines.all();
-  EXPECT_GE(lines.count("stand where the first ones in this code did not"), 1u) << lines.all();
+  EXPECT_GE(lines.count("observe run:"), 1u) << lines.text();
+  EXPECT_GE(lines.count("stand where the first ones in this code did not"), 1u) << lines.text();
   uint32_t expected = 0;
   for (const uint32_t limit : limits) expected = filter(expected, limit);
   EXPECT_EQ(result, expected);

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "runtime/engine/engine_for_tests.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
@@ -55,12 +56,16 @@ uint32_t filter(Instance& instance, uint32_t taps, uint32_t passes) {
                                    .as_i32());
 }
 
-// Whether it pays is the processor's business.
-TEST(Trips, ThatAreUsualAreSeenAndTried) {
+// Whether it pays is the processor's business, and so it is said here.
+class Trips : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(PayOrNot, Trips, testing::Bool(),
+                         [](const auto& info) { return info.param ? "ThatPay" : "ThatDoNotPay"; });
+
+TEST_P(Trips, ThatAreUsualAreSeenAndTried) {
   EngineConfig config;
   config.tier = TierMode::kAuto;
   config.compile_threads = 1;
-  auto engine = Engine::create(config).value();
+  auto engine = create_engine_for_tests(config, {.trial_bias = GetParam() ? 2.0 : 0.5}).value();
   auto module = load(*engine, kFilter);
   Linker linker(*engine);
   auto instance = linker.instantiate(module).value();
@@ -72,7 +77,7 @@ TEST(Trips, ThatAreUsualAreSeenAndTried) {
     report = decision(*engine);
   }
   engine->wait_for_compiles();
-  EXPECT_TRUE(report.state == "kept" || report.state == "rolled back") << report.state;
+  EXPECT_EQ(report.state, GetParam() ? "kept" : "rolled back") << report.outcome;
   EXPECT_THAT(report.reason, HasSubstr("the trip count of the loop at 0x"));
   EXPECT_THAT(report.reason, HasSubstr(" is 7 in "));
   EXPECT_THAT(report.outcome, HasSubstr("7 turns if one value is 7, compared once a strip"));
@@ -81,7 +86,7 @@ TEST(Trips, ThatAreUsualAreSeenAndTried) {
     EXPECT_EQ(filter(*instance, taps, 3), expected(taps)) << taps;
 }
 
-TEST(Trips, AreLeftAloneWhereThatIsSwitchedOff) {
+TEST(UsualTrips, AreLeftAloneWhereThatIsSwitchedOff) {
   EngineConfig config;
   config.tier = TierMode::kAuto;
   config.compile_threads = 1;

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "jit/code/move_code.h"
+#include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/handles.h"
 #include "runtime/storage/profile_store.h"
 #include "tests/patience.h"
@@ -407,7 +408,6 @@ class VersionTrialsOfAnEngine : public testing::Test {
     EngineConfig config;
     config.tier = TierMode::kAuto;
     config.compile_threads = 1;
-    config.version_trial_bias = bias;
     config.disabled_decisions = std::move(without);
     config.profile_directory = (folder_ / "profiles").string();
     config.log_level = LogLevel::kDebug;
@@ -415,7 +415,7 @@ class VersionTrialsOfAnEngine : public testing::Test {
       const std::lock_guard lock(mutex);
       run.log += fmt::format("{}: {}\n", topic, line);
     };
-    auto engine = Engine::create(std::move(config)).value();
+    auto engine = create_engine_for_tests(std::move(config), {.trial_bias = bias}).value();
     {
       Linker linker(*engine);
       auto module = load(*engine, kGuest);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "runtime/engine/engine_for_tests.h"
 #include "tests/failing_new.h"
 #include "tests/runtime/engine/guest.h"
 
@@ -97,6 +98,7 @@ TEST_P(WithoutMemory, ABuiltinTrapsAndTheNextCallWorks) {
 struct Watched {
   const char* name;
   EngineConfig config;
+  TestKnobs knobs = {};
 };
 void PrintTo(const Watched& watched, std::ostream* out) {
   *out << watched.name;
@@ -118,7 +120,6 @@ EngineConfig on_trial() {
   EngineConfig config;
   config.tier = TierMode::kOptimized;
   config.profiling = false;
-  config.random_hints = 1;
   return config;
 }
 
@@ -142,11 +143,11 @@ class WatchedWithoutMemory : public testing::TestWithParam<Watched> {};
 INSTANTIATE_TEST_SUITE_P(Builtins, WatchedWithoutMemory,
                          testing::Values(Watched{"lwp_events", counting()},
                                          Watched{"trace_full", instrumented()},
-                                         Watched{"strip_ended", on_trial()}),
+                                         Watched{"strip_ended", on_trial(), {.random_hints = 1}}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(WatchedWithoutMemory, ABuiltinTrapsAndTheNextCallWorks) {
-  const auto made = Engine::create(GetParam().config);
+  const auto made = create_engine_for_tests(GetParam().config, GetParam().knobs);
   ASSERT_TRUE(made) << made.error().describe();
   Engine& engine = **made;
   const auto module = load(engine, kBusy);

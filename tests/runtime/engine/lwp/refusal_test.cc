@@ -16,12 +16,12 @@
 
 #include <cstdlib>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/forbidding.h"
+#include "tests/log_lines.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
 
@@ -35,26 +35,8 @@ constexpr const char* kGuest = R"((module
   (func (export "twice") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
   (func (export "watched") (result i32) (call $enabled))))";
 
-class Warnings {
- public:
-  LogSink sink() {
-    return [this](LogLevel level, std::string_view topic, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      if (level == LogLevel::kWarning) lines_.push_back(std::string(topic) + ": " + std::string(line));
-    };
-  }
-  std::vector<std::string> lines() const {
-    const std::lock_guard lock(mutex_);
-    return lines_;
-  }
-
- private:
-  mutable std::mutex mutex_;  // protects lines_
-  std::vector<std::string> lines_;
-};
-
 struct Refused {
-  Warnings warnings;
+  LogLines log;
   std::shared_ptr<Engine> engine;
   std::shared_ptr<const Module> module;
   explicit Refused(std::string unit = "auto") {
@@ -62,7 +44,7 @@ struct Refused {
     config.tier = TierMode::kAuto;
     config.unit = std::move(unit);
     config.guest_lwp = true;
-    config.log = warnings.sink();
+    config.log = log.sink();
     auto made = Engine::create(config);
     if (!made) return;
     engine = *made;
@@ -107,8 +89,8 @@ std::string in_child(const std::function<std::string()>& body) {
   return text;
 }
 
-std::string told_once(const Warnings& warnings, const std::string& reason) {
-  const auto lines = warnings.lines();
+std::string told_once(const LogLines& log, const std::string& reason) {
+  const auto lines = log.warnings();
   std::string all;
   for (const auto& line : lines) all += "[" + line + "]";
   if (lines.size() != 1) return "told " + std::to_string(lines.size()) + " times: " + all;
@@ -126,7 +108,7 @@ TEST(Refusals, WithNeitherPerfNorTimersTheGuestRunsOnAndTheReasonIsToldOnce) {
               Refused refused;
               if (!refused.engine) return "no engine";
               if (!refused.runs_unwatched()) return "the guest did not run, or is watched";
-              return told_once(refused.warnings, "EAGAIN");
+              return told_once(refused.log, "EAGAIN");
             }),
             "");
 }
@@ -139,7 +121,7 @@ TEST(Refusals, WhenTimersRunOutLaterTheThreadsRunOnAndTheReasonIsToldOnce) {
               if (!refused.engine) return "no engine";
               if (!forbid_timers()) return "cannot forbid";
               if (!refused.runs_unwatched()) return "the guest did not run, or is watched";
-              return told_once(refused.warnings, "EAGAIN");
+              return told_once(refused.log, "EAGAIN");
             }),
             "");
 }
@@ -152,7 +134,7 @@ TEST(Refusals, WhenSomebodyElseHandlesTheSignalTheReasonIsToldOnce) {
               Refused refused;
               if (!refused.engine) return "no engine";
               if (!refused.runs_unwatched()) return "the guest did not run, or is watched";
-              return told_once(refused.warnings, "SIGPROF");
+              return told_once(refused.log, "SIGPROF");
             }),
             "");
 }
@@ -186,7 +168,7 @@ TEST(Refusals, WithoutMemoryForTheRingTheGuestRunsOnAndTheReasonIsToldOnce) {
               if (instance->call("watched", {}).value()[0].as_i32() != 0) return "watched";
               const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
               setrlimit(RLIMIT_AS, &all);
-              return told_once(refused.warnings, "no memory");
+              return told_once(refused.log, "no memory");
             }),
             "");
 }

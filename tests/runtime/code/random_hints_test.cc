@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "runtime/engine/engine_for_tests.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -24,16 +25,22 @@ constexpr std::string_view kGuest =
       (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
     (local.get $s))))";
 
-std::shared_ptr<Engine> engine_with(uint32_t random_hints, bool enter_at_loops, bool leave_at_loops = false) {
+Result<std::shared_ptr<Engine>> try_engine_with(const TestKnobs& knobs) {
   EngineConfig config;
   config.tier = TierMode::kOptimized;
   config.profiling = false;
-  config.random_hints = random_hints;
-  config.enter_at_loops = enter_at_loops;
-  config.leave_at_loops = leave_at_loops;
-  auto engine = Engine::create(config);
+  return create_engine_for_tests(std::move(config), knobs);
+}
+
+std::shared_ptr<Engine> engine_with(const TestKnobs& knobs) {
+  auto engine = try_engine_with(knobs);
   EXPECT_TRUE(engine) << engine.error().describe();
   return *engine;
+}
+
+std::shared_ptr<Engine> engine_with(uint32_t random_hints, bool enter_at_loops, bool leave_at_loops = false) {
+  return engine_with(
+      {.random_hints = random_hints, .enter_at_loops = enter_at_loops, .leave_at_loops = leave_at_loops});
 }
 
 int32_t sum_of(Engine& engine, int32_t turns) {
@@ -118,12 +125,7 @@ TEST(LeavingAtLoops, DoesNothingTwice) {
 
 TEST(LeavingAtLoops, DoesNotKeepALoadForAnExitAloneThatTrappedWhereItStood) {
   for (const bool back : {false, true}) {
-    EngineConfig config;
-    config.tier = TierMode::kOptimized;
-    config.profiling = false;
-    config.enter_at_loops = config.leave_at_loops = true;
-    config.leave_for_baseline = back;
-    auto engine = Engine::create(config).value();
+    auto engine = engine_with({.enter_at_loops = true, .leave_at_loops = true, .leave_for_baseline = back});
     Linker linker(*engine);
     // What the load gives lies beneath the loops, which never end by it. The function calls itself, so that all of it is
     // in optimized code.
@@ -153,12 +155,8 @@ TEST(LeavingAtLoops, DoesNotKeepALoadForAnExitAloneThatTrappedWhereItStood) {
 
 TEST(LeavingAtLoops, ForBaselineCodeDoesNothingTwice) {
   for (uint32_t seed = 1; seed <= 4; ++seed) {
-    EngineConfig config;
-    config.tier = TierMode::kOptimized;
-    config.profiling = false;
-    config.random_hints = seed;
-    config.enter_at_loops = config.leave_at_loops = config.leave_for_baseline = true;
-    auto engine = Engine::create(config).value();
+    auto engine = engine_with(
+        {.random_hints = seed, .enter_at_loops = true, .leave_at_loops = true, .leave_for_baseline = true});
     Linker linker(*engine);
     auto instance = linker.instantiate(load(*engine, R"((module (memory 1)
       (func (export "f") (param $n i32) (result i32) (local $i i32) (local $j i32)
@@ -176,26 +174,18 @@ TEST(LeavingAtLoops, ForBaselineCodeDoesNothingTwice) {
 }
 
 TEST(LeavingAtLoops, IsRefusedWhereLoopsAreNotEntered) {
-  EngineConfig config;
-  config.tier = TierMode::kOptimized;
-  config.profiling = false;
-  config.leave_at_loops = true;
-  const auto engine = Engine::create(config);
+  const auto engine = try_engine_with({.leave_at_loops = true});
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
-  config.leave_at_loops = false;
-  config.enter_at_loops = config.leave_for_baseline = true;
-  const auto nowhere = Engine::create(config);
+  const auto nowhere = try_engine_with({.enter_at_loops = true, .leave_for_baseline = true});
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().kind, ErrorKind::kUsage);
 }
 
 TEST(RandomHints, AreRefusedWhereFeedbackGivesHints) {
   for (const bool loops : {false, true}) {
-    EngineConfig config;
-    config.random_hints = loops ? 0 : 1;
-    config.enter_at_loops = loops;
-    const auto engine = Engine::create(config);
+    const auto engine =
+        create_engine_for_tests({}, {.random_hints = loops ? 0u : 1u, .enter_at_loops = loops});
     ASSERT_FALSE(engine);
     EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
   }

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <random>
 
 #include "feedback/profile/profile_file.h"
@@ -14,6 +13,7 @@
 #include "runtime/engine/handles.h"
 #include "runtime/storage/code_cache.h"
 #include "runtime/storage/sealed_file.h"
+#include "tests/log_lines.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {
@@ -52,31 +52,6 @@ constexpr std::string_view kGuest = R"((module $guest
     (local.get $i))))";
 constexpr uint32_t kGuestFunctions = 8;
 constexpr uint32_t kCompiled = 5;  // at their first calls; the others are in place of their calls
-
-class Log {
- public:
-  LogSink sink() {
-    return [this](LogLevel level, std::string_view topic, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      lines_.push_back((level == LogLevel::kWarning ? "warning: " : "") + std::string(topic) + ": " +
-                       std::string(line));
-    };
-  }
-  std::vector<std::string> lines() const {
-    const std::lock_guard lock(mutex_);
-    return lines_;
-  }
-  std::vector<std::string> warnings() const {
-    std::vector<std::string> out;
-    for (const std::string& line : lines())
-      if (line.starts_with("warning: cache")) out.push_back(line);
-    return out;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> lines_;
-};
 
 // One run of the guest with a cache: an engine from its beginning to its end.
 struct Start {
@@ -128,7 +103,7 @@ struct Start {
     engine.reset();
   }
 
-  Log log;
+  LogLines log;
   std::shared_ptr<EngineHandle> engine;
   std::shared_ptr<const Module> module;
   std::optional<Linker> linker;
@@ -195,14 +170,14 @@ class CodeCacheTest : public testing::Test {
     {
       Start run(folder_, optimized());
       EXPECT_EQ(run.report().functions_cached, 0u) << words;
-      EXPECT_THAT(run.log.warnings(),
+      EXPECT_THAT(run.log.warnings("cache"),
                   ElementsAre(AllOf(HasSubstr(folder_.string()), HasSubstr(words), HasSubstr("ignored"))));
       run.call_everything();
       EXPECT_EQ(run.report().functions_optimized, kCompiled);
     }
     Start again(folder_, optimized());
     EXPECT_EQ(again.report().functions_cached, kCompiled) << words;
-    EXPECT_THAT(again.log.warnings(), IsEmpty()) << words;
+    EXPECT_THAT(again.log.warnings("cache"), IsEmpty()) << words;
   }
   fs::path folder_;
   std::shared_ptr<const rt::UserKey> key_;
@@ -222,7 +197,7 @@ TEST_F(CodeCacheTest, ASecondStartRunsWhatTheFirstCompiledWithoutTheOptimizer) {
   EXPECT_EQ(second.report().functions_baseline, 0u);
   EXPECT_EQ(second.report().functions_cached, kCompiled);
   EXPECT_FALSE(second.opened_the_optimizer());
-  EXPECT_THAT(second.log.warnings(), IsEmpty());
+  EXPECT_THAT(second.log.warnings("cache"), IsEmpty());
   EXPECT_THAT(second.log.lines(), Contains(HasSubstr("5 functions")));
 }
 
@@ -301,7 +276,7 @@ TEST_F(CodeCacheTest, AnotherModuleHasNothingOfIt) {
   fill();
   Start other(folder_, optimized(), "(module (func (export \"f\") (param i32) (result i32) (local.get 0)))");
   EXPECT_EQ(other.report().functions_cached, 0u);
-  EXPECT_THAT(other.log.warnings(), IsEmpty());
+  EXPECT_THAT(other.log.warnings("cache"), IsEmpty());
   EXPECT_EQ(other.call("f", 7), 7);
 }
 
@@ -399,10 +374,11 @@ TEST_F(CodeCacheTest, WithoutAKeyNothingIsKeptOrUsedAndThatIsSaidOnce) {
   run.call_everything();
   const auto second = load(*run.engine, "(module (func (export \"f\") (result i32) (i32.const 1)))");
   EXPECT_EQ(run.report().functions_cached, 0u);
-  EXPECT_THAT(run.log.warnings(), ElementsAre(AllOf(HasSubstr(key), HasSubstr("its mode is 644"),
-                                                    HasSubstr("remove it"), HasSubstr("none are used"))));
+  EXPECT_THAT(run.log.warnings("cache"),
+              ElementsAre(AllOf(HasSubstr(key), HasSubstr("its mode is 644"), HasSubstr("remove it"),
+                                HasSubstr("none are used"))));
   run.end();
-  EXPECT_THAT(run.log.warnings(), testing::SizeIs(1));
+  EXPECT_THAT(run.log.warnings("cache"), testing::SizeIs(1));
   EXPECT_EQ(contents(file()), before);
 }
 
@@ -461,7 +437,7 @@ TEST_F(CodeCacheTest, CodeOfAnotherCompilerOrProcessorIsStaleAndReplaced) {
     EXPECT_EQ(run.report().functions_cached, 0u);
     EXPECT_THAT(run.log.lines(),
                 Contains(AllOf(HasSubstr("cache: "), HasSubstr("another build"), HasSubstr("ignored"))));
-    EXPECT_THAT(run.log.warnings(), IsEmpty());  // so it is after every update
+    EXPECT_THAT(run.log.warnings("cache"), IsEmpty());  // so it is after every update
     EXPECT_EQ(run.call("sum", 3), 14);
   }
   parsed = rt::parse_cache_file(unsealed(path));
@@ -504,7 +480,7 @@ TEST_F(CodeCacheTest, AFolderThatOthersCanWriteIsNotUsed) {
   ASSERT_EQ(::chmod(folder_.c_str(), 0777), 0);
   Start run(folder_, optimized());
   EXPECT_EQ(run.report().functions_cached, 0u);
-  EXPECT_THAT(run.log.warnings(),
+  EXPECT_THAT(run.log.warnings("cache"),
               ElementsAre(AllOf(HasSubstr(folder_.string()), HasSubstr("can be written by others"))));
   run.call_everything();
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "runtime/engine/engine_for_tests.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
@@ -47,10 +48,10 @@ class BacktracesOfLoops : public testing::TestWithParam<Way> {
     EngineConfig config;
     config.tier = TierMode::kOptimized;
     config.profiling = false;
-    config.enter_at_loops = true;
-    config.leave_at_loops = GetParam().leave;
-    config.leave_for_baseline = GetParam().for_baseline;
-    engine_ = Engine::create(config).value();
+    engine_ = create_engine_for_tests(config, {.enter_at_loops = true,
+                                               .leave_at_loops = GetParam().leave,
+                                               .leave_for_baseline = GetParam().for_baseline})
+                  .value();
     Linker linker(*engine_);
     guest_ = instantiate(linker, *engine_, kGuest);
     ASSERT_NE(guest_, nullptr);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "jit/baseline/baseline_compiler.h"
+#include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/handles.h"
 #include "runtime/exec/enter.h"
 #include "runtime/exec/quiescence.h"
@@ -239,9 +240,9 @@ class LoopsOf : public testing::Test {
     // Baseline code that is left at loops, and nothing but what the test compiles.
     config.tier = TierMode::kOptimized;
     config.profiling = false;
-    config.enter_at_loops = true;
     config.first_optimized = config.last_optimized = ~uint32_t{0};
-    engine_ = std::static_pointer_cast<EngineHandle>(Engine::create(config).value());
+    engine_ = std::static_pointer_cast<EngineHandle>(
+        create_engine_for_tests(config, {.enter_at_loops = true}).value());
     if (!engine_->code().optimizer()) GTEST_SKIP() << "the optimizing tier is not there";
     module_ = load(*engine_, R"((module (import "host" "inside" (func $inside (param i32)))
       (func (export "spin") (param $n i32) (result i32) (local $k i32) (local $r i32)
