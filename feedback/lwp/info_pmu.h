@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "feedback/lwp/units/hardware_session.h"
+#include "feedback/lwp/units/hardware/hardware_session.h"
 #include "feedback/pmu/architectural.h"
 #include "feedback/pmu/counters.h"
 #include "feedback/pmu/event_sources.h"

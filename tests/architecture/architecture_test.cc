@@ -11,9 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/architecture/source_tree.h"
+
+namespace hindsight {
 namespace {
 
 namespace fs = std::filesystem;
+using source_tree::root, source_tree::sources;
 
 // What all rooms between runtime/exec and the public interface may include.
 const std::vector<std::string> kRuntimeParts = {
@@ -24,7 +28,8 @@ const std::vector<std::string> kRuntimeParts = {
     "jit/code",
     "jit/baseline",
     "jit/optimizing",
-    "feedback/lwp",
+    "feedback/lwp/format",
+    "feedback/lwp/units",
     "feedback/pmu",
     "feedback/monitor",
     "feedback/profile",
@@ -53,12 +58,24 @@ const std::map<std::string, std::vector<std::string>>& arrows() {
       {"jit/optimizing", {"base", "jit", "jit/wasm", "jit/abi", "jit/code"}},
       // feedback: what was seen, what it means, what to do. The policy is pure: a profile in, decisions out.
       {"feedback/pmu", {"base"}},
-      {"feedback/lwp", {"base", "feedback/pmu"}},
+      // Of lwp: what a record is; what models say of a stream of them; what this machine is like; the instructions in
+      // software; and who watches. Beside them, what `hindsight lwp` says and the C interface, which see all of them.
+      {"feedback/lwp/format", {"base", "feedback/pmu"}},
+      {"feedback/lwp/model", {"base", "feedback/lwp/format"}},
+      {"feedback/lwp/calibration", {"base", "feedback/pmu"}},
+      {"feedback/lwp/emulation", {"base", "feedback/pmu", "feedback/lwp/format"}},
+      {"feedback/lwp/units",
+       {"base", "feedback/pmu", "feedback/lwp/format", "feedback/lwp/model",
+        "feedback/lwp/emulation/instructions.h", "feedback/lwp/units/hardware/hardware_unit.h"}},
+      {"feedback/lwp/units/hardware", {"base", "feedback/pmu", "feedback/lwp/format", "feedback/lwp/units"}},
+      {"feedback/lwp",
+       {"base", "feedback/pmu", "feedback/lwp/format", "feedback/lwp/calibration", "feedback/lwp/emulation",
+        "feedback/lwp/units", "feedback/lwp/units/hardware"}},
       {"feedback/profile", {"base", "jit", "jit/wasm"}},
       {"feedback/policy", {"base", "jit/change.h", "jit/wasm", "feedback/profile"}},
       {"feedback/monitor",
-       {"base", "jit", "jit/wasm", "jit/abi", "jit/code", "feedback/lwp", "feedback/pmu",
-        "feedback/profile"}},
+       {"base", "jit", "jit/wasm", "jit/abi", "jit/code", "feedback/lwp/format", "feedback/lwp/model",
+        "feedback/lwp/units", "feedback/pmu", "feedback/profile"}},
       // runtime: the only part that knows all others.
       {"runtime/instance", {"base", "jit", "jit/wasm", "jit/abi", "jit/code"}},
       {"runtime/exec", {"base", "jit", "jit/wasm", "jit/abi", "jit/code", "runtime/instance"}},
@@ -67,10 +84,13 @@ const std::map<std::string, std::vector<std::string>>& arrows() {
       // of the last its public header alone, whose configuration and reports they fill.
       {"runtime/code", with(kRuntimeParts, {})},
       {"runtime/storage", with(kRuntimeParts, {"runtime/code"})},
-      {"runtime/adaptive", with(kRuntimeParts, {"runtime/code", "runtime/storage"})},
-      {"runtime/tools", with(kRuntimeParts, {"runtime/code", "runtime/storage"})},
-      {"runtime/engine", with(kRuntimeParts, {"runtime/code", "runtime/storage", "runtime/adaptive",
-                                              "runtime/tools", "runtime/wasi"})},
+      {"runtime/adaptive",
+       with(kRuntimeParts, {"feedback/lwp/calibration", "runtime/code", "runtime/storage"})},
+      {"runtime/tools", with(kRuntimeParts, {"feedback/lwp", "feedback/lwp/calibration",
+                                             "feedback/lwp/emulation", "runtime/code", "runtime/storage"})},
+      {"runtime/engine",
+       with(kRuntimeParts, {"feedback/lwp/calibration", "feedback/lwp/model", "runtime/code",
+                            "runtime/storage", "runtime/adaptive", "runtime/tools", "runtime/wasi"})},
       {"runtime/report", {"base", "runtime/engine/hindsight.h"}},
       {"runtime/capi", {"base", "runtime/engine/hindsight.h", "runtime/report"}},
       {"runtime/cli", {"base", "runtime/engine/hindsight.h", "runtime/report"}},
@@ -85,7 +105,7 @@ const std::map<std::string, std::set<std::string>>& foreign() {
       {"llvm/", {"jit/optimizing"}},
       {"llvm-c/", {"jit/optimizing"}},
       {"asmjit/", {"jit/baseline"}},
-      {"linux/perf_event.h", {"feedback/lwp", "feedback/pmu"}},
+      {"linux/perf_event.h", {"feedback/lwp/units", "feedback/lwp/units/hardware", "feedback/pmu"}},
       {"wabt/", {}},
       {"CLI/", {"runtime/cli"}},
   };
@@ -98,12 +118,6 @@ struct Include {
   std::string target;
   bool quoted = false;
 };
-
-bool is_source(const fs::path& path) {
-  const std::string extension = path.extension().string();
-  return extension == ".h" || extension == ".cc" || extension == ".c" || extension == ".inc" ||
-         extension == ".S";
-}
 
 std::vector<Include> includes_of(const std::string& file, std::istream& text) {
   std::vector<Include> out;
@@ -126,14 +140,10 @@ std::vector<Include> includes_of(const std::string& file, std::istream& text) {
 
 std::vector<Include> all_includes() {
   std::vector<Include> out;
-  const fs::path root = HINDSIGHT_SOURCE_ROOT;
-  for (const char* top : {"base", "jit", "feedback", "runtime", "samples"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-      if (!entry.is_regular_file() || !is_source(entry.path())) continue;
-      std::ifstream text(entry.path());
-      auto found = includes_of(fs::relative(entry.path(), root).generic_string(), text);
-      out.insert(out.end(), found.begin(), found.end());
-    }
+  for (const std::string& file : sources()) {
+    std::ifstream text(root() / file);
+    auto found = includes_of(file, text);
+    out.insert(out.end(), found.begin(), found.end());
   }
   return out;
 }
@@ -210,6 +220,8 @@ TEST(Architecture, RefusesArrowsThatPointUpward) {
   EXPECT_NE(objection({"runtime/engine/engine.cc", 1, "llvm/IR/Module.h", false}), "");
   EXPECT_NE(objection({"feedback/monitor/monitor.cc", 1, "linux/perf_event.h", false}), "");
   EXPECT_NE(objection({"jit/optimizing/optimizer.cc", 1, "asmjit/asmjit.h", false}), "");
+  EXPECT_NE(objection({"feedback/lwp/format/ring.cc", 1, "feedback/lwp/units/unit.h", true}), "");
+  EXPECT_NE(objection({"runtime/code/guest_unit.cc", 1, "feedback/lwp/model/core_model.h", true}), "");
   EXPECT_NE(objection({"runtime/cli/run.cc", 1, "options.h", true}), "");
   EXPECT_EQ(objection({"runtime/cli/run.cc", 1, "runtime/engine/hindsight.h", true}), "");
   EXPECT_EQ(objection({"feedback/policy/policy.cc", 1, "jit/change.h", true}), "");
@@ -226,3 +238,4 @@ TEST(Architecture, EveryRoomSaysWhatItIs) {
 }
 
 }  // namespace
+}  // namespace hindsight

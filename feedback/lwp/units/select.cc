@@ -5,7 +5,7 @@
 
 #include "feedback/lwp/format/capabilities.h"
 #include "feedback/lwp/units/clock_unit.h"
-#include "feedback/lwp/units/hardware_unit.h"
+#include "feedback/lwp/units/hardware/hardware_unit.h"
 #include "feedback/lwp/units/model_unit.h"
 #include "feedback/lwp/units/native_unit.h"
 #include "feedback/lwp/units/perf_source.h"

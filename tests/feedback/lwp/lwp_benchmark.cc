@@ -10,7 +10,7 @@
 #include "feedback/lwp/emulation/software_lwp.h"
 #include "feedback/lwp/format/ring.h"
 #include "feedback/lwp/units/unit.h"
-#include "software_lwp_area.h"
+#include "tests/feedback/lwp/emulation/software_lwp_area.h"
 
 namespace hindsight::lwp {
 namespace {

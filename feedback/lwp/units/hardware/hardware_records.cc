@@ -1,10 +1,10 @@
-#include "feedback/lwp/units/hardware_records.h"
+#include "feedback/lwp/units/hardware/hardware_records.h"
 
 #include <linux/perf_event.h>
 
 #include <algorithm>
 
-#include "feedback/lwp/units/ibs.h"
+#include "feedback/lwp/units/hardware/ibs.h"
 #include "feedback/lwp/units/memory_source.h"
 #include "feedback/lwp/units/perf_sample.h"
 

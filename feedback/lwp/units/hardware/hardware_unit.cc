@@ -1,10 +1,10 @@
-#include "feedback/lwp/units/hardware_unit.h"
+#include "feedback/lwp/units/hardware/hardware_unit.h"
 
 #include <fmt/format.h>
 
 #include <mutex>
 
-#include "feedback/lwp/units/hardware_session.h"
+#include "feedback/lwp/units/hardware/hardware_session.h"
 
 namespace hindsight::lwp {
 namespace {

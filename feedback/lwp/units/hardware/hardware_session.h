@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "feedback/lwp/units/hardware_plan.h"
-#include "feedback/lwp/units/hardware_records.h"
+#include "feedback/lwp/units/hardware/hardware_plan.h"
+#include "feedback/lwp/units/hardware/hardware_records.h"
 #include "feedback/lwp/units/perf_kernel.h"
 #include "feedback/lwp/units/unit.h"
 

@@ -1,4 +1,4 @@
-#include "feedback/lwp/units/hardware_plan.h"
+#include "feedback/lwp/units/hardware/hardware_plan.h"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "feedback/lwp/units/ibs.h"
+#include "feedback/lwp/units/hardware/ibs.h"
 #include "feedback/pmu/perf_event.h"
 
 namespace hindsight::lwp {

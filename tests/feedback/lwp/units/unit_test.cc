@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -14,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/feedback/lwp/busy_loop.h"
+#include "tests/feedback/lwp/units/busy_loop.h"
 #include "tests/patience.h"
 
 namespace hindsight::lwp {
@@ -193,7 +194,9 @@ TEST_P(ClockUnit, HandsOutAfterDetachWhatWasSampledBefore) {
   auto unit = make_unit(4000);
   {
     Guest guest(*unit);
-    guest.let_work(500);
+    // CPU time of the process, of which the guest has nearly all: a tenth of a second, where the kernel looks every 10 ms
+    // at the latest.
+    for (const std::clock_t end = std::clock() + CLOCKS_PER_SEC / 5; std::clock() < end;) guest.let_work(1);
   }
   Batch batch;
   unit->drain(batch);

@@ -1,5 +1,5 @@
 // The hardware unit against a kernel that is played: it grants and refuses event by event, and writes rings.
-#include "feedback/lwp/units/hardware_unit.h"
+#include "feedback/lwp/units/hardware/hardware_unit.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <set>
 
 #include "feedback/lwp/units/clock_unit.h"
-#include "feedback/lwp/units/hardware_session.h"
-#include "tests/feedback/lwp/kernel_ring.h"
+#include "feedback/lwp/units/hardware/hardware_session.h"
+#include "tests/feedback/lwp/units/kernel_ring.h"
 
 namespace hindsight::lwp {
 namespace {

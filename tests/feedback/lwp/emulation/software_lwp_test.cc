@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "software_lwp_area.h"
+#include "tests/feedback/lwp/emulation/software_lwp_area.h"
 
 namespace hindsight::lwp {
 namespace {

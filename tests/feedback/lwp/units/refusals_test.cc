@@ -20,7 +20,7 @@
 #include "feedback/lwp/units/unit.h"
 #include "feedback/pmu/counters.h"
 #include "feedback/pmu/perf_event.h"
-#include "tests/feedback/lwp/busy_loop.h"
+#include "tests/feedback/lwp/units/busy_loop.h"
 #include "tests/forbidding.h"
 #include "tests/patience.h"
 #include "tests/sanitizers.h"

@@ -22,7 +22,7 @@
 
 #include "feedback/lwp/format/branch_kinds.h"
 #include "feedback/lwp/format/record.h"
-#include "feedback/lwp/units/hardware_records.h"
+#include "feedback/lwp/units/hardware/hardware_records.h"
 #include "feedback/lwp/units/unit.h"
 #include "feedback/pmu/architectural.h"
 #include "feedback/pmu/event_sources.h"

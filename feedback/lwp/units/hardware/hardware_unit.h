@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "feedback/lwp/units/hardware_plan.h"
+#include "feedback/lwp/units/hardware/hardware_plan.h"
 #include "feedback/lwp/units/perf_kernel.h"
 #include "feedback/lwp/units/unit.h"
 

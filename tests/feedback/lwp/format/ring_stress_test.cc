@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "feedback/lwp/emulation/software_lwp.h"
-#include "software_lwp_area.h"
+#include "tests/feedback/lwp/emulation/software_lwp_area.h"
 
 namespace hindsight::lwp {
 namespace {

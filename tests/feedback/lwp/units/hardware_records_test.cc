@@ -1,16 +1,16 @@
 // Every processor family's samples, as its kernel driver writes them, become the LWP records that they
 // should.
-#include "feedback/lwp/units/hardware_records.h"
+#include "feedback/lwp/units/hardware/hardware_records.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "feedback/lwp/units/hardware_plan.h"
-#include "feedback/lwp/units/ibs.h"
+#include "feedback/lwp/units/hardware/hardware_plan.h"
+#include "feedback/lwp/units/hardware/ibs.h"
 #include "feedback/lwp/units/memory_source.h"
 #include "feedback/lwp/units/perf_sample.h"
-#include "tests/feedback/lwp/kernel_ring.h"
+#include "tests/feedback/lwp/units/kernel_ring.h"
 
 namespace hindsight::lwp {
 namespace {

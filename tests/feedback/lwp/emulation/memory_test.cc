@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "software_lwp_area.h"
+#include "tests/feedback/lwp/emulation/software_lwp_area.h"
 
 namespace hindsight::lwp {
 namespace {

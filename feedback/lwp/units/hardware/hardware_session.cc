@@ -1,4 +1,4 @@
-#include "feedback/lwp/units/hardware_session.h"
+#include "feedback/lwp/units/hardware/hardware_session.h"
 
 #include <fmt/format.h>
 

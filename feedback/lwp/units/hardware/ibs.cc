@@ -1,4 +1,4 @@
-#include "feedback/lwp/units/ibs.h"
+#include "feedback/lwp/units/hardware/ibs.h"
 
 #include <cstring>
 

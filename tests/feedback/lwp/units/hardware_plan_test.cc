@@ -1,5 +1,5 @@
 // What is asked of the kernel on which processor.
-#include "feedback/lwp/units/hardware_plan.h"
+#include "feedback/lwp/units/hardware/hardware_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "feedback/lwp/units/perf_sample.h"
-#include "tests/feedback/lwp/kernel_ring.h"
+#include "tests/feedback/lwp/units/kernel_ring.h"
 
 namespace hindsight::lwp {
 namespace {
