@@ -53,11 +53,11 @@ function time(workload, kept) {
 }
 
 // One round of a workload: each kind of start once, in a fresh folder.
-function starts_with_code(workload, folder) {
+function startsWithCode(workload, folder) {
   const cache = ['--no-profile', '--code-cache', join(folder, 'code')];
   return { none: time(workload, ['--no-profile', '--no-code-cache']), first: time(workload, cache), second: time(workload, cache) };
 }
-function starts_with_profile(workload, folder) {
+function startsWithProfile(workload, folder) {
   const profile = ['--profile-dir', join(folder, 'profiles')];
   const code = ['--code-cache', join(folder, 'code')];
   time(workload, [...profile, ...code]);  // keeps both
@@ -77,7 +77,7 @@ for (const workload of workloads) {
   const runs = Object.fromEntries(kinds.map((kind) => [kind, []]));
   for (let round = 0; round < rounds; ++round) {
     const folder = mkdtempSync(join(tmpdir(), 'hindsight-second-start-'));
-    const took = (options.profile ? starts_with_profile : starts_with_code)(workload, folder);
+    const took = (options.profile ? startsWithProfile : startsWithCode)(workload, folder);
     for (const kind of kinds) runs[kind].push(took[kind]);
     rmSync(folder, { recursive: true });
   }
