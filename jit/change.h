@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/provenance.h"
 
 namespace hindsight::jit {
 
@@ -91,10 +92,39 @@ inline constexpr ChangeKind kVersionChanges[] = {ChangeKind::kInlineCalls, Chang
 constexpr bool is_tuned(ChangeKind kind) {
   return !traits_of(kind).knob.name.empty();
 }
+// The nearest number that the change may have. Precondition: is_tuned(kind).
+constexpr uint32_t clamped(ChangeKind kind, uint32_t number) {
+  const Knob& knob = traits_of(kind).knob;
+  return number < knob.least ? knob.least : number > knob.most ? knob.most : number;
+}
 // Which form a branch has.
 constexpr bool is_of_branch(ChangeKind kind) {
   return kind == ChangeKind::kSelect || kind == ChangeKind::kBranch;
 }
+
+// What no code is made for, so that nobody asks for it: the usual byte count of a copy or fill, and trip count of a loop.
+inline constexpr uint64_t kMostUsualBytes = 256;
+inline constexpr uint64_t kMostUsualTurns = 64;
+// That a branch loses which went the other way.
+inline constexpr double kMispredictCycles = 21;
+// With where they come from; docs/PARAMETERS.md is printed from this.
+inline constexpr std::array kChangeConstants = {
+    Constant{"kMostUsualBytes",
+             kMostUsualBytes,
+             {Unit::kBytes, Provenance::Origin::kBound,
+              "longer copies and fills take "
+              "their time however they are done; below a page, so that a memory with any length has room"}},
+    Constant{"kMostUsualTurns",
+             kMostUsualTurns,
+             {Unit::kCount, Provenance::Origin::kBound,
+              "unrolled code of longer loops is "
+              "large, and what a turn saves is less"}},
+    Constant{"kMispredictCycles",
+             kMispredictCycles,
+             {Unit::kCount, Provenance::Origin::kMeasured,
+              "of a Zen 4; between 15 "
+              "and 25 on others"}},
+};
 
 // A change of one place: a load, a branch, an operator, a loop. Of a whole version `at` is 0, but for what is asked for: there
 // it is the call or the branch.

@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "jit/change.h"
 
 namespace hindsight::jit {
 
 // "This load stalls: compute its address some iterations ahead and prefetch it."
 struct PrefetchHint {
   WasmOffset load;
-  double stall_share = 0;          // of the function's time, 0..1; orders the work
-  uint32_t initial_distance = 16;  // iterations
+  double stall_share = 0;  // of the function's time, 0..1; orders the work
+  uint32_t initial_distance = traits_of(ChangeKind::kPrefetch).knob.first;  // iterations
   bool initially_enabled = true;
 };
 
@@ -20,8 +21,8 @@ struct PrefetchHint {
 // several of these searches at once": the loop around the search in groups of iterations.
 struct InterleaveHint {
   WasmOffset load;
-  double stall_share = 0;       // of the function's time, 0..1; orders the work
-  uint32_t initial_width = 16;  // searches at once
+  double stall_share = 0;  // of the function's time, 0..1; orders the work
+  uint32_t initial_width = traits_of(ChangeKind::kInterleave).knob.first;  // searches at once
   bool initially_enabled = true;
 };
 
@@ -29,8 +30,8 @@ struct InterleaveHint {
 // the loop goes, and prefetch from that when it goes the same way again."
 struct JumpHint {
   WasmOffset load;
-  double stall_share = 0;          // of the function's time, 0..1; orders the work
-  uint32_t initial_distance = 16;  // turns ahead
+  double stall_share = 0;  // of the function's time, 0..1; orders the work
+  uint32_t initial_distance = traits_of(ChangeKind::kJumpPointers).knob.first;  // turns ahead
   bool initially_enabled = true;
 };
 

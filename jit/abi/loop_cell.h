@@ -24,9 +24,9 @@ namespace hindsight::jit {
 inline constexpr uint32_t kMostTimedLoads = 3;  // of one cell
 
 struct alignas(64) LoopCell {
-  int32_t countdown = 0;   // iterations left in this strip
-  uint32_t enabled = 0;    // 1: execute the slice
-  uint32_t distance = 16;  // of a prefetch: iterations ahead; of interleaved searches: how many at once
+  int32_t countdown = 0;  // iterations left in this strip
+  uint32_t enabled = 0;   // 1: execute the slice
+  uint32_t distance = 0;  // of a prefetch: iterations ahead; of interleaved searches: how many at once
   uint32_t strip_length = 1024;
   // Behind this line: the runtime's only.
   uint32_t site = 0;  // index into CodeVersion::answers

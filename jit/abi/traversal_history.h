@@ -30,12 +30,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "jit/change.h"
+
 namespace hindsight::jit {
 
 // A power of two: of turns between anchors. What is longer is remembered in its first part.
 inline constexpr uint32_t kHistoryCapacity = uint32_t{1} << 23;
 // Entries behind these, which are only ever read.
-inline constexpr uint32_t kMostTurnsAhead = 1024;
+inline constexpr uint32_t kMostTurnsAhead = traits_of(ChangeKind::kJumpPointers).knob.most;
 
 struct alignas(64) TraversalHistory {
   uint32_t* places = nullptr;  // kHistoryCapacity + kMostTurnsAhead, at first 0; null: there is no memory

@@ -52,7 +52,7 @@ const std::map<std::string, std::vector<std::string>>& arrows() {
       // above.
       {"jit", {"base", "jit/wasm"}},
       {"jit/wasm", {"base"}},
-      {"jit/abi", {"base", "jit/wasm"}},
+      {"jit/abi", {"base", "jit/change.h", "jit/wasm"}},
       {"jit/code", {"base", "jit/change.h", "jit/wasm", "jit/abi"}},
       {"jit/baseline", {"base", "jit", "jit/wasm", "jit/abi", "jit/code"}},
       {"jit/optimizing", {"base", "jit", "jit/wasm", "jit/abi", "jit/code"}},

@@ -27,7 +27,6 @@ namespace {
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr double kMispredictCycles = 21;  // Zen 4; between 15 and 25 on others
 constexpr double kOperationsACycle = 4;
 // A core does much of this beside other work: what is dearer by less than this is worth a trial.
 constexpr double kDoubt = 3;

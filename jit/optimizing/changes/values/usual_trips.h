@@ -27,9 +27,6 @@
 
 namespace hindsight::jit::optimizing {
 
-// More turns than these are left to the loop as it was.
-inline constexpr uint64_t kMostUsualTurns = 64;
-
 class UsualTripsPass : public llvm::PassInfoMixin<UsualTripsPass> {
  public:
   explicit UsualTripsPass(ChangeSet& changes) : changes_(&changes) {}

@@ -22,9 +22,6 @@
 
 namespace hindsight::jit::optimizing {
 
-// More bytes than these are left to the general operator, which then takes its time for them.
-inline constexpr uint64_t kMostUsualBytes = 256;
-
 // Marks the call that a memory.copy or memory.fill is, when it is generated.
 void mark_bulk(const IrModule& ir, llvm::CallInst& call);
 
