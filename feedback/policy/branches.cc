@@ -65,12 +65,12 @@ std::vector<BranchPlan> plan_branches(const FunctionEvidence& e, const PolicyCon
       plan.hint.mispredicted = rate->share;
       plan.hint.form = form_of(b, rate->share, config);
       const double executions =
-          static_cast<double>(b.sampled) * (b.chooses ? config.calls_per_record : config.branches_per_record);
+          static_cast<double>(b.sampled) * (b.chooses ? config.calls_per_record : kBranchInterval);
       if (plan.hint.form != Form::kAsItComes) {
         ++conversions;
         plan.estimated_gain =
-            executions * (plan.hint.form == Form::kSelect ? rate->share * config.seconds_mispredicted
-                                                          : config.seconds_chosen);
+            executions *
+            (plan.hint.form == Form::kSelect ? rate->share * kSecondsMispredicted : kSecondsChosen);
         plan.reason = fmt::format("the {} at 0x{:x} is {}", b.chooses ? "select" : "branch", b.branch.value,
                                   rate->words);
       }

@@ -22,10 +22,9 @@ PagePlan decide_fill(const FillEvidence& e, const PolicyConfig& config) {
   const std::string what = fmt::format(
       "of {} blocks of 2 MiB looked at in {} MiB of memory {} are full, {} touched in part, {} untouched",
       seen, bytes >> 20, e.full, e.part, e.untouched);
-  const double gain = untouched_bytes / 4096 * config.seconds_per_fault;
-  const double cost = touched == 0 ? 0 : untouched_bytes * e.part / touched * config.zero_seconds_per_byte;
+  const double gain = untouched_bytes / 4096 * kSecondsAFault;
   plan.alternatives.push_back(
-      {fmt::format("huge pages for {:.0f} MiB before they are touched", untouched_bytes / (1 << 20)), cost,
+      {fmt::format("huge pages for {:.0f} MiB before they are touched", untouched_bytes / (1 << 20)), 0,
        gain});
   if (static_cast<double>(bytes) < 2 * config.tlb_reach_bytes) {
     plan.reason = what + ": within what the TLB reaches";
@@ -40,7 +39,6 @@ PagePlan decide_fill(const FillEvidence& e, const PolicyConfig& config) {
                               e.available_bytes >> 20);
   } else {
     plan.reason = fmt::format("{}: it is being filled, {:.1f} ms of page faults to save", what, 1e3 * gain);
-    if (gain <= cost) return plan;
     plan.ranges = {{e.begin, e.end}};
     plan.bytes = bytes;
   }

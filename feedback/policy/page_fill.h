@@ -5,9 +5,10 @@
 // of 2 MiB have all of their small pages, which a part of them, which none. Where those that are touched are full,
 // the rest is asked for in huge pages:
 //
-//     gain = untouched bytes / 4 KiB * seconds per fault      (and what the TLB gives later, which is not counted)
-//     cost = untouched bytes * share of the touched blocks that are not full * seconds to make a byte zero
+//     gain = untouched bytes / 4 KiB * seconds a fault      (and what the TLB gives later, which is not counted)
 //
+// What it costs to make zeros of pages that are never touched is not counted either: where as many blocks are full as is
+// asked for, that is below half of the gain.
 // That the guest does go on is looked at afterwards; if it does not, the advice is taken back. So it is where the filling
 // itself gets slower: a virtual machine that has to be given each huge page by its host, while it has small pages at hand,
 // takes 2 ms and more for one, which a program of a second does not see again. One that runs on may be moved there later

@@ -7,9 +7,12 @@
 // steady, whoever asks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string_view>
+
+#include "base/provenance.h"
 
 namespace hindsight::feedback {
 
@@ -23,6 +26,32 @@ struct SamplingConfig {
   double budget_seconds = 0.020;  // CPU time that bursts may cost beyond the steady rate
   double budget_share = 0.001;    // of the run so far, on top
 };
+
+inline constexpr std::array kSamplingParameters = [] {
+  using enum Unit;
+  using enum Provenance::Origin;
+  constexpr SamplingConfig kConfig;
+  return std::array{
+      Constant{"steady_hz", kConfig.steady_hz, {kHertz, kMeasured, "0.3 % of a loop that computes"}},
+      Constant{"follow_hz",
+               kConfig.follow_hz,
+               {kHertz, kMeasured,
+                "1.3 %, for a quarter of a second: does anything stall in "
+                "new optimized code?"}},
+      Constant{"learn_hz",
+               kConfig.learn_hz,
+               {kHertz, kMeasured, "5.3 %, for an eighth: 100 samples name a load, in 25 ms"}},
+      Constant{"follow_seconds", kConfig.follow_seconds, {kSeconds, kDerived, "250 samples"}},
+      Constant{"learn_seconds", kConfig.learn_seconds, {kSeconds, kDerived, "480 samples"}},
+      Constant{"seconds_a_sample",
+               kConfig.seconds_a_sample,
+               {kSeconds, kMeasured, "most of it the virtual timer's interrupt"}},
+      Constant{"budget_seconds",
+               kConfig.budget_seconds,
+               {kSeconds, kBound, "that bursts may cost: 1,600 samples"}},
+      Constant{"budget_share", kConfig.budget_share, {kShare, kBound, "of the run so far, on top"}},
+  };
+}();
 
 struct SamplingState {
   double now = 0;                                                 // seconds since the start

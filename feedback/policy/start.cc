@@ -7,7 +7,6 @@
 namespace hindsight::feedback {
 namespace {
 
-constexpr uint32_t kMostDistance = 1024;
 constexpr std::string_view kTakenOver = "decided in an earlier run: ";
 
 double stall_share_of(const FunctionEvidence& evidence, uint32_t load) {
@@ -32,7 +31,7 @@ void take_over(const Episode::Prefetch& p, const FunctionEvidence& evidence, con
   plan.estimated_gain = plan.hint.stall_share;
   plan.reason = fmt::format("the trial of {} 0x{:x} had not ended", what, p.load);
   if (kept) {
-    settled[p.load] = plan.hint.*tuned = std::clamp(p.distance, 1u, kMostDistance);
+    settled[p.load] = plan.hint.*tuned = jit::clamped(p.change, p.distance);
     plan.estimated_gain = p.measured_gain;
     plan.reason = fmt::format("{} 0x{:x} was kept at {} {}, {:+.1f} %", what, p.load, tuned_name,
                               plan.hint.*tuned, 100 * p.measured_gain);
@@ -147,10 +146,6 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
         break;  // below
     }
   }
-  // One that is not settled begins as a new one does.
-  for (InterleavePlan& interleave : plan.interleaves)
-    if (!start.settled_widths.contains(interleave.hint.load.value))
-      interleave.hint.initial_width = config.first_width;
   plan_version(plan, with_outcomes(evidence, earlier), config);
   take_over_forms(start, earlier);
   take_over_values(start, earlier);

@@ -27,7 +27,7 @@ VersionTrialPlan decide_version_trial(const VersionEvidence& e, const PolicyConf
   }
   const double gain = e.seconds_published * config.version_gain;
   const double cost =
-      config.background_cost * e.compile_seconds + config.seconds_of_version_trial * config.version_loss;
+      config.background_cost * e.compile_seconds + config.seconds_of_version_trial * config.version_gain;
   plan.alternatives.push_back({"nothing", 0, 0});
   plan.alternatives.push_back(
       {fmt::format("weigh {} against none, in a second version", to_string(*change)), cost, gain});

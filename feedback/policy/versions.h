@@ -7,7 +7,7 @@
 // still to come,
 //
 //     gain = t * version_gain, should the decision turn out not to pay
-//     cost = background_cost * what the compile took + seconds_of_version_trial * version_loss
+//     cost = background_cost * what the compile took + seconds_of_version_trial * version_gain, should it turn out to pay
 //
 // and what all such trials together take from all guests is bounded by max_version_trial_share.
 #pragma once

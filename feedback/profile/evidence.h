@@ -53,7 +53,12 @@ struct LoadEvidence {
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
-// One branch as instrumented code saw it. `sampled` counts one execution in some 65,000; `outcomes` are
+// One execution of a branch in so many is recorded, and one of a call, a select, or an operator whose operand is of
+// interest; primes, so that they do not beat with loops.
+inline constexpr int32_t kBranchInterval = 65'521;
+inline constexpr int32_t kValueInterval = 16'381;
+
+// One branch as instrumented code saw it. `sampled` counts one execution in kBranchInterval; `outcomes` are
 // consecutive ones, from bursts, of which `judged` went through a predictor model. A
 // select chooses where a branch goes: it was `taken` if it chose its first operand. One execution of it in some
 // thousands is recorded, and none is seen in bursts.

@@ -6,6 +6,9 @@
 // what the runs themselves have faded to, the denominator of everything that is said per run.
 #pragma once
 
+#include <array>
+
+#include "base/provenance.h"
 #include "feedback/profile/profile_file.h"
 
 namespace hindsight::feedback {
@@ -21,6 +24,34 @@ inline constexpr size_t kMaxPageEpisodesKept = 8;
 inline constexpr size_t kMaxLayoutEpisodesKept = 4;
 inline constexpr size_t kMaxFunctionsKept = 64;  // with all their evidence
 inline constexpr size_t kMaxFunctionsSampled = 256;
+
+inline constexpr std::array kMergeParameters = [] {
+  using enum Unit;
+  using enum Provenance::Origin;
+  return std::array{
+      Constant{"kHalfLifeRuns",
+               kHalfLifeRuns,
+               {kCount, kBound,
+                "the last ones weigh as much as all before them: one odd run "
+                "does not overturn the rest"}},
+      Constant{"kRunsToForgetLosers",
+               kRunsToForgetLosers,
+               {kCount, kBound,
+                "other input may want what did not pay, and trying "
+                "costs milliseconds"}},
+      Constant{"kRunsToForgetIdle",
+               kRunsToForgetIdle,
+               {kCount, kBound,
+                "in which a function was not seen, as input of another "
+                "kind came"}},
+      Constant{"kMaxEpisodesKept", kMaxEpisodesKept, {kCount, kBound, "of a function, in a profile"}},
+      Constant{"kMaxPageEpisodesKept", kMaxPageEpisodesKept, {kCount, kBound, "of a module"}},
+      Constant{"kMaxLayoutEpisodesKept", kMaxLayoutEpisodesKept, {kCount, kBound, "of a module"}},
+      Constant{"kMaxFunctionsKept", kMaxFunctionsKept, {kCount, kBound, "with all their evidence"}},
+      Constant{
+          "kMaxFunctionsSampled", kMaxFunctionsSampled, {kCount, kBound, "with the places of their samples"}},
+  };
+}();
 
 // What is left of `runs` runs once others were added.
 double fading(double runs);

@@ -13,7 +13,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSavePeriod = 5s;  // what a program that is killed loses at most
-constexpr uint32_t kMostDistance = 1024;
 
 }  // namespace
 
@@ -55,8 +54,8 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
         job.settled[{jit::ChangeKind::kValue, WasmOffset(p.load)}] = 0;  // its number is known below
         continue;
       }
-      plan_settled(job, {p.change, WasmOffset(p.load)}, std::clamp(p.distance, 1u, kMostDistance),
-                   p.measured_gain, "kept in an earlier run");
+      plan_settled(job, {p.change, WasmOffset(p.load)}, jit::clamped(p.change, p.distance), p.measured_gain,
+                   "kept in an earlier run");
     }
     constexpr std::string_view kWords = "from the code cache: ";
     job.plan.reason = kept.reason.starts_with(kWords) ? kept.reason : std::string(kWords) + kept.reason;

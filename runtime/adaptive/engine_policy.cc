@@ -15,8 +15,6 @@ feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& 
         config.tier == TierMode::kAuto && (config.feedback || !feeds_back) &&
         std::ranges::find(config.disabled_decisions, decision.name) == config.disabled_decisions.end();
   }
-  policy.branches_per_record = kBranchInterval;
-  policy.calls_per_record = kValueInterval;
   if (usable_threads() == 1) policy.background_cost = 1;
   if (knobs.trial_bias != 0) {
     policy.min_version_seconds = policy.seconds_of_version_trial = 0;

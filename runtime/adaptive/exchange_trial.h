@@ -38,9 +38,9 @@ class ExchangeTrial {
   };
   // Once it is done a move costs nothing more, and both placements are the same instructions: anything that is surely a
   // gain is worth having, where a changed loop has to pay for what it does.
-  static Rule for_placements() { return {}; }
+  static constexpr Rule for_placements() { return {}; }
   // A second version takes memory, and what it is to replace was decided with reason.
-  static Rule for_versions() {
+  static constexpr Rule for_versions() {
     return {.least_gain = 0.02,
             .least_calls = 4,
             .least_seconds = 0.004,

@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "jit/abi/traversal_history.h"
+#include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
-namespace {
-
-constexpr uint64_t kMostTurnsLearning = 2 * uint64_t{jit::kHistoryCapacity};
-constexpr uint64_t kLeastTurnsToReanchor = 65536;  // short periods come and go
-
-}  // namespace
-
 void HistoryWatch::strip(bool with, uint64_t turns, uint64_t valid, uint32_t period) {
   if (state_ == State::kHopeless) return;
   const bool mostly = 2 * valid >= turns;

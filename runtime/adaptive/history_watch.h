@@ -22,8 +22,6 @@ namespace hindsight::rt {
 class HistoryWatch {
  public:
   enum class State : uint8_t { kLearning, kKnown, kHopeless };
-  static constexpr uint32_t kStripsToKnow = 4;
-  static constexpr uint32_t kStripsToForget = 4;
 
   // A strip ended in which the loop was with the history, or without. Of a strip with: `valid` of its turns
   // came where they had been before. `period`: turns between the last two times at the anchor, 0 if not

@@ -5,6 +5,7 @@
 
 #include "base/ticks.h"
 #include "feedback/lwp/calibration/timed_load.h"
+#include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
 

@@ -21,10 +21,6 @@
 
 namespace hindsight::rt {
 
-inline constexpr double kTimedEverySeconds = 200e-6;
-inline constexpr double kTimedEverySecondsLater = 5e-3;
-inline constexpr uint64_t kTimedEnough = 256;  // of a load, then they come more rarely
-
 // What timed loads of one site add up to. Pure.
 class TimedSums {
  public:

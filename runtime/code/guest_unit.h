@@ -16,9 +16,9 @@ namespace hindsight::rt {
 // Event intervals of counting code. A record costs about 50 ns on the guest's thread; at these intervals that
 // is below 0.1 % of baseline code's time.
 inline constexpr int32_t kInstructionInterval = 2'000'000;
-inline constexpr int32_t kBranchInterval = 65'521;  // prime, so that it does not beat with loops
+using feedback::kBranchInterval;
 // Few instructions count as values; what an indirect call calls has to be known within tens of milliseconds.
-inline constexpr int32_t kValueInterval = 16'381;
+using feedback::kValueInterval;
 
 class GuestUnit final : public LwpSink {
  public:

@@ -9,37 +9,11 @@
 
 #include "base/ticks.h"
 #include "jit/code/cell_memory.h"
+#include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
 
 namespace {
-
-constexpr uint32_t kPairs = 16;       // chunks an arm, for a verdict
-constexpr uint32_t kTunePairs = 6;    // for a step of the climb
-constexpr uint32_t kCheckPairs = 4;   // for a look at a kept prefetch
-constexpr uint32_t kGiveUpPairs = 4;  // a change that loses this clearly so early is not measured on
-constexpr double kGiveUpLoss = 0.15;
-constexpr double kMinGain = 0.05;
-constexpr double kMinTuneGain = 0.015;
-constexpr double kChunkSeconds = 0.0004;
-constexpr size_t kMinStripsPerChunk = 5;
-// A chunk says no more if it goes on once so many strips, and more than half of all, are that close to the median.
-constexpr size_t kMinStripsThatAgree = 3;
-constexpr double kAgreement = 0.02;
-constexpr double kStripSeconds = 0.00008;  // while measuring
-constexpr double kIdleStripSeconds = 0.002;
-constexpr double kCheckSeconds = 3.0;
-constexpr double kMostCheckSeconds = 24.0;  // of what is paused; doubling
-constexpr double kPausedSeconds = 60;       // after which what still does not pay is rejected
-// A time per iteration that is that much longer or shorter is another program phase, or the noise of one that
-// does not have a time per iteration: looked at soon, and less soon each time that nothing had changed.
-constexpr double kMovedRatio = 1.25;
-constexpr double kLeastPatience = 0.1;
-constexpr uint32_t kMinStrip = 64, kMaxStrip = 1u << 24;
-// A line from memory while other misses are under way; between 100 and 180 ns on the machines measured.
-constexpr double kMissSeconds = 150e-9;
-constexpr double kLeastTimeLeft = 1.0 / 3;
-constexpr uint32_t kLadder[] = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;

@@ -64,7 +64,7 @@ void VersionTrials::count(Trial& trial, ModuleCode& code) {
                            calls, 1e3 * ran));
   }
   const double rate = static_cast<double>(calls) / ran;
-  if (rate > kMostCallsASecond) {
+  if (rate > kMostVersionCallsASecond) {
     return end(
         trial, code, PrefetchOutcome::kNone,
         fmt::format(

@@ -27,6 +27,7 @@
 
 #include "feedback/profile/evidence.h"
 #include "runtime/adaptive/exchange_trial.h"
+#include "runtime/adaptive/trial_parameters.h"
 #include "runtime/code/module_code.h"
 
 namespace hindsight::rt {
@@ -58,17 +59,14 @@ class VersionTrials {
     std::function<CallChunk::Reading(const ModuleCode&, FuncIndex)> read;
   };
   struct Pace {
-    double counting_seconds = 0.05;
-    double most_counting_seconds = 0.5;  // of CPU time
-    double most_seconds = 20;            // for counting, and for comparing
+    double counting_seconds = kVersionCountingSeconds;
+    double most_counting_seconds = kMostVersionCountingSeconds;  // of CPU time
+    double most_seconds = kMostVersionSeconds;                   // for counting, and for comparing
     CallChunk::Pace chunk;
     ExchangeTrial::Rule rule = ExchangeTrial::for_versions();
     // For tests: a call in the version with the decision counts for so many in the version without it.
     double bias = 1;
   };
-  // More calls a second than that would make counting them a part of what is measured.
-  static constexpr double kMostCallsASecond = 1e7;
-
   VersionTrials(CodeServices& services, Hooks hooks, Pace pace)
       : services_(services), hooks_(std::move(hooks)), pace_(pace) {}
 

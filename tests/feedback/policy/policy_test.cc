@@ -435,7 +435,7 @@ TEST(Policy, OffersJumpPointersForWhatStallsInCaseItFollowsPointers) {
   EXPECT_FALSE(replays(episode, without));
   // Saved before there was such a decision.
   std::map<std::string, double> old = to_parameters({});
-  old.erase("jump_pointers");
+  old.erase("jump-pointers");
   EXPECT_FALSE(from_parameters(old).jump_pointers);
 }
 
@@ -465,7 +465,7 @@ TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
   FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.interleaves.size(), 1u);
   EXPECT_EQ(plan.interleaves[0].hint.load, WasmOffset(130));
-  EXPECT_EQ(plan.interleaves[0].hint.initial_width, PolicyConfig().first_width);
+  EXPECT_EQ(plan.interleaves[0].hint.initial_width, jit::traits_of(jit::ChangeKind::kInterleave).knob.first);
   EXPECT_LT(plan.interleaves[0].estimated_gain, plan.prefetches.at(0).estimated_gain);
   EXPECT_NE(plan.alternatives.back().name.find("interleave the searches"), std::string::npos);
   PolicyConfig without;
@@ -813,7 +813,7 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
 
 TEST(PolicyBranches, ProfilesOfBeforeReplayWithoutThem) {
   std::map<std::string, double> parameters = to_parameters({});
-  for (const char* name : {"weigh_branches", "select", "branch", "values"}) parameters.erase(name);
+  for (const char* name : {"weigh-branches", "select", "branch", "values"}) parameters.erase(name);
   const PolicyConfig config = from_parameters(parameters);
   EXPECT_FALSE(config.weigh_branches || config.select || config.branch || config.values);
 }

@@ -14,7 +14,7 @@ TEST(HistoryWatch, LearnsUntilTheWayComesAgain) {
   HistoryWatch watch;
   for (int i = 0; i < 1000; ++i) watch.strip(true, 1024, 0, 0);
   EXPECT_EQ(watch.state(), State::kLearning);
-  for (uint32_t i = 0; i + 1 < HistoryWatch::kStripsToKnow; ++i) watch.strip(true, 1024, 1000, 0);
+  for (uint32_t i = 0; i + 1 < kStripsToKnow; ++i) watch.strip(true, 1024, 1000, 0);
   EXPECT_EQ(watch.state(), State::kLearning);
   watch.strip(true, 1024, 600, 0);
   EXPECT_EQ(watch.state(), State::kKnown);
@@ -22,20 +22,20 @@ TEST(HistoryWatch, LearnsUntilTheWayComesAgain) {
 
 TEST(HistoryWatch, StripsWithoutSayNothingOnceTheWayIsKnown) {
   HistoryWatch watch;
-  for (uint32_t i = 0; i < HistoryWatch::kStripsToKnow; ++i) watch.strip(true, 64, 64, 0);
+  for (uint32_t i = 0; i < kStripsToKnow; ++i) watch.strip(true, 64, 64, 0);
   for (int i = 0; i < 100; ++i) watch.strip(false, 1024, 0, 0);
   EXPECT_EQ(watch.state(), State::kKnown);
 }
 
 TEST(HistoryWatch, OneStripElsewhereIsTheEndOfAListAndMoreOfThemAreAnotherList) {
   HistoryWatch watch;
-  for (uint32_t i = 0; i < HistoryWatch::kStripsToKnow; ++i) watch.strip(true, 64, 64, 0);
+  for (uint32_t i = 0; i < kStripsToKnow; ++i) watch.strip(true, 64, 64, 0);
   for (int i = 0; i < 10; ++i) {
     watch.strip(true, 1024, 10, 0);
     watch.strip(true, 1024, 1000, 0);
   }
   EXPECT_EQ(watch.state(), State::kKnown);
-  for (uint32_t i = 0; i < HistoryWatch::kStripsToForget; ++i) watch.strip(true, 1024, 10, 0);
+  for (uint32_t i = 0; i < kStripsToForget; ++i) watch.strip(true, 1024, 10, 0);
   EXPECT_EQ(watch.state(), State::kLearning);
   EXPECT_EQ(watch.times_forgotten(), 1u);
   EXPECT_EQ(watch.turns_learning(), 0u);

@@ -1,0 +1,47 @@
+// Situations of the policy, and its answers as text that can be compared: what a change of a parameter flips.
+//
+// They come from saved profiles, where programs met them, and by hand, where each quantity that a decision looks at goes
+// up in steps: what flips nothing there, decides nothing.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "feedback/policy/layout.h"
+#include "feedback/policy/page_fill.h"
+#include "feedback/policy/pages.h"
+#include "feedback/policy/start.h"
+#include "feedback/policy/versions.h"
+
+namespace hindsight::feedback {
+
+// A function at the start of a module.
+struct StartSituation {
+  FunctionEvidence evidence;
+  Episode::Earlier earlier;
+};
+// Memory that is being filled, in bytes a second before and since huge pages were asked for.
+struct FillSpeeds {
+  double before = 0, since = 0;
+};
+
+struct Situation {
+  std::string name;  // what it is about, the same for all of its kind: "a load that stalls"
+  std::variant<FunctionEvidence, StartSituation, PageEvidence, PageEpisode, LayoutEvidence, VersionEvidence,
+               FillSpeeds>
+      evidence;
+};
+
+// The kind of decision: "first compile", "later", "start", "pages", "fill", "layout", "versions".
+std::string kind_of(const Situation& situation);
+// What is decided, without reasons and estimates.
+std::string answer(const Situation& situation, const PolicyConfig& config);
+
+// Each quantity by itself, in steps of a tenth or a fifth.
+std::vector<Situation> situations_by_hand();
+// What a program was asked about, each function's evidence also as it would have been at an eighth, a quarter and half of
+// the time: profiles hold the moments at which something was done, and none of waiting.
+std::vector<Situation> situations_of(const ModuleProfile& module);
+
+}  // namespace hindsight::feedback
