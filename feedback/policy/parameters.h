@@ -37,9 +37,9 @@ struct PolicyConfig {
   double min_flat_samples = 2;
   double min_flat_return = 2;
   double optimized_speedup = 2.0;
-  double compile_fixed_seconds = 0.004;
-  double compile_seconds_per_byte = 6e-6;
-  double background_cost = 0.125;
+  double compile_fixed_seconds = 0.012;
+  double compile_seconds_per_byte = 41e-6;
+  double background_cost = 1.0 / 32;
   // Of later ones.
   double min_reoptimize_samples = 60;
   double min_reoptimize_share = 0.20;

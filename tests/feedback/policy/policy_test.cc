@@ -87,7 +87,7 @@ TEST(Policy, OptimizesAFunctionOfAFlatProfileForTheWholeRunsSake) {
 TEST(Policy, WantsTwiceTheCostAndMoreThanOneSampleOfAFunctionInAFlatProfile) {
   EXPECT_EQ(decide(flat_function(1), {}).action, Action::kNothing);
   FunctionEvidence large = flat_function(4);
-  large.code_bytes = 20'000;
+  large.code_bytes = 10'000;
   EXPECT_EQ(decide(large, {}).action, Action::kNothing);
   PolicyConfig half;
   half.min_flat_return = 0.5;
@@ -121,7 +121,7 @@ TEST(Policy, SaysOfABranchThatAlwaysWentTheSameWayThatItDid) {
 
 TEST(Policy, BelievesWhatACompileTookBefore) {
   FunctionEvidence e = hot_function(100);
-  e.compile_seconds = 1;
+  e.compile_seconds = 4;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing);
   e.compile_seconds = 0.1;
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);

@@ -44,7 +44,7 @@ TEST(VersionTrialPolicy, LeavesAloneWhatIsNewColdOrTooDearToTry) {
   EXPECT_FALSE(decide_version_trial(e, config).without);
   // 5 % of 2 s do not repay an eighth of a second of compiling and more.
   e = hot();
-  e.compile_seconds = 1;
+  e.compile_seconds = 4;
   EXPECT_FALSE(decide_version_trial(e, config).without);
   e = hot();
   e.guest_seconds = 1.1;
