@@ -11,24 +11,11 @@
 // Flat profiles: where the time is spread over hundreds of functions, none of them has the samples of late that the above
 // goes by, and compiling them all pays all the same. t is then what the function ran since it was loaded, which does not
 // fade, and what compiling it gains has to be min_flat_return times the cost.
-// Prefetch: a load whose stall samples are a share s of the function's samples can save at most s of its
-// time. The trial, not the estimate, has the last word; the estimate only keeps hopeless loads out.
-// Branches: one that is mispredicted in a share r of its executions loses r times what a misprediction takes;
-// a select in its place loses nothing that way, and makes everything behind it wait for both sides. How much
-// that is depends on the code around it, which only the compiler sees (jit/optimizing/changes/branch_form/form_pass.h): it is
-// given the rate, and a trial has the last word. The counts alone go with any compile, for the layout.
-// Values: an operator whose operand is the same number in most of its executions (divisors; the byte counts of copies and
-// fills; trip counts of inner loops) may have code for that number, behind a comparison. What one execution gains is a constant, how often it is
-// executed the records say. After Calder, Feller and Eustace, "Value Profiling", MICRO 1997. A trial has the last word.
+// What is asked for beside the compile, each decision says for itself (changes/).
 // Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
 // well as by its last seconds. Where its calls go elsewhere, or its samples stand elsewhere (sample_shift.h), and it was
 // made for what branches, calls and operands were like, it goes back to baseline code to be seen again. A change that was taken back is tried again where its load stalls clearly more than then;
 // compiles beyond max_compiles are earned by running on.
-// Jump pointers: the same loads, if their address turns out to be what the loop has just loaded, which only the
-// compiler sees, and if the loop goes the same way again, which only running shows: for as long as it does not, no
-// trial begins.
-// Interleave: the same loads, if they turn out to be those of searches, which only the compiler sees; of w
-// searches at once a stall is waited for by all together, so 1/w of it stays.
 #pragma once
 
 #include <string>
@@ -36,7 +23,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "feedback/policy/hints.h"
+#include "feedback/policy/candidate.h"
 #include "feedback/policy/parameters.h"
 #include "feedback/profile/evidence.h"
 #include "feedback/profile/profile_file.h"
@@ -54,57 +41,20 @@ struct Alternative {
   double gain_seconds = 0;  // estimated, over the assumed future
 };
 
-struct PrefetchPlan {
-  jit::PrefetchHint hint;
-  double estimated_gain = 0;  // upper bound, share of the function's time
-  std::string reason;
-};
-
-struct InterleavePlan {
-  jit::InterleaveHint hint;
-  double estimated_gain = 0;  // upper bound, share of the function's time
-  std::string reason;
-};
-
-struct JumpPlan {
-  jit::JumpHint hint;
-  double estimated_gain = 0;  // upper bound, share of the function's time
-  std::string reason;
-};
-
-struct CallPlan {
-  jit::CallHint hint;
-  std::string reason;
-};
-
-// What is said to the compiler about a branch or select. Where the hint asks for another form, `reason` is
-// why.
-struct BranchPlan {
-  jit::BranchHint hint;
-  double estimated_gain = 0;  // seconds over the assumed future, upper bound
-  std::string reason;
-};
-
-struct ValuePlan {
-  jit::ValueHint hint;
-  double estimated_gain = 0;  // seconds over the assumed future, upper bound
-  std::string reason;
-};
-
 struct FunctionPlan {
   Action action = Action::kNothing;
   FuncIndex function;
   std::vector<LoopIndex> osr_loops;  // loops running baseline code is to leave by
   bool loop_entries_only = false;    // nothing but these: it is not called again as far as anyone knows
-  std::vector<PrefetchPlan> prefetches;
-  std::vector<InterleavePlan> interleaves;  // loads whose searches are to go several at once
-  std::vector<JumpPlan> jumps;              // loads whose loop is to remember where it goes
-  std::vector<CallPlan> calls;  // call_indirects to test for their usual targets, and to inline these
-  std::vector<BranchPlan> branches;
-  std::vector<ValuePlan> values;  // operators to have code for what their operand usually is
-  bool split_cold = false;        // what hardly ever runs is to lie apart
+  // What is to be asked for, in the order of change_policies() (changes/change_policy.h).
+  std::vector<Candidate> candidates;
   std::vector<Alternative> alternatives;
   std::string reason;
+
+  auto of(jit::ChangeKind kind) { return feedback::of(candidates, kind); }
+  auto of(jit::ChangeKind kind) const { return feedback::of(candidates, kind); }
+  bool has(jit::ChangeKind kind) const { return feedback::has(candidates, kind); }
+  bool has(jit::Site site) const { return find(candidates, site) != nullptr; }
 };
 
 // What the compiler is asked for.
@@ -120,27 +70,15 @@ double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& con
 // `known`: what an earlier compile took; 0: not known.
 double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config);
 
-// The calls to inline with any version of a function: testing for the usual targets costs a comparison where the
-// call through the table costs two checks, and a miss of the branch predictor as before. A trial of whole versions
-// (versions.h) may have taken them back: then none.
-std::vector<CallPlan> plan_calls(const FunctionEvidence& evidence, const PolicyConfig& config);
-
-// What is known of branches and selects, for any version of the function, and which of them are worth another
-// form. Each form is on trial; the counts together are, in a trial of whole versions.
-std::vector<BranchPlan> plan_branches(const FunctionEvidence& evidence, const PolicyConfig& config);
-
-// Operators whose operand is usually the same number, for any version of the function: on trial, or kept by one.
-std::vector<ValuePlan> plan_values(const FunctionEvidence& evidence, const PolicyConfig& config);
-
-// Whether what hardly ever runs of any version of the function is to lie apart: in modules that the instruction TLB
-// does not reach as a whole.
-bool plan_split(const FunctionEvidence& evidence, const PolicyConfig& config);
-
+// What one decision would ask for now: reports say by this why it was asked for, since the policy is pure.
+std::vector<Candidate> propose(jit::ChangeKind kind, const FunctionEvidence& evidence,
+                               const PolicyConfig& config);
+// What all those would that are about loads that stall.
+std::vector<Candidate> propose_for_loads(const FunctionEvidence& evidence, const PolicyConfig& config);
 // What goes with any version of a function, whatever it is compiled for: calls, branches, values, the split.
-void plan_version(FunctionPlan& plan, const FunctionEvidence& evidence, const PolicyConfig& config);
+std::vector<Candidate> propose_for_version(const FunctionEvidence& evidence, const PolicyConfig& config);
 
-// Same action, loops, prefetched loads, interleaved searches, remembered ways, calls, branches and usual values:
-// what replaying must reproduce.
+// Same action, loops and sites: what replaying must reproduce.
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b);
 
 // One line an alternative, as logs and reports print it.

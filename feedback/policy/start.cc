@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "feedback/policy/changes/change_policy.h"
+
 namespace hindsight::feedback {
 namespace {
 
@@ -16,71 +18,56 @@ double stall_share_of(const FunctionEvidence& evidence, uint32_t load) {
   return 0;
 }
 
-// A change of a load's loop that goes with a number: what was kept is settled, what was on trial goes on trial
-// again. `what`: "the prefetch at".
-template <typename Plan, typename Hint>
-void take_over(const Episode::Prefetch& p, const FunctionEvidence& evidence, const PolicyConfig& config,
-               std::string_view what, std::string_view tuned_name, std::vector<Plan>& plans,
-               uint32_t Hint::*tuned, std::map<uint32_t, uint32_t>& settled) {
-  const bool kept = p.outcome == PrefetchOutcome::kKept;
-  if (!kept && p.outcome != PrefetchOutcome::kInTrial) return;
-  if (plans.size() >= config.max_prefetches) return;
-  Plan plan;
-  plan.hint.load = WasmOffset(p.load);
-  plan.hint.stall_share = stall_share_of(evidence, p.load);
-  plan.estimated_gain = plan.hint.stall_share;
-  plan.reason = fmt::format("the trial of {} 0x{:x} had not ended", what, p.load);
-  if (kept) {
-    settled[p.load] = plan.hint.*tuned = jit::clamped(p.change, p.distance);
-    plan.estimated_gain = p.measured_gain;
-    plan.reason = fmt::format("{} 0x{:x} was kept at {} {}, {:+.1f} %", what, p.load, tuned_name,
-                              plan.hint.*tuned, 100 * p.measured_gain);
+// Of one decision about loads that stall: what was kept is settled, what was on trial goes on trial again.
+void take_over_loads(StartPlan& start, const ChangePolicy& policy, const FunctionEvidence& evidence,
+                     const ChangeLedger& outcomes, const PolicyConfig& config) {
+  size_t taken = 0;
+  for (const auto& [site, known] : outcomes) {
+    if (site.kind != policy.kinds().front() || !in_use(known.state) || !is_enabled(site.kind, config))
+      continue;
+    if (taken++ >= config.max_prefetches) break;
+    const jit::Knob& knob = jit::traits_of(site.kind).knob;
+    Candidate candidate;
+    candidate.request = {.site = site, .weight = stall_share_of(evidence, site.at.value)};
+    if (known.state == ChangeState::kKept) {
+      const uint32_t setting = jit::clamped(site.kind, known.setting);
+      start.settled[site] = candidate.request.setting = setting;
+      candidate.estimate.share = known.gain;
+      candidate.reason = fmt::format("{} 0x{:x} was kept at {} {}, {:+.1f} %", policy.of_load(),
+                                     site.at.value, knob.name, setting, 100 * known.gain);
+    } else {
+      // It begins as a new one does.
+      candidate.request.setting = knob.first;
+      candidate.estimate.share = candidate.request.weight;
+      candidate.reason = fmt::format("the trial of {} 0x{:x} had not ended", policy.of_load(), site.at.value);
+    }
+    start.plan.candidates.push_back(std::move(candidate));
   }
-  plans.push_back(std::move(plan));
 }
 
-// Forms that were kept are settled, those that lost are not asked for again.
-void take_over_forms(StartPlan& start, const Episode::Earlier& earlier) {
-  using Form = jit::BranchHint::Form;
-  for (BranchPlan& plan : start.plan.branches) {
-    const jit::ChangeKind change =
-        plan.hint.form == Form::kSelect ? jit::ChangeKind::kSelect : jit::ChangeKind::kBranch;
-    if (plan.hint.form == Form::kAsItComes) continue;
-    for (const Episode::Prefetch& p : earlier.prefetches) {
-      if (p.change != change || p.load != plan.hint.branch.value) continue;
-      if (p.outcome == PrefetchOutcome::kKept) {
-        start.settled_forms.insert(p.load);
-        plan.reason = fmt::format("the {} at 0x{:x} was kept, {:+.1f} %", to_string(change), p.load,
-                                  100 * p.measured_gain);
-      } else if (p.outcome != PrefetchOutcome::kInTrial) {
-        plan.hint.form = Form::kAsItComes;
-        plan.reason.clear();
-      }
-    }
-  }
-  std::erase_if(start.plan.branches, [](const BranchPlan& plan) {
-    return plan.hint.form == Form::kAsItComes && !plan.hint.weigh && !plan.hint.one_sided;
-  });
-}
-
-// Code for usual values likewise.
-void take_over_values(StartPlan& start, const Episode::Earlier& earlier) {
-  std::erase_if(start.plan.values, [&](ValuePlan& plan) {
-    for (const Episode::Prefetch& p : earlier.prefetches) {
-      if (p.change != jit::ChangeKind::kValue || p.load != plan.hint.at.value) continue;
-      if (p.outcome != PrefetchOutcome::kKept) return p.outcome != PrefetchOutcome::kInTrial;
-      start.settled_values.insert(p.load);
-      plan.reason += fmt::format("; code for it was kept, {:+.1f} %", 100 * p.measured_gain);
-    }
+// Of branches and operands: what was kept is settled, what lost is not asked for again.
+void take_over_places(StartPlan& start, const ChangeLedger& outcomes) {
+  std::erase_if(start.plan.candidates, [&](Candidate& candidate) {
+    const jit::ChangeKind kind = candidate.kind();
+    const Outcome* const known = outcomes.find(candidate.site());
+    if (jit::is_of_version(kind) || jit::is_tuned(kind) || known == nullptr) return false;
+    if (known->state != ChangeState::kKept) return known->state != ChangeState::kInTrial;
+    start.settled[candidate.site()] = 0;
+    if (kind == jit::ChangeKind::kValue)
+      candidate.reason += fmt::format("; code for it was kept, {:+.1f} %", 100 * known->gain);
+    else
+      candidate.reason = fmt::format("the {} at 0x{:x} was kept, {:+.1f} %", to_string(kind),
+                                     candidate.at().value, 100 * known->gain);
     return false;
   });
 }
 
 // What the decision was made on, with what trials of whole versions have found out since.
-FunctionEvidence with_outcomes(FunctionEvidence evidence, const Episode::Earlier& earlier) {
-  evidence.outcomes = {};  // one that nobody remembers trying may be tried again
-  for (const Episode::Prefetch& p : earlier.prefetches)
-    if (jit::is_of_version(p.change)) evidence.outcomes.of(p.change) = p.outcome;
+FunctionEvidence with_outcomes(FunctionEvidence evidence, const ChangeLedger& outcomes) {
+  // One that nobody remembers trying may be tried again.
+  evidence.changes.forget_if([](const auto& entry) { return jit::is_of_version(entry.site.kind); });
+  for (const auto& [site, outcome] : outcomes)
+    if (jit::is_of_version(site.kind)) evidence.changes.put(site, outcome);
   return evidence;
 }
 
@@ -119,36 +106,11 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
   const double rate = gain / compile;
   start.priority = 1e3 * rate / (1e3 + rate);
   for (const uint32_t loop : earlier.osr_loops) plan.osr_loops.push_back(LoopIndex(loop));
-  for (const Episode::Prefetch& p : earlier.prefetches) {
-    switch (p.change) {
-      case jit::ChangeKind::kInlineCalls:
-      case jit::ChangeKind::kWeighBranches:
-      case jit::ChangeKind::kSplitCold:
-        break;  // with the version, below
-      case jit::ChangeKind::kPrefetch:
-        if (config.prefetch)
-          take_over(p, evidence, config, "the prefetch at", "distance", plan.prefetches,
-                    &jit::PrefetchHint::initial_distance, start.settled);
-        break;
-      case jit::ChangeKind::kInterleave:
-        if (config.interleave)
-          take_over(p, evidence, config, "interleaving the searches of", "width", plan.interleaves,
-                    &jit::InterleaveHint::initial_width, start.settled_widths);
-        break;
-      case jit::ChangeKind::kJumpPointers:
-        if (config.jump_pointers)
-          take_over(p, evidence, config, "following the history at", "distance", plan.jumps,
-                    &jit::JumpHint::initial_distance, start.settled_jumps);
-        break;
-      case jit::ChangeKind::kSelect:
-      case jit::ChangeKind::kBranch:
-      case jit::ChangeKind::kValue:
-        break;  // below
-    }
-  }
-  plan_version(plan, with_outcomes(evidence, earlier), config);
-  take_over_forms(start, earlier);
-  take_over_values(start, earlier);
+  for (const ChangePolicy* policy : change_policies())
+    if (policy->is_about_loads()) take_over_loads(start, *policy, evidence, earlier.outcomes, config);
+  for (Candidate& candidate : propose_for_version(with_outcomes(evidence, earlier.outcomes), config))
+    plan.candidates.push_back(std::move(candidate));
+  take_over_places(start, earlier.outcomes);
   return start;
 }
 
@@ -158,7 +120,7 @@ std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
     const bool compiled =
         episode.action == to_string(Action::kOptimize) || episode.action == to_string(Action::kReoptimize);
     // What stayed is told of by the decision that it came from.
-    const bool runs = !episode.state.starts_with("failed") && episode.state != kNothingNew;
+    const bool runs = episode.state != DecisionState::kFailed && episode.state != DecisionState::kRefused;
     if (compiled && runs) latest[episode.evidence.function.value] = &episode;
   }
   std::vector<StartQuestion> questions;
@@ -169,15 +131,14 @@ std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
     earlier.runs = known.runs;
     earlier.compile_seconds = episode->compile_seconds;
     earlier.osr_loops = episode->osr_loops;
-    earlier.prefetches = episode->prefetches;
+    earlier.outcomes = episode->outcomes;
     // What was found out about loads by any decision on the function: a recompile knows only its own.
     for (const Episode& other : known.episodes) {
       if (other.evidence.function.value != function || &other == episode) continue;
-      for (const Episode::Prefetch& p : other.prefetches) {
-        const bool listed = std::any_of(earlier.prefetches.begin(), earlier.prefetches.end(),
-                                        [&](const Episode::Prefetch& q) { return same_change(p, q); });
-        const bool lost = p.outcome == PrefetchOutcome::kRolledBack || p.outcome == PrefetchOutcome::kNoSlice;
-        if (!listed && lost) earlier.prefetches.push_back(p);
+      for (const auto& [site, outcome] : other.outcomes) {
+        const bool lost =
+            outcome.state == ChangeState::kRolledBack || outcome.state == ChangeState::kNotPossible;
+        if (lost && !earlier.outcomes.contains(site)) earlier.outcomes.put(site, outcome);
       }
     }
     const auto samples = std::find_if(known.samples.begin(), known.samples.end(),
@@ -185,7 +146,7 @@ std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
     if (samples != known.samples.end()) {
       earlier.seconds_baseline = samples->seconds_baseline;
       earlier.seconds_optimized = samples->seconds_optimized;
-    } else if (known.samples.empty()) {  // of a version that did not save them: what the decision knew
+    } else if (known.samples.empty()) {  // nothing was sampled: what the decision knew
       earlier.seconds_baseline = episode->evidence.seconds_baseline;
       earlier.seconds_optimized = episode->evidence.seconds_optimized;
     }

@@ -16,8 +16,8 @@
 // again while it runs, calls that go elsewhere are seen, and the function is compiled anew for what is.
 #pragma once
 
+#include <cstdint>
 #include <map>
-#include <set>
 
 #include "feedback/policy/policy.h"
 #include "feedback/profile/profile_file.h"
@@ -25,13 +25,9 @@
 namespace hindsight::feedback {
 
 struct StartPlan {
-  FunctionPlan plan;                     // kNothing or kOptimize
-  std::map<uint32_t, uint32_t> settled;  // prefetches known to pay: wasm offset of the load -> distance
-  std::map<uint32_t, uint32_t> settled_widths;  // the same of interleaved searches: how many at once
-  std::map<uint32_t, uint32_t> settled_jumps;   // the same of jump pointers: how many turns ahead
-  std::set<uint32_t> settled_forms;             // branches whose other form is known to pay: wasm offsets
-  std::set<uint32_t> settled_values;  // operators whose code for the usual value is known to pay: alike
-  double priority = 0;                // seconds to gain for each second of compiling
+  FunctionPlan plan;                      // kNothing or kOptimize
+  std::map<jit::Site, uint32_t> settled;  // changes known to pay, and at which setting
+  double priority = 0;                    // seconds to gain for each second of compiling
 };
 
 // `evidence`: what the decision was made on that is taken over.

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace hindsight::feedback {
 namespace {
 
 // The one that can cost most when it is wrong comes first. A trial that did not end leaves it open.
 std::optional<jit::ChangeKind> open_decision(const VersionEvidence& e) {
-  for (const auto& [change, there] : {std::pair{jit::ChangeKind::kInlineCalls, e.inline_calls},
-                                      {jit::ChangeKind::kWeighBranches, e.weigh_branches},
-                                      {jit::ChangeKind::kSplitCold, e.split_cold}}) {
-    const PrefetchOutcome outcome = e.outcomes.of(change);
-    if (there && (outcome == PrefetchOutcome::kNone || outcome == PrefetchOutcome::kInTrial)) return change;
+  for (const jit::ChangeKind kind : jit::kVersionChanges) {
+    const bool there = std::find(e.there.begin(), e.there.end(), kind) != e.there.end();
+    if (there && !judged(e.changes.state(version_site(kind)))) return kind;
   }
   return std::nullopt;
 }

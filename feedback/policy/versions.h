@@ -23,14 +23,13 @@ namespace hindsight::feedback {
 
 // Of a function whose optimized version has nothing else on trial.
 struct VersionEvidence {
-  // What is in its code.
-  bool inline_calls = false, weigh_branches = false, split_cold = false;
-  VersionOutcomes outcomes;      // what earlier trials said
-  double seconds_published = 0;  // CPU time in the version
-  double share = 0;              // of the samples of late of all functions, 0..1
-  double compile_seconds = 0;    // what the version took
-  double guest_seconds = 0;      // CPU time of all guests so far
-  double seconds_on_trial = 0;   // of these, in versions that were on trial
+  std::vector<jit::ChangeKind> there;  // which changes of versions are in its code
+  ChangeLedger changes;                // what earlier trials said of these
+  double seconds_published = 0;        // CPU time in the version
+  double share = 0;                    // of the samples of late of all functions, 0..1
+  double compile_seconds = 0;          // what the version took
+  double guest_seconds = 0;            // CPU time of all guests so far
+  double seconds_on_trial = 0;         // of these, in versions that were on trial
 };
 
 struct VersionTrialPlan {

@@ -10,13 +10,10 @@
 
 #include "base/ids.h"
 #include "base/memory_level.h"
+#include "feedback/profile/ledger.h"
 #include "jit/change.h"
 
 namespace hindsight::feedback {
-
-// What became of a change that was tried. kNoSlice: it was not possible.
-enum class PrefetchOutcome : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNoSlice };
-const char* to_string(PrefetchOutcome outcome);
 
 // Timed loads of one site: an estimate, of isolated latency, not of what the load costs in its loop (that is
 // its share of the samples).
@@ -39,14 +36,10 @@ struct LoadEvidence {
   uint64_t distinct_pages = 0;         // 4 KiB pages among the addresses seen (exact up to kMaxPagesSeen)
   // Inside a loop of the function (or in a body inlined into it): else no address can run ahead of it.
   bool in_loop = true;
-  PrefetchOutcome outcome = PrefetchOutcome::kNone;     // of a prefetch
-  PrefetchOutcome interleave = PrefetchOutcome::kNone;  // of interleaving; kNoSlice: not possible
-  PrefetchOutcome jump = PrefetchOutcome::kNone;        // of jump pointers; kNoSlice: not possible
   double stall_samples_recent =
       0;  // of those in optimized code, the last second's, about; see samples_recent
-  // Of the last change of the load that was tried and taken back: how often that has happened, how long ago (CPU time
-  // of the function), and which share of the function's samples stood behind the load then.
-  uint32_t rejections = 0;
+  // Of the last change of the load that was tried and taken back: how long ago (CPU time of the function), and which share
+  // of the function's samples stood behind the load then.
   double seconds_since_rejected = 0;
   double share_when_rejected = 0;
   LoadLatency latency = {};
@@ -63,15 +56,14 @@ inline constexpr int32_t kValueInterval = 16'381;
 // select chooses where a branch goes: it was `taken` if it chose its first operand. One execution of it in some
 // thousands is recorded, and none is seen in bursts.
 struct BranchEvidence {
-  WasmOffset branch;                                 // of the br_if, if, br_table, br or select
-  uint64_t sampled = 0;                              // branch records
-  uint64_t sampled_taken = 0;                        // of these
-  uint64_t outcomes = 0;                             // branches seen in bursts
-  uint64_t taken = 0;                                // of these
-  uint64_t judged = 0;                               // of the outcomes: behind the predictor's warm-up
-  uint64_t mispredicted = 0;                         // of those judged; an estimate
-  bool chooses = false;                              // a select
-  PrefetchOutcome outcome = PrefetchOutcome::kNone;  // of giving it the other form
+  WasmOffset branch;           // of the br_if, if, br_table, br or select
+  uint64_t sampled = 0;        // branch records
+  uint64_t sampled_taken = 0;  // of these
+  uint64_t outcomes = 0;       // branches seen in bursts
+  uint64_t taken = 0;          // of these
+  uint64_t judged = 0;         // of the outcomes: behind the predictor's warm-up
+  uint64_t mispredicted = 0;   // of those judged; an estimate
+  bool chooses = false;        // a select
   uint64_t seen() const { return outcomes + sampled; }
   double taken_share() const {
     return seen() ? static_cast<double>(taken + sampled_taken) / static_cast<double>(seen()) : 0;
@@ -112,9 +104,8 @@ struct ValueEvidence {
   };
   WasmOffset at;  // of the instruction; of a trip count, the loop
   ValueSite site = ValueSite::kDivisor;
-  uint64_t records = 0;                              // the denominator
-  std::vector<Value> values = {};                    // by descending records
-  PrefetchOutcome outcome = PrefetchOutcome::kNone;  // of code for the first of them
+  uint64_t records = 0;            // the denominator
+  std::vector<Value> values = {};  // by descending records
   friend bool operator==(const ValueEvidence&, const ValueEvidence&) = default;
 };
 
@@ -125,21 +116,6 @@ struct LoopEvidence {
   double samples = 0;  // with those of inner loops
   int32_t parent = -1;
   friend bool operator==(const LoopEvidence&, const LoopEvidence&) = default;
-};
-
-// What became of the changes of whole versions.
-struct VersionOutcomes {
-  PrefetchOutcome inline_calls = PrefetchOutcome::kNone;
-  PrefetchOutcome weigh_branches = PrefetchOutcome::kNone;
-  PrefetchOutcome split_cold = PrefetchOutcome::kNone;
-  // Precondition: jit::is_of_version(change).
-  PrefetchOutcome& of(jit::ChangeKind change) {
-    return change == jit::ChangeKind::kInlineCalls     ? inline_calls
-           : change == jit::ChangeKind::kWeighBranches ? weigh_branches
-                                                       : split_cold;
-  }
-  PrefetchOutcome of(jit::ChangeKind change) const { return VersionOutcomes(*this).of(change); }
-  friend bool operator==(const VersionOutcomes&, const VersionOutcomes&) = default;
 };
 
 // Whether a hot function is entered while it is watched for that. One that is, reaches new code at its next
@@ -185,8 +161,8 @@ struct FunctionEvidence {
       branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches
   std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls
   std::vector<ValueEvidence> values;  // alike, at most kMaxValues
-  VersionOutcomes outcomes;
-  uint64_t module_bytes = 0;  // of wasm, of all bodies of the module; 0: not known
+  ChangeLedger changes;               // what became of them, of loops and of whole versions
+  uint64_t module_bytes = 0;          // of wasm, of all bodies of the module; 0: not known
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 
@@ -261,6 +237,9 @@ struct FunctionSamples {
   std::vector<Place> places;  // by ascending offset, at most kMaxPlaces
   friend bool operator==(const FunctionSamples&, const FunctionSamples&) = default;
 };
+
+// How often a change of the load was tried and taken back.
+uint32_t rejections_of(const ChangeLedger& changes, WasmOffset load);
 
 inline constexpr size_t kMaxPlaces = 256;
 // At most so many, those with the most samples and stalls, by ascending offset.

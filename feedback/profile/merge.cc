@@ -121,8 +121,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.seconds_run = more.seconds_run;
   to.seconds_run_baseline = more.seconds_run_baseline;
   to.samples_run_baseline = more.samples_run_baseline;
-  for (const jit::ChangeKind change : jit::kVersionChanges)
-    if (more.outcomes.of(change) != PrefetchOutcome::kNone) to.outcomes.of(change) = more.outcomes.of(change);
+  merge(to.changes, more.changes);
   to.module_bytes = more.module_bytes;
   to.exit_loops = more.exit_loops;
   to.entry_loops = more.entry_loops;
@@ -139,14 +138,10 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     known->distinct_pages = std::max(known->distinct_pages, l.distinct_pages);
     known->in_loop = l.in_loop;
     known->stall_samples_recent = l.stall_samples_recent;
-    if (l.rejections != 0) {
-      known->rejections = l.rejections;
+    if (rejections_of(more.changes, l.load) != 0) {
       known->seconds_since_rejected = l.seconds_since_rejected;
       known->share_when_rejected = l.share_when_rejected;
     }
-    if (l.outcome != PrefetchOutcome::kNone) known->outcome = l.outcome;
-    if (l.interleave != PrefetchOutcome::kNone) known->interleave = l.interleave;
-    if (l.jump != PrefetchOutcome::kNone) known->jump = l.jump;
     if (l.latency.timed != 0) known->latency = l.latency;
   }
   for (const BranchEvidence& b : more.branches) {
@@ -162,7 +157,6 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     known->judged += b.judged;
     known->mispredicted += b.mispredicted;
     known->chooses = b.chooses;
-    if (b.outcome != PrefetchOutcome::kNone) known->outcome = b.outcome;
   }
   for (const CallEvidence& c : more.calls) {
     CallEvidence* known = find_by(to.calls, &CallEvidence::call, c.call);
@@ -184,7 +178,6 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     }
     known->records += v.records;
     known->site = v.site;
-    if (v.outcome != PrefetchOutcome::kNone) known->outcome = v.outcome;
     add(known->values, v.values);
   }
   const bool same_loops =
@@ -253,36 +246,17 @@ void merge_samples(std::vector<FunctionSamples>& earlier, const std::vector<Func
   if (earlier.size() > kMaxFunctionsSampled) earlier.resize(kMaxFunctionsSampled);
 }
 
-bool judged(const Episode::Prefetch& p) {
-  return p.outcome != PrefetchOutcome::kNone && p.outcome != PrefetchOutcome::kInTrial;
-}
-
 // What a run found out about a decision that it took over.
 void take_outcomes(Episode& decided, const Episode& later) {
   if (later.compile_seconds > 0) decided.compile_seconds = later.compile_seconds;
-  for (const Episode::Prefetch& p : later.prefetches) {
-    const auto same = std::find_if(decided.prefetches.begin(), decided.prefetches.end(),
-                                   [&](const Episode::Prefetch& q) { return same_change(p, q); });
-    Episode::Prefetch* known = same == decided.prefetches.end() ? nullptr : &*same;
-    if (!known)
-      decided.prefetches.push_back(p);
-    else if (p.outcome == known->outcome && p.distance == known->distance)
-      known->runs_ago = p.runs_ago;  // as it was: how it was found out stays
-    else if (judged(p) || !judged(*known))
-      *known = p;
-  }
-}
-
-// As many runs are added as make others so much older.
-uint32_t older(uint32_t runs_ago, uint64_t runs) {
-  return static_cast<uint32_t>(std::min<uint64_t>(runs_ago + runs, 1'000'000));
+  merge(decided.outcomes, later.outcomes);
 }
 
 void merge_episodes(ModuleProfile& to, const ModuleProfile& run) {
   std::map<uint32_t, std::vector<Episode>> by_function;
   for (Episode& e : to.episodes) {
     e.runs_ago = older(e.runs_ago, run.runs_seen);
-    for (Episode::Prefetch& p : e.prefetches) p.runs_ago = older(p.runs_ago, run.runs_seen);
+    e.outcomes.age(run.runs_seen);
     by_function[e.evidence.function.value].push_back(std::move(e));
   }
   for (const Episode& e : run.episodes) {
@@ -302,8 +276,8 @@ void merge_episodes(ModuleProfile& to, const ModuleProfile& run) {
     if (episodes.size() > kMaxEpisodesKept)
       episodes.erase(episodes.begin(), episodes.end() - static_cast<ptrdiff_t>(kMaxEpisodesKept));
     for (Episode& e : episodes) {
-      std::erase_if(e.prefetches, [](const Episode::Prefetch& p) {
-        return p.outcome != PrefetchOutcome::kKept && p.runs_ago > kRunsToForgetLosers;
+      e.outcomes.forget_if([](const ChangeLedger::Entry& entry) {
+        return entry.outcome.state != ChangeState::kKept && entry.outcome.runs_ago > kRunsToForgetLosers;
       });
       to.episodes.push_back(std::move(e));
     }

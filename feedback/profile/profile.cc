@@ -20,22 +20,6 @@ const char* to_string(Entered entered) {
   return "unknown";
 }
 
-const char* to_string(PrefetchOutcome outcome) {
-  switch (outcome) {
-    case PrefetchOutcome::kNone:
-      return "none";
-    case PrefetchOutcome::kInTrial:
-      return "in trial";
-    case PrefetchOutcome::kKept:
-      return "kept";
-    case PrefetchOutcome::kRolledBack:
-      return "rolled back";
-    case PrefetchOutcome::kNoSlice:
-      return "no slice";
-  }
-  return "unknown";
-}
-
 const char* to_string(ValueSite site) {
   switch (site) {
     case ValueSite::kDivisor:
@@ -48,6 +32,13 @@ const char* to_string(ValueSite site) {
       return "trip count";
   }
   return "unknown";
+}
+
+uint32_t rejections_of(const ChangeLedger& changes, WasmOffset load) {
+  uint32_t all = 0;
+  for (const auto& [site, outcome] : changes)
+    if (site.at == load && jit::is_tuned(site.kind)) all += outcome.rejections;
+  return all;
 }
 
 void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most) {
@@ -174,9 +165,12 @@ void PageCounts::reopen(uint64_t begin, uint64_t end) {
 
 namespace {
 
-bool hides_misses(const LoadCounts& load) {
-  return load.outcome == PrefetchOutcome::kKept || load.interleave == PrefetchOutcome::kKept ||
-         load.jump == PrefetchOutcome::kKept;
+// Loads of which a change is kept that has their data fetched early.
+std::set<uint32_t> hidden_loads(const ChangeLedger& changes) {
+  std::set<uint32_t> loads;
+  for (const auto& [site, outcome] : changes)
+    if (jit::is_tuned(site.kind) && outcome.state == ChangeState::kKept) loads.insert(site.at.value);
+  return loads;
 }
 
 }  // namespace
@@ -195,8 +189,9 @@ PageEvidence Profile::page_evidence() const {
     all += samples;
     if (counts.samples_baseline <= 0) continue;
     double stalled = 0;  // before the decisions
-    for (const auto& [offset, load] : counts.loads)
-      if (hides_misses(load)) stalled += load.stall_baseline;
+    for (const uint32_t offset : hidden_loads(counts.changes))
+      if (const auto load = counts.loads.find(offset); load != counts.loads.end())
+        stalled += load->second.stall_baseline;
     hidden += samples * std::min(1.0, stalled / counts.samples_baseline);
   }
   if (all > 0) e.hidden_share = hidden / all;
@@ -243,9 +238,23 @@ void ValueCounts::fade_into(const ValueCounts& later) {
   }
 }
 
-void FunctionCounts::reject(uint32_t load) {
-  LoadCounts& counts = loads[load];
-  counts.rejections += 1;
+void FunctionCounts::begin(jit::Site site) {
+  changes.begin(site);
+  if (jit::is_tuned(site.kind)) loads.try_emplace(site.at.value);
+}
+
+void FunctionCounts::settle(const ChangeLedger& known) {
+  for (const auto& [site, outcome] : known) {
+    changes.put(site, outcome);
+    if (jit::is_tuned(site.kind)) loads.try_emplace(site.at.value);
+  }
+}
+
+void FunctionCounts::settle(jit::Site site, ChangeState state) {
+  changes.settle(site, state);
+  if (!jit::is_tuned(site.kind)) return;
+  LoadCounts& counts = loads[site.at.value];
+  if (state != ChangeState::kRolledBack) return;
   counts.run_seconds_when_rejected = run_seconds();
   counts.share_when_rejected = samples_recent > 0 ? counts.stall_recent / samples_recent : 0;
 }
@@ -441,7 +450,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
   evidence.compile_seconds = counts.compile_seconds;
-  evidence.outcomes = counts.outcomes;
+  evidence.changes = counts.changes;
   evidence.samples_recent = counts.samples_recent;
   evidence.samples_stayed = counts.samples_stayed;
   evidence.seconds_stayed = counts.seconds_stayed;
@@ -473,12 +482,8 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                 std::any_of(body.loops.begin(), body.loops.end(), [&](const wasm::LoopInfo& loop) {
                   return loop.offset <= e.load && e.load < loop.end;
                 });
-    e.outcome = load.outcome;
-    e.interleave = load.interleave;
-    e.jump = load.jump;
     e.stall_samples_recent = load.stall_recent;
-    if (load.rejections > 0) {
-      e.rejections = load.rejections;
+    if (rejections_of(counts.changes, e.load) > 0) {
       e.seconds_since_rejected = std::max(0.0, counts.run_seconds() - load.run_seconds_when_rejected);
       e.share_when_rejected = load.share_when_rejected;
     }
@@ -498,16 +503,13 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                                  .outcomes = branch.bursts.outcomes,
                                  .taken = branch.bursts.taken,
                                  .judged = branch.bursts.judged,
-                                 .mispredicted = branch.bursts.mispredicted,
-                                 .outcome = branch.outcome});
+                                 .mispredicted = branch.bursts.mispredicted});
   }
   for (const auto& [offset, values] : counts.values) {
     if (!is_select(*module_, offset)) continue;
     BranchEvidence e{.branch = WasmOffset(offset), .sampled = values.total, .chooses = true};
     for (const ValueCounts::Candidate& candidate : values.candidates)
       if (candidate.value != 0) e.sampled_taken += candidate.count;
-    if (const auto known = counts.branches.find(offset); known != counts.branches.end())
-      e.outcome = known->second.outcome;
     evidence.branches.push_back(e);
   }
   std::stable_sort(evidence.branches.begin(), evidence.branches.end(),
@@ -546,13 +548,8 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   for (const auto& [offset, values] : counts.values) {
     const std::optional<ValueSite> site = value_site(*module_, offset);
     if (!site) continue;
-    const auto known = counts.value_outcomes.find(offset);
     evidence.values.push_back(
-        {.at = WasmOffset(offset),
-         .site = *site,
-         .records = values.total,
-         .values = usual_first(values),
-         .outcome = known == counts.value_outcomes.end() ? PrefetchOutcome::kNone : known->second});
+        {.at = WasmOffset(offset), .site = *site, .records = values.total, .values = usual_first(values)});
   }
   std::stable_sort(evidence.values.begin(), evidence.values.end(),
                    [](const ValueEvidence& a, const ValueEvidence& b) { return a.records > b.records; });
@@ -598,27 +595,16 @@ FunctionSamples Profile::run_samples(FuncIndex function) const {
 void Profile::seed(const FunctionEvidence& earlier) {
   FunctionCounts& counts = functions_[earlier.function.value];
   counts.compile_seconds = earlier.compile_seconds;
-  // A trial that never ended says nothing.
-  const auto judged = [](PrefetchOutcome outcome) {
-    return outcome != PrefetchOutcome::kNone && outcome != PrefetchOutcome::kInTrial;
-  };
-  for (const jit::ChangeKind change : jit::kVersionChanges)
-    if (judged(earlier.outcomes.of(change))) counts.outcomes.of(change) = earlier.outcomes.of(change);
+  counts.settle(seed_of(earlier.changes));
   for (const LoadEvidence& load : earlier.loads) {
-    if (!judged(load.outcome) && !judged(load.interleave) && !judged(load.jump) && load.latency.timed == 0)
-      continue;
+    if (!counts.loads.contains(load.load.value) && load.latency.timed == 0) continue;
     LoadCounts& of_load = counts.loads[load.load.value];
-    if (judged(load.outcome)) of_load.outcome = load.outcome;
-    if (judged(load.interleave)) of_load.interleave = load.interleave;
-    if (judged(load.jump)) of_load.jump = load.jump;
-    of_load.rejections = load.rejections;
     of_load.share_when_rejected = load.share_when_rejected;
     of_load.latency = load.latency;
   }
   for (const BranchEvidence& branch : earlier.branches) {
-    BranchCounts& of_branch = counts.branches[branch.branch.value];
-    if (judged(branch.outcome)) of_branch.outcome = branch.outcome;
     if (!branch.chooses) {
+      BranchCounts& of_branch = counts.branches[branch.branch.value];
       of_branch.taken = branch.sampled_taken;
       of_branch.total = branch.sampled;
       of_branch.bursts = {branch.outcomes, branch.taken, branch.judged, branch.mispredicted};
@@ -632,7 +618,6 @@ void Profile::seed(const FunctionEvidence& earlier) {
       if (count != 0) values.candidates.push_back({value, count});
   }
   for (const ValueEvidence& of : earlier.values) {
-    if (judged(of.outcome)) counts.value_outcomes[of.at.value] = of.outcome;
     ValueCounts& values = counts.values[of.at.value];
     values = {};
     values.total = of.records;

@@ -18,17 +18,13 @@ namespace hindsight::feedback {
 struct LoadCounts {
   double stall_baseline = 0;
   double stall_optimized = 0;
-  double stall_recent = 0;  // of the latter, fading fast
-  uint32_t rejections = 0;  // see LoadEvidence
-  double run_seconds_when_rejected = 0;
+  double stall_recent = 0;               // of the latter, fading fast
+  double run_seconds_when_rejected = 0;  // see LoadEvidence
   double share_when_rejected = 0;
   uint64_t addresses = 0;
   uint64_t lowest = ~uint64_t{0};
   uint64_t highest = 0;
   std::set<uint64_t> pages;  // bounded by kMaxPagesSeen
-  PrefetchOutcome outcome = PrefetchOutcome::kNone;
-  PrefetchOutcome interleave = PrefetchOutcome::kNone;
-  PrefetchOutcome jump = PrefetchOutcome::kNone;
   LoadLatency latency;
 };
 
@@ -44,7 +40,6 @@ struct BranchCounts {
   uint64_t taken = 0;
   uint64_t total = 0;  // records, not executions; none of a select, whose records are values
   BranchOutcomeCounts bursts;
-  PrefetchOutcome outcome = PrefetchOutcome::kNone;
   bool seen() const { return total + bursts.outcomes != 0; }
 };
 
@@ -92,8 +87,8 @@ struct FunctionCounts {
   uint64_t published_version = 0;  // VersionId; those before it have lower ones
   // Higher ones that lost to it in a trial: who is in their code stayed behind. At most one for each change of versions.
   std::vector<uint64_t> lost_versions = {};
-  double run_seconds_when_published = 0;  // what run_seconds() was
-  VersionOutcomes outcomes;
+  double run_seconds_when_published = 0;                     // what run_seconds() was
+  ChangeLedger changes;                                      // what became of them
   std::vector<LoopIndex> exit_loops = {}, entry_loops = {};  // of it
   SampleShift shift = {};                                    // of samples in it
   // An optimized version takes over.
@@ -104,17 +99,18 @@ struct FunctionCounts {
   // A compile was asked for, and the version before it stays: it is looked at anew, as one that has just been published,
   // but where its first samples stood is still known.
   void stay();
-  // A change of the load was taken back.
-  void reject(uint32_t load);
+  // A change goes on trial, or this became of it. Of a load with a change there is an entry in `loads`.
+  void begin(jit::Site site);
+  void settle(jit::Site site, ChangeState state);
+  void settle(const ChangeLedger& known);
   // Baseline code takes over again, to be seen anew: what was seen before says nothing any more, nor what became of
   // changes. What counts the whole run stays, and how often it was compiled.
   void see_anew();
   double run_seconds() const { return run_seconds_baseline + run_seconds_optimized; }
-  std::map<uint32_t, double> samples_at;               // wasm offset -> clock samples (both tiers)
-  std::map<uint32_t, LoadCounts> loads;                // wasm offset of the load
-  std::map<uint32_t, BranchCounts> branches;           // wasm offset
-  std::map<uint32_t, ValueCounts> values;              // wasm offset
-  std::map<uint32_t, PrefetchOutcome> value_outcomes;  // of code for the usual one; wasm offset
+  std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
+  std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
+  std::map<uint32_t, BranchCounts> branches;  // wasm offset
+  std::map<uint32_t, ValueCounts> values;     // wasm offset
   // Of the published optimized code: calls that went to none of the targets it has in place. Wasm offset.
   std::map<uint32_t, ValueCounts> unforeseen;
   // Of the whole run: nothing of it decays.

@@ -29,8 +29,21 @@ enum class Origin : uint8_t {
 };
 const char* to_string(Origin origin);
 
-// The state of a decision to compile again, where the compiler refused all that was new.
-inline constexpr std::string_view kNothingNew = "nothing new came of it: the code that runs stays";
+// How far a decision has come.
+enum class DecisionState : uint8_t {
+  kNone,        // nothing yet
+  kQueued,      // to be carried out
+  kCompiled,    // its code runs
+  kTrial,       // it is being measured
+  kKept,        // measured, and it pays
+  kRolledBack,  // measured, and code without it runs
+  kRefused,     // the compiler refused all that was new in it: the code that ran before stays
+  kFailed,
+  kAbandoned,  // nobody waits for it any more
+  kObserved,   // baseline code runs, to be seen again
+};
+inline constexpr DecisionState kLastDecisionState = DecisionState::kObserved;
+const char* to_string(DecisionState state);
 
 // One decision: what was seen, what was chosen, what it gave.
 struct Episode {
@@ -39,34 +52,14 @@ struct Episode {
   FunctionEvidence evidence;
   std::string action;  // policy.h: to_string(Action)
   std::vector<uint32_t> osr_loops;
-  std::vector<uint32_t> prefetch_loads;    // wasm offsets
-  std::vector<uint32_t> interleave_loads;  // the same
-  std::vector<uint32_t> jump_loads;        // the same
-  std::vector<uint32_t>
-      inlined_calls;  // wasm offsets of call_indirects; their targets follow from the evidence
-  std::vector<uint32_t> weighed_branches;  // wasm offsets; which way they go follows from the evidence
-  std::vector<uint32_t> select_branches;   // of branches, to be selects
-  std::vector<uint32_t>
-      branch_selects;  // of selects, or of branches that the compiler may make such, to be branches
-  std::vector<uint32_t>
-      value_sites;          // of operators, to have code for their usual value, which the evidence has
-  bool split_cold = false;  // what hardly ever runs lies apart
+  std::vector<jit::Site> changes;  // that were asked for; with what follows from the evidence
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates
   // Afterwards:
-  std::string state;  // "compiled", "failed", "rolled back", ...
+  DecisionState state = DecisionState::kNone;
+  std::string state_why;  // beside it: why it failed; empty: there is nothing to say
   double compile_seconds = 0;
-  struct Prefetch {
-    uint32_t load = 0;  // or the branch, or the operator; of a whole version 0
-    PrefetchOutcome outcome = PrefetchOutcome::kNone;
-    uint32_t distance = 0;  // iterations; of an interleaved loop: searches at once
-    double measured_gain = 0;
-    std::string words;
-    jit::ChangeKind change = jit::ChangeKind::kPrefetch;
-    uint32_t runs_ago = 0;  // in which it was judged last
-    friend bool operator==(const Prefetch&, const Prefetch&) = default;
-  };
-  std::vector<Prefetch> prefetches;
+  ChangeLedger outcomes;  // of the changes that were asked for, and of those that came with them
   Origin origin = Origin::kDecided;
   uint32_t runs_ago = 0;  // when it was decided; 0: in the last run
   // What a decision at the start was made from, beside the evidence of the decision it takes over.
@@ -76,17 +69,17 @@ struct Episode {
     double seconds_optimized = 0;
     double compile_seconds = 0;  // what the compile took; 0: not known
     std::vector<uint32_t> osr_loops;
-    std::vector<Prefetch> prefetches;
+    ChangeLedger outcomes;
     friend bool operator==(const Earlier&, const Earlier&) = default;
   };
   std::optional<Earlier> earlier;  // exactly where the origin is kProfile
+  // The sites of one kind of change among those that were asked for.
+  std::vector<WasmOffset> asked_for(jit::ChangeKind kind) const;
   friend bool operator==(const Episode&, const Episode&) = default;
 };
 
-// The same change for the same load, branch or operator.
-inline bool same_change(const Episode::Prefetch& a, const Episode::Prefetch& b) {
-  return a.load == b.load && a.change == b.change;
-}
+// "failed: the function is too large".
+std::string state_text(const Episode& episode);
 
 // What is said alike of a decision that is about no single function.
 struct ModuleEpisode {
@@ -154,8 +147,11 @@ struct ProfileFile {
 
 inline constexpr size_t kMaxProfileFileBytes = size_t{256} << 20;
 
+// Of files. Those of other versions are refused: they are caches, and the next run makes a new one.
+inline constexpr int kProfileVersion = 2;
+
 Result<ProfileFile> parse_profile(const std::string& text, const std::string& name);
-// The same, with nothing but the defect in the error.
+// The same, with nothing but the defect in the error: of kind kUnsupported where the file is of another version.
 Result<ProfileFile> read_profile(const std::string& text);
 // With a seal in front of it, which is not looked at, or without.
 Result<ProfileFile> load_profile(const std::string& path);

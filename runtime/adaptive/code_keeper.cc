@@ -44,18 +44,18 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
     job.code = code;
     job.cached = true;
     job.loop_exits = !version.osr_exits.empty();
-    job.plan.split_cold = version.hot_bytes.value != 0;
+    if (version.hot_bytes.value != 0)
+      job.plan.candidates.push_back(
+          {.request = {.site = feedback::version_site(jit::ChangeKind::kSplitCold)}});
     job.plan.action = feedback::Action::kOptimize;
     job.plan.function = function;
     for (const jit::OsrEntry& entry : version.osr_entries) job.plan.osr_loops.push_back(entry.loop);
-    for (const CachedPrefetch& p : kept.prefetches) {
-      if (p.outcome != feedback::PrefetchOutcome::kKept || jit::is_of_version(p.change)) continue;
-      if (p.change == jit::ChangeKind::kValue) {
-        job.settled[{jit::ChangeKind::kValue, WasmOffset(p.load)}] = 0;  // its number is known below
-        continue;
-      }
-      plan_settled(job, {p.change, WasmOffset(p.load)}, jit::clamped(p.change, p.distance), p.measured_gain,
-                   "kept in an earlier run");
+    for (const auto& [site, known] : kept.changes) {
+      if (known.state != feedback::ChangeState::kKept || jit::is_of_version(site.kind)) continue;
+      if (site.kind == jit::ChangeKind::kValue)
+        job.settled[site] = 0;  // its number is known below
+      else
+        plan_settled(job, site, jit::clamped(site.kind, known.setting), known.gain, "kept in an earlier run");
     }
     constexpr std::string_view kWords = "from the code cache: ";
     job.plan.reason = kept.reason.starts_with(kWords) ? kept.reason : std::string(kWords) + kept.reason;
@@ -67,23 +67,21 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
       feedback::FunctionCounts& counts = profile->counts(function);
       counts.optimized = true;
       counts.optimize_count = std::max(counts.optimize_count, 1u);
-      for (const CachedPrefetch& p : kept.prefetches) {
-        if (jit::is_of_version(p.change))
-          counts.outcomes.of(p.change) = p.outcome;
-        else
-          outcome_in(counts, {p.change, WasmOffset(p.load)}) = p.outcome;
-      }
+      feedback::ChangeLedger states;
+      for (const auto& [site, known] : kept.changes) states.put(site, {.state = known.state});
+      counts.settle(states);
       for (const auto& [call, values] : kept.calls) counts.values[call] = values;
       evidence = profile->evidence(function);
     });
     // The same as when the code was made, since the policy is pure.
-    job.plan.calls = feedback::plan_calls(evidence, policy_);
-    job.plan.values = feedback::plan_values(evidence, policy_);
-    std::erase_if(job.plan.values, [&](const feedback::ValuePlan& p) {
-      return std::none_of(version.answers.begin(), version.answers.end(), [&](const jit::Answer& answer) {
-        return answer.is_applied() && answer.site == jit::Site{jit::ChangeKind::kValue, p.hint.at};
-      });
-    });
+    for (feedback::Candidate& call : feedback::propose(jit::ChangeKind::kInlineCalls, evidence, policy_))
+      job.plan.candidates.push_back(std::move(call));
+    for (feedback::Candidate& value : feedback::propose(jit::ChangeKind::kValue, evidence, policy_)) {
+      const bool there = std::any_of(
+          version.answers.begin(), version.answers.end(),
+          [&](const jit::Answer& answer) { return answer.is_applied() && answer.site == value.site(); });
+      if (there) job.plan.candidates.push_back(std::move(value));
+    }
     feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
     taken_over.origin = feedback::Origin::kCodeCache;
     job.episode = decisions_.add(module, std::move(taken_over), clock_.now());
@@ -91,9 +89,8 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
     compiler_.install(job, *code, std::move(kept.version));
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds = 0;  // in this process
-      for (feedback::Episode::Prefetch& p : episode.prefetches)
-        for (const CachedPrefetch& known : kept.prefetches)
-          if (known.load == p.load && known.change == p.change) p.measured_gain = known.measured_gain;
+      for (const auto& [site, known] : kept.changes)
+        if (feedback::Outcome* const outcome = episode.outcomes.find(site)) outcome->gain = known.gain;
     });
   }
 }
@@ -109,8 +106,7 @@ void CodeKeeper::save(const ModuleCode& code) const {
     kept[function].version = with != nullptr ? with : std::move(version);
   }
   if (kept.empty()) return;
-  // What became of each load, in this version and in those before it; then what this one's trials say by now.
-  std::map<uint32_t, std::map<jit::Site, CachedPrefetch>> loads;
+  // What became of each change, in this version and in those before it; then what this one's trials say by now.
   std::map<uint32_t, CachedCalls> calls;
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
@@ -118,55 +114,39 @@ void CodeKeeper::save(const ModuleCode& code) const {
     for (const auto& [function, counts] : found->second->functions()) {
       if (!kept.contains(function)) continue;
       calls[function] = counts.values;
-      for (const jit::ChangeKind change : jit::kVersionChanges) {
-        const feedback::PrefetchOutcome outcome = counts.outcomes.of(change);
-        if (outcome == feedback::PrefetchOutcome::kKept || outcome == feedback::PrefetchOutcome::kRolledBack)
-          kept[function].prefetches.push_back({0, outcome, 0, 0, change});
+      for (const auto& [site, known] : counts.changes) {
+        // Of branches and operands the code shows what was kept: which form, which number.
+        const bool shows = jit::is_of_branch(site.kind) || site.kind == jit::ChangeKind::kValue;
+        if (judged(known.state) && !(shows && known.state == feedback::ChangeState::kKept))
+          kept[function].changes.put(site, {.state = known.state});
       }
-      const auto keep = [&](jit::ChangeKind change, uint32_t at, feedback::PrefetchOutcome outcome) {
-        if (outcome != feedback::PrefetchOutcome::kNone && outcome != feedback::PrefetchOutcome::kInTrial)
-          loads[function][{change, WasmOffset(at)}] = {at, outcome, 0, 0, change};
-      };
-      for (const auto& [load, seen] : counts.loads) {
-        keep(jit::ChangeKind::kPrefetch, load, seen.outcome);
-        keep(jit::ChangeKind::kInterleave, load, seen.interleave);
-        keep(jit::ChangeKind::kJumpPointers, load, seen.jump);
-      }
-      // Which of its forms it was shows in the code, if it is there.
-      for (const auto& [branch, seen] : counts.branches) {
-        if (seen.outcome != feedback::PrefetchOutcome::kKept)
-          keep(jit::ChangeKind::kSelect, branch, seen.outcome);
-      }
-      for (const auto& [at, outcome] : counts.value_outcomes)
-        if (outcome != feedback::PrefetchOutcome::kKept) keep(jit::ChangeKind::kValue, at, outcome);
     }
   });
   trials_.each(module, [&](FuncIndex function, const Watch& watch) {
     const auto code_of = kept.find(function.value);
     if (code_of == kept.end() || code_of->second.version != watch.version) return;
     CachedCalls& seen_calls = calls[function.value];
-    for (const feedback::CallPlan& call : watch.calls)
-      if (const auto seen = seen_calls.find(call.hint.call.value); seen != seen_calls.end())
+    for (const feedback::Candidate& candidate : watch.told) {
+      if (candidate.kind() != jit::ChangeKind::kInlineCalls && candidate.kind() != jit::ChangeKind::kValue)
+        continue;
+      if (const auto seen = seen_calls.find(candidate.at().value); seen != seen_calls.end())
         code_of->second.calls.insert(*seen);
-    for (const feedback::ValuePlan& value : watch.values)
-      if (const auto seen = seen_calls.find(value.hint.at.value); seen != seen_calls.end())
-        code_of->second.calls.insert(*seen);
+    }
     code_of->second.reason = decisions_.at(watch.episode).reason;
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell >= watch.trials.size()) continue;
       const LoopTrial::Status status = watch.trials[answer.cell]->status();
       // One that was rejected but not yet compiled out is tried again.
       const bool won = is_kept(status.state);
-      loads[function.value][answer.site] = {
-          answer.site.at.value, won ? feedback::PrefetchOutcome::kKept : feedback::PrefetchOutcome::kInTrial,
-          won ? status.distance : 0, won ? status.gain : 0, answer.site.kind};
+      code_of->second.changes.put(answer.site,
+                                  won ? feedback::Outcome{.state = feedback::ChangeState::kKept,
+                                                          .setting = status.distance,
+                                                          .gain = status.gain}
+                                      : feedback::Outcome{.state = feedback::ChangeState::kInTrial});
     }
   });
   std::vector<KeptCode> codes;
-  for (auto& [function, its] : kept) {
-    for (const auto& [load, prefetch] : loads[function]) its.prefetches.push_back(prefetch);
-    codes.push_back(std::move(its));
-  }
+  for (auto& [function, its] : kept) codes.push_back(std::move(its));
   services_.cache->save(*module, codes);
 }
 

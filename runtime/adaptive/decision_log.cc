@@ -7,17 +7,19 @@ DecisionLog::Id DecisionLog::add(const wasm::Module* module, feedback::Episode e
   const Id id = ++last_;
   episode.id = id;
   episode.seconds = seconds;
-  episode.state = "queued";
+  episode.state = feedback::DecisionState::kQueued;
   decisions_.emplace(id, Decision{std::move(episode), module});
   queued_.insert(id);
   return id;
 }
 
-void DecisionLog::end(Id id, std::string state) {
+void DecisionLog::end(Id id, feedback::DecisionState state, std::string why) {
   const std::lock_guard lock(mutex_);
   queued_.erase(id);
-  if (const auto found = decisions_.find(id); found != decisions_.end())
-    found->second.episode.state = std::move(state);
+  const auto found = decisions_.find(id);
+  if (found == decisions_.end()) return;
+  found->second.episode.state = state;
+  found->second.episode.state_why = std::move(why);
 }
 
 feedback::Episode DecisionLog::at(Id id) const {

@@ -8,6 +8,8 @@
 
 namespace hindsight::rt {
 
+using feedback::ChangeState;
+
 jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCode& code) const {
   jit::OptimizeRequest request;
   request.function = job.plan.function;
@@ -18,7 +20,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   const bool stays_long = !job.plan.osr_loops.empty() ||
                           (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
   request.loop_exits = policy_.follow_shifts && stays_long;
-  request.split_cold = job.plan.split_cold;
+  request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
   request.abandoned = &abandon_;
   request.changes = feedback::requests_of(job.plan);
   return request;
@@ -43,7 +45,10 @@ void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const
                                            : LogLevel::kInfo,
         "compile", fmt::format("{}: {}", code.module()->function_name(job.plan.function), error.describe()));
   }
-  decisions_.end(job.episode, abandoned ? "abandoned: the engine ended" : "failed: " + error.message);
+  if (abandoned)
+    decisions_.end(job.episode, feedback::DecisionState::kAbandoned, "the engine ended");
+  else
+    decisions_.end(job.episode, feedback::DecisionState::kFailed, error.message);
 }
 
 void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
@@ -66,11 +71,12 @@ void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const Mo
           "bodies inlined; ms:{}); because: {}",
           name, version.code_size.value, apart, 1e3 * version.compile_seconds, 1e3 * seconds,
           version.osr_entries.size(), version.osr_exits.size(), version.inlined.size(), passes, why));
-  for (const feedback::CallPlan& plan : job.plan.calls) {
+  for (const feedback::Candidate& call : feedback::of(job.plan.candidates, jit::ChangeKind::kInlineCalls)) {
+    const auto& [targets, by_reference] = jit::what_of<jit::CallTargets>(call.request);
     std::string inlined;
-    for (const jit::CallHint::Target& target : plan.hint.targets) {
+    for (const jit::CallTargets::Target& target : targets) {
       const std::optional<FuncIndex> callee =
-          !plan.hint.by_reference ? code.module()->initial_element(0, target.element)
+          !by_reference ? code.module()->initial_element(0, target.element)
           : target.element < code.module()->function_count() ? std::optional(FuncIndex(target.element))
                                                              : std::nullopt;
       const bool in_place = callee && std::find(version.inlined.begin(), version.inlined.end(), *callee) !=
@@ -79,7 +85,7 @@ void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const Mo
                              callee ? code.module()->function_name(*callee) : "nobody known",
                              in_place ? " in place" : " by call");
     }
-    say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, plan.reason, inlined));
+    say(LogLevel::kInfo, "compile", fmt::format("inline-calls in {}: {}: {}", name, call.reason, inlined));
   }
   for (const jit::Answer& answer : version.answers) {
     if (answer.follows()) continue;
@@ -97,52 +103,41 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
   const FuncIndex function = job.plan.function;
   const wasm::Module* const module = code.module().get();
   Watch watch = trials_.make(job, version);
-  const auto gain_of = [&](jit::Site site) {  // when it was measured; it is settled, not measured again
-    double gain = 0;
-    for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-      if (site == jit::Site{jit::ChangeKind::kPrefetch, plan.hint.load}) gain = plan.estimated_gain;
-    for (const feedback::InterleavePlan& plan : job.plan.interleaves)
-      if (site == jit::Site{jit::ChangeKind::kInterleave, plan.hint.load}) gain = plan.estimated_gain;
-    for (const feedback::JumpPlan& plan : job.plan.jumps)
-      if (site == jit::Site{jit::ChangeKind::kJumpPointers, plan.hint.load}) gain = plan.estimated_gain;
-    return gain;
-  };
-  std::vector<std::pair<jit::Site, feedback::PrefetchOutcome>> outcomes;  // that are known now
+  std::vector<std::pair<jit::Site, ChangeState>> outcomes;  // that are known now
   bool undoing = false;
   decisions_.change(job.episode, [&](feedback::Episode& episode) {
-    undoing = std::holds_alternative<Undo>(job.priority) && episode.state == "compiled";
+    undoing =
+        std::holds_alternative<Undo>(job.priority) && episode.state == feedback::DecisionState::kCompiled;
     episode.compile_seconds += version->compile_seconds;
     for (const jit::Answer& answer : version->answers) {
       if (answer.waits()) continue;  // stays in trial with the change that stands in for it
-      feedback::Episode::Prefetch p;
-      p.load = answer.site.at.value;
-      p.change = answer.site.kind;
       if (answer.follows()) {
         outcomes.emplace_back(answer.site, watch.reported[answer.cell] == TrialState::kKept
-                                               ? feedback::PrefetchOutcome::kKept
-                                               : feedback::PrefetchOutcome::kInTrial);
+                                               ? ChangeState::kKept
+                                               : ChangeState::kInTrial);
         continue;
       }
-      if (std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
-                      [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); }))
-        continue;  // when something else was undone
+      if (episode.outcomes.contains(answer.site)) continue;  // when something else was undone
       const auto known = job.settled.find(answer.site);
       const bool kept = answer.is_applied() && known != job.settled.end();
-      p.outcome = !answer.is_applied() ? feedback::PrefetchOutcome::kNoSlice
-                  : kept               ? feedback::PrefetchOutcome::kKept
-                                       : feedback::PrefetchOutcome::kInTrial;
-      p.distance = !jit::is_tuned(answer.site.kind) ? 0
-                   : kept                           ? known->second
-                                                    : jit::traits_of(answer.site.kind).knob.first;
-      if (kept) p.measured_gain = gain_of(answer.site);
-      p.words = answer.why;
-      episode.prefetches.push_back(p);
-      if (!answer.is_applied()) outcomes.emplace_back(answer.site, feedback::PrefetchOutcome::kNoSlice);
+      feedback::Outcome outcome;
+      outcome.state = !answer.is_applied() ? ChangeState::kNotPossible
+                      : kept               ? ChangeState::kKept
+                                           : ChangeState::kInTrial;
+      outcome.setting = kept && jit::is_tuned(answer.site.kind) ? known->second
+                                                                : jit::traits_of(answer.site.kind).knob.first;
+      // What it gave when it was measured; it is settled, not measured again.
+      if (const auto* asked = feedback::find(job.plan.candidates, answer.site); kept && asked != nullptr)
+        outcome.gain = jit::is_tuned(answer.site.kind) ? asked->estimate.share : 0;
+      outcome.why = answer.why;
+      episode.outcomes.put(answer.site, std::move(outcome));
+      if (!answer.is_applied()) outcomes.emplace_back(answer.site, ChangeState::kNotPossible);
     }
   });
   trials_.put(module, function, std::move(watch));
   // From here on the function may be decided on again: what is watched of it is this version.
-  decisions_.end(job.episode, undoing ? "rolled back" : "compiled");
+  decisions_.end(job.episode,
+                 undoing ? feedback::DecisionState::kRolledBack : feedback::DecisionState::kCompiled);
   for (const auto& [site, outcome] : outcomes) trials_.set_outcome(module, function, site, outcome);
   const bool loop_entries_only = version->entry == nullptr;
   code.publish(version);

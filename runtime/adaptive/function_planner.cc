@@ -169,7 +169,10 @@ void FunctionPlanner::observe(const Decided& decided) {
   say_plan(decided);
   say_alternatives(decided.plan);
   const bool taken_back = code != nullptr && code->observe(decided.plan.function);
-  decisions_.end(episode, taken_back ? "back in baseline code" : "failed: there is no optimized code");
+  if (taken_back)
+    decisions_.end(episode, feedback::DecisionState::kObserved);
+  else
+    decisions_.end(episode, feedback::DecisionState::kFailed, "there is no optimized code");
   governor_.note_code();
 }
 

@@ -4,77 +4,33 @@
 
 #include <algorithm>
 
+#include "feedback/policy/changes/change_policy.h"
+
 namespace hindsight::rt {
 
-using Form = jit::BranchHint::Form;
-
 void plan_settled(Job& job, jit::Site site, uint32_t best, double gain, const char* reason) {
-  const auto settle = [&]<typename Plan, typename Hint>(std::vector<Plan>& plans, uint32_t Hint::*tuned,
-                                                        uint32_t number) {
-    Plan plan;
-    plan.hint.load = site.at;
-    plan.hint.*tuned = number;
-    plan.estimated_gain = gain;
-    plan.reason = reason;
-    plans.push_back(std::move(plan));
-  };
-  if (jit::is_of_branch(site.kind)) {
-    feedback::BranchPlan plan;
-    plan.hint.branch = site.at;
-    plan.hint.weigh = false;
-    plan.hint.form = site.kind == jit::ChangeKind::kSelect ? jit::BranchHint::Form::kSelect
-                                                           : jit::BranchHint::Form::kBranch;
-    plan.reason = reason;
-    job.plan.branches.push_back(std::move(plan));
-  } else if (site.kind == jit::ChangeKind::kInterleave) {
-    settle(job.plan.interleaves, &jit::InterleaveHint::initial_width, std::max(best, 1u));
-  } else if (site.kind == jit::ChangeKind::kJumpPointers) {
-    settle(job.plan.jumps, &jit::JumpHint::initial_distance, best);
-  } else {
-    settle(job.plan.prefetches, &jit::PrefetchHint::initial_distance, best);
-  }
+  const uint32_t setting = site.kind == jit::ChangeKind::kInterleave ? std::max(best, 1u) : best;
+  job.plan.candidates.push_back(
+      {.request = {.site = site, .setting = setting}, .estimate = {.share = gain}, .reason = reason});
   job.settled[site] = best;
 }
 
 void begin_where_settled(feedback::FunctionPlan& plan, const Settled& settled) {
-  const auto begin = [&](jit::ChangeKind kind, WasmOffset at, uint32_t& setting) {
-    if (const auto known = settled.find({kind, at}); known != settled.end()) setting = known->second;
-  };
-  for (feedback::PrefetchPlan& p : plan.prefetches)
-    begin(jit::ChangeKind::kPrefetch, p.hint.load, p.hint.initial_distance);
-  for (feedback::InterleavePlan& p : plan.interleaves)
-    begin(jit::ChangeKind::kInterleave, p.hint.load, p.hint.initial_width);
-  for (feedback::JumpPlan& p : plan.jumps)
-    begin(jit::ChangeKind::kJumpPointers, p.hint.load, p.hint.initial_distance);
-}
-
-feedback::PrefetchOutcome& outcome_in(feedback::FunctionCounts& counts, jit::Site site) {
-  switch (site.kind) {
-    case jit::ChangeKind::kPrefetch:
-      return counts.loads[site.at.value].outcome;
-    case jit::ChangeKind::kInterleave:
-      return counts.loads[site.at.value].interleave;
-    case jit::ChangeKind::kJumpPointers:
-      return counts.loads[site.at.value].jump;
-    case jit::ChangeKind::kValue:
-      return counts.value_outcomes[site.at.value];
-    default:
-      return counts.branches[site.at.value].outcome;
+  for (feedback::Candidate& candidate : plan.candidates) {
+    const auto known = settled.find(candidate.site());
+    if (jit::is_tuned(candidate.kind()) && known != settled.end()) candidate.request.setting = known->second;
   }
 }
 
+std::vector<feedback::Candidate> told_by(const feedback::FunctionPlan& plan) {
+  std::vector<feedback::Candidate> told = plan.candidates;
+  std::erase_if(told, [](const feedback::Candidate& candidate) { return jit::is_tuned(candidate.kind()); });
+  return told;
+}
+
 void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan) {
-  const auto mark = [&](jit::ChangeKind kind, WasmOffset at) {
-    feedback::PrefetchOutcome& outcome = outcome_in(counts, {kind, at});
-    // One that was rolled back may be tried again.
-    if (outcome != feedback::PrefetchOutcome::kKept) outcome = feedback::PrefetchOutcome::kInTrial;
-  };
-  for (const feedback::PrefetchPlan& p : plan.prefetches) mark(jit::ChangeKind::kPrefetch, p.hint.load);
-  for (const feedback::InterleavePlan& p : plan.interleaves) mark(jit::ChangeKind::kInterleave, p.hint.load);
-  for (const feedback::JumpPlan& p : plan.jumps) mark(jit::ChangeKind::kJumpPointers, p.hint.load);
-  for (const feedback::BranchPlan& p : plan.branches)
-    if (p.hint.form != Form::kAsItComes) mark(jit::ChangeKind::kSelect, p.hint.branch);
-  for (const feedback::ValuePlan& p : plan.values) mark(jit::ChangeKind::kValue, p.hint.at);
+  for (const feedback::Candidate& candidate : plan.candidates)
+    if (!jit::is_of_version(candidate.kind())) counts.begin(candidate.site());
 }
 
 void note_published(feedback::FunctionCounts& counts, const jit::CodeVersion& version) {
@@ -86,26 +42,16 @@ void note_published(feedback::FunctionCounts& counts, const jit::CodeVersion& ve
 
 std::vector<std::string> lines_of(const feedback::FunctionPlan& plan, const std::string& function) {
   std::vector<std::string> lines;
-  for (const feedback::PrefetchPlan& p : plan.prefetches)
-    lines.push_back(fmt::format("prefetch in {}: {}", function, p.reason));
-  for (const feedback::InterleavePlan& p : plan.interleaves)
-    lines.push_back(fmt::format("interleave in {}, if it searches: {}", function, p.reason));
-  for (const feedback::JumpPlan& p : plan.jumps)
-    lines.push_back(fmt::format("jump-pointers in {}, if it follows pointers: {}", function, p.reason));
-  const auto weighed = std::count_if(plan.branches.begin(), plan.branches.end(),
-                                     [](const feedback::BranchPlan& p) { return p.hint.weigh; });
-  if (weighed > 0)
+  if (const size_t weighed = count(plan.candidates, jit::ChangeKind::kWeighBranches); weighed > 0)
     lines.push_back(fmt::format(
         "weigh-branches in {}: the compiler is told how often {} of them go which way", function, weighed));
-  for (const feedback::BranchPlan& p : plan.branches) {
-    if (p.hint.form == Form::kAsItComes) continue;
-    const bool select = p.hint.form == Form::kSelect;
-    lines.push_back(fmt::format("{} in {}, {}: {}", select ? "select" : "branch", function,
-                                select ? "if both sides can be done" : "if a chain waits for a choice there",
-                                p.reason));
+  for (const feedback::Candidate& candidate : plan.candidates) {
+    const jit::ChangeKind kind = candidate.kind();
+    if (jit::is_of_version(kind)) continue;
+    const std::string_view condition = feedback::change_policy(kind).condition(kind);
+    lines.push_back(fmt::format("{} in {}{}{}: {}", to_string(kind), function, condition.empty() ? "" : ", ",
+                                condition, candidate.reason));
   }
-  for (const feedback::ValuePlan& p : plan.values)
-    lines.push_back(fmt::format("values in {}: {}", function, p.reason));
   return lines;
 }
 

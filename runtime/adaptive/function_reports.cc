@@ -17,23 +17,23 @@ double total_of(const feedback::FunctionCounts& counts) {
 // What became of a change of the whole version.
 void tell_version(const feedback::Episode& e, jit::ChangeKind change, const OnTrial& on_trial,
                   DecisionReport& decision) {
-  decision.state = on_trial(e.id, change) ? "trial" : e.state;
-  for (const feedback::Episode::Prefetch& p : e.prefetches) {
-    if (p.change != change) continue;
-    decision.state = to_string(p.outcome);
-    decision.measured_gain = p.measured_gain;
-    decision.outcome = p.words;
+  decision.state = on_trial(e.id, change) ? "trial" : feedback::state_text(e);
+  if (const feedback::Outcome* const known = e.outcomes.find(feedback::version_site(change))) {
+    decision.state = to_string(known->state);
+    decision.measured_gain = known->gain;
+    decision.outcome = known->why;
   }
 }
 
 void report_branches(const feedback::Episode& e, const OnTrial& on_trial, DecisionSink& decisions) {
-  if (e.weighed_branches.empty()) return;
+  const std::vector<WasmOffset> branches = e.asked_for(jit::ChangeKind::kWeighBranches);
+  if (branches.empty()) return;
   DecisionReport weighed;
   weighed.id = e.id;
   weighed.kind = "weigh-branches";
   weighed.function = e.evidence.name;
-  weighed.wasm_offset = e.weighed_branches.front();
-  weighed.reason = fmt::format("{} branches and selects were seen often enough", e.weighed_branches.size());
+  weighed.wasm_offset = branches.front().value;
+  weighed.reason = fmt::format("{} branches and selects were seen often enough", branches.size());
   weighed.alternatives = {"nothing: the compiler guesses which way branches go",
                           "tell it: costs nothing, gains by layout, spills and loops of known length"};
   weighed.seconds = e.seconds;
@@ -43,7 +43,8 @@ void report_branches(const feedback::Episode& e, const OnTrial& on_trial, Decisi
 
 void report_split(const feedback::Episode& e, const feedback::PolicyConfig& policy, const OnTrial& on_trial,
                   DecisionSink& decisions) {
-  if (!e.split_cold) return;
+  if (std::ranges::find(e.changes, feedback::version_site(jit::ChangeKind::kSplitCold)) == e.changes.end())
+    return;
   DecisionReport split;
   split.id = e.id;
   split.kind = "code-layout";
@@ -57,23 +58,14 @@ void report_split(const feedback::Episode& e, const feedback::PolicyConfig& poli
   decisions.push_back(split);
 }
 
-void explain_form(const feedback::FunctionEvidence& evidence, const feedback::PolicyConfig& policy,
-                  DecisionReport& decision) {
-  for (const feedback::BranchPlan& plan : feedback::plan_branches(evidence, policy)) {
-    if (plan.hint.branch.value != decision.wasm_offset) continue;
-    decision.reason = plan.reason;
+// The evidence says why: the policy is pure.
+void explain_site(const feedback::FunctionEvidence& evidence, const feedback::PolicyConfig& policy,
+                  jit::Site site, DecisionReport& decision) {
+  for (const feedback::Candidate& candidate : feedback::propose(site.kind, evidence, policy)) {
+    if (candidate.site() != site) continue;
+    decision.reason = candidate.reason;
     const double seconds = evidence.seconds_baseline + evidence.seconds_optimized;
-    if (seconds > 0) decision.estimated_gain = std::min(1.0, plan.estimated_gain / seconds);
-  }
-}
-
-void explain_value(const feedback::FunctionEvidence& evidence, const feedback::PolicyConfig& policy,
-                   DecisionReport& decision) {
-  for (const feedback::ValuePlan& plan : feedback::plan_values(evidence, policy)) {
-    if (plan.hint.at.value != decision.wasm_offset) continue;
-    decision.reason = plan.reason;
-    const double seconds = evidence.seconds_baseline + evidence.seconds_optimized;
-    if (seconds > 0) decision.estimated_gain = std::min(1.0, plan.estimated_gain / seconds);
+    if (seconds > 0) decision.estimated_gain = std::min(1.0, candidate.estimate.seconds / seconds);
   }
 }
 
@@ -87,24 +79,25 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
   decision.function = e.evidence.name;
   decision.reason = e.reason;
   decision.alternatives = e.alternatives;
-  decision.state = e.state;
+  decision.state = feedback::state_text(e);
   decision.seconds = e.seconds;
   decision.outcome = fmt::format("{:.1f} ms of compiling", 1e3 * e.compile_seconds);
   decisions.push_back(decision);
   // The evidence says which they were: the policy is pure.
-  for (const feedback::CallPlan& call : feedback::plan_calls(e.evidence, policy)) {
-    if (std::find(e.inlined_calls.begin(), e.inlined_calls.end(), call.hint.call.value) ==
-        e.inlined_calls.end())
-      continue;
+  const std::vector<WasmOffset> calls = e.asked_for(jit::ChangeKind::kInlineCalls);
+  for (const feedback::Candidate& call :
+       feedback::propose(jit::ChangeKind::kInlineCalls, e.evidence, policy)) {
+    if (std::ranges::find(calls, call.at()) == calls.end()) continue;
+    const size_t targets = jit::what_of<jit::CallTargets>(call.request).targets.size();
     DecisionReport inlined;
     inlined.id = e.id;
-    inlined.kind = "inline-calls";
+    inlined.kind = to_string(jit::ChangeKind::kInlineCalls);
     inlined.function = e.evidence.name;
-    inlined.wasm_offset = call.hint.call.value;
+    inlined.wasm_offset = call.at().value;
     inlined.reason = call.reason;
     inlined.alternatives = {"nothing: every call goes through its table",
                             fmt::format("compare with {} target{}: no call where one of them matches",
-                                        call.hint.targets.size(), call.hint.targets.size() == 1 ? "" : "s")};
+                                        targets, targets == 1 ? "" : "s")};
     inlined.seconds = e.seconds;
     tell_version(e, jit::ChangeKind::kInlineCalls, on_trial, inlined);
     decisions.push_back(inlined);
@@ -112,31 +105,30 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
   double samples = e.evidence.samples_baseline + e.evidence.samples_optimized;
   report_branches(e, on_trial, decisions);
   report_split(e, policy, on_trial, decisions);
-  for (const feedback::Episode::Prefetch& p : e.prefetches) {
-    if (jit::is_of_version(p.change)) continue;  // said with the decision
-    DecisionReport prefetch;
-    prefetch.id = e.id;
-    prefetch.kind = to_string(p.change);
-    prefetch.function = e.evidence.name;
-    prefetch.wasm_offset = p.load;
+  for (const auto& [site, outcome] : e.outcomes) {
+    if (jit::is_of_version(site.kind)) continue;  // said with the decision
+    DecisionReport change;
+    change.id = e.id;
+    change.kind = to_string(site.kind);
+    change.function = e.evidence.name;
+    change.wasm_offset = site.at.value;
     for (const feedback::LoadEvidence& load : e.evidence.loads) {
-      if (load.load.value != p.load || samples <= 0) continue;
-      prefetch.estimated_gain = load.stall_samples / samples;
-      prefetch.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind this load",
-                                    load.stall_samples, samples, 100 * load.stall_samples / samples);
+      if (load.load != site.at || samples <= 0) continue;
+      change.estimated_gain = load.stall_samples / samples;
+      change.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind this load",
+                                  load.stall_samples, samples, 100 * load.stall_samples / samples);
     }
-    if (jit::is_of_branch(p.change)) explain_form(e.evidence, policy, prefetch);
-    if (p.change == jit::ChangeKind::kValue) explain_value(e.evidence, policy, prefetch);
-    prefetch.alternatives = {"nothing: costs nothing, gains nothing",
-                             fmt::format("{}: at most {:.0f} % of the function's time", prefetch.kind,
-                                         100 * prefetch.estimated_gain)};
-    prefetch.state = p.outcome == feedback::PrefetchOutcome::kInTrial   ? "trial"
-                     : p.outcome == feedback::PrefetchOutcome::kNoSlice ? "rejected"
-                                                                        : to_string(p.outcome);
-    prefetch.measured_gain = p.measured_gain;
-    prefetch.outcome = p.words;
-    prefetch.seconds = e.seconds;
-    decisions.push_back(prefetch);
+    if (!jit::is_tuned(site.kind)) explain_site(e.evidence, policy, site, change);
+    change.alternatives = {
+        "nothing: costs nothing, gains nothing",
+        fmt::format("{}: at most {:.0f} % of the function's time", change.kind, 100 * change.estimated_gain)};
+    change.state = outcome.state == feedback::ChangeState::kInTrial       ? "trial"
+                   : outcome.state == feedback::ChangeState::kNotPossible ? "rejected"
+                                                                          : to_string(outcome.state);
+    change.measured_gain = outcome.gain;
+    change.outcome = outcome.why;
+    change.seconds = e.seconds;
+    decisions.push_back(change);
   }
 }
 

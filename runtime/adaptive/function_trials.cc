@@ -10,7 +10,7 @@
 namespace hindsight::rt {
 namespace {
 
-using feedback::PrefetchOutcome;
+using feedback::ChangeState;
 
 // What a cell points to lives as long as the cell: a thread in retired code may still end a strip.
 struct WatchedCell {
@@ -28,8 +28,7 @@ struct LoopStart {
   jit::Knob knob = jit::traits_of(jit::ChangeKind::kPrefetch).knob;
 };
 
-LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell,
-                   const feedback::PolicyConfig& policy) {
+LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell) {
   LoopStart start;
   start.setting = start.knob.first;
   bool interleaves = false, known_to_pay = false;
@@ -38,12 +37,11 @@ LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell,
     start.knob = jit::traits_of(answer.site.kind).knob;
     interleaves = answer.site.kind == jit::ChangeKind::kInterleave;
     start.remembers = answer.site.kind == jit::ChangeKind::kJumpPointers;
-    if (interleaves && !known_to_pay) start.setting = policy.first_width;
-    for (const feedback::PrefetchPlan& plan : job.plan.prefetches)
-      if (answer.site.kind == jit::ChangeKind::kPrefetch && plan.hint.load == answer.site.at)
-        start.stall_share += plan.hint.stall_share;
-    for (const feedback::JumpPlan& plan : job.plan.jumps)
-      if (start.remembers && plan.hint.load == answer.site.at) start.stall_share += plan.hint.stall_share;
+    if (interleaves && !known_to_pay) start.setting = start.knob.first;
+    // Of interleaved searches the samples say nothing: they gain by what they do not guess as well.
+    if (answer.site.kind == jit::ChangeKind::kPrefetch || start.remembers)
+      for (const feedback::Candidate& candidate : feedback::of(job.plan.candidates, answer.site.kind))
+        if (candidate.at() == answer.site.at) start.stall_share += candidate.request.weight;
     const auto known = job.settled.find(answer.site);
     if (known == job.settled.end()) {
       start.settled = false;
@@ -58,22 +56,8 @@ LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell,
   return start;
 }
 
-// Of plans for usual values: those that are kept in `watch`, as settled, and those that the code had to do without for
-// another change of their loop.
-void plan_kept_values(Job& job, const Watch& watch, std::vector<jit::Site>& instead) {
-  for (const jit::Answer& answer : watch.answers()) {
-    if (answer.site.kind != jit::ChangeKind::kValue) continue;
-    const bool kept = answer.is_applied() && is_kept(watch.reported[answer.cell]);
-    if (!kept && !answer.waits()) continue;
-    const auto plan = std::find_if(watch.values.begin(), watch.values.end(),
-                                   [&](const feedback::ValuePlan& p) { return p.hint.at == answer.site.at; });
-    if (plan == watch.values.end()) continue;
-    job.plan.values.push_back(*plan);
-    if (kept)
-      job.settled[answer.site] = 0;
-    else
-      instead.push_back(answer.site);
-  }
+bool is_split(const feedback::Candidate& candidate) {
+  return candidate.site() == feedback::version_site(jit::ChangeKind::kSplitCold);
 }
 
 }  // namespace
@@ -105,14 +89,11 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.version = version;
   watch.episode = job.episode;
   watch.osr_loops = job.plan.osr_loops;
-  watch.calls = job.plan.calls;
-  watch.branches = job.plan.branches;
-  watch.values = job.plan.values;
-  watch.split_cold = job.plan.split_cold;
+  watch.told = told_by(job.plan);
   watch.loop_exits = job.loop_exits;
   watch.cached = job.cached;
   for (size_t i = 0; i < version->loop_cells.size(); ++i) {
-    const LoopStart start = start_of(job, *version, i, policy_);
+    const LoopStart start = start_of(job, *version, i);
     const auto watched = std::make_shared<WatchedCell>(
         WatchedCell{.cell = version->loop_cells[i],
                     .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), start.setting, start.settled,
@@ -190,13 +171,11 @@ void FunctionTrials::forget(const ModuleCode& code) {
 }
 
 void FunctionTrials::set_outcome(const wasm::Module* module, FuncIndex function, jit::Site site,
-                                 PrefetchOutcome outcome) {
+                                 ChangeState outcome) {
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
-    feedback::FunctionCounts& counts = found->second->counts(function);
-    outcome_in(counts, site) = outcome;
-    if (outcome == PrefetchOutcome::kRolledBack && jit::is_tuned(site.kind)) counts.reject(site.at.value);
+    found->second->counts(function).settle(site, outcome);
   });
 }
 
@@ -207,7 +186,7 @@ struct FunctionTrials::News {
     const wasm::Module* module;
     FuncIndex function;
     jit::Site site;
-    PrefetchOutcome outcome;
+    ChangeState outcome;
   };
   std::vector<Change> changes;
   std::vector<std::pair<const wasm::Module*, FuncIndex>> unsettled;
@@ -257,18 +236,16 @@ void FunctionTrials::read(const wasm::Module* module, FuncIndex function, Watch&
     const bool kept = is_kept(status.state);
     if (!kept && status.state != TrialState::kRejected) continue;
     news = true;
-    const PrefetchOutcome outcome = kept ? PrefetchOutcome::kKept : PrefetchOutcome::kRolledBack;
+    const ChangeState outcome = kept ? ChangeState::kKept : ChangeState::kRolledBack;
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell != i) continue;
       all.changes.push_back({module, function, answer.site, outcome});
       decisions_.change(watch.episode, [&](feedback::Episode& episode) {
-        for (feedback::Episode::Prefetch& p : episode.prefetches) {
-          if (site_of(p) != answer.site) continue;
-          p.outcome = outcome;
-          p.distance = status.distance;
-          p.measured_gain = status.gain;
-          p.words = answer.why + "; " + status.words;
-        }
+        if (episode.outcomes.contains(answer.site))
+          episode.outcomes.settle(answer.site, {.state = outcome,
+                                                .setting = status.distance,
+                                                .gain = status.gain,
+                                                .why = answer.why + "; " + status.words});
       });
       if (answer.follows()) continue;
       const std::string_view tuned = jit::traits_of(answer.site.kind).knob.name;
@@ -287,11 +264,9 @@ void FunctionTrials::read(const wasm::Module* module, FuncIndex function, Watch&
   job.plan.action = feedback::Action::kReoptimize;
   job.plan.function = function;
   job.plan.osr_loops = watch.osr_loops;
-  job.plan.calls = watch.calls;
-  job.plan.split_cold = watch.split_cold;
   const std::vector<jit::Site> instead = plan_without_losers(job, watch);
   for (const jit::Site& site : instead)
-    all.changes.push_back({module, function, site, PrefetchOutcome::kInTrial});
+    all.changes.push_back({module, function, site, ChangeState::kInTrial});
   job.plan.reason = instead.empty()
                         ? "rolled back: a version without the changes that did not pay"
                         : "rolled back: a version with what had to wait for the changes that did not pay";
@@ -309,33 +284,36 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
       if (load.load == at && samples > 0) return load.stall_samples / samples;
     return 0.0;
   };
-  job.plan.branches = watch.branches;
-  plan_kept_values(job, watch, instead);
-  for (const jit::Answer& answer : watch.answers()) {
-    if (answer.site.kind == jit::ChangeKind::kValue) continue;
-    if (jit::is_of_branch(answer.site.kind)) {
-      const bool kept = answer.is_applied() && watch.reported[answer.cell] == TrialState::kKept;
-      if (kept) job.settled[answer.site] = 0;
-      if (answer.waits()) instead.push_back(answer.site);
-      if (kept || answer.waits()) continue;
-      for (feedback::BranchPlan& plan : job.plan.branches)
-        if (plan.hint.branch == answer.site.at) plan.hint.form = jit::BranchHint::Form::kAsItComes;
-      continue;
+  const std::vector<jit::Answer> answers = watch.answers();
+  const auto is_kept_in = [&](const jit::Answer& answer) {
+    return answer.is_applied() && is_kept(watch.reported[answer.cell]);
+  };
+  for (const feedback::Candidate& candidate : watch.told) {
+    bool kept = false, waits = false, lost = false;
+    for (const jit::Answer& answer : answers) {
+      if (answer.site != candidate.site()) continue;
+      kept |= is_kept_in(answer);
+      waits |= answer.waits();
+      lost |= !is_kept_in(answer) && !answer.waits();
     }
-    if (answer.waits() && answer.site.kind == jit::ChangeKind::kJumpPointers) {
-      feedback::JumpPlan plan;
-      plan.hint.load = answer.site.at;
-      plan.hint.stall_share = share_of(answer.site.at);
-      job.plan.jumps.push_back(std::move(plan));
-      instead.push_back(answer.site);
-    } else if (answer.waits() && policy_.prefetch) {
-      feedback::PrefetchPlan plan;
-      plan.hint.load = answer.site.at;
-      plan.hint.stall_share = share_of(answer.site.at);
-      job.plan.prefetches.push_back(std::move(plan));
+    const bool stays =
+        jit::is_of_version(candidate.kind()) || (jit::is_of_branch(candidate.kind()) ? !lost : kept || waits);
+    if (!stays) continue;
+    job.plan.candidates.push_back(candidate);
+    if (kept) job.settled[candidate.site()] = 0;
+    if (waits) instead.push_back(candidate.site());
+  }
+  for (const jit::Answer& answer : answers) {
+    if (!jit::is_tuned(answer.site.kind)) continue;
+    const bool follows_pointers = answer.site.kind == jit::ChangeKind::kJumpPointers;
+    if (answer.waits() && (follows_pointers || policy_.prefetch)) {
+      const jit::ChangeKind kind = follows_pointers ? answer.site.kind : jit::ChangeKind::kPrefetch;
+      job.plan.candidates.push_back({.request = {.site = {kind, answer.site.at},
+                                                 .weight = share_of(answer.site.at),
+                                                 .setting = jit::traits_of(kind).knob.first}});
       instead.push_back(answer.site);
     }
-    if (!answer.is_applied() || !is_kept(watch.reported[answer.cell])) continue;
+    if (!is_kept_in(answer)) continue;
     const bool interleaved = answer.site.kind == jit::ChangeKind::kInterleave;
     plan_settled(job, answer.site, watch.trials[answer.cell]->status().distance, 0,
                  interleaved ? "kept by its trial" : "");
@@ -346,23 +324,22 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
 void FunctionTrials::fold(const wasm::Module* module) {
   each(module, [&](FuncIndex, const Watch& watch) {
     decisions_.change(watch.episode, [&](feedback::Episode& episode) {
-      for (feedback::Episode::Prefetch& p : episode.prefetches) {
-        const auto answer =
-            std::find_if(watch.version->answers.begin(), watch.version->answers.end(),
-                         [&](const jit::Answer& s) { return s.site == site_of(p) && !s.waits(); });
-        if (answer == watch.version->answers.end() || !answer->is_applied() ||
-            answer->cell >= watch.trials.size())
+      for (const jit::Answer& answer : watch.version->answers) {
+        const feedback::Outcome* const known = episode.outcomes.find(answer.site);
+        if (known == nullptr || answer.waits() || !answer.is_applied() || answer.cell >= watch.trials.size())
           continue;
-        const LoopTrial::Status status = watch.trials[answer->cell]->status();
+        const LoopTrial::Status status = watch.trials[answer.cell]->status();
         if (status.strips == 0) continue;  // it never ran: what was known of it stays
-        p.outcome = is_kept(status.state)                   ? PrefetchOutcome::kKept
-                    : status.state == TrialState::kRejected ? PrefetchOutcome::kRolledBack
-                                                            : PrefetchOutcome::kInTrial;
-        p.distance = status.distance != 0 ? status.distance : p.distance;
-        if (status.gain != 0) p.measured_gain = status.gain;
-        p.words = answer->why + "; " + status.words;
-        if (p.outcome == PrefetchOutcome::kInTrial)
-          p.words += fmt::format("; {} chunks when the run ended", status.chunks);
+        feedback::Outcome now = *known;
+        now.state = is_kept(status.state)                   ? ChangeState::kKept
+                    : status.state == TrialState::kRejected ? ChangeState::kRolledBack
+                                                            : ChangeState::kInTrial;
+        now.setting = status.distance != 0 ? status.distance : now.setting;
+        if (status.gain != 0) now.gain = status.gain;
+        now.why = answer.why + "; " + status.words;
+        if (now.state == ChangeState::kInTrial)
+          now.why += fmt::format("; {} chunks when the run ended", status.chunks);
+        episode.outcomes.settle(answer.site, std::move(now));
       }
     });
   });
@@ -378,13 +355,12 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
   const feedback::FunctionEvidence evidence = decisions_.at(job.episode).evidence;
   const bool loops_wait = evidence.samples_left_behind >= policy_.min_samples_left_behind ||
                           evidence.samples_stayed >= policy_.min_samples_left_behind;
-  return what_is_new({*watch.version, watch.calls, watch.branches, watch.values},
-                     {made, job.plan.calls, job.plan.branches, job.plan.values}, loops_wait);
+  return what_is_new({*watch.version, watch.told}, {made, job.plan.candidates}, loops_wait);
 }
 
 std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made) {
   std::vector<jit::Site> refused;
-  decisions_.end(job.episode, std::string(feedback::kNothingNew));
+  decisions_.end(job.episode, feedback::DecisionState::kRefused, "the code that runs stays");
   decisions_.change(job.episode, [&](feedback::Episode& episode) {
     episode.compile_seconds += made.compile_seconds;
     for (const jit::Answer& answer : made.answers) {
@@ -399,21 +375,18 @@ std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, c
             return same(other) && other.waits() == answer.waits();
           }))
         watch.not_applied.push_back(answer);
-      feedback::Episode::Prefetch p;
-      p.load = answer.site.at.value;
-      p.change = answer.site.kind;
-      if (answer.waits() || std::any_of(episode.prefetches.begin(), episode.prefetches.end(),
-                                        [&](const auto& other) { return same_change(other, p); }))
-        continue;
-      p.outcome = PrefetchOutcome::kNoSlice;
-      p.words = answer.why;
-      episode.prefetches.push_back(std::move(p));
+      if (answer.waits() || episode.outcomes.contains(answer.site)) continue;
+      episode.outcomes.put(answer.site, {.state = ChangeState::kNotPossible, .why = answer.why});
       refused.push_back(answer.site);
     }
   });
   // With what waits among them.
-  watch.branches = job.plan.branches;
-  watch.values = job.plan.values;
+  const auto is_compared = [](const feedback::Candidate& candidate) {
+    return candidate.kind() != jit::ChangeKind::kInlineCalls && !is_split(candidate);
+  };
+  std::erase_if(watch.told, is_compared);
+  for (feedback::Candidate& candidate : told_by(job.plan))
+    if (is_compared(candidate)) watch.told.push_back(std::move(candidate));
   return refused;
 }
 
@@ -438,10 +411,10 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
     say(LogLevel::kDebug, "compile", fmt::format("{}: new in it: {}", name, news));
     return false;
   }
-  for (const jit::Site& site : refused) set_outcome(module, function, site, PrefetchOutcome::kNoSlice);
+  for (const jit::Site& site : refused) set_outcome(module, function, site, ChangeState::kNotPossible);
   // What was planned among the rest is what it was.
   for (const auto& [site, is] : kept)
-    set_outcome(module, function, site, is ? PrefetchOutcome::kKept : PrefetchOutcome::kInTrial);
+    set_outcome(module, function, site, is ? ChangeState::kKept : ChangeState::kInTrial);
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
@@ -449,7 +422,7 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
     counts.stay();
     counts.loop_entries_only = loop_entries_only;
   });
-  say(LogLevel::kInfo, "compile", fmt::format("{}: {}", name, feedback::kNothingNew));
+  say(LogLevel::kInfo, "compile", fmt::format("{}: nothing new came of it: the code that runs stays", name));
   return true;
 }
 

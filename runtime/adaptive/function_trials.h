@@ -35,10 +35,8 @@ struct Watch {
   std::vector<TrialState> reported;                // the state that was last acted upon
   DecisionLog::Id episode = 0;
   std::vector<LoopIndex> osr_loops;
-  std::vector<feedback::CallPlan> calls;
-  std::vector<feedback::BranchPlan> branches;
-  std::vector<feedback::ValuePlan> values;
-  bool split_cold = false, loop_exits = false;  // were asked for
+  std::vector<feedback::Candidate> told;  // what the compiler was told (told_by)
+  bool loop_exits = false;                // were asked for
   // Of a version out of the code cache it is not known what the compiler was told.
   bool cached = false;
   bool not_to_be_measured = false;  // as a whole: that was said
@@ -111,7 +109,7 @@ class FunctionTrials final : public Experiment {
 
   // Into the module's profile.
   void set_outcome(const wasm::Module* module, FuncIndex function, jit::Site site,
-                   feedback::PrefetchOutcome outcome);
+                   feedback::ChangeState outcome);
 
   // Experiment
   void round(const Round& round) override;

@@ -32,43 +32,14 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
 feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
   feedback::FunctionEvidence seed = question.decision->evidence;
   seed.compile_seconds = question.earlier.compile_seconds;
-  for (feedback::BranchEvidence& branch : seed.branches) branch.outcome = feedback::PrefetchOutcome::kNone;
-  for (feedback::ValueEvidence& value : seed.values) value.outcome = feedback::PrefetchOutcome::kNone;
-  seed.outcomes = {};
-  for (const feedback::Episode::Prefetch& p : question.earlier.prefetches) {
-    if (jit::is_of_version(p.change)) {
-      seed.outcomes.of(p.change) = p.outcome;
-      continue;
-    }
-    if (p.change == jit::ChangeKind::kValue) {
-      for (feedback::ValueEvidence& value : seed.values)
-        if (value.at.value == p.load) value.outcome = p.outcome;
-      continue;
-    }
-    if (jit::is_of_branch(p.change)) {
-      for (feedback::BranchEvidence& branch : seed.branches)
-        if (branch.branch.value == p.load) branch.outcome = p.outcome;
-      continue;
-    }
-    auto load = std::find_if(seed.loads.begin(), seed.loads.end(),
-                             [&](const feedback::LoadEvidence& l) { return l.load.value == p.load; });
-    if (load == seed.loads.end()) load = seed.loads.insert(load, {.load = WasmOffset(p.load)});
-    feedback::PrefetchOutcome& outcome = p.change == jit::ChangeKind::kInterleave     ? load->interleave
-                                         : p.change == jit::ChangeKind::kJumpPointers ? load->jump
-                                                                                      : load->outcome;
-    outcome = p.outcome;
-  }
-  // One that nobody remembers trying may be tried again.
-  const auto remembered = [&](const feedback::LoadEvidence& load, jit::ChangeKind change) {
-    return std::any_of(question.earlier.prefetches.begin(), question.earlier.prefetches.end(),
-                       [&](const feedback::Episode::Prefetch& p) {
-                         return p.load == load.load.value && p.change == change;
-                       });
-  };
-  for (feedback::LoadEvidence& load : seed.loads) {
-    if (!remembered(load, jit::ChangeKind::kPrefetch)) load.outcome = feedback::PrefetchOutcome::kNone;
-    if (!remembered(load, jit::ChangeKind::kInterleave)) load.interleave = feedback::PrefetchOutcome::kNone;
-    if (!remembered(load, jit::ChangeKind::kJumpPointers)) load.jump = feedback::PrefetchOutcome::kNone;
+  // One that nobody remembers trying may be tried again; how often it was taken back is not forgotten.
+  seed.changes = question.earlier.outcomes;
+  for (auto& [site, outcome] : seed.changes.entries()) outcome.rejections = 0;
+  for (const auto& [site, then] : question.decision->evidence.changes) {
+    if (then.rejections == 0) continue;
+    feedback::Outcome outcome = seed.changes.of(site);
+    outcome.rejections = then.rejections;
+    seed.changes.put(site, std::move(outcome));
   }
   return seed;
 }
@@ -180,18 +151,7 @@ void ProfileKeeper::queue_known(const std::shared_ptr<ModuleCode>& code,
     for (const std::string& line : episode.alternatives)
       say(LogLevel::kDebug, "profile", fmt::format("  alternative {}", line));
     job.episode = decisions_.add(&module, std::move(episode), clock_.now());
-    for (const auto& [load, distance] : start.settled)
-      job.settled[{jit::ChangeKind::kPrefetch, WasmOffset(load)}] = distance;
-    for (const auto& [load, width] : start.settled_widths)
-      job.settled[{jit::ChangeKind::kInterleave, WasmOffset(load)}] = width;
-    for (const auto& [load, distance] : start.settled_jumps)
-      job.settled[{jit::ChangeKind::kJumpPointers, WasmOffset(load)}] = distance;
-    for (const feedback::BranchPlan& p : start.plan.branches) {
-      const bool select = p.hint.form == jit::BranchHint::Form::kSelect;
-      if (start.settled_forms.contains(p.hint.branch.value))
-        job.settled[{select ? jit::ChangeKind::kSelect : jit::ChangeKind::kBranch, p.hint.branch}] = 0;
-    }
-    for (const uint32_t at : start.settled_values) job.settled[{jit::ChangeKind::kValue, WasmOffset(at)}] = 0;
+    job.settled = std::move(start.settled);
     job.priority = AtStart{start.priority};
     job.plan = std::move(start.plan);
     job.plan.reason = feedback::first_reason(decision) + "; " + job.plan.reason;

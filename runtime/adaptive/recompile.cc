@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,28 +25,28 @@ std::map<uint32_t, uint64_t> applied_values(const MadeVersion& made) {
   std::map<uint32_t, uint64_t> values;
   for (const jit::Answer& answer : made.version.answers) {
     if (!answer.is_applied() || answer.site.kind != jit::ChangeKind::kValue) continue;
-    for (const feedback::ValuePlan& plan : made.values)
-      if (plan.hint.at == answer.site.at) values[answer.site.at.value] = plan.hint.value;
+    for (const feedback::Candidate& candidate : made.told)
+      if (candidate.site() == answer.site)
+        values[answer.site.at.value] = jit::what_of<jit::UsualValue>(candidate.request).value;
   }
   return values;
 }
 
-std::map<uint32_t, std::vector<uint32_t>> targets(std::span<const feedback::CallPlan> calls) {
+std::map<uint32_t, std::vector<uint32_t>> targets(std::span<const feedback::Candidate> told) {
   std::map<uint32_t, std::vector<uint32_t>> targets;
-  for (const feedback::CallPlan& plan : calls)
-    for (const jit::CallHint::Target& target : plan.hint.targets)
-      targets[plan.hint.call.value].push_back(target.element);
+  for (const feedback::Candidate& candidate : told)
+    for (const jit::CallTargets::Target& target : jit::what_of<jit::CallTargets>(candidate.request).targets)
+      targets[candidate.at().value].push_back(target.element);
   return targets;
 }
 
-// All that the compiler is told of a branch beside its form, which is a change on trial.
-using Told = std::tuple<uint64_t, uint64_t, bool, bool>;
-std::map<uint32_t, Told> weights(std::span<const feedback::BranchPlan> branches) {
-  std::map<uint32_t, Told> weights;
-  for (const feedback::BranchPlan& plan : branches) {
-    const jit::BranchHint& hint = plan.hint;
-    if (hint.weigh || hint.one_sided)
-      weights[hint.branch.value] = {hint.taken, hint.not_taken, hint.weigh, hint.one_sided};
+// All that the compiler is told of branches beside their form, which is a change on trial.
+std::map<jit::Site, std::pair<uint64_t, uint64_t>> weights(std::span<const feedback::Candidate> told) {
+  std::map<jit::Site, std::pair<uint64_t, uint64_t>> weights;
+  for (const feedback::Candidate& candidate : told) {
+    if (!jit::is_of_version(candidate.kind())) continue;
+    if (const auto* counts = std::get_if<jit::BranchCounts>(&candidate.request.what))
+      weights[candidate.site()] = {counts->taken, counts->not_taken};
   }
   return weights;
 }
@@ -78,10 +77,10 @@ std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made
   if (loops_wait && !has_loops(before.osr_exits, after.osr_exits)) return "a way out of a loop";
   if (applied_sites(before) != applied_sites(after)) return "changes of loops";
   if (applied_values(running) != applied_values(made)) return "usual values";
-  const std::string_view told = targets(running.calls) != targets(made.calls) ? "targets of calls"
+  const std::string_view told = targets(running.told) != targets(made.told)   ? "targets of calls"
                                 : before.inlined != after.inlined             ? "bodies in place of calls"
-                                : weights(running.branches) != weights(made.branches) ? "weights of branches"
-                                                                                      : "";
+                                : weights(running.told) != weights(made.told) ? "weights of branches"
+                                                                              : "";
   return told.empty() || same_bytes(before, after) ? "" : told;
 }
 

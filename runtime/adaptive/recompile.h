@@ -18,9 +18,7 @@ namespace hindsight::rt {
 // A version and what its compiler was told that is on no trial, and so is told by no site.
 struct MadeVersion {
   const jit::CodeVersion& version;
-  std::span<const feedback::CallPlan> calls;
-  std::span<const feedback::BranchPlan> branches;
-  std::span<const feedback::ValuePlan> values;
+  std::span<const feedback::Candidate> told;
 };
 
 // What `made` has, or was to be without, that `running` is not like, in words; empty: nothing. `loops_wait`: it was made

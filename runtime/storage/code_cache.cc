@@ -64,12 +64,12 @@ CacheKey CodeCache::key_of(const wasm::Module& module) const {
 
 CodeCache::Kept CodeCache::kept_of(const KeptCode& code) {
   Kept kept{code.version, {}};
-  for (const CachedPrefetch& p : code.prefetches) kept.outcomes.push_back(p.outcome);
+  for (const auto& [site, known] : code.changes) kept.changes[site] = known.state;
   return kept;
 }
 
 bool CodeCache::same(const Kept& a, const Kept& b) {
-  return !a.version.owner_before(b.version) && !b.version.owner_before(a.version) && a.outcomes == b.outcomes;
+  return !a.version.owner_before(b.version) && !b.version.owner_before(a.version) && a.changes == b.changes;
 }
 
 std::vector<KeptCode> CodeCache::load(const wasm::Module& module) {
@@ -125,7 +125,7 @@ Result<std::vector<KeptCode>> CodeCache::read(const wasm::Module& module, const 
     if (!version) return make_error(ErrorKind::kUsage, "is damaged: " + version.error().describe());
     if ((*version)->function != function.function)
       return make_error(ErrorKind::kUsage, "is damaged: it has a function under the name of another");
-    codes.push_back({chargeable(std::move(*version)), function.reason, function.prefetches, function.calls});
+    codes.push_back({chargeable(std::move(*version)), function.reason, function.changes, function.calls});
   }
   const std::lock_guard lock(mutex_);
   llvm_path_ = file.llvm_path;
@@ -169,7 +169,7 @@ void CodeCache::save(const wasm::Module& module, std::span<const KeptCode> codes
       continue;
     }
     file.functions.push_back(
-        {code.version->function, code.reason, code.prefetches, code.calls, std::move(*image)});
+        {code.version->function, code.reason, code.changes, code.calls, std::move(*image)});
   }
   if (file.functions.empty()) return;
   size_t merged = 0;

@@ -30,7 +30,7 @@ namespace hindsight::rt {
 struct KeptCode {
   std::shared_ptr<jit::CodeVersion> version;
   std::string reason;  // of the decision to optimize the function
-  std::vector<CachedPrefetch> prefetches;
+  feedback::ChangeLedger changes;
   CachedCalls calls;
 };
 
@@ -57,7 +57,7 @@ class CodeCache {
   // What of a function is kept, to see whether there is news.
   struct Kept {
     std::weak_ptr<jit::CodeVersion> version;  // compared only
-    std::vector<feedback::PrefetchOutcome> outcomes;
+    std::map<jit::Site, feedback::ChangeState> changes;
   };
   using KeptFunctions = std::map<uint32_t, Kept>;
   static Kept kept_of(const KeptCode& code);

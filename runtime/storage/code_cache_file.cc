@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "feedback/profile/describe.h"
 #include "jit/code/code_image.h"
 #include "jit/code/image_bytes.h"
 #include "jit/wasm/sha256.h"
@@ -19,7 +20,7 @@ using jit::ImageWriter;
 
 constexpr std::string_view kMagic = "hindcode";
 // Of this file and of the images in it.
-constexpr uint32_t kFormat = 3 << 16 | jit::kCodeImageFormat;
+constexpr uint32_t kFormat = 4 << 16 | jit::kCodeImageFormat;
 constexpr size_t kContentsAt = 8 + 4;
 
 std::array<uint8_t, 32> hash_of(std::string_view text) {
@@ -32,25 +33,67 @@ std::string hex(std::span<const uint8_t> bytes) {
   return text;
 }
 
+// Archives for what feedback/profile/describe.h says of outcomes: fields by their order alone.
+class BytesWriter {
+ public:
+  explicit BytesWriter(ImageWriter& out) : out_(out) {}
+  bool has(const char*, bool present) {
+    out_.number(static_cast<uint8_t>(present));
+    return present;
+  }
+  void number(const char*, double value) { out_.number(value); }
+  void count(const char*, uint32_t value) { out_.number(value); }
+  void id(const char*, WasmOffset value) { out_.number(value.value); }
+  void text(const char*, const std::string& value) { out_.text(value); }
+  template <typename Enum>
+  void word(const char*, Enum value, Enum) {
+    out_.number(static_cast<uint8_t>(value));
+  }
+  template <typename Element>
+  void list(const char*, std::vector<Element>& elements) {
+    out_.list(elements, [&](const Element& element) { describe(*this, const_cast<Element&>(element)); });
+  }
+  void require(const char*, bool, const char*) {}
+
+ private:
+  ImageWriter& out_;
+};
+
+class BytesReader {
+ public:
+  explicit BytesReader(ImageReader& in) : in_(in) {}
+  bool has(const char*, bool) { return in_.number<uint8_t>() != 0; }
+  void number(const char*, double& value) {
+    value = in_.number<double>();
+    in_.check(std::isfinite(value), "has a gain that is no number");
+  }
+  void count(const char*, uint32_t& value) { value = in_.number<uint32_t>(); }
+  void id(const char*, WasmOffset& value) { value = WasmOffset(in_.number<uint32_t>()); }
+  void text(const char*, std::string& value) { value = in_.text(); }
+  template <typename Enum>
+  void word(const char*, Enum& value, Enum last) {
+    const auto number = in_.number<uint8_t>();
+    const bool known = number <= static_cast<uint8_t>(last);
+    in_.check(known, "has a change or an outcome that nobody knows");
+    value = known ? static_cast<Enum>(number) : Enum{};
+  }
+  template <typename Element>
+  void list(const char*, std::vector<Element>& elements) {
+    constexpr size_t kLeast = 1 + 4 + 1 + 5;  // bytes of an entry with nothing in it
+    in_.list(kLeast, [&](uint32_t) { describe(*this, elements.emplace_back()); });
+  }
+  void require(const char*, bool holds, const char*) { in_.check(holds, "has two outcomes of one change"); }
+
+ private:
+  ImageReader& in_;
+};
+
 CachedFunction read_function(ImageReader& in) {
   CachedFunction function;
   function.function = FuncIndex(in.number<uint32_t>());
   function.reason = in.text();
-  in.list(18, [&](uint32_t) {
-    CachedPrefetch p;
-    p.load = in.number<uint32_t>();
-    const auto outcome = in.number<uint8_t>();
-    in.check(outcome <= static_cast<uint8_t>(feedback::PrefetchOutcome::kNoSlice),
-             "has an outcome that nobody knows");
-    p.outcome = static_cast<feedback::PrefetchOutcome>(outcome);
-    p.distance = in.number<uint32_t>();
-    p.measured_gain = in.number<double>();
-    in.check(std::isfinite(p.measured_gain), "has a gain that is no number");
-    const auto change = in.number<uint8_t>();
-    in.check(jit::is_change_kind(change), "has a change that nobody knows");
-    p.change = static_cast<jit::ChangeKind>(change);
-    function.prefetches.push_back(p);
-  });
+  BytesReader changes(in);
+  describe(changes, "changes", function.changes);
   in.list(16, [&](uint32_t) {
     const auto call = in.number<uint32_t>();
     feedback::ValueCounts counts;
@@ -89,13 +132,9 @@ std::vector<std::byte> format_cache_file(const CacheFile& file) {
   out.list(file.functions, [&](const CachedFunction& function) {
     out.number(function.function.value);
     out.text(function.reason);
-    out.list(function.prefetches, [&](const CachedPrefetch& p) {
-      out.number(p.load);
-      out.number(static_cast<uint8_t>(p.outcome));
-      out.number(p.distance);
-      out.number(p.measured_gain);
-      out.number(static_cast<uint8_t>(p.change));
-    });
+    BytesWriter changes(out);
+    describe(changes, "changes",
+             const_cast<feedback::ChangeLedger&>(function.changes));  // it changes nothing
     out.list(function.calls, [&](const auto& call) {
       out.number(call.first);
       out.number(call.second.total);

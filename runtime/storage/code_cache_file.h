@@ -20,7 +20,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "feedback/profile/evidence.h"
+#include "feedback/profile/ledger.h"
 #include "feedback/profile/profile.h"
 
 namespace hindsight::rt {
@@ -34,23 +34,14 @@ struct CacheKey {
   std::string file_name() const;
 };
 
-struct CachedPrefetch {
-  uint32_t load = 0;  // wasm offset, or that of a branch or operator
-  feedback::PrefetchOutcome outcome = feedback::PrefetchOutcome::kNone;
-  uint32_t distance = 0;  // iterations, where the outcome is kKept
-  double measured_gain = 0;
-  jit::ChangeKind change = jit::ChangeKind::kPrefetch;
-  friend bool operator==(const CachedPrefetch&, const CachedPrefetch&) = default;
-};
-
 // Where the indirect calls went that have usual targets in place, and what the operands were that have code for a usual
 // value, by the instruction's wasm offset.
 using CachedCalls = std::map<uint32_t, feedback::ValueCounts>;
 
 struct CachedFunction {
   FuncIndex function;
-  std::string reason;  // of the decision to optimize it
-  std::vector<CachedPrefetch> prefetches;
+  std::string reason;              // of the decision to optimize it
+  feedback::ChangeLedger changes;  // state, setting and gain of each
   CachedCalls calls;
   std::vector<std::byte> image;
 };

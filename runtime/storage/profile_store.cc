@@ -63,6 +63,7 @@ Result<feedback::ProfileFile> ProfileStore::parse(std::span<const std::byte> byt
     return make_error(ErrorKind::kUsage,
                       fmt::format("is larger than {} MiB", feedback::kMaxProfileFileBytes >> 20));
   auto file = feedback::read_profile(std::string(text_of(bytes)));
+  if (!file && file.error().kind == ErrorKind::kUnsupported) return file;
   if (!file) return make_error(ErrorKind::kUsage, "is damaged: " + file.error().message);
   return file;
 }
@@ -89,7 +90,8 @@ std::optional<feedback::ModuleProfile> ProfileStore::load(const wasm::Module& mo
     if (says_that_no_key_is_there(services_, error)) return std::nullopt;
     const bool folder = error.place == directory_.path();
     services_.say(
-        LogLevel::kWarning, "profile",
+        // No defect: so it is after every update.
+        error.kind == ErrorKind::kUnsupported ? LogLevel::kInfo : LogLevel::kWarning, "profile",
         fmt::format("{} {}; ignored, and {}", folder ? error.place : directory_.path_of(name), error.message,
                     folder ? "nothing is kept" : "written anew when there are decisions to keep"));
     return std::nullopt;

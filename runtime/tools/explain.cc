@@ -25,36 +25,49 @@ struct Replayed {
   size_t decisions = 0, same = 0, from_cache = 0;
 };
 
-std::string places(const char* before, const std::vector<uint32_t>& offsets) {
+std::string places(std::string_view before, const std::vector<WasmOffset>& offsets) {
   std::string text;
-  for (const uint32_t offset : offsets)
-    text += fmt::format("{}0x{:x}", text.empty() ? fmt::format("{} ", before) : ", ", offset);
+  for (const WasmOffset offset : offsets)
+    text += fmt::format("{}0x{:x}", text.empty() ? fmt::format("{} ", before) : ", ", offset.value);
   return text;
+}
+
+// What was asked for of one kind of change; empty: nothing.
+std::string asked_text(const Episode& e, jit::ChangeKind kind) {
+  const std::vector<WasmOffset> sites = e.asked_for(kind);
+  if (sites.empty()) return {};
+  switch (kind) {
+    case jit::ChangeKind::kPrefetch:
+      return places("prefetching for the loads at", sites);
+    case jit::ChangeKind::kInterleave:
+      return places("interleaving the searches, where they are searches, of the loads at", sites);
+    case jit::ChangeKind::kJumpPointers:
+      return places("with jump pointers, where they follow pointers, for the loads at", sites);
+    case jit::ChangeKind::kSelect:
+      return places("with selects, if both sides can be done, for the branches at", sites);
+    case jit::ChangeKind::kBranch:
+      return places("with branches, if a chain waits for a choice there, at", sites);
+    case jit::ChangeKind::kValue:
+      return places("with code for the usual operands of the operators at", sites);
+    case jit::ChangeKind::kInlineCalls:
+      return places("with the usual targets in place of the calls at", sites);
+    case jit::ChangeKind::kWeighBranches:
+      return fmt::format("with what is known of {} branches and selects", sites.size());
+    case jit::ChangeKind::kSplitCold:  // of branches, the compiler is told; of the version, it is done
+      return std::find(sites.begin(), sites.end(), WasmOffset()) == sites.end()
+                 ? ""
+                 : "with what hardly ever runs apart";
+  }
+  return {};
 }
 
 // What the plan consisted of.
 std::string done_text(const Episode& e) {
-  std::string text = e.state.empty() ? "nothing yet" : e.state;
+  std::string text = e.state == DecisionState::kNone ? "nothing yet" : state_text(e);
   if (e.compile_seconds > 0) text += fmt::format(", {:.1f} ms of compiling", 1e3 * e.compile_seconds);
   std::vector<std::string> parts;
-  if (!e.prefetch_loads.empty()) parts.push_back(places("prefetching for the loads at", e.prefetch_loads));
-  if (!e.interleave_loads.empty())
-    parts.push_back(
-        places("interleaving the searches, where they are searches, of the loads at", e.interleave_loads));
-  if (!e.jump_loads.empty())
-    parts.push_back(places("with jump pointers, where they follow pointers, for the loads at", e.jump_loads));
-  if (!e.inlined_calls.empty())
-    parts.push_back(places("with the usual targets in place of the calls at", e.inlined_calls));
-  if (!e.weighed_branches.empty())
-    parts.push_back(fmt::format("with what is known of {} branches and selects", e.weighed_branches.size()));
-  if (!e.select_branches.empty())
-    parts.push_back(
-        places("with selects, if both sides can be done, for the branches at", e.select_branches));
-  if (!e.branch_selects.empty())
-    parts.push_back(places("with branches, if a chain waits for a choice there, at", e.branch_selects));
-  if (!e.value_sites.empty())
-    parts.push_back(places("with code for the usual operands of the operators at", e.value_sites));
-  if (e.split_cold) parts.push_back("with what hardly ever runs apart");
+  for (const jit::ChangeTraits& traits : jit::kChanges)
+    if (std::string part = asked_text(e, traits.kind); !part.empty()) parts.push_back(std::move(part));
   if (!e.osr_loops.empty()) {
     std::vector<LoopIndex> loops;
     for (const uint32_t loop : e.osr_loops) loops.emplace_back(loop);
@@ -80,12 +93,13 @@ void explain_episode(const Episode& e, const PolicyConfig& policy, const wasm::M
   for (const std::string& alternative : e.alternatives)
     text += fmt::format("      weighed  {}\n", alternative);
   text += fmt::format("      done     {}\n", done_text(e));
-  for (const Episode::Prefetch& p : e.prefetches) {
-    const bool undone = p.outcome == PrefetchOutcome::kRolledBack || p.outcome == PrefetchOutcome::kNoSlice;
-    text += fmt::format("      {}   {}: {}\n", undone ? "undone" : "gave  ", rt::change_text(p),
-                        rt::prefetch_text(p));
+  for (const auto& [site, outcome] : e.outcomes) {
+    const bool undone =
+        outcome.state == ChangeState::kRolledBack || outcome.state == ChangeState::kNotPossible;
+    text += fmt::format("      {}   {}: {}\n", undone ? "undone" : "gave  ", rt::change_text(site),
+                        rt::outcome_text(site, outcome));
   }
-  if (e.prefetches.empty() && e.prefetch_loads.empty())
+  if (e.outcomes.empty() && e.asked_for(jit::ChangeKind::kPrefetch).empty())
     text += "      gave     not measured by itself: no part of it is on trial\n";
   if (e.origin == Origin::kCodeCache) {
     ++replayed.from_cache;

@@ -18,8 +18,8 @@ void line(std::string& text) {
 void lines(std::vector<std::string>& texts) {
   for (std::string& text : texts) line(text);
 }
-void words_of(std::vector<feedback::Episode::Prefetch>& prefetches) {
-  for (auto& prefetch : prefetches) line(prefetch.words);
+void lines(feedback::ChangeLedger& outcomes) {
+  for (auto& [site, outcome] : outcomes.entries()) line(outcome.why);
 }
 
 void make_printable(feedback::Episode& e) {
@@ -27,9 +27,9 @@ void make_printable(feedback::Episode& e) {
   name(e.action);
   line(e.reason);
   lines(e.alternatives);
-  line(e.state);
-  words_of(e.prefetches);
-  if (e.earlier) words_of(e.earlier->prefetches);
+  line(e.state_why);
+  lines(e.outcomes);
+  if (e.earlier) lines(e.earlier->outcomes);
 }
 
 void make_printable(feedback::ModuleEpisode& e) {

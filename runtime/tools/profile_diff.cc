@@ -82,38 +82,41 @@ void compare(const std::string& what, double part_before, double before, double 
 
 std::string decision_text(const Episode* e) {
   if (e == nullptr) return "nothing decided";
-  std::string text = fmt::format("{} ({})", e->action, e->state.empty() ? "no outcome" : e->state);
-  if (!e->inlined_calls.empty())
-    text += fmt::format(", targets of {} calls in place", e->inlined_calls.size());
+  std::string text =
+      fmt::format("{} ({})", e->action, e->state == DecisionState::kNone ? "no outcome" : state_text(*e));
+  if (const size_t calls = e->asked_for(jit::ChangeKind::kInlineCalls).size(); calls > 0)
+    text += fmt::format(", targets of {} calls in place", calls);
+  return text;
+}
+
+std::string diff_text(jit::Site site, const Outcome* outcome) {
+  if (outcome == nullptr) return "none";
+  std::string text = to_string(outcome->state);
+  if (outcome->state == ChangeState::kKept || outcome->state == ChangeState::kRolledBack)
+    text += fmt::format(" ({:+.1f} %{})", 100 * outcome->gain,
+                        jit::is_tuned(site.kind) ? fmt::format(" at {}", outcome->setting) : std::string());
   return text;
 }
 
 void diff_decisions(const Episode* before, const Episode* after, std::vector<std::string>& lines) {
   if (decision_text(before) != decision_text(after))
     lines.push_back(fmt::format("decision: {} -> {}", decision_text(before), decision_text(after)));
-  if (before && after && before->inlined_calls != after->inlined_calls &&
-      before->inlined_calls.size() == after->inlined_calls.size())
+  constexpr jit::ChangeKind kCalls = jit::ChangeKind::kInlineCalls;
+  if (before && after && before->asked_for(kCalls) != after->asked_for(kCalls) &&
+      before->asked_for(kCalls).size() == after->asked_for(kCalls).size())
     lines.push_back("decision: targets are in place of other calls");
-  std::map<std::pair<jit::ChangeKind, uint32_t>,
-           std::pair<const Episode::Prefetch*, const Episode::Prefetch*>>
-      changes;
-  if (before)
-    for (const Episode::Prefetch& p : before->prefetches) changes[{p.change, p.load}].first = &p;
-  if (after)
-    for (const Episode::Prefetch& p : after->prefetches) changes[{p.change, p.load}].second = &p;
-  const auto words = [](const Episode::Prefetch* p) {
-    if (p == nullptr) return std::string("none");
-    std::string text = to_string(p->outcome);
-    if (p->outcome == PrefetchOutcome::kKept || p->outcome == PrefetchOutcome::kRolledBack)
-      text += fmt::format(" ({:+.1f} %{})", 100 * p->measured_gain,
-                          !jit::is_tuned(p->change) ? std::string() : fmt::format(" at {}", p->distance));
-    return text;
-  };
-  for (const auto& [change, sides] : changes) {
-    const auto& [a, b] = sides;
-    const bool same = a && b && a->outcome == b->outcome && a->distance == b->distance &&
-                      std::abs(a->measured_gain - b->measured_gain) < kWorthALine;
-    if (!same) lines.push_back(fmt::format("{}: {} -> {}", rt::change_text(a ? *a : *b), words(a), words(b)));
+  std::set<jit::Site> sites;
+  for (const Episode* e : {before, after})
+    if (e != nullptr)
+      for (const auto& [site, outcome] : e->outcomes) sites.insert(site);
+  for (const jit::Site& site : sites) {
+    const Outcome* const a = before ? before->outcomes.find(site) : nullptr;
+    const Outcome* const b = after ? after->outcomes.find(site) : nullptr;
+    const bool same = a && b && a->state == b->state && a->setting == b->setting &&
+                      std::abs(a->gain - b->gain) < kWorthALine;
+    if (!same)
+      lines.push_back(
+          fmt::format("{}: {} -> {}", rt::change_text(site), diff_text(site, a), diff_text(site, b)));
   }
 }
 

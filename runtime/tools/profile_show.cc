@@ -42,15 +42,15 @@ void show_function(const FunctionSamples& s, const ModuleProfile& module, double
     if (e.function == s.function) text += rt::evidence_text(e, wasm, "      ", kEvidenceShown);
   for (const Episode& e : module.episodes) {
     if (e.evidence.function != s.function) continue;
-    text += fmt::format("      {} {}: {}", e.action, rt::age_text(e.runs_ago), e.state);
-    for (const Episode::Prefetch& p : e.prefetches)
-      text += fmt::format("; {} {}{}", rt::change_text(p), to_string(p.outcome),
-                          p.outcome != PrefetchOutcome::kKept && !jit::is_of_version(p.change) ? std::string()
-                          : jit::is_tuned(p.change)
-                              ? fmt::format(" {:+.1f} % at {}", 100 * p.measured_gain, p.distance)
-                              : fmt::format(" {:+.1f} %", 100 * p.measured_gain));
-    if (!e.inlined_calls.empty())
-      text += fmt::format("; targets of {} calls in place", e.inlined_calls.size());
+    text += fmt::format("      {} {}: {}", e.action, rt::age_text(e.runs_ago), state_text(e));
+    for (const auto& [site, outcome] : e.outcomes) {
+      text += fmt::format("; {} {}", rt::change_text(site), to_string(outcome.state));
+      if (outcome.state != ChangeState::kKept && !jit::is_of_version(site.kind)) continue;
+      text += fmt::format(" {:+.1f} %", 100 * outcome.gain);
+      if (jit::is_tuned(site.kind)) text += fmt::format(" at {}", outcome.setting);
+    }
+    if (const size_t calls = e.asked_for(jit::ChangeKind::kInlineCalls).size(); calls > 0)
+      text += fmt::format("; targets of {} calls in place", calls);
     text += "\n";
   }
 }

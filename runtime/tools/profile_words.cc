@@ -16,9 +16,9 @@ std::string share_text(double part, double whole) {
   return fmt::format("{:.0f} of {:.0f} ({:.0f} %)", part, whole, 100 * part / whole);
 }
 
-std::string load_text(const LoadEvidence& l, double function_samples) {
+std::string load_text(const LoadEvidence& l, const FunctionEvidence& e) {
   std::string text = fmt::format("load at 0x{:x}: {} samples stand behind it", l.load.value,
-                                 share_text(l.stall_samples, function_samples));
+                                 share_text(l.stall_samples, e.samples_baseline + e.samples_optimized));
   if (l.stall_samples_optimized > 0)
     text += fmt::format(", {:.0f} in optimized code", l.stall_samples_optimized);
   if (l.addresses > 0) {
@@ -29,10 +29,9 @@ std::string load_text(const LoadEvidence& l, double function_samples) {
     text += "; no address known";
   }
   if (!l.in_loop) text += "; in no loop";
-  if (l.outcome != PrefetchOutcome::kNone) text += fmt::format("; prefetch {}", to_string(l.outcome));
-  if (l.interleave != PrefetchOutcome::kNone)
-    text += fmt::format("; interleaving {}", to_string(l.interleave));
-  if (l.jump != PrefetchOutcome::kNone) text += fmt::format("; jump pointers {}", to_string(l.jump));
+  for (const auto& [site, outcome] : e.changes)
+    if (site.at == l.load && jit::is_tuned(site.kind) && outcome.state != ChangeState::kNone)
+      text += fmt::format("; {} {}", to_string(site.kind), to_string(outcome.state));
   if (l.latency.timed != 0) {
     text += fmt::format(
         "; from {}: mean of {} timed loads {:.0f} ticks, {:.0f} % of them from memory (estimate)",
@@ -41,7 +40,7 @@ std::string load_text(const LoadEvidence& l, double function_samples) {
   return text;
 }
 
-std::string branch_text(const BranchEvidence& b) {
+std::string branch_text(const BranchEvidence& b, const ChangeLedger& changes) {
   std::string text = fmt::format("{} at 0x{:x}: {} {}", b.chooses ? "select" : "branch", b.branch.value,
                                  b.chooses ? "its first operand" : "taken",
                                  share_text(static_cast<double>(b.taken + b.sampled_taken),
@@ -50,8 +49,9 @@ std::string branch_text(const BranchEvidence& b) {
     text += fmt::format(", mispredicted {} judged (estimate)",
                         share_text(static_cast<double>(b.mispredicted), static_cast<double>(b.judged)));
   }
-  if (b.outcome != PrefetchOutcome::kNone)
-    text += fmt::format("; as a {} {}", b.chooses ? "branch" : "select", to_string(b.outcome));
+  for (const auto& [site, outcome] : changes)
+    if (site.at == b.branch && jit::is_of_branch(site.kind) && outcome.state != ChangeState::kNone)
+      text += fmt::format("; as a {} {}", to_string(site.kind), to_string(outcome.state));
   return text;
 }
 
@@ -93,15 +93,15 @@ std::string loops_text(const FunctionEvidence& e, const std::vector<LoopIndex>& 
   return text;
 }
 
-std::string value_text(const ValueEvidence& v) {
+std::string value_text(const ValueEvidence& v, const ChangeLedger& changes) {
   std::string text = fmt::format("{} at 0x{:x}: {} records", to_string(v.site), v.at.value, v.records);
   constexpr size_t kShown = 4;
   for (size_t i = 0; i < std::min(kShown, v.values.size()); ++i)
     text += fmt::format(", {} in {}", v.values[i].value,
                         share_text(static_cast<double>(v.values[i].records), static_cast<double>(v.records)));
   if (v.values.size() > kShown) text += fmt::format(", and {} more", v.values.size() - kShown);
-  if (v.outcome != PrefetchOutcome::kNone)
-    text += fmt::format("; code for the first {}", to_string(v.outcome));
+  const ChangeState state = changes.state({jit::ChangeKind::kValue, v.at});
+  if (state != ChangeState::kNone) text += fmt::format("; code for the first {}", to_string(state));
   return text;
 }
 
@@ -118,11 +118,9 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
     text += fmt::format(
         "{}{:.0f} samples ({:.1f} ms) in optimized code that had been replaced: a loop stayed in it\n",
         indent, e.samples_stayed, 1e3 * e.seconds_stayed);
-  for (const jit::ChangeKind change : jit::kVersionChanges)
-    if (e.outcomes.of(change) != PrefetchOutcome::kNone)
-      text +=
-          fmt::format("{}{} as a whole: {}\n", indent, to_string(change), to_string(e.outcomes.of(change)));
-  const double samples = e.samples_baseline + e.samples_optimized;
+  for (const auto& [site, outcome] : e.changes)
+    if (jit::is_of_version(site.kind) && outcome.state != ChangeState::kNone)
+      text += fmt::format("{}{} as a whole: {}\n", indent, to_string(site.kind), to_string(outcome.state));
   size_t shown = 0, left_out = 0;
   const auto line = [&](const std::string& words) {
     if (shown++ < most)
@@ -131,13 +129,13 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
       ++left_out;
   };
   for (const LoadEvidence& l : e.loads)
-    if (l.stall_samples > 0 || l.latency.timed > 0) line(load_text(l, samples));
+    if (l.stall_samples > 0 || l.latency.timed > 0) line(load_text(l, e));
   shown = 0;
-  for (const BranchEvidence& b : e.branches) line(branch_text(b));
+  for (const BranchEvidence& b : e.branches) line(branch_text(b, e.changes));
   shown = 0;
   for (const CallEvidence& c : e.calls) line(call_text(c, module));
   shown = 0;
-  for (const ValueEvidence& v : e.values) line(value_text(v));
+  for (const ValueEvidence& v : e.values) line(value_text(v, e.changes));
   if (left_out > 0)
     text += fmt::format("{}and {} more loads, branches, calls and operands\n", indent, left_out);
   return text;
@@ -145,37 +143,36 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
 
 namespace {
 
-std::string tuned_text(const Episode::Prefetch& p) {
-  if (!jit::is_tuned(p.change)) return {};
-  return fmt::format(" at {} {}", p.change == jit::ChangeKind::kInterleave ? "width" : "distance",
-                     p.distance);
+std::string tuned_text(jit::Site site, const Outcome& outcome) {
+  if (!jit::is_tuned(site.kind)) return {};
+  return fmt::format(" at {} {}", jit::traits_of(site.kind).knob.name, outcome.setting);
 }
 
 }  // namespace
 
-std::string prefetch_text(const Episode::Prefetch& p) {
-  std::string text = to_string(p.outcome);
-  if (p.outcome == PrefetchOutcome::kKept || p.outcome == PrefetchOutcome::kRolledBack)
-    text += fmt::format(", {:+.1f} %{}", 100 * p.measured_gain, tuned_text(p));
-  if (p.runs_ago > 0) text += fmt::format(", {} runs ago", p.runs_ago);
-  if (!p.words.empty()) text += fmt::format(" ({})", p.words);
+std::string outcome_text(jit::Site site, const Outcome& outcome) {
+  std::string text = to_string(outcome.state);
+  if (outcome.state == ChangeState::kKept || outcome.state == ChangeState::kRolledBack)
+    text += fmt::format(", {:+.1f} %{}", 100 * outcome.gain, tuned_text(site, outcome));
+  if (outcome.runs_ago > 0) text += fmt::format(", {} runs ago", outcome.runs_ago);
+  if (!outcome.why.empty()) text += fmt::format(" ({})", outcome.why);
   return text;
 }
 
-std::string change_text(const Episode::Prefetch& p) {
-  switch (p.change) {
+std::string change_text(jit::Site site) {
+  switch (site.kind) {
     case jit::ChangeKind::kPrefetch:
-      return fmt::format("prefetch for the load at 0x{:x}", p.load);
+      return fmt::format("prefetch for the load at 0x{:x}", site.at.value);
     case jit::ChangeKind::kInterleave:
-      return fmt::format("interleaved searches of the load at 0x{:x}", p.load);
+      return fmt::format("interleaved searches of the load at 0x{:x}", site.at.value);
     case jit::ChangeKind::kSelect:
-      return fmt::format("a select in place of the branch at 0x{:x}", p.load);
+      return fmt::format("a select in place of the branch at 0x{:x}", site.at.value);
     case jit::ChangeKind::kBranch:
-      return fmt::format("a branch in place of the choice at 0x{:x}", p.load);
+      return fmt::format("a branch in place of the choice at 0x{:x}", site.at.value);
     case jit::ChangeKind::kJumpPointers:
-      return fmt::format("jump pointers for the load at 0x{:x}", p.load);
+      return fmt::format("jump pointers for the load at 0x{:x}", site.at.value);
     case jit::ChangeKind::kValue:
-      return fmt::format("code for the usual operand at 0x{:x}", p.load);
+      return fmt::format("code for the usual operand at 0x{:x}", site.at.value);
     case jit::ChangeKind::kInlineCalls:
       return "the usual targets of calls in place";
     case jit::ChangeKind::kWeighBranches:

@@ -13,8 +13,9 @@ namespace hindsight::rt {
 // "12 of 80 (15 %)".
 std::string share_text(double part, double whole);
 
-std::string load_text(const feedback::LoadEvidence& load, double function_samples);
-std::string branch_text(const feedback::BranchEvidence& branch);
+// With what became of changes there.
+std::string load_text(const feedback::LoadEvidence& load, const feedback::FunctionEvidence& evidence);
+std::string branch_text(const feedback::BranchEvidence& branch, const feedback::ChangeLedger& changes);
 // `module`: names the targets; may be null.
 std::string call_text(const feedback::CallEvidence& call, const wasm::Module* module);
 // The places of these loops of the function, separated by commas.
@@ -24,9 +25,9 @@ std::string evidence_text(const feedback::FunctionEvidence& evidence, const wasm
                           const std::string& indent, size_t most);
 
 // "kept, +12.0 % at distance 16 (why)".
-std::string prefetch_text(const feedback::Episode::Prefetch& prefetch);
+std::string outcome_text(jit::Site site, const feedback::Outcome& outcome);
 // "prefetch for the load at 0x12".
-std::string change_text(const feedback::Episode::Prefetch& prefetch);
+std::string change_text(jit::Site site);
 // "in the last run", "3 runs ago".
 std::string age_text(uint32_t runs_ago);
 // "func[12] name".

@@ -69,7 +69,8 @@ ChangeSet::ChangeSet(IrModule& ir_module) : ir(ir_module) {
     if (is_of_version(site.kind)) continue;
     // A branch can have one form.
     if (is_of_branch(site.kind) && !formed.insert(site.at).second) continue;
-    slots_.push_back({.request = request, .answer = {.site = site, .why = std::string(not_found(site.kind))}});
+    slots_.push_back(
+        {.request = request, .answer = {.site = site, .why = std::string(not_found(site.kind))}});
   }
   std::ranges::stable_sort(slots_, [](const Slot& a, const Slot& b) {
     return a.kind() != b.kind() ? a.kind() < b.kind() : a.request.weight > b.request.weight;
@@ -132,7 +133,8 @@ std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, co
         if (!other.answer.is_applied() || other.kind() == ChangeKind::kJumpPointers) continue;
         if (other.kind() == ChangeKind::kInterleave && is_around(other, place))
           return std::unexpected(kInterleaved);
-        if (other.answer.loop == place.loop) return std::unexpected("its loop is on trial with another change");
+        if (other.answer.loop == place.loop)
+          return std::unexpected("its loop is on trial with another change");
       }
       break;
     case ChangeKind::kInlineCalls:
@@ -145,7 +147,8 @@ std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, co
 
 uint32_t ChangeSet::cell_of(const LoopClaim& claim, Slot& slot) {
   const ChangeKind kind = cell_kind(ir, slot);
-  const auto [found, is_new] = cell_of_loop_.emplace(std::pair(kind, claim.loop().value), static_cast<uint32_t>(cells.size()));
+  const auto [found, is_new] =
+      cell_of_loop_.emplace(std::pair(kind, claim.loop().value), static_cast<uint32_t>(cells.size()));
   if (is_new) {
     cells.push_back(kind == ChangeKind::kJumpPointers ? make_loop_cell_with_history() : make_loop_cell());
     LoopCell& cell = *cells.back();
@@ -173,9 +176,8 @@ void ChangeSet::add_follower(Site site, const LoopClaim& claim, uint32_t cell, s
 std::optional<uint32_t> ChangeSet::timed_slot(Slot& slot) {
   Answer& its = slot.answer;
   if (its.timed) return its.timed;
-  const auto taken = std::ranges::count_if(slots_, [&](const Slot& other) {
-    return other.answer.timed && other.answer.cell == its.cell;
-  });
+  const auto taken = std::ranges::count_if(
+      slots_, [&](const Slot& other) { return other.answer.timed && other.answer.cell == its.cell; });
   if (taken < static_cast<ptrdiff_t>(kMostTimedLoads)) its.timed = static_cast<uint32_t>(taken);
   return its.timed;
 }

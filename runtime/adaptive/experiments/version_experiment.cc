@@ -10,22 +10,28 @@
 namespace hindsight::rt {
 namespace {
 
-using feedback::PrefetchOutcome;
+using feedback::ChangeState;
 using namespace std::chrono_literals;
 
 constexpr auto kLook = 200ms;
 
 void take_out(feedback::FunctionPlan& plan, jit::ChangeKind decision) {
-  if (decision == jit::ChangeKind::kInlineCalls) plan.calls.clear();
-  if (decision == jit::ChangeKind::kSplitCold) plan.split_cold = false;
-  for (feedback::BranchPlan& branch : plan.branches) {
-    if (decision == jit::ChangeKind::kWeighBranches) branch.hint.weigh = false;
-    if (decision == jit::ChangeKind::kSplitCold) branch.hint.one_sided = false;
+  std::erase_if(plan.candidates,
+                [&](const feedback::Candidate& candidate) { return candidate.kind() == decision; });
+}
+
+// Which changes of versions are in the code of one that was told so.
+std::vector<jit::ChangeKind> version_changes(const std::vector<feedback::Candidate>& told,
+                                             const jit::CodeVersion& version) {
+  std::vector<jit::ChangeKind> there;
+  for (const jit::ChangeKind kind : jit::kVersionChanges) {
+    const bool split = kind == jit::ChangeKind::kSplitCold;
+    const bool parted = version.hot_bytes.value != 0 || version.whole != nullptr;
+    if (split ? parted && feedback::find(told, feedback::version_site(kind)) != nullptr
+              : feedback::has(told, kind))
+      there.push_back(kind);
   }
-  std::erase_if(plan.branches, [](const feedback::BranchPlan& branch) {
-    return !branch.hint.weigh && !branch.hint.one_sided &&
-           branch.hint.form == jit::BranchHint::Form::kAsItComes;
-  });
+  return there;
 }
 
 VersionTrials::Pace pace_of(double bias) {
@@ -133,11 +139,8 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
       if (watch.cached || watch.not_to_be_measured || version.entry == nullptr) return;
       Candidate candidate;
       feedback::VersionEvidence& evidence = candidate.evidence;
-      evidence.inline_calls = !watch.calls.empty();
-      evidence.weigh_branches = std::any_of(watch.branches.begin(), watch.branches.end(),
-                                            [](const feedback::BranchPlan& p) { return p.hint.weigh; });
-      evidence.split_cold = watch.split_cold && (version.hot_bytes.value != 0 || version.whole != nullptr);
-      if (!evidence.inline_calls && !evidence.weigh_branches && !evidence.split_cold) return;
+      evidence.there = version_changes(watch.told, version);
+      if (evidence.there.empty()) return;
       const bool settled = std::all_of(watch.trials.begin(), watch.trials.end(),
                                        [](const auto& trial) { return trial->state() == TrialState::kKept; });
       if (!settled) return;
@@ -168,7 +171,7 @@ void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const 
       const auto found = profile->second->functions().find(candidate.subject.with->function.value);
       if (found == profile->second->functions().end()) continue;
       const feedback::FunctionCounts& counts = found->second;
-      candidate.evidence.outcomes = counts.outcomes;
+      candidate.evidence.changes = counts.changes;
       candidate.evidence.seconds_published = counts.run_seconds() - counts.run_seconds_when_published;
       const double samples = profile->second->total_samples();
       candidate.evidence.share =
@@ -190,8 +193,6 @@ std::optional<Job> VersionExperiment::job_without(const Candidate& candidate, ji
     job.plan.action = feedback::Action::kReoptimize;
     job.plan.function = subject.with->function;
     job.plan.osr_loops = watch.osr_loops;
-    job.plan.calls = watch.calls;
-    job.plan.split_cold = watch.split_cold;
     trials_.plan_without_losers(job, watch);
     take_out(job.plan, decision);
     made = std::move(job);
@@ -221,27 +222,21 @@ void VersionExperiment::begin(Candidate candidate, Job job, const feedback::Vers
 
 void VersionExperiment::ended(const VersionTrials::Ending& ending) {
   const jit::ChangeKind decision = ending.subject.decision;
+  const jit::Site site = feedback::version_site(decision);
   const FuncIndex function = ending.subject.with->function;
   const wasm::Module* const module = ending.subject.module;
-  const bool lost = ending.outcome == PrefetchOutcome::kRolledBack;
+  const bool lost = ending.outcome == ChangeState::kRolledBack;
   std::optional<Whole> whole = take();
   if (!whole) return;
   bool watched = false;
   trials_.with(module, function, [&](Watch& watch) {
     if (watch.version != ending.subject.with) return;
     watched = true;
-    if (ending.outcome == PrefetchOutcome::kNone) {
+    if (ending.outcome == ChangeState::kNone) {
       watch.not_to_be_measured = true;
     } else {
-      feedback::Episode::Prefetch p;
-      p.change = decision;
-      p.outcome = ending.outcome;
-      p.measured_gain = ending.gain;
-      p.words = ending.words;
       decisions_.change(watch.episode, [&](feedback::Episode& episode) {
-        std::erase_if(episode.prefetches,
-                      [&](const feedback::Episode::Prefetch& other) { return same_change(other, p); });
-        episode.prefetches.push_back(p);
+        episode.outcomes.settle(site, {.state = ending.outcome, .gain = ending.gain, .why = ending.words});
       });
     }
     if (lost) watch = std::move(*whole->watch);
@@ -253,13 +248,13 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
-    if (ending.outcome != PrefetchOutcome::kNone) counts.outcomes.of(decision) = ending.outcome;
+    if (ending.outcome != ChangeState::kNone) counts.settle(site, ending.outcome);
     if (ending.without == nullptr) return;
     if (!lost) return counts.publish_again(ending.without->id);
     note_published(counts, *ending.without);
   });
   const std::string what = fmt::format("{} in {}", to_string(decision), module->function_name(function));
-  if (ending.outcome == PrefetchOutcome::kNone)
+  if (ending.outcome == ChangeState::kNone)
     say(LogLevel::kDebug, "trial", fmt::format("{}: {}", what, ending.words));
   else
     say(LogLevel::kInfo, "trial",

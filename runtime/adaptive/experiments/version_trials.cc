@@ -6,7 +6,7 @@
 
 namespace hindsight::rt {
 
-using feedback::PrefetchOutcome;
+using feedback::ChangeState;
 
 // ---------------------------------------------------------------- monitor thread
 
@@ -59,14 +59,14 @@ void VersionTrials::count(Trial& trial, ModuleCode& code) {
   if (waited < pace_.counting_seconds) return;
   if (!enough && ran < pace_.most_counting_seconds && waited < pace_.most_seconds) return;
   if (!enough) {
-    return end(trial, code, PrefetchOutcome::kNone,
+    return end(trial, code, ChangeState::kNone,
                fmt::format("not to be measured: {} calls of it in {:.0f} ms, which is too few to count by",
                            calls, 1e3 * ran));
   }
   const double rate = static_cast<double>(calls) / ran;
   if (rate > kMostVersionCallsASecond) {
     return end(
-        trial, code, PrefetchOutcome::kNone,
+        trial, code, ChangeState::kNone,
         fmt::format(
             "not to be measured: {:.0f} million calls of it a second, which would cost too much to count",
             1e-6 * rate));
@@ -77,7 +77,7 @@ void VersionTrials::count(Trial& trial, ModuleCode& code) {
 void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   const CallChunk::Reading now = read(trial, code);
   if (now.seconds - trial.begun.seconds >= pace_.most_seconds)
-    return end(trial, code, PrefetchOutcome::kNone,
+    return end(trial, code, ChangeState::kNone,
                "not to be measured: too few calls, or trials of loops all the time");
   // A loop's trial is not disturbed by an exchange in the middle of it.
   if (hooks_.disturbed()) return trial.chunk.begin(now);
@@ -90,14 +90,14 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   if (trial.compared.state() != ExchangeTrial::State::kComparing) {
     const bool lost =
         trial.compared.state() == ExchangeTrial::State::kKept;  // the version without it is kept
-    const PrefetchOutcome outcome = lost                        ? PrefetchOutcome::kRolledBack
-                                    : trial.compared.measured() ? PrefetchOutcome::kKept
-                                                                : PrefetchOutcome::kNone;
+    const ChangeState outcome = lost                        ? ChangeState::kRolledBack
+                                : trial.compared.measured() ? ChangeState::kKept
+                                                            : ChangeState::kNone;
     return end(trial, code, outcome,
                (trial.compared.measured() ? "without it " : "") + trial.compared.words());
   }
   if (!show(trial, code, trial.compared.other()))
-    return end(trial, code, PrefetchOutcome::kNone, "the function was compiled anew meanwhile");
+    return end(trial, code, ChangeState::kNone, "the function was compiled anew meanwhile");
   // Read again: the exchange itself is nobody's.
   trial.chunk.begin(read(trial, code));
 }
@@ -120,20 +120,20 @@ bool VersionTrials::show(Trial& trial, ModuleCode& code, bool without) {
   return true;
 }
 
-void VersionTrials::end(Trial& trial, ModuleCode& code, PrefetchOutcome outcome, std::string words) {
+void VersionTrials::end(Trial& trial, ModuleCode& code, ChangeState outcome, std::string words) {
   code.stop_metering(trial.subject.with->function);
   trial.ended = true;
   trial.ending = {.subject = trial.subject, .words = std::move(words)};
   if (trial.without == nullptr) return;
   const std::shared_ptr<jit::CodeVersion> without = trial.without;
-  if (!show(trial, code, outcome == PrefetchOutcome::kRolledBack)) {
+  if (!show(trial, code, outcome == ChangeState::kRolledBack)) {
     trial.ending.words = "the function was compiled anew meanwhile";
     return;
   }
   code.retire_copy(trial.shown ? trial.subject.with : without);
   trial.ending.without = without;
   trial.ending.outcome = outcome;
-  if (outcome != PrefetchOutcome::kNone) trial.ending.gain = 1 / (1 + trial.compared.gain()) - 1;
+  if (outcome != ChangeState::kNone) trial.ending.gain = 1 / (1 + trial.compared.gain()) - 1;
 }
 
 // ---------------------------------------------------------------- compile threads
@@ -145,8 +145,7 @@ void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::
   code = trial_->subject.code.lock();
   if (!code) return;
   // The next round tells of it.
-  if (without == nullptr)
-    return end(*trial_, *code, PrefetchOutcome::kNone, "not to be measured: " + why_not);
+  if (without == nullptr) return end(*trial_, *code, ChangeState::kNone, "not to be measured: " + why_not);
   code->register_copy(without);
   trial_->without = std::move(without);
   trial_->phase = Phase::kComparing;

@@ -44,7 +44,7 @@ class VersionTrials {
     Subject subject;
     std::shared_ptr<jit::CodeVersion> without = nullptr;  // null: there was none
     // kKept: the decision is; kRolledBack: `without` is current; kNone: nothing was found out, and all is as it was.
-    feedback::PrefetchOutcome outcome = feedback::PrefetchOutcome::kNone;
+    feedback::ChangeState outcome = feedback::ChangeState::kNone;
     double gain = 0;  // of the decision: rate with it / rate without - 1
     std::string words = {};
   };
@@ -104,7 +104,7 @@ class VersionTrials {
   void compare(Trial& trial, ModuleCode& code);
   // False: something else is current than either of them.
   bool show(Trial& trial, ModuleCode& code, bool without);
-  void end(Trial& trial, ModuleCode& code, feedback::PrefetchOutcome outcome, std::string words);
+  void end(Trial& trial, ModuleCode& code, feedback::ChangeState outcome, std::string words);
   CallChunk::Reading read(const Trial& trial, const ModuleCode& code) const {
     return hooks_.read(code, trial.subject.with->function);
   }

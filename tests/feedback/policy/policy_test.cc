@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/feedback/policy/listed.h"
+
 namespace hindsight::feedback {
 namespace {
 
@@ -48,7 +50,7 @@ TEST(Policy, LeavesAFunctionAloneThatHardlyRan) {
 TEST(Policy, OptimizesAFunctionWhoseFutureRepaysTheCompile) {
   FunctionPlan plan = decide(hot_function(100), {});
   EXPECT_EQ(plan.action, Action::kOptimize);
-  EXPECT_TRUE(plan.prefetches.empty());
+  EXPECT_TRUE(listed(plan, kPrefetch).empty());
 }
 
 TEST(Policy, DoesNotCompileALargeFunctionForASmallGain) {
@@ -81,13 +83,13 @@ TEST(Policy, OptimizesAFunctionOfAFlatProfileForTheWholeRunsSake) {
   // So few samples say nothing of loads.
   FunctionEvidence stalls = flat_function(4);
   stalls.loads = {stalling_load(40, 3)};
-  EXPECT_TRUE(decide(stalls, {}).prefetches.empty());
+  EXPECT_TRUE(listed(decide(stalls, {}), kPrefetch).empty());
 }
 
 TEST(Policy, WantsTwiceTheCostAndMoreThanOneSampleOfAFunctionInAFlatProfile) {
   EXPECT_EQ(decide(flat_function(1), {}).action, Action::kNothing);
   FunctionEvidence large = flat_function(4);
-  large.code_bytes = 10'000;
+  large.code_bytes = 20'000;
   EXPECT_EQ(decide(large, {}).action, Action::kNothing);
   PolicyConfig half;
   half.min_flat_return = 0.5;
@@ -109,19 +111,16 @@ TEST(Policy, SaysOfABranchThatAlwaysWentTheSameWayThatItDid) {
                 {.branch = WasmOffset(50), .outcomes = 15, .taken = 3},
                 {.branch = WasmOffset(60), .outcomes = 5, .taken = 0}};
   const FunctionPlan plan = decide(e, {});
-  ASSERT_EQ(plan.branches.size(), 2u);
-  for (const BranchPlan& b : plan.branches) {
-    EXPECT_TRUE(b.hint.one_sided);
-    EXPECT_FALSE(b.hint.weigh);
-  }
+  EXPECT_EQ(listed(plan, kSplitCold).size(), 2u);
+  EXPECT_FALSE(plan.has(kWeighBranches));
   PolicyConfig off;
   off.code_layout = false;
-  EXPECT_TRUE(decide(e, off).branches.empty());
+  EXPECT_FALSE(decide(e, off).has(kSplitCold));
 }
 
 TEST(Policy, BelievesWhatACompileTookBefore) {
   FunctionEvidence e = hot_function(100);
-  e.compile_seconds = 4;
+  e.compile_seconds = 1;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing);
   e.compile_seconds = 0.1;
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
@@ -164,7 +163,7 @@ TEST(Policy, NeitherWaitsNorAsksForAPrefetchOfALoadOutsideOfLoops) {
   e.loads.back().in_loop = false;
   FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kOptimize);
-  EXPECT_TRUE(plan.prefetches.empty());
+  EXPECT_TRUE(listed(plan, kPrefetch).empty());
 }
 
 TEST(Policy, PrefetchesTheLoadsThatHoldTheStalls) {
@@ -174,22 +173,22 @@ TEST(Policy, PrefetchesTheLoadsThatHoldTheStalls) {
   e.loads.push_back(stalling_load(150, 4));  // 1 %: not worth it
   FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kOptimize);
-  ASSERT_EQ(plan.prefetches.size(), 2u);
-  EXPECT_EQ(plan.prefetches[0].hint.load, WasmOffset(130));
-  EXPECT_DOUBLE_EQ(plan.prefetches[0].estimated_gain, 250.0 / 400);
+  ASSERT_EQ(listed(plan, kPrefetch).size(), 2u);
+  EXPECT_EQ(listed(plan, kPrefetch)[0].at(), WasmOffset(130));
+  EXPECT_DOUBLE_EQ(listed(plan, kPrefetch)[0].estimate.share, 250.0 / 400);
 }
 
 TEST(Policy, DoesNotTakeTheEvenSpreadOfAHittingLoopForStalls) {
   FunctionEvidence e = hot_function(100);
   for (uint32_t offset : {130, 140}) e.loads.push_back(stalling_load(offset, 28));  // 7 % each, 14 % in all
-  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty());
 }
 
 TEST(Policy, DoesNotPrefetchWhatLiesCloseTogether) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
   e.loads[0].address_span_bytes = 64 << 10;
-  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty());
 }
 
 TEST(Policy, PlansNoPrefetchWhenThatDecisionIsSwitchedOff) {
@@ -199,7 +198,7 @@ TEST(Policy, PlansNoPrefetchWhenThatDecisionIsSwitchedOff) {
   config.prefetch = false;
   FunctionPlan plan = decide(e, config);
   EXPECT_EQ(plan.action, Action::kOptimize);
-  EXPECT_TRUE(plan.prefetches.empty());
+  EXPECT_TRUE(listed(plan, kPrefetch).empty());
 }
 
 TEST(Policy, InlinesTheUsualTargetsOfIndirectCalls) {
@@ -209,16 +208,17 @@ TEST(Policy, InlinesTheUsualTargetsOfIndirectCalls) {
   e.calls.push_back({WasmOffset(150), 100, {{1, 12}, {2, 12}, {3, 12}, {4, 12}}});  // anything goes
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kOptimize);
-  ASSERT_EQ(plan.calls.size(), 1u);
-  EXPECT_EQ(plan.calls[0].hint.call, WasmOffset(130));
-  ASSERT_EQ(plan.calls[0].hint.targets.size(), 2u);
-  EXPECT_EQ(plan.calls[0].hint.targets[0].element, 4u);
-  EXPECT_DOUBLE_EQ(plan.calls[0].hint.targets[1].share, 0.3);
-  EXPECT_NE(plan.calls[0].reason.find("60 of 100"), std::string::npos) << plan.calls[0].reason;
+  ASSERT_EQ(listed(plan, kInlineCalls).size(), 1u);
+  EXPECT_EQ(listed(plan, kInlineCalls)[0].at(), WasmOffset(130));
+  ASSERT_EQ(targets_of(listed(plan, kInlineCalls)[0]).size(), 2u);
+  EXPECT_EQ(targets_of(listed(plan, kInlineCalls)[0])[0].element, 4u);
+  EXPECT_DOUBLE_EQ(targets_of(listed(plan, kInlineCalls)[0])[1].share, 0.3);
+  EXPECT_NE(listed(plan, kInlineCalls)[0].reason.find("60 of 100"), std::string::npos)
+      << listed(plan, kInlineCalls)[0].reason;
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   PolicyConfig off;
   off.inline_calls = false;
-  EXPECT_TRUE(decide(e, off).calls.empty());
+  EXPECT_TRUE(listed(decide(e, off), kInlineCalls).empty());
   EXPECT_FALSE(replays(make_episode(e, plan), off));
 }
 
@@ -230,9 +230,10 @@ TEST(Policy, InlinesTheCallsAnewThatGoElsewhereByNow) {
   e.calls[0].unforeseen = {{7, 900}, {1, 80}, {9, 20}};
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
-  ASSERT_EQ(plan.calls.size(), 1u);
+  ASSERT_EQ(listed(plan, kInlineCalls).size(), 1u);
   std::vector<uint32_t> elements;
-  for (const jit::CallHint::Target& target : plan.calls[0].hint.targets) elements.push_back(target.element);
+  for (const jit::CallTargets::Target& target : targets_of(listed(plan, kInlineCalls)[0]))
+    elements.push_back(target.element);
   EXPECT_EQ(elements, (std::vector<uint32_t>{7, 1, 2}));
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   e.calls[0].unforeseen_records = 20;
@@ -248,7 +249,7 @@ TEST(Policy, SeesCodeAgainWhoseCallsGoElsewhereAfterALongTime) {
   e.calls[0].unforeseen = {{7, 4900}, {9, 100}};
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kObserve) << plan.reason;
-  EXPECT_TRUE(plan.calls.empty());
+  EXPECT_TRUE(listed(plan, kInlineCalls).empty());
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   PolicyConfig stays;
   stays.follow_shifts = false;
@@ -294,10 +295,10 @@ TEST(Policy, KeepsAsManyTargetsInPlaceAsMayBe) {
   // 100 records in 100 ms of baseline code: twice as many a second in optimized code, half of them
   // unforeseen.
   e.seconds_since_published = 0.1;
-  const std::vector<CallPlan> plans = plan_calls(e, {});
+  const std::vector<Candidate> plans = propose(kInlineCalls, e, {});
   ASSERT_EQ(plans.size(), 1u);
   std::vector<uint32_t> elements;
-  for (const jit::CallHint::Target& target : plans[0].hint.targets) elements.push_back(target.element);
+  for (const jit::CallTargets::Target& target : targets_of(plans[0])) elements.push_back(target.element);
   EXPECT_EQ(elements, (std::vector<uint32_t>{8, 1, 9, 2}));
 }
 
@@ -313,8 +314,8 @@ TEST(Policy, LeavesFrequentTargetsInPlaceForRareOnes) {
 TEST(Policy, NeverTriesALoadAgainThatLostItsTrial) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
-  e.loads[0].outcome = PrefetchOutcome::kRolledBack;
-  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  e.changes.settle({kPrefetch, e.loads[0].load}, ChangeState::kRolledBack);
+  EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty());
 }
 
 // What the last second shows counts, however long the program was another before.
@@ -330,8 +331,8 @@ TEST(Policy, SeesWithinASecondThatALoadBeganToStall) {
   e.loads[0].stall_samples_recent = 55;
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
-  ASSERT_EQ(plan.prefetches.size(), 1u);
-  EXPECT_NEAR(plan.prefetches[0].hint.stall_share, 55.0 / 80, 1e-9);
+  ASSERT_EQ(listed(plan, kPrefetch).size(), 1u);
+  EXPECT_NEAR(listed(plan, kPrefetch)[0].request.weight, 55.0 / 80, 1e-9);
   EXPECT_NE(plan.reason.find("of the last 80 samples"), std::string::npos) << plan.reason;
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   PolicyConfig off;
@@ -350,23 +351,23 @@ TEST(Policy, TriesALoserAgainOnlyWhenItStallsFarMoreThanThen) {
   LoadEvidence& load = e.loads[0];
   load.stall_samples_optimized = 80;
   load.stall_samples_recent = 60;
-  load.outcome = PrefetchOutcome::kRolledBack;
-  load.rejections = 1;
+  const jit::Site site{kPrefetch, load.load};
+  e.changes.put(site, {.state = ChangeState::kRolledBack, .rejections = 1});
   load.seconds_since_rejected = 5;
   load.share_when_rejected = 0.55;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it is as it was";
   load.share_when_rejected = 0.2;
   EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
-  EXPECT_EQ(decide(e, {}).prefetches.size(), 1u);
+  EXPECT_EQ(listed(decide(e, {}), kPrefetch).size(), 1u);
   load.seconds_since_rejected = 0.1;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "just now";
   load.seconds_since_rejected = 5;
-  load.rejections = 4;
+  e.changes.put(site, {.state = ChangeState::kRolledBack, .rejections = 4});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "the fourth time takes longer";
   load.seconds_since_rejected = 40;
   EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
-  load.outcome = PrefetchOutcome::kNoSlice;
-  EXPECT_TRUE(decide(e, {}).prefetches.empty()) << "what cannot be done cannot be done";
+  e.changes.put(site, {.state = ChangeState::kNotPossible, .rejections = 4});
+  EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty()) << "what cannot be done cannot be done";
 }
 
 TEST(Policy, CompilesMoreOftenTheLongerAFunctionRuns) {
@@ -418,60 +419,61 @@ TEST(Policy, OffersJumpPointersForWhatStallsInCaseItFollowsPointers) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 200));
   const FunctionPlan plan = decide(e, {});
-  ASSERT_EQ(plan.jumps.size(), 1u);
-  EXPECT_EQ(plan.jumps[0].hint.load, WasmOffset(130));
-  EXPECT_NEAR(plan.jumps[0].estimated_gain, 0.5, 1e-9);
-  EXPECT_NE(plan.jumps[0].reason.find("200 of 400 samples"), std::string::npos) << plan.jumps[0].reason;
+  ASSERT_EQ(listed(plan, kJumpPointers).size(), 1u);
+  EXPECT_EQ(listed(plan, kJumpPointers)[0].at(), WasmOffset(130));
+  EXPECT_NEAR(listed(plan, kJumpPointers)[0].estimate.share, 0.5, 1e-9);
+  EXPECT_NE(listed(plan, kJumpPointers)[0].reason.find("200 of 400 samples"), std::string::npos)
+      << listed(plan, kJumpPointers)[0].reason;
   const auto offered = std::count_if(
       plan.alternatives.begin(), plan.alternatives.end(),
       [](const Alternative& a) { return a.name.find("jump pointers for 1 load,") != std::string::npos; });
   EXPECT_EQ(offered, 1);
   PolicyConfig without;
   without.jump_pointers = false;
-  EXPECT_TRUE(decide(e, without).jumps.empty());
+  EXPECT_TRUE(listed(decide(e, without), kJumpPointers).empty());
   const Episode episode = make_episode(e, plan);
-  EXPECT_EQ(episode.jump_loads, std::vector<uint32_t>{130});
+  EXPECT_EQ(episode.asked_for(kJumpPointers), std::vector{WasmOffset(130)});
   EXPECT_TRUE(replays(episode, {}));
   EXPECT_FALSE(replays(episode, without));
   // Saved before there was such a decision.
   std::map<std::string, double> old = to_parameters({});
-  old.erase("jump-pointers");
+  old.erase("jump_pointers");
   EXPECT_FALSE(from_parameters(old).jump_pointers);
 }
 
 TEST(Policy, OffersNoJumpPointersWhereSomethingElseWasWonOrTheyLost) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 200));
-  e.loads[0].outcome = PrefetchOutcome::kKept;
-  EXPECT_TRUE(decide(e, {}).jumps.empty());
-  e.loads[0].outcome = PrefetchOutcome::kNoSlice;
-  e.loads[0].interleave = PrefetchOutcome::kKept;
-  EXPECT_TRUE(decide(e, {}).jumps.empty());
-  e.loads[0].interleave = PrefetchOutcome::kNone;
-  for (const PrefetchOutcome lost : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
-    e.loads[0].jump = lost;
-    EXPECT_TRUE(decide(e, {}).jumps.empty()) << to_string(lost);
+  e.changes.settle({kPrefetch, e.loads[0].load}, ChangeState::kKept);
+  EXPECT_TRUE(listed(decide(e, {}), kJumpPointers).empty());
+  e.changes.settle({kPrefetch, e.loads[0].load}, ChangeState::kNotPossible);
+  e.changes.settle({kInterleave, e.loads[0].load}, ChangeState::kKept);
+  EXPECT_TRUE(listed(decide(e, {}), kJumpPointers).empty());
+  e.changes.settle({kInterleave, e.loads[0].load}, ChangeState::kNone);
+  for (const ChangeState lost : {ChangeState::kRolledBack, ChangeState::kNotPossible}) {
+    e.changes.settle({kJumpPointers, e.loads[0].load}, lost);
+    EXPECT_TRUE(listed(decide(e, {}), kJumpPointers).empty()) << to_string(lost);
   }
   // What was won stays in any new version, and no prefetch is tried beside it.
-  e.loads[0].outcome = PrefetchOutcome::kNone;
-  e.loads[0].jump = PrefetchOutcome::kKept;
-  EXPECT_EQ(decide(e, {}).jumps.size(), 1u);
-  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  e.changes.settle({kPrefetch, e.loads[0].load}, ChangeState::kNone);
+  e.changes.settle({kJumpPointers, e.loads[0].load}, ChangeState::kKept);
+  EXPECT_EQ(listed(decide(e, {}), kJumpPointers).size(), 1u);
+  EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty());
 }
 
 TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
   FunctionPlan plan = decide(e, {});
-  ASSERT_EQ(plan.interleaves.size(), 1u);
-  EXPECT_EQ(plan.interleaves[0].hint.load, WasmOffset(130));
-  EXPECT_EQ(plan.interleaves[0].hint.initial_width, jit::traits_of(jit::ChangeKind::kInterleave).knob.first);
-  EXPECT_LT(plan.interleaves[0].estimated_gain, plan.prefetches.at(0).estimated_gain);
+  ASSERT_EQ(listed(plan, kInterleave).size(), 1u);
+  EXPECT_EQ(listed(plan, kInterleave)[0].at(), WasmOffset(130));
+  EXPECT_EQ(listed(plan, kInterleave)[0].request.setting, jit::traits_of(kInterleave).knob.first);
+  EXPECT_LT(listed(plan, kInterleave)[0].estimate.share, listed(plan, kPrefetch).at(0).estimate.share);
   EXPECT_NE(plan.alternatives.back().name.find("interleave the searches"), std::string::npos);
   PolicyConfig without;
   without.interleave = false;
-  EXPECT_TRUE(decide(e, without).interleaves.empty());
-  EXPECT_EQ(decide(e, without).prefetches.size(), 1u);
+  EXPECT_TRUE(listed(decide(e, without), kInterleave).empty());
+  EXPECT_EQ(listed(decide(e, without), kPrefetch).size(), 1u);
 }
 
 TEST(Policy, OffersToInterleaveInANearCacheTooButNotToPrefetch) {
@@ -480,30 +482,31 @@ TEST(Policy, OffersToInterleaveInANearCacheTooButNotToPrefetch) {
   e.loads[0].address_span_bytes = 100 << 10;
   const double samples = e.samples_baseline + e.samples_optimized;
   e.loads[0].stall_samples = 0.4 * samples;
-  EXPECT_EQ(decide(e, {}).interleaves.size(), 1u);
-  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  EXPECT_EQ(listed(decide(e, {}), kInterleave).size(), 1u);
+  EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty());
   e.loads[0].stall_samples = 0.1 * samples;  // no more than others
-  EXPECT_TRUE(decide(e, {}).interleaves.empty());
+  EXPECT_TRUE(listed(decide(e, {}), kInterleave).empty());
 }
 
 TEST(Policy, InterleavesNothingThatHasItsPrefetchOrLostItsTrial) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
-  e.loads[0].outcome = PrefetchOutcome::kKept;
-  EXPECT_TRUE(decide(e, {}).interleaves.empty());
-  e.loads[0].outcome = PrefetchOutcome::kNone;
-  for (PrefetchOutcome outcome : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
-    e.loads[0].interleave = outcome;
-    EXPECT_TRUE(decide(e, {}).interleaves.empty()) << to_string(outcome);
-    EXPECT_EQ(decide(e, {}).prefetches.size(), 1u) << to_string(outcome);
+  e.changes.settle({kPrefetch, e.loads[0].load}, ChangeState::kKept);
+  EXPECT_TRUE(listed(decide(e, {}), kInterleave).empty());
+  e.changes.settle({kPrefetch, e.loads[0].load}, ChangeState::kNone);
+  for (ChangeState outcome : {ChangeState::kRolledBack, ChangeState::kNotPossible}) {
+    e.changes.settle({kInterleave, e.loads[0].load}, outcome);
+    EXPECT_TRUE(listed(decide(e, {}), kInterleave).empty()) << to_string(outcome);
+    EXPECT_EQ(listed(decide(e, {}), kPrefetch).size(), 1u) << to_string(outcome);
   }
   // What runs interleaved stays so in any new version, and no prefetch takes its place.
-  e.loads[0].interleave = PrefetchOutcome::kKept;
-  EXPECT_EQ(decide(e, {}).interleaves.size(), 1u);
-  EXPECT_TRUE(decide(e, {}).prefetches.empty());
+  e.changes.settle({kInterleave, e.loads[0].load}, ChangeState::kKept);
+  EXPECT_EQ(listed(decide(e, {}), kInterleave).size(), 1u);
+  EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty());
   FunctionEvidence later = optimized_function();
   later.samples_optimized = 200;
   later.loads.push_back(e.loads[0]);
+  later.changes = e.changes;
   later.loads[0].stall_samples_optimized = 150;
   EXPECT_EQ(decide(later, {}).action, Action::kNothing);
 }
@@ -519,7 +522,7 @@ TEST(Policy, RecompilesOptimizedCodeInWhichAnUntriedLoadStalls) {
   e.loads[0].stall_samples_optimized = 90;
   FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kReoptimize);
-  ASSERT_EQ(plan.prefetches.size(), 1u);
+  ASSERT_EQ(listed(plan, kPrefetch).size(), 1u);
 }
 
 TEST(Policy, LeavesOptimizedCodeAloneWhoseStallsWereAllTried) {
@@ -530,9 +533,8 @@ TEST(Policy, LeavesOptimizedCodeAloneWhoseStallsWereAllTried) {
   e.seconds_optimized = 0.8;
   e.loads.push_back(stalling_load(130, 90));
   e.loads[0].stall_samples_optimized = 90;
-  for (PrefetchOutcome outcome :
-       {PrefetchOutcome::kKept, PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
-    e.loads[0].outcome = outcome;
+  for (ChangeState outcome : {ChangeState::kKept, ChangeState::kRolledBack, ChangeState::kNotPossible}) {
+    e.changes.settle({kPrefetch, e.loads[0].load}, outcome);
     EXPECT_EQ(decide(e, {}).action, Action::kNothing) << to_string(outcome);
   }
 }
@@ -586,7 +588,7 @@ TEST(Policy, CompilesTheWholeFunctionWhereItPrefetchesInItsLoop) {
   e.loads.push_back(stalling_load(130, 250));
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kOptimize);
-  EXPECT_FALSE(plan.prefetches.empty());
+  EXPECT_FALSE(listed(plan, kPrefetch).empty());
   EXPECT_FALSE(plan.loop_entries_only);
 }
 
@@ -650,12 +652,12 @@ TEST(Policy, ReplaysToTheSamePlanFromASavedEpisode) {
   config.min_stall_share = 0.02;
   Episode episode = make_episode(e, decide(e, config));
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
-  EXPECT_EQ(episode.interleave_loads, std::vector<uint32_t>{130});
-  Episode other = episode;
-  other.interleave_loads.clear();
-  EXPECT_FALSE(replays(other, config));
-  episode.prefetch_loads.clear();
-  EXPECT_FALSE(replays(episode, config));
+  EXPECT_EQ(episode.asked_for(kInterleave), std::vector{WasmOffset(130)});
+  for (const jit::ChangeKind kind : {kInterleave, kPrefetch}) {
+    Episode other = episode;
+    std::erase(other.changes, jit::Site{kind, WasmOffset(130)});
+    EXPECT_FALSE(replays(other, config));
+  }
 }
 
 TEST(Policy, ParametersSurviveTheTripThroughTheirNames) {
@@ -670,7 +672,7 @@ TEST(Policy, ParametersSurviveTheTripThroughTheirNames) {
   EXPECT_FALSE(from_parameters(old).interleave);
 }
 
-using Form = jit::BranchHint::Form;
+enum class Form : uint8_t { kAsItComes, kSelect, kBranch };
 
 BranchEvidence branch_at(uint32_t offset, uint64_t outcomes, double taken, double mispredicted) {
   BranchEvidence b;
@@ -692,11 +694,13 @@ BranchEvidence select_at(uint32_t offset, uint64_t records, double first) {
   return b;
 }
 
-Form form_asked(const BranchEvidence& branch, const PolicyConfig& config = {}) {
+Form form_asked(const BranchEvidence& branch, const PolicyConfig& config = {}, ChangeLedger changes = {}) {
   FunctionEvidence e = hot_function(100);
   e.branches = {branch};
-  const std::vector<BranchPlan> plans = plan_branches(e, config);
-  return plans.empty() ? Form::kAsItComes : plans[0].hint.form;
+  e.changes = std::move(changes);
+  return !propose(kSelect, e, config).empty()   ? Form::kSelect
+         : !propose(kBranch, e, config).empty() ? Form::kBranch
+                                                : Form::kAsItComes;
 }
 
 TEST(PolicyBranches, TheCompilerIsToldHowOftenABranchGoesWhichWay) {
@@ -705,14 +709,15 @@ TEST(PolicyBranches, TheCompilerIsToldHowOftenABranchGoesWhichWay) {
   e.branches[2].sampled = e.branches[2].sampled_taken = 0;
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kOptimize);
-  ASSERT_EQ(plan.branches.size(), 2u);  // the third was hardly seen
-  EXPECT_EQ(plan.branches[0].hint.branch, WasmOffset(10));
-  EXPECT_EQ(plan.branches[0].hint.taken, 936u);
-  EXPECT_EQ(plan.branches[0].hint.not_taken, 104u);
-  EXPECT_EQ(plan.branches[1].hint.taken, 100u);
+  const std::vector<Candidate> weighed = listed(plan, kWeighBranches);
+  ASSERT_EQ(weighed.size(), 2u);  // the third was hardly seen
+  EXPECT_EQ(weighed[0].at(), WasmOffset(10));
+  EXPECT_EQ(counts_of(weighed[0]).taken, 936u);
+  EXPECT_EQ(counts_of(weighed[0]).not_taken, 104u);
+  EXPECT_EQ(counts_of(weighed[1]).taken, 100u);
   PolicyConfig off;
   off.weigh_branches = off.select = off.branch = false;
-  EXPECT_TRUE(decide(e, off).branches.empty());
+  EXPECT_TRUE(decide(e, off).candidates.empty());
 }
 
 TEST(PolicyBranches, ABranchThatIsMispredictedMayBecomeASelect) {
@@ -738,13 +743,13 @@ TEST(PolicyBranches, ASelectThatNearlyAlwaysGoesOneWayMayBecomeABranch) {
 }
 
 TEST(PolicyBranches, WhatLostItsTrialIsNotTriedAgainAndWhatWonStays) {
-  BranchEvidence branch = branch_at(10, 1000, 0.5, 0.4);
-  for (const PrefetchOutcome outcome : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
-    branch.outcome = outcome;
-    EXPECT_EQ(form_asked(branch), Form::kAsItComes);
+  const BranchEvidence branch = branch_at(10, 1000, 0.5, 0.4);
+  for (const ChangeState outcome : {ChangeState::kRolledBack, ChangeState::kNotPossible}) {
+    for (const jit::ChangeKind form : {kSelect, kBranch})
+      EXPECT_EQ(form_asked(branch, {}, {{{form, branch.branch}, {.state = outcome}}}), Form::kAsItComes);
   }
-  branch.outcome = PrefetchOutcome::kKept;
-  EXPECT_EQ(form_asked(branch), Form::kSelect);
+  EXPECT_EQ(form_asked(branch, {}, {{{kSelect, branch.branch}, {.state = ChangeState::kKept}}}),
+            Form::kSelect);
 }
 
 TEST(PolicyBranches, AHotBranchThatGoesBothWaysIsWaitedForUntilItIsJudged) {
@@ -802,9 +807,9 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
   EXPECT_GT(offered("selects in place of up to 1 branches"), offered("optimize"));
   EXPECT_GT(offered("branches in place of up to 2 choices"), offered("optimize"));
   Episode episode = make_episode(e, plan);
-  EXPECT_EQ(episode.weighed_branches, (std::vector<uint32_t>{10, 20, 30}));
-  EXPECT_EQ(episode.select_branches, (std::vector<uint32_t>{10}));
-  EXPECT_EQ(episode.branch_selects, (std::vector<uint32_t>{20, 30}));
+  EXPECT_EQ(episode.asked_for(kWeighBranches), (std::vector{WasmOffset(10), WasmOffset(20), WasmOffset(30)}));
+  EXPECT_EQ(episode.asked_for(kSelect), std::vector{WasmOffset(10)});
+  EXPECT_EQ(episode.asked_for(kBranch), (std::vector{WasmOffset(20), WasmOffset(30)}));
   EXPECT_NE(episode.reason.find("mispredicted 400 of 1000 times"), std::string::npos) << episode.reason;
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
   config.select = false;
@@ -813,7 +818,7 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
 
 TEST(PolicyBranches, ProfilesOfBeforeReplayWithoutThem) {
   std::map<std::string, double> parameters = to_parameters({});
-  for (const char* name : {"weigh-branches", "select", "branch", "values"}) parameters.erase(name);
+  for (const char* name : {"weigh_branches", "select", "branch", "values"}) parameters.erase(name);
   const PolicyConfig config = from_parameters(parameters);
   EXPECT_FALSE(config.weigh_branches || config.select || config.branch || config.values);
 }
@@ -825,10 +830,11 @@ ValueEvidence operand_at(uint32_t offset, ValueSite site, uint64_t value, uint64
   return v;
 }
 
-bool asked(const ValueEvidence& operand, const PolicyConfig& config = {}) {
+bool asked(const ValueEvidence& operand, ChangeState known = ChangeState::kNone) {
   FunctionEvidence e = hot_function(10);
+  e.changes.settle({kValue, operand.at}, known);
   e.values = {operand};
-  return !plan_values(e, config).empty();
+  return !propose(kValue, e, {}).empty();
 }
 
 TEST(PolicyValues, AnOperandThatIsUsuallyTheSameIsWorthATrial) {
@@ -837,16 +843,16 @@ TEST(PolicyValues, AnOperandThatIsUsuallyTheSameIsWorthATrial) {
               operand_at(10, ValueSite::kByteCount, 24, 40, 40)};
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kOptimize) << plan.reason;
-  ASSERT_EQ(plan.values.size(), 2u);
-  EXPECT_EQ(plan.values[0].hint.at, WasmOffset(20));
-  EXPECT_EQ(plan.values[0].hint.value, 16381u);
-  EXPECT_DOUBLE_EQ(plan.values[0].hint.share, 0.95);
-  EXPECT_EQ(plan.values[0].reason, "the wide divisor at 0x14 is 16381 in 95 of 100 records");
-  EXPECT_EQ(plan.values[1].hint.value, 24u);
-  EXPECT_EQ(plan.values[1].reason, "the byte count at 0xa is 24 in 40 of 40 records");
+  ASSERT_EQ(listed(plan, kValue).size(), 2u);
+  EXPECT_EQ(listed(plan, kValue)[0].at(), WasmOffset(20));
+  EXPECT_EQ(usual_of(listed(plan, kValue)[0]).value, 16381u);
+  EXPECT_DOUBLE_EQ(usual_of(listed(plan, kValue)[0]).share, 0.95);
+  EXPECT_EQ(listed(plan, kValue)[0].reason, "the wide divisor at 0x14 is 16381 in 95 of 100 records");
+  EXPECT_EQ(usual_of(listed(plan, kValue)[1]).value, 24u);
+  EXPECT_EQ(listed(plan, kValue)[1].reason, "the byte count at 0xa is 24 in 40 of 40 records");
   PolicyConfig off;
   off.values = false;
-  EXPECT_TRUE(decide(e, off).values.empty());
+  EXPECT_TRUE(listed(decide(e, off), kValue).empty());
 }
 
 TEST(PolicyValues, OneThatIsNowAndThenTheSameOrHardlyMattersIsNot) {
@@ -862,28 +868,26 @@ TEST(PolicyValues, OneThatIsNowAndThenTheSameOrHardlyMattersIsNot) {
   FunctionEvidence slow = hot_function(10);
   slow.seconds_baseline = 10;
   slow.values = {operand_at(10, ValueSite::kDivisor, 97, 40, 40)};
-  EXPECT_TRUE(plan_values(slow, {}).empty()) << "a millisecond of ten seconds";
+  EXPECT_TRUE(propose(kValue, slow, {}).empty()) << "a millisecond of ten seconds";
 }
 
 TEST(PolicyValues, HowOftenALoopGoesRoundIsSaidOfTheLoop) {
   FunctionEvidence e = hot_function(10);
   e.values = {operand_at(20, ValueSite::kTripCount, 7, 90, 100)};
   const FunctionPlan plan = decide(e, {});
-  ASSERT_EQ(plan.values.size(), 1u);
-  EXPECT_EQ(plan.values[0].hint.at, WasmOffset(20));
-  EXPECT_EQ(plan.values[0].hint.value, 7u);
-  EXPECT_EQ(plan.values[0].reason, "the trip count of the loop at 0x14 is 7 in 90 of 100 records");
+  ASSERT_EQ(listed(plan, kValue).size(), 1u);
+  EXPECT_EQ(listed(plan, kValue)[0].at(), WasmOffset(20));
+  EXPECT_EQ(usual_of(listed(plan, kValue)[0]).value, 7u);
+  EXPECT_EQ(listed(plan, kValue)[0].reason, "the trip count of the loop at 0x14 is 7 in 90 of 100 records");
 }
 
 TEST(PolicyValues, WhatLostItsTrialIsNotTriedAgainAndWhatWonStays) {
   ValueEvidence operand = operand_at(10, ValueSite::kDivisor, 97, 40, 40);
-  for (const PrefetchOutcome outcome : {PrefetchOutcome::kRolledBack, PrefetchOutcome::kNoSlice}) {
-    operand.outcome = outcome;
-    EXPECT_FALSE(asked(operand));
+  for (const ChangeState outcome : {ChangeState::kRolledBack, ChangeState::kNotPossible}) {
+    EXPECT_FALSE(asked(operand, outcome));
   }
   operand = operand_at(10, ValueSite::kDivisor, 97, 1, 2);
-  operand.outcome = PrefetchOutcome::kKept;
-  EXPECT_TRUE(asked(operand)) << "whatever is known of it by now";
+  EXPECT_TRUE(asked(operand, ChangeState::kKept)) << "whatever is known of it by now";
 }
 
 TEST(PolicyValues, AFewRecordsOfTheSameAreWaitedForUntilTheyAreEnough) {
@@ -915,7 +919,7 @@ TEST(PolicyValues, AreWeighedAsAnAlternativeAndReplay) {
   // 95 times 16,381 divisions, of 2 ns each.
   EXPECT_NEAR(plan.alternatives.back().gain_seconds - plan.alternatives[1].gain_seconds, 3.1e-3, 0.1e-3);
   const Episode episode = make_episode(e, plan);
-  EXPECT_EQ(episode.value_sites, std::vector<uint32_t>{20});
+  EXPECT_EQ(episode.asked_for(kValue), std::vector{WasmOffset(20)});
   EXPECT_NE(episode.reason.find("is 16381 in 95 of 100 records"), std::string::npos) << episode.reason;
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
   config.values = false;

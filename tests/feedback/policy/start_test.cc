@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/feedback/policy/listed.h"
+
 namespace hindsight::feedback {
 namespace {
 
@@ -15,13 +17,14 @@ ModuleProfile known(double runs, double seconds) {
   decision.evidence.loads.push_back({.load = WasmOffset(77), .stall_samples = 40});
   decision.action = "optimize";
   decision.reason = "it was hot";
-  decision.state = "compiled";
+  decision.state = DecisionState::kCompiled;
   decision.compile_seconds = 0.040;
   decision.osr_loops = {1};
-  decision.prefetches = {{77, PrefetchOutcome::kKept, 24, 0.5, ""},
-                         {80, PrefetchOutcome::kInTrial, 0, 0, ""},
-                         {90, PrefetchOutcome::kRolledBack, 0, 0, ""},
-                         {95, PrefetchOutcome::kNoSlice, 0, 0, ""}};
+  decision.outcomes = {
+      {{kPrefetch, WasmOffset(77)}, {.state = ChangeState::kKept, .setting = 24, .gain = 0.5}},
+      {{kPrefetch, WasmOffset(80)}, {.state = ChangeState::kInTrial}},
+      {{kPrefetch, WasmOffset(90)}, {.state = ChangeState::kRolledBack}},
+      {{kPrefetch, WasmOffset(95)}, {.state = ChangeState::kNotPossible}}};
   ModuleProfile m;
   m.runs = runs;
   m.episodes = {decision};
@@ -63,67 +66,70 @@ TEST(Start, DoesNotTakeManyShortRunsForALongOne) {
 
 TEST(Start, TakesOverPrefetchesThatWereKeptAndTriesAgainThoseWhoseTrialDidNotEnd) {
   const StartPlan start = decide(known(1, 1));
-  ASSERT_EQ(start.plan.prefetches.size(), 2u);
-  EXPECT_EQ(start.plan.prefetches[0].hint.load, WasmOffset(77));
-  EXPECT_EQ(start.plan.prefetches[0].hint.initial_distance, 24u);
-  EXPECT_NEAR(start.plan.prefetches[0].hint.stall_share, 0.4, 1e-9);
-  EXPECT_EQ(start.plan.prefetches[1].hint.load, WasmOffset(80));
-  EXPECT_EQ(start.settled, (std::map<uint32_t, uint32_t>{{77, 24}}));
+  ASSERT_EQ(listed(start.plan, kPrefetch).size(), 2u);
+  EXPECT_EQ(listed(start.plan, kPrefetch)[0].at(), WasmOffset(77));
+  EXPECT_EQ(listed(start.plan, kPrefetch)[0].request.setting, 24u);
+  EXPECT_NEAR(listed(start.plan, kPrefetch)[0].request.weight, 0.4, 1e-9);
+  EXPECT_EQ(listed(start.plan, kPrefetch)[1].at(), WasmOffset(80));
+  EXPECT_EQ(start.settled, (std::map<jit::Site, uint32_t>{{{kPrefetch, WasmOffset(77)}, 24}}));
 }
 
 TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
   ModuleProfile m = known(2, 1);
-  m.episodes[0].prefetches = {{77, PrefetchOutcome::kRolledBack, 0, 0, ""},
-                              {77, PrefetchOutcome::kKept, 12, 1.5, "", jit::ChangeKind::kInterleave},
-                              {80, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kInterleave},
-                              {90, PrefetchOutcome::kNoSlice, 0, 0, "", jit::ChangeKind::kInterleave}};
+  m.episodes[0].outcomes = {
+      {{kPrefetch, WasmOffset(77)}, {.state = ChangeState::kRolledBack}},
+      {{kInterleave, WasmOffset(77)}, {.state = ChangeState::kKept, .setting = 12, .gain = 1.5}},
+      {{kInterleave, WasmOffset(80)}, {.state = ChangeState::kInTrial}},
+      {{kInterleave, WasmOffset(90)}, {.state = ChangeState::kNotPossible}}};
   const StartQuestion question = start_questions(m)[0];
   const StartPlan start = decide_start(question.decision->evidence, question.earlier, {});
-  EXPECT_TRUE(start.plan.prefetches.empty());
-  ASSERT_EQ(start.plan.interleaves.size(), 2u);
-  EXPECT_EQ(start.plan.interleaves[0].hint.initial_width, 12u);
-  EXPECT_EQ(start.settled_widths, (std::map<uint32_t, uint32_t>{{77, 12}}));
+  EXPECT_TRUE(listed(start.plan, kPrefetch).empty());
+  ASSERT_EQ(listed(start.plan, kInterleave).size(), 2u);
+  EXPECT_EQ(listed(start.plan, kInterleave)[0].request.setting, 12u);
+  EXPECT_EQ(start.settled, (std::map<jit::Site, uint32_t>{{{kInterleave, WasmOffset(77)}, 12}}));
   EXPECT_TRUE(replays(make_start_episode(question, start), {}));
   PolicyConfig off;
   off.interleave = false;
-  EXPECT_TRUE(decide(m, off).plan.interleaves.empty());
+  EXPECT_TRUE(listed(decide(m, off).plan, kInterleave).empty());
   EXPECT_FALSE(replays(make_start_episode(question, start), off));
 }
 
 TEST(Start, TakesOverJumpPointersAsItDoesPrefetches) {
   ModuleProfile m = known(2, 1);
-  m.episodes[0].prefetches = {{77, PrefetchOutcome::kNoSlice, 0, 0, ""},
-                              {77, PrefetchOutcome::kKept, 8, 2.5, "", jit::ChangeKind::kJumpPointers},
-                              {80, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kJumpPointers},
-                              {90, PrefetchOutcome::kRolledBack, 0, 0, "", jit::ChangeKind::kJumpPointers}};
+  m.episodes[0].outcomes = {
+      {{kPrefetch, WasmOffset(77)}, {.state = ChangeState::kNotPossible}},
+      {{kJumpPointers, WasmOffset(77)}, {.state = ChangeState::kKept, .setting = 8, .gain = 2.5}},
+      {{kJumpPointers, WasmOffset(80)}, {.state = ChangeState::kInTrial}},
+      {{kJumpPointers, WasmOffset(90)}, {.state = ChangeState::kRolledBack}}};
   const StartQuestion question = start_questions(m)[0];
   const StartPlan start = decide_start(question.decision->evidence, question.earlier, {});
-  EXPECT_TRUE(start.plan.prefetches.empty());
-  ASSERT_EQ(start.plan.jumps.size(), 2u);
-  EXPECT_EQ(start.plan.jumps[0].hint.initial_distance, 8u);
-  EXPECT_NE(start.plan.jumps[0].reason.find("kept at distance 8, +250.0 %"), std::string::npos);
-  EXPECT_EQ(start.settled_jumps, (std::map<uint32_t, uint32_t>{{77, 8}}));
+  EXPECT_TRUE(listed(start.plan, kPrefetch).empty());
+  ASSERT_EQ(listed(start.plan, kJumpPointers).size(), 2u);
+  EXPECT_EQ(listed(start.plan, kJumpPointers)[0].request.setting, 8u);
+  EXPECT_NE(listed(start.plan, kJumpPointers)[0].reason.find("kept at distance 8, +250.0 %"),
+            std::string::npos);
+  EXPECT_EQ(start.settled, (std::map<jit::Site, uint32_t>{{{kJumpPointers, WasmOffset(77)}, 8}}));
   EXPECT_TRUE(replays(make_start_episode(question, start), {}));
   PolicyConfig off;
   off.jump_pointers = false;
-  EXPECT_TRUE(decide(m, off).plan.jumps.empty());
+  EXPECT_TRUE(listed(decide(m, off).plan, kJumpPointers).empty());
   EXPECT_FALSE(replays(make_start_episode(question, start), off));
 }
 
 TEST(Start, TakesNoDistanceOnTrust) {
   ModuleProfile m = known(1, 1);
-  m.episodes[0].prefetches[0].distance = 4'000'000'000;
-  EXPECT_EQ(decide(m).settled.at(77), jit::traits_of(jit::ChangeKind::kPrefetch).knob.most);
-  m.episodes[0].prefetches[0].distance = 0;
-  EXPECT_EQ(decide(m).settled.at(77), 1u);
+  m.episodes[0].outcomes.entries()[0].outcome.setting = 4'000'000'000;
+  EXPECT_EQ(decide(m).settled.at({kPrefetch, WasmOffset(77)}), jit::traits_of(kPrefetch).knob.most);
+  m.episodes[0].outcomes.entries()[0].outcome.setting = 0;
+  EXPECT_EQ(decide(m).settled.at({kPrefetch, WasmOffset(77)}), 1u);
 }
 
 TEST(Start, PutsTheUsualTargetsOfCallsInPlace) {
   ModuleProfile m = known(1, 1);
   m.episodes[0].evidence.calls.push_back({WasmOffset(50), 40, {{3, 30}, {5, 9}}});
   const StartPlan start = decide(m);
-  ASSERT_EQ(start.plan.calls.size(), 1u);
-  EXPECT_EQ(start.plan.calls[0].hint.targets.size(), 2u);
+  ASSERT_EQ(listed(start.plan, kInlineCalls).size(), 1u);
+  EXPECT_EQ(targets_of(listed(start.plan, kInlineCalls)[0]).size(), 2u);
 }
 
 TEST(Start, FirstCompilesWhatGainsMostForTheTimeItTakes) {
@@ -138,22 +144,22 @@ TEST(Start, AsksAboutTheLastDecisionOnAFunctionAndRemembersWhatEarlierOnesLost) 
   Episode again = m.episodes[0];
   again.action = "reoptimize";
   again.osr_loops = {};
-  again.prefetches = {{60, PrefetchOutcome::kKept, 8, 0.2, ""}};
+  again.outcomes = {{{kPrefetch, WasmOffset(60)}, {.state = ChangeState::kKept, .setting = 8, .gain = 0.2}}};
   m.episodes.push_back(again);
   const auto questions = start_questions(m);
   ASSERT_EQ(questions.size(), 1u);
   EXPECT_EQ(questions[0].decision, &m.episodes[1]);
   EXPECT_EQ(questions[0].earlier.osr_loops, std::vector<uint32_t>{});
   std::vector<uint32_t> loads;
-  for (const auto& p : questions[0].earlier.prefetches) loads.push_back(p.load);
+  for (const auto& [site, outcome] : questions[0].earlier.outcomes) loads.push_back(site.at.value);
   EXPECT_EQ(loads, (std::vector<uint32_t>{60, 90, 95}));
   const StartPlan start = decide_start(again.evidence, questions[0].earlier, {});
-  ASSERT_EQ(start.plan.prefetches.size(), 1u);
+  ASSERT_EQ(listed(start.plan, kPrefetch).size(), 1u);
 }
 
 TEST(Start, LeavesOutWhatTheCompilerRefused) {
   ModuleProfile m = known(1, 1);
-  m.episodes[0].state = "failed: too large";
+  m.episodes[0].state = DecisionState::kFailed;
   EXPECT_TRUE(start_questions(m).empty());
 }
 
@@ -161,21 +167,21 @@ TEST(Start, TakesTheDecisionWhoseCodeRanAndWhatLaterOnesFoundImpossible) {
   ModuleProfile m = known(1, 1);
   Episode later = m.episodes[0];
   later.action = "reoptimize";
-  later.state = kNothingNew;
+  later.state = DecisionState::kRefused;
   later.osr_loops = {};
-  later.prefetches = {{60, PrefetchOutcome::kNoSlice, 0, 0, ""}};
+  later.outcomes = {{{kPrefetch, WasmOffset(60)}, {.state = ChangeState::kNotPossible}}};
   m.episodes.push_back(later);
   const auto questions = start_questions(m);
   ASSERT_EQ(questions.size(), 1u);
   EXPECT_EQ(questions[0].decision, &m.episodes[0]);
   EXPECT_EQ(questions[0].earlier.osr_loops, std::vector<uint32_t>{1});
-  EXPECT_EQ(questions[0].earlier.prefetches.back().load, 60u);
+  EXPECT_EQ(questions[0].earlier.outcomes.entries().back().site.at.value, 60u);
 }
 
 TEST(Start, DecisionsThatAreSwitchedOffStayOff) {
   PolicyConfig config;
   config.prefetch = false;
-  EXPECT_TRUE(decide(known(1, 1), config).plan.prefetches.empty());
+  EXPECT_TRUE(listed(decide(known(1, 1), config).plan, kPrefetch).empty());
   config.optimize = false;
   EXPECT_EQ(decide(known(1, 1), config).plan.action, Action::kNothing);
 }
@@ -199,7 +205,7 @@ TEST(Start, ReplaysFromWhatIsSaved) {
   EXPECT_EQ(saved, episode);
   EXPECT_TRUE(replays(saved, from_parameters(back->policy)));
   Episode other = saved;
-  other.earlier->prefetches.clear();
+  other.earlier->outcomes = {};
   EXPECT_FALSE(replays(other, config));
 }
 
@@ -219,19 +225,19 @@ TEST(Start, GivesBranchesTheFormsThatWereKeptAndNotThoseThatLost) {
   ModuleProfile m = known(2, 1);
   for (const uint32_t at : {10u, 20u, 30u})
     m.episodes[0].evidence.branches.push_back({WasmOffset(at), 40, 20, 1000, 500, 1000, 400});
-  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 1.5, "", jit::ChangeKind::kSelect},
-                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", jit::ChangeKind::kSelect},
-                              {30, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kSelect}};
+  m.episodes[0].outcomes = {{{kSelect, WasmOffset(10)}, {.state = ChangeState::kKept, .gain = 1.5}},
+                            {{kSelect, WasmOffset(20)}, {.state = ChangeState::kRolledBack, .gain = -0.2}},
+                            {{kSelect, WasmOffset(30)}, {.state = ChangeState::kInTrial}}};
   const StartPlan start = decide(m);
-  ASSERT_EQ(start.plan.branches.size(), 3u);
-  using Form = jit::BranchHint::Form;
-  EXPECT_EQ(start.plan.branches[0].hint.form, Form::kSelect);
-  EXPECT_NE(start.plan.branches[0].reason.find("kept, +150.0 %"), std::string::npos)
-      << start.plan.branches[0].reason;
-  EXPECT_EQ(start.plan.branches[1].hint.form, Form::kAsItComes);
-  EXPECT_EQ(start.plan.branches[1].hint.taken, 520u);  // what is known of it stays
-  EXPECT_EQ(start.plan.branches[2].hint.form, Form::kSelect);
-  EXPECT_EQ(start.settled_forms, std::set<uint32_t>{10});
+  const std::vector<Candidate> selects = listed(start.plan, kSelect);
+  ASSERT_EQ(selects.size(), 2u);
+  EXPECT_EQ(selects[0].at(), WasmOffset(10));
+  EXPECT_NE(selects[0].reason.find("kept, +150.0 %"), std::string::npos) << selects[0].reason;
+  EXPECT_EQ(selects[1].at(), WasmOffset(30));
+  const std::vector<Candidate> weighed = listed(start.plan, kWeighBranches);
+  ASSERT_EQ(weighed.size(), 3u);
+  EXPECT_EQ(counts_of(weighed[1]).taken, 520u);  // what is known of it stays
+  EXPECT_EQ(start.settled, (std::map<jit::Site, uint32_t>{{{kSelect, WasmOffset(10)}, 0}}));
   const auto questions = start_questions(m);
   EXPECT_TRUE(replays(make_start_episode(questions[0], start), {}));
 }
@@ -240,18 +246,18 @@ TEST(Start, HasCodeForTheUsualValuesThatWereKeptAndNotForThoseThatLost) {
   ModuleProfile m = known(2, 1);
   for (const uint32_t at : {10u, 20u, 30u})
     m.episodes[0].evidence.values.push_back({WasmOffset(at), ValueSite::kWideDivisor, 2000, {{97, 2000}}});
-  m.episodes[0].prefetches = {{10, PrefetchOutcome::kKept, 0, 0.5, "", jit::ChangeKind::kValue},
-                              {20, PrefetchOutcome::kRolledBack, 0, -0.2, "", jit::ChangeKind::kValue},
-                              {30, PrefetchOutcome::kInTrial, 0, 0, "", jit::ChangeKind::kValue}};
+  m.episodes[0].outcomes = {{{kValue, WasmOffset(10)}, {.state = ChangeState::kKept, .gain = 0.5}},
+                            {{kValue, WasmOffset(20)}, {.state = ChangeState::kRolledBack, .gain = -0.2}},
+                            {{kValue, WasmOffset(30)}, {.state = ChangeState::kInTrial}}};
   const StartPlan start = decide(m);
-  ASSERT_EQ(start.plan.values.size(), 2u);
-  EXPECT_EQ(start.plan.values[0].hint.at, WasmOffset(10));
-  EXPECT_EQ(start.plan.values[0].hint.value, 97u);
-  EXPECT_NE(start.plan.values[0].reason.find("kept, +50.0 %"), std::string::npos)
-      << start.plan.values[0].reason;
-  EXPECT_EQ(start.plan.values[1].hint.at, WasmOffset(30));
-  EXPECT_EQ(start.settled_values, std::set<uint32_t>{10});
-  EXPECT_TRUE(start.plan.prefetches.empty());
+  ASSERT_EQ(listed(start.plan, kValue).size(), 2u);
+  EXPECT_EQ(listed(start.plan, kValue)[0].at(), WasmOffset(10));
+  EXPECT_EQ(usual_of(listed(start.plan, kValue)[0]).value, 97u);
+  EXPECT_NE(listed(start.plan, kValue)[0].reason.find("kept, +50.0 %"), std::string::npos)
+      << listed(start.plan, kValue)[0].reason;
+  EXPECT_EQ(listed(start.plan, kValue)[1].at(), WasmOffset(30));
+  EXPECT_EQ(start.settled, (std::map<jit::Site, uint32_t>{{{kValue, WasmOffset(10)}, 0}}));
+  EXPECT_TRUE(listed(start.plan, kPrefetch).empty());
   const auto questions = start_questions(m);
   EXPECT_TRUE(replays(make_start_episode(questions[0], start), {}));
 }

@@ -5,13 +5,14 @@
 
 #include "feedback/policy/start.h"
 #include "feedback/profile/merge.h"
+#include "tests/feedback/policy/listed.h"
 
 namespace hindsight::feedback {
 namespace {
 
 VersionEvidence hot() {
   VersionEvidence e;
-  e.inline_calls = e.weigh_branches = e.split_cold = true;
+  e.there = {kInlineCalls, kWeighBranches, kSplitCold};
   e.seconds_published = 2;
   e.share = 0.5;
   e.compile_seconds = 0.02;
@@ -24,13 +25,13 @@ TEST(VersionTrialPolicy, TriesOneDecisionAfterTheOther) {
   VersionEvidence e = hot();
   EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kInlineCalls);
   EXPECT_EQ(decide_version_trial(e, config).alternatives.size(), 2u);
-  e.outcomes.inline_calls = PrefetchOutcome::kKept;
+  e.changes.settle(version_site(kInlineCalls), ChangeState::kKept);
   EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kWeighBranches);
-  e.outcomes.weigh_branches = PrefetchOutcome::kRolledBack;
+  e.changes.settle(version_site(kWeighBranches), ChangeState::kRolledBack);
   EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kSplitCold);
-  e.outcomes.split_cold = PrefetchOutcome::kInTrial;  // one that did not end
+  e.changes.settle(version_site(kSplitCold), ChangeState::kInTrial);  // one that did not end
   EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kSplitCold);
-  e.split_cold = false;
+  e.there.pop_back();
   EXPECT_FALSE(decide_version_trial(e, config).without);
 }
 
@@ -67,41 +68,46 @@ FunctionEvidence seen() {
   return e;
 }
 
+ChangeLedger all_of(ChangeState inline_calls, ChangeState weigh_branches, ChangeState split_cold) {
+  return {{version_site(kInlineCalls), {.state = inline_calls}},
+          {version_site(kWeighBranches), {.state = weigh_branches}},
+          {version_site(kSplitCold), {.state = split_cold}}};
+}
+
+const jit::Site kWeighed{kWeighBranches, WasmOffset(60)}, kOneSided{kSplitCold, WasmOffset(60)};
+
 TEST(VersionTrialPolicy, PlansWithoutWhatLostAndOtherwiseWithIt) {
   const PolicyConfig config;
   FunctionEvidence e = seen();
-  for (const PrefetchOutcome outcome :
-       {PrefetchOutcome::kNone, PrefetchOutcome::kKept, PrefetchOutcome::kInTrial}) {
-    e.outcomes = {outcome, outcome, outcome};
+  for (const ChangeState outcome : {ChangeState::kNone, ChangeState::kKept, ChangeState::kInTrial}) {
+    e.changes = all_of(outcome, outcome, outcome);
     const FunctionPlan plan = decide(e, config);
     ASSERT_EQ(plan.action, Action::kOptimize) << plan.reason;
-    EXPECT_EQ(plan.calls.size(), 1u);
-    ASSERT_EQ(plan.branches.size(), 1u);
-    EXPECT_TRUE(plan.branches[0].hint.weigh);
-    EXPECT_TRUE(plan.branches[0].hint.one_sided);
-    EXPECT_TRUE(plan.split_cold);
+    EXPECT_EQ(listed(plan, kInlineCalls).size(), 1u);
+    EXPECT_TRUE(plan.has(kWeighed));
+    EXPECT_TRUE(plan.has(kOneSided));
+    EXPECT_TRUE(plan.has(version_site(kSplitCold)));
   }
-  e.outcomes = {.inline_calls = PrefetchOutcome::kRolledBack};
-  EXPECT_TRUE(decide(e, config).calls.empty());
-  EXPECT_EQ(decide(e, config).branches.size(), 1u);
-  e.outcomes = {.weigh_branches = PrefetchOutcome::kRolledBack};
-  ASSERT_EQ(decide(e, config).branches.size(), 1u);
-  EXPECT_FALSE(decide(e, config).branches[0].hint.weigh);
-  EXPECT_TRUE(decide(e, config).branches[0].hint.one_sided);
-  e.outcomes = {.split_cold = PrefetchOutcome::kRolledBack};
-  EXPECT_FALSE(decide(e, config).split_cold);
-  EXPECT_FALSE(decide(e, config).branches[0].hint.one_sided);
-  EXPECT_TRUE(decide(e, config).branches[0].hint.weigh);
+  e.changes = {{version_site(kInlineCalls), {.state = ChangeState::kRolledBack}}};
+  EXPECT_TRUE(listed(decide(e, config), kInlineCalls).empty());
+  EXPECT_TRUE(decide(e, config).has(kWeighed));
+  e.changes = {{version_site(kWeighBranches), {.state = ChangeState::kRolledBack}}};
+  EXPECT_FALSE(decide(e, config).has(kWeighed));
+  EXPECT_TRUE(decide(e, config).has(kOneSided));
+  e.changes = {{version_site(kSplitCold), {.state = ChangeState::kRolledBack}}};
+  EXPECT_FALSE(decide(e, config).has(version_site(kSplitCold)));
+  EXPECT_FALSE(decide(e, config).has(kOneSided));
+  EXPECT_TRUE(decide(e, config).has(kWeighed));
 }
 
 TEST(VersionTrialPolicy, SplitsInModulesOfMuchCodeOnlyAndNotWhereItIsSwitchedOff) {
   FunctionEvidence e = seen();
   PolicyConfig config;
   e.module_bytes = 1000;
-  EXPECT_FALSE(decide(e, config).split_cold);
+  EXPECT_FALSE(decide(e, config).has(version_site(kSplitCold)));
   e.module_bytes = 1 << 20;
   config.code_layout = false;
-  EXPECT_FALSE(decide(e, config).split_cold);
+  EXPECT_FALSE(decide(e, config).has(version_site(kSplitCold)));
 }
 
 TEST(VersionTrialPolicy, DoesNotTakeCallsForUnforeseenWhoseTargetsLostTheirPlace) {
@@ -114,30 +120,31 @@ TEST(VersionTrialPolicy, DoesNotTakeCallsForUnforeseenWhoseTargetsLostTheirPlace
   e.calls[0].unforeseen_records = 100'000;
   e.calls[0].unforeseen = {{.element = 3, .records = 100'000}};
   EXPECT_NE(decide(e, config).action, Action::kNothing);
-  e.outcomes.inline_calls = PrefetchOutcome::kRolledBack;
+  e.changes.settle(version_site(kInlineCalls), ChangeState::kRolledBack);
   EXPECT_EQ(decide(e, config).action, Action::kNothing);
 }
 
 TEST(VersionTrialPolicy, SavedDecisionsReplayWithWhatWasKnownOfTrialsThen) {
   const PolicyConfig config;
-  for (const PrefetchOutcome outcome : {PrefetchOutcome::kNone, PrefetchOutcome::kRolledBack}) {
+  for (const ChangeState outcome : {ChangeState::kNone, ChangeState::kRolledBack}) {
     FunctionEvidence e = seen();
-    e.outcomes = {outcome, outcome, outcome};
+    e.changes = all_of(outcome, outcome, outcome);
     Episode episode = make_episode(e, decide(e, config));
-    EXPECT_EQ(episode.split_cold, outcome == PrefetchOutcome::kNone);
+    EXPECT_EQ(!episode.asked_for(kSplitCold).empty(), outcome == ChangeState::kNone);
     EXPECT_TRUE(replays(episode, config));
-    episode.evidence.outcomes = {};
-    EXPECT_EQ(replays(episode, config), outcome == PrefetchOutcome::kNone);
+    episode.evidence.changes = {};
+    EXPECT_EQ(replays(episode, config), outcome == ChangeState::kNone);
   }
 }
 
 TEST(VersionTrialPolicy, AnotherStartDoesNotPlanWhatLostInAnEarlierRun) {
   const PolicyConfig config;
   Episode decided = make_episode(seen(), decide(seen(), config));
-  decided.state = "compiled";
-  decided.prefetches = {
-      {0, PrefetchOutcome::kRolledBack, 0, -0.04, "slower with it", jit::ChangeKind::kInlineCalls},
-      {0, PrefetchOutcome::kKept, 0, 0.10, "faster with it", jit::ChangeKind::kWeighBranches}};
+  decided.state = DecisionState::kCompiled;
+  decided.outcomes = {
+      {version_site(kInlineCalls),
+       {.state = ChangeState::kRolledBack, .gain = -0.04, .why = "slower with it"}},
+      {version_site(kWeighBranches), {.state = ChangeState::kKept, .gain = 0.10, .why = "faster with it"}}};
   ModuleProfile run;
   run.episodes = {decided};
   FunctionSamples samples;
@@ -149,27 +156,27 @@ TEST(VersionTrialPolicy, AnotherStartDoesNotPlanWhatLostInAnEarlierRun) {
   ASSERT_EQ(questions.size(), 1u);
   const StartPlan start = decide_start(questions[0].decision->evidence, questions[0].earlier, config);
   ASSERT_EQ(start.plan.action, Action::kOptimize) << start.plan.reason;
-  EXPECT_TRUE(start.plan.calls.empty());
-  ASSERT_EQ(start.plan.branches.size(), 1u);
-  EXPECT_TRUE(start.plan.branches[0].hint.weigh);
-  EXPECT_TRUE(start.plan.split_cold);
+  EXPECT_TRUE(listed(start.plan, kInlineCalls).empty());
+  EXPECT_TRUE(start.plan.has(kWeighed));
+  EXPECT_TRUE(start.plan.has(version_site(kSplitCold)));
   EXPECT_TRUE(replays(make_start_episode(questions[0], start), config));
 
   // Runs later, if nobody finds it out again, it may be tried again.
   ModuleProfile idle = run;
   idle.episodes.clear();
   ModuleProfile all = merge(run, idle);
-  EXPECT_EQ(all.episodes.at(0).prefetches.size(), 2u);
+  EXPECT_EQ(all.episodes.at(0).outcomes.size(), 2u);
   for (uint32_t i = 0; i < kRunsToForgetLosers; ++i) all = merge(all, idle);
-  ASSERT_EQ(all.episodes.at(0).prefetches.size(), 1u);
-  EXPECT_EQ(all.episodes[0].prefetches[0].change, jit::ChangeKind::kWeighBranches);
+  ASSERT_EQ(all.episodes.at(0).outcomes.size(), 1u);
+  EXPECT_EQ(all.episodes[0].outcomes.begin()->site, version_site(kWeighBranches));
   const std::vector<StartQuestion> later = start_questions(all);
-  EXPECT_EQ(decide_start(later[0].decision->evidence, later[0].earlier, config).plan.calls.size(), 1u);
+  const StartPlan again = decide_start(later[0].decision->evidence, later[0].earlier, config);
+  EXPECT_EQ(listed(again.plan, kInlineCalls).size(), 1u);
 }
 
 TEST(VersionTrialPolicy, OutcomesComeThroughTextAndMerging) {
   FunctionEvidence e = seen();
-  e.outcomes = {PrefetchOutcome::kKept, PrefetchOutcome::kRolledBack, PrefetchOutcome::kInTrial};
+  e.changes = all_of(ChangeState::kKept, ChangeState::kRolledBack, ChangeState::kInTrial);
   ProfileFile file;
   file.modules.resize(1);
   file.modules[0].functions = {e};
@@ -178,8 +185,8 @@ TEST(VersionTrialPolicy, OutcomesComeThroughTextAndMerging) {
   ASSERT_TRUE(back) << back.error().describe();
   EXPECT_EQ(*back, file);
   ModuleProfile nothing_new = file.modules[0];
-  nothing_new.functions[0].outcomes = {};
-  EXPECT_EQ(merge(file.modules[0], nothing_new).functions[0].outcomes, e.outcomes);
+  nothing_new.functions[0].changes = {};
+  EXPECT_EQ(merge(file.modules[0], nothing_new).functions[0].changes, e.changes);
 }
 
 }  // namespace

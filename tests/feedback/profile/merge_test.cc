@@ -29,7 +29,7 @@ Episode decision(uint32_t function, Origin origin = Origin::kDecided) {
   Episode e;
   e.evidence = evidence(function, 50);
   e.action = "optimize";
-  e.state = "compiled";
+  e.state = DecisionState::kCompiled;
   e.origin = origin;
   if (origin == Origin::kProfile) e.earlier.emplace();
   return e;
@@ -89,54 +89,65 @@ TEST(Merge, CountsStayWithinWhatTheyAreCountedOf) {
 TEST(Merge, KeepsADecisionThatALaterRunTookOver) {
   Episode before = decision(1);
   before.reason = "it was hot";
-  before.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "won"},
-                       {80, PrefetchOutcome::kInTrial, 0, 0, ""}};
+  before.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+                      {.state = ChangeState::kKept, .setting = 16, .gain = 0.5, .why = "won"}},
+                     {{jit::ChangeKind::kPrefetch, WasmOffset(80)}, {.state = ChangeState::kInTrial}}};
   Episode taken_over = decision(1, Origin::kProfile);
   taken_over.evidence = evidence(1, 0);
-  taken_over.prefetches = {{77, PrefetchOutcome::kRolledBack, 32, -0.1, "lost"},
-                           {80, PrefetchOutcome::kKept, 8, 0.25, "won at last"}};
+  taken_over.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+                          {.state = ChangeState::kRolledBack, .setting = 32, .gain = -0.1, .why = "lost"}},
+                         {{jit::ChangeKind::kPrefetch, WasmOffset(80)},
+                          {.state = ChangeState::kKept, .setting = 8, .gain = 0.25, .why = "won at last"}}};
   const ModuleProfile all = merge(run({before}), run({taken_over}));
   ASSERT_EQ(all.episodes.size(), 1u);
   EXPECT_EQ(all.episodes[0].origin, Origin::kDecided);
   EXPECT_EQ(all.episodes[0].reason, "it was hot");
   EXPECT_EQ(all.episodes[0].evidence, before.evidence);
   EXPECT_EQ(all.episodes[0].runs_ago, 1u);
-  EXPECT_EQ(all.episodes[0].prefetches, taken_over.prefetches);
+  EXPECT_EQ(all.episodes[0].outcomes, taken_over.outcomes);
 }
 
 TEST(Merge, ATrialThatDidNotEndSaysNothingAgainstAnEarlierVerdict) {
   Episode before = decision(1);
-  before.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "won"}};
+  before.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+                      {.state = ChangeState::kKept, .setting = 16, .gain = 0.5, .why = "won"}}};
   Episode taken_over = decision(1, Origin::kCodeCache);
-  taken_over.prefetches = {{77, PrefetchOutcome::kInTrial, 4, 0, "going on"}};
+  taken_over.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+                          {.state = ChangeState::kInTrial, .setting = 4, .why = "going on"}}};
   const ModuleProfile all = merge(run({before}), run({taken_over}));
   ASSERT_EQ(all.episodes.size(), 1u);
-  ASSERT_EQ(all.episodes[0].prefetches.size(), 1u);
-  EXPECT_EQ(all.episodes[0].prefetches[0].outcome, PrefetchOutcome::kKept);
-  EXPECT_EQ(all.episodes[0].prefetches[0].runs_ago, 1u);
+  ASSERT_EQ(all.episodes[0].outcomes.size(), 1u);
+  EXPECT_EQ(all.episodes[0].outcomes.entries()[0].outcome.state, ChangeState::kKept);
+  EXPECT_EQ(all.episodes[0].outcomes.entries()[0].outcome.runs_ago, 1u);
 }
 
 TEST(Merge, RemembersHowAVerdictWasReachedThatLaterRunsTakeOver) {
   Episode before = decision(1);
-  before.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "after 68 chunks"}};
+  before.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+                      {.state = ChangeState::kKept, .setting = 16, .gain = 0.5, .why = "after 68 chunks"}}};
   Episode taken_over = decision(1, Origin::kProfile);
-  taken_over.prefetches = {{77, PrefetchOutcome::kKept, 16, 0.5, "known from before"}};
+  taken_over.outcomes = {
+      {{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+       {.state = ChangeState::kKept, .setting = 16, .gain = 0.5, .why = "known from before"}}};
   ModuleProfile all = merge(run({before}), run());
-  EXPECT_EQ(all.episodes[0].prefetches[0].runs_ago, 1u);
+  EXPECT_EQ(all.episodes[0].outcomes.entries()[0].outcome.runs_ago, 1u);
   all = merge(std::move(all), run({taken_over}));
-  EXPECT_EQ(all.episodes[0].prefetches, before.prefetches);
+  EXPECT_EQ(all.episodes[0].outcomes, before.outcomes);
 }
 
 TEST(Merge, KeepsThePrefetchAndTheInterleavingOfOneLoadApart) {
   Episode before = decision(1);
-  before.prefetches = {{77, PrefetchOutcome::kRolledBack, 16, -0.1, "lost"},
-                       {77, PrefetchOutcome::kInTrial, 16, 0, "", jit::ChangeKind::kInterleave}};
+  before.outcomes = {
+      {{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+       {.state = ChangeState::kRolledBack, .setting = 16, .gain = -0.1, .why = "lost"}},
+      {{jit::ChangeKind::kInterleave, WasmOffset(77)}, {.state = ChangeState::kInTrial, .setting = 16}}};
   Episode taken_over = decision(1, Origin::kProfile);
-  taken_over.prefetches = {{77, PrefetchOutcome::kKept, 12, 1.5, "won", jit::ChangeKind::kInterleave}};
+  taken_over.outcomes = {{{jit::ChangeKind::kInterleave, WasmOffset(77)},
+                          {.state = ChangeState::kKept, .setting = 12, .gain = 1.5, .why = "won"}}};
   const ModuleProfile all = merge(run({before}), run({taken_over}));
-  ASSERT_EQ(all.episodes[0].prefetches.size(), 2u);
-  EXPECT_EQ(all.episodes[0].prefetches[0].outcome, PrefetchOutcome::kRolledBack);
-  EXPECT_EQ(all.episodes[0].prefetches[1], taken_over.prefetches[0]);
+  ASSERT_EQ(all.episodes[0].outcomes.size(), 2u);
+  EXPECT_EQ(all.episodes[0].outcomes.entries()[0].outcome.state, ChangeState::kRolledBack);
+  EXPECT_EQ(all.episodes[0].outcomes.entries()[1], taken_over.outcomes.entries()[0]);
 }
 
 TEST(Merge, AddsNewDecisionsBehindOldOnesAndKeepsTheLastFew) {
@@ -156,14 +167,15 @@ TEST(Merge, AddsNewDecisionsBehindOldOnesAndKeepsTheLastFew) {
 
 TEST(Merge, ForgetsAfterAWhileThatAPrefetchLostButNotThatOneWon) {
   Episode before = decision(1);
-  before.prefetches = {{77, PrefetchOutcome::kRolledBack, 0, 0, ""},
-                       {80, PrefetchOutcome::kKept, 16, 0.5, ""}};
+  before.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)}, {.state = ChangeState::kRolledBack}},
+                     {{jit::ChangeKind::kPrefetch, WasmOffset(80)},
+                      {.state = ChangeState::kKept, .setting = 16, .gain = 0.5}}};
   ModuleProfile all = run({before});
   for (uint32_t i = 0; i < kRunsToForgetLosers; ++i) all = merge(std::move(all), run());
-  EXPECT_EQ(all.episodes[0].prefetches.size(), 2u);
+  EXPECT_EQ(all.episodes[0].outcomes.size(), 2u);
   all = merge(std::move(all), run());
-  ASSERT_EQ(all.episodes[0].prefetches.size(), 1u);
-  EXPECT_EQ(all.episodes[0].prefetches[0].load, 80u);
+  ASSERT_EQ(all.episodes[0].outcomes.size(), 1u);
+  EXPECT_EQ(all.episodes[0].outcomes.entries()[0].site.at, WasmOffset(80));
 }
 
 TEST(Merge, ForgetsDecisionsAboutFunctionsThatNoLongerRun) {
@@ -216,8 +228,9 @@ TEST(Merge, IsBounded) {
 TEST(Merge, OperandsOfRunsAddUpAndFade) {
   ModuleProfile all, run;
   all.functions = {evidence(1, 10)};
-  all.functions[0].values = {
-      {WasmOffset(7), ValueSite::kByteCount, 100, {{24, 90}, {8, 10}}, PrefetchOutcome::kKept}};
+  all.functions[0].values = {{WasmOffset(7), ValueSite::kByteCount, 100, {{24, 90}, {8, 10}}}};
+  const jit::Site site{jit::ChangeKind::kValue, WasmOffset(7)};
+  all.functions[0].changes.settle(site, ChangeState::kKept);
   run.functions = {evidence(1, 10)};
   run.functions[0].values = {{WasmOffset(7), ValueSite::kByteCount, 50, {{24, 20}, {64, 30}}},
                              {WasmOffset(9), ValueSite::kDivisor, 4, {{3, 4}}}};
@@ -226,7 +239,7 @@ TEST(Merge, OperandsOfRunsAddUpAndFade) {
   ASSERT_EQ(merged.functions[0].values.size(), 2u);
   const ValueEvidence& v = merged.functions[0].values[0];
   EXPECT_NEAR(static_cast<double>(v.records), 50 + 100 * left, 1);
-  EXPECT_EQ(v.outcome, PrefetchOutcome::kKept);
+  EXPECT_EQ(merged.functions[0].changes.state(site), ChangeState::kKept);
   ASSERT_EQ(v.values.size(), 3u);
   EXPECT_EQ(v.values[0].value, 24u);
   EXPECT_NEAR(static_cast<double>(v.values[0].records), 20 + 90 * left, 1);

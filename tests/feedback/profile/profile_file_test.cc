@@ -23,15 +23,13 @@ ProfileFile example() {
                               .addresses = 18,
                               .address_span_bytes = 1 << 20,
                               .distinct_pages = 200,
-                              .in_loop = false,
-                              .outcome = PrefetchOutcome::kKept});
+                              .in_loop = false});
   e.evidence.loads.push_back({.load = WasmOffset(80),
                               .stall_samples = 10,
                               .stall_samples_optimized = 3,
                               .addresses = 18,
                               .address_span_bytes = 1 << 20,
                               .distinct_pages = 200,
-                              .jump = PrefetchOutcome::kRolledBack,
                               .latency = {MemoryLevel::kL3, 64, 104.5, 0.25, 13, 47}});
   e.evidence.entered = Entered::kAgain;
   e.evidence.seconds_watched = 0.02;
@@ -40,47 +38,67 @@ ProfileFile example() {
   e.evidence.samples_left_behind = 12;
   e.evidence.seconds_left_behind = 0.003;
   e.evidence.branches.push_back({WasmOffset(90), 12, 5, 4096, 2048, 2000, 1000});
-  e.evidence.branches.push_back({WasmOffset(92), 120, 5, 0, 0, 0, 0, true, PrefetchOutcome::kRolledBack});
+  e.evidence.branches.push_back({WasmOffset(92), 120, 5, 0, 0, 0, 0, true});
   e.evidence.calls.push_back({WasmOffset(95), 40, {{3, 30}, {5, 9}}, false, 12, {{7, 12}}});
   e.evidence.seconds_since_published = 0.5;
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
   e.evidence.loops.push_back({LoopIndex(1), WasmOffset(60), 1, 30, 0});
   e.action = "optimize";
   e.osr_loops = {0, 1};
-  e.prefetch_loads = {77};
-  e.interleave_loads = {78};
-  e.jump_loads = {77, 79};
-  e.inlined_calls = {95};
-  e.evidence.values.push_back(
-      {WasmOffset(94), ValueSite::kWideDivisor, 30, {{~uint64_t{0}, 29}, {7, 1}}, PrefetchOutcome::kKept});
+  using enum jit::ChangeKind;
+  e.evidence.changes = {
+      {{kPrefetch, WasmOffset(77)}, {.state = ChangeState::kKept}},
+      {{kJumpPointers, WasmOffset(80)}, {.state = ChangeState::kRolledBack, .rejections = 2}},
+      {{kBranch, WasmOffset(92)}, {.state = ChangeState::kRolledBack}},
+      {{kValue, WasmOffset(94)}, {.state = ChangeState::kKept}},
+      {version_site(kInlineCalls), {.state = ChangeState::kNotPossible}}};
+  e.evidence.values.push_back({WasmOffset(94), ValueSite::kWideDivisor, 30, {{~uint64_t{0}, 29}, {7, 1}}});
   e.evidence.values.push_back({WasmOffset(96), ValueSite::kByteCount, 12, {{24, 12}}});
   e.evidence.values.push_back({WasmOffset(70), ValueSite::kTripCount, 9, {{7, 9}}});
-  e.value_sites = {94, 96};
-  e.weighed_branches = {90, 92};
-  e.select_branches = {90};
-  e.branch_selects = {92};
+  for (const auto& [kind, at] : std::vector<std::pair<jit::ChangeKind, uint32_t>>{{kPrefetch, 77},
+                                                                                  {kInterleave, 78},
+                                                                                  {kJumpPointers, 77},
+                                                                                  {kJumpPointers, 79},
+                                                                                  {kInlineCalls, 95},
+                                                                                  {kWeighBranches, 90},
+                                                                                  {kWeighBranches, 92},
+                                                                                  {kSelect, 90},
+                                                                                  {kBranch, 92},
+                                                                                  {kValue, 94},
+                                                                                  {kValue, 96},
+                                                                                  {kSplitCold, 0}})
+    e.changes.push_back({kind, WasmOffset(at)});
   e.reason = "because";
   e.alternatives = {"nothing", "optimize"};
-  e.state = "compiled";
-  e.prefetches.push_back({77, PrefetchOutcome::kKept, 32, 0.5, "words"});
-  e.prefetches.push_back({78, PrefetchOutcome::kInTrial, 16, 0.25, "at once", jit::ChangeKind::kInterleave});
-  e.prefetches.push_back(
-      {79, PrefetchOutcome::kKept, 8, 2.5, "the same way", jit::ChangeKind::kJumpPointers});
-  e.prefetches.push_back({90, PrefetchOutcome::kKept, 0, 0.75, "both ways", jit::ChangeKind::kSelect});
-  e.prefetches.push_back({92, PrefetchOutcome::kRolledBack, 0, -0.1, "ahead", jit::ChangeKind::kBranch});
-  e.prefetches.push_back({94, PrefetchOutcome::kKept, 0, 0.4, "by 7", jit::ChangeKind::kValue});
+  e.state = DecisionState::kFailed;
+  e.state_why = "too large";
+  e.outcomes = {
+      {{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+       {.state = ChangeState::kKept, .setting = 32, .gain = 0.5, .why = "words"}},
+      {{jit::ChangeKind::kInterleave, WasmOffset(78)},
+       {.state = ChangeState::kInTrial, .setting = 16, .gain = 0.25, .why = "at once"}},
+      {{jit::ChangeKind::kJumpPointers, WasmOffset(79)},
+       {.state = ChangeState::kKept, .setting = 8, .gain = 2.5, .why = "the same way"}},
+      {{jit::ChangeKind::kSelect, WasmOffset(90)},
+       {.state = ChangeState::kKept, .gain = 0.75, .why = "both ways"}},
+      {{jit::ChangeKind::kBranch, WasmOffset(92)},
+       {.state = ChangeState::kRolledBack, .gain = -0.1, .why = "ahead"}},
+      {{jit::ChangeKind::kValue, WasmOffset(94)}, {.state = ChangeState::kKept, .gain = 0.4, .why = "by 7"}}};
   ProfileFile file;
   file.policy = {{"min_samples", 6}, {"prefetch", 1}};
   Episode taken_over = e;
   taken_over.origin = Origin::kProfile;
   taken_over.runs_ago = 2;
-  taken_over.earlier = {3.5,
-                        0.25,
-                        1.5,
-                        0.04,
-                        {1},
-                        {{77, PrefetchOutcome::kRolledBack, 8, -0.1, "lost", jit::ChangeKind::kPrefetch, 4},
-                         {80, PrefetchOutcome::kKept, 8, 0.6, "won", jit::ChangeKind::kInterleave, 1}}};
+  taken_over.earlier = {
+      3.5,
+      0.25,
+      1.5,
+      0.04,
+      {1},
+      {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+        {.state = ChangeState::kRolledBack, .setting = 8, .gain = -0.1, .why = "lost", .runs_ago = 4}},
+       {{jit::ChangeKind::kInterleave, WasmOffset(80)},
+        {.state = ChangeState::kKept, .setting = 8, .gain = 0.6, .why = "won", .runs_ago = 1}}}};
   ModuleProfile module;
   module.hash_hex = "abcd";
   module.name = "app.wasm";
@@ -129,39 +147,6 @@ TEST(ProfileFile, SurvivesTheTripThroughText) {
   auto back = parse_profile(format_profile(example()), "test");
   ASSERT_TRUE(back) << back.error().describe();
   EXPECT_EQ(*back, example());
-}
-
-TEST(ProfileFile, KnowsTheWordForTheOtherChangeOfWhenThereWasOne) {
-  std::string text = format_profile(example());
-  const std::string now = "\"change\": \"interleave\"";
-  const size_t at = text.find(now);
-  ASSERT_NE(at, std::string::npos);
-  text.replace(at, now.size(), "\"interleaved\": true");
-  auto back = parse_profile(text, "test");
-  ASSERT_TRUE(back) << back.error().describe();
-  EXPECT_EQ(*back, example());
-}
-
-TEST(ProfileFile, OfAnEarlierVersionKnowsNothingOfTimedLoadsBranchesAndCalls) {
-  ProfileFile file = example();
-  file.modules[0].functions.clear();
-  FunctionEvidence& e = file.modules[0].episodes[0].evidence;
-  e.branches.clear();
-  e.calls.clear();
-  e.values.clear();
-  file.modules[0].episodes[0].inlined_calls.clear();
-  file.modules[0].episodes[0].value_sites.clear();
-  e.loads.pop_back();
-  std::string text = format_profile(file);
-  for (const std::string field : {"\"branches\": [],", "\"calls\": [],", "\"inlined_calls\": [],",
-                                  "\"functions\": [],", "\"value_sites\": [],"}) {
-    const size_t at = text.find(field);
-    ASSERT_NE(at, std::string::npos) << field;
-    text.erase(at, field.size());
-  }
-  auto back = parse_profile(text, "test");
-  ASSERT_TRUE(back) << back.error().describe();
-  EXPECT_EQ(*back, file);
 }
 
 TEST(ProfileFile, RefusesCountsThatAreMoreThanWhatTheyAreCountedOf) {
@@ -214,10 +199,20 @@ TEST(ProfileFile, RefusesDeepNestingWithoutRecursion) {
 
 TEST(ProfileFile, RefusesAnotherVersion) {
   std::string text = format_profile(example());
-  text.replace(text.find("\"version\": 1"), 12, "\"version\": 9");
+  text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
   auto result = parse_profile(text, "test");
   ASSERT_FALSE(result);
-  EXPECT_NE(result.error().message.find("version 9"), std::string::npos);
+  EXPECT_NE(result.error().message.find("it is of version 1, and this program's is 2"), std::string::npos);
+  EXPECT_NE(result.error().message.find("--profile-out"), std::string::npos) << "what to do";
+  EXPECT_EQ(read_profile(text).error().kind, ErrorKind::kUnsupported) << "who keeps it himself only says so";
+}
+
+TEST(ProfileFile, RefusesTwoOutcomesOfOneChange) {
+  ProfileFile file = example();
+  file.modules[0].episodes[0].outcomes.entries().push_back(*file.modules[0].episodes[0].outcomes.begin());
+  const auto result = parse_profile(format_profile(file), "test");
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("has a site twice"), std::string::npos) << result.error().message;
 }
 
 TEST(ProfileFile, NamesThatAreNotUtf8DoNotPreventSaving) {

@@ -181,13 +181,15 @@ TEST(Profile, MissesThatADecisionHidesAreStillCountedForPages) {
   EXPECT_EQ(profile.page_evidence().hidden_share, 0);
   for (int i = 0; i < 30; ++i) profile.add_sample(kFunction, WasmOffset(40), true, 1e-3);
   for (int i = 0; i < 10; ++i) profile.add_sample(FuncIndex(kFunction.value + 1), WasmOffset(0), true, 1e-3);
-  for (const auto member : {&LoadCounts::outcome, &LoadCounts::interleave, &LoadCounts::jump}) {
-    auto& outcome = profile.counts(kFunction).loads.begin()->second.*member;
-    outcome = PrefetchOutcome::kInTrial;
+  using enum jit::ChangeKind;
+  FunctionCounts& counts = profile.counts(kFunction);
+  for (const jit::ChangeKind kind : {kPrefetch, kInterleave, kJumpPointers}) {
+    const jit::Site site{kind, WasmOffset(counts.loads.begin()->first)};
+    counts.begin(site);
     EXPECT_EQ(profile.page_evidence().hidden_share, 0);
-    outcome = PrefetchOutcome::kKept;
+    counts.settle(site, ChangeState::kKept);
     EXPECT_DOUBLE_EQ(profile.page_evidence().hidden_share, 0.8 * 40 / 50);
-    outcome = PrefetchOutcome::kRolledBack;
+    counts.settle(site, ChangeState::kRolledBack);
   }
 }
 
@@ -260,13 +262,14 @@ TEST(Profile, SelectsAreKnownByTheValuesThatTheyChoseBy) {
   EXPECT_EQ(e.branches, std::vector<BranchEvidence>{select});
   // The next run goes on from there, and knows what became of it.
   FunctionEvidence earlier = e;
-  earlier.branches[0].outcome = PrefetchOutcome::kRolledBack;
+  const jit::Site site{jit::ChangeKind::kBranch, WasmOffset(at)};
+  earlier.changes.settle(site, ChangeState::kRolledBack);
   Profile next(*module);
   next.seed(earlier);
   next.add_value(kFunction, WasmOffset(at), 0, false);
   ASSERT_EQ(next.evidence(kFunction).branches.size(), 1u);
-  EXPECT_EQ(next.evidence(kFunction).branches[0],
-            (BranchEvidence{WasmOffset(at), 51, 48, 0, 0, 0, 0, true, PrefetchOutcome::kRolledBack}));
+  EXPECT_EQ(next.evidence(kFunction).branches[0], (BranchEvidence{WasmOffset(at), 51, 48, 0, 0, 0, 0, true}));
+  EXPECT_EQ(next.evidence(kFunction).changes.state(site), ChangeState::kRolledBack);
 }
 
 TEST(Profile, OperandsOfDivisionsCopiesAndFillsAreKnownByTheirMostFrequentValues) {
@@ -295,13 +298,14 @@ TEST(Profile, OperandsOfDivisionsCopiesAndFillsAreKnownByTheirMostFrequentValues
                                         {at(0x6d), ValueSite::kDivisor, 20, {{5, 20}}}}));
   // The next run goes on from there, and knows what became of it.
   FunctionEvidence earlier = e;
-  earlier.values[0].outcome = PrefetchOutcome::kRolledBack;
+  const jit::Site site{jit::ChangeKind::kValue, at(0xfc)};
+  earlier.changes.settle(site, ChangeState::kRolledBack);
   Profile next(*module);
   next.seed(earlier);
   next.add_value(kFunction, at(0xfc), 64, false);
   EXPECT_EQ(next.evidence(kFunction).values[0],
-            (ValueEvidence{
-                at(0xfc), ValueSite::kByteCount, 71, {{64, 36}, {24, 35}}, PrefetchOutcome::kRolledBack}));
+            (ValueEvidence{at(0xfc), ValueSite::kByteCount, 71, {{64, 36}, {24, 35}}}));
+  EXPECT_EQ(next.evidence(kFunction).changes.state(site), ChangeState::kRolledBack);
 }
 
 TEST(Profile, OfManyBranchesTheWorstAreKept) {
@@ -396,8 +400,11 @@ TEST(Profile, GoesOnFromWhatAnEarlierRunKnew) {
   earlier.function = FuncIndex(0);
   earlier.compile_seconds = 0.04;
   earlier.samples_baseline = 100;
-  earlier.loads = {{.load = WasmOffset(40), .stall_samples = 50, .outcome = PrefetchOutcome::kKept},
-                   {.load = WasmOffset(44), .stall_samples = 50, .outcome = PrefetchOutcome::kInTrial}};
+  earlier.loads = {{.load = WasmOffset(40), .stall_samples = 50},
+                   {.load = WasmOffset(44), .stall_samples = 50}};
+  const jit::Site kept{jit::ChangeKind::kPrefetch, WasmOffset(40)};
+  earlier.changes.settle(kept, ChangeState::kKept);
+  earlier.changes.settle({jit::ChangeKind::kPrefetch, WasmOffset(44)}, ChangeState::kInTrial);
   earlier.branches = {{WasmOffset(50), 7, 3, 100, 90, 80, 10}};
   Profile profile(module_with_loops());
   profile.seed(earlier);
@@ -406,7 +413,7 @@ TEST(Profile, GoesOnFromWhatAnEarlierRunKnew) {
   EXPECT_EQ(evidence.samples_baseline, 0);  // whether it is hot shows again
   EXPECT_EQ(evidence.compile_seconds, 0.04);
   ASSERT_EQ(evidence.loads.size(), 1u);  // a trial that never ended says nothing
-  EXPECT_EQ(evidence.loads[0].outcome, PrefetchOutcome::kKept);
+  EXPECT_EQ(evidence.changes, (ChangeLedger{{kept, {.state = ChangeState::kKept}}}));
   EXPECT_EQ(evidence.loads[0].stall_samples, 0);
   EXPECT_EQ(evidence.branches, (std::vector<BranchEvidence>{{WasmOffset(50), 8, 4, 100, 90, 80, 10}}));
   EXPECT_TRUE(profile.run_samples(FuncIndex(0)).places.empty());
@@ -452,14 +459,15 @@ TEST(Profile, SamplesInAVersionThatLostATrialStandInCodeThatWasReplaced) {
 TEST(Profile, WhatWasSeenOfTrialsOfVersionsIsForgottenWithTheRest) {
   Profile profile(module_with_loops());
   FunctionCounts& counts = profile.counts(kFunction);
-  counts.outcomes.weigh_branches = PrefetchOutcome::kRolledBack;
+  const jit::Site site = version_site(jit::ChangeKind::kWeighBranches);
+  counts.settle(site, ChangeState::kRolledBack);
   const FunctionEvidence evidence = profile.evidence(kFunction);
-  EXPECT_EQ(evidence.outcomes.weigh_branches, PrefetchOutcome::kRolledBack);
+  EXPECT_EQ(evidence.changes.state(site), ChangeState::kRolledBack);
   Profile next(module_with_loops());
   next.seed(evidence);
-  EXPECT_EQ(next.evidence(kFunction).outcomes, evidence.outcomes);
+  EXPECT_EQ(next.evidence(kFunction).changes, evidence.changes);
   counts.see_anew();
-  EXPECT_EQ(profile.evidence(kFunction).outcomes, VersionOutcomes());
+  EXPECT_TRUE(profile.evidence(kFunction).changes.empty());
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ feedback::Episode worth_optimizing(uint32_t function, double seconds) {
   episode.evidence.function = FuncIndex(function);
   episode.evidence.seconds_baseline = seconds;
   episode.action = "optimize";
-  episode.state = "compiled";
+  episode.state = feedback::DecisionState::kCompiled;
   return episode;
 }
 
@@ -188,13 +188,11 @@ TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
   feedback::Episode episode = worth_optimizing(0, 1);
   episode.reason = "it was hot";
   // Of a load that is in no loop: no prefetch is possible, so that the compile begins anew without it.
-  feedback::Episode::Prefetch prefetch;
   const auto text = wasm::assemble_text(kGuest, "guest");
   ASSERT_TRUE(text);
   const auto load_at = std::find(text->begin(), text->end(), uint8_t{0x28}) - text->begin();
-  prefetch.load = static_cast<uint32_t>(load_at);
-  prefetch.outcome = feedback::PrefetchOutcome::kKept;
-  episode.prefetches.push_back(prefetch);
+  episode.outcomes.settle({jit::ChangeKind::kPrefetch, WasmOffset(static_cast<uint32_t>(load_at))},
+                          feedback::ChangeState::kKept);
   EngineConfig config;
   config.profile_in = profile_of(*known, {episode});
   LogLines compiles("compile");
@@ -302,16 +300,13 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
   const auto text = wasm::assemble_text(kGuest, "guest");
   ASSERT_TRUE(text);
   feedback::Episode episode = worth_optimizing(0, 1);
-  feedback::Episode::Prefetch interleave;
   // The second load, whose value is the next node.
   const auto first = std::find(text->begin(), text->end(), uint8_t{0x28});
   constexpr std::array<uint8_t, 2> kLoad = {0x28, 0x02};
   const auto second = std::search(first + 2, text->end(), kLoad.begin(), kLoad.end());
-  interleave.load = static_cast<uint32_t>(second - text->begin());
-  interleave.outcome = feedback::PrefetchOutcome::kInTrial;
-  interleave.distance = 16;
-  interleave.change = jit::ChangeKind::kInterleave;
-  episode.prefetches.push_back(interleave);
+  const WasmOffset load_at(static_cast<uint32_t>(second - text->begin()));
+  episode.outcomes.settle({jit::ChangeKind::kInterleave, load_at},
+                          {.state = feedback::ChangeState::kInTrial, .setting = 16});
   EngineConfig config;
   config.profile_in = profile_of(*load(*make_engine(), kGuest), {episode});
   LogLines compiles("compile");

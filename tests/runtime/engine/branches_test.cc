@@ -54,7 +54,7 @@ class Branches : public ::testing::Test {
     episode.evidence.seconds_baseline = 1;
     episode.evidence.branches = {{WasmOffset(branch_), 40, 20, 4096, 2048, 4000, 1900}};
     episode.action = "optimize";
-    episode.state = "compiled";
+    episode.state = feedback::DecisionState::kCompiled;
     feedback::ModuleProfile profile;
     profile.hash_hex = load(*make_engine(), kFilter)->content_hash_hex();
     profile.episodes = {episode};

@@ -76,12 +76,9 @@ class JumpPointers : public ::testing::Test {
     episode.evidence.samples_baseline = 100;
     episode.evidence.loads.push_back({.load = WasmOffset(load_), .stall_samples = 80});
     episode.action = "optimize";
-    episode.state = "compiled";
-    episode.prefetches.push_back({.load = load_,
-                                  .outcome = feedback::PrefetchOutcome::kInTrial,
-                                  .distance = 16,
-                                  .words = {},
-                                  .change = jit::ChangeKind::kJumpPointers});
+    episode.state = feedback::DecisionState::kCompiled;
+    episode.outcomes.settle({jit::ChangeKind::kJumpPointers, WasmOffset(load_)},
+                            {.state = feedback::ChangeState::kInTrial, .setting = 16});
     feedback::ModuleProfile profile;
     profile.hash_hex = load(*make_engine(), kList)->content_hash_hex();
     profile.episodes = {episode};
@@ -169,10 +166,9 @@ TEST_F(JumpPointers, AreNotThereWhereThatIsSwitchedOff) {
 
 TEST_F(JumpPointers, AreSettledAtTheNextStartWhereTheyWereKept) {
   feedback::ProfileFile known = feedback::load_profile(config_.profile_in).value();
-  feedback::Episode::Prefetch& kept = known.modules[0].episodes[0].prefetches[0];
-  kept.outcome = feedback::PrefetchOutcome::kKept;
-  kept.distance = 8;
-  kept.measured_gain = 2.5;
+  known.modules[0].episodes[0].outcomes.settle(
+      {jit::ChangeKind::kJumpPointers, WasmOffset(load_)},
+      {.state = feedback::ChangeState::kKept, .setting = 8, .gain = 2.5});
   ASSERT_TRUE(feedback::save_profile(known, config_.profile_in));
   config_.code_cache_directory = file("cache");
   std::filesystem::remove_all(config_.code_cache_directory);

@@ -17,6 +17,8 @@
 namespace hindsight {
 namespace {
 
+using enum jit::ChangeKind;
+
 constexpr int kCode = 0;  // an address that stands for code
 
 jit::Answer answer(jit::ChangeKind kind, uint32_t at, bool applied) {
@@ -30,32 +32,34 @@ struct Made {
     version.entry = &kCode;
     version.answers = {answer(jit::ChangeKind::kPrefetch, 10, true),
                        answer(jit::ChangeKind::kValue, 20, true)};
-    values.resize(1);
-    values[0].hint.at = WasmOffset(20);
-    values[0].hint.value = 40;
-    calls.resize(1);
-    calls[0].hint.call = WasmOffset(30);
-    calls[0].hint.targets = {{1, 0.6}, {2, 0.4}};
-    branches.resize(1);
-    branches[0].hint.branch = WasmOffset(40);
-    branches[0].hint.taken = 900;
-    branches[0].hint.not_taken = 100;
+    tell(kValue, 20, jit::UsualValue{.value = 40});
+    tell(kInlineCalls, 30, jit::CallTargets{.targets = {{1, 0.6}, {2, 0.4}}});
+    tell(kWeighBranches, 40, jit::BranchCounts{.taken = 900, .not_taken = 100});
     version.osr_entries = {{LoopIndex(1), &kCode}};
     version.osr_exits = {{LoopIndex(1), nullptr}};
   }
+  template <typename What>
+  void tell(jit::ChangeKind kind, uint32_t at, What what) {
+    told.push_back({.request = {.site = {kind, WasmOffset(at)}, .what = std::move(what)}});
+  }
+  // What goes with the first that was told of this kind.
+  template <typename What>
+  What& first(jit::ChangeKind kind) {
+    for (feedback::Candidate& candidate : told)
+      if (candidate.kind() == kind) return std::get<What>(candidate.request.what);
+    std::abort();
+  }
+  std::vector<jit::CallTargets::Target>& targets() { return first<jit::CallTargets>(kInlineCalls).targets; }
+
   jit::CodeVersion version;
-  std::vector<feedback::CallPlan> calls;
-  std::vector<feedback::BranchPlan> branches;
-  std::vector<feedback::ValuePlan> values;
+  std::vector<feedback::Candidate> told;
 };
 
 bool nothing_new(const std::function<void(Made&)>& change, bool loops_wait = true) {
   const Made running;
   Made made;
   change(made);
-  return rt::what_is_new({running.version, running.calls, running.branches, running.values},
-                         {made.version, made.calls, made.branches, made.values}, loops_wait)
-      .empty();
+  return rt::what_is_new({running.version, running.told}, {made.version, made.told}, loops_wait).empty();
 }
 
 TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
@@ -63,11 +67,10 @@ TEST(Recompile, BringsNothingNewWhereAllThatIsNewWasRefused) {
   EXPECT_TRUE(nothing_new([](Made& made) {
     made.version.answers.push_back(answer(jit::ChangeKind::kInterleave, 10, false));
     made.version.answers.push_back(answer(jit::ChangeKind::kSelect, 41, false));
-    made.branches.emplace_back().hint = {
-        .branch = WasmOffset(41), .weigh = false, .form = jit::BranchHint::Form::kSelect};
-    made.values.emplace_back().hint = {.at = WasmOffset(21), .value = 7};
+    made.tell(kSelect, 41, jit::BranchCounts());
+    made.tell(kValue, 21, jit::UsualValue{.value = 7});
   }));
-  EXPECT_TRUE(nothing_new([](Made& made) { made.calls[0].hint.targets[0].share = 0.5; }));
+  EXPECT_TRUE(nothing_new([](Made& made) { made.targets()[0].share = 0.5; }));
   EXPECT_TRUE(nothing_new([](Made& made) { made.version.osr_entries.clear(); }))
       << "the entry that runs stays";
   EXPECT_TRUE(nothing_new([](Made& made) { made.version.osr_exits.clear(); }));
@@ -84,19 +87,19 @@ TEST(Recompile, BringsSomethingNewWhereAnythingOfItIsOtherwise) {
       {"a change more",
        [](Made& made) { made.version.answers.push_back(answer(jit::ChangeKind::kSelect, 41, true)); }},
       {"a change less", [](Made& made) { made.version.answers.pop_back(); }},
-      {"another number", [](Made& made) { made.values[0].hint.value = 48; }},
-      {"another target", [](Made& made) { made.calls[0].hint.targets[1].element = 3; }},
-      {"another order of targets",
-       [](Made& made) { std::swap(made.calls[0].hint.targets[0], made.calls[0].hint.targets[1]); }},
+      {"another number", [](Made& made) { made.first<jit::UsualValue>(kValue).value = 48; }},
+      {"another target", [](Made& made) { made.targets()[1].element = 3; }},
+      {"another order of targets", [](Made& made) { std::swap(made.targets()[0], made.targets()[1]); }},
       {"a call more",
        [](Made& made) {
-         made.calls.emplace_back().hint = {WasmOffset(31), {{1, 1}}};
+         made.tell(kInlineCalls, 31, jit::CallTargets{.targets = {{1, 1}}});
        }},
       {"a body in place more", [](Made& made) { made.version.inlined.push_back(FuncIndex(3)); }},
-      {"a branch more",
-       [](Made& made) { made.branches.emplace_back().hint = {.branch = WasmOffset(41), .taken = 9}; }},
-      {"a branch that goes elsewhere", [](Made& made) { made.branches[0].hint.not_taken = 101; }},
-      {"a side that lies apart", [](Made& made) { made.branches[0].hint.one_sided = true; }},
+      {"a branch more", [](Made& made) { made.tell(kWeighBranches, 41, jit::BranchCounts{.taken = 9}); }},
+      {"a branch that goes elsewhere",
+       [](Made& made) { made.first<jit::BranchCounts>(kWeighBranches).not_taken = 101; }},
+      {"a side that lies apart",
+       [](Made& made) { made.tell(kSplitCold, 40, jit::BranchCounts{.taken = 900}); }},
       {"an entry for another loop", [](Made& made) { made.version.osr_entries[0].loop = LoopIndex(2); }},
       {"a way out of another loop", [](Made& made) { made.version.osr_exits[0].loop = LoopIndex(2); }},
       {"loop entries alone", [](Made& made) { made.version.entry = nullptr; }},
@@ -133,7 +136,7 @@ TEST(Recompile, OfWhichNothingNewComesIsNotPublished) {
   known.evidence.function = kWalk;
   known.evidence.seconds_baseline = 1;
   known.action = "optimize";
-  known.state = "compiled";
+  known.state = feedback::DecisionState::kCompiled;
   feedback::ModuleProfile profile;
   profile.hash_hex = load(*make_engine(), kChain)->content_hash_hex();
   profile.episodes = {known};

@@ -54,7 +54,7 @@ class Values : public ::testing::Test {
     episode.evidence.values = {
         {WasmOffset(copy_), feedback::ValueSite::kByteCount, 500, {{kUsual, 490}, {8, 10}}}};
     episode.action = "optimize";
-    episode.state = "compiled";
+    episode.state = feedback::DecisionState::kCompiled;
     feedback::ModuleProfile profile;
     profile.hash_hex = load(*make_engine(), kPack)->content_hash_hex();
     profile.episodes = {episode};

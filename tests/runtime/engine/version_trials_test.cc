@@ -24,7 +24,7 @@
 namespace hindsight::rt {
 namespace {
 
-using feedback::PrefetchOutcome;
+using feedback::ChangeState;
 using namespace std::chrono_literals;
 
 // A loop of calls through a table, in a function that is called from outside of it.
@@ -129,7 +129,7 @@ TEST_F(VersionTrialsTest, TakeBackADecisionWithoutWhichTheFunctionIsSurelyFaster
   begin_comparing();
   EXPECT_EQ(trials_->subject(code().module().get(), kWork), with_);
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kRolledBack) << endings_[0].words;
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kRolledBack) << endings_[0].words;
   EXPECT_NEAR(endings_[0].gain, 1 / 1.1 - 1, 0.02);
   EXPECT_EQ(code().current(kWork), without_);
   // No slot leads to the meter, nor to what was retired.
@@ -144,7 +144,7 @@ TEST_F(VersionTrialsTest, KeepADecisionThatPaysAndSayWhatItGives) {
   gain_ = -0.2;
   begin_comparing();
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kKept) << endings_[0].words;
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kKept) << endings_[0].words;
   EXPECT_NEAR(endings_[0].gain, 0.25, 0.03);
   EXPECT_EQ(code().current(kWork), with_);
   EXPECT_LT(trials_->seconds_on_trial(), 0.1) << "a version that loses every time does not run for long";
@@ -155,7 +155,7 @@ TEST_F(VersionTrialsTest, KeepADecisionThatPaysAndSayWhatItGives) {
 TEST_F(VersionTrialsTest, KeepADecisionThatMakesNoDifference) {
   begin_comparing();
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kKept);
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kKept);
   EXPECT_NEAR(endings_[0].gain, 0, 0.01);
   EXPECT_EQ(code().current(kWork), with_);
 }
@@ -164,7 +164,7 @@ TEST_F(VersionTrialsTest, SayThatAFunctionIsNotToBeMeasuredThatIsHardlyCalledOrA
   rate_ = 2;
   begin();
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kNone);
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kNone);
   EXPECT_THAT(endings_[0].words, testing::HasSubstr("too few to count by"));
   endings_.clear();
   rate_ = 1e8;
@@ -179,7 +179,7 @@ TEST_F(VersionTrialsTest, SayThatThereIsNoThreadToCompileOn) {
   no_thread_ = true;
   begin();
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kNone);
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kNone);
   EXPECT_EQ(endings_[0].words, "not to be measured: there is no thread to compile it on");
   EXPECT_EQ(code().current(kWork), with_);
   EXPECT_FALSE(trials_->busy());
@@ -190,14 +190,14 @@ TEST_F(VersionTrialsTest, MeasureCallsOfMilliseconds) {
   gain_ = 0.1;
   begin_comparing();
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kRolledBack) << endings_[0].words;
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kRolledBack) << endings_[0].words;
 }
 
 TEST_F(VersionTrialsTest, EndWhereTheFunctionIsNotCalledAnyMore) {
   begin_comparing();
   rate_ = 0;
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kNone);
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kNone);
   EXPECT_EQ(code().current(kWork), with_);
   EXPECT_EQ(freed(), 1u);
 }
@@ -222,7 +222,7 @@ TEST_F(VersionTrialsTest, WaitWhileSomethingElseIsMeasuredAndGiveUpIfThatDoesNot
   EXPECT_EQ(code().current(kWork), with_);
   disturbed_ = false;
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kRolledBack);
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kRolledBack);
 
   with_ = without_;
   endings_.clear();
@@ -230,7 +230,7 @@ TEST_F(VersionTrialsTest, WaitWhileSomethingElseIsMeasuredAndGiveUpIfThatDoesNot
   begin_comparing();
   disturbed_ = true;
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kNone);
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kNone);
   EXPECT_EQ(code().current(kWork), with_);
 }
 
@@ -251,7 +251,7 @@ TEST_F(VersionTrialsTest, LeaveAFunctionAloneThatIsCompiledAnewOrWithdrawnMeanwh
       else
         code().publish(newer);
       run_to_the_end();
-      EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kNone);
+      EXPECT_EQ(endings_[0].outcome, ChangeState::kNone);
       EXPECT_EQ(code().version(kWork, jit::Tier::kOptimized), newer);
       EXPECT_EQ(engine_->code().retired().pending(), 2u);
       EXPECT_EQ(freed(), 2u);
@@ -313,7 +313,7 @@ TEST_F(VersionTrialsTest, TakeBackASplitOfWhichThePartThatRunsWasMoved) {
   gain_ = 0.1;
   begin_comparing();
   run_to_the_end();
-  EXPECT_EQ(endings_[0].outcome, PrefetchOutcome::kRolledBack);
+  EXPECT_EQ(endings_[0].outcome, ChangeState::kRolledBack);
   EXPECT_EQ(code().current(kWork), without_);
   endings_.clear();
   with_ = nullptr;

@@ -390,7 +390,8 @@ TEST(CacheFile, SaysWhatWasPutIntoIt) {
   rt::CachedFunction function;
   function.function = FuncIndex(7);
   function.reason = "hot";
-  function.prefetches = {{100, feedback::PrefetchOutcome::kKept, 32, 0.5}};
+  function.changes = {{{jit::ChangeKind::kPrefetch, WasmOffset(100)},
+                       {.state = feedback::ChangeState::kKept, .setting = 32, .gain = 0.5}}};
   function.calls[200] = {.candidates = {{3, 90}, {4, 10}}, .total = 120};
   function.image.resize(5, std::byte{9});
   file.functions.push_back(function);
@@ -402,7 +403,7 @@ TEST(CacheFile, SaysWhatWasPutIntoIt) {
   ASSERT_EQ(parsed->functions.size(), 1u);
   EXPECT_EQ(parsed->functions[0].function, FuncIndex(7));
   EXPECT_EQ(parsed->functions[0].reason, "hot");
-  EXPECT_EQ(parsed->functions[0].prefetches, function.prefetches);
+  EXPECT_EQ(parsed->functions[0].changes, function.prefetches);
   EXPECT_EQ(parsed->functions[0].image, function.image);
   ASSERT_EQ(parsed->functions[0].calls.size(), 1u);
   EXPECT_EQ(parsed->functions[0].calls.at(200).total, 120u);
@@ -522,7 +523,7 @@ std::string profile_of_everything(const fs::path& folder, const Module& module) 
     episode.evidence.function = FuncIndex(i);
     episode.evidence.seconds_baseline = 1;
     episode.action = "optimize";
-    episode.state = "compiled";
+    episode.state = feedback::DecisionState::kCompiled;
     episode.reason = "hot";
     if (i == 6) episode.osr_loops = {0};
     profile.episodes.push_back(std::move(episode));
@@ -609,11 +610,13 @@ TEST_F(CodeCacheTest, APrefetchThatWasKeptIsSettledAtItsDistance) {
     auto made = code.optimize(request);
     ASSERT_TRUE(made) << made.error().describe();
     ASSERT_TRUE(made->version->answers.at(0).is_applied()) << made->version->answers[0].why;
-    const rt::KeptCode kept{std::move(made->version),
-                            "its load stalls",
-                            {{load.value, feedback::PrefetchOutcome::kKept, 40, 0.25},
-                             {body.begin.value, feedback::PrefetchOutcome::kRolledBack, 0, 0}},
-                            {}};
+    const rt::KeptCode kept{
+        std::move(made->version),
+        "its load stalls",
+        {{{jit::ChangeKind::kPrefetch, load},
+          {.state = feedback::ChangeState::kKept, .setting = 40, .gain = 0.25}},
+         {{jit::ChangeKind::kPrefetch, body.begin}, {.state = feedback::ChangeState::kRolledBack}}},
+        {}};
     first.engine->code().cache->save(*code.module(), std::span(&kept, 1));
   }
   Start second(folder_, {}, kIndirect);
@@ -637,7 +640,7 @@ TEST_F(CodeCacheTest, APrefetchThatWasKeptIsSettledAtItsDistance) {
   const auto parsed = rt::parse_cache_file(unsealed(file()));
   ASSERT_TRUE(parsed);
   ASSERT_EQ(parsed->functions.size(), 1u);
-  EXPECT_EQ(parsed->functions[0].prefetches.size(), 2u);
+  EXPECT_EQ(parsed->functions[0].changes.size(), 2u);
 }
 
 constexpr std::string_view kChains = R"((module (memory (export "memory") 1)
@@ -668,11 +671,11 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
     auto made = code.optimize(request);
     ASSERT_TRUE(made) << made.error().describe();
     ASSERT_TRUE(made->version->answers.at(0).is_applied()) << made->version->answers[0].why;
-    const rt::KeptCode kept{
-        std::move(made->version),
-        "its load stalls",
-        {{load.value, feedback::PrefetchOutcome::kKept, 8, 1.5, jit::ChangeKind::kInterleave}},
-        {}};
+    const rt::KeptCode kept{std::move(made->version),
+                            "its load stalls",
+                            {{{jit::ChangeKind::kInterleave, load},
+                              {.state = feedback::ChangeState::kKept, .setting = 8, .gain = 1.5}}},
+                            {}};
     first.engine->code().cache->save(*code.module(), std::span(&kept, 1));
   }
   Start second(folder_, {}, kChains);

@@ -1,0 +1,12 @@
+// What calls go through: which targets are worth a place in the code, and whether calls go elsewhere by now.
+#pragma once
+
+#include "feedback/policy/changes/change_policy.h"
+
+namespace hindsight::feedback {
+
+// Records of calls that a new version would have targets in place for and the published one has not, less
+// those for which it would be the other way round.
+double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config);
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,112 @@
+#include "feedback/policy/changes/loads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace hindsight::feedback {
+namespace {
+
+// All its known addresses lie within what a near cache holds.
+bool is_cached(const LoadEvidence& load, const PolicyConfig& config) {
+  return static_cast<double>(load.addresses) >= config.min_addresses_for_span &&
+         static_cast<double>(load.address_span_bytes) < config.min_span_bytes;
+}
+
+// What lost may win by now: the load stalls far more than when it did. The more often that was an error, the longer
+// it takes until the next.
+bool is_reopened(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  constexpr uint32_t kMostDoublings = 8;
+  const uint32_t rejections = rejections_of(e.changes, load.load);
+  return config.follow_shifts && rejections > 0 &&
+         load.seconds_since_rejected >=
+             config.seconds_to_reopen * std::exp2(2.0 * std::min(rejections - 1, kMostDoublings)) &&
+         recent_share(load, e, config) >= load.share_when_rejected + config.min_reopen_share;
+}
+
+}  // namespace
+
+double function_samples(const FunctionEvidence& e) {
+  return e.samples_baseline + e.samples_optimized;
+}
+
+bool is_hopeless(const LoadEvidence& load, const PolicyConfig& config) {
+  return !load.in_loop || is_cached(load, config);
+}
+
+double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  return !config.follow_shifts || e.samples_recent < config.min_samples_recent
+             ? 0
+             : load.stall_samples_recent / e.samples_recent;
+}
+
+bool is_open(jit::ChangeKind kind, const LoadEvidence& load, const FunctionEvidence& e,
+             const PolicyConfig& config) {
+  const ChangeState state = e.changes.state({kind, load.load});
+  return state == ChangeState::kNone || (state == ChangeState::kRolledBack && is_reopened(load, e, config));
+}
+
+bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  return is_open(jit::ChangeKind::kPrefetch, load, e, config) &&
+         !in_use(e.changes.state({jit::ChangeKind::kInterleave, load.load})) &&
+         !in_use(e.changes.state({jit::ChangeKind::kJumpPointers, load.load}));
+}
+
+Stalls::Stalls(const FunctionEvidence& e, const PolicyConfig& config)
+    : config_(config), samples_(function_samples(e)) {
+  double all = 0, top = 0;
+  for (const LoadEvidence& load : e.loads) {
+    if (is_hopeless(load, config)) continue;
+    all += load.stall_samples;
+    top = std::max(top, load.stall_samples);
+  }
+  stand_out_ = samples_ > 0 && all >= config.min_total_stall_share * samples_ &&
+               top >= config.min_top_stall_share * samples_;
+}
+
+bool Stalls::are_worth_a_change(const LoadEvidence& load) const {
+  const double share = share_of(load);
+  const bool blind = load.addresses == 0 && share < config_.min_blind_share;
+  return stand_out_ && !blind && !is_hopeless(load, config_) &&
+         load.stall_samples >= config_.min_stall_samples && share >= config_.min_stall_share;
+}
+
+bool Stalls::are_worth_a_search(const LoadEvidence& load) const {
+  return load.in_loop && is_cached(load, config_) && load.stall_samples >= config_.min_stall_samples &&
+         share_of(load) >= config_.min_search_share;
+}
+
+std::string Stalls::words_of(const LoadEvidence& load) const {
+  std::string words = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind the load at 0x{:x}",
+                                  load.stall_samples, samples_, 100 * share_of(load), load.load.value);
+  if (load.addresses > 0) {
+    words += fmt::format(", addresses known for {}, over {:.1f} MiB on {}{} pages", load.addresses,
+                         static_cast<double>(load.address_span_bytes) / (1 << 20), load.distinct_pages,
+                         load.distinct_pages >= kMaxPagesSeen ? "+" : "");
+  }
+  return words;
+}
+
+Candidate Stalls::candidate(jit::ChangeKind kind, const LoadEvidence& load) const {
+  const double share = share_of(load);
+  return {.request = {.site = {kind, load.load}, .weight = share, .setting = jit::traits_of(kind).knob.first},
+          .estimate = {.share = share},
+          .reason = words_of(load)};
+}
+
+std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfig& config) {
+  const double samples = function_samples(e);
+  double top_share = 0;
+  for (const LoadEvidence& load : e.loads)
+    if (samples > 0 && !is_hopeless(load, config))
+      top_share = std::max(top_share, load.stall_samples / samples);
+  if (top_share < config.stall_share_to_wait || samples >= config.min_samples_with_stalls ||
+      e.seconds_baseline >= config.max_seconds_to_wait)
+    return std::nullopt;
+  return Wait{fmt::format(
+      "hot, and a load holds {:.0f} % of {:.0f} samples: waiting for {:.0f} samples to name the stalls",
+      100 * top_share, samples, config.min_samples_with_stalls)};
+}
+
+}  // namespace hindsight::feedback

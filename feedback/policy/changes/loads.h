@@ -1,0 +1,55 @@
+// What the loads of a function say together, and which of them are worth a change: what prefetches, interleaved searches and
+// jump pointers have in common.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "feedback/policy/changes/change_policy.h"
+
+namespace hindsight::feedback {
+
+double function_samples(const FunctionEvidence& e);
+
+// Nothing to gain by having its data earlier, wherever the samples stand.
+bool is_hopeless(const LoadEvidence& load, const PolicyConfig& config);
+
+// Of the last second's samples in optimized code; 0 where these are too few.
+double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config);
+
+// Nothing was tried there, or the load stalls far more than when that was taken back.
+bool is_open(jit::ChangeKind kind, const LoadEvidence& load, const FunctionEvidence& e,
+             const PolicyConfig& config);
+
+// Open for a prefetch, and no other change of the load's loop stands where one could be.
+bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config);
+
+class Stalls {
+ public:
+  Stalls(const FunctionEvidence& e, const PolicyConfig& config);
+  bool known() const { return samples_ > 0; }
+  bool are_worth_a_change(const LoadEvidence& load) const;
+  // Searches gain by going side by side also where all of what they load is in a near cache: what each step decides is then
+  // no branch that the processor has to guess.
+  bool are_worth_a_search(const LoadEvidence& load) const;
+  // Of any kind of change.
+  Candidate candidate(jit::ChangeKind kind, const LoadEvidence& load) const;
+
+ private:
+  double share_of(const LoadEvidence& load) const { return load.stall_samples / samples_; }
+  std::string words_of(const LoadEvidence& load) const;
+
+  const PolicyConfig& config_;
+  double samples_;
+  bool stand_out_ = false;
+};
+
+// A load holds enough of the samples to be worth a change, and there are too few samples to name it for sure.
+std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfig& config);
+
+// "s" behind the name of so many things.
+constexpr const char* plural(size_t count) {
+  return count == 1 ? "" : "s";
+}
+
+}  // namespace hindsight::feedback

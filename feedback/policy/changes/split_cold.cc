@@ -1,0 +1,35 @@
+// Split cold: what hardly ever runs of any version of the function lies apart, in modules that the instruction TLB does not
+// reach as a whole. On trial with a whole version. The compiler is told which branches went one way only; of the version itself
+// the site is at 0.
+#include "feedback/policy/changes/branches.h"
+
+namespace hindsight::feedback {
+namespace {
+
+class SplitCold final : public ChangePolicy {
+ public:
+  static constexpr jit::ChangeKind kKind[] = {jit::ChangeKind::kSplitCold};
+  std::span<const jit::ChangeKind> kinds() const override { return kKind; }
+
+  void propose(const FunctionEvidence& e, const PolicyConfig& config,
+               std::vector<Candidate>& out) const override {
+    if (!config.code_layout || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack) return;
+    for (const BranchEvidence& b : e.branches) {
+      const jit::BranchCounts counts = counts_of(b);
+      const bool one_sided = !b.chooses && (counts.taken == 0 || counts.not_taken == 0);
+      if (!one_sided || static_cast<double>(b.seen()) < config.min_branch_seen_one_sided) continue;
+      out.push_back({.request = {.site = {kKind[0], b.branch}, .what = counts}});
+    }
+    if (static_cast<double>(e.module_bytes) > config.itlb_reach_bytes)
+      out.push_back({.request = {.site = version_site(kKind[0])}});
+  }
+};
+
+}  // namespace
+
+const ChangePolicy& split_cold_policy() {
+  static const SplitCold policy;
+  return policy;
+}
+
+}  // namespace hindsight::feedback

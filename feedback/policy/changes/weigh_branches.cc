@@ -1,0 +1,30 @@
+// Weigh branches: the compiler is told how often each branch or select went which way, for the layout. The counts together are
+// on trial with a whole version.
+#include "feedback/policy/changes/branches.h"
+
+namespace hindsight::feedback {
+namespace {
+
+class WeighBranches final : public ChangePolicy {
+ public:
+  static constexpr jit::ChangeKind kKind[] = {jit::ChangeKind::kWeighBranches};
+  std::span<const jit::ChangeKind> kinds() const override { return kKind; }
+
+  void propose(const FunctionEvidence& e, const PolicyConfig& config,
+               std::vector<Candidate>& out) const override {
+    if (!config.weigh_branches || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack) return;
+    for (const BranchEvidence& b : e.branches) {
+      if (static_cast<double>(b.seen()) < config.min_branch_seen) continue;
+      out.push_back({.request = {.site = {kKind[0], b.branch}, .what = counts_of(b)}});
+    }
+  }
+};
+
+}  // namespace
+
+const ChangePolicy& weigh_branches_policy() {
+  static const WeighBranches policy;
+  return policy;
+}
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,142 @@
+// Whether a function that runs baseline code is compiled, and with what.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "feedback/policy/changes/change_policy.h"
+#include "feedback/policy/questions.h"
+
+namespace hindsight::feedback {
+namespace {
+
+// By optimized code, over as long as it ran.
+double gain_of(const Case& c) {
+  return c.e.seconds_baseline * (1 - 1 / c.config.optimized_speedup);
+}
+
+void append(std::vector<Candidate>& to, std::vector<Candidate> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(to));
+}
+
+std::vector<Candidate> propose_all(const Case& c) {
+  std::vector<Candidate> all = propose_for_loads(c.e, c.config);
+  append(all, propose_for_version(c.e, c.config));
+  return all;
+}
+
+// Weighs the compile by itself, and with each kind of change that there may be in it.
+bool weigh(Case& c) {
+  const double gain = gain_of(c);
+  c.offer("optimize", c.compile_cost, gain);
+  const std::vector<Candidate> all = propose_all(c);
+  for (const ChangePolicy* policy : change_policies()) {
+    for (const jit::ChangeKind kind : policy->kinds()) {
+      size_t count = 0;
+      Estimate sum;
+      for (const Candidate& candidate : of(all, kind)) {
+        ++count;
+        sum.share += candidate.estimate.share;
+        sum.seconds += candidate.estimate.seconds;
+      }
+      const std::string words = count > 0 ? policy->offer(kind, count) : std::string();
+      if (words.empty()) continue;
+      c.offer("optimize + " + words, c.compile_cost,
+              gain + c.e.seconds_baseline / c.config.optimized_speedup * sum.share + sum.seconds);
+    }
+  }
+  return false;
+}
+
+bool is_switched_off(Case& c) {
+  return !c.config.optimize && c.answer(Action::kNothing, "decision 'optimize' is switched off");
+}
+
+// Too few samples of late to say what its loads and loops are like: then it is compiled as it is, if at all.
+bool is_in_flat_profile(Case& c) {
+  const FunctionEvidence& e = c.e;
+  if (e.samples_baseline >= c.config.min_samples) return false;
+  const double gain = e.seconds_run_baseline * (1 - 1 / c.config.optimized_speedup);
+  if (!may_pay_in_flat_profile(e.seconds_run_baseline, e.samples_run_baseline, compile_seconds(e, c.config),
+                               c.config)) {
+    return c.answer(Action::kNothing, fmt::format("{:.0f} of {:.0f} samples: too few to judge",
+                                                  e.samples_baseline, e.total_samples));
+  }
+  c.offer("optimize for the whole run's sake", c.compile_cost, gain);
+  // Its loop may be all that ever runs of it, which only samples of late would tell.
+  if (e.entered != Entered::kAgain) {
+    return c.answer(Action::kNothing, fmt::format("ran {:.1f} ms in all, and was not seen entered again",
+                                                  1e3 * e.seconds_run_baseline));
+  }
+  c.plan.candidates = propose_for_version(e, c.config);
+  // Records of operands were made in that little time as well: too few for a trial.
+  std::erase_if(c.plan.candidates,
+                [](const Candidate& candidate) { return candidate.kind() == jit::ChangeKind::kValue; });
+  return c.answer(
+      Action::kOptimize,
+      fmt::format("{:.0f} samples in baseline code in the whole run ({:.1f} ms), {:.1f} of late: {:.1f} ms "
+                  "to gain against {:.1f} ms of compiling",
+                  e.samples_run_baseline, 1e3 * e.seconds_run_baseline, e.samples_baseline, 1e3 * gain,
+                  1e3 * c.compile_cost));
+}
+
+bool is_too_cheap(Case& c) {
+  const double gain = gain_of(c);
+  return gain <= c.compile_cost &&
+         c.answer(
+             Action::kNothing,
+             fmt::format("ran {:.1f} ms so far: {:.1f} ms to gain against {:.1f} ms, the cost of compiling",
+                         1e3 * c.e.seconds_baseline, 1e3 * gain, 1e3 * c.compile_cost));
+}
+
+bool waits_for_evidence(Case& c) {
+  for (const ChangePolicy* policy : change_policies())
+    if (auto wait = policy->wants_more(c.e, c.config))
+      return c.answer(Action::kWait, std::move(wait->reason));
+  return false;
+}
+
+// Not called so far, and not yet seen to sit in a loop: a function that takes a small part of the time,
+// between calls of others, is not waited for as long as it takes to run that long itself.
+bool may_be_called_soon(const FunctionEvidence& e, const PolicyConfig& config) {
+  return e.seconds_watched < config.max_seconds_to_wait_for_entry &&
+         (e.seconds_watched < config.min_seconds_watched ||
+          e.all_seconds_watched < config.max_all_seconds_to_wait_for_entry);
+}
+
+bool waits_for_entry(Case& c) {
+  const FunctionEvidence& e = c.e;
+  return e.entered == Entered::kNotYet && may_be_called_soon(e, c.config) &&
+         !plan_osr_loops(e, c.config).empty() &&
+         c.answer(
+             Action::kWait,
+             fmt::format("hot, and not entered in {:.1f} ms: waiting for its next call for up to {:.1f} ms",
+                         1e3 * e.seconds_watched, 1e3 * c.config.max_seconds_to_wait_for_entry));
+}
+
+bool compile(Case& c) {
+  const FunctionEvidence& e = c.e;
+  FunctionPlan& plan = c.plan;
+  plan.candidates = propose_all(c);
+  plan.osr_loops = plan_osr_loops(e, c.config);
+  // Of a loop with prefetches the whole function says whether it is long enough.
+  plan.loop_entries_only =
+      e.entered == Entered::kNotYet && !plan.osr_loops.empty() && !plan.has(jit::ChangeKind::kPrefetch);
+  std::string reason = fmt::format(
+      "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): {:.1f} ms to gain against {:.1f} ms of "
+      "compiling",
+      e.samples_baseline, e.total_samples, 1e3 * e.seconds_baseline, 1e3 * gain_of(c), 1e3 * c.compile_cost);
+  if (plan.loop_entries_only) reason += "; not called again: its running loop alone";
+  return c.answer(Action::kOptimize, std::move(reason));
+}
+
+}  // namespace
+
+std::span<const Question> first_questions() {
+  static constexpr std::array<Question, 7> kQuestions = {
+      weigh, is_switched_off, is_in_flat_profile, is_too_cheap, waits_for_evidence, waits_for_entry, compile,
+  };
+  return kQuestions;
+}
+
+}  // namespace hindsight::feedback

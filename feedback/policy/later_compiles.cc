@@ -1,0 +1,195 @@
+// Whether a function that was compiled is compiled again, or goes back to baseline code to be seen again: what is not as it was
+// when its code was made.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "feedback/policy/changes/inline_calls.h"
+#include "feedback/policy/changes/loads.h"
+#include "feedback/policy/questions.h"
+
+namespace hindsight::feedback {
+namespace {
+
+bool may_compile_again(const FunctionEvidence& e, const PolicyConfig& config) {
+  const double earned =
+      config.follow_shifts && config.seconds_per_compile > 0 ? e.seconds_run / config.seconds_per_compile : 0;
+  return e.optimize_count < config.max_compiles + std::min(config.max_later_compiles,
+                                                           static_cast<uint32_t>(std::min(earned, 1e6)));
+}
+
+// What the last second alone would have shown.
+FunctionEvidence recent_view(const FunctionEvidence& e) {
+  FunctionEvidence recent = e;
+  recent.samples_baseline = 0;
+  recent.samples_optimized = e.samples_recent;
+  for (LoadEvidence& load : recent.loads)
+    load.stall_samples = load.stall_samples_optimized = load.stall_samples_recent;
+  return recent;
+}
+
+bool was_steady(const Case& c) {
+  return c.config.follow_shifts && c.e.seconds_since_published >= c.config.min_seconds_steady;
+}
+
+void propose_version(Case& c) {
+  std::vector<Candidate> more = propose_for_version(c.e, c.config);
+  std::move(more.begin(), more.end(), std::back_inserter(c.plan.candidates));
+}
+
+bool recompile(Case& c, std::string reason) {
+  c.plan.candidates = propose_for_loads(c.e, c.config);
+  propose_version(c);
+  return c.answer(Action::kReoptimize, std::move(reason));
+}
+
+// Whether seeing it again pays. `gain`: by code made for what is seen then, over as long as the present one ran.
+bool pays_to_observe(Case& c, double gain) {
+  const double cost = c.config.seconds_observed * (c.config.optimized_speedup - 1) + c.compile_cost;
+  c.offer("back to baseline code, to be seen again, and recompile", cost, gain);
+  return gain > cost;
+}
+
+// Is it called again, of which only a running loop was compiled?
+bool is_called_after_all(Case& c) {
+  const FunctionEvidence& e = c.e;
+  if (!e.loop_entries_only || e.entered != Entered::kAgain || !c.config.optimize ||
+      !may_compile_again(e, c.config))
+    return false;
+  const double gain = (e.seconds_baseline + e.seconds_optimized) * (1 - 1 / c.config.optimized_speedup);
+  c.offer("compile the whole function", c.compile_cost, gain);
+  if (gain <= c.compile_cost) return false;
+  if (is_left_behind(e, c.config)) c.plan.osr_loops = plan_osr_loops(e, c.config);
+  return recompile(c, "called again: all of it, of which only a running loop was optimized");
+}
+
+// Did a loop stay behind that has no way out of baseline code?
+bool was_left_behind(Case& c) {
+  const FunctionEvidence& e = c.e;
+  if (!c.config.optimize || !is_left_behind(e, c.config) || !may_compile_again(e, c.config)) return false;
+  const double gain = e.seconds_left_behind * (1 - 1 / c.config.optimized_speedup);
+  c.offer("recompile with an entry for the loop left behind", c.compile_cost, gain);
+  std::vector<LoopIndex> loops = plan_osr_loops(e, c.config);
+  if (gain <= c.compile_cost || loops.empty()) return false;
+  c.plan.osr_loops = std::move(loops);
+  return recompile(
+      c, fmt::format("{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: a loop "
+                     "is to be left for it",
+                     e.samples_left_behind, 1e3 * e.seconds_left_behind));
+}
+
+// Does a loop run on in code that was replaced, and can leave it?
+bool stayed(Case& c) {
+  const FunctionEvidence& e = c.e;
+  if (!c.config.optimize || !has_stayed(e, c.config) || !may_compile_again(e, c.config)) return false;
+  const double gain = e.seconds_stayed * c.config.min_reoptimize_share;
+  c.offer("recompile with an entry for the loop that stayed", c.compile_cost, gain);
+  std::vector<LoopIndex> loops = plan_osr_loops(e, c.config);
+  // Where the new code has such an entry already, the loop has only not come by it yet.
+  const bool has_entry = std::all_of(loops.begin(), loops.end(), [&](LoopIndex loop) {
+    return std::find(e.entry_loops.begin(), e.entry_loops.end(), loop) != e.entry_loops.end();
+  });
+  if (gain <= c.compile_cost || has_entry) return false;
+  c.plan.osr_loops = std::move(loops);
+  return recompile(
+      c, fmt::format("{:.0f} samples ({:.1f} ms) in optimized code that was replaced: a loop is to leave it "
+                     "for the new",
+                     e.samples_stayed, 1e3 * e.seconds_stayed));
+}
+
+// Do its calls go elsewhere by now?
+bool calls_moved(Case& c) {
+  const FunctionEvidence& e = c.e;
+  const PolicyConfig& config = c.config;
+  const double records = unforeseen_records(e, config);
+  if (!config.inline_calls ||
+      e.changes.state(version_site(jit::ChangeKind::kInlineCalls)) == ChangeState::kRolledBack ||
+      records < config.min_call_records || !may_compile_again(e, config) ||
+      e.seconds_since_published < config.min_seconds_published)
+    return false;
+  const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
+  c.offer("recompile with the targets that calls have now", c.compile_cost, gain);
+  if (gain <= c.compile_cost || gain < config.min_unforeseen_share * e.seconds_since_published) return false;
+  const std::string reason = fmt::format(
+      "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
+      "optimized code was published",
+      records, 1e3 * gain, 1e3 * e.seconds_since_published);
+  // The records of old do not say how many of the calls that were foreseen there still are.
+  if (was_steady(c) && pays_to_observe(c, gain))
+    return c.answer(Action::kObserve, reason + ": what it was made for is gone");
+  if (propose(jit::ChangeKind::kInlineCalls, e, config).empty()) return false;
+  c.plan.osr_loops = plan_osr_loops(e, config);
+  return recompile(c, reason);
+}
+
+// Does it spend its time elsewhere by now, and was made for what it was like?
+bool time_moved(Case& c) {
+  const FunctionEvidence& e = c.e;
+  if (!was_steady(c) || e.moved_share < c.config.min_moved_share || !may_compile_again(e, c.config))
+    return false;
+  const std::vector<Candidate> version = propose_for_version(e, c.config);
+  const bool made_for = std::any_of(version.begin(), version.end(), [](const Candidate& candidate) {
+    return candidate.site() != version_site(jit::ChangeKind::kSplitCold);
+  });
+  const double gain = e.seconds_since_published * e.moved_share * c.config.min_reoptimize_share;
+  return made_for && pays_to_observe(c, gain) &&
+         c.answer(
+             Action::kObserve,
+             fmt::format("{:.0f} % of the last samples stand where the first ones in this code did not: what "
+                         "it was made for is gone",
+                         100 * e.moved_share));
+}
+
+// Is there a stall that nobody has tried to remove?
+bool has_new_stalls(Case& c) {
+  const FunctionEvidence& e = c.e;
+  const PolicyConfig& config = c.config;
+  if (!may_compile_again(e, config))
+    return c.answer(Action::kNothing, fmt::format("compiled {} times already", e.optimize_count));
+  if ((!config.prefetch && !config.interleave && !config.jump_pointers) ||
+      e.samples_optimized < config.min_reoptimize_samples)
+    return c.answer(Action::kNothing, "optimized; no evidence for more");
+  double untried_share = 0, untried_recently = 0;
+  for (const LoadEvidence& load : e.loads) {
+    if (!is_untried(load, e, config) || is_hopeless(load, config)) continue;
+    untried_share += load.stall_samples_optimized / e.samples_optimized;
+    untried_recently += recent_share(load, e, config);
+  }
+  // What changed a second ago counts as it is now.
+  const bool changed = untried_recently > untried_share;
+  const double share = changed ? untried_recently : untried_share;
+  const double gain = share * e.seconds_optimized;
+  const std::string words =
+      changed ? fmt::format(
+                    "loads not tried yet, or no longer what they were, hold {:.0f} % of the last {:.0f} "
+                    "samples in optimized code, {:.0f} % of {:.0f}",
+                    100 * share, e.samples_recent, 100 * untried_share, e.samples_optimized)
+              : fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code",
+                            100 * share, e.samples_optimized);
+  c.offer("recompile with prefetches, or searches interleaved", c.compile_cost, gain);
+  if (share < config.min_reoptimize_share || gain <= c.compile_cost)
+    return c.answer(Action::kNothing, words + ": not worth a compile");
+  std::vector<Candidate> loads = propose_for_loads(changed ? recent_view(e) : e, config);
+  const bool any_new = std::any_of(loads.begin(), loads.end(), [&](const Candidate& candidate) {
+    return std::any_of(e.loads.begin(), e.loads.end(), [&](const LoadEvidence& load) {
+      return load.load == candidate.at() && is_untried(load, e, config);
+    });
+  });
+  if (!any_new) return c.answer(Action::kNothing, "no single untried load is worth a prefetch");
+  c.plan.candidates = std::move(loads);
+  propose_version(c);
+  c.plan.osr_loops = plan_osr_loops(e, config);
+  return c.answer(Action::kReoptimize, words);
+}
+
+}  // namespace
+
+std::span<const Question> later_questions() {
+  static constexpr std::array<Question, 6> kQuestions = {
+      is_called_after_all, was_left_behind, stayed, calls_moved, time_moved, has_new_stalls,
+  };
+  return kQuestions;
+}
+
+}  // namespace hindsight::feedback

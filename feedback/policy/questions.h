@@ -1,0 +1,40 @@
+// decide() as a table of questions, asked in order until one of them has the answer. Private to the room.
+#pragma once
+
+#include <span>
+
+#include "feedback/policy/policy.h"
+
+namespace hindsight::feedback {
+
+struct Case {
+  Case(const FunctionEvidence& evidence, const PolicyConfig& policy);
+  void offer(std::string name, double cost, double gain) {
+    plan.alternatives.push_back({std::move(name), cost, gain});
+  }
+  // Decided, or at least answered: with this action, for this reason.
+  bool answer(Action action, std::string reason);
+
+  const FunctionEvidence& e;
+  const PolicyConfig& config;
+  const double compile_cost;
+  FunctionPlan plan;
+};
+
+// True: it is decided, and `plan` says what. False: `plan` has the alternatives that were weighed, and nothing else.
+using Question = bool (*)(Case&);
+
+// Of a function that runs baseline code, first_compile.cc; of one that was compiled, later_compiles.cc.
+std::span<const Question> first_questions();
+std::span<const Question> later_questions();
+
+// Loops run on in baseline code, though there is optimized code.
+bool is_left_behind(const FunctionEvidence& e, const PolicyConfig& config);
+// Loops run on in an optimized version before the published one.
+bool has_stayed(const FunctionEvidence& e, const PolicyConfig& config);
+// The hottest loop, and of the loops around it as many as may be, outermost first. Where optimized code runs it can be
+// left by some loops only, of which the new code then has the innermost around the hottest one. None for a function
+// that is entered again anyway: its next call runs the new code.
+std::vector<LoopIndex> plan_osr_loops(const FunctionEvidence& e, const PolicyConfig& config);
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,102 @@
+// Ledger: what became of the changes of one function (jit/change.h), each under its site. The evidence of a decision has
+// one, so have a decision afterwards, what earlier runs knew, and the file that code is kept in.
+//
+// There is one way to put two of them together (merge), and one description of them (describe.h).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "jit/change.h"
+
+namespace hindsight::feedback {
+
+// kNotPossible: the compiler could not make the change there.
+enum class ChangeState : uint8_t { kNone, kInTrial, kKept, kRolledBack, kNotPossible };
+inline constexpr ChangeState kLastChangeState = ChangeState::kNotPossible;
+const char* to_string(ChangeState state);
+
+// It is in the code.
+constexpr bool in_use(ChangeState state) {
+  return state == ChangeState::kKept || state == ChangeState::kInTrial;
+}
+// It is known what it gives.
+constexpr bool judged(ChangeState state) {
+  return state != ChangeState::kNone && state != ChangeState::kInTrial;
+}
+
+// Where a change of a whole version stands.
+constexpr jit::Site version_site(jit::ChangeKind kind) {
+  return {kind, WasmOffset()};
+}
+
+struct Outcome {
+  ChangeState state = ChangeState::kNone;
+  uint32_t setting = 0;     // of the change's knob
+  double gain = 0;          // measured; share of the loop's or the function's time
+  std::string why = {};     // in words
+  uint32_t rejections = 0;  // how often it was taken back
+  uint32_t runs_ago = 0;    // in which it was judged last
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+class ChangeLedger {
+ public:
+  struct Entry {
+    jit::Site site;
+    Outcome outcome;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  ChangeLedger() = default;
+  ChangeLedger(std::initializer_list<Entry> entries) : entries_(entries) {}
+
+  // Of a site of which nothing is known: an empty one.
+  const Outcome& of(jit::Site site) const;
+  ChangeState state(jit::Site site) const { return of(site).state; }
+  bool contains(jit::Site site) const { return find(site) != nullptr; }
+  // Null: nothing is known of it.
+  const Outcome* find(jit::Site site) const;
+  Outcome* find(jit::Site site);
+
+  // It goes on trial. What is kept stays so; what was rolled back may be tried again.
+  void begin(jit::Site site);
+  // What was found out. Counts a rollback, on top of those before.
+  void settle(jit::Site site, Outcome outcome);
+  void settle(jit::Site site, ChangeState state);
+  // As it is said elsewhere, rejections and all.
+  void put(jit::Site site, Outcome outcome);
+  void forget(jit::Site site);
+  // Drops what `drop(entry)` says.
+  template <typename Drop>
+  void forget_if(Drop drop) {
+    std::erase_if(entries_, drop);
+  }
+  // So many runs were added since.
+  void age(uint64_t runs);
+
+  // In the order in which they became known.
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  std::vector<Entry>& entries() { return entries_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  friend bool operator==(const ChangeLedger&, const ChangeLedger&) = default;
+
+ private:
+  std::vector<Entry> entries_;  // no two of one site; a function has some dozens at most
+};
+
+// Takes over what `run` found out later. A trial that did not end says nothing against what is known.
+void merge(ChangeLedger& to, const ChangeLedger& run);
+
+// What is known for sure, to begin a run with: outcomes that were judged, and how often changes were taken back.
+ChangeLedger seed_of(const ChangeLedger& earlier);
+
+// `runs_ago` of something, once so many runs were added.
+uint32_t older(uint32_t runs_ago, uint64_t runs);
+
+}  // namespace hindsight::feedback
