@@ -266,8 +266,10 @@ Status CacheDirectory::update(const std::string& name,
 Status CacheDirectory::write_at(int folder, const std::string& name, std::string_view seal,
                                 std::span<const std::byte> contents) const {
   const std::string_view parts[] = {seal, {reinterpret_cast<const char*>(contents.data()), contents.size()}};
-  // Invariant: we hold the lock, so that a temporary file of this name is left over from somebody who is gone.
-  const NewFile file{.parts = parts, .mode = kFileMode, .temporary = name + std::string(kTemporarySuffix)};
+  const std::string temporary = name + std::string(kTemporarySuffix);
+  // Invariant: we hold the lock, so that one of this name is left over from somebody who is gone.
+  remove(folder, temporary);
+  const NewFile file{.parts = parts, .mode = kFileMode, .temporary = temporary};
   if (const auto replaced = replace_file(folder, name, file); !replaced)
     return failed_call(fmt::format("cannot be {}", replaced.error().step), replaced.error().error,
                        path_of(name));
