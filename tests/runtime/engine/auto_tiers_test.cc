@@ -167,8 +167,9 @@ std::string compiled_next(const std::string& late) {
       return std::ranges::any_of(decisions.lines(),
                                  [&](const std::string& line) { return line.starts_with(decided); });
     });
-  int calls = 0;
-  run_until(late, [&] { return ++calls > 100; });
+  // Until most of all samples are its own.
+  const auto samples = [&] { return engine->feedback_report().counts.attributed; };
+  run_until(late, [&, enough = 3 * samples() + 20] { return samples() >= enough; });
   compiles.let_go();
   engine->wait_for_compiles();
   const std::vector<std::string> lines = compiles.lines();
