@@ -8,10 +8,10 @@
 
 namespace hindsight::cli {
 
-constexpr int kOk = 0;
-constexpr int kCannotLoad = 1;  // a module, profile or other input cannot be used
-constexpr int kUsageError = 2;
-constexpr int kTrapped = 134;  // as a shell shows a process that aborted
+inline constexpr int kOk = 0;
+inline constexpr int kCannotLoad = 1;  // a module, profile or other input cannot be used
+inline constexpr int kUsageError = 2;
+inline constexpr int kTrapped = 134;  // as a shell shows a process that aborted
 
 // "hindsight: text", made printable, in one write. Its lines stay lines: what is quoted in it was made printable before.
 void say(std::string_view text);

@@ -29,7 +29,7 @@ struct ChildResult {
   uint64_t decisions = 0, kept = 0, rolled_back = 0;
 };
 
-constexpr size_t kMaxOutput = size_t{1} << 20;
+inline constexpr size_t kMaxOutput = size_t{1} << 20;
 
 // Errors: the child died, timed out, or could not run the guest; the message holds what it said on stderr.
 Result<ChildResult> run_in_child(const ChildRun& run);

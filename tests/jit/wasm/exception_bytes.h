@@ -5,8 +5,8 @@
 
 namespace hindsight::wasm::testing {
 
-constexpr uint8_t kExnRef = 0x69;
-constexpr uint8_t kNoResult = 0x40;
+inline constexpr uint8_t kExnRef = 0x69;
+inline constexpr uint8_t kNoResult = 0x40;
 inline const Bytes kThrowRef = {0x0a};
 inline const Bytes kUnreachable = {0x00};
 inline const Bytes kDrop = {0x1a};

@@ -45,12 +45,12 @@ inline Bytes module(std::initializer_list<Bytes> sections) {
   return out;
 }
 
-constexpr uint8_t kI32 = 0x7f;
-constexpr uint8_t kI64 = 0x7e;
-constexpr uint8_t kF32 = 0x7d;
-constexpr uint8_t kF64 = 0x7c;
-constexpr uint8_t kFuncRef = 0x70;
-constexpr uint8_t kExternRef = 0x6f;
+inline constexpr uint8_t kI32 = 0x7f;
+inline constexpr uint8_t kI64 = 0x7e;
+inline constexpr uint8_t kF32 = 0x7d;
+inline constexpr uint8_t kF64 = 0x7c;
+inline constexpr uint8_t kFuncRef = 0x70;
+inline constexpr uint8_t kExternRef = 0x6f;
 
 inline Bytes func_type(const Bytes& params, const Bytes& results) {
   return Bytes{0x60} + leb(params.size()) + params + leb(results.size()) + results;
