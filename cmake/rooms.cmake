@@ -6,6 +6,7 @@ target_include_directories(hindsight_options INTERFACE ${PROJECT_SOURCE_DIR})
 # guest called, through frames of the library that called the guest.
 target_compile_options(hindsight_options INTERFACE -fno-omit-frame-pointer
   $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wunused-const-variable>
   # False positives of g++ 12 in std::string and in LLVM headers (GCC bugs 105329, 105562).
   $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>
   $<$<AND:$<BOOL:${HINDSIGHT_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
