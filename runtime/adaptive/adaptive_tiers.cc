@@ -198,8 +198,8 @@ void AdaptiveTiers::on_destroyed(ModuleCode& code) {
   forget_modules();
 }
 
-// Of modules that went long ago the counts stay, and what would go into a profile file: a host that loads modules all day
-// long does not grow by it.
+// Of modules that went long ago the counts stay, and what would go into a profile file: a host that loads modules all
+// day long does not grow by it.
 void AdaptiveTiers::forget_modules() {
   for (const auto& module : modules_.take_old(pages_.moving())) {
     feedback::ModuleProfile profile = profiles_.module_profile(module.get());

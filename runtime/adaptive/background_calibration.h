@@ -1,5 +1,5 @@
-// The machine's calibration (feedback/lwp/calibration/calibration.h) for a running engine: from the user's cache at once,
-// or measured on a thread of its own at the lowest priority, so that nobody waits for it. A process measures
+// The machine's calibration (feedback/lwp/calibration/calibration.h) for a running engine: from the user's cache at
+// once, or measured on a thread of its own at the lowest priority, so that nobody waits for it. A process measures
 // once, whichever of its engines asks first.
 #pragma once
 

@@ -1,9 +1,10 @@
-// CodeKeeper: the adaptive tier and the code cache. Code of an earlier run enters like a compile that has just ended, with
-// its decision, its changes settled where trials had kept them and on trial where these had not ended; what feedback sees in
-// it may lead to a new compile, as in any other version. What is current is saved for the next run: when the module goes, and
-// now and then before.
+// CodeKeeper: the adaptive tier and the code cache. Code of an earlier run enters like a compile that has just ended,
+// with its decision, its changes settled where trials had kept them and on trial where these had not ended; what
+// feedback sees in it may lead to a new compile, as in any other version. What is current is saved for the next run:
+// when the module goes, and now and then before.
 //
-// Concurrency: round() on the monitor thread, the rest on any. It has no state that threads share: files are the cache's.
+// Concurrency: round() on the monitor thread, the rest on any. It has no state that threads share: files are the
+// cache's.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
-// CompileQueue: what is to be compiled in the background, the most urgent first, and all other tasks of the adaptive tier
-// for the compile threads (runtime/code/compile_threads.h).
+// CompileQueue: what is to be compiled in the background, the most urgent first, and all other tasks of the adaptive
+// tier for the compile threads (runtime/code/compile_threads.h).
 //
-// Concurrency: any thread; what is compiled and what tasks do runs on the compile threads, one task a job. mutex_ protects
-// the members below it. With it held only CompileThreads and DecisionLog are called.
+// Concurrency: any thread; what is compiled and what tasks do runs on the compile threads, one task a job. mutex_
+// protects the members below it. With it held only CompileThreads and DecisionLog are called.
 #pragma once
 
 #include <atomic>
@@ -31,13 +31,15 @@ class CompileQueue {
 
   // Has it compiled; where there is no thread to do that, or the engine ends, its decision says so.
   void add(Job job);
-  // Has `task` run. False: there is no thread for it, which is said once. While the engine ends nothing runs any more, and
-  // nobody need know: true.
+  // Has `task` run. False: there is no thread for it, which is said once. While the engine ends nothing runs any
+  // more, and nobody need know: true.
   bool run(std::function<void()> task);
-  // From a task: has it run again, after what has come meanwhile. Also while the engine ends, so that what was begun ends.
+  // From a task: has it run again, after what has come meanwhile. Also while the engine ends, so that what was begun
+  // ends.
   void run_again(std::function<void()> task);
 
-  // Opens the optimizing tier's library before something is to be compiled, so that the first compile does not wait for it.
+  // Opens the optimizing tier's library before something is to be compiled, so that the first compile does not wait
+  // for it.
   void open_optimizer();
 
   struct Load {
@@ -49,8 +51,8 @@ class CompileQueue {
   Load load() const;
   void wait_until_idle();
 
-  // True once the engine ends: compiles under way are abandoned (OptimizeRequest::abandoned). Relaxed: a wish, published
-  // by nothing; who ends the engine waits for the tasks.
+  // True once the engine ends: compiles under way are abandoned (OptimizeRequest::abandoned). Relaxed: a wish,
+  // published by nothing; who ends the engine waits for the tasks.
   const std::atomic<bool>& abandon() const { return abandon_; }
   // Drops what no thread has taken, and waits for the rest. Nothing is run afterwards. May be called again.
   void stop();

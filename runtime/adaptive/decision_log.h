@@ -1,6 +1,7 @@
 // DecisionLog: what was decided about functions, and what came of it, as reports tell it and profiles keep it.
 //
-// Concurrency: any thread. mutex_ protects all of it and is a leaf: what is called with it held (change()) locks nothing.
+// Concurrency: any thread. mutex_ protects all of it and is a leaf: what is called with it held (change()) locks
+// nothing.
 #pragma once
 
 #include <cstdint>

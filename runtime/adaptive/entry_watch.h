@@ -1,5 +1,5 @@
-// EntryWatch: whether functions that are about to become hot are called again. What a compile has to offer running loops
-// depends on it. Watching costs nothing until the call (ModuleCode::watch_entry).
+// EntryWatch: whether functions that are about to become hot are called again. What a compile has to offer running
+// loops depends on it. Watching costs nothing until the call (ModuleCode::watch_entry).
 //
 // Monitor thread only.
 #pragma once

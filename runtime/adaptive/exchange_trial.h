@@ -1,12 +1,12 @@
 // ExchangeTrial: of two codes for the same functions, does the other one pay? It may be the same code in another place
-// (code_layout.h), or a version that was made without one decision (version_trials.h). Nothing in a program says how far
-// it has come, and what is exchanged changes no loop but all of them a little. So the unit of work is a call: of some of
-// these functions, counted on their way in by both codes alike (jit/code/call_meter.h), against the CPU time of the
-// guest's threads meanwhile.
+// (code_layout.h), or a version that was made without one decision (version_trials.h). Nothing in a program says how
+// far it has come, and what is exchanged changes no loop but all of them a little. So the unit of work is a call: of
+// some of these functions, counted on their way in by both codes alike (jit/code/call_meter.h), against the CPU time
+// of the guest's threads meanwhile.
 //
-// Both run in turns, off on on off off on on ..., so that drift and phases longer than a chunk hit both alike. Each pair of
-// neighbours gives a ratio of rates; after Rule::pairs of them the median decides. A chunk in which the guest hardly ran or
-// made next to no calls says nothing and is done again.
+// Both run in turns, off on on off off on on ..., so that drift and phases longer than a chunk hit both alike. Each
+// pair of neighbours gives a ratio of rates; after Rule::pairs of them the median decides. A chunk in which the guest
+// hardly ran or made next to no calls says nothing and is done again.
 //
 // Pure: time and calls come as arguments.
 #pragma once
@@ -23,8 +23,8 @@ class ExchangeTrial {
 
   struct Rule {
     uint32_t pairs = 12;
-    // In the median, and in how many of the pairs there must be any gain. Of pairs without a difference 10 of 12 or more
-    // are ahead in 2 % of all trials.
+    // In the median, and in how many of the pairs there must be any gain. Of pairs without a difference 10 of 12 or
+    // more are ahead in 2 % of all trials.
     double least_gain = 0.01;
     uint32_t least_pairs_ahead = 10;
     // What a chunk must hold to count.
@@ -32,8 +32,8 @@ class ExchangeTrial {
     double least_seconds = 0.008;
     // After so many chunks that do not count the trial ends: what cannot be measured is not claimed.
     uint32_t most_idle_chunks = 200;
-    // It ends, rolled back, as soon as too many pairs are behind for the others to make up for: what the other code costs,
-    // it costs no longer than that.
+    // It ends, rolled back, as soon as too many pairs are behind for the others to make up for: what the other code
+    // costs, it costs no longer than that.
     bool ends_early = false;
   };
   // Once it is done a move costs nothing more, and both placements are the same instructions: anything that is surely a
@@ -77,10 +77,10 @@ class ExchangeTrial {
 
 const char* to_string(ExchangeTrial::State state);
 
-// CallChunk: where in a run a chunk begins and ends. With calls of milliseconds a chunk holds few of them, and one that is
-// cut off at either end would be counted whole or not at all. So it begins with a call's begin and ends with one, as
-// near as whoever looks comes to them; the call during which the code was exchanged, which is still in the code before,
-// belongs to no chunk. Pure.
+// CallChunk: where in a run a chunk begins and ends. With calls of milliseconds a chunk holds few of them, and one
+// that is cut off at either end would be counted whole or not at all. So it begins with a call's begin and ends with
+// one, as near as whoever looks comes to them; the call during which the code was exchanged, which is still in the
+// code before, belongs to no chunk. Pure.
 class CallChunk {
  public:
   struct Reading {

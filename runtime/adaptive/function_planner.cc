@@ -38,8 +38,8 @@ void FunctionPlanner::round(const Round& round) {
   if (!policy_.optimize) return;
   Questions questions;
   questions.look = round.look;
-  // What a decision is under way about is not decided on again by what the code shows that it is to replace. Read before
-  // the load: what ends in between counts as under way for one round more.
+  // What a decision is under way about is not decided on again by what the code shows that it is to replace. Read
+  // before the load: what ends in between counts as under way for one round more.
   questions.in_flight = decisions_.under_way();
   // Two versions in turns: what samples say of them is of neither.
   questions.in_flight.merge(trials_.compared());

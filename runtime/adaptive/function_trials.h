@@ -1,9 +1,9 @@
 // FunctionTrials: the optimized versions that run now and what of them is on trial: the changes of their loops
 // (experiments/loop_trial.h), which trials have settled, and what becomes of those that lost.
 //
-// Concurrency: round() on the monitor thread, the rest on any; trials themselves measure on guest threads, under locks of
-// their own that these only try. mutex_ protects the members below it. With it held only LoopTrial, TimedLoads, ModuleCode
-// and the decision log are called; visitors keep to that.
+// Concurrency: round() on the monitor thread, the rest on any; trials themselves measure on guest threads, under
+// locks of their own that these only try. mutex_ protects the members below it. With it held only LoopTrial,
+// TimedLoads, ModuleCode and the decision log are called; visitors keep to that.
 #pragma once
 
 #include <functional>
@@ -92,8 +92,8 @@ class FunctionTrials final : public Experiment {
   // Loops whose trials are settled, and their ticks an iteration.
   std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> timed_loops(
       const wasm::Module* module) const;
-  // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that it stood in for,
-  // as new: these are returned. What is known of branches stays, without the forms that lost.
+  // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that it stood
+  // in for, as new: these are returned. What is known of branches stays, without the forms that lost.
   std::vector<jit::Site> plan_without_losers(Job& job, const Watch& watch) const;
   // Writes into the log what trials found out since the last round, and how far those came that go on.
   void fold(const wasm::Module* module);
@@ -103,8 +103,8 @@ class FunctionTrials final : public Experiment {
   void end_comparing(const wasm::Module* module, FuncIndex function);
   DecisionLog::Functions compared() const;
 
-  // What was made has nothing that the version that runs has not: that stays, and its trials go on. `made` was not published
-  // and is the caller's to drop. On a compile thread.
+  // What was made has nothing that the version that runs has not: that stays, and its trials go on. `made` was not
+  // published and is the caller's to drop. On a compile thread.
   bool keeps_running(const Job& job, const ModuleCode& code, const jit::CodeVersion& made);
 
   // Into the module's profile.

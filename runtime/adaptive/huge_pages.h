@@ -36,8 +36,8 @@ struct HugePageResult {
 // A move, a step at a time. One thread at a time, any thread.
 class HugePageMove {
  public:
-  // Ascending; both ends of each are multiples of 2 MiB. Ends early behind the page with which `most_waited_seconds` have been
-  // waited.
+  // Ascending; both ends of each are multiples of 2 MiB. Ends early behind the page with which `most_waited_seconds`
+  // have been waited.
   explicit HugePageMove(std::vector<feedback::PageRange> ranges,
                         double most_waited_seconds = std::numeric_limits<double>::infinity());
   ~HugePageMove();

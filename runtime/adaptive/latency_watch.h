@@ -1,5 +1,5 @@
-// LatencyWatch: from which level of memory loads come, by loads that are timed by themselves (timed_loads.h) and the machine's
-// calibration (background_calibration.h).
+// LatencyWatch: from which level of memory loads come, by loads that are timed by themselves (timed_loads.h) and the
+// machine's calibration (background_calibration.h).
 //
 // Concurrency: round() on the monitor thread; refresh() on any. It shares nothing but what these two files guard.
 #pragma once

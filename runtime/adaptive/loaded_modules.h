@@ -1,8 +1,9 @@
 // LoadedModules: which modules an engine has loaded, which of them are gone, and which of those are forgotten: the last
 // kTold that went stay known, since a report that is made at a program's end tells of what ran in it.
 //
-// Concurrency: any thread. mutex_ protects all of it; with it held only ModuleCode is called. What is handed out keeps a
-// module's code alive: let go of it with no lock held, since its end comes back here (TierManager::on_destroyed).
+// Concurrency: any thread. mutex_ protects all of it; with it held only ModuleCode is called. What is handed out
+// keeps a module's code alive: let go of it with no lock held, since its end comes back here
+// (TierManager::on_destroyed).
 #pragma once
 
 #include <list>
@@ -31,8 +32,8 @@ class LoadedModules {
   // Adds what all of these compiled.
   void add_compilations(ModuleCodeCounts& counts) const;
 
-  // Those that went before the last kTold and are not `needed` any more. Each is handed out once, and is the caller's to
-  // forget().
+  // Those that went before the last kTold and are not `needed` any more. Each is handed out once, and is the caller's
+  // to forget().
   std::vector<std::shared_ptr<const wasm::Module>> take_old(const std::set<const wasm::Module*>& needed);
   // What it compiled.
   ModuleCodeCounts forget(const wasm::Module* module);

@@ -1,18 +1,19 @@
-// Measurement: what must not happen at the same time, since the one would be taken for the other's doing. An experiment takes
-// a lease before it changes anything that others might be measuring, and keeps it until it has measured what it changed
-// itself. Here is the one table of what excludes what.
+// Measurement: what must not happen at the same time, since the one would be taken for the other's doing. An
+// experiment takes a lease before it changes anything that others might be measuring, and keeps it until it has
+// measured what it changed itself. Here is the one table of what excludes what.
 //
-//   loops     a trial of a loop's change, on guest threads (TrialGate, experiments/loop_trial.h). It asks nobody: loops come and go
-//             in microseconds, and whoever begins something longer waits for a moment without one
+//   loops     a trial of a loop's change, on guest threads (TrialGate, experiments/loop_trial.h). It asks nobody: loops
+//             come and go in microseconds, and whoever begins something longer waits for a moment without one
 //   memory    ranges of linear memory move onto other pages (page_move.h)
 //   places    optimized code moves to another place (code_layout.h)
-//   versions  two versions of a function run in turns (version_trial.h)
+//   versions  two versions of a function run in turns (version_experiment.h)
 //
-// Versions exclude all others; places also exclude each other; memory goes on beside places, since where code lies does not
-// show in a loop's time, by which moves of memory are judged, nor pages of data in calls, by which places are.
+// Versions exclude all others; places also exclude each other; memory goes on beside places, since where code lies
+// does not show in a loop's time, by which moves of memory are judged, nor pages of data in calls, by which places
+// are.
 //
-// Concurrency: any thread. mutex_ protects held_ and is a leaf. Leases begin on the monitor thread and end on any; whether
-// loops are measured is a relaxed hint (TrialGate).
+// Concurrency: any thread. mutex_ protects held_ and is a leaf. Leases begin on the monitor thread and end on any;
+// whether loops are measured is a relaxed hint (TrialGate).
 #pragma once
 
 #include <array>

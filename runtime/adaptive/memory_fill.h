@@ -1,5 +1,5 @@
-// How far a range of memory has been touched: which pages of it the kernel has made, asked (mincore) of some of its blocks
-// of 2 MiB.
+// How far a range of memory has been touched: which pages of it the kernel has made, asked (mincore) of some of its
+// blocks of 2 MiB.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct MemoryFill {
   friend bool operator==(const MemoryFill&, const MemoryFill&) = default;
 };
 
-// Looks at up to `most_blocks` blocks, evenly spread; 2 us each. Both ends are multiples of 2 MiB. Nothing if the kernel
-// will not say, or the range is not mapped any more. Any thread.
+// Looks at up to `most_blocks` blocks, evenly spread; 2 us each. Both ends are multiples of 2 MiB. Nothing if the
+// kernel will not say, or the range is not mapped any more. Any thread.
 std::optional<MemoryFill> look_at_fill(uint64_t begin, uint64_t end, uint32_t most_blocks);
 
 // What the machine could still give without swapping (/proc/meminfo, MemAvailable); 0 where it cannot be read.

@@ -1,6 +1,6 @@
-// ProfileKeeper: saved profiles. At a module's start what earlier runs knew is put into its profile and what they decided is
-// asked for at once (feedback/policy/start.h); at its end what this run saw beyond that, and what became of decisions, is
-// what it adds. Of modules that were forgotten it keeps what would go into a profile file.
+// ProfileKeeper: saved profiles. At a module's start what earlier runs knew is put into its profile and what they
+// decided is asked for at once (feedback/policy/start.h); at its end what this run saw beyond that, and what became
+// of decisions, is what it adds. Of modules that were forgotten it keeps what would go into a profile file.
 //
 // Concurrency: any thread. mutex_ protects the members below it; with it held only the log is written to.
 #pragma once
@@ -44,8 +44,8 @@ class ProfileKeeper {
   void queue_known(const std::shared_ptr<ModuleCode>& code,
                    const std::vector<feedback::StartQuestion>& questions);
 
-  // The module's code is about to go: adds this run to what is kept for the next. `up_to_date`: what the threads wrote up to
-  // now is to be drained first.
+  // The module's code is about to go: adds this run to what is kept for the next. `up_to_date`: what the threads
+  // wrote up to now is to be drained first.
   void keep(const ModuleCode& code, bool drain);
   // So many decisions of the module are told no more; what would go into a file of it is kept, within limits.
   void forget(const wasm::Module* module, feedback::ModuleProfile profile, const ModuleCodeCounts& counts,

@@ -3,8 +3,9 @@
 // already, and publishing it would only make running trials begin anew, and loops and calls change from one place to
 // another for nothing.
 //
-// Compared is what was applied, with its cells, and what was told. Of what was told and is not the same, as branches are
-// that were seen more often meanwhile, the code says whether the compiler made any use: then its bytes are not the same.
+// Compared is what was applied, with its cells, and what was told. Of what was told and is not the same, as branches
+// are that were seen more often meanwhile, the code says whether the compiler made any use: then its bytes are not
+// the same.
 #pragma once
 
 #include <span>
@@ -21,9 +22,9 @@ struct MadeVersion {
   std::span<const feedback::Candidate> told;
 };
 
-// What `made` has, or was to be without, that `running` is not like, in words; empty: nothing. `loops_wait`: it was made
-// for loops that run in other code, so that an entry for them, or a way out, is something new where `running` has none
-// for that loop; else these only come with it.
+// What `made` has, or was to be without, that `running` is not like, in words; empty: nothing. `loops_wait`: it was
+// made for loops that run in other code, so that an entry for them, or a way out, is something new where `running`
+// has none for that loop; else these only come with it.
 std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made, bool loops_wait);
 
 }  // namespace hindsight::rt

@@ -1,8 +1,8 @@
-// SamplingGovernor: how often guest threads are sampled, how often the monitor has its round, and when bursts of branches
-// are asked for. The rates are the policy's (feedback/policy/sampling.h).
+// SamplingGovernor: how often guest threads are sampled, how often the monitor has its round, and when bursts of
+// branches are asked for. The rates are the policy's (feedback/policy/sampling.h).
 //
-// Concurrency: round() on the monitor thread, the rest on any. Nothing is published by the atomics (relaxed): the two times
-// are hints, the three sums are for reports and written by the monitor thread alone.
+// Concurrency: round() on the monitor thread, the rest on any. Nothing is published by the atomics (relaxed): the two
+// times are hints, the three sums are for reports and written by the monitor thread alone.
 #pragma once
 
 #include <atomic>

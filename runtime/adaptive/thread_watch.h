@@ -1,6 +1,7 @@
 // ThreadWatch: which LWP unit watches this engine's guest threads, and its attaching to each of them.
 //
-// Concurrency: attach() on guest threads, several at a time. `failed_` is relaxed: it only keeps a line from being said twice.
+// Concurrency: attach() on guest threads, several at a time. `failed_` is relaxed: it only keeps a line from being
+// said twice.
 #pragma once
 
 #include <atomic>

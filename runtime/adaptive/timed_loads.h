@@ -1,7 +1,7 @@
 // TimedLoads: from which level of memory do the hinted loads of one loop come? At the end of a strip, on the
 // guest's own thread, one of the places where the loop will look some hundred iterations later is loaded and
-// timed by itself (feedback/lwp/calibration/timed_load.h). No code of the loop is involved: its code leaves the addresses
-// in the LoopCell on its way to strip_ended.
+// timed by itself (feedback/lwp/calibration/timed_load.h). No code of the loop is involved: its code leaves the
+// addresses in the LoopCell on its way to strip_ended.
 //
 // Far ahead, because the loads that come next are under way already, by the core's own running ahead or by
 // the prefetch that is on trial.

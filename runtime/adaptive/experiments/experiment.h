@@ -1,8 +1,8 @@
-// Experiment: something that is changed while programs run, measured, and kept or taken back. One interface for all of them,
-// so that who drives them (adaptive_tiers.h) knows none.
+// Experiment: something that is changed while programs run, measured, and kept or taken back. One interface for all
+// of them, so that who drives them (adaptive_tiers.h) knows none.
 //
-// Each owns its lock and says what that protects. What an experiment measures must not be disturbed, and what it changes
-// disturbs others: both go by leases (runtime/adaptive/measurement.h).
+// Each owns its lock and says what that protects. What an experiment measures must not be disturbed, and what it
+// changes disturbs others: both go by leases (runtime/adaptive/measurement.h).
 #pragma once
 
 #include <cstddef>

@@ -179,8 +179,8 @@ void TrialLogic::apply_arm() {
   setting_ = {arm.enabled, arm.distance, strips_of(arm.enabled).length};
 }
 
-// Strips long enough that ending one costs nothing, short enough that chunks stay short: with the change and without, of
-// which one may be several times as fast, each by itself.
+// Strips long enough that ending one costs nothing, short enough that chunks stay short: with the change and without,
+// of which one may be several times as fast, each by itself.
 void TrialLogic::adapt_strip_length(uint64_t ticks) {
   Strips& strips = strips_of(setting_.enabled);
   double target = (idle_ ? kIdleStripSeconds : kStripSeconds) * ticks_per_second_;
@@ -214,8 +214,8 @@ size_t TrialLogic::wins() const {
   return wins;
 }
 
-// So many pairs lost already that those to come cannot make it three of four. A look at what was kept goes on: that asks
-// for more than that.
+// So many pairs lost already that those to come cannot make it three of four. A look at what was kept goes on: that
+// asks for more than that.
 bool TrialLogic::cannot_win() const {
   if (is_kept(state_)) return false;
   const size_t lost = std::min(a_rates_.size(), b_rates_.size()) - wins();

@@ -60,7 +60,8 @@ class TrialLogic {
   // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance
   // (known from before). stall_share: of the loop's time in baseline code, spent behind the loads that are
   // prefetched; 0 if not known, then first_distance is tried first. knob: what a distance is called in
-  // words ("width": of a group of searches), and between what it stays; no name: there is none, the change is on or off.
+  // words ("width": of a group of searches), and between what it stays; no name: there is none, the change is on or
+  // off.
   TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
              jit::Knob knob = kDistance);
 

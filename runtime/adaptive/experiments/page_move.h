@@ -1,13 +1,14 @@
-// PageMoves: the decision huge-pages, from its evidence to its outcome: asks the policy, moves ranges in the background, and
-// looks at what that gave. What an earlier run moved and kept is asked for as soon as there is a memory. Of memory that is
-// being filled (memory_filling.h) the outcomes are kept here too: it is the same decision, made before the first touch.
+// PageMoves: the decision huge-pages, from its evidence to its outcome: asks the policy, moves ranges in the
+// background, and looks at what that gave. What an earlier run moved and kept is asked for as soon as there is a
+// memory. Of memory that is being filled (memory_filling.h) the outcomes are kept here too: it is the same decision,
+// made before the first touch.
 //
-// A move cannot alternate as a prefetch does. So its trial is before against after, by the time per iteration of the loops
-// whose prefetch is settled and keeps being timed; where there is none, nothing is claimed.
+// A move cannot alternate as a prefetch does. So its trial is before against after, by the time per iteration of the
+// loops whose prefetch is settled and keeps being timed; where there is none, nothing is claimed.
 //
 // Concurrency: round() on the monitor thread; the move itself on a compile thread, one task at a time; the rest on any.
-// mutex_ protects the members below it. With it held only LoopTrial and Measurement are called. What is under way of a move
-// is touched by its task alone, also without the lock.
+// mutex_ protects the members below it. With it held only LoopTrial and Measurement are called. What is under way of
+// a move is touched by its task alone, also without the lock.
 #pragma once
 
 #include <atomic>

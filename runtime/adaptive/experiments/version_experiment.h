@@ -1,8 +1,8 @@
-// VersionExperiment: decisions that are part of a whole version of a function: which of them is put on trial, what it is
-// compared with, and the way back. What runs when, version_trials.h says.
+// VersionExperiment: decisions that are part of a whole version of a function: which of them is put on trial, what it
+// is compared with, and the way back. What runs when, version_trials.h says.
 //
-// Concurrency: round() on the monitor thread; the second version is compiled on a compile thread; the rest on any. mutex_
-// protects `whole_`, and with it held nothing is called but what ends a lease.
+// Concurrency: round() on the monitor thread; the second version is compiled on a compile thread; the rest on any.
+// mutex_ protects `whole_`, and with it held nothing is called but what ends a lease.
 #pragma once
 
 #include <mutex>
