@@ -1,7 +1,7 @@
 #include "runtime/adaptive/adaptive_tiers.h"
 
 #include "runtime/adaptive/engine_policy.h"
-#include "runtime/adaptive/function_reports.h"
+#include "runtime/adaptive/functions/function_reports.h"
 #include "runtime/code/profiling_counts.h"
 #include "runtime/instance/address_ranges.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/adaptive/function_plans.h"
+#include "runtime/adaptive/functions/function_plans.h"
 #include "runtime/storage/code_cache.h"
 
 namespace hindsight::rt {

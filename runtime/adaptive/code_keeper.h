@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "runtime/adaptive/compile_queue.h"
-#include "runtime/adaptive/function_compiler.h"
-#include "runtime/adaptive/function_trials.h"
+#include "runtime/adaptive/functions/function_compiler.h"
+#include "runtime/adaptive/functions/function_trials.h"
 
 namespace hindsight::rt {
 

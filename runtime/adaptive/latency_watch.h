@@ -11,7 +11,7 @@
 
 #include "feedback/monitor/monitor.h"
 #include "runtime/adaptive/background_calibration.h"
-#include "runtime/adaptive/function_trials.h"
+#include "runtime/adaptive/functions/function_trials.h"
 
 namespace hindsight::rt {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "feedback/profile/merge.h"
-#include "runtime/adaptive/function_plans.h"
+#include "runtime/adaptive/functions/function_plans.h"
 #include "runtime/storage/profile_store.h"
 
 namespace hindsight::rt {

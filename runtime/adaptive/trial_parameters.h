@@ -7,7 +7,7 @@
 
 #include "base/provenance.h"
 #include "jit/abi/traversal_history.h"
-#include "runtime/adaptive/exchange_trial.h"
+#include "runtime/adaptive/experiments/exchange_trial.h"
 
 namespace hindsight::rt {
 

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "jit/code/move_code.h"
-#include "runtime/adaptive/call_graph.h"
+#include "runtime/adaptive/experiments/call_graph.h"
+#include "runtime/adaptive/experiments/huge_pages.h"
 #include "runtime/adaptive/experiments/module_move.h"
-#include "runtime/adaptive/huge_pages.h"
 
 namespace hindsight::rt {
 

@@ -28,7 +28,7 @@
 
 #include "feedback/monitor/monitor.h"
 #include "feedback/policy/layout.h"
-#include "runtime/adaptive/exchange_trial.h"
+#include "runtime/adaptive/experiments/exchange_trial.h"
 #include "runtime/adaptive/experiments/experiment.h"
 #include "runtime/adaptive/measurement.h"
 #include "runtime/code/module_code.h"

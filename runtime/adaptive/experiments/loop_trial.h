@@ -34,7 +34,7 @@
 
 #include "jit/abi/loop_cell.h"
 #include "jit/change.h"
-#include "runtime/adaptive/history_watch.h"
+#include "runtime/adaptive/experiments/history_watch.h"
 
 namespace hindsight::rt {
 

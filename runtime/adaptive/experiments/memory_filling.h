@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/adaptive/experiments/memory_fill.h"
 #include "runtime/adaptive/experiments/page_move.h"
-#include "runtime/adaptive/memory_fill.h"
 
 namespace hindsight::rt {
 

@@ -26,7 +26,7 @@
 #include "feedback/policy/pages.h"
 #include "runtime/adaptive/compile_queue.h"
 #include "runtime/adaptive/experiments/experiment.h"
-#include "runtime/adaptive/huge_pages.h"
+#include "runtime/adaptive/experiments/huge_pages.h"
 #include "runtime/adaptive/loaded_modules.h"
 #include "runtime/adaptive/measurement.h"
 

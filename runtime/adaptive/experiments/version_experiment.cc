@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/adaptive/function_plans.h"
+#include "runtime/adaptive/functions/function_plans.h"
 
 namespace hindsight::rt {
 namespace {

@@ -14,8 +14,8 @@
 #include "runtime/adaptive/compile_queue.h"
 #include "runtime/adaptive/experiments/experiment.h"
 #include "runtime/adaptive/experiments/version_trials.h"
-#include "runtime/adaptive/function_compiler.h"
-#include "runtime/adaptive/function_trials.h"
+#include "runtime/adaptive/functions/function_compiler.h"
+#include "runtime/adaptive/functions/function_trials.h"
 #include "runtime/adaptive/measurement.h"
 
 namespace hindsight::rt {

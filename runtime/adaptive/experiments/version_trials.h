@@ -28,7 +28,7 @@
 #include <string>
 
 #include "feedback/profile/evidence.h"
-#include "runtime/adaptive/exchange_trial.h"
+#include "runtime/adaptive/experiments/exchange_trial.h"
 #include "runtime/adaptive/trial_parameters.h"
 #include "runtime/code/module_code.h"
 

@@ -13,7 +13,7 @@
 
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
-#include "runtime/adaptive/huge_pages.h"
+#include "runtime/adaptive/experiments/huge_pages.h"
 #include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/handles.h"
 #include "tests/log_lines.h"

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "jit/code/move_code.h"
-#include "runtime/adaptive/call_graph.h"
+#include "runtime/adaptive/experiments/call_graph.h"
 #include "runtime/engine/handles.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"

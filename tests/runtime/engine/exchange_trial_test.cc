@@ -1,5 +1,5 @@
 // The trial's logic on simulated programs: calls and time come from a model.
-#include "runtime/adaptive/exchange_trial.h"
+#include "runtime/adaptive/experiments/exchange_trial.h"
 
 #include <gtest/gtest.h>
 

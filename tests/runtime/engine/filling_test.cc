@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/adaptive/huge_pages.h"
+#include "runtime/adaptive/experiments/huge_pages.h"
 #include "tests/runtime/engine/guest.h"
 
 namespace hindsight {

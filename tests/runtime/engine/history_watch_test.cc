@@ -1,5 +1,5 @@
 // Whether what a loop remembers is true of what it does now: strips add up, on made-up loops.
-#include "runtime/adaptive/history_watch.h"
+#include "runtime/adaptive/experiments/history_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/adaptive/huge_pages.h"
+#include "runtime/adaptive/experiments/huge_pages.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "runtime/adaptive/memory_fill.h"
+#include "runtime/adaptive/experiments/memory_fill.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

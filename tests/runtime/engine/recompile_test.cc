@@ -1,5 +1,5 @@
 // Compiles of which nothing new comes: told from those of which something comes, and not published.
-#include "runtime/adaptive/recompile.h"
+#include "runtime/adaptive/functions/recompile.h"
 
 #include <gtest/gtest.h>
 

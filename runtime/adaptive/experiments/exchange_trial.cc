@@ -1,4 +1,4 @@
-#include "runtime/adaptive/exchange_trial.h"
+#include "runtime/adaptive/experiments/exchange_trial.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/adaptive/function_plans.h"
+#include "runtime/adaptive/functions/function_plans.h"
 
 #include <fmt/format.h>
 

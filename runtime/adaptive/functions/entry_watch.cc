@@ -1,4 +1,4 @@
-#include "runtime/adaptive/entry_watch.h"
+#include "runtime/adaptive/functions/entry_watch.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "runtime/adaptive/history_watch.h"
+#include "runtime/adaptive/experiments/history_watch.h"
 
 #include <algorithm>
 #include <utility>

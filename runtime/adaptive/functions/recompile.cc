@@ -1,4 +1,4 @@
-#include "runtime/adaptive/recompile.h"
+#include "runtime/adaptive/functions/recompile.h"
 
 #include <algorithm>
 #include <map>

@@ -1,10 +1,10 @@
-#include "runtime/adaptive/function_compiler.h"
+#include "runtime/adaptive/functions/function_compiler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "runtime/adaptive/function_plans.h"
+#include "runtime/adaptive/functions/function_plans.h"
 
 namespace hindsight::rt {
 

@@ -1,4 +1,4 @@
-#include "runtime/adaptive/call_graph.h"
+#include "runtime/adaptive/experiments/call_graph.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 
 #include "feedback/monitor/monitor.h"
 #include "runtime/adaptive/compile_queue.h"
-#include "runtime/adaptive/function_trials.h"
+#include "runtime/adaptive/functions/function_trials.h"
 
 namespace hindsight::rt {
 

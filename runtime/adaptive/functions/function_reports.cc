@@ -1,4 +1,4 @@
-#include "runtime/adaptive/function_reports.h"
+#include "runtime/adaptive/functions/function_reports.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "runtime/adaptive/function_trials.h"
+#include "runtime/adaptive/functions/function_trials.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "runtime/adaptive/function_plans.h"
-#include "runtime/adaptive/recompile.h"
+#include "runtime/adaptive/functions/function_plans.h"
+#include "runtime/adaptive/functions/recompile.h"
 
 namespace hindsight::rt {
 namespace {
