@@ -3,6 +3,7 @@
 // can be written and not read, or the other way round (json_archive.h; the code cache's is runtime/storage/code_cache_file.cc).
 //
 // An archive has
+//   kReads                    whether it is one that reads
 //   has(name, present)        whether there is such a field: where it writes, if `present`
 //   number, amount, count, id, flag, text, word, part, list, row
 //                             a number; one of at least 0; an integer up to a bound; an index or offset; true or false; words;
@@ -50,7 +51,7 @@ void describe(A& a, ChangeLedger::Entry& e) {
 
 template <typename A>
 void describe(A& a, const char* name, ChangeLedger& ledger) {
-  a.list(name, ledger.entries());
+  a.list(name, ledger.entries(), ChangeLedger::kMostEntries);
   const auto& all = ledger.entries();
   // Sorting keeps hostile lists from taking long.
   std::vector<jit::Site> sites;
@@ -182,7 +183,7 @@ void describe(A& a, FunctionEvidence& e) {
   describe(a, "changes", e.changes);
   a.count("module_bytes", e.module_bytes, kMostCount);
   for (uint32_t i = 0; i < e.loops.size(); ++i) {
-    e.loops[i].loop = LoopIndex(i);
+    if constexpr (A::kReads) e.loops[i].loop = LoopIndex(i);
     // Loops are in byte order: a parent stands before its children, which keeps the chain finite.
     a.require("loops", e.loops[i].parent >= -1 && e.loops[i].parent < static_cast<int32_t>(i),
               "has a parent that is not an earlier loop");

@@ -23,6 +23,7 @@ namespace hindsight::feedback {
 class JsonWriter {
  public:
   using Json = nlohmann::json;
+  static constexpr bool kReads = false;
   explicit JsonWriter(Json& object) : object_(object) { object_ = Json::object(); }
 
   bool has(const char*, bool present) { return present; }
@@ -83,6 +84,7 @@ class JsonWriter {
 class JsonReader {
  public:
   using Json = nlohmann::json;
+  static constexpr bool kReads = true;
   static constexpr size_t kMaxListLength = 1'000'000;
 
   // `defect` and `json` outlive it.

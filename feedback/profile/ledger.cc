@@ -37,10 +37,12 @@ const Outcome& ChangeLedger::of(jit::Site site) const {
 }
 
 void ChangeLedger::put(jit::Site site, Outcome outcome) {
-  if (Outcome* const known = find(site))
+  if (Outcome* const known = find(site)) {
     *known = std::move(outcome);
-  else
-    entries_.push_back({site, std::move(outcome)});
+    return;
+  }
+  if (entries_.size() >= kMostEntries) entries_.erase(entries_.begin());
+  entries_.push_back({site, std::move(outcome)});
 }
 
 void ChangeLedger::begin(jit::Site site) {
@@ -72,13 +74,16 @@ void ChangeLedger::age(uint64_t runs) {
 void merge(ChangeLedger& to, const ChangeLedger& run) {
   for (const auto& [site, later] : run) {
     Outcome* const known = to.find(site);
-    if (known == nullptr)
+    if (known == nullptr) {
       to.put(site, later);
-    else if (later.state == known->state && later.setting == known->setting)
+      continue;
+    }
+    const uint32_t rejections = std::max(known->rejections, later.rejections);
+    if (later.state == known->state && later.setting == known->setting)
       known->runs_ago = later.runs_ago;  // as it was: how it was found out stays
     else if (judged(later.state) || !judged(known->state))
       *known = later;
-    if (known != nullptr) known->rejections = std::max(known->rejections, later.rejections);
+    known->rejections = rejections;
   }
 }
 

@@ -44,6 +44,8 @@ struct Outcome {
 
 class ChangeLedger {
  public:
+  // More than the compiles of a function ever ask for; beyond, the oldest entry goes.
+  static constexpr size_t kMostEntries = 1024;
   struct Entry {
     jit::Site site;
     Outcome outcome;
@@ -87,7 +89,7 @@ class ChangeLedger {
   friend bool operator==(const ChangeLedger&, const ChangeLedger&) = default;
 
  private:
-  std::vector<Entry> entries_;  // no two of one site; a function has some dozens at most
+  std::vector<Entry> entries_;  // no two of one site; of most functions some dozens
 };
 
 // Takes over what `run` found out later. A trial that did not end says nothing against what is known.

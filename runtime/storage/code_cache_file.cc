@@ -36,6 +36,7 @@ std::string hex(std::span<const uint8_t> bytes) {
 // Archives for what feedback/profile/describe.h says of outcomes: fields by their order alone.
 class BytesWriter {
  public:
+  static constexpr bool kReads = false;
   explicit BytesWriter(ImageWriter& out) : out_(out) {}
   bool has(const char*, bool present) {
     out_.number(static_cast<uint8_t>(present));
@@ -50,7 +51,7 @@ class BytesWriter {
     out_.number(static_cast<uint8_t>(value));
   }
   template <typename Element>
-  void list(const char*, std::vector<Element>& elements) {
+  void list(const char*, std::vector<Element>& elements, size_t /*most*/) {
     out_.list(elements, [&](const Element& element) { describe(*this, const_cast<Element&>(element)); });
   }
   void require(const char*, bool, const char*) {}
@@ -61,6 +62,7 @@ class BytesWriter {
 
 class BytesReader {
  public:
+  static constexpr bool kReads = true;
   explicit BytesReader(ImageReader& in) : in_(in) {}
   bool has(const char*, bool) { return in_.number<uint8_t>() != 0; }
   void number(const char*, double& value) {
@@ -78,9 +80,12 @@ class BytesReader {
     value = known ? static_cast<Enum>(number) : Enum{};
   }
   template <typename Element>
-  void list(const char*, std::vector<Element>& elements) {
+  void list(const char*, std::vector<Element>& elements, size_t most) {
     constexpr size_t kLeast = 1 + 4 + 1 + 5;  // bytes of an entry with nothing in it
-    in_.list(kLeast, [&](uint32_t) { describe(*this, elements.emplace_back()); });
+    in_.list(kLeast, [&](uint32_t i) {
+      in_.check(i < most, "has more outcomes than there are");
+      describe(*this, elements.emplace_back());
+    });
   }
   void require(const char*, bool holds, const char*) { in_.check(holds, "has two outcomes of one change"); }
 

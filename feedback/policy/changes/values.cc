@@ -40,10 +40,8 @@ double estimated_seconds(const ValueEvidence& v, const PolicyConfig& config) {
 // Usually the same, and code for it can be had and matters: of what the function would take without it.
 bool promising(const ValueEvidence& v, const FunctionEvidence& e, const PolicyConfig& config) {
   if (v.values.empty() || usual_share(v) < config.min_value_share) return false;
-  if (v.site == ValueSite::kByteCount && v.values.front().value > jit::kMostUsualBytes)
-    return false;
-  if (v.site == ValueSite::kTripCount && v.values.front().value > jit::kMostUsualTurns)
-    return false;
+  if (v.site == ValueSite::kByteCount && v.values.front().value > jit::kMostUsualBytes) return false;
+  if (v.site == ValueSite::kTripCount && v.values.front().value > jit::kMostUsualTurns) return false;
   // Records do not decay, as the time in which they were made does not.
   const double seconds = std::max(e.seconds_baseline, e.seconds_run_baseline) / config.optimized_speedup;
   return estimated_seconds(v, config) >= config.min_value_gain * seconds;

@@ -75,7 +75,7 @@ int gather(const std::string& out, const std::vector<std::string>& paths) {
       for (Episode& episode : module.episodes) {
         episode.reason.clear();
         episode.alternatives.clear();
-        for (Episode::Prefetch& p : episode.prefetches) p.words.clear();
+        for (auto& [site, outcome] : episode.outcomes.entries()) outcome.why.clear();
       }
       for (PageEpisode& episode : module.page_episodes) episode.alternatives.clear();
       for (LayoutEpisode& episode : module.layout_episodes) episode.alternatives.clear();

@@ -70,7 +70,8 @@ std::string plans_of(const ProfileFile& file) {
     for (const PageEpisode& e : module.page_episodes) {
       const PagePlan plan =
           e.evidence.fill ? decide_fill(*e.evidence.fill, policy) : decide_pages(e.evidence, policy);
-      text += fmt::format("pages\n  {} ranges, {} MiB: {}\n", plan.ranges.size(), plan.bytes >> 20, plan.reason);
+      text +=
+          fmt::format("pages\n  {} ranges, {} MiB: {}\n", plan.ranges.size(), plan.bytes >> 20, plan.reason);
     }
     for (const LayoutEpisode& e : module.layout_episodes)
       text += fmt::format("layout\n  {}\n", decide_layout(e.evidence, policy).reason);

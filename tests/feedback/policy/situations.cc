@@ -18,27 +18,20 @@ std::string words_of(const FunctionPlan& plan) {
   std::string words = to_string(plan.action);
   for (const LoopIndex loop : plan.osr_loops) words += fmt::format(" entry:{}", loop.value);
   if (plan.loop_entries_only) words += " alone";
-  for (const PrefetchPlan& p : plan.prefetches) words += fmt::format(" prefetch:{:x}", p.hint.load.value);
-  for (const InterleavePlan& p : plan.interleaves)
-    words += fmt::format(" interleave:{:x}", p.hint.load.value);
-  for (const JumpPlan& p : plan.jumps) words += fmt::format(" jump:{:x}", p.hint.load.value);
-  for (const CallPlan& p : plan.calls) {
-    words += fmt::format(" call:{:x}", p.hint.call.value);
-    for (const jit::CallHint::Target& target : p.hint.targets) words += fmt::format(",{}", target.element);
+  for (const Candidate& candidate : plan.candidates) {
+    words += fmt::format(" {}:{:x}", to_string(candidate.kind()), candidate.at().value);
+    for (const auto& target : jit::what_of<jit::CallTargets>(candidate.request).targets)
+      words += fmt::format(",{}", target.element);
+    if (const auto* usual = std::get_if<jit::UsualValue>(&candidate.request.what))
+      words += fmt::format("={}", usual->value);
   }
-  for (const BranchPlan& p : plan.branches)
-    words += fmt::format(" branch:{:x},{}{}{}", p.hint.branch.value, static_cast<int>(p.hint.form),
-                         p.hint.weigh ? ",weighed" : "", p.hint.one_sided ? ",one-sided" : "");
-  for (const ValuePlan& p : plan.values)
-    words += fmt::format(" value:{:x}={}", p.hint.at.value, p.hint.value);
-  if (plan.split_cold) words += " split";
   return words;
 }
 
 std::string words_of(const StartPlan& start) {
   std::string words = words_of(start.plan);
-  for (const auto* settled : {&start.settled, &start.settled_widths, &start.settled_jumps})
-    for (const auto& [load, number] : *settled) words += fmt::format(" settled:{:x}={}", load, number);
+  for (const auto& [site, setting] : start.settled)
+    words += fmt::format(" settled:{}:{:x}={}", to_string(site.kind), site.at.value, setting);
   return words;
 }
 
@@ -140,8 +133,8 @@ FunctionEvidence optimized_with_load(double samples, double share) {
 FunctionEvidence reopening(double share, double seconds, uint32_t rejections) {
   FunctionEvidence e = optimized_with_load(1000, 0.1);
   LoadEvidence& l = e.loads[0];
-  l.outcome = PrefetchOutcome::kRolledBack;
-  l.rejections = rejections;
+  e.changes.put({jit::ChangeKind::kPrefetch, l.load},
+                {.state = ChangeState::kRolledBack, .rejections = rejections});
   l.seconds_since_rejected = seconds;
   l.share_when_rejected = 0.1;
   e.samples_recent = 100;
@@ -246,7 +239,7 @@ LayoutEvidence code(double functions, double seconds, double samples = 1000, dou
 
 VersionEvidence version(double seconds, double share, double guest_seconds) {
   VersionEvidence e;
-  e.inline_calls = true;
+  e.there = {jit::ChangeKind::kInlineCalls};
   e.seconds_published = seconds;
   e.share = share;
   e.compile_seconds = 0.02;
@@ -259,7 +252,8 @@ StartSituation known(double seconds_a_run, uint32_t prefetches) {
   asked.earlier.runs = 1;
   asked.earlier.seconds_baseline = seconds_a_run;
   for (uint32_t i = 0; i < prefetches; ++i)
-    asked.earlier.prefetches.push_back({100 + i, PrefetchOutcome::kKept, 24, 0.5, ""});
+    asked.earlier.outcomes.put({jit::ChangeKind::kPrefetch, WasmOffset(100 + i)},
+                               {.state = ChangeState::kKept, .setting = 24, .gain = 0.5});
   return asked;
 }
 
@@ -610,13 +604,12 @@ std::vector<Situation> situations_of(const ModuleProfile& module) {
     if (episode.origin == Origin::kDecided) ask(episode.evidence);
   for (const FunctionEvidence& e : module.functions) {
     ask(e);
-    const std::vector<BranchPlan> branches = plan_branches(e, {});
     if (!e.optimized || samples <= 0) continue;
     VersionEvidence version;
-    version.inline_calls = !plan_calls(e, {}).empty();
-    version.weigh_branches =
-        std::any_of(branches.begin(), branches.end(), [](const BranchPlan& p) { return p.hint.weigh; });
-    version.split_cold = plan_split(e, {});
+    const std::vector<Candidate> told = propose_for_version(e, {});
+    for (const jit::ChangeKind kind : jit::kVersionChanges)
+      if (kind == jit::ChangeKind::kSplitCold ? find(told, version_site(kind)) != nullptr : has(told, kind))
+        version.there.push_back(kind);
     version.seconds_published = e.seconds_since_published;
     version.share = (e.samples_baseline + e.samples_optimized) / samples;
     version.compile_seconds = compile_seconds(e, {});

@@ -42,6 +42,13 @@ TEST(ChangeLedger, LaterVerdictsReplaceEarlierOnesAndOpenTrialsDoNot) {
   EXPECT_EQ(all.of(kLoad).rejections, 1u) << "what was taken back once is not forgotten";
 }
 
+TEST(ChangeLedger, HoldsTheLatestOnesWhereThereAreTooMany) {
+  ChangeLedger ledger;
+  for (uint32_t at = 0; at <= ChangeLedger::kMostEntries; ++at) ledger.begin({kPrefetch, WasmOffset(at)});
+  EXPECT_EQ(ledger.size(), ChangeLedger::kMostEntries);
+  EXPECT_FALSE(ledger.contains({kPrefetch, WasmOffset(0)}));
+}
+
 TEST(ChangeLedger, RunsBeginWithWhatIsKnownForSure) {
   const ChangeLedger earlier = {
       {kLoad, {.state = ChangeState::kKept, .setting = 16, .why = "won"}},

@@ -403,7 +403,7 @@ TEST(CacheFile, SaysWhatWasPutIntoIt) {
   ASSERT_EQ(parsed->functions.size(), 1u);
   EXPECT_EQ(parsed->functions[0].function, FuncIndex(7));
   EXPECT_EQ(parsed->functions[0].reason, "hot");
-  EXPECT_EQ(parsed->functions[0].changes, function.prefetches);
+  EXPECT_EQ(parsed->functions[0].changes, function.changes);
   EXPECT_EQ(parsed->functions[0].image, function.image);
   ASSERT_EQ(parsed->functions[0].calls.size(), 1u);
   EXPECT_EQ(parsed->functions[0].calls.at(200).total, 120u);
