@@ -11,7 +11,7 @@
 
 namespace hindsight::rt {
 
-// ---------------------------------------------------------------- loops: trial.h
+// ---------------------------------------------------------------- loops: experiments/loop_trial.h
 inline constexpr uint32_t kPairs = 16;
 inline constexpr uint32_t kTunePairs = 6;
 inline constexpr uint32_t kCheckPairs = 4;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "jit/abi/traversal_history.h"
+#include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
 namespace {
