@@ -89,7 +89,7 @@ TEST(Policy, OptimizesAFunctionOfAFlatProfileForTheWholeRunsSake) {
 TEST(Policy, WantsTwiceTheCostAndMoreThanOneSampleOfAFunctionInAFlatProfile) {
   EXPECT_EQ(decide(flat_function(1), {}).action, Action::kNothing);
   FunctionEvidence large = flat_function(4);
-  large.code_bytes = 20'000;
+  large.code_bytes = 10'000;
   EXPECT_EQ(decide(large, {}).action, Action::kNothing);
   PolicyConfig half;
   half.min_flat_return = 0.5;
@@ -120,7 +120,7 @@ TEST(Policy, SaysOfABranchThatAlwaysWentTheSameWayThatItDid) {
 
 TEST(Policy, BelievesWhatACompileTookBefore) {
   FunctionEvidence e = hot_function(100);
-  e.compile_seconds = 1;
+  e.compile_seconds = 4;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing);
   e.compile_seconds = 0.1;
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
@@ -435,10 +435,6 @@ TEST(Policy, OffersJumpPointersForWhatStallsInCaseItFollowsPointers) {
   EXPECT_EQ(episode.asked_for(kJumpPointers), std::vector{WasmOffset(130)});
   EXPECT_TRUE(replays(episode, {}));
   EXPECT_FALSE(replays(episode, without));
-  // Saved before there was such a decision.
-  std::map<std::string, double> old = to_parameters({});
-  old.erase("jump_pointers");
-  EXPECT_FALSE(from_parameters(old).jump_pointers);
 }
 
 TEST(Policy, OffersNoJumpPointersWhereSomethingElseWasWonOrTheyLost) {
@@ -816,13 +812,6 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
   config.select = false;
   EXPECT_FALSE(replays(episode, config));
-}
-
-TEST(PolicyBranches, ProfilesOfBeforeReplayWithoutThem) {
-  std::map<std::string, double> parameters = to_parameters({});
-  for (const char* name : {"weigh_branches", "select", "branch", "values"}) parameters.erase(name);
-  const PolicyConfig config = from_parameters(parameters);
-  EXPECT_FALSE(config.weigh_branches || config.select || config.branch || config.values);
 }
 
 // So many records, of which `usual` are of the same value.
