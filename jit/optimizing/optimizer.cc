@@ -180,7 +180,7 @@ class Compilation {
     lap("generate IR");
     ChangeSet changes(ir);
     HINDSIGHT_TRY(budget_.check());
-    const bool complete = optimize(ir, *machine, changes, times_, timer_, limits, budget_);
+    HINDSIGHT_ASSIGN(const bool complete, optimize(ir, *machine, changes, times_, timer_, limits, budget_));
     HINDSIGHT_TRY(budget_.check());
     HINDSIGHT_TRY(limits.check_grown());
     if (!complete) {

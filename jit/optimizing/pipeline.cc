@@ -8,7 +8,6 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Transforms/Scalar/ADCE.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
@@ -19,11 +18,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "jit/optimizing/changes/branch_form/form_pass.h"
-#include "jit/optimizing/changes/interleave/interleave_pass.h"
-#include "jit/optimizing/changes/jump_pointers/jump_pass.h"
-#include "jit/optimizing/changes/prefetch/prefetch_pass.h"
-#include "jit/optimizing/changes/values/usual_trips.h"
+#include "jit/optimizing/changes/change_passes.h"
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/ir_unit.h"
@@ -83,10 +78,10 @@ struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
   }
 };
 
-// The default pipeline in its two halves, with the prefetch pass between them: before it, loops are
-// simplified; after it, they are unrolled and widened.
-bool run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
-                PassLimits& limits, Budget& budget) {
+// The default pipeline in its two halves, with the passes of changes (change_passes.h) between them and after them: in front of
+// the second half loops are simplified; in it, they are unrolled and widened.
+Result<bool> run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
+                        PassLimits& limits, Budget& budget) {
   const Tuning& tuning = ir.request.tuning;
   llvm::PipelineTuningOptions options;
   options.LoopVectorization = tuning.vectorize;
@@ -134,39 +129,28 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, 
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(UnpinPass(UnpinPass::When::kLast)));
     of_module.run(ir.module, modules);
   }
+  std::string broken;  // by a change, in debug builds
+  const auto run = [&](llvm::FunctionPassManager passes) -> Status {
+    llvm::ModulePassManager of_module;
+    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+    of_module.run(ir.module, modules);
+    if (!broken.empty()) return make_error(ErrorKind::kInternal, broken);
+    return {};
+  };
   const bool exits = ir.request.loop_exits;
-  const bool trips = std::ranges::any_of(changes.of(ChangeKind::kValue),
-                                         [&](const Slot& slot) { return is_of_loop(ir.wasm, slot.at()); });
-  if (changes.keeps_loads_apart() || exits || trips) {
-    // Rotated, loops are counted by their latches; dead counters that a strip carries to the next only ADCE
-    // sees as dead.
-    ParkedExits parked;
+  const std::vector<ChangePass> rotated = passes_of(Stage::kRotated, changes);
+  const std::vector<ChangePass> leavable = passes_of(Stage::kLeavable, changes);
+  if (exits || !rotated.empty() || !leavable.empty()) {
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LoopRotatePass()));
-    if (changes.asks_for(ChangeKind::kInterleave)) {
-      passes.addPass(ParkExitsPass(parked));
-      passes.addPass(InterleavePass(changes));
-      passes.addPass(UnparkExitsPass(ir, parked, [&] { return changes.has_interleaved(); }));
-      passes.addPass(llvm::LoopSimplifyPass());
-      passes.addPass(llvm::LCSSAPass());
-    }
+    for (const ChangePass& pass : rotated) add_verified(passes, pass, changes, broken);
     if (exits) {
       passes.addPass(LoopExitPass(ir));
       passes.addPass(llvm::LoopSimplifyPass());
       passes.addPass(llvm::LCSSAPass());
     }
-    if (trips) {
-      passes.addPass(llvm::LoopSimplifyPass());
-      passes.addPass(llvm::LCSSAPass());
-      passes.addPass(UsualTripsPass(changes));
-    }
-    if (changes.keeps_loads_apart()) {
-      passes.addPass(PrefetchPass(changes));
-      passes.addPass(llvm::ADCEPass());
-    }
-    llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-    of_module.run(ir.module, modules);
+    for (const ChangePass& pass : leavable) add_verified(passes, pass, changes, broken);
+    HINDSIGHT_TRY(run(std::move(passes)));
     if (!changes.kept_apart_for_nothing().empty()) return false;
   }
   if (tuning.vectorize) {
@@ -179,30 +163,20 @@ bool run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, 
       passes.addPass(llvm::LCSSAPass());
       passes.addPass(WiderVectorsPass(ir, ir.host.vector_bits));
     }
-    llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-    of_module.run(ir.module, modules);
+    HINDSIGHT_TRY(run(std::move(passes)));
   }
-  if (changes.asks_for(ChangeKind::kJumpPointers)) {
-    llvm::FunctionPassManager passes;
-    passes.addPass(llvm::LoopSimplifyPass());
-    passes.addPass(KeepTurnsPass(changes));
-    llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-    of_module.run(ir.module, modules);
-  }
+  // One after the other over all functions: a change of a loop counts in all its copies.
+  const auto run_changes = [&](Stage stage) -> Status {
+    for (const ChangePass& pass : passes_of(stage, changes)) {
+      llvm::FunctionPassManager passes;
+      add_verified(passes, pass, changes, broken);
+      HINDSIGHT_TRY(run(std::move(passes)));
+    }
+    return {};
+  };
+  HINDSIGHT_TRY(run_changes(Stage::kWidened));
   builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
-  if (changes.asks_for(ChangeKind::kSelect) || changes.asks_for(ChangeKind::kBranch) ||
-      changes.asks_for(ChangeKind::kValue)) {
-    llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(FormPass(changes)));
-    of_module.run(ir.module, modules);
-  }
-  if (changes.asks_for(ChangeKind::kJumpPointers)) {
-    llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(JumpPass(changes)));
-    of_module.run(ir.module, modules);
-  }
+  HINDSIGHT_TRY(run_changes(Stage::kOptimized));
   return true;
 }
 
@@ -226,11 +200,11 @@ Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_p
 
 }  // namespace
 
-bool optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, std::vector<PassTime>& times,
-              PassTimer& timer, PassLimits& limits, Budget& budget) {
+Result<bool> optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes,
+                      std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget) {
   const double begin = thread_seconds();
   const LlvmWork at_work;
-  const bool complete = run_passes(ir, machine, changes, timer, limits, budget);
+  HINDSIGHT_ASSIGN(const bool complete, run_passes(ir, machine, changes, timer, limits, budget));
   if (complete) ir.restore_positions();
   times.push_back({"optimize", thread_seconds() - begin});
   return complete;

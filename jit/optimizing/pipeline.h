@@ -20,12 +20,12 @@ struct EmittedObject {
   std::string dump;                  // final IR and assembly, if the request asked for them
 };
 
-// LLVM's passes. They end early, with false, if a load that is asked about gets no prefetch (its answer says why):
+// LLVM's passes, and those of the changes. They end early, with false, if a load that is asked about gets no prefetch (its answer says why):
 // finding it kept it apart from other loads, which the rest of the passes would suffer from. The module is of
 // no use then. Appends "optimize" to `times`. Once the budget is over or the code too large they skip what they can, and their result is
 // of no use either.
-bool optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, std::vector<PassTime>& times,
-              PassTimer& timer, PassLimits& limits, Budget& budget);
+Result<bool> optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes,
+                      std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget);
 
 // Code generation. Appends "codegen" to `times`. Errors: kResource, when the budget is over or the code becomes too large.
 Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,

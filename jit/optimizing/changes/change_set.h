@@ -5,6 +5,7 @@
 #pragma once
 
 #include <expected>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,19 +18,9 @@
 #include "jit/change.h"
 #include "jit/code/code_version.h"
 #include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/versions/loop_groups.h"
 
 namespace hindsight::jit::optimizing {
-
-// A wasm loop that a change may have. Only ChangeSet gives them.
-class LoopClaim {
- public:
-  WasmOffset loop() const { return loop_; }
-
- private:
-  friend class ChangeSet;
-  explicit LoopClaim(WasmOffset loop) : loop_(loop) {}
-  WasmOffset loop_;
-};
 
 // One change asked for, and the answer to it.
 struct Slot {
@@ -45,13 +36,6 @@ struct Slot {
   void apply(const LoopClaim& claim, std::string why);
   // A copy of the loop that stands elsewhere may have been taken with another loop around it: a change belongs to one cell.
   bool is_elsewhere(const LoopClaim& claim) const;
-};
-
-// Where a change would be.
-struct LoopPlace {
-  WasmOffset loop;                 // the wasm loop that would be had in two versions, or in groups
-  std::vector<WasmOffset> around;  // the loops around the place, innermost first
-  std::set<WasmOffset> loads;      // in the loop
 };
 
 class ChangeSet {

@@ -37,6 +37,7 @@
 #include <llvm/IR/ValueHandle.h>
 
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -75,23 +76,23 @@ class ParkedExits {
 
 class ParkExitsPass : public llvm::PassInfoMixin<ParkExitsPass> {
  public:
-  explicit ParkExitsPass(ParkedExits& parked) : parked_(&parked) {}
+  explicit ParkExitsPass(std::shared_ptr<ParkedExits> parked) : parked_(std::move(parked)) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
-  ParkedExits* parked_;
+  std::shared_ptr<ParkedExits> parked_;
 };
 
 class UnparkExitsPass : public llvm::PassInfoMixin<UnparkExitsPass> {
  public:
   // `is_for_nothing`: asked when the pass runs, whether the loops are such by now that no exit may come back.
-  UnparkExitsPass(IrModule& ir, ParkedExits& parked, std::function<bool()> is_for_nothing)
-      : ir_(&ir), parked_(&parked), is_for_nothing_(std::move(is_for_nothing)) {}
+  UnparkExitsPass(IrModule& ir, std::shared_ptr<ParkedExits> parked, std::function<bool()> is_for_nothing)
+      : ir_(&ir), parked_(std::move(parked)), is_for_nothing_(std::move(is_for_nothing)) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
   IrModule* ir_;
-  ParkedExits* parked_;
+  std::shared_ptr<ParkedExits> parked_;
   std::function<bool()> is_for_nothing_;
 };
 

@@ -7,8 +7,6 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/ProfDataUtils.h>
 #include <llvm/IR/ValueHandle.h>
-#include <llvm/Transforms/Utils/LoopSimplify.h>
-#include <llvm/Transforms/Utils/LoopUtils.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,6 +17,7 @@
 #include "jit/optimizing/changes/values/usual_values.h"
 #include "jit/optimizing/versions/carried_chain.h"
 #include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/loop_groups.h"
 #include "jit/optimizing/versions/loop_versions.h"
 
 namespace hindsight::jit::optimizing {
@@ -39,12 +38,7 @@ struct Candidate {
   bool certain = false;  // its operand is the usual value throughout that version of the loop
 };
 
-// What goes on trial together: all that is converted in one loop, which is had in two versions.
-struct Group {
-  llvm::Loop* loop = nullptr;
-  LoopClaim claim;
-  std::vector<Candidate> candidates;
-};
+using Group = LoopGroup<Candidate>;
 
 std::string cycles_text(double cycles) {
   char text[32];
@@ -69,14 +63,13 @@ class FormChanger {
 
   bool run() {
     if (find_candidates().empty()) return false;
-    for (llvm::Loop* loop : loops_) {
-      llvm::simplifyLoop(loop, &dominators_, &loops_, nullptr, &assumptions_, nullptr,
-                         /*PreserveLCSSA=*/false);
-      llvm::formLCSSARecursively(*loop, dominators_, &loops_, nullptr);
-    }
+    simplify_loops(loops_, dominators_, assumptions_);
     std::vector<Group> groups;
     for (Candidate& candidate : find_candidates()) judge(std::move(candidate), groups);
-    for (Group& group : merged(std::move(groups))) convert(group);
+    for (Group& group : merged<Candidate>(std::move(groups), [](Group&around, Candidate candidate) {
+           around.parts.push_back(std::move(candidate));
+         }))
+      convert(group);
     return true;
   }
 
@@ -123,25 +116,17 @@ class FormChanger {
     }
     in_loops_.insert(candidate.slot);
     if (!worth_its_form(candidate)) return;
-    llvm::Loop& loop = loop_to_try(*candidate.innermost);
+    llvm::Loop& loop = with_short_loops(*candidate.innermost, dominators_, expected_turns);
     if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
       return refuse(candidate, why);
     if (instructions_of(loop) > kMostInstructionsTwice)
       return refuse(candidate, "its loop is too large to have it twice");
     Slot& slot = *candidate.slot;
-    LoopPlace place{.loop = slot.at(),
-                    .around = wasm_loops_around(ir_.wasm, ir_.position_of(at(candidate))),
-                    .loads = {}};
     const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
-    if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
-    const auto claim = changes_.claim(slot, place);
+    const auto claim =
+        changes_.claim(slot, place_of(ir_.wasm, ir_.position_of(at(candidate)), slot.at(), levels_up));
     if (!claim) return slot.wait(claim.error());
-    auto group = std::ranges::find(groups, &loop, &Group::loop);
-    if (group == groups.end()) {
-      groups.push_back({&loop, *claim, {}});
-      group = std::prev(groups.end());
-    }
-    group->candidates.push_back(std::move(candidate));
+    group_of(groups, loop, *claim).parts.push_back(std::move(candidate));
   }
 
   bool worth_its_form(Candidate& candidate) {
@@ -221,46 +206,17 @@ class FormChanger {
     return taken_share(counts_of(candidate));
   }
 
-  // One that is left soon is taken with the loop around it.
-  llvm::Loop& loop_to_try(llvm::Loop& innermost) const {
-    llvm::Loop* loop = &innermost;
-    for (llvm::Loop* around = loop->getParentLoop(); around != nullptr; around = around->getParentLoop()) {
-      const double often = expected_turns(*loop);
-      if (often == 0 || often >= kShortLoopTurns) break;
-      if (instructions_of(*around) > kMostInstructionsTwice ||
-          !why_not_in_versions(*around, dominators_).empty())
-        break;
-      loop = around;
-    }
-    return *loop;
-  }
-
-  // What is in a loop of another group goes with that one. Loops of different groups are disjoint then.
-  static std::vector<Group> merged(std::vector<Group> groups) {
-    std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.loop->getLoopDepth(); });
-    std::vector<Group> apart;
-    for (Group& group : groups) {
-      const auto around =
-          std::ranges::find_if(apart, [&](const Group& other) { return other.loop->contains(group.loop); });
-      if (around == apart.end())
-        apart.push_back(std::move(group));
-      else
-        std::ranges::move(group.candidates, std::back_inserter(around->candidates));
-    }
-    return apart;
-  }
-
   void convert(Group& group) {
     // A copy of the loop that stands elsewhere (an OSR entry's, whose first iteration is apart) may have been
     // taken with another loop around it.
-    std::erase_if(group.candidates,
+    std::erase_if(group.parts,
                   [&](const Candidate& candidate) { return candidate.slot->is_elsewhere(group.claim); });
-    if (group.candidates.empty()) return;
+    if (group.parts.empty()) return;
     uint32_t cell = 0;  // the same for all
-    for (const Candidate& candidate : group.candidates) cell = changes_.cell_of(group.claim, *candidate.slot);
+    for (const Candidate& candidate : group.parts) cell = changes_.cell_of(group.claim, *candidate.slot);
     const CellCode code(ir_, function_, cell);
     const llvm::DebugLoc location = loop_location(ir_, function_, group.claim.loop());
-    for (Candidate& candidate : group.candidates) {
+    for (Candidate& candidate : group.parts) {
       candidate.certain = is_value(candidate) && group.loop->isLoopInvariant(usual_operand(at(candidate)));
       if (candidate.certain) candidate.words += ", compared once a strip";
     }
@@ -277,14 +233,14 @@ class FormChanger {
               .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual_throughout(group, b))};
         },
         [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
-    for (const Candidate& candidate : group.candidates) change(candidate, group.claim, places);
+    for (const Candidate& candidate : group.parts) change(candidate, group.claim, places);
   }
 
   // Of the operands that do not change in the loop: all of them are what they usually are. One that is not
   // used in this run of the loop may be anything, which must not decide about more than the version.
   Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
     Value* all = b.getTrue();
-    for (const Candidate& candidate : group.candidates) {
+    for (const Candidate& candidate : group.parts) {
       if (!candidate.certain) continue;
       Value* const operand = usual_operand(at(candidate));
       auto* const type = llvm::cast<llvm::IntegerType>(operand->getType());
@@ -297,7 +253,7 @@ class FormChanger {
   std::map<uint32_t, MemoryPlace> memory_places(const Group& group, const CellCode& code,
                                                 llvm::IRBuilder<>& b) const {
     std::map<uint32_t, MemoryPlace> places;
-    for (const Candidate& candidate : group.candidates) {
+    for (const Candidate& candidate : group.parts) {
       for (const uint32_t memory : memories_of(at(candidate))) {
         const auto load = [&](int64_t offset) {
           return code.runtime_load(b, ir_.ptr, function_.getArg(0), offset, /*invariant=*/true);
@@ -342,6 +298,10 @@ class FormChanger {
 llvm::PreservedAnalyses FormPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   return FormChanger(*changes_, function, analyses).run() ? llvm::PreservedAnalyses::none()
                                                           : llvm::PreservedAnalyses::all();
+}
+
+void add_form(llvm::FunctionPassManager& passes, ChangeSet& changes) {
+  passes.addPass(FormPass(changes));
 }
 
 }  // namespace hindsight::jit::optimizing

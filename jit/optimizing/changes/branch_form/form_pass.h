@@ -38,4 +38,6 @@ class FormPass : public llvm::PassInfoMixin<FormPass> {
   ChangeSet* changes_;
 };
 
+void add_form(llvm::FunctionPassManager& passes, ChangeSet& changes);
+
 }  // namespace hindsight::jit::optimizing

@@ -2,12 +2,16 @@
 
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/Transforms/Utils/LCSSA.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "jit/optimizing/changes/interleave/interleave_code.h"
 #include "jit/optimizing/changes/interleave/interleave_shape.h"
 #include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/loop_exits.h"
 #include "jit/optimizing/versions/strips.h"
 
 namespace hindsight::jit::optimizing {
@@ -73,11 +77,10 @@ class Interleaver {
     auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
     auto shape = find_interleave_shape(ir_, load, loops, dominators, evolution);
     Backedges backedges;
-    LoopPlace place{
-        .loop = slot.at(), .around = wasm_loops_around(ir_.wasm, ir_.position_of(load)), .loads = {}};
+    LoopPlace place{.loop = slot.at(), .around = {}, .loads = {}};
     if (shape) {
       const size_t levels_up = loops.getLoopDepth(load.getParent()) - shape->outer->getLoopDepth();
-      if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
+      place = place_of(ir_.wasm, ir_.position_of(load), slot.at(), levels_up);
       backedges = emit_latch_backedges(*shape->outer, evolution, loop_location(ir_, function_, place.loop));
       if (!backedges.count) shape = std::unexpected("how many searches there are is not known before them");
     }
@@ -134,6 +137,15 @@ llvm::PreservedAnalyses InterleavePass::run(llvm::Function& function,
   remove_temporary_users(function);
   return Interleaver(*changes_, function, analyses).run() ? llvm::PreservedAnalyses::none()
                                                           : llvm::PreservedAnalyses::all();
+}
+
+void add_interleave(llvm::FunctionPassManager& passes, ChangeSet& changes) {
+  const auto parked = std::make_shared<ParkedExits>();
+  passes.addPass(ParkExitsPass(parked));
+  passes.addPass(InterleavePass(changes));
+  passes.addPass(UnparkExitsPass(changes.ir, parked, [&changes] { return changes.has_interleaved(); }));
+  passes.addPass(llvm::LoopSimplifyPass());
+  passes.addPass(llvm::LCSSAPass());
 }
 
 }  // namespace hindsight::jit::optimizing

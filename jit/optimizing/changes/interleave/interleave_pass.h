@@ -45,4 +45,7 @@ class InterleavePass : public llvm::PassInfoMixin<InterleavePass> {
   ChangeSet* changes_;
 };
 
+// With what takes exits of running loops out of its way and puts them back.
+void add_interleave(llvm::FunctionPassManager& passes, ChangeSet& changes);
+
 }  // namespace hindsight::jit::optimizing

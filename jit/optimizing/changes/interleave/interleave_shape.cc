@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <set>
 
+#include "jit/optimizing/versions/loop_walk.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -116,15 +118,11 @@ class Finder {
 
   // Whether `from` is computed with `phi`, within one iteration of `loop` and without another load between.
   static bool reaches(const Value* from, const PHINode* phi, const llvm::Loop& loop) {
-    std::set<const Value*> seen;
-    std::vector<const Value*> work{from};
-    for (size_t steps = 0; !work.empty() && steps < kMostSteps; ++steps) {
-      const auto* instruction = llvm::dyn_cast<Instruction>(work.back());
-      work.pop_back();
-      if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) continue;
+    LoopWalk walk(loop, kMaxInterleavedInstructions, from);
+    while (const Instruction* const instruction = walk.next()) {
       if (instruction == phi) return true;
-      if (instruction->getParent() == loop.getHeader() && llvm::isa<PHINode>(instruction)) continue;
-      for (const Value* operand : instruction->operands()) work.push_back(operand);
+      if (instruction->getParent() != loop.getHeader() || !llvm::isa<PHINode>(instruction))
+        walk.follow(*instruction);
     }
     return false;
   }
@@ -133,12 +131,8 @@ class Finder {
   static bool is_fed_by_load(const PHINode& phi, const llvm::Loop& loop) {
     const BasicBlock* latch = loop.getLoopLatch();
     if (!latch) return false;
-    std::set<const Value*> seen;
-    std::vector<const Value*> work{phi.getIncomingValueForBlock(latch)};
-    for (size_t steps = 0; !work.empty() && steps < kMostSteps; ++steps) {
-      const auto* instruction = llvm::dyn_cast<Instruction>(work.back());
-      work.pop_back();
-      if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) continue;
+    LoopWalk walk(loop, kMaxInterleavedInstructions, phi.getIncomingValueForBlock(latch));
+    while (const Instruction* const instruction = walk.next()) {
       if (llvm::isa<llvm::LoadInst>(instruction)) return true;
       if (const auto* joined = llvm::dyn_cast<PHINode>(instruction)) {
         if (joined->getParent() == loop.getHeader()) continue;
@@ -146,9 +140,9 @@ class Finder {
           for (const BasicBlock* chooses : choices_before(*from))
             if (const auto* branch = llvm::dyn_cast<llvm::BranchInst>(chooses->getTerminator());
                 branch && branch->isConditional() && loop.contains(chooses))
-              work.push_back(branch->getCondition());
+              walk.add(branch->getCondition());
       }
-      for (const Value* operand : instruction->operands()) work.push_back(operand);
+      walk.follow(*instruction);
     }
     return false;
   }
@@ -383,8 +377,6 @@ class Finder {
     shape_.advance.push_back(instruction);
     return true;
   }
-
-  static constexpr size_t kMostSteps = 400;
 
   const IrModule& ir_;
   llvm::LoopInfo& loops_;

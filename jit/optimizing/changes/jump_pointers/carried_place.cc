@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/versions/loop_walk.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -77,34 +79,28 @@ class Finder {
   Next follow(PHINode& phi) const {
     const llvm::BasicBlock* const latch = place_.loop->getLoopLatch();
     if (latch == nullptr) return Next::kComputes;
-    std::set<const Instruction*> seen;
-    std::vector<const Value*> worklist{phi.getIncomingValueForBlock(latch)};
+    LoopWalk walk(*place_.loop, kMostFollowed, phi.getIncomingValueForBlock(latch));
     bool loads = false;
-    while (!worklist.empty()) {
-      const auto* const instruction = llvm::dyn_cast<Instruction>(worklist.back());
-      worklist.pop_back();
-      if (instruction == nullptr || !place_.loop->contains(instruction) || !seen.insert(instruction).second)
-        continue;
-      if (seen.size() > kMostFollowed) return Next::kComputes;
+    while (const Instruction* const instruction = walk.next()) {
       if (const auto* const other = llvm::dyn_cast<PHINode>(instruction)) {
         const bool of_header = other->getParent() == place_.loop->getHeader();
         if (!of_header && other->getNumIncomingValues() != 1) return Next::kChooses;
-        worklist.push_back(of_header ? other->getIncomingValueForBlock(latch) : other->getIncomingValue(0));
+        walk.add(of_header ? other->getIncomingValueForBlock(latch) : other->getIncomingValue(0));
         continue;
       }
       if (llvm::isa<llvm::SelectInst>(instruction)) return Next::kChooses;
       if (const auto* const load = llvm::dyn_cast<llvm::LoadInst>(instruction)) {
         loads = true;
-        worklist.push_back(load->getPointerOperand());
+        walk.add(load->getPointerOperand());
       } else if (only_computes(*instruction)) {
-        for (const Value* operand : instruction->operands()) worklist.push_back(operand);
+        walk.follow(*instruction);
       } else {
         return Next::kComputes;
       }
     }
     // A load from where the loop has not been loaded from says nothing of the next turn's address: p =
     // table[i].
-    return loads && seen.contains(&phi) ? Next::kLoads : Next::kComputes;
+    return loads && !walk.was_cut() && walk.has_seen(phi) ? Next::kLoads : Next::kComputes;
   }
 
   const llvm::LoopInfo& loops_;

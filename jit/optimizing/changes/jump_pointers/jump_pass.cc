@@ -6,7 +6,6 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
-#include <llvm/Transforms/Utils/LoopUtils.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -235,11 +234,7 @@ class JumpFinder {
 
   bool run() {
     if (loads_asked_about(changes_, function_).empty()) return false;
-    for (llvm::Loop* loop : loops_) {
-      llvm::simplifyLoop(loop, &dominators_, &loops_, nullptr, &assumptions_, nullptr,
-                         /*PreserveLCSSA=*/false);
-      llvm::formLCSSARecursively(*loop, dominators_, &loops_, nullptr);
-    }
+    simplify_loops(loops_, dominators_, assumptions_);
     std::vector<Group> groups;
     for (const auto& [slot, load] : loads_asked_about(changes_, function_)) judge(*slot, *load, groups);
     for (const Group& group : groups) {
@@ -265,11 +260,8 @@ class JumpFinder {
       return slot.refuse("its loop is too large to have it twice");
     if (const double turns = expected_turns(loop); turns != 0 && turns < kShortLoopTurns)
       return slot.refuse("its loop is left after a few turns");
-    LoopPlace where{
-        .loop = slot.at(), .around = wasm_loops_around(ir_.wasm, ir_.position_of(load)), .loads = {}};
     const size_t levels_up = loops_.getLoopDepth(load.getParent()) - loop.getLoopDepth();
-    if (!where.around.empty()) where.loop = where.around[std::min(levels_up, where.around.size() - 1)];
-    const auto claim = changes_.claim(slot, where);
+    const auto claim = changes_.claim(slot, place_of(ir_.wasm, ir_.position_of(load), slot.at(), levels_up));
     if (!claim) return slot.wait(claim.error());
     // Copies of one loop (an OSR entry's) may come to different conclusions.
     if (slot.is_elsewhere(*claim)) return;
@@ -356,6 +348,15 @@ llvm::PreservedAnalyses KeepTurnsPass::run(llvm::Function& function,
 llvm::PreservedAnalyses JumpPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   return JumpFinder(*changes_, function, analyses).run() ? llvm::PreservedAnalyses::none()
                                                          : llvm::PreservedAnalyses::all();
+}
+
+void add_keep_turns(llvm::FunctionPassManager& passes, ChangeSet& changes) {
+  passes.addPass(llvm::LoopSimplifyPass());
+  passes.addPass(KeepTurnsPass(changes));
+}
+
+void add_jump(llvm::FunctionPassManager& passes, ChangeSet& changes) {
+  passes.addPass(JumpPass(changes));
 }
 
 }  // namespace hindsight::jit::optimizing

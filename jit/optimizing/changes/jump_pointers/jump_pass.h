@@ -50,4 +50,7 @@ class JumpPass : public llvm::PassInfoMixin<JumpPass> {
   ChangeSet* changes_;
 };
 
+void add_keep_turns(llvm::FunctionPassManager& passes, ChangeSet& changes);
+void add_jump(llvm::FunctionPassManager& passes, ChangeSet& changes);
+
 }  // namespace hindsight::jit::optimizing

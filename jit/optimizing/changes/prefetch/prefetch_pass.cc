@@ -5,12 +5,14 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Operator.h>
 #include <llvm/Support/KnownBits.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
 
 #include "jit/optimizing/changes/prefetch/prefetch_slice.h"
 #include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/loop_walk.h"
 #include "jit/optimizing/versions/strips.h"
 
 namespace hindsight::jit::optimizing {
@@ -355,24 +357,18 @@ bool length_is_looked_up(const llvm::Loop& loop) {
   if (!around) return false;
   llvm::SmallVector<llvm::BasicBlock*, 4> exiting;
   loop.getExitingBlocks(exiting);
-  std::vector<const Value*> worklist;
+  constexpr size_t kEnough = 64;
+  LoopWalk walk(*around, kEnough);
   for (const llvm::BasicBlock* block : exiting) {
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-    if (branch && branch->isConditional()) worklist.push_back(branch->getCondition());
+    if (branch && branch->isConditional()) walk.add(branch->getCondition());
   }
-  std::set<const Value*> seen;
-  while (!worklist.empty()) {
-    const auto* instruction = llvm::dyn_cast<Instruction>(worklist.back());
-    worklist.pop_back();
-    constexpr size_t kEnough = 64;
-    if (!instruction || !around->contains(instruction) || !seen.insert(instruction).second ||
-        seen.size() > kEnough)
-      continue;
-    if (llvm::isa<llvm::LoadInst>(instruction)) {
-      if (!loop.contains(instruction)) return true;
-      continue;  // a search or a chain, not a counted row
-    }
-    for (const Value* operand : instruction->operands()) worklist.push_back(operand);
+  while (const Instruction* const instruction = walk.next()) {
+    if (!llvm::isa<llvm::LoadInst>(instruction))
+      walk.follow(*instruction);
+    else if (!loop.contains(instruction))
+      return true;
+    // Else a search or a chain, not a counted row.
   }
   return false;
 }
@@ -398,9 +394,8 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
       if (slice && !has_one_base(ir, *slice)) slice = std::unexpected("address is not based on the memory");
       LoopPlace place{.loop = slot.at(), .around = {}, .loads = {}};
       if (slice) {
-        place.around = wasm_loops_around(ir.wasm, position);
         const size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
-        if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
+        place = place_of(ir.wasm, position, slot.at(), levels_up);
         // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole
         // function, which came first, has.
         if (length_is_looked_up(*slice->loop)) changes.short_loops.insert(place.loop.value);
@@ -454,6 +449,12 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
     }
   }
   return llvm::PreservedAnalyses::none();
+}
+
+void add_prefetch(llvm::FunctionPassManager& passes, ChangeSet& changes) {
+  passes.addPass(PrefetchPass(changes));
+  // Dead counters that a strip carries to the next only ADCE sees as dead.
+  passes.addPass(llvm::ADCEPass());
 }
 
 }  // namespace hindsight::jit::optimizing

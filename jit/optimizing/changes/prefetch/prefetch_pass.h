@@ -49,4 +49,6 @@ class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {
   ChangeSet* changes_;
 };
 
+void add_prefetch(llvm::FunctionPassManager& passes, ChangeSet& changes);
+
 }  // namespace hindsight::jit::optimizing

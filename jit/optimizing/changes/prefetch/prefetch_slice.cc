@@ -4,7 +4,10 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+
+#include "jit/optimizing/versions/loop_walk.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -22,25 +25,30 @@ struct Trait {
 // Streams whose step is at least this long leave the page too often for the hardware's prefetchers.
 constexpr uint64_t kLongStrideBytes = 1024;
 
+struct Refusal {
+  std::string why;
+  bool is_stream = false;  // what the hardware prefetches
+};
+
 class Slicer {
  public:
   Slicer(const IrModule& ir, llvm::Loop& loop, llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution)
       : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution) {}
 
-  // Empty after success.
-  std::string slice(llvm::LoadInst& target) {
+  std::expected<PrefetchSlice, Refusal> slice(llvm::LoadInst& target) {
     result_.target = &target;
     result_.loop = &loop_;
     Trait trait;
-    if (!visit(target.getPointerOperand(), trait)) return reason_;
-    if (!trait.varies) return "address does not depend on an induction variable of the loop";
+    if (!visit(target.getPointerOperand(), trait)) return std::unexpected(Refusal{.why = reason_});
+    if (!trait.varies)
+      return std::unexpected(Refusal{.why = "address does not depend on an induction variable of the loop"});
     if (trait.strided && !long_stride(target))
-      return "address advances by a constant step: left to the hardware";
+      return std::unexpected(
+          Refusal{.why = "address advances by a constant step: left to the hardware", .is_stream = true});
     result_.target_level = trait.level + 1;
     result_.levels[&target] = result_.target_level;
-    return {};
+    return std::move(result_);
   }
-  PrefetchSlice take() { return std::move(result_); }
 
  private:
   bool refuse(std::string reason) {
@@ -119,15 +127,12 @@ class Slicer {
 
   // Does a load lie on the cycle through the phi?
   bool fed_by_load(llvm::PHINode& phi) const {
-    std::set<const Value*> seen;
-    std::vector<const Value*> work;
-    for (Value* incoming : phi.incoming_values()) work.push_back(incoming);
-    for (size_t steps = 0; !work.empty() && steps < 200; ++steps) {
-      const auto* instruction = llvm::dyn_cast<Instruction>(work.back());
-      work.pop_back();
-      if (!instruction || !loop_.contains(instruction) || !seen.insert(instruction).second) continue;
+    constexpr size_t kMost = 200;
+    LoopWalk walk(loop_, kMost);
+    walk.follow(phi);
+    while (const Instruction* const instruction = walk.next()) {
       if (llvm::isa<llvm::LoadInst>(instruction)) return true;
-      for (const Value* operand : instruction->operands()) work.push_back(operand);
+      walk.follow(*instruction);
     }
     return false;
   }
@@ -278,29 +283,26 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
                                                               uint32_t distance) {
   llvm::Loop* loop = loops.getLoopFor(load.getParent());
   if (!loop) return std::unexpected("load is not in a loop");
-  std::string first_reason;
-  std::expected<PrefetchSlice, std::string> fallback = std::unexpected(std::string());
+  std::optional<Refusal> first;
+  std::optional<PrefetchSlice> fallback;
   for (; loop; loop = loop->getParentLoop()) {
-    Slicer slicer(ir, *loop, loops, evolution);
-    std::string reason = slicer.slice(load);
-    if (!reason.empty()) {
+    auto slice = Slicer(ir, *loop, loops, evolution).slice(load);
+    const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
+    if (!slice) {
       // The innermost loop's reason is the one that says what the load is.
-      if (first_reason.empty()) first_reason = std::move(reason);
+      if (!first) first = std::move(slice.error());
       // A stream in the inner loop is the hardware's, wherever the stream starts, unless it is over before a
       // hardware prefetcher has seen it.
-      const uint32_t trips = evolution.getSmallConstantMaxTripCount(loop);
-      const bool is_short = trips != 0 && trips <= kMaxTripsOfShortStream;
-      if (first_reason.find("left to the hardware") != std::string::npos && !is_short) break;
+      const bool is_short = most_trips != 0 && most_trips <= kMaxTripsOfShortStream;
+      if (first->is_stream && !is_short) break;
       continue;
     }
-    PrefetchSlice slice = slicer.take();
-    const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
     const bool tiny = most_trips != 0 && most_trips < distance;
-    if (!slice.short_runs && !tiny) return slice;
-    if (!fallback) fallback = std::move(slice);
+    if (!slice->short_runs && !tiny) return std::move(*slice);
+    if (!fallback) fallback = std::move(*slice);
   }
-  if (fallback) return fallback;
-  return std::unexpected(first_reason);
+  if (fallback) return std::move(*fallback);
+  return std::unexpected(std::move(first->why));
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -23,6 +23,7 @@
 #include <map>
 
 #include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/loop_groups.h"
 #include "jit/optimizing/versions/loop_parts.h"
 #include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/strips.h"
@@ -55,13 +56,7 @@ struct Trip {
   bool certain = false;
 };
 
-// What goes on trial together: all that is known in one loop, which is had in two versions.
-struct Group {
-  Loop* loop = nullptr;
-  LoopClaim claim;
-  Backedges backedges;
-  std::vector<Trip> trips;
-};
+using Group = LoopGroup<Trip>;
 
 bool only_traps(const BasicBlock& block) {
   return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
@@ -254,12 +249,7 @@ class TripMaker {
     if (slot.is_elsewhere(*claim)) return;
     if (trip.operand != nullptr && !is_the_same_in(trip.operand, *home)) trip.operand = nullptr;
     trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(backedges, home);
-    auto group = std::ranges::find(groups_, home, &Group::loop);
-    if (group == groups_.end()) {
-      groups_.push_back({home, *claim, {}, {}});
-      group = std::prev(groups_.end());
-    }
-    group->trips.push_back(trip);
+    group_of(groups_, *home, *claim).parts.push_back(trip);
   }
 
   bool is_the_same_in(Value* value, const Loop& loop) const {
@@ -303,13 +293,13 @@ class TripMaker {
   // What several loops say of one operand: the number by which most of them go round as often as they do.
   void agree_on_numbers(Group& group) {
     std::map<Value*, llvm::ConstantInt*> agreed;
-    for (const Trip& one : group.trips) {
+    for (const Trip& one : group.parts) {
       if (one.operand == nullptr || agreed.contains(one.operand)) continue;
       ptrdiff_t most = 0;
-      for (const Trip& trip : group.trips) {
+      for (const Trip& trip : group.parts) {
         if (trip.operand != one.operand) continue;
         for (llvm::ConstantInt* number : numbers_for(trip)) {
-          const ptrdiff_t agree = std::ranges::count_if(group.trips, [&](const Trip& other) {
+          const ptrdiff_t agree = std::ranges::count_if(group.parts, [&](const Trip& other) {
             return other.operand == one.operand && goes_round(other, number);
           });
           if (agree <= most) continue;
@@ -318,7 +308,7 @@ class TripMaker {
         }
       }
     }
-    std::erase_if(group.trips, [&](Trip& trip) {
+    std::erase_if(group.parts, [&](Trip& trip) {
       if (trip.operand == nullptr) return false;
       trip.number = agreed.at(trip.operand);
       if (goes_round(trip, trip.number)) return false;
@@ -348,20 +338,11 @@ class TripMaker {
     return 0;
   }
 
-  // The loop around, and one that is left soon is taken with the loop around it.
+  // The loop around, with what is left soon.
   Loop* loop_to_try(const Trip& trip) {
-    Loop* home = nullptr;
-    for (Loop* around = trip.loop->getParentLoop(); around != nullptr; around = around->getParentLoop()) {
-      if (home != nullptr) {
-        const double often = turns_of(*home, trip);
-        if (often == 0 || often >= kShortLoopTurns) break;
-      }
-      if (instructions_of(*around) > kMostInstructionsTwice ||
-          !why_not_in_versions(*around, dominators_).empty())
-        break;
-      home = around;
-    }
-    return home;
+    Loop* const around = trip.loop->getParentLoop();
+    if (around == nullptr || !can_be_had_twice(*around, dominators_)) return nullptr;
+    return &with_short_loops(*around, dominators_, [&](const Loop& loop) { return turns_of(loop, trip); });
   }
 
   std::set<WasmOffset> loads_in(const Loop& loop) const {
@@ -374,31 +355,19 @@ class TripMaker {
     return loads;
   }
 
-  // What is in a loop of another group goes with that one.
   void merge_groups() {
-    std::ranges::stable_sort(groups_, {}, [](const Group& group) { return group.loop->getLoopDepth(); });
-    std::vector<Group> apart;
-    for (Group& group : groups_) {
-      const auto around =
-          std::ranges::find_if(apart, [&](const Group& other) { return other.loop->contains(group.loop); });
-      if (around == apart.end()) {
-        apart.push_back(std::move(group));
-        continue;
-      }
-      for (Trip& trip : group.trips) {
-        if (trip.slot->is_elsewhere(around->claim)) continue;
-        if (trip.operand != nullptr && !is_the_same_in(trip.operand, *around->loop)) trip.operand = nullptr;
-        trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(trip.backedges, around->loop);
-        around->trips.push_back(trip);
-      }
-    }
-    groups_ = std::move(apart);
+    groups_ = merged<Trip>(std::move(groups_), [&](Group& around, Trip trip) {
+      if (trip.slot->is_elsewhere(around.claim)) return;
+      if (trip.operand != nullptr && !is_the_same_in(trip.operand, *around.loop)) trip.operand = nullptr;
+      trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(trip.backedges, around.loop);
+      around.parts.push_back(trip);
+    });
   }
 
   bool prepare(Group& group) {
     agree_on_numbers(group);
     std::vector<Trip> kept;
-    for (Trip& trip : group.trips) {
+    for (Trip& trip : group.parts) {
       if (trip.operand != nullptr) {
         kept.push_back(trip);
         continue;
@@ -416,10 +385,10 @@ class TripMaker {
       trip.computed = expander.expandCodeFor(trip.backedges, trip.backedges->getType(), place);
       kept.push_back(trip);
     }
-    group.trips = std::move(kept);
-    if (group.trips.empty()) return false;
+    group.parts = std::move(kept);
+    if (group.parts.empty()) return false;
     if (is_left_at_latch_alone(*group.loop))
-      group.backedges = emit_latch_backedges(*group.loop, evolution_, location_of(group));
+      backedges_[group.loop] = emit_latch_backedges(*group.loop, evolution_, location_of(group));
     return true;
   }
 
@@ -430,7 +399,7 @@ class TripMaker {
   // Of what does not change in the loop around: all of it is what it usually is.
   Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
     Value* all = b.getTrue();
-    for (const Trip& trip : group.trips) {
+    for (const Trip& trip : group.parts) {
       if (!trip.certain) continue;
       Value* const one =
           trip.operand != nullptr
@@ -444,7 +413,7 @@ class TripMaker {
 
   void change(Group& group) {
     uint32_t cell = 0;  // the same for all
-    for (const Trip& trip : group.trips) cell = changes_.cell_of(group.claim, *trip.slot);
+    for (const Trip& trip : group.parts) cell = changes_.cell_of(group.claim, *trip.slot);
     const CellCode code(ir_, function_, cell);
     const llvm::DebugLoc location = location_of(group);
     // Once, in front.
@@ -459,10 +428,11 @@ class TripMaker {
     const auto with = [&](llvm::IRBuilder<>& b) {
       return b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual);
     };
-    if (group.backedges.count != nullptr) {
+    if (const auto known = backedges_.find(group.loop);
+        known != backedges_.end() && known->second.count != nullptr) {
       BasicBlock* const latch = group.loop->getLoopLatch();
       const Strips strips =
-          make_strips(*group.loop, group.backedges, location, [&](llvm::IRBuilder<>& b) -> StripChoice {
+          make_strips(*group.loop, known->second, location, [&](llvm::IRBuilder<>& b) -> StripChoice {
             b.SetCurrentDebugLocation(location);
             return {.most_backedges = b.CreateZExt(longest(b, kShortestTripStrip), ir_.i64), .with = with(b)};
           });
@@ -481,7 +451,7 @@ class TripMaker {
           },
           [&](Instruction* rest, Value* iterations) { code.emit_countdown(iterations, rest, location); });
     }
-    for (const Trip& trip : group.trips) know_turns(group, trip, location);
+    for (const Trip& trip : group.parts) know_turns(group, trip, location);
   }
 
   void know_turns(const Group& group, const Trip& trip, const llvm::DebugLoc& location) {
@@ -527,6 +497,7 @@ class TripMaker {
   llvm::DominatorTree& dominators_;
   llvm::ScalarEvolution& evolution_;
   std::vector<Group> groups_;
+  std::map<const Loop*, Backedges> backedges_;  // of those loops that are counted
 };
 
 }  // namespace
@@ -551,6 +522,17 @@ llvm::PreservedAnalyses UsualTripsPass::run(llvm::Function& function,
   passes.addPass(llvm::LCSSAPass());
   passes.run(function, analyses);
   return llvm::PreservedAnalyses::none();
+}
+
+bool asks_for_trips(const ChangeSet& changes) {
+  return std::ranges::any_of(changes.of(ChangeKind::kValue),
+                             [&](const Slot& slot) { return is_of_loop(changes.ir.wasm, slot.at()); });
+}
+
+void add_usual_trips(llvm::FunctionPassManager& passes, ChangeSet& changes) {
+  passes.addPass(llvm::LoopSimplifyPass());
+  passes.addPass(llvm::LCSSAPass());
+  passes.addPass(UsualTripsPass(changes));
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -36,4 +36,7 @@ class UsualTripsPass : public llvm::PassInfoMixin<UsualTripsPass> {
   ChangeSet* changes_;
 };
 
+bool asks_for_trips(const ChangeSet& changes);
+void add_usual_trips(llvm::FunctionPassManager& passes, ChangeSet& changes);
+
 }  // namespace hindsight::jit::optimizing
