@@ -3,7 +3,7 @@
 // a call spends nearly all of its time elsewhere, and would go on for minutes.
 #pragma once
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

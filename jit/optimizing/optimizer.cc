@@ -25,6 +25,7 @@
 #include "jit/optimizing/generate/function_generator.h"
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
+#include "jit/optimizing/ir/names.h"
 #include "jit/optimizing/mark_checks.h"
 #include "jit/optimizing/pipeline.h"
 #include "jit/optimizing/vectors/access_order.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "jit/optimizing/ir_unit.h"
+#include "jit/optimizing/ir/ir_unit.h"
 
 namespace hindsight::jit::optimizing {
 namespace {

@@ -21,7 +21,7 @@
 #include "jit/optimizing/changes/change_passes.h"
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
-#include "jit/optimizing/ir_unit.h"
+#include "jit/optimizing/ir/ir_unit.h"
 #include "jit/optimizing/vectors/order_keeper.h"
 #include "jit/optimizing/vectors/widen_pass.h"
 #include "jit/optimizing/vectors/wider_vectors.h"

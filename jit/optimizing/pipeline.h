@@ -10,7 +10,7 @@
 #include "jit/code/code_version.h"
 #include "jit/optimizing/budget.h"
 #include "jit/optimizing/changes/change_set.h"
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 #include "jit/optimizing/pass_timer.h"
 
 namespace hindsight::jit::optimizing {

@@ -30,11 +30,12 @@ constexpr ChangePass kPasses[] = {
     {ChangeKind::kInterleave, Stage::kRotated, asks_for<ChangeKind::kInterleave>, add_interleave},
     {ChangeKind::kValue, Stage::kLeavable, asks_for_trips, add_usual_trips},
     // Also lets go of the loads that were kept apart for interleaving.
-    {ChangeKind::kPrefetch, Stage::kLeavable, asks_for<ChangeKind::kPrefetch, ChangeKind::kInterleave>, add_prefetch},
+    {ChangeKind::kPrefetch, Stage::kLeavable, asks_for<ChangeKind::kPrefetch, ChangeKind::kInterleave>,
+     add_prefetch},
     {ChangeKind::kJumpPointers, Stage::kWidened, asks_for<ChangeKind::kJumpPointers>, add_keep_turns},
     // Branches, choices and operators of one loop are one change.
-    {ChangeKind::kSelect, Stage::kOptimized, asks_for<ChangeKind::kSelect, ChangeKind::kBranch, ChangeKind::kValue>,
-     add_form},
+    {ChangeKind::kSelect, Stage::kOptimized,
+     asks_for<ChangeKind::kSelect, ChangeKind::kBranch, ChangeKind::kValue>, add_form},
     {ChangeKind::kJumpPointers, Stage::kOptimized, asks_for<ChangeKind::kJumpPointers>, add_jump},
 };
 
@@ -59,8 +60,9 @@ class VerifyPass : public llvm::PassInfoMixin<VerifyPass> {
 
 std::vector<ChangePass> passes_of(Stage stage, const ChangeSet& changes) {
   std::vector<ChangePass> passes;
-  std::ranges::copy_if(kPasses, std::back_inserter(passes),
-                       [&](const ChangePass& pass) { return pass.stage == stage && pass.is_needed(changes); });
+  std::ranges::copy_if(kPasses, std::back_inserter(passes), [&](const ChangePass& pass) {
+    return pass.stage == stage && pass.is_needed(changes);
+  });
   return passes;
 }
 

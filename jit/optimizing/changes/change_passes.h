@@ -31,6 +31,7 @@ struct ChangePass {
 std::vector<ChangePass> passes_of(Stage stage, const ChangeSet& changes);
 // Adds one, with a look at the function after it in debug builds: `broken` then says what the first of them broke. It
 // outlives the passes.
-void add_verified(llvm::FunctionPassManager& passes, const ChangePass& pass, ChangeSet& changes, std::string& broken);
+void add_verified(llvm::FunctionPassManager& passes, const ChangePass& pass, ChangeSet& changes,
+                  std::string& broken);
 
 }  // namespace hindsight::jit::optimizing

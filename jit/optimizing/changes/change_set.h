@@ -17,7 +17,7 @@
 
 #include "jit/change.h"
 #include "jit/code/code_version.h"
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 #include "jit/optimizing/versions/loop_groups.h"
 
 namespace hindsight::jit::optimizing {
@@ -75,7 +75,7 @@ class ChangeSet {
   std::vector<Answer> answers() const;
 
   IrModule& ir;
-  std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (link_code.h)
+  std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (names.h)
   std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
 
  private:

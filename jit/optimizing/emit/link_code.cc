@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "jit/optimizing/changes/split_cold/cold_parts.h"
 #include "jit/optimizing/emit/relocation_record.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -178,10 +178,6 @@ llvm::Error link_in(orc::ExecutionSession& session, orc::ObjectLinkingLayer& lay
 }
 
 }  // namespace
-
-std::string cell_symbol(uint32_t index) {
-  return kCellPrefix + std::to_string(index);
-}
 
 Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes,
                              std::span<const std::shared_ptr<LoopCell>> cells) {

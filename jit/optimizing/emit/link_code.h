@@ -42,13 +42,6 @@ struct LinkedCode {
 };
 
 // `frame_bytes`: the value of kFrameBytesSymbol, see IrModule::frame_bytes.
-inline constexpr const char* kFrameBytesSymbol = "hindsight_frame_bytes";
-// A name whose tables LLVM knows how to write. Linked to nothing that could be called.
-inline constexpr const char* kPersonalitySymbol = "__gxx_personality_v0";
-// What the names of the object's own variables begin with that others write (loop_exits.h).
-inline constexpr const char* kExitSlotPrefix = "hindsight_exit_";
-// The name by which code refers to CodeVersion::loop_cells[index].
-std::string cell_symbol(uint32_t index);
 Result<LinkedCode> link_code(std::span<const char> object, CodeArena& arena, uint32_t frame_bytes,
                              std::span<const std::shared_ptr<LoopCell>> cells);
 

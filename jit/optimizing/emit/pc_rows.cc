@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

@@ -1,4 +1,5 @@
 #include "jit/optimizing/emit/relocation_record.h"
+#include "jit/optimizing/ir/names.h"
 
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/JITLink/x86_64.h>

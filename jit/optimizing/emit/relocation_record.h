@@ -18,8 +18,6 @@ class LinkGraph;
 
 namespace hindsight::jit::optimizing {
 
-inline constexpr const char* kCellPrefix = "hindsight_loop_cell_";
-
 // What LLVM's passes may call where the program had a loop, by name. They work on linear memory: a fault
 // inside is recognized by its address, like one in generated code.
 const std::map<std::string, OutsideFunction>& outside_functions();

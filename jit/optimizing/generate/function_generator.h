@@ -20,7 +20,7 @@
 #include <optional>
 #include <vector>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 #include "jit/optimizing/pass_limits.h"
 #include "jit/wasm/instr_reader.h"
 

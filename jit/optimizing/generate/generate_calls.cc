@@ -5,7 +5,7 @@
 #include "jit/abi/call_layout.h"
 #include "jit/optimizing/generate/function_generator.h"
 #include "jit/optimizing/generate/inline_cost.h"
-#include "jit/optimizing/vectors/early_return.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 

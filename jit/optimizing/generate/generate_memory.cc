@@ -1,7 +1,7 @@
 // Linear memory: loads, stores, size, grow and the bulk operators.
 #include "jit/abi/builtins.h"
-#include "jit/optimizing/changes/values/usual_values.h"
 #include "jit/optimizing/generate/function_generator.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -196,13 +196,14 @@ void FunctionGenerator::emit_bulk(const wasm::Instr& instr) {
                    {both(instr.index, instr.index2), wide(first), second, count});
       break;
     case Opcode::kMemoryCopy:
-      mark_bulk(ir_,
-                *call_builtin(offsetof(Builtins, memory_copy), ir_.void_type,
-                              {both(instr.index, instr.index2), wide(first), wide(second), wide(count)}));
+      call_builtin(offsetof(Builtins, memory_copy), ir_.void_type,
+                   {both(instr.index, instr.index2), wide(first), wide(second), wide(count)})
+          ->setMetadata(kBulk, llvm::MDNode::get(ir_.context, {}));
       break;
     default:
-      mark_bulk(ir_, *call_builtin(offsetof(Builtins, memory_fill), ir_.void_type,
-                                   {int32(instr.index), wide(first), second, wide(count)}));
+      call_builtin(offsetof(Builtins, memory_fill), ir_.void_type,
+                   {int32(instr.index), wide(first), second, wide(count)})
+          ->setMetadata(kBulk, llvm::MDNode::get(ir_.context, {}));
       break;
   }
 }

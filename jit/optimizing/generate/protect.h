@@ -17,11 +17,10 @@
 #include <llvm/IR/PassManager.h>
 
 #include "jit/optimizing/generate/function_generator.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 
-// Metadata of the users that hinted loads have until the prefetch pass has found them.
-inline constexpr const char* kTemporaryUser = "hindsight.temporary";
 // Metadata of pins that UnpinPass has not judged at last.
 inline constexpr const char* kPin = "hindsight.pin";
 

@@ -5,7 +5,7 @@
 // are still made in any order.
 #pragma once
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

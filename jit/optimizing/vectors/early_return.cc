@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "jit/optimizing/ir/names.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 

@@ -10,12 +10,9 @@
 // put an argument into a register that is to be saved before it is used.
 #pragma once
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
-
-// Metadata of the branch that ends the check of the stack.
-inline constexpr const char* kStackCheck = "hindsight.stack_check";
 
 // On optimized IR; leaves functions of another shape as they are.
 void split_early_return(IrModule& ir, llvm::Function& function);

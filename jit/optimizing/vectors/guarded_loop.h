@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 #include "jit/optimizing/vectors/affine_access.h"
 #include "jit/optimizing/vectors/reroll.h"
 

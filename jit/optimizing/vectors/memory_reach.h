@@ -14,7 +14,7 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-#include "jit/optimizing/ir_unit.h"
+#include "jit/optimizing/ir/ir_unit.h"
 #include "jit/optimizing/vectors/memory_reach.h"
 #include "jit/optimizing/versions/loop_parts.h"
 

@@ -17,7 +17,7 @@
 
 #include <llvm/IR/PassManager.h>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

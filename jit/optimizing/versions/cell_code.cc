@@ -5,7 +5,7 @@
 
 #include "jit/abi/builtins.h"
 #include "jit/abi/loop_cell.h"
-#include "jit/optimizing/generate/protect.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 

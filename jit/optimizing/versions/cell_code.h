@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

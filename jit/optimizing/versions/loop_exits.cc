@@ -12,7 +12,7 @@
 #include <functional>
 #include <map>
 
-#include "jit/optimizing/emit/link_code.h"
+#include "jit/optimizing/ir/names.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/strips.h"
 
@@ -199,10 +199,6 @@ struct Exit {
 };
 
 }  // namespace
-
-std::string exit_symbol(LoopIndex loop) {
-  return kExitSlotPrefix + std::to_string(loop.value);
-}
 
 bool is_exit_marker(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);

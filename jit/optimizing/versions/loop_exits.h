@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -58,9 +58,6 @@ bool is_exit_marker(const llvm::Instruction& instruction);
 // At the builder's place, a header behind its phis.
 void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
                       const std::vector<ExitValue>& values);
-
-// The name of the slot of a loop's exit: a variable of the object.
-std::string exit_symbol(LoopIndex loop);
 
 // Markers taken out of a function, for the time of one pass.
 class ParkedExits {

@@ -8,7 +8,8 @@
 
 namespace hindsight::jit::optimizing {
 
-LoopPlace place_of(const wasm::Module& module, const llvm::DILocation* position, WasmOffset at, size_t levels_up) {
+LoopPlace place_of(const wasm::Module& module, const llvm::DILocation* position, WasmOffset at,
+                   size_t levels_up) {
   LoopPlace place{.loop = at, .around = wasm_loops_around(module, position), .loads = {}};
   if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
   return place;
@@ -29,7 +30,8 @@ llvm::Loop& with_short_loops(llvm::Loop& loop, const llvm::DominatorTree& domina
   return *taken;
 }
 
-void simplify_loops(llvm::LoopInfo& loops, llvm::DominatorTree& dominators, llvm::AssumptionCache& assumptions) {
+void simplify_loops(llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
+                    llvm::AssumptionCache& assumptions) {
   for (llvm::Loop* loop : loops) {
     llvm::simplifyLoop(loop, &dominators, &loops, nullptr, &assumptions, nullptr, /*PreserveLCSSA=*/false);
     llvm::formLCSSARecursively(*loop, dominators, &loops, nullptr);

@@ -25,7 +25,8 @@ struct LoopPlace {
 };
 
 // Of an instruction that is so many levels within the loop. `at`: what stands for a loop where there is none.
-LoopPlace place_of(const wasm::Module& module, const llvm::DILocation* position, WasmOffset at, size_t levels_up);
+LoopPlace place_of(const wasm::Module& module, const llvm::DILocation* position, WasmOffset at,
+                   size_t levels_up);
 
 // A wasm loop that a change may have. Only a ChangeSet gives them.
 class LoopClaim {
@@ -78,6 +79,7 @@ llvm::Loop& with_short_loops(llvm::Loop& loop, const llvm::DominatorTree& domina
                              const std::function<double(const llvm::Loop&)>& turns_of);
 
 // As versions are made of them: simplified, and closed (LCSSA).
-void simplify_loops(llvm::LoopInfo& loops, llvm::DominatorTree& dominators, llvm::AssumptionCache& assumptions);
+void simplify_loops(llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
+                    llvm::AssumptionCache& assumptions);
 
 }  // namespace hindsight::jit::optimizing

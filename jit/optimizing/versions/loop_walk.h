@@ -29,7 +29,8 @@ class LoopWalk {
     while (!rest_.empty()) {
       const auto* const instruction = llvm::dyn_cast<llvm::Instruction>(rest_.back());
       rest_.pop_back();
-      if (instruction == nullptr || !loop_.contains(instruction) || !seen_.insert(instruction).second) continue;
+      if (instruction == nullptr || !loop_.contains(instruction) || !seen_.insert(instruction).second)
+        continue;
       was_cut_ = seen_.size() > most_;
       return was_cut_ ? nullptr : instruction;
     }

@@ -16,7 +16,7 @@
 #include <optional>
 #include <string_view>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "jit/change.h"
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 

@@ -12,7 +12,6 @@
 
 namespace hindsight::jit::optimizing {
 
-inline constexpr const char* kColdSectionPrefix = ".text.split.";
 inline constexpr uint64_t kCallsOfCold = 10'000;
 
 // Of all functions that catch no exceptions. Behind the passes, in front of code generation.

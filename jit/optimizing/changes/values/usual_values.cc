@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jit/abi/vm_context.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr const char* kBulk = "hindsight.bulk";
 // A sample of the executions does not show that no other number ever comes.
 constexpr double kLeastShareLeft = 0.01;
 
@@ -154,10 +154,6 @@ class BulkCode {
 };
 
 }  // namespace
-
-void mark_bulk(const IrModule& ir, llvm::CallInst& call) {
-  call.setMetadata(kBulk, llvm::MDNode::get(ir.context, {}));
-}
 
 Value* usual_operand(const Instruction& instruction) {
   Value* operand = nullptr;

@@ -18,14 +18,11 @@
 #include <functional>
 #include <string_view>
 
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 
-// Marks the call that a memory.copy or memory.fill is, when it is generated.
-void mark_bulk(const IrModule& ir, llvm::CallInst& call);
-
-// The divisor of a division, or the byte count of a marked call; null: it is neither, or the number is known.
+// The divisor of a division, or the byte count of a call that is marked as a copy or fill (names.h); null: it is neither, or the number is known.
 llvm::Value* usual_operand(const llvm::Instruction& instruction);
 
 // Why there can be no code for that number; empty: there can.

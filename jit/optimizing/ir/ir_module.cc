@@ -1,4 +1,4 @@
-#include "jit/optimizing/generate/ir_module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/BinaryFormat/Dwarf.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "jit/abi/call_layout.h"
-#include "jit/optimizing/emit/link_code.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 

@@ -1,4 +1,4 @@
-#include "jit/optimizing/host_target.h"
+#include "jit/optimizing/ir/host_target.h"
 
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/TargetRegistry.h>

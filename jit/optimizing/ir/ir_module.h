@@ -22,7 +22,7 @@
 
 #include "jit/abi/vm_context.h"
 #include "jit/code/pc_map.h"
-#include "jit/optimizing/host_target.h"
+#include "jit/optimizing/ir/host_target.h"
 #include "jit/optimizing/optimizer.h"
 #include "jit/wasm/module.h"
 
