@@ -1,4 +1,4 @@
-// docs/PARAMETERS.md is what the tables of numbers say. BLESS=1 writes it anew.
+// docs/PARAMETERS.md is what the tables of numbers say. HINDSIGHT_BLESS=1 writes it anew.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ void add_table(std::string& page, std::string_view title, std::span<const Consta
 std::string parameters_page() {
   std::string page = R"(# Parameters: the numbers that steer, and where they come from
 
-Printed from the tables beside the code; `BLESS=1 build/release/bin/docs_test` writes this page anew. Origins:
+Printed from the tables beside the code; `HINDSIGHT_BLESS=1 build/release/bin/docs_test` writes this page anew. Origins:
 
 - **measured**: on a machine, by an experiment that is named here or in [MEASURING.md](MEASURING.md).
 - **derived**: follows from another number or from a document.
@@ -84,10 +84,10 @@ Numbers that a file brings are bounded by their unit:
 TEST(ParametersPage, SaysWhatTheTablesSay) {
   const std::string path = HINDSIGHT_SOURCE_ROOT "/docs/PARAMETERS.md";
   const std::string page = parameters_page();
-  if (std::getenv("BLESS") != nullptr) std::ofstream(path) << page;
+  if (std::getenv("HINDSIGHT_BLESS") != nullptr) std::ofstream(path) << page;
   std::ifstream file(path);
   const std::string written{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(written, page) << "BLESS=1 build/release/bin/docs_test writes it anew";
+  EXPECT_EQ(written, page) << "HINDSIGHT_BLESS=1 build/release/bin/docs_test writes it anew";
 }
 
 // Rows are read beside each other: a table has every unit's bounds kept and one line a reason.

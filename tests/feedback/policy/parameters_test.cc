@@ -61,5 +61,22 @@ TEST(Parameters, ADecisionThatAFileDoesNotNameIsOff) {
   EXPECT_EQ(from_parameters({}), PolicyConfig());
 }
 
+// What flips nothing while every quantity goes up in small steps, decides nothing: it goes, or a situation is missing.
+TEST(Parameters, EachDecidesSomething) {
+  const std::vector<Situation> situations = situations_by_hand();
+  std::vector<std::string> answers;
+  for (const Situation& situation : situations) answers.push_back(answer(situation, {}));
+  for (const Parameter& parameter : parameters()) {
+    const auto flips = [&](double factor) {
+      PolicyConfig config;
+      parameter.set(config, varied(parameter, config, factor));
+      for (size_t i = 0; i < situations.size(); ++i)
+        if (answer(situations[i], config) != answers[i]) return true;
+      return false;
+    };
+    EXPECT_TRUE(flips(1.25) || flips(0.75)) << parameter.name;
+  }
+}
+
 }  // namespace
 }  // namespace hindsight::feedback

@@ -50,14 +50,6 @@ std::string words_of(const Flips& flips) {
   return words;
 }
 
-// A quarter more or less; of a count at least one.
-double varied(const Parameter& parameter, const PolicyConfig& config, double factor) {
-  const double number = parameter.of(config);
-  if (!std::holds_alternative<uint32_t PolicyConfig::*>(parameter.member)) return number * factor;
-  return factor > 1 ? std::max(number + 1, std::floor(number * factor))
-                    : std::max(0.0, std::min(number - 1, std::ceil(number * factor)));
-}
-
 int gather(const std::string& out, const std::vector<std::string>& paths) {
   constexpr size_t kMostEpisodes = 6, kMostFunctions = 3;
   ProfileFile all;

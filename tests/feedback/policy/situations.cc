@@ -538,7 +538,7 @@ std::vector<Situation> situations_by_hand() {
   series("time in a version", 0.05, 20, [](double seconds) { return version(seconds, 0.5, 100); });
   series("time in a version that was dear to compile", 0.05, 200, [](double seconds) {
     VersionEvidence e = version(seconds, 0.5, 1000);
-    e.compile_seconds = 1;
+    e.compile_seconds = 5;
     return e;
   });
   series("part of a version", 0.01, 1, [](double share) { return version(5, share, 100); });
@@ -626,6 +626,13 @@ std::vector<Situation> situations_of(const ModuleProfile& module) {
   for (const LayoutEpisode& episode : module.layout_episodes)
     situations.push_back({module.name, episode.evidence});
   return situations;
+}
+
+double varied(const Parameter& parameter, const PolicyConfig& config, double factor) {
+  const double number = parameter.of(config);
+  if (!std::holds_alternative<uint32_t PolicyConfig::*>(parameter.member)) return number * factor;
+  return factor > 1 ? std::max(number + 1, std::floor(number * factor))
+                    : std::max(0.0, std::min(number - 1, std::ceil(number * factor)));
 }
 
 }  // namespace hindsight::feedback

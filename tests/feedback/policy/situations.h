@@ -44,4 +44,7 @@ std::vector<Situation> situations_by_hand();
 // the time: profiles hold the moments at which something was done, and none of waiting.
 std::vector<Situation> situations_of(const ModuleProfile& module);
 
+// The number of a parameter, by a factor more or less; a count by at least one.
+double varied(const Parameter& parameter, const PolicyConfig& config, double factor);
+
 }  // namespace hindsight::feedback
