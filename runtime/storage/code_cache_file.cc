@@ -36,7 +36,7 @@ std::string hex(std::span<const uint8_t> bytes) {
 // Archives for what feedback/profile/describe.h says of outcomes: fields by their order alone.
 class BytesWriter {
  public:
-  static constexpr bool kReads = false;
+  [[maybe_unused]] static constexpr bool kReads = false;  // as every archive says it
   explicit BytesWriter(ImageWriter& out) : out_(out) {}
   bool has(const char*, bool present) {
     out_.number(static_cast<uint8_t>(present));
@@ -62,7 +62,7 @@ class BytesWriter {
 
 class BytesReader {
  public:
-  static constexpr bool kReads = true;
+  [[maybe_unused]] static constexpr bool kReads = true;  // as every archive says it
   explicit BytesReader(ImageReader& in) : in_(in) {}
   bool has(const char*, bool) { return in_.number<uint8_t>() != 0; }
   void number(const char*, double& value) {

@@ -11,8 +11,8 @@
 namespace hindsight::lwp {
 namespace {
 
-constexpr RegisterNumber kAx = 0, kCx = 1, kDx = 2, kBx = 3, kSp = 4, kBp = 5, kSi = 6, kDi = 7, kR8 = 8,
-                         kR12 = 12, kR13 = 13, kR15 = 15;
+constexpr RegisterNumber kAx = 0, kCx = 1, kBx = 3, kSp = 4, kBp = 5, kSi = 6, kDi = 7, kR8 = 8, kR12 = 12,
+                         kR13 = 13, kR15 = 15;
 
 std::vector<std::byte> bytes(std::initializer_list<int> values) {
   std::vector<std::byte> out;
