@@ -139,7 +139,7 @@ TEST_F(SavedProfiles, AreShownComparedAndPutTogether) {
             0);
   const Outcome diff = profile({"diff", saved_, path("c.profile")});
   EXPECT_EQ(diff.status, 0) << diff.err;
-  EXPECT_THAT(diff.out, HasSubstr("policy inline_calls: 1 -> 0"));
+  EXPECT_THAT(diff.out, HasSubstr("policy inline-calls: 1 -> 0"));
   EXPECT_THAT(diff.out, HasSubstr("differences"));
 }
 
@@ -221,8 +221,8 @@ TEST_F(SavedProfiles, ThatCannotBeUsedAreRefusedWithWhatWhereAndWhatToDo) {
   refused({"merge", saved_, path("none"), "-o", path("x")}, path("none"), "name a saved profile");
   refused({"diff", saved_, path("none")}, path("none"), "name a saved profile");
   std::string text = contents(saved_);
-  text.replace(text.find("\"version\": 1"), 12, "\"version\": 8");
-  refused({"show", file("new.profile", text)}, "new.profile", "version 8 is not 1");
+  text.replace(text.find("\"version\": 2"), 12, "\"version\": 8");
+  refused({"show", file("new.profile", text)}, "new.profile", "it is of version 8, and this program's is 2");
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{},
                                              {"show"},
