@@ -109,4 +109,23 @@ std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfi
       100 * top_share, samples, config.min_samples_with_stalls)};
 }
 
+void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,
+                         std::vector<Candidate>& out) const {
+  const Stalls stalls(e, config);
+  if (!is_enabled(kind_, config) || !stalls.known()) return;
+  size_t proposed = 0;
+  for (const LoadEvidence& load : e.loads) {
+    if (proposed >= config.max_prefetches) break;
+    if (!in_use(e.changes.state({kind_, load.load})) && !is_worth_trying(load, stalls, e, config)) continue;
+    Candidate candidate = stalls.candidate(kind_, load);
+    candidate.estimate.share *= share_saved();
+    out.push_back(std::move(candidate));
+    ++proposed;
+  }
+}
+
+std::optional<Wait> LoadPolicy::wants_more(const FunctionEvidence& e, const PolicyConfig& config) const {
+  return is_enabled(kind_, config) ? wait_for_stalls(e, config) : std::nullopt;
+}
+
 }  // namespace hindsight::feedback

@@ -47,7 +47,29 @@ class Stalls {
 // A load holds enough of the samples to be worth a change, and there are too few samples to name it for sure.
 std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfig& config);
 
-// "s" behind the name of so many things.
+// What decides about one kind of change of loads that stall: which loads it is asked for, apart from what keeps them out.
+class LoadPolicy : public ChangePolicy {
+ public:
+  std::span<const jit::ChangeKind> kinds() const final { return {&kind_, 1}; }
+  // Of loads in the order of their stalls, at most PolicyConfig::max_prefetches: those that have the change, or may get it.
+  void propose(const FunctionEvidence& e, const PolicyConfig& config,
+               std::vector<Candidate>& out) const final;
+  std::optional<Wait> wants_more(const FunctionEvidence& e, const PolicyConfig& config) const final;
+
+ protected:
+  explicit LoadPolicy(jit::ChangeKind kind) : kind_(kind) {}
+
+ private:
+  // Whether it is worth asking for where it is not in use.
+  virtual bool is_worth_trying(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e,
+                               const PolicyConfig& config) const = 0;
+  // Of a load's time that its change can save at most.
+  virtual double share_saved() const { return 1; }
+
+  const jit::ChangeKind kind_;
+};
+
+// "s" after the name of so many things.
 constexpr const char* plural(size_t count) {
   return count == 1 ? "" : "s";
 }
