@@ -6,7 +6,7 @@
 
 #include "jit/abi/builtins.h"
 #include "jit/abi/vm_context.h"
-#include "jit/baseline/comparison.h"
+#include "jit/baseline/operators/comparison.h"
 
 namespace hindsight::jit::baseline {
 namespace {

@@ -13,11 +13,11 @@
 #include "base/printable.h"
 #include "jit/wasm/branch_hints.h"
 #include "jit/wasm/byte_reader.h"
-#include "jit/wasm/const_expr.h"
-#include "jit/wasm/function_validator.h"
 #include "jit/wasm/limits.h"
 #include "jit/wasm/module.h"
 #include "jit/wasm/name_section.h"
+#include "jit/wasm/validate/const_expr.h"
+#include "jit/wasm/validate/function_validator.h"
 
 namespace hindsight::wasm {
 

@@ -1,7 +1,7 @@
 // Value types and the names of what we refuse: one place knows which byte belongs to which proposal.
 #include <fmt/format.h>
 
-#include "jit/wasm/function_validator.h"
+#include "jit/wasm/validate/function_validator.h"
 
 namespace hindsight::wasm {
 

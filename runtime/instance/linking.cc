@@ -5,7 +5,7 @@
 #include "base/printable.h"
 #include "jit/abi/type_registry.h"
 #include "jit/abi/type_words.h"
-#include "jit/wasm/const_expr.h"
+#include "jit/wasm/validate/const_expr.h"
 #include "runtime/instance/instance.h"
 
 namespace hindsight::rt {

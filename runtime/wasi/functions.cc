@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 
 namespace hindsight::wasi {
 namespace {

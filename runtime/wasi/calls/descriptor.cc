@@ -1,7 +1,7 @@
 // What is about the descriptor itself and not about what it refers to.
 #include <fcntl.h>
 
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 
 namespace hindsight::wasi::calls {
 

@@ -5,7 +5,7 @@
 // AVX, operators of two operands use its form with a destination of its own and leave both operands as they
 // are.
 #include "jit/baseline/function_compiler.h"
-#include "jit/baseline/vector_inst.h"
+#include "jit/baseline/operators/vector_inst.h"
 
 namespace hindsight::jit::baseline {
 

@@ -1,9 +1,9 @@
-#include "jit/wasm/const_expr.h"
+#include "jit/wasm/validate/const_expr.h"
 
 #include <fmt/format.h>
 
-#include "jit/wasm/function_validator.h"
 #include "jit/wasm/limits.h"
+#include "jit/wasm/validate/function_validator.h"
 
 namespace hindsight::wasm {
 

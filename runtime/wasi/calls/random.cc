@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 
 namespace hindsight::wasi::calls {
 namespace {

@@ -1,7 +1,7 @@
 // Vector operators that x86 has no single instruction for: products twice as wide, pairwise sums, rounding
 // products, bit counts, the absolute values of 64 bits; and the relaxed operators.
 #include "jit/baseline/function_compiler.h"
-#include "jit/baseline/vector_inst.h"
+#include "jit/baseline/operators/vector_inst.h"
 
 namespace hindsight::jit::baseline {
 

@@ -1,6 +1,6 @@
 // Vectors of integers: arithmetic, comparisons, shifts, narrowing and widening.
 #include "jit/baseline/function_compiler.h"
-#include "jit/baseline/vector_inst.h"
+#include "jit/baseline/operators/vector_inst.h"
 
 namespace hindsight::jit::baseline {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 
 namespace hindsight::wasi::calls {
 namespace {

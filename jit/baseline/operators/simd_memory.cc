@@ -1,7 +1,7 @@
 // Loads and stores of vectors and of their lanes. Their operand is never part of an arithmetic instruction:
 // linear memory promises no alignment.
 #include "jit/baseline/function_compiler.h"
-#include "jit/baseline/vector_inst.h"
+#include "jit/baseline/operators/vector_inst.h"
 
 namespace hindsight::jit::baseline {
 

@@ -1,4 +1,4 @@
-#include "jit/wasm/function_validator.h"
+#include "jit/wasm/validate/function_validator.h"
 
 #include <fmt/format.h>
 

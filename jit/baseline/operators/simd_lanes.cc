@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "jit/baseline/function_compiler.h"
-#include "jit/baseline/vector_inst.h"
+#include "jit/baseline/operators/vector_inst.h"
 
 namespace hindsight::jit::baseline {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "jit/wasm/function_validator.h"
 #include "jit/wasm/limits.h"
+#include "jit/wasm/validate/function_validator.h"
 
 namespace hindsight::wasm {
 

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/file_size_guard.h"
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 #include "runtime/wasi/sigpipe_guard.h"
 #include "runtime/wasi/wait.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "jit/wasm/function_validator.h"
+#include "jit/wasm/validate/function_validator.h"
 
 namespace hindsight::wasm {
 

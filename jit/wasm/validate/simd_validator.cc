@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "jit/wasm/function_validator.h"
+#include "jit/wasm/validate/function_validator.h"
 
 namespace hindsight::wasm {
 

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 
 namespace hindsight::wasi::calls {
 namespace {

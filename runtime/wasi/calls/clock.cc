@@ -3,8 +3,8 @@
 
 #include <ctime>
 
-#include "runtime/wasi/calls.h"
-#include "runtime/wasi/times.h"
+#include "runtime/wasi/calls/calls.h"
+#include "runtime/wasi/calls/times.h"
 
 namespace hindsight::wasi {
 namespace {

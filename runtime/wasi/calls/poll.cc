@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "runtime/wasi/calls.h"
-#include "runtime/wasi/times.h"
+#include "runtime/wasi/calls/calls.h"
+#include "runtime/wasi/calls/times.h"
 #include "runtime/wasi/wait.h"
 
 namespace hindsight::wasi::calls {

@@ -1,6 +1,6 @@
 #include <sched.h>
 
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 
 namespace hindsight::wasi::calls {
 

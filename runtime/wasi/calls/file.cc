@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "base/file_size_guard.h"
-#include "runtime/wasi/calls.h"
-#include "runtime/wasi/filestat.h"
-#include "runtime/wasi/times.h"
+#include "runtime/wasi/calls/calls.h"
+#include "runtime/wasi/calls/filestat.h"
+#include "runtime/wasi/calls/times.h"
 
 namespace hindsight::wasi {
 namespace {

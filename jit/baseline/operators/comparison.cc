@@ -1,4 +1,4 @@
-#include "jit/baseline/comparison.h"
+#include "jit/baseline/operators/comparison.h"
 
 #include <cassert>
 #include <cmath>

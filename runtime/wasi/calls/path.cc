@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <string>
 
-#include "runtime/wasi/calls.h"
-#include "runtime/wasi/filestat.h"
+#include "runtime/wasi/calls/calls.h"
+#include "runtime/wasi/calls/filestat.h"
+#include "runtime/wasi/calls/times.h"
 #include "runtime/wasi/guest_path.h"
-#include "runtime/wasi/times.h"
 
 namespace hindsight::wasi::calls {
 namespace {

@@ -1,7 +1,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/wasi/calls.h"
+#include "runtime/wasi/calls/calls.h"
 #include "runtime/wasi/guest_path.h"
 
 namespace hindsight::wasi::calls {

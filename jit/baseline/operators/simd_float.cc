@@ -1,7 +1,7 @@
 // Vectors of floating-point numbers: arithmetic, comparisons and conversions, with WebAssembly's rules for
 // NaN and signed zero.
 #include "jit/baseline/function_compiler.h"
-#include "jit/baseline/vector_inst.h"
+#include "jit/baseline/operators/vector_inst.h"
 
 namespace hindsight::jit::baseline {
 
