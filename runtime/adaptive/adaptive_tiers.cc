@@ -67,8 +67,8 @@ feedback::Monitor::Config AdaptiveTiers::monitor_config(const lwp::Selection& se
   monitor.frequency_hz =
       config_.sampling_hz ? config_.sampling_hz : SamplingGovernor::first_hz(policy_.optimize);
   monitor.period = policy_.optimize ? SamplingGovernor::kBurstPeriod : SamplingGovernor::kSteadyPeriod;
-  // Of units whose branch records come from counting code. The hardware's own view of a machine branch does not say how
-  // the guest's went.
+  // Only for units whose branch records come from counting code. The hardware's own view of a machine branch does not
+  // say how the guest's went.
   const std::string_view unit = selection.factory->name();
   monitor.branch_bursts = unit.starts_with("clock") || unit == "hardware";
   monitor.log = services_.log;
@@ -198,8 +198,8 @@ void AdaptiveTiers::on_destroyed(ModuleCode& code) {
   forget_modules();
 }
 
-// Of modules that went long ago the counts stay, and what would go into a profile file: a host that loads modules all
-// day long does not grow by it.
+// Modules that went long ago keep only their counts and what would go into a profile file. A host that loads modules
+// all day long does not grow by it.
 void AdaptiveTiers::forget_modules() {
   for (const auto& module : modules_.take_old(pages_.moving())) {
     feedback::ModuleProfile profile = profiles_.module_profile(module.get());

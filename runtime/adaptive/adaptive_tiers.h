@@ -3,20 +3,20 @@
 // says.
 //
 // Lock order. No lock of a part is held while profiles are visited (Monitor::with_profiles), nor the other way round.
-// With the lock on the left held, what stands on the right is called, and no other part:
-//   VersionTrials, CodeLayout    ModuleCode, Measurement, and the monitor for the guests' seconds
-//   FunctionTrials               ModuleCode, LoopTrial, TimedLoads, DecisionLog
-//   PageMoves                    LoopTrial, Measurement
-//   CompileQueue                 CompileThreads, DecisionLog
-//   LoadedModules                ModuleCode
-//   DecisionLog, Measurement, ProfileKeeper, VersionExperiment: none
+// With the lock on the left held, what stands on the right is called, and no other part.
+//   VersionTrials, CodeLayout    ModuleCode, Measurement, and the monitor for the guests' seconds.
+//   FunctionTrials               ModuleCode, LoopTrial, TimedLoads, DecisionLog.
+//   PageMoves                    LoopTrial, Measurement.
+//   CompileQueue                 CompileThreads, DecisionLog.
+//   LoadedModules                ModuleCode.
+//   DecisionLog, Measurement, ProfileKeeper, VersionExperiment: none.
 // Whoever lets go of a module's code may be its last owner, and its end comes back here (on_destroyed): no lock is
 // held then.
 //
-// Threads: the monitor's is in round(); compile threads are in tasks of the queue; guest threads are in
-// on_first_entry and strip_ended; those that load, instantiate and let go of modules are in the rest. In a child of
-// fork() nothing is watched, decided or told: its threads are not there, and may have gone with locks; so everything
-// that locks asks for the owner first.
+// Threads: the monitor's is in round(); compile threads are in tasks of the queue. Guest threads are in
+// on_first_entry and strip_ended. Threads that load, instantiate and let go of modules are in the rest. In a child of
+// fork() nothing is watched, decided or told: the engine's threads are not there, and may have gone with locks. So
+// everything that locks asks for the owner first.
 #pragma once
 
 #include <string>

@@ -73,8 +73,9 @@ void BackgroundCalibration::measure() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] {
-    // Of this thread alone, on Linux. Whoever has work goes first; what that does to a figure, another pass
-    // undoes. Refused (no more than a filter of system calls would), it competes as any other thread.
+    // Lowers the priority of this thread alone, on Linux. Whoever has work goes first; what that does to a
+    // figure, another pass undoes. Refused (no more than a filter of system calls would), it competes as
+    // any other thread.
     (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
     const auto found =
         lwp::machine_calibration(/*anew=*/true, [this] { return stop_.load(std::memory_order_relaxed); });

@@ -1,6 +1,6 @@
-// The machine's calibration (feedback/lwp/calibration/calibration.h) for a running engine: from the user's cache at
-// once, or measured on a thread of its own at the lowest priority, so that nobody waits for it. A process measures
-// once, whichever of its engines asks first.
+// Gives a running engine the machine's calibration (feedback/lwp/calibration/calibration.h). It comes from the
+// user's cache at once. Else it is measured on a thread of its own at the lowest priority, so that nobody waits
+// for it. A process measures once, whichever of its engines asks first.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,8 @@ class BackgroundCalibration {
  public:
   using Say = std::function<void(bool warning, const std::string& line)>;
 
-  // `say` gets one line when figures are there, or why not (a cache that cannot be used is a warning); on the
-  // caller's thread or the measuring one. It
-  // must stay callable until stop().
+  // `say` gets one line when figures are there, or why not; a cache that cannot be used is a warning. It is called
+  // on the caller's thread or on the measuring one. It must stay callable until stop().
   explicit BackgroundCalibration(Say say) : say_(std::move(say)) {}
   ~BackgroundCalibration() { stop(); }
   BackgroundCalibration(const BackgroundCalibration&) = delete;

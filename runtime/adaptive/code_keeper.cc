@@ -115,7 +115,7 @@ void CodeKeeper::save(const ModuleCode& code) const {
       if (!kept.contains(function)) continue;
       calls[function] = counts.values;
       for (const auto& [site, known] : counts.changes) {
-        // Of branches and operands the code shows what was kept: which form, which number.
+        // For branches and operands the code shows what was kept: which form, which number.
         const bool shows = jit::is_of_branch(site.kind) || site.kind == jit::ChangeKind::kValue;
         if (judged(known.state) && !(shows && known.state == feedback::ChangeState::kKept))
           kept[function].changes.put(site, {.state = known.state});

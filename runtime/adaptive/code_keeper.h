@@ -1,5 +1,5 @@
 // CodeKeeper: the adaptive tier and the code cache. Code of an earlier run enters like a compile that has just ended,
-// with its decision, its changes settled where trials had kept them and on trial where these had not ended; what
+// with its decision. Its changes are settled where trials had kept them, and on trial where these had not ended. What
 // feedback sees in it may lead to a new compile, as in any other version. What is current is saved for the next run:
 // when the module goes, and now and then before.
 //

@@ -1,5 +1,5 @@
-// CompileQueue: what is to be compiled in the background, the most urgent first, and all other tasks of the adaptive
-// tier for the compile threads (runtime/code/compile_threads.h).
+// CompileQueue holds what is to be compiled in the background, the most urgent first. It also holds all other tasks
+// of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
 // Concurrency: any thread; what is compiled and what tasks do runs on the compile threads, one task a job. mutex_
 // protects the members below it. With it held only CompileThreads and DecisionLog are called.

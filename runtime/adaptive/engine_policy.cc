@@ -8,8 +8,9 @@
 namespace hindsight::rt {
 namespace {
 
-// Of a second of compiling, where the guest stands aside for it. Not 1: what has run so long mostly goes on for longer than it has
-// run, which the policy's assumption leaves out. Swept: with 1, 16 programs of 0.2 to 0.9 s took 1.05 times as long on one core.
+// The part of a second of compiling that counts as cost, where the guest stands aside for it. Not 1: what has run so long
+// mostly goes on for longer than it has run, which the policy's assumption leaves out. Swept: with 1, 16 programs of 0.2
+// to 0.9 s took 1.05 times as long on one core.
 constexpr double kCostOnOneCore = 0.25;
 
 }  // namespace

@@ -12,8 +12,8 @@
 
 namespace hindsight::rt {
 
-// What comes first, in ascending order: what is hot, the longest runner first; what earlier runs decided, which is
-// compiled before it is hot; and a version without what a trial has rejected.
+// What comes first, in ascending order. What is hot, the longest runner first. Then what earlier runs decided,
+// which is compiled before it is hot. Then a version without what a trial has rejected.
 struct Hot {
   double seconds = 0;  // of CPU time in the function so far
   friend auto operator<=>(const Hot&, const Hot&) = default;

@@ -1,5 +1,5 @@
-// LoadedModules: which modules an engine has loaded, which of them are gone, and which of those are forgotten: the last
-// kTold that went stay known, since a report that is made at a program's end tells of what ran in it.
+// LoadedModules knows which modules an engine has loaded, which of them are gone, and which of those are forgotten. The
+// last kTold that went stay known, since a report that is made at a program's end tells of what ran in it.
 //
 // Concurrency: any thread. mutex_ protects all of it; with it held only ModuleCode is called. What is handed out
 // keeps a module's code alive: let go of it with no lock held, since its end comes back here

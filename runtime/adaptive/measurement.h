@@ -4,13 +4,13 @@
 //
 //   loops     a trial of a loop's change, on guest threads (TrialGate, experiments/loop_trial.h). It asks nobody: loops
 //             come and go in microseconds, and whoever begins something longer waits for a moment without one
-//   memory    ranges of linear memory move onto other pages (page_move.h)
-//   places    optimized code moves to another place (code_layout.h)
+//   memory    ranges of linear memory move onto other pages (page_move.h).
+//   places    optimized code moves to another place (code_layout.h).
 //   versions  two versions of a function run in turns (version_experiment.h)
 //
-// Versions exclude all others; places also exclude each other; memory goes on beside places, since where code lies
-// does not show in a loop's time, by which moves of memory are judged, nor pages of data in calls, by which places
-// are.
+// Versions exclude all others, and places also exclude each other. Memory goes on beside places: where code lies does
+// not show in a loop's time, by which moves of memory are judged. Nor do pages of data show in calls, by which places
+// are judged.
 //
 // Concurrency: any thread. mutex_ protects held_ and is a leaf. Leases begin on the monitor thread and end on any;
 // whether loops are measured is a relaxed hint (TrialGate).

@@ -1,6 +1,6 @@
-// ProfileKeeper: saved profiles. At a module's start what earlier runs knew is put into its profile and what they
-// decided is asked for at once (feedback/policy/start.h); at its end what this run saw beyond that, and what became
-// of decisions, is what it adds. Of modules that were forgotten it keeps what would go into a profile file.
+// ProfileKeeper: saved profiles. At a module's start it puts what earlier runs knew into the module's profile, and
+// asks at once for what they decided (feedback/policy/start.h). At its end it adds what this run saw beyond that,
+// and what became of decisions. For modules that were forgotten it keeps what would go into a profile file.
 //
 // Concurrency: any thread. mutex_ protects the members below it; with it held only the log is written to.
 #pragma once
@@ -36,7 +36,7 @@ class ProfileKeeper {
 
   // What earlier runs knew of the module; null: nothing. The keeper outlives it.
   std::shared_ptr<const feedback::ModuleProfile> find(const wasm::Module& module) const;
-  // Of decisions that fit the module; the others are counted in the log. They refer to `known`.
+  // The decisions that fit the module; the others are counted in the log. They refer to `known`.
   std::vector<feedback::StartQuestion> plausible_questions(const wasm::Module& module,
                                                            const feedback::ModuleProfile& known) const;
   void seed(const std::shared_ptr<ModuleCode>& code, const std::vector<feedback::StartQuestion>& questions);

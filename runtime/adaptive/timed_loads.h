@@ -1,13 +1,14 @@
 // TimedLoads: from which level of memory do the hinted loads of one loop come? At the end of a strip, on the
-// guest's own thread, one of the places where the loop will look some hundred iterations later is loaded and
-// timed by itself (feedback/lwp/calibration/timed_load.h). No code of the loop is involved: its code leaves the
-// addresses in the LoopCell on its way to strip_ended.
+// guest's own thread, it loads and times one place by itself (feedback/lwp/calibration/timed_load.h). The place
+// is one where the loop will look some hundred iterations later. No code of the loop is involved: its code
+// leaves the addresses in the LoopCell on its way to strip_ended.
 //
-// Far ahead, because the loads that come next are under way already, by the core's own running ahead or by
-// the prefetch that is on trial.
+// The place is far ahead because the loads that come next are under way already. The core's own running ahead
+// brings them, or the prefetch that is on trial.
 //
-// Cost: a timed load takes 0.04 to 0.3 us and at most one is done every kTimedEverySeconds, below 0.2 % of
-// the loop's time; less once there are enough. In the middle of a comparison both arms pay the same.
+// Cost: a timed load takes 0.04 to 0.3 us, and at most one is done every kTimedEverySeconds. That is below
+// 0.2 % of the loop's time, and less once there are enough. In the middle of a comparison both arms pay the
+// same.
 #pragma once
 
 #include <array>

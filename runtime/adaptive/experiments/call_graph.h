@@ -1,12 +1,12 @@
-// Who calls whom in optimized code, from what is known without watching each call: how often each function is
-// called (its meter), which calls stand in its code and in what was inlined into it, and where indirect calls
-// were seen to go.
+// Finds who calls whom in optimized code, from what is known without watching each call. That is how often
+// each function is called (its meter), and which calls stand in its code and in what was inlined into it. It
+// is also where indirect calls were seen to go.
 //
-// The calls of a function are shared out among the places that may have made them, each weighed by how often
-// its own function ran: of one `call` in a caller that ran 1,000 times and one in a caller that ran 10 times,
-// the first is taken to have made 99 %. An indirect call weighs what its value records say goes to that
-// function. Sampled stacks would see each call's true share, at the price of a walk of the stack in every
-// sample.
+// Shares out the calls of a function among the places that may have made them, each weighed by how often its
+// own function ran. Example: one `call` stands in a caller that ran 1,000 times and one in a caller that ran
+// 10 times. Then the first is taken to have made 99 %. An indirect call weighs what its value records say
+// goes to that function. Sampled stacks would see each call's true share, at the price of a walk of the stack
+// in every sample.
 #pragma once
 
 #include <memory>

@@ -237,7 +237,7 @@ void CodeLayout::end(Move& move, std::string state, std::string outcome) {
   lines_.push_back(fmt::format("code-layout: {}, {}", move.state, move.outcome));
 }
 
-// What was to be said behind the lock.
+// Says what was to be said, after the lock is released.
 void CodeLayout::flush() {
   std::vector<std::string> lines;
   {
@@ -262,7 +262,7 @@ CodeLayout::Placed& CodeLayout::placed_of(const wasm::Module* module) {
 // ---------------------------------------------------------------- compile threads
 
 void CodeLayout::place(const std::atomic<bool>& stop) {
-  std::shared_ptr<ModuleCode> code;  // let go of behind the lock: its end is forget()
+  std::shared_ptr<ModuleCode> code;  // let go of after the lock: its end is forget()
   Move* move = nullptr;
   std::vector<std::shared_ptr<jit::CodeVersion>> versions;
   std::vector<uint64_t> calls;

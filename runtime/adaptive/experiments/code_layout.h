@@ -6,7 +6,7 @@
 //   placing     a task of the compile threads: the functions that were called, in the order that their
 //               calls ask for, one behind the other on pages of 2 MiB, as copies
 //               (jit/code/move_code.h); published by nobody
-//   comparing   entry slots lead to the copies and back, in turns, while a few meters count (exchange_trial.h)
+//   comparing   entry slots lead to the copies and back, in turns, while a few meters count (exchange_trial.h).
 //   ended       one placement stays; the other's versions are retired
 //
 // No guest waits: an exchange is one store a slot. Functions that are compiled anew meanwhile leave the move.

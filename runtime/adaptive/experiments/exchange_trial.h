@@ -1,8 +1,8 @@
 // ExchangeTrial: of two codes for the same functions, does the other one pay? It may be the same code in another place
 // (code_layout.h), or a version that was made without one decision (version_trials.h). Nothing in a program says how
-// far it has come, and what is exchanged changes no loop but all of them a little. So the unit of work is a call: of
-// some of these functions, counted on their way in by both codes alike (jit/code/call_meter.h), against the CPU time
-// of the guest's threads meanwhile.
+// far it has come, and what is exchanged changes no loop but all of them a little. So the unit of work is a call of
+// some of these functions, against the CPU time of the guest's threads meanwhile. Calls are counted on their way in by
+// both codes alike (jit/code/call_meter.h).
 //
 // Both run in turns, off on on off off on on ..., so that drift and phases longer than a chunk hit both alike. Each
 // pair of neighbours gives a ratio of rates; after Rule::pairs of them the median decides. A chunk in which the guest
@@ -32,12 +32,12 @@ class ExchangeTrial {
     double least_seconds = 0.008;
     // After so many chunks that do not count the trial ends: what cannot be measured is not claimed.
     uint32_t most_idle_chunks = 200;
-    // It ends, rolled back, as soon as too many pairs are behind for the others to make up for: what the other code
-    // costs, it costs no longer than that.
+    // It ends, rolled back, as soon as the other pairs cannot make up for the lost ones. What the other code costs, it
+    // costs no longer than that.
     bool ends_early = false;
   };
-  // Once it is done a move costs nothing more, and both placements are the same instructions: anything that is surely a
-  // gain is worth having, where a changed loop has to pay for what it does.
+  // Once it is done a move costs nothing more, and both placements are the same instructions. So anything that is
+  // surely a gain is worth having, where a changed loop has to pay for what it does.
   static constexpr Rule for_placements() { return {}; }
   // A second version takes memory, and what it is to replace was decided with reason.
   static constexpr Rule for_versions() {
@@ -77,10 +77,10 @@ class ExchangeTrial {
 
 const char* to_string(ExchangeTrial::State state);
 
-// CallChunk: where in a run a chunk begins and ends. With calls of milliseconds a chunk holds few of them, and one
-// that is cut off at either end would be counted whole or not at all. So it begins with a call's begin and ends with
-// one, as near as whoever looks comes to them; the call during which the code was exchanged, which is still in the
-// code before, belongs to no chunk. Pure.
+// CallChunk: where in a run a chunk begins and ends. With calls of milliseconds a chunk holds few of them. One that is
+// cut off at either end would be counted whole or not at all. So a chunk begins with a call's begin and ends with one,
+// as near as whoever looks comes to them. The call during which the code was exchanged is still in the code before and
+// belongs to no chunk. Pure.
 class CallChunk {
  public:
   struct Reading {

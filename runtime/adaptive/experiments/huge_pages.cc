@@ -127,7 +127,7 @@ void HugePageMove::move_one() {
 void HugePageMove::end() {
   ended_ = true;
   const uint64_t behind = bytes_on_huge_pages(ranges_.front().begin, ranges_.back().end);
-  // Nothing on huge pages behind a move: it cannot be read.
+  // Nothing on huge pages after a move: it cannot be read.
   result_.copied_bytes =
       behind == 0 ? result_.moved_bytes : std::min(result_.moved_bytes, behind - std::min(there_, behind));
 }

@@ -1,14 +1,14 @@
 // Moves ranges of linear memory onto pages of 2 MiB, and back.
 //
 // MADV_COLLAPSE (Linux 6.1) copies what is there into a huge page at once, whatever the system's setting for
-// transparent huge pages is; an access to it waits meanwhile. Where the kernel does not know it,
-// MADV_HUGEPAGE leaves it to khugepaged. The contents stay as they are, so nobody has to be stopped, and a
-// range that is not mapped any more is refused by the kernel.
+// transparent huge pages is. An access to it waits meanwhile. Where the kernel does not know it, MADV_HUGEPAGE leaves
+// it to khugepaged. The contents stay as they are, so nobody has to be stopped. The kernel refuses a range that is not
+// mapped any more.
 //
-// A virtual machine may have to be given the huge page by its host first, 4 KiB at a time, and that is nine tenths of
-// what such a move takes: 5 ms for 2 MiB in place of 0.4 (Linux 6.18 below a host that takes free memory back). Nobody
-// needs to wait for that: one huge page is made in a place of its own and given back, and the kernel hands out first
-// what it got last.
+// A virtual machine may have to be given the huge page by its host first, 4 KiB at a time. That is nine tenths of what
+// such a move takes: 5 ms for 2 MiB in place of 0.4. It was seen on Linux 6.18 below a host that takes free memory
+// back. Nobody needs to wait for that. One huge page is made in a place of its own and given back, and the kernel
+// hands out first what it got last.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 namespace hindsight::rt {
 
 struct HugePageResult {
-  uint64_t moved_bytes = 0;     // on huge pages behind it; of these
+  uint64_t moved_bytes = 0;     // on huge pages after it; of these
   uint64_t copied_bytes = 0;    // those that were not before, as the kernel counts them
   uint64_t refused_bytes = 0;   // nothing there, no huge page free, not mapped
   bool advised = false;         // no MADV_COLLAPSE here: khugepaged was asked to
@@ -36,7 +36,7 @@ struct HugePageResult {
 // A move, a step at a time. One thread at a time, any thread.
 class HugePageMove {
  public:
-  // Ascending; both ends of each are multiples of 2 MiB. Ends early behind the page with which `most_waited_seconds`
+  // Ascending; both ends of each are multiples of 2 MiB. Ends early after the page with which `most_waited_seconds`
   // have been waited.
   explicit HugePageMove(std::vector<feedback::PageRange> ranges,
                         double most_waited_seconds = std::numeric_limits<double>::infinity());
@@ -68,19 +68,19 @@ class HugePageMove {
 // All of it at once.
 HugePageResult move_to_huge_pages(uint64_t begin, uint64_t end, const std::atomic<bool>& stop);
 
-// Of memory that is not touched yet: its first touches get huge pages, if the system's setting leaves that to
+// Asks that the first touches of memory that is not touched yet get huge pages, if the system's setting leaves that to
 // whom asks. The part inside of whole huge pages counts. False: the kernel refused. Any thread.
 bool ask_for_huge_pages(uint64_t begin, uint64_t end);
 
-// Of memory that is not touched yet: its first touches get small pages again. What is on huge pages stays there. Any
-// thread.
+// Asks that the first touches of memory that is not touched yet get small pages again. What is on huge pages stays
+// there. Any thread.
 void ask_for_small_pages(uint64_t begin, uint64_t end);
 
 // The way back: splits the range's huge pages and asks for no new ones. Any thread.
 void leave_huge_pages(uint64_t begin, uint64_t end);
 
-// Of the range, what is on huge pages by now, as the kernel counts it (/proc/self/smaps); 0 where it cannot
-// be read.
+// How much of the range is on huge pages by now, as the kernel counts it (/proc/self/smaps); 0 where it cannot be
+// read.
 uint64_t bytes_on_huge_pages(uint64_t begin, uint64_t end);
 
 }  // namespace hindsight::rt

@@ -92,7 +92,7 @@ void TrialLogic::start_distance_trial() {
   begin_comparison({false, first_tries_[first_try_]}, {true, first_tries_[first_try_]}, kPairs);
 }
 
-// Behind the first chunk, which ran without prefetch: the distances to try are only wanted now.
+// Called after the first chunk, which ran without prefetch: the distances to try are only wanted now.
 void TrialLogic::estimate_distance() {
   double ticks = a_rates_.front();
   uint32_t distance = std::min(estimated_distance(ticks / ticks_per_second_, stall_share_), farthest());
@@ -179,8 +179,8 @@ void TrialLogic::apply_arm() {
   setting_ = {arm.enabled, arm.distance, strips_of(arm.enabled).length};
 }
 
-// Strips long enough that ending one costs nothing, short enough that chunks stay short: with the change and without,
-// of which one may be several times as fast, each by itself.
+// Keeps strips long enough that ending one costs nothing, and short enough that chunks stay short. With the change
+// and without are adapted each by itself, as one may be several times as fast.
 void TrialLogic::adapt_strip_length(uint64_t ticks) {
   Strips& strips = strips_of(setting_.enabled);
   double target = (idle_ ? kIdleStripSeconds : kStripSeconds) * ticks_per_second_;

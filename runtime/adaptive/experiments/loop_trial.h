@@ -1,6 +1,6 @@
-// LoopTrial: does the prefetch of one loop pay, and at which distance? It lives behind a LoopCell and is
-// told, on the guest's own thread, each time the loop has done another strip of iterations. Time per
-// iteration is the only evidence: no PMU needed.
+// LoopTrial: does the prefetch of one loop pay, and at which distance? It is called through a LoopCell, on the
+// guest's own thread, each time the loop has done another strip of iterations. Time per iteration is the only
+// evidence: no PMU needed.
 //
 //   estimate  the first chunk runs without prefetch; its time per iteration and the stall share of the
 //             loop's loads give the first distance (estimated_distance)
@@ -10,8 +10,7 @@
 //             too many pairs are lost for that, another distance is tried, and if none wins the prefetch is
 //             rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
 //             long enough
-//   tune      hill climbing on the ladder of distances, the same way, from the distance that won
-//   kept      runs with the best distance; looks again every few seconds with a few pairs, and sooner when
+//   tune      hill climbing on the ladder of distances, the same way, from the distance that won.
 //             the time per iteration has moved: the program does something else now. Then the distance is
 //             tuned anew
 //   paused    was kept and no longer pays: off, in place, and looked at again like a kept one, ever more
@@ -57,10 +56,10 @@ inline constexpr jit::Knob kDistance = jit::traits_of(jit::ChangeKind::kPrefetch
 
 class TrialLogic {
  public:
-  // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance
-  // (known from before). stall_share: of the loop's time in baseline code, spent behind the loads that are
-  // prefetched; 0 if not known, then first_distance is tried first. knob: what a distance is called in
-  // words ("width": of a group of searches), and between what it stays; no name: there is none, the change is on or
+  // ticks_per_second: of the clock that strip() is fed with. settled: starts as kept with this distance (known from
+  // before). stall_share: the share of the loop's time in baseline code that was spent waiting for the loads that
+  // are prefetched. It is 0 if not known; then first_distance is tried first. knob: what a distance is called in
+  // words ("width" for a group of searches), and between what it stays. No name: there is none, the change is on or
   // off.
   TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
              jit::Knob knob = kDistance);
@@ -83,7 +82,7 @@ class TrialLogic {
   uint32_t distance() const { return best_distance_; }
   uint32_t chunks() const { return chunks_; }          // measured so far, both arms
   const std::string& words() const { return words_; }  // how the verdict came about
-  // Of the last strips since the prefetch was settled as kept: the median. 0: too few of them yet.
+  // The median of the last strips since the prefetch was settled as kept. 0: too few of them yet.
   double settled_ticks_an_iteration() const;
 
  private:
@@ -132,7 +131,7 @@ class TrialLogic {
   Arm a_{false, 0}, b_{true, 0};
   uint32_t pairs_wanted_ = 0;
   uint32_t chunk_index_ = 0;  // position in the off-on-on-off sequence
-  bool settling_ = true;      // the strip behind a change of arm is not counted
+  bool settling_ = true;      // the strip after a change of arm is not counted
   uint64_t chunk_ticks_ = 0;
   std::vector<double> strip_rates_;        // of the chunk under way
   std::vector<double> a_rates_, b_rates_;  // ticks per iteration, one a chunk
@@ -152,7 +151,7 @@ class TrialLogic {
   uint32_t failed_checks_ = 0;
   double settled_rate_ = 0;   // of the first strips since the last verdict
   double moved_by_ = 0;       // why the check under way began; 0: it was time
-  double noise_ = 1;          // the largest change of the rate behind which nothing had changed
+  double noise_ = 1;          // the largest change of the rate after which nothing had changed
   double patience_ = 0;       // seconds until a rate that has moved is looked at again
   double check_seconds_ = 0;  // until one that has not
   double paused_seconds_ = 0;
@@ -160,20 +159,19 @@ class TrialLogic {
   std::string words_;
 };
 
-// The distance at which a prefetch is complete when its data is wanted: the latency of a load from memory
+// The distance at which a prefetch is complete when its data is wanted. It is the latency of a load from memory
 // over the time that an iteration takes once its stalls are gone.
 //
-// With share s of the baseline code's time stalled, optimized code, whose other work is about half, spends
-// s' = s / (s + (1 - s) / 2) of its time so. Gone they never are altogether: a loop that does nothing else is
-// bound by how many lines are fetched at once, so an iteration keeps at least a third of its time.
+// Let a share s of the baseline code's time be stalled. Optimized code, whose other work is about half, then spends
+// s' = s / (s + (1 - s) / 2) of its time so. Stalls are never gone altogether: a loop that does nothing else is
+// bound by how many lines are fetched at once. So an iteration keeps at least a third of its time.
 uint32_t estimated_distance(double seconds_an_iteration, double stall_share);
 
 class LoopTrial;
 
-// One trial measures at a time: the time per iteration of one loop includes what other loops do between its
-// iterations, so two trials that toggle at once would judge each other's changes. A loop that has not ended a
-// strip for a while, because the program went on to something else or because its code was replaced, has to
-// stand back.
+// One trial measures at a time. The time per iteration of one loop includes what other loops do between its
+// iterations. So two trials that toggle at once would judge each other's changes. A loop that has not ended a strip
+// for a while has to stand back: the program went on to something else, or its code was replaced.
 //
 // Times are ticks of the time-stamp counter.
 //
@@ -207,7 +205,7 @@ class TrialGate {
   // Whether anybody measures.
   bool busy(uint64_t now) const {
     if (holder_.load(std::memory_order_relaxed) == nullptr) return false;
-    // Another thread's counter may be a little behind.
+    // Another thread's counter may lag a little.
     const uint64_t seen = seen_.load(std::memory_order_relaxed);
     return now < seen || now - seen < kPatienceTicks;
   }
@@ -245,7 +243,7 @@ class LoopTrial {
   Status status() const;
   // The same as status().state, at no cost. Relaxed: whoever sees that it has changed asks status() for the rest.
   TrialState state() const { return state_.load(std::memory_order_relaxed); }
-  // Of the last strips, once settled as kept; 0: not known.
+  // The median of the last strips, once settled as kept; 0: not known.
   double settled_ticks_an_iteration() const;
 
  private:

@@ -1,5 +1,5 @@
-// How far a range of memory has been touched: which pages of it the kernel has made, asked (mincore) of some of its
-// blocks of 2 MiB.
+// Says how far a range of memory has been touched: which of its pages the kernel has made. It asks (mincore) about
+// some of the range's blocks of 2 MiB.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,7 @@ void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
     watch.changed = now;
     watch.patience = kQuickLook;
   } else {
-    // A filling begins behind the last look that saw none.
+    // A filling begins after the last look that saw none.
     if (!watch.asked) count_from_here(watch);
     watch.patience =
         std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);

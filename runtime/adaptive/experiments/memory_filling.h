@@ -1,5 +1,5 @@
-// MemoryFilling: the decision huge-pages, before the first touch: looks how far a guest has filled its memory, asks the
-// kernel for huge pages ahead of it, and takes that back if the guest stops or gets slower. What was asked for and what
+// MemoryFilling: the decision huge-pages, before the first touch. Looks how far a guest has filled its memory and asks
+// the kernel for huge pages ahead of it. Takes that back if the guest stops or gets slower. What was asked for and what
 // came of it is kept with moves of pages (page_move.h).
 //
 // It takes no lease: what nobody has touched is in nobody's measurement.

@@ -4,7 +4,7 @@
 // made before the first touch.
 //
 // A move cannot alternate as a prefetch does. So its trial is before against after, by the time per iteration of the
-// loops whose prefetch is settled and keeps being timed; where there is none, nothing is claimed.
+// loops whose prefetch is settled and keeps being timed. Where there is no such loop, nothing is claimed.
 //
 // Concurrency: round() on the monitor thread; the move itself on a compile thread, one task at a time; the rest on any.
 // mutex_ protects the members below it. With it held only LoopTrial and Measurement are called. What is under way of
@@ -62,7 +62,7 @@ class PageMoves final : public Experiment {
   // An earlier run's decision was taken over, and stands.
   bool kept_from_earlier(const wasm::Module* module) const;
 
-  // Of memory_filling.h: what was asked for, and what came of it.
+  // What memory_filling.h asked for, and what came of it.
   struct Asked {
     const wasm::Module* module = nullptr;
     feedback::PagePlan plan;

@@ -1,5 +1,5 @@
-// VersionExperiment: decisions that are part of a whole version of a function: which of them is put on trial, what it
-// is compared with, and the way back. What runs when, version_trials.h says.
+// VersionExperiment: trials of decisions that are part of a whole version of a function. Says which of them is put on
+// trial, what it is compared with, and the way back. What runs when, version_trials.h says.
 //
 // Concurrency: round() on the monitor thread; the second version is compiled on a compile thread; the rest on any.
 // mutex_ protects `whole_`, and with it held nothing is called but what ends a lease.
@@ -40,7 +40,7 @@ class VersionExperiment final : public Experiment {
   bool is_on_trial(DecisionLog::Id episode, jit::ChangeKind decision) const;
 
  private:
-  // Of which decision a version on trial is without, and what is compiled for it.
+  // Which decision a version on trial is without, and what is compiled for it.
   struct Whole {
     jit::ChangeKind decision = jit::ChangeKind::kInlineCalls;
     Job job;

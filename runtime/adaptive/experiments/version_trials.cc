@@ -26,7 +26,7 @@ void VersionTrials::begin(Subject subject) {
 }
 
 void VersionTrials::round() {
-  // Let go of behind the lock: its end is forget().
+  // Let go of after the lock is released: its end is forget().
   std::shared_ptr<ModuleCode> code;
   std::optional<Subject> wanted;
   std::optional<Ending> ending;
@@ -139,7 +139,7 @@ void VersionTrials::end(Trial& trial, ModuleCode& code, ChangeState outcome, std
 // ---------------------------------------------------------------- compile threads
 
 void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::string& why_not) {
-  std::shared_ptr<ModuleCode> code;  // let go of behind the lock
+  std::shared_ptr<ModuleCode> code;  // let go of after the lock is released
   const std::lock_guard lock(mutex_);
   if (!trial_ || trial_->phase != Phase::kCompiling || trial_->ended) return;
   code = trial_->subject.code.lock();

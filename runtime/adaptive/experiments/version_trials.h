@@ -1,17 +1,18 @@
-// VersionTrials: what a decision gives that is part of a whole version of a function, and of no single loop in it: the
-// version that is current, which has it, against one that was made without, one trial at a time in an engine.
+// VersionTrials measures what a decision gives that is part of a whole version of a function, and of no single loop in
+// it. The current version, which has the decision, runs against one that was made without. There is one trial at a
+// time in an engine.
 //
 //   counting    the function is called through a meter for some tens of milliseconds: whether it is called often
 //               enough for calls to be a measure of work
-//   compiling   in the background, without that one decision; published by nobody
-//   comparing   the function's slots lead to one and to the other, in turns (exchange_trial.h)
+//   compiling   in the background, without that one decision; published by nobody.
+//   comparing   the function's slots lead to one and to the other, in turns (exchange_trial.h).
 //   ended       the decision stays unless the version without it is surely faster; the other version is retired
 //
-// Other than where code is only moved the two are different code, so what leads into and out of them is exchanged
-// with the entries: running baseline loops enter what is current, and loops in either of the two go on in the other
-// where both have an exit and an entry for them, or stay where they are, as after any publishing
-// (ModuleCode::exchange). Neither is retired while something leads to it: the one that is not current is led to by
-// nothing, but held until the trial has ended.
+// The two are different code, other than where code is only moved, so what leads into and out of them is exchanged
+// with the entries. Running baseline loops enter what is current. Loops in either of the two go on in the other where
+// both have an exit and an entry for them. Else they stay where they are, as after any publishing
+// (ModuleCode::exchange). Neither is retired while something leads to it. Nothing leads to the one that is not
+// current, but it is held until the trial has ended.
 //
 // The subject is not compiled anew by anybody meanwhile; if it is all the same, or withdrawn, the trial ends with
 // nothing.

@@ -1,5 +1,5 @@
-// FunctionCompiler: from a job to a version that runs: asks the optimizing tier for the code, says what came of it,
-// gives the version its trials, publishes it, and tells the profile.
+// FunctionCompiler takes a job to a version that runs. It asks the optimizing tier for the code, says what came of
+// it, gives the version its trials, publishes it, and tells the profile.
 //
 // On a compile thread, or on one that loads a module, several at a time: it has no state of its own.
 #pragma once

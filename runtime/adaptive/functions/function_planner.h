@@ -1,5 +1,5 @@
-// FunctionPlanner: asks the policy about the functions that run, and has done what it says: queues a compile, or
-// takes a function back to be seen anew.
+// FunctionPlanner asks the policy about the functions that run, and has done what it says. It queues a compile,
+// or takes a function back to be seen anew.
 //
 // Monitor thread only, and so without a lock.
 #pragma once

@@ -1,5 +1,5 @@
-// What plans for functions are made of and made into, which several parts of the adaptive tier need: settled changes
-// into a plan, a plan into the profile's ledger and into lines of the log. Pure.
+// What plans for functions are made of and made into; several parts of the adaptive tier need it. Turns settled
+// changes into a plan, and a plan into the profile's ledger and into lines of the log. Pure.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell)
     interleaves = answer.site.kind == jit::ChangeKind::kInterleave;
     start.remembers = answer.site.kind == jit::ChangeKind::kJumpPointers;
     if (interleaves && !known_to_pay) start.setting = start.knob.first;
-    // Of interleaved searches the samples say nothing: they gain by what they do not guess as well.
+    // The samples say nothing about interleaved searches: they gain by what they do not guess as well.
     if (answer.site.kind == jit::ChangeKind::kPrefetch || start.remembers)
       for (const feedback::Candidate& candidate : feedback::of(job.plan.candidates, answer.site.kind))
         if (candidate.at() == answer.site.at) start.stall_share += candidate.request.weight;

@@ -1,5 +1,5 @@
-// FunctionTrials: the optimized versions that run now and what of them is on trial: the changes of their loops
-// (experiments/loop_trial.h), which trials have settled, and what becomes of those that lost.
+// FunctionTrials knows the optimized versions that run now and what of them is on trial. That is the changes of
+// their loops (experiments/loop_trial.h), which trials have settled, and what becomes of those that lost.
 //
 // Concurrency: round() on the monitor thread, the rest on any; trials themselves measure on guest threads, under
 // locks of their own that these only try. mutex_ protects the members below it. With it held only LoopTrial,
@@ -37,13 +37,13 @@ struct Watch {
   std::vector<LoopIndex> osr_loops;
   std::vector<feedback::Candidate> told;  // what the compiler was told (told_by)
   bool loop_exits = false;                // were asked for
-  // Of a version out of the code cache it is not known what the compiler was told.
+  // For a version out of the code cache it is not known what the compiler was told.
   bool cached = false;
   bool not_to_be_measured = false;  // as a whole: that was said
   // What later compiles were asked for and did not do, of which nothing new came (stay_with).
   std::vector<jit::Answer> not_applied;
 
-  // Of the version, and what was asked for later and is not in it.
+  // The answers of the version, and what was asked for later and is not in it.
   std::vector<jit::Answer> answers() const;
   bool has_lost() const;  // a trial has rejected something that is still in the code
 };
@@ -92,8 +92,8 @@ class FunctionTrials final : public Experiment {
   // Loops whose trials are settled, and their ticks an iteration.
   std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> timed_loops(
       const wasm::Module* module) const;
-  // Adds to the plan what is kept of `watch`, as settled, and, where interleaving lost, the prefetches that it stood
-  // in for, as new: these are returned. What is known of branches stays, without the forms that lost.
+  // Adds to the plan what is kept of `watch`, as settled. Where interleaving lost, adds as new the prefetches that
+  // it stood in for, and returns these. What is known of branches stays, without the forms that lost.
   std::vector<jit::Site> plan_without_losers(Job& job, const Watch& watch) const;
   // Writes into the log what trials found out since the last round, and how far those came that go on.
   void fold(const wasm::Module* module);

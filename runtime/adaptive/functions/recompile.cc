@@ -20,7 +20,7 @@ std::set<jit::Site> applied_sites(const jit::CodeVersion& version) {
   return sites;
 }
 
-// Of the operators that have code for their usual number: which number.
+// For the operators that have code for their usual number: which number.
 std::map<uint32_t, uint64_t> applied_values(const MadeVersion& made) {
   std::map<uint32_t, uint64_t> values;
   for (const jit::Answer& answer : made.version.answers) {

@@ -1,11 +1,11 @@
 // Whether anything new came of compiling a function again. A recompile is asked for because of something: a load that
 // stalls, a branch in another form, an operand. Where the compiler refuses all of that, what it made is what runs
-// already, and publishing it would only make running trials begin anew, and loops and calls change from one place to
+// already. Publishing it would only make running trials begin anew, and loops and calls change from one place to
 // another for nothing.
 //
-// Compared is what was applied, with its cells, and what was told. Of what was told and is not the same, as branches
-// are that were seen more often meanwhile, the code says whether the compiler made any use: then its bytes are not
-// the same.
+// Compared is what was applied, with its cells, and what was told. What was told may have changed all the same, as
+// for branches that were seen more often meanwhile. The code says whether the compiler made any use of it: then its
+// bytes are not the same.
 #pragma once
 
 #include <span>
@@ -23,8 +23,8 @@ struct MadeVersion {
 };
 
 // What `made` has, or was to be without, that `running` is not like, in words; empty: nothing. `loops_wait`: it was
-// made for loops that run in other code, so that an entry for them, or a way out, is something new where `running`
-// has none for that loop; else these only come with it.
+// made for loops that run in other code. Then an entry or a way out for such a loop is something new where `running`
+// has none for it; else these only come with it.
 std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made, bool loops_wait);
 
 }  // namespace hindsight::rt
