@@ -1,10 +1,10 @@
 /* Lightweight Profiling for C: the layouts of the final specification, a reader for its ring, and the four
- * instructions as functions. Needs nothing else of Hindsight at run time than libhindsight_lwp, and not even
- * that for the layouts and the reader: they are this header alone, and read what any unit wrote: a processor,
- * the emulation, or the functions below.
+ * instructions as functions. Needs nothing else of Hindsight at run time than libhindsight_lwp. The layouts
+ * and the reader do not even need that: they are this header alone. They read what any unit wrote: a
+ * processor, the emulation, or the functions below.
  *
  * The functions act on the calling thread, as the instructions do; each thread has its own LWP state, which
- * ends with it (unflushed). Only a thread's first call may allocate; later ones may be made in signal
+ * ends with it (unflushed). Only a thread's first call may allocate. Later ones may be made in signal
  * handlers, but not in one that interrupts another of them on the same thread. Needs GCC or Clang (__atomic
  * builtins). docs/LWP.md explains all of it. Stability: only ever gets additions. */
 #ifndef HINDSIGHT_LWP_H
@@ -161,14 +161,14 @@ HINDSIGHT_LWP_API hindsight_lwp_fault hindsight_llwpcb(hindsight_lwp_control_blo
 HINDSIGHT_LWP_API hindsight_lwp_control_block* hindsight_slwpcb(void);
 
 /* LWPINS: stores a record with EventId 255. Returns the carry flag: true if the ring was full. False while
- * off. The record's instruction address is that behind the call. */
+ * off. The record's instruction address is that after the call. */
 HINDSIGHT_LWP_API bool hindsight_lwpins(uint64_t data2, uint32_t data1, uint16_t flags);
 
 /* LWPVAL: counts one value sample; every interval + 1-th makes a record with EventId 1. */
 HINDSIGHT_LWP_API void hindsight_lwpval(uint64_t data2, uint32_t data1, uint16_t flags);
 
-/* What CPUID says on a processor that does what the functions do, for leaves 0x80000001 (the LWP bit of ECX
- * only) and 0x8000001C: eax, ebx, ecx, edx. Zeros for any other. */
+/* What CPUID says on a processor that does what the functions do: eax, ebx, ecx, edx. Answers leaves
+ * 0x80000001 (the LWP bit of ECX only) and 0x8000001C. Zeros for any other. */
 HINDSIGHT_LWP_API void hindsight_lwp_cpuid(uint32_t leaf, uint32_t registers[4]);
 
 #ifdef __cplusplus

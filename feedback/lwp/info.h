@@ -1,4 +1,4 @@
-// What this machine offers for profiling, which unit is used, and why not the others: everything that a
+// Says what this machine offers for profiling, which unit is used, and why not the others. It is what a
 // person who wonders about missing or odd profiles should see first. One struct, two forms of output.
 #pragma once
 

@@ -1,6 +1,6 @@
-// The part of `lwp info` about counters: what the processor promises, how its events are encoded, which
-// sources the kernel offers and why some cannot be used, and what the hardware unit would get. Apart from
-// info.h, because it is long.
+// The part of `lwp info` about counters. It says what the processor promises, how its events are encoded,
+// which sources the kernel offers and why some cannot be used. It also says what the hardware unit would
+// get. Apart from info.h, because it is long.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

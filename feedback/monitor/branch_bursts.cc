@@ -44,8 +44,8 @@ void Monitor::ask_for_bursts() {
   }
 }
 
-// Outcomes become the event-3 records that a processor with the prediction bit would have written, every
-// branch of the burst one, and add up to counts of each branch.
+// Outcomes become the event-3 records that a processor with the prediction bit would have written, one for
+// every branch of the burst. They add up to counts of each branch.
 void Monitor::attribute_bursts(Watched& watched) {
   if (!watched.branches) return;
   ThreadBranches& branches = *watched.branches;

@@ -1,5 +1,5 @@
-// What the monitor keeps about one thread's branch-outcome bursts: when the next is due, and the predictor
-// model that its outcomes run through, in one history for all branches of the thread.
+// What the monitor keeps about one thread's branch-outcome bursts. That is when the next is due, and the
+// predictor model that its outcomes run through, in one history for all branches of the thread.
 #pragma once
 
 #include <chrono>

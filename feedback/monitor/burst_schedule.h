@@ -1,12 +1,12 @@
 // When a thread's next branch-outcome burst is due. Pure: time comes as an argument.
 //
-// A single burst can fall into a phase that is not the program's, so evidence comes in series: eight bursts
-// some 20 ms apart, with jitter, so that they spread over more than 100 ms. Behind a series one burst every
-// tenth of a second, on average, follows what changes, while baseline code runs at all; the gaps are
-// exponentially distributed, so that no period of the program's can be in step with them. All of it is bounded: kMostASecond
-// bursts a second of run, and kAhead on top, whatever is asked for. At 4,096 outcomes of about 15 ns that is
-// below 0.1 % of a thread's time. The monitor, which runs every outcome through a predictor, is shared: behind
-// their series, many threads together have as many bursts as one.
+// A single burst can fall into a phase that is not the program's, so evidence comes in series. A series is eight bursts
+// some 20 ms apart, with jitter, so that they spread over more than 100 ms. After a series one burst every tenth of a
+// second, on average, follows what changes, while baseline code runs at all. The gaps are exponentially distributed, so
+// that no period of the program's can be in step with them. All of it is bounded: kMostASecond bursts a second of run,
+// and kAhead on top, whatever is asked for. At 4,096 outcomes of about 15 ns that is below 0.1 % of a thread's time. The
+// monitor, which runs every outcome through a predictor, is shared: after their series, many threads together have as
+// many bursts as one.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class BurstSchedule {
  public:
   static constexpr uint32_t kSeries = 8;
   static constexpr double kGapSeconds = 0.020;   // in a series; a quarter more or less
-  static constexpr double kSteadySeconds = 0.1;  // behind it, on average
+  static constexpr double kSteadySeconds = 0.1;  // after it, on average
   static constexpr double kMostASecond = 12;
   static constexpr double kAhead = 2 * kSeries;
 

@@ -1,6 +1,6 @@
-// Which load does a clock sample stand behind? An out-of-order core takes the timer interrupt when the
-// stalled load retires, so the sampled pc is the instruction right behind it, and the sample's registers
-// still hold the load's base and index (measured: 96-99 % and 95 % of the samples of a missing load).
+// Which load does a clock sample stand right after? An out-of-order core takes the timer interrupt when the
+// stalled load retires. So the sampled pc is the instruction right after it, and the sample's registers still
+// hold the load's base and index. Measured: 96-99 % and 95 % of the samples of a missing load.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // How often branches are mispredicted over a run, from bursts. Pure.
 //
-// Bursts come in time, spread over the run as samples are; branches do not: a phase that retires ten times as
+// Bursts come in time, spread over the run as samples are; branches do not. A phase that retires ten times as
 // many of them a second has as many bursts as one of the same length that hardly branches. The rate of the
-// program is that of its branches, so a burst's own rate counts for the branches that it stands for: those
-// since the burst before, known by the ordinary branch records, one in so many branches (a ratio estimator;
-// Cochran, "Sampling Techniques", chapter 6).
+// program is that of its branches. So a burst's own rate counts for the branches that it stands for: those
+// since the burst before. They are known by the ordinary branch records, one in so many branches (a ratio
+// estimator; Cochran, "Sampling Techniques", chapter 6).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct MispredictionSums {
   }
 };
 
-// One thread's bursts, in order. What was retired between two of them is shared between both; in front of the
-// first it is the first's, behind the last the last's.
+// One thread's bursts, in order. What was retired between two of them is shared between both. Before the
+// first it is the first's, after the last the last's.
 class BurstRates {
  public:
   // So many ordinary branch records were drained.
@@ -66,7 +66,7 @@ class BurstRates {
     return {.weight = stands_for_, .mispredicted = stands_for_ * rate};
   }
 
-  double since_ = 0;       // records behind the beginning of the last burst
+  double since_ = 0;       // records since the beginning of the last burst
   double stands_for_ = 0;  // of the last burst
   uint64_t judged_ = 0, wrong_ = 0;
 };

@@ -35,8 +35,8 @@ double seconds_of(pid_t thread) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Generated code names its own place in the value records that it makes (jit/abi/builtins.h): flags are the
-// kind of site and data1 is its wasm offset. Anything else is a value of the guest's own. A guest that
+// Generated code names its own place in the value records that it makes (jit/abi/builtins.h). The flags are the
+// kind of site, and data1 is its wasm offset. Anything else is a value of the guest's own. A guest that
 // imitates a site spoils what is known of that site of its own, and nothing else. Where the code is gone, only
 // the guest's own records have a time.
 bool made_by_generated_code(const lwp::EventRecord& record, const std::optional<jit::PcRow>& row) {
@@ -147,8 +147,8 @@ void Monitor::detach(const lwp::Unit* unit) {
   }
   if ((*found)->counters) {
     add(pmu_ended_, *(*found)->counters);
-    // Closing takes long as well. More than a few threads a round end only where they are short, and then
-    // each closes its own, so that descriptors do not run out.
+    // Closing takes long as well. More than a few threads end in a round only where they are short. Then each
+    // closes its own, so that descriptors do not run out.
     constexpr size_t kMostClosing = 16;
     try {
       if (closing_.size() < kMostClosing) closing_.push_back(std::move(*(*found)->counters));
@@ -188,7 +188,7 @@ void Monitor::with_profiles(const std::function<void(Profiles&)>& look) {
 }
 
 void Monitor::forget(const wasm::Module* module) {
-  std::shared_ptr<const wasm::Module> kept;  // let go of behind the lock
+  std::shared_ptr<const wasm::Module> kept;  // let go of after the lock is released
   std::lock_guard lock(mutex_);
   profiles_.erase(module);
   for (auto& keep : keep_modules_)
@@ -329,8 +329,8 @@ std::pair<uint32_t, lwp::MissSource> Monitor::estimate(const jit::RegisteredCode
   return {0, lwp::MissSource::kNone};
 }
 
-// A raw sample becomes the records that a unit with hardware support would have written: event 5 where it
-// stood, and event 4 for the load in front of it.
+// A raw sample becomes the records that a unit with hardware support would have written. They are event 5 where
+// it stood, and event 4 for the load in front of it.
 void Monitor::attribute_sample(const lwp::RawSample& sample) {
   attribute(lwp::make_clock_record(sample, /*with_time=*/true), &sample);
   auto code = registry_.find(reinterpret_cast<const void*>(sample.pc));
@@ -339,7 +339,7 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
       static_cast<uint32_t>(reinterpret_cast<const std::byte*>(sample.pc) - code->version->begin()));
   auto load = load_before(*code->version, pc, sample.registers);
   if (!load) return;
-  // A load whose address is lost because it overwrote it may be the runtime's own as well: of a jump table, a
+  // A load whose address is lost because it overwrote it may also load the runtime's own data: a jump table, a
   // callee's address, a global.
   const auto row = code->version->pc_map.find(load->instruction);
   const bool of_runtime = load->address ? config_.is_guest_memory && !config_.is_guest_memory(*load->address)
@@ -356,9 +356,9 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
 }
 
 // What the processor sampled by itself is shown, and adds data addresses to loads whose stalls the clock found.
-// More does not follow from it: samples of loads say how often one missed, not what that cost, because
-// latencies overlap; and the direction of a machine's branch is not that of the guest's, which generated code
-// may have turned round.
+// More does not follow from it. Samples of loads say how often one missed, not what that cost, because
+// latencies overlap. The direction of a machine's branch is not that of the guest's, which generated code may
+// have turned round.
 void Monitor::attribute_hardware(const lwp::EventRecord& record) {
   counts_.hardware_records += 1;
   auto code = registry_.find(reinterpret_cast<const void*>(record.address));

@@ -1,6 +1,6 @@
-// The monitor: the one thread that drains every LWP unit, reads the PMU counts that exist, attributes each
-// record to a code version, function and wasm offset, and aggregates it into the module's profile. It decides
-// nothing: after each round it calls on_round, in which the engine may look at the profiles and act.
+// The monitor is the one thread that drains every LWP unit and reads the PMU counts that exist. It attributes
+// each record to a code version, function and wasm offset, and aggregates it into the module's profile. It
+// decides nothing: after each round it calls on_round, in which the engine may look at the profiles and act.
 //
 // Threads: attach/detach may be called by any guest thread; everything else of the profiles happens on the
 // monitor thread, or under with_profiles(). Nothing here ever blocks a guest thread but for the short lock of
@@ -41,7 +41,7 @@ struct MonitorCounts {
   uint64_t stall_records = 0;       // event 4: a load stands in front of the sampled pc
   uint64_t stall_addresses = 0;
   uint64_t stall_no_offset = 0;  // no load of the guest at that place in the code
-  uint64_t runtime_loads = 0;    // samples behind a load of the runtime's own data: no event 4
+  uint64_t runtime_loads = 0;    // samples after a load of the runtime's own data: no event 4
   uint64_t branch_records = 0;
   uint64_t branch_unattributed = 0;
   uint64_t instruction_records = 0;
@@ -101,13 +101,14 @@ class Monitor {
     // of the guest's data. Unset: every address is.
     std::function<bool(uint64_t address)> is_guest_memory;
     std::function<void()> on_round;  // on the monitor thread, no lock held
-    // Sees every record that was drained or made of a sample, in the order of draining; one call at a time,
-    // under the monitor's lock: it must be short and must not call the monitor. With `only_guest_records` it
-    // sees those alone that the guest asked for, and the others cost nothing more.
+    // Sees every record that was drained or made of a sample, in the order of draining. There is one call at a
+    // time, with the monitor's lock held: it must be short and must not call the monitor. With
+    // `only_guest_records` it sees those alone that the guest asked for, and the others cost nothing more.
     std::function<void(const LocatedRecord&)> on_record;
     bool only_guest_records = false;
-    // Counts the processor's events of every thread that is watched when a round of the monitor's own ends and
-    // was attached without counters: opening them takes longer than attaching may, so threads do not do it.
+    // Counts the processor's events of every thread that was attached without counters and is watched when a
+    // round of the monitor's own ends. Opening counters takes longer than attaching may, so threads do not do
+    // it.
     bool count_events = false;
     // Asks threads for bursts of consecutive branches and runs them through a predictor model. For units whose
     // branch records come from instrumented code.
@@ -143,8 +144,8 @@ class Monitor {
   // Records that threads wrote into their rings: drained + missed + still in a ring.
   uint64_t emitted() const;
   std::vector<PmuReading> pmu() const;
-  // CPU time that the threads watched now have taken, since each was attached, and those before them had when they
-  // were detached: a difference of two readings is what guests ran in between.
+  // CPU time that the watched threads have taken since each was attached. It includes what earlier threads had
+  // taken when they were detached. A difference of two readings is what guests ran in between.
   double guest_seconds() const;
 
   // One round now, on the calling thread (which must not be a guest thread inside the guest). Used by tests

@@ -1,6 +1,6 @@
-// Architectural performance monitoring, decoded: what CPUID leaf 0AH promises (Intel SDM volume 3B, chapter
-// "Performance Monitoring"; versions 1 to 5), the event encodings that go with it, and the layout in which
-// Linux takes raw events (PERF_TYPE_RAW). Pure functions; nothing here touches an MSR: ring 3 cannot.
+// Architectural performance monitoring, decoded. What CPUID leaf 0AH promises (Intel SDM volume 3B, chapter
+// "Performance Monitoring"; versions 1 to 5), and the event encodings that go with it. Also the layout in
+// which Linux takes raw events (PERF_TYPE_RAW). Pure functions; nothing here touches an MSR: ring 3 cannot.
 #pragma once
 
 #include <array>
@@ -48,9 +48,9 @@ struct ArchitecturalPmu {
 // event exists only if its bit is inside the announced EBX vector and 0.
 ArchitecturalPmu decode_architectural_pmu(const CpuidRegisters& leaf0a);
 
-// AMD says elsewhere what it has: six core counters where CPUID 8000_0001 ECX[23] (PerfCtrExtCore) is set,
-// four legacy ones otherwise, or the number in CPUID 8000_0022 EBX[3:0] where EAX[0] (PerfMonV2) is set. This
-// is what the instruction says; a hypervisor may still refuse the MSRs.
+// AMD says elsewhere what it has. There are six core counters where CPUID 8000_0001 ECX[23] (PerfCtrExtCore)
+// is set, four legacy ones otherwise. Or there is the number in CPUID 8000_0022 EBX[3:0] where EAX[0]
+// (PerfMonV2) is set. This is what the instruction says; a hypervisor may still refuse the MSRs.
 uint8_t decode_amd_core_counters(uint32_t ecx_80000001, const CpuidRegisters& leaf_80000022);
 
 // What AMD processors say of their monitoring, from the leaves that replace 0AH there.
@@ -83,8 +83,8 @@ struct EventSelect {
   uint8_t counter_mask = 0;
 };
 
-// The register as the manual draws it: event 7:0, umask 15:8, USR 16, OS 17, E 18, PC 19, INT 20, ANY 21, EN
-// 22, INV 23, CMASK 31:24.
+// The register as the manual draws it: event 7:0, umask 15:8, USR 16, OS 17, E 18, PC 19. Then INT 20, ANY
+// 21, EN 22, INV 23, CMASK 31:24.
 uint64_t encode_perfevtsel(const EventSelect& select);
 
 // What perf_event_open takes as PERF_TYPE_RAW config: the kernel owns USR, OS, INT and EN and refuses them.

@@ -1,10 +1,10 @@
-// Per-thread counts that confirm or refute a decision: instructions, cycles, branches, cache traffic where a
-// PMU is reachable, CPU time, context switches and page faults everywhere. Whatever cannot be opened is
-// named, with the reason; a missing counter is never read as zero.
+// Per-thread counts that confirm or refute a decision. Instructions, cycles, branches and cache traffic where a
+// PMU is reachable; CPU time, context switches and page faults everywhere. Whatever cannot be opened is named,
+// with the reason; a missing counter is never read as zero.
 //
-// Threads: open() on the thread to be counted; read() from any one thread at a time, usually the monitor,
-// also after the counted thread has ended (the kernel keeps the final values). Counts user mode only, except
-// where noted.
+// Threads: open() on the thread to be counted. read() from any one thread at a time, usually the monitor, also
+// after the counted thread has ended (the kernel keeps the final values). Counts user mode only, except where
+// noted.
 #pragma once
 
 #include <sys/types.h>
@@ -75,9 +75,9 @@ class PmuCounters {
   // Counts since open(). A counter whose descriptor can no longer be read is not present.
   Reading read() const;
 
-  // The counted thread only: the same without a system call, by RDPMC, where the kernel permits it and the
-  // whole group is on the PMU just now; through the kernel elsewhere. The first call maps a page a hardware
-  // counter; where that fails nothing but speed is lost.
+  // The counted thread only: the same without a system call, by RDPMC. That works where the kernel permits it
+  // and the whole group is on the PMU just now; elsewhere it goes through the kernel. The first call maps a
+  // page a hardware counter; where that fails nothing but speed is lost.
   Reading read_own();
   // Groups that the last read_own() read without the kernel.
   unsigned groups_read_by_rdpmc() const { return by_rdpmc_; }

@@ -1,7 +1,7 @@
-// The event sources that this kernel offers, as sysfs lists them: the core PMU or, on hybrid processors, one
-// a core type; AMD's sampling unit; uncore counters (memory controllers, last-level caches, fabrics, energy);
-// and the kernel's own. Each with the type number that perf_event_open wants, its named events and the
-// places of their fields.
+// The event sources that this kernel offers, as sysfs lists them. There is the core PMU or, on hybrid
+// processors, one a core type, and AMD's sampling unit. There are uncore counters (memory controllers,
+// last-level caches, fabrics, energy), and the kernel's own. Each with the type number that perf_event_open
+// wants, its named events and the places of their fields.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ std::optional<EventConfig> encode_terms(const EventSource& source, std::string_v
 // The first processor of a list like "0-7,16".
 std::optional<int> first_cpu(std::string_view list);
 
-// Why the calling process cannot count with an uncore source, or empty if it can: opens one event on the
+// Why the calling process cannot count with an uncore source, or empty if it can. Opens one event on the
 // first of its processors and closes it. An answer like "EACCES: kernel.perf_event_paranoid is 2, ...".
 std::string uncore_refusal(const EventSource& source);
 

@@ -1,7 +1,7 @@
 // Who the processor is: vendor, family, model, stepping, and the name of its microarchitecture, from Intel's
-// Prescott and AMD's K8 to today's. Used to say on what a measurement was taken, to explain which counters
-// may be expected, and to choose the events that the hardware unit asks for. Pure decoders plus one reader of
-// the running machine; any thread.
+// Prescott and AMD's K8 to today's. Used to say on what a measurement was taken, and to explain which
+// counters may be expected. Also used to choose the events that the hardware unit asks for. Pure decoders
+// plus one reader of the running machine; any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct ProcessorSignature {
   friend bool operator==(const ProcessorSignature&, const ProcessorSignature&) = default;
 };
 
-// Decodes EAX of CPUID leaf 1. The extended family counts only where the base family is 0FH, the extended
-// model only where it is 06H or 0FH (Intel's and AMD's CPUID manuals) or 07H (Zhaoxin).
+// Decodes EAX of CPUID leaf 1. The extended family counts only where the base family is 0FH. The extended
+// model counts only where it is 06H or 0FH (Intel's and AMD's CPUID manuals) or 07H (Zhaoxin).
 ProcessorSignature decode_signature(uint32_t leaf1_eax);
 
-// The vendor behind the twelve characters of CPUID leaf 0 (EBX, EDX, ECX).
+// The vendor that the twelve characters of CPUID leaf 0 (EBX, EDX, ECX) name.
 Vendor decode_vendor(const CpuidRegisters& leaf0);
 
 // "Zen 4", "Sandy Bridge", ...; empty where the table does not know the model: a guess would be worse.
@@ -45,8 +45,8 @@ std::string_view to_string(CoreType type);
 // CPUID leaf 1AH EAX[31:24], meaningful where leaf 7 EDX[15] says hybrid.
 CoreType decode_core_type(uint32_t leaf7_edx, uint32_t leaf1a_eax);
 
-// "Golden Cove" for Alder Lake's performance cores, "Gracemont" for its efficient ones; the product's own
-// name where it is not hybrid; empty where the table does not know.
+// "Golden Cove" for Alder Lake's performance cores, "Gracemont" for its efficient ones. It is the product's
+// own name where that is not hybrid, and empty where the table does not know.
 std::string_view core_microarchitecture(std::string_view product, CoreType type);
 
 struct ProcessorInfo {

@@ -21,7 +21,7 @@ class Processor final : public CounterInstructions {
 };
 
 // A page that changes this often while one thread reads it is being moved about by a kernel that has other
-// worries; read(2) serves as well.
+// worries. Then read(2) serves as well.
 constexpr int kAttempts = 100;
 
 uint64_t sign_extended(uint64_t value, unsigned width) {
@@ -30,8 +30,8 @@ uint64_t sign_extended(uint64_t value, unsigned width) {
   return static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
 }
 
-// A field of the page: the kernel writes it from an interrupt on this very processor, so one plain load that
-// the compiler may neither repeat nor tear is what is needed.
+// A field of the page. The kernel writes it from an interrupt on this very processor, so one plain load
+// suffices that the compiler may neither repeat nor tear.
 template <typename T>
 T field(const T& member) {
   return *const_cast<const volatile T*>(&member);
@@ -54,7 +54,7 @@ std::optional<UserCount> read_user_count(const perf_event_mmap_page& page, Count
   perf_event_mmap_page capabilities{};
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const uint32_t sequence = field(page.lock);
-    // Both fences order the compiler only: reader and writer share a processor, or the reading is thrown away
+    // Both fences order the compiler only. Reader and writer share a processor, or the reading is thrown away
     // because the thread was moved, which changes `lock`.
     std::atomic_signal_fence(std::memory_order_acq_rel);
     UserCount value;

@@ -1,6 +1,6 @@
 // Reading a counter without a system call: RDPMC, with the page that the kernel shares for each event
 // (linux/perf_event.h, perf_event_mmap_page). The kernel rewrites that page whenever it moves the event
-// between counters, so it is read under a sequence lock: `lock` is the same before and after, or all is read
+// between counters. So it is read under a sequence lock: `lock` is the same before and after, or all is read
 // again.
 //
 // Only the counted thread can do this: RDPMC reads the counters of the processor that it runs on.
@@ -24,7 +24,7 @@ struct UserCount {
   uint64_t running_ns = 0;  // of these, on a counter; less: multiplexed
 };
 
-// The two instructions, behind an interface so that the protocol can be tested on a made-up page.
+// The two instructions, as an interface so that the protocol can be tested on a made-up page.
 class CounterInstructions {
  public:
   virtual ~CounterInstructions() = default;
@@ -33,9 +33,9 @@ class CounterInstructions {
 };
 CounterInstructions& processor_instructions();
 
-// One reading by the protocol. Empty if the page forbids RDPMC (cap_user_rdpmc), if the event is on no
-// counter just now (index 0), or if the page never held still for long enough: then the caller asks the
-// kernel.
+// One reading by the protocol. Empty if the page forbids RDPMC (cap_user_rdpmc) or if the event is on no
+// counter just now (index 0). Also empty if the page never held still for long enough. Then the caller asks
+// the kernel.
 std::optional<UserCount> read_user_count(const perf_event_mmap_page& page, CounterInstructions& cpu);
 
 // The nanoseconds that `cycles` of the time-stamp counter are, by the page's multiplier and shift.

@@ -96,8 +96,8 @@ bool waits_for_evidence(Case& c) {
   return false;
 }
 
-// Not called so far, and not yet seen to sit in a loop: a function that takes a small part of the time,
-// between calls of others, is not waited for as long as it takes to run that long itself.
+// Not called so far, and not yet seen to sit in a loop. A function may take a small part of the time, between
+// calls of others. It is not waited for as long as it takes to run that long itself.
 bool may_be_called_soon(const FunctionEvidence& e, const PolicyConfig& config) {
   return e.seconds_watched < config.max_seconds_to_wait_for_entry &&
          (e.seconds_watched < config.min_seconds_watched ||
@@ -119,7 +119,7 @@ bool compile(Case& c) {
   FunctionPlan& plan = c.plan;
   plan.candidates = propose_all(c);
   plan.osr_loops = plan_osr_loops(e, c.config);
-  // Of a loop with prefetches the whole function says whether it is long enough.
+  // For a loop with prefetches the whole function says whether it is long enough.
   plan.loop_entries_only =
       e.entered == Entered::kNotYet && !plan.osr_loops.empty() && !plan.has(jit::ChangeKind::kPrefetch);
   std::string reason = fmt::format(

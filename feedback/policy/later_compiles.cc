@@ -1,5 +1,5 @@
-// Whether a function that was compiled is compiled again, or goes back to baseline code to be seen again: what is not as it was
-// when its code was made.
+// Decides whether a function that was compiled is compiled again, or goes back to baseline code to be seen again. The
+// reason is what is not as it was when its code was made.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ bool is_called_after_all(Case& c) {
   return recompile(c, "called again: all of it, of which only a running loop was optimized");
 }
 
-// Did a loop stay behind that has no way out of baseline code?
+// Is a loop still in baseline code that has no way out of it?
 bool was_left_behind(Case& c) {
   const FunctionEvidence& e = c.e;
   if (!c.config.optimize || !is_left_behind(e, c.config) || !may_compile_again(e, c.config)) return false;

@@ -66,7 +66,7 @@ LayoutPlan decide_layout(const LayoutEvidence& e, const PolicyConfig& config) {
         fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
   } else if (e.seconds_settled < config.min_layout_settled &&
              (share < config.min_layout_share || e.layouts + 1 >= config.max_layouts)) {
-    // Of a flat profile versions are made for as long as the program runs.
+    // In a flat profile versions are made for as long as the program runs.
     plan.wait = true;
     plan.reason = fmt::format("{}, {:.0f} % of all, but versions are still being made", seen, 100 * share);
   } else {

@@ -1,12 +1,11 @@
-// Code layout: whether the optimized code of a module's hot functions is worth being placed together, in the
-// order in which they call each other, on huge pages. Pure, like every decision; the order itself is the
-// optimizing tier's (jit/optimizing/optimizer.h: order_by_calls), where the code goes is the engine's.
+// Code layout: whether it is worth placing the optimized code of a module's hot functions together on huge pages, in
+// the order of their calls. Pure, like every decision. The order itself is the optimizing tier's
+// (jit/optimizing/optimizer.h: order_by_calls); where the code goes is the engine's.
 //
-// Code that exceeds what the first-level instruction TLB reaches costs a look in the second level, or a walk
-// of the page table, at nearly every call; and the fetcher, which runs ahead within a page, stops at each
-// page's end. On one huge page neither is left. Caches of instructions hold lines, which are the same
-// wherever a function lies: there is nothing to gain from order where code is small, and little in them where
-// it is large.
+// Code may exceed what the first-level instruction TLB reaches. Then nearly every call costs a look in the second level,
+// or a walk of the page table. Also the fetcher, which runs ahead within a page, stops at each page's end. On one huge
+// page neither is left. Caches of instructions hold lines, which are the same wherever a function lies. So there is
+// nothing to gain from order where code is small, and little in them where it is large.
 //
 //     gain = t * share of the samples in that code * layout_share * (1 - itlb_reach / hot bytes)
 //     cost = layout_seconds_per_byte * bytes in whole huge pages + layout_seconds_per_function * functions

@@ -1,17 +1,17 @@
 // Huge pages: which ranges of linear memory to back with pages of 2 MiB. Pure, like every decision.
 //
-// A load that misses the cache also misses the TLB where what it may touch is larger than the TLB reaches:
-// the walk of the page table adds to its latency, more so in a virtual machine, where each level is walked in
-// two tables. With pages of 2 MiB the same entries reach 512 times as far. Moving a range costs its copy,
-// while which its accesses wait.
+// A load that misses the cache also misses the TLB where what it may touch is larger than the TLB reaches. The walk of
+// the page table adds to its latency, more so in a virtual machine, where each level is walked in two tables. With pages
+// of 2 MiB the same entries reach 512 times as far. Moving a range costs its copy, during which its accesses wait.
 //
 //     gain = t * stall share * walk_share_of_stalls * (1 - tlb_reach / footprint)
 //     stall share = the larger of what is seen to stall, and what did before prefetches, interleaving or jump pointers hid it
 //     cost = seconds per byte * footprint
 //
-// with t the time run so far, taken as what is still to come; the gain has to be `min_page_return` times the cost. `footprint` is the ranges' size, not what was
-// sampled of it. What a byte takes to move is measured: a small part is moved first, as soon as the whole would
-// pay if that were as quick as it can be, and what it took then says whether the rest follows.
+// with t the time run so far, taken as what is still to come; the gain has to be `min_page_return` times the cost.
+// `footprint` is the ranges' size, not what was sampled of it. What a byte takes to move is measured. A small part is
+// moved first, as soon as the whole would pay if that were as quick as it can be. What it took then says whether the rest
+// follows.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ struct PagePlan {
   uint64_t bytes = 0;             // theirs
   bool probe = false;             // a part of them, to see what moving takes
   std::vector<PageRange> whole;   // what the parts belong to; `ranges` where it is no probe
-  double most_seconds = 0;        // that the move may take: behind that it would not have been begun
+  double most_seconds = 0;        // that the move may take: with more it would not have been begun
   double estimated_gain = 0;      // share of the module's time
   std::vector<Alternative> alternatives;
   std::string reason;

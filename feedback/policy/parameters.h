@@ -32,7 +32,7 @@ struct PolicyConfig {
   bool follow_shifts = true;
   bool code_layout = true;
 
-  // Of the first compile.
+  // For the first compile.
   double min_samples = 6;
   double min_flat_samples = 2;
   double min_flat_return = 2;
@@ -40,19 +40,19 @@ struct PolicyConfig {
   double compile_fixed_seconds = 0.012;
   double compile_seconds_per_byte = 41e-6;
   double background_cost = 1.0 / 32;
-  // Of later ones.
+  // For later ones.
   double min_reoptimize_samples = 60;
   double min_reoptimize_share = 0.20;
   uint32_t max_compiles = 4;
   double seconds_per_compile = 8;
   uint32_t max_later_compiles = 60;
-  // Of loops that run: entries.
+  // For entries into loops that run.
   uint32_t max_osr_loops = 1;
   double max_seconds_to_wait_for_entry = 0.004;
   double max_all_seconds_to_wait_for_entry = 0.010;
   double min_seconds_watched = 0.0007;
   double min_samples_left_behind = 12;
-  // Of loads.
+  // For loads.
   double min_samples_with_stalls = 24;
   double stall_share_to_wait = 0.10;
   double max_seconds_to_wait = 0.06;
@@ -65,7 +65,7 @@ struct PolicyConfig {
   double min_span_bytes = 512 * 1024;
   double min_addresses_for_span = 8;
   uint32_t max_prefetches = 8;
-  // Of calls.
+  // For calls.
   double min_call_records = 8;
   double min_call_share = 0.03;
   double min_call_coverage = 0.50;
@@ -74,7 +74,7 @@ struct PolicyConfig {
   double seconds_per_unforeseen_call = 4e-9;
   double min_unforeseen_share = 0.04;
   double min_seconds_published = 0.05;
-  // Of branches and selects.
+  // For branches and selects.
   double min_branch_seen = 64;
   double min_branch_seen_one_sided = 12;
   double min_branch_judged = 128;
@@ -87,7 +87,7 @@ struct PolicyConfig {
   double min_select_seen_to_wait = 8;
   double max_seconds_to_wait_for_selects = 0.012;
   uint32_t max_conversions = 16;
-  // Of usual values.
+  // For usual values.
   double min_value_records = 8;
   double min_value_records_to_wait = 2;
   double max_seconds_to_wait_for_values = 0.012;
@@ -98,14 +98,14 @@ struct PolicyConfig {
   double seconds_asked_to_copy = 4e-9;
   double seconds_looped = 2e-9;
   uint32_t max_usual_values = 16;
-  // Of programs that change.
+  // For programs that change.
   double min_samples_recent = 40;
   double min_reopen_share = 0.15;
   double seconds_to_reopen = 0.5;
   double min_moved_share = 0.25;
   double min_seconds_steady = 0.8;
   double seconds_observed = 0.03;
-  // Of pages.h.
+  // For pages.h.
   double min_page_addresses = 24;
   double min_page_spread = 0.6;
   double tlb_reach_bytes = 12.0 * (1 << 20);
@@ -115,13 +115,13 @@ struct PolicyConfig {
   double least_move_seconds_per_byte = 3e-10;
   double most_move_seconds_per_byte = 4e-9;
   double page_probe_bytes = 8.0 * (1 << 20);
-  // Of page_fill.h.
+  // For page_fill.h.
   double min_full_blocks = 4;
   double min_full_share = 0.75;
   double min_untouched_share = 0.05;
   double max_available_share = 0.25;
   double max_fill_slowdown = 1.4;
-  // Of layout.h.
+  // For layout.h.
   double min_layout_samples = 100;
   double hot_code_share = 0.95;
   double itlb_reach_bytes = 64 * 4096.0;
@@ -132,7 +132,7 @@ struct PolicyConfig {
   double min_layout_share = 0.75;
   double min_layout_news = 0.25;
   uint32_t max_layouts = 4;
-  // Of versions.h.
+  // For versions.h.
   double min_version_seconds = 1.0;
   double min_version_share = 0.10;
   double version_gain = 0.05;

@@ -63,7 +63,7 @@ bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
          a.loop_entries_only == b.loop_entries_only &&
          std::equal(a.candidates.begin(), a.candidates.end(), b.candidates.begin(), b.candidates.end(),
                     [](const Candidate& x, const Candidate& y) {
-                      // Of shares and counts the plan does not depend but by what it asks for.
+                      // The plan depends on shares and counts only by what it asks for.
                       return x.site() == y.site() && jit::what_of<jit::UsualValue>(x.request).value ==
                                                          jit::what_of<jit::UsualValue>(y.request).value;
                     });

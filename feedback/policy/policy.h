@@ -2,20 +2,20 @@
 // saved profile replays to the same plans. It weighs alternatives, doing nothing included, in seconds of CPU
 // time, and says why it chose.
 //
-// Cost-benefit model (after Arnold et al., "Adaptive Optimization in the Jalapeno JVM", OOPSLA 2000): a
-// function is assumed to run in the future as long as it has run so far. Compiling it pays when the time it
-// would save exceeds the compile time:
+// Cost-benefit model (after Arnold et al., "Adaptive Optimization in the Jalapeno JVM", OOPSLA 2000). A function is
+// assumed to run in the future as long as it has run so far. Compiling it pays when the time it would save exceeds the
+// compile time:
 //     gain = t * (1 - 1/optimized_speedup)
 //     cost = background_cost * (compile_fixed_seconds + compile_seconds_per_byte * bytes)
-// where an earlier run did not find out what the compile takes.
-// Flat profiles: where the time is spread over hundreds of functions, none of them has the samples of late that the above
-// goes by, and compiling them all pays all the same. t is then what the function ran since it was loaded, which does not
-// fade, and what compiling it gains has to be min_flat_return times the cost.
-// What is asked for beside the compile, each decision says for itself (changes/).
-// Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
-// well as by its last seconds. Where its calls go elsewhere, or its samples stand elsewhere (sample_shift.h), and it was
-// made for what branches, calls and operands were like, it goes back to baseline code to be seen again. A change that was taken back is tried again where its load stalls clearly more than then;
-// compiles beyond max_compiles are earned by running on.
+// where an earlier run did not find out what the compile takes. Flat profiles: the time is spread over hundreds of
+// functions. Then none of them has the samples of late that the above goes by, and compiling them all pays all the same.
+// t is then what the function ran since it was loaded, which does not fade. What compiling it gains has to be
+// min_flat_return times the cost. What is asked for beside the compile, each decision says for itself (changes/). Shifts:
+// what a program was like does not say what it is like. Code that is optimized is looked at by its last second as well as
+// by its last seconds. It goes back to baseline code to be seen again under two conditions. Its calls go elsewhere, or
+// its samples stand elsewhere (sample_shift.h); and it was made for what branches, calls and operands were like. A change
+// that was taken back is tried again where its load stalls clearly more than then; compiles beyond max_compiles are
+// earned by running on.
 #pragma once
 
 #include <string>
@@ -61,11 +61,12 @@ struct FunctionPlan {
 std::vector<jit::Request> requests_of(const FunctionPlan& plan);
 
 FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config);
-// Whether compiling a function that never has min_samples of late is worth being asked about: it ran so long in baseline
-// code, with so many samples, since it was loaded. What decide() makes of the evidence, from two of its numbers.
+// Whether compiling a function that never has min_samples of late is worth being asked about. That is so if it ran so
+// long in baseline code, with so many samples, since it was loaded. What decide() makes of the evidence, from two of its
+// numbers.
 bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds,
                              const PolicyConfig& config);
-// Of CPU time: what it took before, else the estimate.
+// CPU time that the compile takes: what it took before, else the estimate.
 double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
 // `known`: what an earlier compile took; 0: not known.
 double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config);

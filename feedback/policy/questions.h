@@ -24,7 +24,8 @@ struct Case {
 // True: it is decided, and `plan` says what. False: `plan` has the alternatives that were weighed, and nothing else.
 using Question = bool (*)(Case&);
 
-// Of a function that runs baseline code, first_compile.cc; of one that was compiled, later_compiles.cc.
+// The questions for a function that runs baseline code (first_compile.cc), and for one that was compiled
+// (later_compiles.cc).
 std::span<const Question> first_questions();
 std::span<const Question> later_questions();
 

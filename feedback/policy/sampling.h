@@ -1,10 +1,10 @@
 // How often to sample: steadily at 250 Hz, in bursts of 1 or 4 kHz while a decision needs evidence. Pure,
 // like every decision: state in, rate and reason out.
 //
-// A sample costs about 13 us of the guest's time where it was measured (most of it the virtual timer
-// interrupt), so 250 Hz is 0.3 % and 4 kHz is 5 %. Bursts are paid from a budget of CPU time: a fixed part,
-// because programs are learned at their start, and a share of the run so far. When it is spent the rate is
-// steady, whoever asks.
+// A sample costs about 13 us of the guest's time where it was measured, most of it the virtual timer
+// interrupt. So 250 Hz is 0.3 % and 4 kHz is 5 %. Bursts are paid from a budget of CPU time. A part of it
+// is fixed, because programs are learned at their start; the rest is a share of the run so far. When it is
+// spent the rate is steady, whoever asks.
 #pragma once
 
 #include <array>

@@ -18,7 +18,8 @@ double stall_share_of(const FunctionEvidence& evidence, uint32_t load) {
   return 0;
 }
 
-// Of one decision about loads that stall: what was kept is settled, what was on trial goes on trial again.
+// For one decision about loads that stall: what was kept is settled, what was on trial goes on trial
+// again.
 void take_over_loads(StartPlan& start, const ChangePolicy& policy, const FunctionEvidence& evidence,
                      const ChangeLedger& outcomes, const PolicyConfig& config) {
   size_t taken = 0;
@@ -45,7 +46,7 @@ void take_over_loads(StartPlan& start, const ChangePolicy& policy, const Functio
   }
 }
 
-// Of branches and operands: what was kept is settled, what lost is not asked for again.
+// For branches and operands: what was kept is settled, what lost is not asked for again.
 void take_over_places(StartPlan& start, const ChangeLedger& outcomes) {
   std::erase_if(start.plan.candidates, [&](Candidate& candidate) {
     const jit::ChangeKind kind = candidate.kind();
@@ -157,7 +158,7 @@ std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
 
 std::string first_reason(const Episode& decision) {
   std::string reason = decision.reason;
-  // Of what was taken over more than once, the first reason counts.
+  // The first reason counts for what was taken over more than once.
   if (const size_t at = reason.rfind(kTakenOver); at != std::string::npos)
     reason.erase(0, at + kTakenOver.size());
   return std::string(kTakenOver) + reason;

@@ -7,13 +7,13 @@
 //     gain = t * (1 - 1 / optimized_speedup)
 //     cost = background_cost * what the compile took last time
 //
-// and it is compiled at once where the gain is larger. Of those that are, the one with the most gain for each
-// second of compiling comes first (Smith's rule), which makes the sum of all waiting smallest.
+// and it is compiled at once where the gain is larger. The one with the most gain for each second of
+// compiling comes first (Smith's rule), which makes the sum of all waiting smallest.
 //
-// It is compiled as it was decided: with the prefetches and interleaved searches that were kept, as they were
-// tuned, and those whose trial had not ended, on trial again; with the usual targets of its calls; with the
-// loop entries it needed. Everything stays as open as it ever was: a prefetch that is settled is looked at
-// again while it runs, calls that go elsewhere are seen, and the function is compiled anew for what is.
+// It is compiled as it was decided: with the usual targets of its calls and with the loop entries it needed.
+// Prefetches and interleaved searches that were kept are in it as they were tuned. Those whose trial had not
+// ended are on trial again. Everything stays as open as it ever was. A prefetch that is settled is looked at
+// again while it runs. Calls that go elsewhere are seen, and the function is compiled anew for what is.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct StartPlan {
 StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier& earlier,
                        const PolicyConfig& config);
 
-// What decide_start() is to be asked about, for each function of the module of which something was decided:
-// of its last decision the evidence, and what earlier runs knew. Decisions that came to nothing (the compiler
-// refused) are left out.
+// What decide_start() is to be asked about, for each function of the module about which something was
+// decided. It is the evidence of its last decision, and what earlier runs knew. Decisions that came to
+// nothing (the compiler refused) are left out.
 struct StartQuestion {
   const Episode* decision = nullptr;
   Episode::Earlier earlier;

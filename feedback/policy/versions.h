@@ -1,8 +1,8 @@
-// Trials of whole versions: which decision that is part of a function's code, and of no single loop in it, is worth being
-// weighed against none. Pure, like every decision.
+// Trials of whole versions: which decision is worth being weighed against none. It is a decision that is part of a
+// function's code, and of no single loop in it. Pure, like every decision.
 //
-// What calls have in place, what is known of branches, and what lies apart are all over a function's code: to see what one
-// of them gives, the function is compiled once more without it, and both versions run in turns
+// Calls in place, what is known of branches, and what lies apart are all over a function's code. To see what one of them
+// gives, the function is compiled once more without it. Then both versions run in turns
 // (runtime/adaptive/experiments/version_trials.h). With t what the function ran in its version so far, taken as what is
 // still to come,
 //
@@ -21,7 +21,7 @@
 
 namespace hindsight::feedback {
 
-// Of a function whose optimized version has nothing else on trial.
+// Evidence about a function whose optimized version has nothing else on trial.
 struct VersionEvidence {
   std::vector<jit::ChangeKind> there;  // which changes of versions are in its code
   ChangeLedger changes;                // what earlier trials said of these

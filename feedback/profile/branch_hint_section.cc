@@ -25,7 +25,7 @@ void append(std::vector<uint8_t>& to, const std::vector<uint8_t>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// A section as it lies in the module: [begin, end) with its head, contents behind it.
+// A section as it lies in the module: [begin, end) with its head, followed by its contents.
 struct Section {
   uint8_t id = 0;
   uint32_t begin = 0, contents = 0, end = 0;

@@ -1,5 +1,5 @@
-// A profile as branch hints: a copy of the module with the custom section "metadata.code.branch_hint", which
-// engines and compilers of WebAssembly read (the branch hinting proposal), in front of its code.
+// A profile as branch hints: a copy of the module with the custom section "metadata.code.branch_hint" in
+// front of its code. Engines and compilers of WebAssembly read it (the branch hinting proposal).
 //
 // An `if` or `br_if` gets a hint where it was seen often enough and nearly always went one way. Hints that
 // the module had stay where the profile says nothing; nothing else of the module changes but its hash.

@@ -1,10 +1,11 @@
-// What saved profiles are made of, said once: describe(archive, it) names each field of a struct with its unit and bounds.
-// An archive that writes takes the fields' values, one that reads fills them and refuses what is out of bounds; so no field
-// can be written and not read, or the other way round (json_archive.h; the code cache's is runtime/storage/code_cache_file.cc).
+// What saved profiles are made of, said once: describe(archive, it) names each field of a struct with its unit and
+// bounds. An archive that writes takes the fields' values; one that reads fills them and refuses what is out of bounds.
+// So no field can be written and not read, or the other way round (json_archive.h; the code cache's is
+// runtime/storage/code_cache_file.cc).
 //
-// An archive has
-//   kReads                    whether it is one that reads
-//   has(name, present)        whether there is such a field: where it writes, if `present`
+// An archive has:
+//   kReads                    whether it is one that reads.
+//   has(name, present)        whether there is such a field: where it writes, if `present`.
 //   number, amount, count, id, flag, text, word, part, list, row
 //                             a number; one of at least 0; an integer up to a bound; an index or offset; true or false; words;
 //                             an enumerator, of which the last is given; a struct; several of them; a struct without names

@@ -1,6 +1,6 @@
-// Evidence: everything the policy may look at when it decides about one function, as plain numbers. It is
-// filled from the profile at the moment of a decision, kept with the decision, saved with it, and enough to
-// replay it: same evidence, same plan.
+// Evidence: everything the policy may look at when it decides about one function, as plain numbers. It is filled from the
+// profile at the moment of a decision, kept with the decision, and saved with it. It is enough to replay the decision:
+// same evidence, same plan.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace hindsight::feedback {
 
-// Timed loads of one site: an estimate, of isolated latency, not of what the load costs in its loop (that is
-// its share of the samples).
+// Timed loads of one site. An estimate of isolated latency, not of what the load costs in its loop: that is its share of
+// the samples.
 struct LoadLatency {
   MemoryLevel level = MemoryLevel::kUnknown;
   uint64_t timed = 0;       // loads timed: the denominator
@@ -29,7 +29,7 @@ struct LoadLatency {
 
 struct LoadEvidence {
   WasmOffset load;                     // of the wasm load (or store) instruction
-  double stall_samples = 0;            // clock samples that stood right behind it
+  double stall_samples = 0;            // clock samples that stood right after it
   double stall_samples_optimized = 0;  // of these, in optimized code
   uint64_t addresses = 0;              // known data addresses: of these, and of misses that hardware sampled
   uint64_t address_span_bytes = 0;     // highest - lowest address seen
@@ -38,16 +38,16 @@ struct LoadEvidence {
   bool in_loop = true;
   double stall_samples_recent =
       0;  // of those in optimized code, the last second's, about; see samples_recent
-  // Of the last change of the load that was tried and taken back: how long ago (CPU time of the function), and which share
-  // of the function's samples stood behind the load then.
+  // About the last change of the load that was tried and taken back. How long ago that was (CPU time of the function),
+  // and which share of the function's samples stood after the load then.
   double seconds_since_rejected = 0;
   double share_when_rejected = 0;
   LoadLatency latency = {};
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
-// One execution of a branch in so many is recorded, and one of a call, a select, or an operator whose operand is of
-// interest; primes, so that they do not beat with loops.
+// One execution of a branch in so many is recorded. So it is for a call, a select, or an operator whose operand is of
+// interest. These are primes, so that they do not beat with loops.
 inline constexpr int32_t kBranchInterval = 65'521;
 inline constexpr int32_t kValueInterval = 16'381;
 
@@ -61,7 +61,7 @@ struct BranchEvidence {
   uint64_t sampled_taken = 0;  // of these
   uint64_t outcomes = 0;       // branches seen in bursts
   uint64_t taken = 0;          // of these
-  uint64_t judged = 0;         // of the outcomes: behind the predictor's warm-up
+  uint64_t judged = 0;         // of the outcomes: after the predictor's warm-up
   uint64_t mispredicted = 0;   // of those judged; an estimate
   bool chooses = false;        // a select
   uint64_t seen() const { return outcomes + sampled; }
@@ -85,14 +85,13 @@ struct CallEvidence {
   uint64_t records = 0;              // the denominator
   std::vector<Target> targets = {};  // by descending records
   bool by_reference = false;         // a call_ref
-  // Of the optimized code that is published: calls that went to none of the targets it has in place, sampled
-  // alike.
+  // Calls of the published optimized code that went to none of the targets it has in place, sampled alike.
   uint64_t unforeseen_records = 0;
   std::vector<Target> unforeseen = {};
   friend bool operator==(const CallEvidence&, const CallEvidence&) = default;
 };
 
-// What a division, a memory.copy or a memory.fill was seen to be asked for, or how often an innermost loop went round: one
+// What a division, a memory.copy or a memory.fill was seen to be asked for, or how often an innermost loop iterated. One
 // execution in some thousands is recorded, in baseline code.
 enum class ValueSite : uint8_t { kDivisor, kWideDivisor, kByteCount, kTripCount };
 const char* to_string(ValueSite site);
@@ -147,7 +146,7 @@ struct FunctionEvidence {
   // In earlier optimized versions since the present one was published: loops that run on where they are.
   double samples_stayed = 0;
   double seconds_stayed = 0;
-  // Of the last samples in the published version, beyond chance: those that stand where its first ones did not.
+  // The share of the last samples in the published version, beyond chance, that stand where its first ones did not.
   double moved_share = 0;
   double seconds_run = 0;           // in the function's code since it was loaded; does not decay
   double seconds_run_baseline = 0;  // of these, in its baseline code, where its calls were recorded
@@ -166,7 +165,7 @@ struct FunctionEvidence {
   friend bool operator==(const FunctionEvidence&, const FunctionEvidence&) = default;
 };
 
-// Of a memory that the guest may be filling: how far it has come, by blocks of kHugePageBytes that were looked at, evenly
+// How far a memory that the guest may be filling has come, by blocks of kHugePageBytes that were looked at, evenly
 // spread.
 struct FillEvidence {
   uint64_t begin = 0;  // addresses, multiples of kHugePageBytes
@@ -178,7 +177,7 @@ struct FillEvidence {
   friend bool operator==(const FillEvidence&, const FillEvidence&) = default;
 };
 
-// Of a module: where in memory its stalls lie that are not on huge pages yet, or how it fills its memory.
+// Where in a module's memory its stalls lie that are not on huge pages yet, or how it fills its memory.
 struct PageEvidence {
   struct Region {
     uint64_t index = 0;      // address / kHugePageBytes
@@ -188,8 +187,9 @@ struct PageEvidence {
   double samples = 0;  // clock samples of all functions, up to the last stalled address
   double seconds = 0;  // CPU time of all functions up to now
   double stall_samples =
-      0;  // of the samples: behind a load whose address is known, in these regions or others
-  // Of the time of late, what would be stalls but for decisions that hide them: those wait for page walks all the same.
+      0;  // of the samples: after a load whose address is known, in these regions or others
+  // The share of the time of late that would be stalls but for decisions that hide them: those wait for page walks all
+  // the same.
   double hidden_share = 0;
   uint64_t addresses = 0;                 // in these regions
   uint64_t distinct_pages = 0;            // 4 KiB pages among them (exact up to kMaxPagesSeen)
@@ -199,13 +199,13 @@ struct PageEvidence {
   friend bool operator==(const PageEvidence&, const PageEvidence&) = default;
 };
 
-// Of a module: how its time is spread over the code of its optimized functions.
+// How a module's time is spread over the code of its optimized functions.
 struct LayoutEvidence {
   struct Function {
     FuncIndex function;
     uint32_t code_bytes = 0;  // of its optimized version, where it lies now
-    // Of the clock samples of late in all these versions, its share by the whole run: of late few functions of a flat
-    // profile have any.
+    // The clock samples of late in all these versions, times the function's share by the whole run. Of late few functions
+    // of a flat profile have any.
     double samples = 0;
     bool tried = false;  // an earlier decision tried to place it with others, whatever came of it
     friend bool operator==(const Function&, const Function&) = default;
@@ -225,7 +225,7 @@ struct FunctionSamples {
   struct Place {
     WasmOffset offset;   // kNoWasmOffset's value: nobody knows
     double samples = 0;  // clock samples
-    double stalls = 0;   // of a load: samples that stood behind it, some of them at the place behind
+    double stalls = 0;   // of a load: samples that stood after it, some of them at the next place
     friend bool operator==(const Place&, const Place&) = default;
   };
   FuncIndex function;

@@ -1,5 +1,5 @@
-// Two archives over JSON, for the descriptions in describe.h: one writes what is described, the other reads it into what is
-// described and keeps the place and the words of the first defect, so that one check at the end suffices.
+// Two archives over JSON, for the descriptions in describe.h. One writes what is described. The other reads it into what
+// is described. It keeps the place and the words of the first defect, so that one check at the end suffices.
 //
 // Private to the room.
 #pragma once

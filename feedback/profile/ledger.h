@@ -54,7 +54,7 @@ class ChangeLedger {
   ChangeLedger() = default;
   ChangeLedger(std::initializer_list<Entry> entries) : entries_(entries) {}
 
-  // Of a site of which nothing is known: an empty one.
+  // For a site about which nothing is known: an empty one.
   const Outcome& of(jit::Site site) const;
   ChangeState state(jit::Site site) const { return of(site).state; }
   bool contains(jit::Site site) const { return find(site) != nullptr; }

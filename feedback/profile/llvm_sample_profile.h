@@ -4,7 +4,7 @@
 //      offset: samples [target:records ...]
 //
 // Functions have the names that they have in the module. A line is a wasm instruction: its byte offset from
-// the function's first instruction, in 16 bits as the format has them, with what is above in the
+// the function's first instruction. It has 16 bits as in the format, with what is above in the
 // discriminator ("offset.above"). Calls through tables have their targets where the module shows which they
 // are.
 #pragma once

@@ -113,7 +113,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.samples_left_behind += more.samples_left_behind;
   to.seconds_left_behind += more.seconds_left_behind;
   to.seconds_since_published += more.seconds_since_published;
-  // Of one run alone: nothing of these adds up.
+  // These are of one run alone: nothing of them adds up.
   to.samples_recent = more.samples_recent;
   to.samples_stayed = more.samples_stayed;
   to.seconds_stayed = more.seconds_stayed;

@@ -1,8 +1,8 @@
-// Runs of one module put together. Each run that is added fades all before it by the same factor, so that the
-// last kHalfLifeRuns runs make up half of what is known, however long the program has been used: what it does
-// now weighs more than what it once did, and one odd run does not overturn the rest.
+// Runs of one module put together. Each run that is added fades all before it by the same factor. So the last
+// kHalfLifeRuns runs make up half of what is known, however long the program has been used. What it does now
+// weighs more than what it once did, and one odd run does not overturn the rest.
 //
-// Pure. Counts of the merged profile are sums of faded counts, so ratios keep their denominators; `runs` is
+// Pure. Counts of the merged profile are sums of faded counts, so ratios keep their denominators. `runs` is
 // what the runs themselves have faded to, the denominator of everything that is said per run.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace hindsight::feedback {
 
 inline constexpr double kHalfLifeRuns = 8;
-// A verdict on a prefetch that did not pay is forgotten after so many runs that did not renew it: other input
+// A verdict on a prefetch that did not pay is forgotten after so many runs that did not renew it. Other input
 // may want it, and trying costs milliseconds.
 inline constexpr uint32_t kRunsToForgetLosers = 16;
 // So many runs after which a decision is forgotten about a function in which no run since has been seen.
@@ -59,8 +59,8 @@ double fading(double runs);
 // `run`, one or several runs, on top of `earlier`. Both are of the same module and options, else what is in
 // `run` stays as it is.
 //
-// Of each function the decisions that `run` made itself come behind those of before; what it found out about
-// decisions it took over goes into them. Of pages, the decisions of the last run that made any stay.
+// For each function the decisions that `run` made itself come after those of before. What it found out about
+// decisions it took over goes into them. Decisions about pages stay as the last run that made any left them.
 ModuleProfile merge(ModuleProfile earlier, const ModuleProfile& run);
 
 // Module by module. The parameters of the policy are those of `run`. Modules of the same hash and other

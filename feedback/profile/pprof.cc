@@ -11,7 +11,7 @@
 namespace hindsight::feedback {
 namespace {
 
-// Of protocol buffers, what this takes: numbers as varints, and lengths with bytes.
+// The part of protocol buffers that this takes: numbers as varints, and lengths with bytes.
 class Message {
  public:
   void number(uint32_t field, uint64_t value) {

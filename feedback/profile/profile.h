@@ -28,7 +28,7 @@ struct LoadCounts {
   LoadLatency latency;
 };
 
-// Of consecutive executions, seen in bursts; see BranchEvidence.
+// Counts of consecutive executions, seen in bursts; see BranchEvidence.
 struct BranchOutcomeCounts {
   uint64_t outcomes = 0;
   uint64_t taken = 0;
@@ -43,9 +43,8 @@ struct BranchCounts {
   bool seen() const { return total + bursts.outcomes != 0; }
 };
 
-// The values that one place was seen to have: the most frequent ones, by Misra and Gries (1982): with k
-// candidates, every value with more than 1/(k+1) of the records is among them, its count at most
-// total/(k+1) too low.
+// The values that one place was seen to have: the most frequent ones, by Misra and Gries (1982). With k candidates,
+// every value with more than 1/(k+1) of the records is among them. Its count is at most total/(k+1) too low.
 struct ValueCounts {
   static constexpr size_t kCandidates = 8;
   struct Candidate {
@@ -63,7 +62,7 @@ struct ValueCounts {
 // it is for what is saved and exported, and no decision looks at it.
 struct PlaceCounts {
   uint64_t samples = 0;
-  uint64_t stalls = 0;  // of loads: samples that stood behind it
+  uint64_t stalls = 0;  // of loads: samples that stood after it
 };
 
 struct FunctionCounts {
@@ -85,7 +84,7 @@ struct FunctionCounts {
   // In optimized versions before that one, since then.
   double samples_stayed = 0, seconds_stayed = 0;
   uint64_t published_version = 0;  // VersionId; those before it have lower ones
-  // Higher ones that lost to it in a trial: who is in their code stayed behind. At most one for each change of versions.
+  // Higher ones that lost to it in a trial: who is in their code stayed there. At most one for each change of versions.
   std::vector<uint64_t> lost_versions = {};
   double run_seconds_when_published = 0;                     // what run_seconds() was
   ChangeLedger changes;                                      // what became of them
@@ -96,7 +95,7 @@ struct FunctionCounts {
                std::vector<LoopIndex> entries = {});
   // The published one goes on, and what was on trial in its place, seen with it, does not.
   void publish_again(VersionId lost);
-  // A compile was asked for, and the version before it stays: it is looked at anew, as one that has just been published,
+  // A compile was asked for, and the version before it stays. It is looked at anew, as one that has just been published,
   // but where its first samples stood is still known.
   void stay();
   // A change goes on trial, or this became of it. Of a load with a change there is an entry in `loads`.
@@ -111,9 +110,9 @@ struct FunctionCounts {
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
   std::map<uint32_t, ValueCounts> values;     // wasm offset
-  // Of the published optimized code: calls that went to none of the targets it has in place. Wasm offset.
+  // Calls of the published optimized code that went to none of the targets it has in place. Wasm offset.
   std::map<uint32_t, ValueCounts> unforeseen;
-  // Of the whole run: nothing of it decays.
+  // Over the whole run: nothing of it decays.
   double run_seconds_baseline = 0;
   double run_seconds_optimized = 0;
   double run_samples_baseline = 0;
@@ -147,11 +146,10 @@ class Profile {
   // of CPU time. `version`: of optimized code, which; 0: not known.
   void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds,
                   VersionId version = {});
-  // The same sample stood behind a load. `address`: linear-memory address, if known. `load` may be the
-  // instruction that consumes the value: code generators fold loads into their consumers, whose offset the
-  // code then has. The stall is charged to the nearest load at or in front of it in the same body; if there
-  // is none it is not counted and the result is false. Addresses of a load that comes back to a few pages are no evidence
-  // about pages.
+  // The same sample stood right after a load. `address`: linear-memory address, if known. `load` may be the instruction
+  // that consumes the value: code generators fold loads into their consumers, whose offset the code then has. The stall
+  // is charged to the nearest load at or in front of it in the same body. If there is none it is not counted and the
+  // result is false. Addresses of a load that comes back to a few pages are no evidence about pages.
   bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
   // An address that the load was seen to miss at, by a unit that counts misses and not time. Only of loads
   // that stalled; false for others.

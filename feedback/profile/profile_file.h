@@ -1,12 +1,12 @@
-// Saved profiles: what was seen about a module at the moment of each decision, what was decided, and what
-// came of it. JSON, versioned, keyed by the module's content hash. A file is hostile until proven otherwise:
-// every defect is an Error that names the file and the place in it; sizes are bounded; nothing in it can
-// change what code means, only what is tried.
+// Saved profiles: what was seen about a module at the moment of each decision, what was decided, and what came of it.
+// JSON, versioned, keyed by the module's content hash. A file is hostile until proven otherwise. Every defect is an
+// Error that names the file and the place in it. Sizes are bounded. Nothing in a file can change what code means, only
+// what is tried.
 //
 // Saving is atomic: written to a temporary file in the same folder, synced, renamed over the old one.
 //
-// Where programs keep profiles for themselves, the same text stands behind one line that seals it, which is not this room's:
-// whoever names a file trusts it no more than any other.
+// Where programs keep profiles for themselves, the same text follows one line that seals it, which is not this room's.
+// Whoever names a file trusts it no more than any other.
 #pragma once
 
 #include <cstdint>
@@ -147,7 +147,7 @@ struct ProfileFile {
 
 inline constexpr size_t kMaxProfileFileBytes = size_t{256} << 20;
 
-// Of files. Those of other versions are refused: they are caches, and the next run makes a new one.
+// The version of files. Those of other versions are refused: they are caches, and the next run makes a new one.
 inline constexpr int kProfileVersion = 2;
 
 Result<ProfileFile> parse_profile(const std::string& text, const std::string& name);

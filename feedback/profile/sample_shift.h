@@ -1,10 +1,11 @@
 // Do the samples of a function's code stand where they stood when the code was new? Where a program spends its time is
-// the cheapest thing that is known of what it does; behaviour that changes shows there without any code that looks.
+// the cheapest thing that is known of what it does. Behaviour that changes shows there without any code that looks.
 //
-// The distribution of the first samples over places in the code, once they have settled, against that of the last ones:
-// the share that would have to move to make one the other (their total variation distance), less what two samples of one
-// distribution differ by on average. After Sherwood, Sair and Calder, "Phase tracking and prediction", ISCA 2003, with
-// sampled places in place of counted basic blocks, and one phase: the one that the code was made for.
+// Compares the distribution of the first samples over places in the code, once they have settled, with that of the last
+// ones. The measure is the share that would have to move to make one the other (their total variation distance). What
+// two samples of one distribution differ by on average is taken off. After Sherwood, Sair and Calder, "Phase tracking
+// and prediction", ISCA 2003. Sampled places stand for counted basic blocks, and there is one phase: the one that the
+// code was made for.
 #pragma once
 
 #include <array>

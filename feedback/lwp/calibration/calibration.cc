@@ -134,7 +134,7 @@ class Calibrator {
   }
 
   // The third level: a small cycle, pushed out of the nearer levels by a sweep over `sweep` bytes before each
-  // round. Short, so that it is still there whoever else runs on the machine; a cycle larger than the second
+  // round. Short, so that it is still there whoever else runs on the machine. A cycle larger than the second
   // level would take as long as a time slice to come in.
   void third(LevelTiming& timing, std::byte* data, uint64_t sweep) {
     if (stopped_) return;
@@ -240,7 +240,7 @@ bool plausible(const Calibration& c) {
     if (before && !(level->latency_ns > before->latency_ns)) return false;
     before = level;
   }
-  // Memory is far behind any cache. Where it seems not to be, the caches belonged to other programs
+  // Memory is far slower than any cache. Where it seems not to be, the caches belonged to other programs
   // meanwhile.
   constexpr double kFar = 1.3;
   const LevelTiming& nearest = c.l3.measured() ? c.l3 : c.l2.measured() ? c.l2 : c.l1;

@@ -1,7 +1,7 @@
-// What this machine's loads and branches cost, measured: latency of each cache level and of memory, what a
-// timed load (timed_load.h) shows for data of each, the clocks, and the price of a mispredicted branch.
-// Samples say where time is lost; this says how much a miss there costs, and from which level a timed load
-// came.
+// What this machine's loads and branches cost, measured. That is the latency of each cache level and of
+// memory, and what a timed load (timed_load.h) shows for data of each. It is also the clocks, and the price
+// of a mispredicted branch. Samples say where time is lost; this says how much a miss there costs, and from
+// which level a timed load came.
 //
 // Measured within 50 ms (kCalibrationBudgetSeconds of CPU time) on whatever thread calls; nobody else waits.
 // Other programs on the machine make results worse and never better, so the quicker quarter of many short
@@ -47,8 +47,8 @@ struct Calibration {
 // slower outwards? Files and disturbed measurements are asked.
 bool plausible(const Calibration& calibration);
 
-// The level whose timed loads have the mean nearest to `mean_ticks` (boundaries lie half-way between levels);
-// unknown without that many `samples` as kTimedLoadsToClassify, or without levels.
+// The level whose timed loads have the mean nearest to `mean_ticks`; boundaries lie half-way between levels.
+// Unknown without that many `samples` as kTimedLoadsToClassify, or without levels.
 MemoryLevel classify(const Calibration& calibration, double mean_ticks, uint64_t samples);
 
 inline constexpr double kCalibrationBudgetSeconds = 0.045;

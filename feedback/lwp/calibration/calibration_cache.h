@@ -1,14 +1,15 @@
 // Calibrations on disk, so that a machine is measured once and not at every start.
 //
-// One small text file a machine, in a folder of the user's: $HINDSIGHT_CACHE_DIR, else
-// $XDG_CACHE_HOME/hindsight, else $HOME/.cache/hindsight; where none of these is set, nothing is read or
-// written. The file's name is a hash of the machine's key (processor, microcode, kernel, hypervisor), the key
-// itself stands in it: a home that several machines share serves them all, and an update measures anew.
+// Keeps one small text file a machine, in a folder of the user's: $HINDSIGHT_CACHE_DIR, else
+// $XDG_CACHE_HOME/hindsight, else $HOME/.cache/hindsight. Where none of these is set, nothing is read or
+// written. The file's name is a hash of the machine's key (processor, microcode, kernel, hypervisor), and the
+// key itself stands in it. So a home that several machines share serves them all, and an update measures
+// anew.
 //
-// A file is hostile until proven otherwise: it must be a regular file of this user's that nobody else may
-// write, of bounded size, complete, every field once, every number plausible. One that is not is ignored with
-// one sentence, and replaced by the next measurement. Its numbers only tune: no content can change what a
-// program computes.
+// A file is hostile until proven otherwise. It must be a regular file of this user's that nobody else may
+// write. It must be of bounded size and complete, with every field once and every number plausible. One that
+// is not is ignored with one sentence, and replaced by the next measurement. Its numbers only tune: no
+// content can change what a program computes.
 //
 // Writing is atomic: a temporary file of its own in the same folder, renamed over the old one. Processes that
 // start together measure each for itself; the last one's figures stay.

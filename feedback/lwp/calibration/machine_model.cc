@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kMachine = "machine";
 constexpr uint32_t kWays = 8, kLastLevelWays = 16;
 
-// Of a random chase over so many bytes, when what fits is there; nanoseconds a step.
+// The latency of a random chase over so many bytes, when what fits is there; nanoseconds a step.
 double latency_ns(std::byte* data, uint64_t bytes, double tsc_ghz) {
   chase::Random random;
   const uint64_t lines = bytes / chase::kLine;

@@ -64,8 +64,8 @@ class Mapping {
   std::byte* data_ = nullptr;
 };
 
-// A cycle through `lines` places, `stride` bytes apart, in random order (Sattolo): each holds the address of
-// the next, so that no load can start before the one before it is done, and no prefetcher guesses.
+// Makes a cycle through `lines` places, `stride` bytes apart, in random order (Sattolo). Each place holds the
+// address of the next, so no load can start before the one before it is done. No prefetcher can guess it.
 inline void* make_cycle(std::byte* data, uint64_t lines, uint64_t stride, Random& random) {
   std::vector<uint32_t> order(lines);
   std::iota(order.begin(), order.end(), 0u);
@@ -76,8 +76,8 @@ inline void* make_cycle(std::byte* data, uint64_t lines, uint64_t stride, Random
   return data + order[0] * stride;
 }
 
-// Figures of many short stretches. One that was interrupted, or came behind an interruption that left the
-// caches to others, is longer and never shorter: the quicker quarter is the machine's.
+// Figures of many short stretches. One that was interrupted, or came after an interruption that left the
+// caches to others, is longer and never shorter. So the quicker quarter is the machine's.
 class Stretches {
  public:
   void add(double figure) { figures_.push_back(figure); }

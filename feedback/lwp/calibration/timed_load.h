@@ -1,5 +1,5 @@
 // One load, timed by itself: the only way to see a latency where nothing counts misses. The fences take away
-// what an out-of-order core would have overlapped, so the result is an isolated latency, not a cost; and the
+// what an out-of-order core would have overlapped, so the result is an isolated latency, not a cost. The
 // time-stamp counter of a virtual machine may move in steps larger than a cache hit. Single results separate
 // memory from everything nearer; means of kTimedLoadsToClassify tell the cache levels apart, against levels
 // that the same function was calibrated with (calibration.h).

@@ -44,8 +44,8 @@ inline void spend_cycles(uint64_t rounds) {
       : "cc");
 }
 
-// So many branches on pseudo-random bits from `seed` (not 0): with mask 1 each goes as a coin does, with 0 all go the
-// same way. The instructions are the same.
+// Executes so many branches on pseudo-random bits. Precondition: `seed` is not 0. With mask 1 each goes as a coin
+// does, with 0 all go the same way. The instructions are the same.
 inline void branch_on_bits(uint64_t seed, uint64_t branches, uint64_t mask) {
   uint64_t bit = 0, shifted = 0;
   asm volatile(

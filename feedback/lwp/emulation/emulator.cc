@@ -51,7 +51,7 @@ Outcome<uint32_t> load_operand(const Instruction& instruction, const Registers& 
 
 std::optional<Instruction> fetch_lwp(Memory& memory, uint64_t ip, CodeWidth width) {
   std::array<std::byte, kMaxInstructionBytes> code;
-  // The instruction may be the last thing before a page that is not there, so what lies behind the first page
+  // The instruction may be the last thing before a page that is not there. So what lies after the first page
   // is read only where the instruction needs it: then the processor has read it as well.
   const size_t on_first_page = std::min<uint64_t>(code.size(), page_end(ip) - ip);
   if (!memory.read(ip, std::span(code).first(on_first_page))) return std::nullopt;

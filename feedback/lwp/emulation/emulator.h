@@ -1,5 +1,6 @@
-// Executes decoded LWP instructions against a register file, a memory and the LWP state of a thread: the part
-// that the in-process and the out-of-process emulation share (sigill_emulation.h, trace_emulation.h).
+// Executes decoded LWP instructions against a register file, a memory and the LWP state of a thread. This is
+// the part that the in-process and the out-of-process emulation share (sigill_emulation.h,
+// trace_emulation.h).
 //
 //   std::optional<Instruction> instruction = fetch_lwp(memory, registers.ip, registers.width);
 //   if (!instruction) ...                                    // somebody else's #UD
@@ -42,17 +43,17 @@ std::optional<Instruction> fetch_lwp(Memory& memory, uint64_t ip, CodeWidth widt
 uint64_t effective_address(const MemoryOperand& operand, const Registers& registers,
                            uint8_t instruction_length);
 
-// Executes the instruction that stands at registers.ip and steps over it. As processors do:
-//   - a result of 32 bits clears the upper half of its register;
-//   - LWPINS changes CF and no other flag;
-//   - while LWP is off, LWPINS and LWPVAL do not read their operand in memory, so they do not fault;
-//   - a fault leaves registers and LWP state as they were. #PF names the first byte that cannot be read; a
+// Executes the instruction that stands at registers.ip and steps over it. As processors do it:
+//   - A result of 32 bits clears the upper half of its register.
+//   - LWPINS changes CF and no other flag.
+//   - While LWP is off, LWPINS and LWPVAL do not read their operand in memory, so they do not fault.
+//   - A fault leaves registers and LWP state as they were. #PF names the first byte that cannot be read; a
 //     non-canonical address of an operand is #GP.
 Outcome<void> execute(const Instruction& instruction, Registers& registers, Memory& memory, SoftwareLwp& lwp);
 
 // What an emulated processor offers: value samples and programmed events, continuous mode, time stamps and
-// the filter by instruction address; nothing that happens between its instructions, and no threshold
-// interrupt, for which no system has ever defined a delivery.
+// the filter by instruction address. It offers nothing that happens between its instructions. It offers no
+// threshold interrupt, for which no system has ever defined a delivery.
 Capabilities emulated_capabilities();
 
 // What CPUID answers for `leaf` on that processor, given the answer of the real one.

@@ -7,7 +7,8 @@
 
 namespace hindsight::lwp::instruction {
 
-// LLWPCB: null switches off. The block and what it names are read and written behind the compiler's back.
+// LLWPCB: null switches off. The block and what it names are read and written without the compiler's
+// knowledge.
 inline void llwpcb(void* block) {
   asm volatile("llwpcb %0" : : "r"(block) : "memory");
 }

@@ -1,6 +1,6 @@
 // The memory that a control block and its ring live in, as software LWP sees it: this process's own, or
-// another one's. An address space is a thing one can ask, because a native program may hand over any address,
-// and an access that fails must become its #PF and not our crash.
+// another one's. An address space is a thing one can ask, because a native program may hand over any address.
+// An access that fails must become its #PF and not our crash.
 //
 // All functions are async-signal-safe and allocate nothing. Any thread may call; accesses are ordered as each
 // function says.
@@ -23,9 +23,8 @@ class Memory {
   virtual bool write(uint64_t address, std::span<const std::byte> bytes) = 0;
 
   // The two words that the ring's ends exchange while both run. What was written before the release store is
-  // seen by whoever loads the stored value with acquire. The defaults are read() and write(), which is right
-  // where each of them is a system call (x86 keeps stores in order, and the kernel copies four bytes at
-  // once).
+  // seen by whoever loads the stored value with acquire. The defaults are read() and write(). That is right
+  // where each of them is a system call: x86 keeps stores in order, and the kernel copies four bytes at once.
   virtual bool load_acquire(uint64_t address, uint32_t& word);
   virtual bool store_release(uint64_t address, uint32_t word);
 

@@ -1,12 +1,13 @@
 // The signal handler of the in-process emulation, alone with what it shares.
 //
-// Why it is async-signal-safe. SIGILL of an LWP instruction is synchronous: the interrupted code stands at
+// Why it is async-signal-safe. SIGILL of an LWP instruction is synchronous. The interrupted code stands at
 // that instruction, which may be anywhere, in malloc with its lock held for instance. So the handler
-// allocates nothing, takes no lock and calls only system calls: process_vm_readv and process_vm_writev for
-// all memory that the program named, getpid, arch_prctl, rt_tgsigqueueinfo, sigprocmask, sigaction.
+// allocates nothing, takes no lock and calls only system calls. For all memory that the program named they
+// are process_vm_readv and process_vm_writev. The others are getpid, arch_prctl, rt_tgsigqueueinfo,
+// sigprocmask and sigaction.
 //
 // Why per-thread state needs no lock. Only the thread itself uses it, in the handler, and the handler runs
-// with all signals blocked: another handler of the same thread, which may execute LWP instructions as well,
+// with all signals blocked. Another handler of the same thread, which may execute LWP instructions as well,
 // comes before or after. Its memory is a part of the thread's static TLS block (initial-exec), so the first
 // access does not allocate it.
 //
@@ -216,8 +217,8 @@ Status install_lwp_emulation(IfSigillIsHandled if_handled) {
   const std::lock_guard lock(g_install_mutex);
   struct sigaction current {};
   sigaction(SIGILL, nullptr, &current);
-  // Behind a handler that was put on top of ours is where it stays: in front of that one they might call each
-  // other.
+  // Where another handler was put on top of ours, ours stays below it. In front of that one they might call
+  // each other.
   if (is_ours(current) || (g_installed && is_handled(current))) return {};
   if (is_handled(current) && if_handled == IfSigillIsHandled::kRefuse) {
     return make_error(ErrorKind::kUsage,

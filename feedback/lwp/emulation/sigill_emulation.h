@@ -1,13 +1,12 @@
-// LWP for this process: the instructions work in its own native code, on a processor without them, by a
-// handler of SIGILL that executes what the processor refuses. Each thread has LWP state of its own, off when
-// the thread starts; a child of fork() begins with a copy of its parent's, as it does with the memory that it
-// names.
+// LWP for this process: the instructions work in its own native code, on a processor without them. A handler
+// of SIGILL executes what the processor refuses. Each thread has LWP state of its own, off when the thread
+// starts. A child of fork() begins with a copy of its parent's, as it does with the memory that it names.
 //
 // An instruction costs a signal delivery and a few system calls, some microseconds. CPUID keeps saying what
 // the processor says: whoever asks it must be told otherwise (emulated_capabilities() says what there is).
 //
 // A fault of an instruction (a control block that cannot be, memory that is not there) is SIGSEGV at that
-// instruction, with the si_addr and si_code that the kernel would give; as the kernel does, it ends a
+// instruction. Its si_addr and si_code are those that the kernel would give. As the kernel does, it ends a
 // process that blocks or ignores that signal. SIGILL of anything else goes to the handler that was there.
 #pragma once
 

@@ -182,8 +182,8 @@ EventRecord SoftwareLwp::stamped(EventRecord record) const {
 }
 
 Outcome<bool> SoftwareLwp::put(const EventRecord& record) {
-  // The record itself is written before anything changes: it lies at the head, where nobody reads, so a fault
-  // at any of these steps leaves nothing behind.
+  // The record itself is written before anything changes. It lies at the head, where nobody reads, so a fault
+  // at any of these steps leaves no trace.
   uint32_t tail = 0;
   const uint64_t tail_at = block_ + offsetof(ControlBlock, tail);
   if (!ring_.continuous && !memory_->load_acquire(tail_at, tail)) {

@@ -2,14 +2,14 @@
 // do, to the letter of the final specification. The executable model of it: units that count for themselves
 // build on it, and so does whoever emulates the instructions for native programs.
 //
-//   static thread_local SoftwareLwp lwp(own_memory());      // or ProcessMemory(pid): wrong addresses become
-//   #PF if (auto done = lwp.llwpcb(rdi); !done) raise(done.error());  // #UD, #GP, #PF; nothing happened then
-//   carry_flag = *lwp.lwpins(rip, rdi, esi, imm32 & 0xFFFF);
+//     static thread_local SoftwareLwp lwp(own_memory());  // or ProcessMemory(pid): wrong addresses become #PF
+//     if (auto done = lwp.llwpcb(rdi); !done) raise(done.error());  // #UD, #GP, #PF; nothing happened then
+//     carry_flag = *lwp.lwpins(rip, rdi, esi, imm32 & 0xFFFF);
 //
 // One thread at a time, like the hardware state it stands for. Every operation is async-signal-safe (as its
 // Memory and clock are) and allocates nothing.
 //
-// What the specification leaves to an implementation is decided so:
+// What the specification leaves to an implementation is decided so.
 //   - Nothing is buffered: records and the head are in memory when a call returns; SLWPCB has only the
 //     counters to flush. The tail is read at each record.
 //   - A fault leaves everything as it was, LWP's being on or off included, so the instruction may be
@@ -96,10 +96,10 @@ class SoftwareLwp {
   explicit SoftwareLwp(Memory& memory) : SoftwareLwp(memory, Options{}) {}
   SoftwareLwp(Memory& memory, const Options& options);
 
-  // LLWPCB. Flushes the old block first, then takes the counters from the one at `address` (negative ones as
-  // 0) and writes back the Flags that are on. 0 switches off. #GP for a buffer that is absent, smaller than
-  // two records or than the capabilities' minimum, and for offsets that are no record of it. On with no event
-  // in Flags is on: LWPINS needs none.
+  // LLWPCB. Flushes the old block first. Then takes the counters from the one at `address` (negative ones as
+  // 0) and writes back the Flags that are on. 0 switches off. Fails with #GP for a buffer that is absent, or
+  // smaller than two records or than the capabilities' minimum. It also fails so for offsets that are no
+  // record of the buffer. On with no event in Flags is on: LWPINS needs none.
   Outcome<void> llwpcb(uint64_t address);
 
   // SLWPCB: flushes the counters and gives the block's address; 0 while off.

@@ -1,17 +1,17 @@
-// LWP for an unmodified program of this machine: runs it as a child under ptrace, and executes for it the LWP
-// instructions that the processor refuses. Threads, fork, vfork, clone and exec are followed; programs of 64
-// and of 32 bits; everything else (signals, stops, exit status) is the program's own affair and passes
+// LWP for an unmodified program of this machine. Runs it as a child under ptrace, and executes for it the LWP
+// instructions that the processor refuses. Threads, fork, vfork, clone and exec are followed, in programs of
+// 64 and of 32 bits. Everything else (signals, stops, exit status) is the program's own affair and passes
 // through.
 //
-// LWP state belongs to a thread. It is off when a thread starts and after exec; a child that got a copy of
-// its parent's memory (fork) also gets a copy of the LWP state that names it; one that shares the memory (a
+// LWP state belongs to a thread. It is off when a thread starts and after exec. A child that got a copy of
+// its parent's memory (fork) also gets a copy of the LWP state that names it. One that shares the memory (a
 // thread, vfork) does not, for two writers would ruin the ring.
 //
 // CPUID. A program that asks the processor is told of LWP where the kernel can trap the instruction
-// (arch_prctl(ARCH_CPUID_SET), on few machines); elsewhere it sees the processor's own answer.
+// (arch_prctl(ARCH_CPUID_SET), on few machines). Elsewhere it sees the processor's own answer.
 //
-// What a program can notice: an instruction takes two context switches; it is being traced; SIGILL, where
-// blocked or ignored at an LWP instruction, is neither afterwards (the kernel's doing before it asks us).
+// What a program can notice: an instruction takes two context switches, and it is being traced. SIGILL, where
+// blocked or ignored at an LWP instruction, is neither afterwards: the kernel undoes that before it asks us.
 #pragma once
 
 #include <sys/types.h>
@@ -48,7 +48,7 @@ struct TraceReport {
   std::string cpuid_reason;  // if not, why
 };
 
-// Runs the program to its end, and all processes that it started and that were not detached from us: the call
+// Runs the program to its end, and all processes that it started and that were not detached from us. The call
 // returns when the last of them has ended, with the fate of the first. If the calling process dies, they are
 // killed. Several calls may run at once; each has a thread of its own meanwhile, because ptrace knows
 // threads.

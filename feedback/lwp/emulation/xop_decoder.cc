@@ -57,7 +57,7 @@ uint8_t skip_prefixes(Cursor& in, CodeWidth width, Prefixes& prefixes) {
       case 0x2E:
       case 0x36:
       case 0x3E:
-        // 64-bit code ignores these four, also behind an FS or GS; in 32-bit code the last one counts.
+        // 64-bit code ignores these four, also after an FS or GS; in 32-bit code the last one counts.
         if (width == CodeWidth::k32) prefixes.segment = Segment::kFlat;
         break;
       case 0x64:

@@ -1,9 +1,9 @@
 // Decodes the four LWP instructions from machine code, every form that a processor with LWP accepts:
 //
-//   [26 2E 36 3E 64 65 67]*  8F  R'X'B'.map  W.vvvv'.L.pp  12  modrm [sib] [disp] [imm32]
+//     [26 2E 36 3E 64 65 67]*  8F  R'X'B'.map  W.vvvv'.L.pp  12  modrm [sib] [disp] [imm32]
 //
-//   map 09  /0  LLWPCB r32/64             /1  SLWPCB r32/64             mod 11, vvvv' 1111
-//   map 0A  /0  LWPINS r32/64, r/m32, imm32   /1  LWPVAL, the same      vvvv: first operand
+//     map 09  /0  LLWPCB r32/64                 /1  SLWPCB r32/64         mod 11, vvvv' 1111
+//     map 0A  /0  LWPINS r32/64, r/m32, imm32   /1  LWPVAL, the same      vvvv: first operand
 //
 // Pure: bytes in, a value out. Async-signal-safe, allocates nothing, reads nothing but the span. Whoever is
 // not exactly one of these instructions, other XOP instructions and reserved forms included, is none: a
@@ -17,7 +17,7 @@
 
 namespace hindsight::lwp {
 
-// Of the code segment; 16-bit code is not decoded.
+// The width of the code segment; 16-bit code is not decoded.
 enum class CodeWidth : uint8_t { k32, k64 };
 
 enum class Operation : uint8_t { kLlwpcb, kSlwpcb, kLwpins, kLwpval };

@@ -1,10 +1,10 @@
 // Branch-outcome bursts: a few thousand consecutive branches of one guest thread, every one of them, as
-// instrumented code retires them. Between bursts a branch costs what it always costs, a decrement: a burst
+// instrumented code retires them. Between bursts a branch costs what it always costs, a decrement. A burst
 // begins where an ordinary branch record was due anyway, by reloading the counter with 0, so that every
 // following branch comes here too.
 //
-// Consecutive, because that is what a predictor's history is made of: outcomes seen one in 65,000 say how
-// often a branch is taken and nothing about whether it can be predicted.
+// The branches are consecutive because that is what a predictor's history is made of. Outcomes seen one in
+// 65,000 say how often a branch is taken and nothing about whether it can be predicted.
 //
 // Two threads: the guest's (producer) and the monitor's (consumer).
 //   - The monitor asks (`request`), the guest begins when it next records a branch. `asked_` is stored with

@@ -54,7 +54,7 @@ struct Capabilities {
 Capabilities decode_capabilities(uint32_t ecx_80000001, const pmu::CpuidRegisters& leaf_8000001c);
 
 // The registers that decode to `capabilities`: what an emulated processor answers. Sizes are stored in the
-// units of their fields, rounded down, and fields keep their width; `ecx_80000001` holds only the presence
+// units of their fields, rounded down, and fields keep their width. `ecx_80000001` holds only the presence
 // bit, for the caller to merge.
 struct EncodedCapabilities {
   uint32_t ecx_80000001 = 0;

@@ -2,9 +2,9 @@
 // specification. Read-only: nothing writes these formats, no processor was sold with them; simulators and
 // papers of that time use them.
 //
-// What differs: EventIds are one lower (there were no value samples yet), the control block packs its header
-// into 40 bytes, an event slot names its event (selector) instead of standing at its event's place, and the
-// CPUID leaf is another. What does not: the 32 bytes of a record and the flags of its events.
+// What differs: EventIds are one lower, as there were no value samples yet. The control block packs its
+// header into 40 bytes. An event slot names its event (selector) instead of standing at its event's place,
+// and the CPUID leaf is another. What does not: the 32 bytes of a record and the flags of its events.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ EventId final_event(EventId2007 id);
 // The record in the final numbering and layout. Empty for any EventId that the proposal does not define.
 std::optional<EventRecord> from_2007_record(const EventRecord& record);
 
-// CPUID Fn8000_001C as proposed: EAX 0 enabled, 1 instructions, 2 branches, 3 DCache misses, 31 interrupt;
-// EDX the same as available, but with the interrupt at 1 and the events from 2; EBX block size in bytes,
+// CPUID Fn8000_001C as proposed. EAX: 0 enabled, 1 instructions, 2 branches, 3 DCache misses, 31 interrupt.
+// EDX: the same as available, but with the interrupt at 1 and the events from 2. EBX: block size in bytes,
 // record size, events at a time, version. Since the proposal left the presence bit open, the leaf is
 // believed. `event_offset` is the fixed 40 of its control block.
 Capabilities decode_2007_capabilities(const pmu::CpuidRegisters& leaf_8000001c);

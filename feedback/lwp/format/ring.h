@@ -1,30 +1,28 @@
 // The event ring between a unit (one producer: the profiled thread) and its reader (one consumer: usually the
-// monitor thread), over the head, tail and buffer that a control block names.
+// monitor thread). It works over the head, tail and buffer that a control block names.
 //
 // Protocol (synchronised mode). Offsets are bytes, multiples of 32, below the size; head == tail is empty.
-// The unit stores its record at the head, then looks: if the next offset is not the tail, it publishes it as
-// the new head; else the ring is full, MissedEvents goes up and the head stays, so the next record overwrites
+// The unit stores its record at the head, then looks. If the next offset is not the tail, it publishes it as
+// the new head. Else the ring is full: MissedEvents goes up and the head stays, so the next record overwrites
 // this one. Capacity is therefore size/32 - 1.
 //
-// Why nothing is torn: the reader touches only slots in [tail, head), and the slot at the head, the only one
-// the unit ever writes, is never among them: not before it is published, and not while the ring is full,
-// because then it stays unpublished. What orders the accesses:
-//   - head, stored with release by the unit, loaded with acquire by the reader: the record's words were
-//   written before the
-//     head that publishes them, so a reader that sees the head sees the record.
-//   - tail, stored with release by the reader, loaded with acquire by the unit: the reader had copied a
-//   record before the
-//     tail that frees its slot. The unit advances onto a slot only after it saw a tail that left that slot,
-//     so its later write is ordered behind the reader's last look.
+// Why nothing is torn: the reader touches only slots in [tail, head). The only slot that the unit ever writes
+// is the one at the head, which is never among them. It is not before it is published, and not while the ring
+// is full, because then it stays unpublished. What orders the accesses:
+//   - head, stored with release by the unit, loaded with acquire by the reader. The record's words were
+//     written before the head that publishes them, so a reader that sees the head sees the record.
+//   - tail, stored with release by the reader, loaded with acquire by the unit. The reader had copied a
+//     record before the tail that frees its slot. The unit advances onto a slot only after it saw a tail
+//     that left that slot, so its later write is ordered after the reader's last look.
 // Each record stored is either published or counted as missed, and each published record is read once:
 // emitted = drained + missed + still in the ring.
 //
 // Continuous mode (kFlagContinuous). The head always advances and overwrites what nobody read. Head and tail
-// alone cannot say then how far the unit has run ahead, so the two ends share a pair of 64-bit positions
+// alone cannot say then how far the unit has run ahead. So the two ends share a pair of 64-bit positions
 // outside the block: `claimed` goes up before a record is written, `stored` after. A reader that copied the
-// record at position p keeps the copy only if `claimed` had not passed p + slots; otherwise the record may be
+// record at position p keeps the copy only if `claimed` had not passed p + slots. Otherwise the record may be
 // a mixture, and is counted as overwritten. The record's words are atomics stored with release and loaded
-// with acquire: a reader that sees one word of a newer record also sees the `claimed` that came before it,
+// with acquire. A reader that sees one word of a newer record also sees the `claimed` that came before it,
 // and rejects. emitted = drained + overwritten + still in the ring.
 #pragma once
 

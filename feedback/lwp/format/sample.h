@@ -1,6 +1,6 @@
 // A raw clock sample: where a guest thread stood when its CPU time was sampled, with its registers. The
-// monitor, which knows the code, makes of it a clock record (event 5) and, where the instruction in front of
-// pc is a load, a DCache-miss record (event 4) with the address that the registers give.
+// monitor, which knows the code, makes of it a clock record (event 5). Where the instruction in front of pc
+// is a load, it also makes a DCache-miss record (event 4) with the address that the registers give.
 #pragma once
 
 #include <array>
@@ -57,9 +57,10 @@ constexpr EventRecord make_dcache_miss_record(const RawSample& sample, uint64_t 
 // From a signal handler on the sampled thread (producer) to the monitor (consumer). Bounded, never allocates
 // after construction; full: the newest sample is dropped and counted.
 //
-// `head_` counts samples published, stored with release after the sample is written, loaded with acquire by
-// the consumer: who sees the count sees the samples. `tail_` counts samples taken, stored with release after
-// the copy, loaded with acquire by the producer: who sees the slot free no longer races with the copy.
+// `head_` counts samples published. It is stored with release after the sample is written and loaded with
+// acquire by the consumer: who sees the count sees the samples. `tail_` counts samples taken. It is stored
+// with release after the copy and loaded with acquire by the producer. Who sees the slot free no longer
+// races with the copy.
 class SampleQueue {
  public:
   static constexpr uint32_t kCapacity = 512;  // 128 ms at 4 kHz

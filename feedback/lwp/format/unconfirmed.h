@@ -1,8 +1,8 @@
-// Every place and meaning that no public text or program confirms, each behind one constant. Of the final
-// layout: most filters, two flags of the DCache record, what a zero threshold means; the values are the 2007
-// proposal's, or follow from the confirmed neighbours. Of the proposal: what only its lost figure showed.
-// Whoever finds the publication (43724) or the figure corrects them here and nowhere else: nothing in the
-// library or its tests knows them except by name.
+// Every place and meaning that no public text or program confirms, each as one constant. In the final layout
+// these are most filters, two flags of the DCache record, and what a zero threshold means. Their values are
+// the 2007 proposal's, or follow from the confirmed neighbours. In the proposal it is what only its lost
+// figure showed. Whoever finds the publication (43724) or the figure corrects them here and nowhere else.
+// Nothing in the library or its tests knows them except by name.
 #pragma once
 
 #include <bit>
@@ -44,8 +44,8 @@ inline constexpr uint16_t kMissAddressValid = 1u << 12;
 inline constexpr bool kZeroThresholdMeansNever = true;
 
 // The 2007 proposal's control block. Its text gives the fields in order and 40 bytes, which leaves no choice
-// for whole words, but for the bits inside two of them it does: the filters, and a slot's event selector
-// above its 26-bit interval.
+// for whole words. For the bits inside two of them it does: the filters, and a slot's event selector above
+// its 26-bit interval.
 inline constexpr uint32_t k2007MinLatencyMask = 0xFF;
 inline constexpr uint32_t k2007FilterCacheLevel = 1u << 8;
 inline constexpr uint32_t k2007FilterNorthbridge = 1u << 9;

@@ -151,9 +151,9 @@ class Gshare final : public BranchPredictor {
   TargetTable targets_;
 };
 
-// Outcomes of the last kLongest branches, and hashes of its prefixes that are kept up to date incrementally:
-// a cyclic shift register of `width` bits in which the newest outcome enters and the one that leaves the
-// prefix is taken out (Michaud, "A PPM-like, tag-based branch predictor", 2005).
+// Outcomes of the last kLongest branches, and hashes of its prefixes that are kept up to date incrementally.
+// A hash is a cyclic shift register of `width` bits: the newest outcome enters, and the one that leaves the
+// prefix is taken out. Source: Michaud, "A PPM-like, tag-based branch predictor", 2005.
 class Tage final : public BranchPredictor {
  public:
   Tage() { reset(); }
@@ -287,8 +287,8 @@ class Tage final : public BranchPredictor {
     ++at_;
   }
 
-  // After a wrong prediction: an entry with a longer history, in the first or, at times, a later table, so
-  // that not every pattern fights for the same one.
+  // After a wrong prediction, takes an entry with a longer history. It is in the first or, at times, a later
+  // table, so that not every pattern fights for the same one.
   void allocate(int from, const std::array<uint32_t, kTables>& index,
                 const std::array<uint16_t, kTables>& tag, bool taken) {
     random_ ^= random_ << 13;

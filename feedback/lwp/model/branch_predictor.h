@@ -1,5 +1,5 @@
 // Branch predictor models: which of a stream of branch outcomes would a processor have predicted? Used where
-// outcomes are known but the hardware's own view is not: by the model unit on every branch, and by readers of
+// outcomes are known but the hardware's own view is not. The model unit uses it on every branch, readers of
 // branch-outcome bursts on a few thousand.
 //
 // A predictor is a pure function of the calls made so far: same stream, same answers, whatever the machine.
@@ -42,13 +42,13 @@ class BranchPredictor {
 std::unique_ptr<BranchPredictor> make_bimodal(unsigned table_bits = 14);
 
 // Two-bit counters by pc and the last `history_bits` outcomes (McFarling, "Combining Branch Predictors",
-// 1993, with that paper's chooser against a bimodal table, without which a biased random branch is charged
-// for every history it meets for the first time). Cheap: nanoseconds an outcome. 1 <= history_bits <= 32.
+// 1993). It has that paper's chooser against a bimodal table. Without it a biased random branch is charged
+// for every history it meets for the first time. Cheap: nanoseconds an outcome. 1 <= history_bits <= 32.
 std::unique_ptr<BranchPredictor> make_gshare(unsigned table_bits = 16, unsigned history_bits = 16);
 
-// Tagged tables with geometrically growing histories (Seznec and Michaud, "A case for (partially) TAgged
-// GEometric history length branch prediction", 2006): what processors since about 2015 resemble. Histories up
-// to 1,000 outcomes, so periodic patterns of several hundred are learned.
+// Tagged tables with geometrically growing histories: what processors since about 2015 resemble. Source:
+// Seznec and Michaud, "A case for (partially) TAgged GEometric history length branch prediction", 2006.
+// Histories up to 1,000 outcomes, so periodic patterns of several hundred are learned.
 std::unique_ptr<BranchPredictor> make_tage();
 
 // "bimodal", "gshare", "tage" with their defaults; null for any other name.

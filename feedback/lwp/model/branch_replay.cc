@@ -6,7 +6,7 @@ std::optional<bool> BranchReplay::predicted_right(uint64_t key, const BranchOutc
   if (outcome.first()) to_skip_ = bursts_++ == 0 ? options_.first_warm_up : options_.warm_up;
   Site& site = sites_[key];
   if (outcome.taken()) {
-    // Code that was compiled again has other addresses, which do not make its branches indirect ones: of a choice that is
+    // Code that was compiled again has other addresses, which do not make its branches indirect ones. In a choice that is
     // taken for one, only what path leads there would be judged, and that is always the same.
     if (site.taken_from != outcome.pc) {
       site.taken_from = outcome.pc;

@@ -1,8 +1,8 @@
-// Runs a thread's branch-outcome bursts through a predictor model and says of each outcome whether it would
-// have been predicted: the bit that event-3 records have room for and software cannot see. An estimate, and
-// marked so wherever it goes.
+// Runs a thread's branch-outcome bursts through a predictor model and says of each outcome whether it would have been
+// predicted. That is the bit that event-3 records have room for and software cannot see. An estimate, and marked so
+// wherever it goes.
 //
-// What makes it one that can be trusted (rates within 0.05 of the truth):
+// What makes it an estimate that can be trusted (rates within 0.05 of the truth).
 //   - The predictor keeps what it learned from burst to burst, as a processor's has been trained by all that
 //     ran between them.
 //   - At the start of a burst its history is not the one that really led there. The first outcomes train and
@@ -38,8 +38,8 @@ class BranchReplay {
   BranchReplay(std::unique_ptr<BranchPredictor> predictor, const Options& options)
       : predictor_(std::move(predictor)), options_(options) {}
 
-  // The next outcome of the thread. `key` names its branch: whatever stays the same where code is loaded
-  // elsewhere; the outcome's own addresses may be others where its code was compiled again. Empty: trained on, not judged.
+  // The next outcome of the thread. `key` names its branch by whatever stays the same where code is loaded elsewhere. The
+  // outcome's own addresses may be others where its code was compiled again. Empty: trained on, not judged.
   std::optional<bool> predicted_right(uint64_t key, const BranchOutcome& outcome);
 
   // Nothing was seen for a while although a burst is under way: other code ran. Warms up again.

@@ -104,8 +104,8 @@ CacheModel::CacheModel(const CacheConfig& config)
     tlbs_.push_back(make(t.entries / t.ways, t.ways, t.latency, Replacement::kLru));
 }
 
-// The first slot of the memory's calendar at or behind `earliest` that nobody has. Requests come in any
-// order, so one "next free" time would let a late request push an early one behind it.
+// The first slot of the memory's calendar at or after `earliest` that nobody has. Requests come in any
+// order, so one "next free" time would let a late request delay an early one.
 uint64_t CacheModel::memory_slot(uint64_t earliest) {
   uint64_t slot = earliest / config_.memory_interval;
   for (size_t tries = 0; tries < kCalendarSlots; ++tries, ++slot) {

@@ -1,9 +1,9 @@
 // A model of caches, TLBs and a hardware prefetcher: when would the data of an access have been there, and
 // where did it come from? Deterministic: a function of the configuration and of the calls made so far.
 //
-// What is modelled: set-associative levels, each filled by every miss that passes it; lines on their way, so
-// that a second access to one waits for the first; a memory that delivers a line every so many cycles however
-// the requests overlap; two TLB levels and a walk; a stride prefetcher by instruction. What is not:
+// What is modelled: set-associative levels, each filled by every miss that passes it. Lines on their way, so
+// that a second access to one waits for the first. A memory that delivers a line every so many cycles however
+// the requests overlap. Two TLB levels and a walk, and a stride prefetcher by instruction. What is not:
 // coherence, write-backs, banks.
 //
 // Times are cycles. They need not ascend from call to call: an out-of-order core asks for a later load first.

@@ -237,8 +237,8 @@ void CoreModel::load(RunState& state, const TraceRun& run, size_t index, uint64_
   const uint64_t key = key_of(host);
   const Ticks known = ready(run, access.address);
   const Ticks start = std::max(dispatched_, known);
-  // The wrong path behind a mispredicted branch comes back to the right one long before a branch that waits
-  // for memory is resolved: what does not depend on the branch was asked for then, and is on its way.
+  // The wrong path after a mispredicted branch comes back to the right one long before a branch that waits
+  // for memory is resolved. What does not depend on the branch was asked for then, and is on its way.
   const Ticks asked = config_.wrong_path ? std::max(std::min(shadow_, dispatched_), known) : start;
   const CacheAccess found = cache_.access(key, access.bytes, asked / kCycle,
                                           static_cast<uint32_t>(state.key) + static_cast<uint32_t>(index));
@@ -280,7 +280,7 @@ void CoreModel::load(RunState& state, const TraceRun& run, size_t index, uint64_
   }
 }
 
-// A store retires when address and value are known and drains from the buffer in order when it has the line,
+// A store retires when address and value are known. It drains from the buffer in order when it has the line,
 // which was asked for when the address was known.
 void CoreModel::store(RunState& state, const TraceRun& run, size_t index, uint64_t host) {
   const TraceAccess& access = run.accesses[index];

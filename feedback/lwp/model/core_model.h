@@ -3,13 +3,13 @@
 // offsets.
 //
 // The model is that of an interval analysis. Operations are dispatched in order, so many a cycle, as long as
-// the window has room; each starts when its operands are ready, which the runs' max-plus terms say; they
-// retire in order. A load stalls for the time in which it is the oldest operation and its data are not there:
-// independent misses overlap as far as the window reaches, dependent ones do not, and what hides behind an
-// older miss costs nothing. That is also what a clock interrupt sees, which is taken when the oldest
-// instruction retires. A mispredicted branch ends dispatch until its condition is known. (Karkhanis and
-// Smith, "A first-order superscalar processor model", 2004; Genbrugge, Eyerman and Eeckhout, "Interval
-// simulation", 2010.)
+// the window has room. Each starts when its operands are ready, which the runs' max-plus terms say. They
+// retire in order. A load stalls for the time in which it is the oldest operation and its data are not there.
+// Independent misses overlap as far as the window reaches, dependent ones do not. What is hidden by an older
+// miss costs nothing. That is also what a clock interrupt sees, which is taken when the oldest instruction
+// retires. A mispredicted branch ends dispatch until its condition is known. (Karkhanis and Smith, "A
+// first-order superscalar processor model", 2004; Genbrugge, Eyerman and Eeckhout, "Interval simulation",
+// 2010.)
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct ModelConfig {
   uint32_t penalty = 14;  // cycles from a mispredicted branch's end to the next dispatch
   uint32_t store_buffer = 64;
   uint32_t forward = 4;  // cycles from a value stored, in a frame or in memory, to its load
-  // Loads behind a mispredicted branch that do not depend on it begin before it is resolved.
+  // Loads after a mispredicted branch that do not depend on it begin before it is resolved.
   bool wrong_path = true;
   bool remember_addresses = false;  // AddressSet for every load
 };
@@ -44,13 +44,13 @@ struct ModelConfig {
 // A current server core: 32 KiB, 1 MiB and 32 MiB of cache, 4 KiB pages.
 ModelConfig default_model();
 
-// The default with changes, words separated by commas:
-//   l1=32K/8/4  l2=1M/8/14  l3=off  l3=32M/16/50/lru|fifo|random   size/ways/latency
-//   memory=350/8                                                   latency/interval
-//   line=64  page=4K  tlb1=72/72/0  tlb2=3072/12/7  walk=40
-//   prefetch=16                                                    lines; 0 off
-//   predictor=bimodal|gshare|tage  width=4  window=256  penalty=14  store_buffer=64  forward=4
-//   wrong_path=1                                                   0 off
+// The default with changes, words separated by commas.
+//   l1=32K/8/4  l2=1M/8/14  l3=off  l3=32M/16/50/lru|fifo|random   size/ways/latency.
+//   memory=350/8                                                   latency/interval.
+//   line=64  page=4K  tlb1=72/72/0  tlb2=3072/12/7  walk=40.
+//   prefetch=16                                                    lines; 0 off.
+//   predictor=bimodal|gshare|tage  width=4  window=256  penalty=14  store_buffer=64  forward=4.
+//   wrong_path=1                                                   0 off.
 // Errors: kUsage, naming the word.
 Result<ModelConfig> parse_model(std::string_view text);
 
@@ -128,8 +128,8 @@ class CoreModel {
             Records& records);
   ~CoreModel();
 
-  // Takes in what is complete of `words`; returns how many words that was. Hand in the rest again, with more
-  // behind.
+  // Takes in what is complete of `words`; returns how many words that was. Hand in the rest again, followed
+  // by more.
   size_t consume(std::span<const uint64_t> words);
 
   ModelTotals totals() const;

@@ -4,7 +4,7 @@
 //
 // Why time is evidence of cache misses: an out-of-order core takes the timer interrupt when the oldest
 // instruction, the stalled load, retires. So the samples of a missing load stand exactly one instruction
-// behind it, in proportion to its stall time, and the registers still give its address.
+// after it, in proportion to its stall time. The registers still give its address.
 #pragma once
 
 #include <memory>

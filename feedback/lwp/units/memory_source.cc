@@ -47,7 +47,7 @@ LoadOrigin decode_perf_data_source(uint64_t data_source) {
   s.val = data_source;
   // Kernels before the level numbers (4.14) leave the field 0; newer ones say 15 for "not available".
   const bool has_number = s.mem_lvl_num != 0 && s.mem_lvl_num != PERF_MEM_LVLNUM_NA;
-  // Level number with a MISS in the mask (an unknown source behind a missed L3) tells as little as the mask.
+  // Level number with a MISS in the mask (an unknown source after a missed L3) tells as little as the mask.
   if (has_number && !(s.mem_lvl & PERF_MEM_LVL_MISS)) return from_level_number(s.mem_lvl_num, s.mem_remote);
   return from_level_mask(s.mem_lvl);
 }

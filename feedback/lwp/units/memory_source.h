@@ -1,5 +1,5 @@
-// Where a sampled load found its data, in the words of event 4: from Linux's perf_mem_data_src (Intel's PEBS,
-// translated by the kernel per microarchitecture) and from AMD's IBS registers.
+// Says where a sampled load found its data, in the words of event 4. It reads Linux's perf_mem_data_src
+// (Intel's PEBS, translated by the kernel per microarchitecture) and AMD's IBS registers.
 //
 // The record knows local L3, remote cache, DRAM and other. The core's own L2 is "other", as with all units;
 // so are persistent and CXL-attached memory, I/O and uncached accesses. A line that was already on its way

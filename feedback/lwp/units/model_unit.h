@@ -1,7 +1,7 @@
 // The model unit: what Lightweight Profiling would say of a guest on a processor that is fully known, because
 // it is a model (core_model.h). It watches a thread whose code was instrumented to report everything it does
-// (base/trace.h), and writes the records that the control block's intervals ask for into the thread's ring.
-// Instructions and branches are exact counts, caches and clocks are the model's; nothing depends on time,
+// (base/trace.h). It writes the records that the control block's intervals ask for into the thread's ring.
+// Instructions and branches are exact counts, caches and clocks are the model's. Nothing depends on time,
 // load or addresses of this machine, so the same program gives the same records again.
 //
 // No record is ever missed: a ring that is nearly full is emptied by the thread itself, for the next drain().
@@ -40,7 +40,7 @@ class ModelUnit final : public Unit, public CoreModel::Records {
   void drain(Batch& batch) override;
   UnitCounters counters() const override;
 
-  // The buffer for the words of instrumented code; it has kTraceSlack words behind trace_end(). The guest's
+  // The buffer for the words of instrumented code; it has kTraceSlack words after trace_end(). The guest's
   // thread.
   uint64_t* trace_begin() { return buffer_.data() + left_; }
   uint64_t* trace_end() { return buffer_.data() + buffer_.size() - kTraceSlack; }
@@ -50,7 +50,7 @@ class ModelUnit final : public Unit, public CoreModel::Records {
   // A record that the guest's thread makes by itself; like the model's own, never missed.
   void insert(const EventRecord& event);
 
-  // Of everything consumed so far. Any thread. Pointers in it live as long as the unit.
+  // Totals over everything consumed so far. Any thread. Pointers in it live as long as the unit.
   ModelTotals totals() const;
 
  private:

@@ -2,17 +2,17 @@
 // thread with LLWPCB, the processor fills its ring, and the monitor reads it while it fills.
 //
 // What the reader may trust. The processor may hold a record and the head back; whatever the head in memory
-// says is there is complete. So drain() hands out what has been published, and detach(), which is SLWPCB and
+// says is there is complete. So drain() hands out what has been published. detach(), which is SLWPCB and
 // LLWPCB(0) on the guest thread, publishes the rest for the last drain().
 //
-// The unit has two rings: the processor keeps the head of its ring to itself, so what instrumented code of
-// this library records goes into ring(), and drain() reads both, each in order.
+// The unit has two rings. The processor keeps the head of its ring to itself, so what instrumented code of
+// this library records goes into ring(). drain() reads both, each in order.
 //
 // Rates. The interval of each event is chosen for the asked number of records a second from a usual rate of
-// that event (nominal_rate), since LWP counts events and not time. set_frequency() writes new intervals into
-// the block: they hold from the next reload where the processor reads intervals there (it saves none in its
-// XSAVE area), from the next attach() at the latest. Value samples and programmed events are recorded one and
-// all.
+// that event (nominal_rate). LWP counts events and not time. set_frequency() writes new intervals into the
+// block. They hold from the next attach() at the latest. They hold from the next reload where the processor
+// reads intervals in the block (it saves none in its XSAVE area). Value samples and programmed events are
+// recorded one and all.
 #pragma once
 
 #include <memory>

@@ -32,9 +32,9 @@ struct PerfParseResult {
   uint64_t other = 0;  // well-formed records of other types
 };
 
-// Parses the records between positions `tail` and `head` (free-running byte counts as in
-// perf_event_mmap_page) of the ring `data`, whose size is a power of two, and appends the samples to `out`,
-// each with `period_ns`. Reads nothing outside `data`, whatever it holds.
+// Parses the records between positions `tail` and `head` of the ring `data` and appends the samples to
+// `out`, each with `period_ns`. The positions are free-running byte counts as in perf_event_mmap_page.
+// Precondition: the size of `data` is a power of two. Reads nothing outside `data`, whatever it holds.
 PerfParseResult parse_perf_ring(std::span<const std::byte> data, uint64_t tail, uint64_t head,
                                 uint64_t period_ns, std::vector<RawSample>& out);
 

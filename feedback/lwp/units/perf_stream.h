@@ -1,5 +1,5 @@
-// The byte stream of a perf event's ring, as records: finds each one, puts it together where it wraps around
-// the end of the ring, counts what is no sample, and hands samples to whoever knows their layout. A pure
+// The byte stream of a perf event's ring, as records. Finds each one, puts it together where it wraps around
+// the end of the ring, and counts what is no sample. Hands samples to whoever knows their layout. A pure
 // function of bytes and two positions; the layouts are those of linux/perf_event.h.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace hindsight::lwp {
 struct StreamCounts {
   uint64_t consumed = 0;         // all that was offered
   uint64_t record_bytes = 0;     // of records that made sense
-  uint64_t malformed_bytes = 0;  // of records that did not, and of what stood behind a lost boundary
+  uint64_t malformed_bytes = 0;  // of records that did not, and of what followed a lost boundary
   uint64_t malformed = 0;        // places where that happened
   uint64_t samples = 0;          // sample records that their reader accepted
   uint64_t lost = 0;             // samples, as told by PERF_RECORD_LOST and PERF_RECORD_LOST_SAMPLES
@@ -26,7 +26,7 @@ class SampleReader {
  public:
   virtual ~SampleReader() = default;
   // The body of one PERF_RECORD_SAMPLE, contiguous, valid during the call only, and its header's misc. False:
-  // not the expected layout, counted as malformed; the walk goes on behind it.
+  // not the expected layout, counted as malformed; the walk goes on after it.
   virtual bool read_sample(uint16_t misc, std::span<const std::byte> body) = 0;
 };
 

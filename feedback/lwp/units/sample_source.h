@@ -1,8 +1,8 @@
 // Where a clock unit's samples come from: the kernel's perf clock or a per-thread timer. Internal to this
 // room.
 //
-// The clock unit calls everything under its lock, so a source needs none; only what a source shares with the
-// kernel or with a signal handler is concurrent.
+// The clock unit calls everything with its lock held, so a source needs none. Only what a source shares with
+// the kernel or with a signal handler is concurrent.
 #pragma once
 
 #include <cstdint>

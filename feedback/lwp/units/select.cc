@@ -40,7 +40,7 @@ std::vector<std::pair<EventId, Accuracy>> delivered_by(const UnitProbe& p) {
     all.max_event_id = kMaxEvents;
     all.usable = decode_features(~0u);
     take(*make_native_factory(all));
-  } else {  // the clock, and of the hardware unit the clock behind
+  } else {  // the clock, and the clock beside the hardware unit
     take(*make_factory("clock", true));
     for (auto& [id, accuracy] : events) {
       const bool sampled =

@@ -13,9 +13,9 @@ namespace hindsight::lwp {
 namespace {
 
 // Initial-exec: the handler must not be the first to touch it through an allocating TLS resolver. Atomic
-// because the handler interrupts the thread that writes it; both are on one thread, so relaxed order is
-// program order to the handler, and a signal fence in the setter keeps the compiler from moving the target's
-// initialization behind it.
+// because the handler interrupts the thread that writes it. Both are on one thread, so relaxed order is
+// program order to the handler. A signal fence in the setter keeps the compiler from moving the target's
+// initialization after it.
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::atomic<SignalTarget*> current_target{nullptr};
 
 void add(std::atomic<uint64_t>& counter, uint64_t n) {

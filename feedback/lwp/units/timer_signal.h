@@ -1,11 +1,11 @@
-// The signal handler of the timer source, alone in its file so that it can be read at a glance, and what it
-// shares with the rest. The handler is async-signal-safe, bounded and allocation-free: it looks at one
+// The signal handler of the timer source, and what it shares with the rest. It is alone in its file so that
+// it can be read at a glance. The handler is async-signal-safe, bounded and allocation-free. It looks at one
 // thread-local pointer, compares the pc with a range, copies eighteen words into a queue slot, and calls
 // nothing but clock_gettime.
 //
-// It stays installed once installed: a signal of a timer that was just deleted may still be pending, and the
+// It stays installed once installed. A signal of a timer that was just deleted may still be pending, and the
 // default action of SIGPROF ends the process. It runs on the alternate stack where the thread has one (guest
-// stacks are small and guarded), with all signals blocked, and system calls that can be restarted are.
+// stacks are small and guarded), with all signals blocked. System calls that can be restarted are.
 #pragma once
 
 #include <signal.h>
@@ -40,8 +40,9 @@ struct SignalTarget {
   // Statistics: written by the handler only, read by the monitor. Relaxed, they order nothing.
   std::atomic<uint64_t> non_guest{0};
   std::atomic<uint64_t> overruns{0};
-  // Its owner is gone: set with release by another thread after it deleted the timer, loaded with acquire on
-  // the sampled thread, which alone can know that no handler is running and then frees the target.
+  // Its owner is gone. It is set with release by another thread after that one deleted the timer. It is
+  // loaded with acquire on the sampled thread, which alone can know that no handler is running and then frees
+  // the target.
   std::atomic<bool> abandoned{false};
 };
 

@@ -43,8 +43,8 @@ class Source final : public SampleSource {
       // A signal may still be pending; it will find no target.
       set_signal_target(nullptr);
     } else {
-      // The thread's pointer cannot be reached from here, and its handler may be running: the thread frees
-      // the target when it next opens a source or ends.
+      // The thread's pointer cannot be reached from here, and its handler may be running. So the thread
+      // frees the target when it next opens a source or ends.
       target_.release()->abandoned.store(true, std::memory_order_release);
     }
   }

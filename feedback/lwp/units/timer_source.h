@@ -1,11 +1,11 @@
 // Clock samples where perf_event_open is refused: a POSIX timer for the thread (SIGEV_THREAD_ID) whose signal
 // handler reads the interrupted registers.
 //
-// The timer runs on CLOCK_MONOTONIC: the thread's CPU clock would be the right one, but the kernel checks it
+// The timer runs on CLOCK_MONOTONIC. The thread's CPU clock would be the right one, but the kernel checks it
 // only at its tick, so it never gets beyond 250 Hz. The price: it ticks while the thread sleeps. Such samples
-// stand in the C library, outside the guest's code, and are counted as non-guest; and a blocking system call
-// that cannot be restarted (nanosleep, poll) returns EINTR, so host functions must repeat it, as they must
-// under any profiler.
+// stand in the C library, outside the guest's code, and are counted as non-guest. A blocking system call that
+// cannot be restarted (nanosleep, poll) returns EINTR, so host functions must repeat it, as they must under
+// any profiler.
 #pragma once
 
 #include <memory>

@@ -4,13 +4,13 @@
 // Three kinds of evidence come out:
 //   - finished 32-byte records, which the thread writes into its own ring (instrumented code calls
 //     hindsight_lwp_record_event or record_event with events 1, 2 and 3);
-//   - raw clock samples, which only somebody who knows the code can turn into records 5 and 4;
+//   - raw clock samples, which only somebody who knows the code can turn into records 5 and 4.
 //   - where the processor samples for itself, finished records 2, 3 and 4 that it made.
 //
-// Life: created by a factory on any thread; attach() on the guest thread before it runs guest code; detach()
-// on that same thread; destroyed by anybody, after a last drain(). drain(), set_frequency() and counters()
-// may run at any time in between, on one other thread (the monitor), also after detach: what was sampled
-// before is handed out then.
+// Life: created by a factory on any thread. attach() on the guest thread before it runs guest code; detach()
+// on that same thread. Destroyed by anybody, after a last drain(). drain(), set_frequency() and counters()
+// may run at any time in between, on one other thread (the monitor). They may also run after detach: what was
+// sampled before is handed out then.
 #pragma once
 
 #include <cstdint>
@@ -118,7 +118,7 @@ class Unit {
   virtual std::span<const EventInfo> events() const = 0;
 
   // Starts watching the calling thread. kResource: limits or permissions; kUsage: already attached, a signal
-  // conflict. On error nothing is left behind.
+  // conflict. On error nothing of the attempt remains.
   virtual Status attach() = 0;
   // Stops watching; the calling thread must be the one that attached. Harmless when not attached.
   virtual void detach() = 0;

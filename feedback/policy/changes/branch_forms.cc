@@ -1,7 +1,7 @@
-// Select and branch: the form that a branch has in the code, whatever it is in the program. One that is mispredicted in a share r
-// of its executions loses r times what a misprediction takes; a select in its place loses nothing that way, and makes everything
-// after it wait for both sides. How much that is depends on the code around it, which only the compiler sees
-// (jit/optimizing/changes/branch_form/form_pass.h): it is given the rate, and a trial has the last word.
+// Select and branch: the form that a branch has in the code, whatever it is in the program. One that is mispredicted in a
+// share r of its executions loses r times what a misprediction takes. A select in its place loses nothing that way, and
+// makes everything after it wait for both sides. How much that is depends on the code around it, which only the compiler
+// sees (jit/optimizing/changes/branch_form/form_pass.h). The compiler is given the rate, and a trial has the last word.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::optional<Rate> misprediction_rate(const BranchEvidence& b, const PolicyConf
               fmt::format("the same way {:.1f} % of {} times seen", 100 * (1 - minority), b.seen())};
 }
 
-// Of giving it either of its forms.
+// Whether giving it either of its forms was tried and lost.
 bool was_lost(const BranchEvidence& b, const FunctionEvidence& e) {
   const auto lost = [&](ChangeKind form) {
     const ChangeState state = e.changes.state({form, b.branch});
@@ -55,15 +55,15 @@ std::optional<ChangeKind> form_of(const BranchEvidence& b, double rate, const Fu
                                   const PolicyConfig& config) {
   if (was_lost(b, e)) return std::nullopt;
   if (config.select && !b.chooses && rate >= config.min_select_rate) return ChangeKind::kSelect;
-  // Of a branch too: the compiler may have made a select of it.
+  // Also for a branch: the compiler may have made a select of it.
   if (config.branch && rate <= config.max_branch_rate &&
       (b.chooses || minority_of(b) >= config.min_branch_minority))
     return ChangeKind::kBranch;
   return std::nullopt;
 }
 
-// A hot branch that goes both ways, and nobody has said yet how well it is predicted: the next compile is the
-// last time that this can be seen. Null: there is none.
+// A hot branch that goes both ways, and nobody has said yet how well it is predicted. The next compile is the last time
+// that this can be seen. Null: there is none.
 const BranchEvidence* not_judged_yet(const FunctionEvidence& e, const PolicyConfig& config) {
   if (!config.select) return nullptr;
   const auto waits = [&](const BranchEvidence& b) {

@@ -16,9 +16,9 @@ struct LikelyTarget {
   std::string words;
 };
 
-// Of the calls at a site since optimized code was published, in records: those to targets that it has in
-// place. They are not recorded there; they are what is left of the calls that baseline code made a second,
-// which optimized code makes faster.
+// Estimates the calls at a site since optimized code was published, in records, that went to targets that it has in
+// place. They are not recorded there. They are what is left of the calls that baseline code made a second, which
+// optimized code makes faster.
 double foreseen_records(const CallEvidence& call, const FunctionEvidence& e, const PolicyConfig& config) {
   // Records do not decay, as the time in which they were made does not.
   const double seconds = std::max(e.seconds_baseline, e.seconds_run_baseline);
@@ -94,8 +94,8 @@ class InlineCalls final : public ChangePolicy {
 
 }  // namespace
 
-// Records of calls that a new version would have targets in place for and the published one has not, less
-// those for which it would be the other way round.
+// Records of calls that a new version would have targets in place for and the published one has not. Those for which it
+// would be the other way round are taken off.
 double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config) {
   double records = 0;
   for (const CallEvidence& call : e.calls) {

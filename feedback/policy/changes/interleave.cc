@@ -1,6 +1,6 @@
-// Interleave: loads that stall, or that hold much of the time in a near cache, if they turn out to be those of searches, which
-// only the compiler sees. Of w searches at once a stall is waited for by all together, so 1/w of it stays. A prefetch that was
-// won stays instead, or jump pointers.
+// Interleave: loads that stall, or that hold much of the time in a near cache, if they turn out to be those of searches.
+// Only the compiler sees that. All of w searches at once wait for a stall together, so 1/w of it stays. A prefetch that
+// was won stays instead, or jump pointers.
 #include <fmt/format.h>
 
 #include "feedback/policy/changes/loads.h"

@@ -1,6 +1,6 @@
-// Jump pointers: loads that stall, if their address turns out to be what the loop has just loaded, which only the compiler
-// sees, and if the loop goes the same way again, which only running shows: for as long as it does not, no trial begins. Where a
-// prefetch or interleaved searches were won, there is nothing to follow.
+// Jump pointers: for loads that stall, under two conditions. Their address turns out to be what the loop has just loaded,
+// which only the compiler sees. And the loop goes the same way again, which only running shows: for as long as it does
+// not, no trial begins. Where a prefetch or interleaved searches were won, there is nothing to follow.
 #include <fmt/format.h>
 
 #include "feedback/policy/changes/loads.h"

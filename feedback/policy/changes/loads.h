@@ -1,5 +1,5 @@
-// What the loads of a function say together, and which of them are worth a change: what prefetches, interleaved searches and
-// jump pointers have in common.
+// What the loads of a function say together, and which of them are worth a change. This is what prefetches, interleaved
+// searches and jump pointers have in common.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ double function_samples(const FunctionEvidence& e);
 // Nothing to gain by having its data earlier, wherever the samples stand.
 bool is_hopeless(const LoadEvidence& load, const PolicyConfig& config);
 
-// Of the last second's samples in optimized code; 0 where these are too few.
+// Its share of the last second's samples in optimized code; 0 where these are too few.
 double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config);
 
 // Nothing was tried there, or the load stalls far more than when that was taken back.
@@ -29,10 +29,10 @@ class Stalls {
   Stalls(const FunctionEvidence& e, const PolicyConfig& config);
   bool known() const { return samples_ > 0; }
   bool are_worth_a_change(const LoadEvidence& load) const;
-  // Searches gain by going side by side also where all of what they load is in a near cache: what each step decides is then
-  // no branch that the processor has to guess.
+  // Searches gain by going side by side also where all of what they load is in a near cache. What each step decides is
+  // then no branch that the processor has to guess.
   bool are_worth_a_search(const LoadEvidence& load) const;
-  // Of any kind of change.
+  // The candidate for any kind of change.
   Candidate candidate(jit::ChangeKind kind, const LoadEvidence& load) const;
 
  private:
@@ -51,7 +51,8 @@ std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfi
 class LoadPolicy : public ChangePolicy {
  public:
   std::span<const jit::ChangeKind> kinds() const final { return {&kind_, 1}; }
-  // Of loads in the order of their stalls, at most PolicyConfig::max_prefetches: those that have the change, or may get it.
+  // Proposes loads in the order of their stalls, at most PolicyConfig::max_prefetches: those that have the change, or may
+  // get it.
   void propose(const FunctionEvidence& e, const PolicyConfig& config,
                std::vector<Candidate>& out) const final;
   std::optional<Wait> wants_more(const FunctionEvidence& e, const PolicyConfig& config) const final;
@@ -63,7 +64,7 @@ class LoadPolicy : public ChangePolicy {
   // Whether it is worth asking for where it is not in use.
   virtual bool is_worth_trying(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e,
                                const PolicyConfig& config) const = 0;
-  // Of a load's time that its change can save at most.
+  // The share of a load's time that its change can save at most.
   virtual double share_saved() const { return 1; }
 
   const jit::ChangeKind kind_;

@@ -1,6 +1,6 @@
-// Split cold: what hardly ever runs of any version of the function lies apart, in modules that the instruction TLB does not
-// reach as a whole. On trial with a whole version. The compiler is told which branches went one way only; of the version itself
-// the site is at 0.
+// Split cold: in any version of the function, what hardly ever runs lies apart. It is for modules that the instruction
+// TLB does not reach as a whole. On trial with a whole version. The compiler is told which branches went one way only;
+// the site of the version itself is at 0.
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {

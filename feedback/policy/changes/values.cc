@@ -1,7 +1,7 @@
-// Values: an operator whose operand is the same number in most of its executions (divisors; the byte counts of copies and
-// fills; trip counts of inner loops) may have code for that number, after a comparison. What one execution gains is a constant,
-// how often it is executed the records say. After Calder, Feller and Eustace, "Value Profiling", MICRO 1997. A trial has the
-// last word.
+// Values: an operator whose operand is the same number in most of its executions may have code for that number, after a
+// comparison. It is for divisors, the byte counts of copies and fills, and trip counts of inner loops. What one execution
+// gains is a constant, how often it is executed the records say. After Calder, Feller and Eustace, "Value Profiling",
+// MICRO 1997. A trial has the last word.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,8 +53,8 @@ std::string words_of(const ValueEvidence& v) {
                      v.values.front().value, v.values.front().records, v.records);
 }
 
-// A hot operator whose operand was the same so far, of which too little was seen yet: the next compile is the
-// last time that this can be seen. Null: there is none.
+// A hot operator whose operand was the same so far, but of which too little was seen yet. The next compile is the last
+// time that this can be seen. Null: there is none.
 const ValueEvidence* not_usual_yet(const FunctionEvidence& e, const PolicyConfig& config) {
   if (!config.values) return nullptr;
   const auto waits = [&](const ValueEvidence& v) {

@@ -171,7 +171,7 @@ class LoopTrial;
 
 // One trial measures at a time. The time per iteration of one loop includes what other loops do between its
 // iterations. So two trials that toggle at once would judge each other's changes. A loop that has not ended a strip
-// for a while has to stand back: the program went on to something else, or its code was replaced.
+// for a while has to stand back. The program went on to something else, or its code was replaced.
 //
 // Times are ticks of the time-stamp counter.
 //

@@ -24,7 +24,7 @@ struct MadeVersion {
 
 // What `made` has, or was to be without, that `running` is not like, in words; empty: nothing. `loops_wait`: it was
 // made for loops that run in other code. Then an entry or a way out for such a loop is something new where `running`
-// has none for it; else these only come with it.
+// has none. Else these only come with it.
 std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made, bool loops_wait);
 
 }  // namespace hindsight::rt

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kBaseSample =
     PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 
-// BRS holds 16 branches and its kernel driver wants a period above that; this one costs 250 interrupts a
+// BRS holds 16 branches and its kernel driver wants a period above that. This one costs 250 interrupts a
 // second at 250 million taken branches a second.
 constexpr uint64_t kBrsPeriod = 1'000'003;
 

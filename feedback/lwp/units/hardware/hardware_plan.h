@@ -1,13 +1,13 @@
-// Which events the hardware unit asks the kernel for on which processor: a pure function, so that every
-// processor family can be tested on any machine. It asks for much and expects refusals; each request lists
-// its attempts, the newest form first, and the kernel's answer decides. Only what names the very instruction
-// is asked for: a late interrupt would be worse than what baseline code counts.
+// Says which events the hardware unit asks the kernel for on which processor. It is a pure function, so that
+// every processor family can be tested on any machine. It asks for much and expects refusals; each request
+// lists its attempts, the newest form first, and the kernel's answer decides. Only what names the very
+// instruction is asked for: a late interrupt would be worse than what baseline code counts.
 //
-// Intel. Loads: the load-latency event with PEBS (address, latency, data source): 0BH/10H on Nehalem and
-// Westmere, CDH/01H from Sandy Bridge on, together with the auxiliary event 03H/82H in front of it in one
-// group on Golden Cove and Raptor Cove, D0H/05H on Gracemont and its successors; the kernel's own list in
-// sysfs wins over this table. Hybrid processors need each event once a core type. Branches: the LBR through
-// PERF_SAMPLE_BRANCH_STACK. Instructions: C0H/00H with PEBS.
+// Intel. Loads: the load-latency event with PEBS (address, latency, data source). It is 0BH/10H on Nehalem
+// and Westmere, and CDH/01H from Sandy Bridge on. On Golden Cove and Raptor Cove it goes together with the
+// auxiliary event 03H/82H in front of it in one group. On Gracemont and its successors it is D0H/05H. The
+// kernel's own list in sysfs wins over this table. Hybrid processors need each event once a core type.
+// Branches: the LBR through PERF_SAMPLE_BRANCH_STACK. Instructions: C0H/00H with PEBS.
 //
 // AMD. Loads, branches and instructions: the ibs_op unit. Taken branches: LBRv2 (Zen 4 and later) or BRS (Zen
 // 3, which samples taken branches only, unfiltered, at a fixed period).

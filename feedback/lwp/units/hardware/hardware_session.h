@@ -35,7 +35,7 @@ struct HardwareOutcome {
   std::string why_nothing() const;
 };
 
-// The rows of a unit that has these hardware events and a clock behind them: each event once, by the
+// The rows of a unit that has these hardware events and a clock beside them. Each event stands once: by the
 // hardware where it delivers it, else as `clock` does, with the reason. What baseline code counts goes on
 // beside the hardware, and the row says so. Owns its texts; immutable.
 class EventTable {

@@ -9,7 +9,7 @@
 namespace hindsight::lwp {
 namespace {
 
-// The clock behind writes no records; its ring is as small as a ring can sensibly be.
+// The clock beside it writes no records; its ring is as small as a ring can sensibly be.
 constexpr uint32_t kUnusedRecords = 64;
 
 class HardwareUnit final : public Unit {

@@ -13,8 +13,8 @@ constexpr bool bit(uint64_t word, unsigned position) {
   return (word >> position) & 1;
 }
 
-// Erratum 1293 of the first Zen 3 models: for software prefetches and for loads that found the line already
-// on its way, DataSrc and the L2-miss bit are not valid.
+// Erratum 1293 of the first Zen 3 models. For software prefetches, and for loads that found the line
+// already on its way, DataSrc and the L2-miss bit are not valid.
 bool has_erratum_1293(const pmu::ProcessorSignature& p) {
   return p.family == 0x19 && p.model <= 0x0F;
 }

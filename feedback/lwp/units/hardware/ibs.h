@@ -1,12 +1,12 @@
-// AMD Instruction-Based Sampling, execution side: one operation in so many is tagged at dispatch and followed
-// until it retires, and says exactly who it was, whether it was a load that missed, for how long and to
-// where, or a branch, how it went and whether that had been predicted. Of all hardware this is the closest
-// to LWP, whose events 2, 3 and 4 one sample can be.
+// AMD Instruction-Based Sampling, execution side. One operation in so many is tagged at dispatch and followed
+// until it retires. It says exactly who it was. It says whether it was a load that missed, for how long and
+// to where. It says whether it was a branch, how it went and whether that had been predicted. This is the
+// hardware that is closest to LWP, whose events 2, 3 and 4 one sample can be.
 //
-// Decodes what Linux's ibs_op PMU puts into PERF_SAMPLE_RAW: the IBS capabilities, then the registers
-// IBS_OP_CTL, IBS_OP_RIP, IBS_OP_DATA, IBS_OP_DATA2, IBS_OP_DATA3, IBS_DC_LINAD, IBS_DC_PHYSAD, and, where
-// the capabilities say so, IBS_BRTARGET and IBS_OP_DATA4. Register layouts: AMD's Processor Programming
-// References for families 10h to 1Ah.
+// Decodes what Linux's ibs_op PMU puts into PERF_SAMPLE_RAW. First come the IBS capabilities. Then come the
+// registers IBS_OP_CTL, IBS_OP_RIP, IBS_OP_DATA, IBS_OP_DATA2, IBS_OP_DATA3, IBS_DC_LINAD, IBS_DC_PHYSAD,
+// and, where the capabilities say so, IBS_BRTARGET and IBS_OP_DATA4. Register layouts: AMD's Processor
+// Programming References for families 10h to 1Ah.
 #pragma once
 
 #include <cstddef>
