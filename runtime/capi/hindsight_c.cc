@@ -27,7 +27,8 @@ struct hindsight_error {
   Error error;
   std::string text;
 };
-// Functions without a result cannot say that there was no memory for what they were to do: the handle says it instead, when it is used.
+// Functions without a result cannot say that there was no memory for what they were to do. The handle says it instead,
+// when it is used.
 struct Forgetful {
   bool out_of_memory = false;
 };

@@ -1,21 +1,27 @@
-/* Hindsight's C API: the public C++ API (runtime/engine/hindsight.h) behind opaque handles.
+/* Hindsight's C API: the public C++ API (runtime/engine/hindsight.h) by opaque handles.
  *
  *   hindsight_engine* engine = NULL;
  *   hindsight_error* error = hindsight_engine_new(NULL, &engine);
  *   if (error) { fprintf(stderr, "%s\n", hindsight_error_text(error)); hindsight_error_delete(error); }
  *
  * Errors: a function that can fail returns NULL for success, else an error that the caller owns and deletes.
- * Where there is no memory, *_new and functions that return text give NULL, and what a function without a result
- * was to do fails when its handle is used next. On failure, what the function writes through its last parameters is left as it was.
+ * Where there is no memory, *_new and functions that return text give NULL. What a function without a result
+ * was to do then fails when its handle is used next. On failure, what the function writes through its last
+ * parameters is left as it was.
+ *
  * Ownership: every *_new and every handle written through `out` belongs to the caller, who passes it to the
- * *_delete of its kind; handles may be deleted in any order, also by a
- * host function that they led to; what they need stays alive. *_delete accepts
- * NULL. A `char*` result is a string that the caller passes to hindsight_string_delete; a `const char*`
- * result lives as long as its handle. Text is UTF-8 and ends with a zero byte. Pointers must not be NULL
- * unless said. Words (messages, texts, lines of the log) have names of modules in them made printable; names by themselves
- * (hindsight_frame) are the module's bytes. Threads: as the C++ API says. Engine and module: any thread. An instance and all linked with
- * it: one thread at a time, but hindsight_instance_interrupt and hindsight_engine_feedback_json may be called
- * from any. Stability: functions, enumerators and struct layouts of this header only ever get additions. */
+ * *_delete of its kind. Handles may be deleted in any order, also by a host function that they led to. What
+ * they need stays alive. *_delete accepts NULL. A `char*` result is a string that the caller passes to
+ * hindsight_string_delete. A `const char*` result lives as long as its handle.
+ *
+ * Text is UTF-8 and ends with a zero byte. Precondition: pointers are not NULL unless said. Words (messages,
+ * texts, lines of the log) have names of modules in them made printable. Names by themselves
+ * (hindsight_frame) are the module's bytes.
+ *
+ * Threads: as the C++ API says. Engine and module: any thread. An instance and all linked with it: one thread
+ * at a time, but hindsight_instance_interrupt and hindsight_engine_feedback_json may be called from any.
+ *
+ * Stability: functions, enumerators and struct layouts of this header only ever get additions. */
 #ifndef HINDSIGHT_C_H
 #define HINDSIGHT_C_H
 
@@ -59,8 +65,8 @@ typedef enum hindsight_error_kind {
   HINDSIGHT_INTERNAL = 7     /* a bug of the library */
 } hindsight_error_kind;
 
-/* For host functions to return: becomes a trap of the guest with this message; of kind HINDSIGHT_EXIT, with a
- * decimal number as message, it ends the guest as proc_exit does. */
+/* For host functions to return: becomes a trap of the guest with this message. One of kind HINDSIGHT_EXIT,
+ * with a decimal number as message, ends the guest as proc_exit does. */
 HINDSIGHT_C_API hindsight_error* hindsight_error_new(hindsight_error_kind kind, const char* message);
 HINDSIGHT_C_API hindsight_error_kind hindsight_error_get_kind(const hindsight_error* error);
 HINDSIGHT_C_API const char* hindsight_error_message(const hindsight_error* error);
@@ -213,8 +219,8 @@ HINDSIGHT_C_API hindsight_linker* hindsight_linker_new(hindsight_engine* engine)
 HINDSIGHT_C_API hindsight_linker* hindsight_linker_new_limited(hindsight_engine* engine,
                                                                const hindsight_config* limits);
 HINDSIGHT_C_API void hindsight_linker_delete(hindsight_linker* linker);
-/* `finalize` may be NULL; else it is called once with `user`, when no instance can call the function any
- * more, or at once where there is no memory for the function. */
+/* `finalize` may be NULL. Else it is called once with `user`, when no instance can call the function any
+ * more. Where there is no memory for the function, it is called at once. */
 HINDSIGHT_C_API void hindsight_linker_define_function(hindsight_linker* linker, const char* module,
                                                       const char* name, const hindsight_value_kind* params,
                                                       size_t param_count, const hindsight_value_kind* results,
@@ -260,14 +266,14 @@ HINDSIGHT_C_API hindsight_error* hindsight_instance_global(const hindsight_insta
                                                            const char* name, hindsight_value* out);
 HINDSIGHT_C_API hindsight_error* hindsight_instance_set_global(hindsight_instance* instance, const char* name,
                                                                const hindsight_value* value);
-/* Ends one call with the trap "interrupted", the running one or else the next; it stays until a call has ended so or
- * hindsight_instance_clear_interrupt takes it back. Any thread. Threads that run guests must not
- * block SIGSEGV, SIGBUS and SIGURG, nor replace their handlers by some that do not hand on; what is done about those that
- * do is said at Instance::interrupt in hindsight.h. */
+/* Ends one call with the trap "interrupted", the running one or else the next. It stays until a call has ended
+ * so or hindsight_instance_clear_interrupt takes it back. Any thread. Threads that run guests must not block
+ * SIGSEGV, SIGBUS and SIGURG, nor replace their handlers by some that do not hand on. What is done about
+ * those that do is said at Instance::interrupt in hindsight.h. */
 HINDSIGHT_C_API void hindsight_instance_interrupt(hindsight_instance* instance);
 HINDSIGHT_C_API void hindsight_instance_clear_interrupt(hindsight_instance* instance);
-/* Each call that begins from now on, and from now on the one that is running, may take so long; then it ends with the
- * trap "timed out". 0: no limit. */
+/* Each call that begins from now on, and from now on the one that is running, may take so long. Then it ends
+ * with the trap "timed out". 0: no limit. */
 HINDSIGHT_C_API void hindsight_instance_set_timeout_ms(hindsight_instance* instance, uint64_t milliseconds);
 /* False: the last call did not end through proc_exit. */
 HINDSIGHT_C_API bool hindsight_instance_exit_code(const hindsight_instance* instance, uint32_t* code);

@@ -16,7 +16,7 @@ constexpr const char* kExitStatuses =
     "wrong "
     "usage; 1 for a module that cannot be loaded.";
 
-// CLI11 knows nothing of what stands behind the path of a module.
+// CLI11 knows nothing of what follows the path of a module.
 class Formatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {

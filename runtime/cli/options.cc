@@ -170,7 +170,7 @@ Result<RunPlan> plan_run(const RunOptions& options) {
                                   plan.module_path));
   }
   plan.guest_args.assign(options.program.begin() + 1, options.program.end());
-  // One "--" after the path separates for people who are used to it; everything behind it is the guest's.
+  // One "--" after the path separates for people who are used to it; everything after it is the guest's.
   if (!plan.guest_args.empty() && plan.guest_args.front() == "--")
     plan.guest_args.erase(plan.guest_args.begin());
 
@@ -209,7 +209,8 @@ Result<RunPlan> plan_run(const RunOptions& options) {
     HINDSIGHT_TRY(take(parse_duration(options.timeout), "--timeout", plan.timeout));
   if (!options.max_memory.empty()) {
     HINDSIGHT_TRY(take(parse_size(options.max_memory), "--max-memory", plan.engine.max_memory_bytes));
-    // Of all memories together, and as much again for what else a program can have that grows without end.
+    // Bounds all memories together, and as much again for what else a program can have that grows without
+    // end.
     StoreLimits& limits = plan.engine.limits;
     limits.memory_bytes = plan.engine.max_memory_bytes;
     limits.table_bytes = std::min(limits.table_bytes, limits.memory_bytes);

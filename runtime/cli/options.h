@@ -17,7 +17,7 @@ namespace hindsight::cli {
 // "2", "0.5s", "500ms", "3m": at least one millisecond.
 Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 
-// "65536", "512K", "64M", "2G", also with B or iB behind the letter; powers of 1024.
+// "65536", "512K", "64M", "2G", also with B or iB after the letter; powers of 1024.
 Result<uint64_t> parse_size(std::string_view text);
 
 // "on", "off".

@@ -1,5 +1,5 @@
-// A version of code whose bytes count against limits (runtime/instance/code_tally.h) as long as somebody has it: whoever frees it frees the
-// charge behind it. The compilers and the room of code know of no limits.
+// A version of code whose bytes count against limits (runtime/instance/code_tally.h) as long as somebody has it. Whoever
+// frees it then frees its charge. The compilers and the room of code know of no limits.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// CodeServices: what all generated code of one engine shares: its memory, its registry, the list of code to
-// be freed, the bridges, and the optimizing tier (opened when first needed).
+// CodeServices: what all generated code of one engine shares. That is its memory, its registry, the list of code to be
+// freed, the bridges, and the optimizing tier (opened when first needed).
 #pragma once
 
 #include <array>

@@ -17,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Where address space is limited, less will do: chains of operations are cut in front of LLVM (jit/optimizing/cut_chains.h), and
-// what is left of them takes some MiB.
+// Where address space is limited, less will do. Chains of operations are cut before LLVM sees them
+// (jit/optimizing/cut_chains.h), and what is left of them takes some MiB.
 constexpr size_t kStackBytes[] = {size_t{256} << 20, size_t{64} << 20, size_t{16} << 20};
 constexpr size_t kKeptBytes = size_t{256} << 10;  // of a stack, while its thread has nothing to do
 constexpr auto kPatience = 1s;                    // of a thread with nothing to do

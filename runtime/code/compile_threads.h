@@ -1,8 +1,8 @@
 // CompileThreads: the threads on which an engine's optimizing tier works, and the queue in front of them.
 //
-// Threads of our own, because LLVM walks along the operands of values by calling itself: what a guest makes long makes that deep,
-// and neither a guest's thread nor a thread pool's has room for it. Each has a stack of 256 MiB of addresses, of which the kernel gives
-// memory only to what is touched, with a page below it that nobody can write to.
+// The threads are our own because LLVM walks along the operands of values by calling itself. What a guest makes long
+// makes that deep, and neither a guest's thread nor a thread pool's has room for it. Each has a stack of 256 MiB of
+// addresses, with a page below it that nobody can write to. The kernel gives memory only to what is touched.
 //
 // There is no thread before the first task. One that has had nothing to do for a second ends; another is made when
 // there is work again. No signal is delivered to them.
@@ -32,9 +32,9 @@ class CompileThreads {
   CompileThreads(const CompileThreads&) = delete;
   CompileThreads& operator=(const CompileThreads&) = delete;
 
-  // Has `task` run on one of the threads, first come, first served. Any thread. Nothing may be thrown out of it. What
-  // was done before comes before the task. Errors: kResource, if no thread could be made and there is none (the task is dropped), or this
-  // process is a fork of the one that has the threads.
+  // Has `task` run on one of the threads, first come, first served. Any thread. Nothing may be thrown out of it. What was
+  // done before comes before the task. Errors: kResource, if no thread could be made and there is none (the task is
+  // dropped). Also kResource if this process is a fork of the one that has the threads.
   Status enqueue(std::function<void()> task);
   // The same, and waits until it has run. `while_waiting` is called every few milliseconds meanwhile. Not from a task.
   Status run(std::function<void()> task, const std::function<void()>& while_waiting);

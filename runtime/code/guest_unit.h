@@ -1,5 +1,5 @@
-// GuestUnit: one guest thread's LWP unit as the runtime sees it: counting baseline code calls it when an
-// event counter runs out, it writes the 32-byte record into the thread's ring and reloads the counter.
+// GuestUnit: one guest thread's LWP unit as the runtime sees it. Counting baseline code calls it when an
+// event counter runs out; it writes the 32-byte record into the thread's ring and reloads the counter.
 #pragma once
 
 #include <sys/types.h>

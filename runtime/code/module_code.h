@@ -1,12 +1,11 @@
-// ModuleCode: all code of one module in one engine: the versions of each function, which of them is
-// published, and the live instances that have to hear of it. It is the CodeSource of those instances, and
-// what a tier manager works on.
+// ModuleCode: all code of one module in one engine. It has the versions of each function, which of them is published, and
+// the live instances that have to hear of it. It is the CodeSource of those instances, and what a tier manager works on.
 //
 //   compile (any thread, not published)  ->  publish (slots of all instances, OSR slots of the baseline
 //   version)  ->  replaced or withdrawn  ->  RetireList
 //
-// The baseline version of a function stays for the life of the module, because rolling back needs it and it
-// is small; only optimized versions are retired.
+// The baseline version of a function stays for the life of the module, because rolling back needs it and it is small.
+// Only optimized versions are retired.
 //
 // Threads: all functions may be called from any thread. Lock order: ModuleCode -> Instance's aliases.
 #pragma once
@@ -105,15 +104,15 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // A copy of a version, whose bytes count from here on. Null: there is no room for them.
   std::shared_ptr<jit::CodeVersion> hold_copy(std::unique_ptr<jit::CodeVersion> copy);
 
-  // Makes a version current: registers it, stores its entry into all instances' slots and, if it is
-  // optimized, its OSR entries into the baseline version's OSR slots and into the exits of earlier optimized versions
-  // that may still be running; the optimized version it replaces goes to the retire list. A version without an entry is published to running loops alone: calls go on to
-  // baseline code, and a watch for them goes on.
+  // Makes a version current: registers it and stores its entry into all instances' slots. The OSR entries of an
+  // optimized one go into the baseline version's OSR slots. They also go into the exits of earlier optimized versions
+  // that may still be running. The optimized version it replaces goes to the retire list. A version without an entry is published to
+  // running loops alone. Calls go on to baseline code, and a watch for them goes on.
   void publish(const std::shared_ptr<jit::CodeVersion>& version);
   // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
   bool withdraw(FuncIndex function);
-  // The same, and loops that run in optimized code leave it where it has exits, for baseline code that is made for
-  // that: to be seen again. They go on into the next optimized version that has entries for them.
+  // The same, and loops that run in optimized code leave it where it has exits. They go to baseline code that is made for
+  // that, to be seen again. They go on into the next optimized version that has entries for them.
   bool observe(FuncIndex function);
 
   // The same code in two places, or two versions that are to run in turns. Neither was retired; `from` is or was
@@ -130,14 +129,14 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // A version that is not current and will not be again.
   void retire_copy(std::shared_ptr<jit::CodeVersion> version);
 
-  // Counts the function's calls from here on, in all versions, until told otherwise; false: it has no code
-  // yet, or there is no memory for that. A nanosecond a call. What is counted goes on from what it was.
+  // Counts the function's calls from here on, in all versions, until told otherwise. False: it has no code yet, or there
+  // is no memory for that. A nanosecond a call. What is counted goes on from what it was.
   bool meter_calls(FuncIndex function);
   void stop_metering(FuncIndex function);
   uint64_t metered_calls(FuncIndex function) const;
 
-  // Watches for the function's next call, whoever makes it, at no cost until then: its slots lead to the lazy
-  // stub, whose first call puts them back. Ended by it and by any publishing or withdrawing; false if the
+  // Watches for the function's next call, whoever makes it, at no cost until then. Its slots lead to the lazy stub, whose
+  // first call puts them back. The watch is ended by that call and by any publishing or withdrawing. False if the
   // function has no code yet.
   bool watch_entry(FuncIndex function);
   // Whether it was called while watched; stays true.
@@ -199,8 +198,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // Null: running loops go on where they are.
   static void set_osr_slots(FunctionCode& code, const jit::CodeVersion* target);
   bool take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion> observing);
-  // For tests: makes both versions known, of loop entries alone; loops enter `first` and leave it for `second`, or, where
-  // that is null, for baseline code.
+  // For tests: makes both versions known, which have loop entries alone. Loops enter `first` and leave it for `second`,
+  // or, where that is null, for baseline code.
   void leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::shared_ptr<jit::CodeVersion> second);
   // Loops that run in `replaced` are to follow what becomes current.
   static void remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced);

@@ -1,5 +1,5 @@
-// OwnerProcess: which process made something that a fork() only appears to copy: threads, the kernel's clocks
-// of other threads, mappings that children do not get, locks that a vanished thread holds.
+// OwnerProcess: which process made something that a fork() only appears to copy. Such things are threads, the kernel's
+// clocks of other threads, mappings that children do not get, and locks that a vanished thread holds.
 //
 // What is promised after fork(), in the child, about an engine of the parent:
 //   - exec and _exit: always.
@@ -15,8 +15,8 @@
 //     more linked).
 //   - Anything else (a new engine of tier auto, WASI programs with threads, interrupt(), waiting in a shared memory) may
 //     wait for ever for a lock or a thread that the parent has. The parent notices nothing.
-// Of children that are made without the handlers of pthread_atfork (vfork, posix_spawn, _Fork, a clone of the host's own)
-// only the first is promised.
+// For children that are made without the handlers of pthread_atfork (vfork, posix_spawn, _Fork, a clone of the host's
+// own) only the first is promised.
 #pragma once
 
 #include <unistd.h>

@@ -13,8 +13,8 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// `data2` of a miss as an address of the linear memory that holds it: its distance from the memory's base,
-// which is where the reservation begins.
+// Turns `data2` of a miss into an address of the linear memory that holds it. That is its distance from
+// the memory's base, which is where the reservation begins.
 void find_guest_address(const lwp::EventRecord& record, LwpRecord& out) {
   if (record.id() != lwp::EventId::kDcacheMiss) return;
   const auto address = lwp::miss_address(record);

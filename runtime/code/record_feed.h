@@ -1,5 +1,5 @@
-// RecordFeed: what becomes of attributed records beside the profile: the guests' own go into the log of the
-// report, and all of them to the embedder's callback if there is one. One an engine.
+// RecordFeed: what becomes of attributed records beside the profile. The guests' own go into the log of the
+// report. All of them go to the embedder's callback if there is one. One an engine.
 //
 // Threads: on_record under the monitor's lock (one at a time); the rest from any thread.
 #pragma once

@@ -17,8 +17,8 @@ struct TestKnobs {
   // With leave_at_loops: for baseline code.
   bool leave_for_baseline = false;
   // Tier auto. Not 0: trials do not go by the processor. A change makes its loop so many times as fast, and a call in a
-  // version with a decision counts for so many, so that below 1 they lose and above it they win. Whole versions go on
-  // trial as soon as they can.
+  // version with a decision counts for so many. So below 1 they lose and above it they win. Whole versions go on trial
+  // as soon as they can.
   double trial_bias = 0;
 };
 

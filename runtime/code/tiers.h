@@ -19,7 +19,7 @@ class TierManager : public ThreadHooks, public CodeObserver {
   // A module was loaded; keep it weakly (on_destroyed says when it goes).
   virtual void on_loaded(const std::shared_ptr<ModuleCode>& code) = 0;
   virtual FeedbackReport feedback_report() const = 0;
-  // Of the model unit only.
+  // The model unit's report; other units have none.
   virtual std::optional<ModelReport> model_report() const { return std::nullopt; }
   virtual Status save_profile(const std::string& path) const = 0;
   virtual void wait_for_compiles() = 0;

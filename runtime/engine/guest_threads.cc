@@ -216,7 +216,7 @@ int32_t GuestThreads::spawn(Instance& caller, uint32_t argument) {
 
 Status GuestThreads::enter_thread(Thread& thread) {
   HINDSIGHT_TRY(run_start(*thread.instance));
-  // Decided before any mark is made: if the program ends behind this line, the entry that follows is marked.
+  // Decided before any mark is made: if the program ends after this line, the entry that follows is marked.
   if (ended()) return {};
   const wasm::Export* start = thread.instance->module()->find_export(kThreadStart);
   std::array<uint64_t, 2> slots{static_cast<uint32_t>(thread.id), thread.argument};

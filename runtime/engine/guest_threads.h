@@ -1,20 +1,20 @@
-// GuestThreads: the threads of one program, after wasi-threads: a guest that imports "wasi" "thread-spawn"
-// gets, for each call of it, a native thread, on which a new instance of its module, in a store of its own,
-// runs its start function and then the export wasi_thread_start(thread id, argument). What the instances
-// share is the imported shared memory, the WASI context and the embedder's functions; what is of one instance
-// (globals, tables, other memories) each has for itself. A thread enters guest code like any other: it has
+// GuestThreads: the threads of one program, after wasi-threads. A guest that imports "wasi" "thread-spawn"
+// gets a native thread for each call of it. On it a new instance of the guest's module, in a store of its
+// own, runs its start function. Then it runs the export wasi_thread_start(thread id, argument). What the
+// instances share is the imported shared memory, the WASI context and the embedder's functions. Globals,
+// tables and other memories each instance has for itself. A thread enters guest code like any other. It has
 // its own ThreadState, LWP unit, activation chain and signal stack, so all that works for guests on several
 // threads works here.
 //
-// The program is over when its first thread's outermost entry traps, exits or is interrupted, when _start
-// returns, or when any other thread traps or exits. Then every thread is ended as by an interruption (also
-// those that wait in memory.atomic.wait or in a WASI call; each is marked before the calls are woken, so that
-// none goes on), joined by the first thread on its way out, and what ended the program first is what the
-// first thread's entry ends with. A call of another export that returns leaves the threads running; so a
-// later call may wait for them.
+// The program is over when its first thread's outermost entry traps, exits or is interrupted, or when _start
+// returns. It is also over when any other thread traps or exits. Then every thread is ended as by an
+// interruption, also those that wait in memory.atomic.wait or in a WASI call. Each is marked before the calls
+// are woken, so that none goes on. The first thread joins them on its way out, and its entry ends with what
+// ended the program first. A call of another export that returns leaves the threads running; so a later call
+// may wait for them.
 //
-// Threads: spawn() and end() are called by any thread of the program; the rest by the thread that is, or is
-// to be, inside the first store.
+// Threads: spawn() and end() are called by any thread of the program. The rest is called by the thread that
+// is, or is to be, inside the first store.
 #pragma once
 
 #include <atomic>

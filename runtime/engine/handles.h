@@ -1,6 +1,7 @@
-// The classes behind the public API's interfaces. Each is a light view of the inside: an EngineHandle owns
-// code services and the tier manager, a ModuleHandle a module and its code, an InstanceHandle points into a
-// store. Several handles of one instance are equal; what belongs to a store (its last trap) is in StoreState.
+// The classes that implement the public API's interfaces. Each is a light view of the inside. An EngineHandle
+// owns code services and the tier manager, a ModuleHandle a module and its code. An InstanceHandle points
+// into a store. Several handles of one instance are equal; what belongs to a store (its last trap) is in
+// StoreState.
 #pragma once
 
 #include <map>

@@ -8,16 +8,19 @@
 //   auto sum = instance->typed_function<int32_t(int32_t, int32_t)>("sum").value();
 //   Result<int32_t> r = sum(1, 2);
 //
-// Ownership: Engine, Module and Instance are reference-counted handles' targets (std::shared_ptr); an Instance keeps its Module and
-// Engine alive. Memory and function handles stay valid as long as their Instance.
-// Threads: Engine and Module may be used from any thread. One Instance (and all instances linked with it, a "store") is entered by at most one
-// thread at a time; different stores run in parallel, and may share memories (Linker::define_shared_memory). interrupt() and feedback_report() may be called from any thread.
-// What a second thread asks of a store that is in use fails with kUsage. Handles may go inside of a host function that they led to: what
-// runs keeps what it needs.
-// Words and names: what is made of words for people (Error::message, the log's lines, Trap::to_string(), FeedbackReport::to_string(), the
-// texts about profiles) has the names of modules made printable (base/printable.h). Names alone, wherever a structure here has them as a
-// field, are the bytes that the module gives, newlines and commands to terminals included: give them to printable() before you show them.
-// Errors: values. A trap is an Error of kind kTrap whose message is the trap's name; Instance::last_trap() has the details.
+// Ownership: Engine, Module and Instance are reference-counted handles' targets (std::shared_ptr); an Instance keeps its
+// Module and Engine alive. Memory and function handles stay valid as long as their Instance.
+// Threads: Engine and Module may be used from any thread. One Instance (and all instances linked with it, a "store") is
+// entered by at most one thread at a time. Different stores run in parallel, and may share memories
+// (Linker::define_shared_memory). interrupt() and feedback_report() may be called from any thread. What a second thread
+// asks of a store that is in use fails with kUsage. Handles may be destroyed inside of a host function that they led to:
+// what runs keeps what it needs.
+// Words and names: what is made of words for people has the names of modules made printable (base/printable.h). That is
+// Error::message, the log's lines, Trap::to_string(), FeedbackReport::to_string() and the texts about profiles. Names
+// alone, wherever a structure here has them as a field, are the bytes that the module gives, newlines and commands to
+// terminals included. Give them to printable() before you show them.
+// Errors: values. A trap is an Error of kind kTrap whose message is the trap's name; Instance::last_trap() has the
+// details.
 #pragma once
 
 #include <array>
@@ -107,10 +110,11 @@ struct EngineConfig {
   bool guard_pages =
       true;  // false, or where address space is limited to less than 16 times 8 GiB: explicit bounds checks
   uint32_t compile_threads = 0;  // 0: hardware threads - 1, at least 1
-  // Of guest frames per entry, and never more than the stack has, less a quarter (64 to 256 KiB) that stays for the host's functions and the
-  // compilers. Guests may run on stacks of the host's own (fibers), where that is found out by the mapping that the stack is in, at each
-  // entry (some microseconds): so have a page below it that cannot be accessed, or set this to less than the stack has. An entry returns on the stack
-  // that it was made on, and the last one first; of entries nested on several stacks the outer one must not go on before the inner one ends.
+  // Bytes of guest frames per entry. It is never more than the stack has, less a quarter (64 to 256 KiB) that stays for
+  // the host's functions and the compilers. Guests may run on stacks of the host's own (fibers). That is found out by the
+  // mapping that the stack is in, at each entry (some microseconds). So have a page below it that cannot be accessed, or
+  // set this to less than the stack has. An entry returns on the stack that it was made on, and the last one first.
+  // Precondition: where entries nest on several stacks, the outer one does not go on before the inner one ends.
   size_t max_stack_bytes = size_t{1} << 20;
   uint64_t max_memory_bytes =
       uint64_t{16} << 30;  // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
@@ -121,28 +125,32 @@ struct EngineConfig {
   std::string
       profile_in;  // file with a saved profile; empty: none. What it says of a module goes before profile_directory
   std::string profile_out;  // written when the engine is destroyed and on save_profile(); empty: none
-  // What was seen and decided is kept in this folder between runs (tier auto only): at a module's next start what was hot is compiled at
-  // once, with the decisions that had paid. One file a module and set of options; runs are put together, older ones fade. Trusted, made and
-  // bounded as code_cache_directory is. Empty: nothing is kept. See default_profile_directory().
+  // What was seen and decided is kept in this folder between runs (tier auto only). At a module's next start what was hot
+  // is compiled at once, with the decisions that had paid. One file a module and set of options; runs are put together,
+  // older ones fade. Trusted, made and bounded as code_cache_directory is. Empty: nothing is kept. See
+  // default_profile_directory().
   std::string profile_directory;
   uint64_t profile_directory_bytes = uint64_t{64} << 20;
-  // Optimized code is kept in this folder between runs: a program's second start has it at once. Empty: nothing is kept. Only files are
-  // used that the process's user owns and nobody else can write, that are sealed with the user's key, and made by the same build of the
-  // optimizing tier for the same processor and configuration; others are named in the log and ignored. The folder is made for its owner
-  // alone. No folder that contains it, or lies in it, can be given to a guest of this engine (WasiConfig::preopens). What is used least recently goes when
-  // the files hold more than code_cache_bytes. See default_code_cache_directory().
+  // Optimized code is kept in this folder between runs: a program's second start has it at once. Empty: nothing is kept.
+  // Files are used only if the process's user owns them, nobody else can write them, and they are sealed with the user's
+  // key. They must be made by the same build of the optimizing tier for the same processor and configuration. Others are
+  // named in the log and ignored. The folder is made for its owner alone. No folder that contains it, or lies in it, can
+  // be given to a guest of this engine (WasiConfig::preopens). What is used least recently goes when the files hold more
+  // than code_cache_bytes. See default_code_cache_directory().
   std::string code_cache_directory;
   uint64_t code_cache_bytes = uint64_t{256} << 20;
-  // Where the key lies with which code and profiles are sealed when they are kept, made at its first use: a folder for its owner alone,
-  // which no guest may reach. Without a key nothing is kept and nothing that was kept is used, which the log says once. Empty:
-  // default_key_directory().
+  // Where the key lies with which code and profiles are sealed when they are kept; it is made at its first use. The
+  // folder is for its owner alone, and no guest may reach it. Without a key nothing is kept and nothing that was kept is
+  // used, which the log says once. Empty: default_key_directory().
   std::string key_directory;
   std::vector<std::string> disabled_decisions;  // names of decision_names(); create() refuses others
   // Samples of CPU time a second and thread; 0: as few as evidence needs. Units that sample by time only.
   uint32_t sampling_hz = 0;
-  // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare" (feedback/lwp/model/core_model.h), first of
-  // them perhaps "machine", the caches of this machine as measured (feedback/lwp/calibration/machine_model.h: up to a second), and whether
-  // ModelReport::loaded knows the addresses of every load (about an eighth of the guest's memory, a bit each 4 bytes and load).
+  // unit "model": changes to the processor that is modelled, such as "l2=512K/8/14,predictor=gshare"
+  // (feedback/lwp/model/core_model.h). The first of them may be "machine": the caches of this machine as measured
+  // (feedback/lwp/calibration/machine_model.h: up to a second).
+  // model_addresses: ModelReport::loaded knows the addresses of every load (about an eighth of the guest's memory, a bit
+  // each 4 bytes and load).
   std::string model;
   bool model_addresses = false;
   bool guest_lwp =
@@ -169,8 +177,8 @@ struct V128 {
   friend bool operator==(const V128&, const V128&) = default;
 };
 
-// One WebAssembly value. References: funcref is an opaque pointer that came from the same store (null allowed; any other is refused), externref the embedder's 64-bit handle; of exnref the
-// embedder can have and give null only.
+// One WebAssembly value. References: funcref is an opaque pointer that came from the same store (null allowed; any other
+// is refused). externref is the embedder's 64-bit handle. Of exnref the embedder can have and give null only.
 struct Value {
   ValueKind kind = ValueKind::kI32;
   uint64_t bits =
@@ -279,9 +287,9 @@ class HINDSIGHT_API Caller {
                                                  std::span<const Value> values) = 0;
 };
 
-// Reads args, fills results (preset to zero of the right kinds). An error becomes a trap of the guest with the error's message; the error
-// of a nested call that an exception left lets the exception pass on to the guest, which may catch it;
-// an error of kind kExit ends the guest's entry as proc_exit does (its message is the decimal status).
+// Reads args, fills results (preset to zero of the right kinds). An error becomes a trap of the guest with the error's
+// message. The error of a nested call that an exception left lets the exception pass on to the guest, which may catch it.
+// An error of kind kExit ends the guest's entry as proc_exit does (its message is the decimal status).
 using HostFunction =
     std::function<Status(Caller& caller, std::span<const Value> args, std::span<Value> results)>;
 
@@ -320,22 +328,24 @@ class HINDSIGHT_API Instance {
   virtual Result<Value> global(std::string_view export_name) const = 0;
   virtual Status set_global(std::string_view export_name, const Value& value) = 0;
 
-  // Ends one call with a trap "interrupted", as soon as possible and also inside tight loops: the one that a thread is in, or, if there is
-  // none or it returns by itself before it notices, the next one, before any of its code runs. It stays until a call has ended so or
-  // clear_interrupt() takes it back; several of them until then are one. Any thread; returns at once. Calls are those of the whole store, of
-  // any of its instances; calls made by host functions inside another one are a part of that.
+  // Ends one call with a trap "interrupted", as soon as possible and also inside tight loops. It is the call that a
+  // thread is in. If there is none, or it returns by itself before it notices, it is the next one, before any of its code
+  // runs. It stays until a call has ended so or clear_interrupt() takes it back; several of them until then are one. Any
+  // thread; returns at once. Calls are those of the whole store, of any of its instances; calls made by host functions
+  // inside another one are a part of that.
   //
-  // It reaches loops by SIGURG, and where that is blocked or has another handler by SIGSEGV or SIGBUS, sent to the thread. Threads that run
-  // guests must not block the latter two, which the kernel answers by ending the process when a guest leaves its memory, and handlers that
-  // are installed after the first call must hand on what they do not know. A thread's first 16 calls and every 256th one let the three
-  // through, each call if one finds them blocked, and under a time limit each call and each host function's end. So a host that blocks them
-  // between calls later than that, or inside of a call without a limit, must let them through itself (pthread_sigmask). Where SIGURG does not
-  // come through, the log has a warning that says so, and whether the thread is out of reach.
+  // It reaches loops by SIGURG, and where that is blocked or has another handler by SIGSEGV or SIGBUS, sent to the
+  // thread. Threads that run guests must not block the latter two: the kernel answers that by ending the process when a
+  // guest leaves its memory. Handlers that are installed after the first call must hand on what they do not know. A
+  // thread's first 16 calls and every 256th one let the three through, and each call if one finds them blocked. With a
+  // time limit each call and each host function's end do so. So a host that blocks them between calls later than that, or
+  // inside of a call without a limit, must let them through itself (pthread_sigmask). Where SIGURG does not come through,
+  // the log has a warning that says so, and whether the thread is out of reach.
   virtual void interrupt() = 0;
   virtual void clear_interrupt() = 0;
-  // Each call that begins from now on, and from now on the one that is running, may take so much wall time, what it calls in the host
-  // included; then it ends with a trap "timed out". The limit is each call's own: a call that returns takes it with it, and it never hits a
-  // later one. Zero: no limit. Any thread.
+  // Each call that begins from now on, and from now on the one that is running, may take so much wall time. What it calls
+  // in the host is included. Then it ends with a trap "timed out". The limit is each call's own: a call that returns
+  // takes it with it, and it never hits a later one. Zero: no limit. Any thread.
   virtual void set_timeout(std::chrono::milliseconds limit) = 0;
 
   virtual const Trap* last_trap() const = 0;              // of the last call; null if it did not trap
@@ -370,15 +380,16 @@ class HINDSIGHT_API Linker {
   void define_function(std::string_view module, std::string_view name, F function);
   // Every export of `instance` under this module name.
   void define_instance(std::string_view module, std::shared_ptr<Instance> instance);
-  // wasi_snapshot_preview1, and wasi_unstable for older programs, for the next instances, and "wasi" "thread-spawn" (wasi-threads): each thread that a guest spawns is a native
-  // thread with an instance of the module of its own. A module gets the shared memory that it imports too, if nobody
-  // defined that. Functions of the embedder that it imports, and its sinks, are called on those threads; the sinks one at a time. A trap
-  // or proc_exit of any thread ends the program; so do interrupt(), a timeout and the return of _start; all threads have ended
-  // when the call in question returns. Errors: kUsage (a preopened directory cannot be opened, or
-  // contains or lies in the folders of code, profiles or the key that this engine uses), kResource.
+  // Defines wasi_snapshot_preview1, and wasi_unstable for older programs, for the next instances. Also defines "wasi"
+  // "thread-spawn" (wasi-threads): each thread that a guest spawns is a native thread with an instance of the module of
+  // its own. A module gets the shared memory that it imports too, if nobody defined that. Functions of the embedder that
+  // it imports, and its sinks, are called on those threads; the sinks one at a time. A trap or proc_exit of any thread
+  // ends the program. So do interrupt(), a timeout and the return of _start. All threads have ended when the call in
+  // question returns. Errors: kUsage, kResource. kUsage: a preopened directory cannot be opened, or contains or lies in
+  // the folders of code, profiles or the key that this engine uses.
   Status define_wasi(WasiConfig config);
-  // A shared memory that `owner` exports, whichever store it belongs to: its guests and those of this linker's store may run at the same
-  // time, on threads that the embedder has. Error: kUsage (no such export, or not shared).
+  // A shared memory that `owner` exports, whichever store it belongs to. Its guests and those of this linker's store may
+  // run at the same time, on threads that the embedder has. Error: kUsage (no such export, or not shared).
   Status define_shared_memory(std::string_view module, std::string_view name, Instance& owner,
                               std::string_view export_name);
 
@@ -472,10 +483,10 @@ struct BranchReport {
   uint32_t wasm_offset = 0;
   uint64_t sampled = 0, sampled_taken = 0;  // one execution in some 65,000, by the branch records
   uint64_t outcomes = 0, taken = 0;         // consecutive executions, in bursts
-  uint64_t judged = 0, mispredicted = 0;    // of the outcomes: run through the model behind its warm-up
+  uint64_t judged = 0, mispredicted = 0;    // of the outcomes: run through the model after its warm-up
 };
 
-// A load behind which samples stood, and from where its data came where single executions were timed (an estimate).
+// A load after which samples stood, and from where its data came where single executions were timed (an estimate).
 struct LoadReport {
   std::string function;
   uint32_t wasm_offset = 0;
@@ -494,7 +505,7 @@ struct BurstReport {
   double rate_cost_seconds = 0;  // estimated CPU time of the guest, at 13 us a sample
   uint64_t branch_bursts = 0, branch_bursts_refused = 0;
   uint64_t branch_outcomes = 0, branch_judged = 0, branch_mispredicted = 0;
-  // Of the run's branches, an estimate: each burst's rate counts for the branches around it, which come faster
+  // The share of the run's branches, an estimate. Each burst's rate counts for the branches around it, which come faster
   // in some phases than in others. 0 if none were judged.
   double mispredicted_share = 0;
 };
@@ -507,7 +518,7 @@ struct FeedbackReport {
   std::vector<LoadReport> loads;       // by descending stall samples, at most 16
   std::vector<BranchReport> branches;  // by descending mispredictions seen, at most 16
   std::vector<DecisionReport> decisions;
-  // Of modules that ended while others came: only the last few of these have their decisions told.
+  // Counts modules that ended while others came: only the last few of these have their decisions told.
   uint64_t modules_forgotten = 0, decisions_forgotten = 0;
   uint64_t functions_baseline = 0, functions_optimized = 0;  // compiled in this process
   uint64_t functions_cached = 0;                             // optimized ones out of the code cache
@@ -646,23 +657,24 @@ struct CodeCacheInfo {
 };
 // Errors: kUsage (the folder can be written by others), kResource (it cannot be read). A folder that is not there has no files.
 HINDSIGHT_API Result<CodeCacheInfo> code_cache_info(const std::string& directory);
-// Removes the cache's files and says how many there were. Programs that run meanwhile lose nothing but what they would have kept. Nothing
-// else is removed: a folder is emptied if it has our mark (the CACHEDIR.TAG that is made with it) or holds nothing but what we keep.
-// Errors: kUsage (no such folder, or none of ours), kResource.
+// Removes the cache's files and says how many there were. Programs that run meanwhile lose nothing but what they would
+// have kept. Nothing else is removed. A folder is emptied if it has our mark (the CACHEDIR.TAG that is made with it) or
+// holds nothing but what we keep. Errors: kUsage (no such folder, or none of ours), kResource.
 HINDSIGHT_API Result<uint64_t> clear_code_cache(const std::string& directory);
 
 // ---------------------------------------------------------------- saved profiles
 
-// A saved profile, wherever one is asked for below: a file (of EngineConfig::profile_out, or one that is kept), or a module (.wasm or .wat),
-// whose profile in `directory` is meant: of several, which other options or processors have left, the one that was used last.
+// A saved profile, wherever one is asked for below. It is a file (of EngineConfig::profile_out, or one that is kept), or
+// a module (.wasm or .wat), whose profile in `directory` is meant. If other options or processors have left several, it
+// is the one that was used last.
 struct ProfileSource {
   std::string path;
   std::string directory = {};
 };
 // Errors of all: kUsage (no such file, not a profile and not a module, no profile of the module; always with what to do), kBadModule.
 //
-// Explains the decisions: what was seen, which alternatives were weighed, what was done, what it gave, what was undone; and asks the policy
-// about each of them again.
+// Explains the decisions: what was seen, which alternatives were weighed, what was done, what it gave, what was undone.
+// Asks the policy about each of them again.
 HINDSIGHT_API Result<std::string> explain_profile(const ProfileSource& profile);
 // What the profile knows: modules, runs, hot functions, loads, branches, calls, decisions.
 HINDSIGHT_API Result<std::string> show_profile(const ProfileSource& profile);
@@ -702,10 +714,10 @@ struct KeptProfiles {
 HINDSIGHT_API Result<KeptProfiles> kept_profiles(const std::string& directory);
 HINDSIGHT_API Result<uint64_t> clear_kept_profiles(const std::string& directory);
 
-// What feedback may decide, each of which EngineConfig::disabled_decisions can switch off: "optimize",
-// "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages", "weigh-branches", "select" (in
-// place of a branch), "branch" (in place of a select), "values" (code for what operands usually are),
-// "code-layout", "follow-shifts".
+// What feedback may decide, each of which EngineConfig::disabled_decisions can switch off. They are "optimize",
+// "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages", "weigh-branches" and "select" (in place of a
+// branch). Then "branch" (in place of a select), "values" (code for what operands usually are), "code-layout" and
+// "follow-shifts".
 HINDSIGHT_API std::span<const std::string_view> decision_names();
 HINDSIGHT_API const char* version();
 

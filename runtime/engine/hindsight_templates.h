@@ -42,7 +42,7 @@ struct ValueTraits<V128> {
   static constexpr ValueKind kKind = ValueKind::kV128;
 };
 
-// Values in slots of 8 bytes, one after the other: the pointer moves behind the value.
+// Values in slots of 8 bytes, one after the other: the pointer moves past the value.
 template <typename T>
 inline constexpr size_t kSlots = ValueTraits<T>::kKind == ValueKind::kV128 ? 2 : 1;
 template <typename T>

@@ -1,5 +1,5 @@
-// ModelTiers: the tier manager of `unit = "model"`. All code is instrumented baseline code, every thread has
-// a model unit, nothing is decided and nothing is compiled twice, so that the same program gives the same
+// ModelTiers: the tier manager of `unit = "model"`. All code is instrumented baseline code, and every thread
+// has a model unit. Nothing is decided and nothing is compiled twice, so the same program gives the same
 // records again.
 #pragma once
 

@@ -16,12 +16,12 @@ wasm::FuncType from_public(const FunctionType& type);
 std::string to_string(ValueKind kind);
 // "i32", "null funcref"
 std::string describe(const Value& value);
-// Whether the value may stand where the type, a canonical one (jit/abi/type_registry.h), is wanted; of references to functions and exceptions
-// that come from outside only the store's own functions and null may.
+// Whether the value may stand where the type, a canonical one (jit/abi/type_registry.h), is wanted. Where references to
+// functions and exceptions come from outside, only the store's own functions and null may.
 bool fits(const Value& value, wasm::ValType type, const Store& store);
 // Small kinds are zero-extended; the low half of a v128.
 uint64_t slot_of(const Value& value);
-// Values in slots (jit/abi/trampolines.h), one after the other: `slots` moves behind the value.
+// Values in slots (jit/abi/trampolines.h), one after the other: `slots` moves past the value.
 void write_slots(const Value& value, uint64_t*& slots);
 Value read_slots(wasm::ValType type, const uint64_t*& slots);
 

@@ -1,6 +1,6 @@
-// Wasm backtraces: both tiers and the trampolines keep rbp frames, so the frames of one entry are a chain
+// Wasm backtraces. Both tiers and the trampolines keep rbp frames. So the frames of one entry are a chain
 // from the trapping builtin (or the interrupted registers) up to the entry's sp. Host frames between nested
-// entries need not have frame pointers (an embedder's code may not): the chain continues at the dispatch
+// entries need not have frame pointers (an embedder's code may not). The chain continues at the dispatch
 // function that the outer guest called, which is ours.
 #include <cstring>
 

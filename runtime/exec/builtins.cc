@@ -29,7 +29,7 @@ Instance& instance_of(VmContext* context) {
   return *static_cast<Instance*>(context->instance);
 }
 
-// One call of a builtin: what its body leaves behind for Entry, which alone leaves the guest.
+// One call of a builtin: what its body leaves for Entry, which alone leaves the guest.
 struct Call {
   VmContext* context;
   void* frame;                             // of the entry: its return address is the wasm position
@@ -49,9 +49,9 @@ struct Call {
   }
 };
 
-// Whether a builtin looks for an interruption when its work is done. What instructions of WebAssembly do does: a loop may
-// be in them but for a few instructions of generated code a turn, which no signal ever meets. What only counts is rare
-// and short.
+// Whether a builtin looks for an interruption when its work is done. One that does what instructions of WebAssembly do,
+// looks. A loop may be in such builtins but for a few instructions of generated code in each iteration, which no signal
+// ever meets. What only counts is rare and short.
 enum class AtItsEnd : bool { kGoesOn, kNotices };
 
 // What generated code calls: the body between guest frames and C++. No exception of C++ passes it, no memory is a trap like
@@ -75,7 +75,7 @@ struct Entry<body, at_its_end> {
     }
   }
 
-  // Of an instruction that always traps or throws.
+  // For an instruction that always traps or throws.
   [[noreturn]] HINDSIGHT_UNWOUND static void call_for_good(VmContext* context, Args... args) {
     Call call{context, __builtin_frame_address(0), __builtin_return_address(0)};
     attempt(call, args...);

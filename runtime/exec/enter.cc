@@ -16,8 +16,8 @@ namespace {
 // Stack that guest frames must leave for builtins, host functions and compilers on the same thread: a quarter of the
 // stack, within these bounds.
 constexpr uintptr_t kReserveBytes = 256 * 1024;
-// Invariant: more than the largest frame of which code may take part of the reserve before it looks at the limit
-// (kLargestFrame in jit/optimizing/optimizer.cc, and what jumps out of there need).
+// Invariant: more than the largest frame of which code may take part of the reserve before it looks at the limit.
+// That is kLargestFrame in jit/optimizing/optimizer.cc, and what jumps out of there need.
 constexpr uintptr_t kLeastReserveBytes = 64 * 1024;
 
 // A look at the signals that the thread blocks is a system call (100 ns where an entry takes 28). Once in so many

@@ -1,9 +1,8 @@
 // Entering guest code, and how traps leave it.
 //
-// A trap never unwinds C++ frames that own anything: generated code calls a builtin, the builtin's worker
-// returns, and only then a function without destructors jumps to Trampolines::unwind, which restores the
-// stack of the innermost entry. Faults and interruptions reach the same function through a rewritten signal
-// context.
+// A trap never unwinds C++ frames that own anything. Generated code calls a builtin, and the builtin's worker returns.
+// Only then a function without destructors jumps to Trampolines::unwind, which restores the stack of the innermost entry.
+// Faults and interruptions reach the same function through a rewritten signal context.
 #pragma once
 
 #include <cstdint>

@@ -24,9 +24,9 @@ using jit::ExceptionRecord;
     heap.mark(*reinterpret_cast<const volatile uint64_t*>(at));
 }
 
-// References of frames further out may be in callee-saved registers. Each of these either still holds what it
-// held when this function was called, and is looked at here, or was saved in this function's frame or one
-// further out.
+// References of frames further out may be in callee-saved registers. Each of these may still hold what it
+// held when this function was called, and is then looked at here. Else it was saved in this function's frame
+// or one further out.
 [[gnu::noinline]] void collect(Store& store, const Tag& tag) {
   uint64_t registers[x86_64::kKeptRegisters];
   x86_64::read_kept_registers(registers);
@@ -96,7 +96,7 @@ void record_uncaught(Store& store, ExceptionRecord& exception) {
   trap.frames = info.trace;
   trap.frames_left_out = info.frames_left_out;
   trap.exception = &exception;
-  walk_stack(store, {}, trap);  // behind the entry
+  walk_stack(store, {}, trap);  // after the entry
   store.thread()->pending_trap = trap.code;
   store.trap = std::move(trap);
 }
@@ -124,7 +124,7 @@ Landing search(Store& store, ExceptionInfo& info, uintptr_t frame) {
       if ((!again || info.landed != words[0]) && !goes_on_in_callee(*found, words[1]))
         add_frames(*found, words[1] - 1, info.trace, info.frames_left_out);
       again = false;
-      // Nothing is passed on the stack: behind the call rsp is what it was before it.
+      // Nothing is passed on the stack: after the call rsp is what it was before it.
       if (const void* landing = found->version->landing_of(return_address))
         return {landing, fp + sizeof words, words[0]};
     }

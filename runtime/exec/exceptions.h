@@ -1,7 +1,7 @@
 // Throwing WebAssembly exceptions: making one, finding who catches it, going on there. Internal to the room.
 //
-// The search and everything else that allocates happens in functions that return; what then leaves frames
-// behind has no destructors, as for traps (trap.h). jit/abi/exception.h is the contract with generated code.
+// The search and everything else that allocates happens in functions that return. What then abandons frames
+// has no destructors, as for traps (trap.h). jit/abi/exception.h is the contract with generated code.
 #pragma once
 
 #include "jit/abi/exception.h"

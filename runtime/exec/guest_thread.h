@@ -1,5 +1,5 @@
-// GuestThread: what the process knows of a thread that has entered guest code: stack bounds, alternate signal
-// stack, the chain of guest entries it is in. Created at the thread's first entry, gone when the thread ends.
+// GuestThread: what the process knows of a thread that has entered guest code. That is stack bounds, alternate signal
+// stack, and the chain of guest entries it is in. Created at the thread's first entry, gone when the thread ends.
 //
 // Concurrency: signal handlers run on the thread itself and read its fields; `inside` is also read by the
 // quiescence scanner (see quiescence.h for the argument). Everything else is the thread's own.
@@ -40,8 +40,8 @@ struct FaultRecord {
 struct GuestThread {
   pid_t tid = 0;
   uint64_t id = 0;  // unique in the process, never reused, never 0
-  // Of the stack that the innermost entry is on: the thread's own, but for hosts that run guests on stacks of theirs
-  // (see StackOfEntry).
+  // Bounds of the stack that the innermost entry is on: the thread's own, but for hosts that run guests on stacks of
+  // theirs (see StackOfEntry).
   uintptr_t stack_begin = 0;
   uintptr_t stack_end = 0;
   uintptr_t own_stack_begin = 0;  // constant
@@ -78,8 +78,8 @@ void at_fork_in_child(void (*handler)());
 // Makes stack_begin and stack_end those of the stack that `frame`, an address of the running function, is on, until
 // its end. Costs a comparison where they are already.
 //
-// A stack of the host's own ends where the mapping ends that it is in. That is asked at each entry, for some
-// microseconds (kernels before 6.11: some tens): hosts unmap stacks and map others in their places, and nobody tells. Where the
+// A stack of the host's own ends where the mapping ends that it is in. That is asked at each entry, for some microseconds
+// (kernels before 6.11: some tens). Hosts unmap stacks and map others in their places, and nobody tells. Where the
 // system does not say, kUnknownStackBytes are taken to be there.
 class StackOfEntry {
  public:

@@ -24,13 +24,14 @@ using Clock = std::chrono::steady_clock;
 using jit::TrapCode;
 
 // In between are at most the runtime's own short functions: the first signals come close together. A host function
-// may take hours, and is not to be disturbed a thousand times a second; the mark ends the entry behind it.
+// may take hours, and is not to be disturbed a thousand times a second; the mark ends the entry after it.
 constexpr auto kRepeat = std::chrono::milliseconds(1);
 constexpr auto kSlowRepeat = std::chrono::milliseconds(10);
 constexpr uint32_t kQuickRepeats = 100;
 constexpr uint32_t kRepeatsBeforeDoubt = 10;
 
-// Of one with nothing to do. A host that gives each of its short calls a limit does not start a thread for each.
+// How long the timer thread stays with nothing to do. A host that gives each of its short calls a limit does not
+// start a thread for each.
 constexpr auto kPatience = std::chrono::seconds(1);
 
 // Tells the embedder, on whichever thread. No lock of ours is held: its log may do anything but end the process by an

@@ -10,34 +10,35 @@
 // What is asked before an entry begins ends it before any of its code runs.
 //
 // How a thread inside is reached. It gets a mark (ThreadState: the reason, and a stack limit that fails at the next
-// function entry) and a signal. The signal's handler looks where the thread is: in generated code it redirects the
-// thread to the trap path; anywhere else (host function, builtin, trampoline, a memset that a loop became) it leaves the
-// mark, which function entries notice, the ends of host calls and builtins, and optimized loops around a long call
-// (jit/optimizing/mark_checks.h): a loop may spend all but a millionth of its time there. One timer thread repeats the
-// signal until the entry has ended, because a signal may always come while the thread is in between.
+// function entry) and a signal. The signal's handler looks where the thread is. In generated code it redirects the
+// thread to the trap path. Anywhere else (host function, builtin, trampoline, a memset that a loop became) it leaves the
+// mark. Function entries notice the mark, and so do the ends of host calls and builtins, and optimized loops around a
+// long call (jit/optimizing/mark_checks.h). The latter do because a loop may spend all but a millionth of its time in
+// such a call. One timer thread repeats the signal until the entry has ended, because a signal may always come while the
+// thread is in between.
 //
 // What may be in the way. The signal is a standard one: it needs no entry of the user's quota of pending signals, and
-// never waits in a queue twice. It must not be blocked, nor may SIGSEGV and SIGBUS, with which guest memory is
-// guarded. What is done about it, a system call of some 170 ns where an entry or a host call takes 34:
+// never waits in a queue twice. It must not be blocked, nor may SIGSEGV and SIGBUS, with which guest memory is guarded.
+// What is done about it is a system call of some 170 ns where an entry or a host call takes 34.
 //   Threads let the three through at their first 16 entries, and at every 256th. One that is found to block them in
 //   between does so at each entry from then on. (A thread's very first entry tells how the host makes threads only.)
-//   Under a time limit, each entry lets them through, also one inside of another, and so does the end of each host
-//   function (34 ns become 205): a limit holds whatever the host does to its signals.
+//   With a time limit, each entry lets them through, also one inside of another. So does the end of each host function
+//   (34 ns become 205). So a limit holds whatever the host does to its signals.
 //   A thread in which the signal has no effect ten times is asked after (SigBlk in /proc, and sigaction). If it blocks
-//   the signal, or the host has put another handler in its place, it is sent SIGSEGV or SIGBUS, whichever it lets
-//   through to this library's handler, which does then what the other would have done. Whoever does not block these
-//   because guests need them is so reached without the kick, and no other thread notices anything. (To take the
+//   the signal, or the host has put another handler in its place, it is sent SIGSEGV or SIGBUS. The one is chosen that
+//   it lets through to this library's handler, which does then what the other would have done. Whoever does not block
+//   these because guests need them is so reached without the kick, and no other thread notices anything. (To take the
 //   permission to execute from the code would reach the same threads, since it is by SIGSEGV that they would hear of
-//   it; it would end the process where one thread blocks SIGSEGV, and stop all the others.)
-//   What is left is a thread that blocks all three in a host function of an entry without a limit, and then runs a loop
-//   without calls and builtins. It is out of reach.
+//   it. But it would end the process where one thread blocks SIGSEGV, and stop all the others.)
+//   A thread may block all three in a host function of an entry without a limit, and then run a loop without calls and
+//   builtins. It is out of reach.
 // Either is told to the embedder by a warning, once an entry, and counted (base/system_failures.h).
 // Deadlines themselves are the timer thread's waits on a condition variable, and need no signal, no timer of the
-// kernel's and no quota. Where that thread cannot be started, an entry under a limit fails before it runs.
+// kernel's and no quota. Where that thread cannot be started, an entry with a limit fails before it runs.
 //
 // The signal in the kick's place. What is sent is flagged in GuestThread before, and known by its sender: other signals
 // of its kind are faults, or the host's. It is only sent to a thread that lets it through, whose entry the lock keeps
-// open; should the thread block it in that moment, it waits until the thread does not. The kernel drops it where one
+// open. Should the thread block it in that moment, it waits until the thread does not. The kernel drops it where one
 // waits already, and drops a fault's own where this one waits: the fault then happens again. A handler of the host's
 // that takes the place of ours in that moment gets a signal that it does not know.
 //
@@ -69,8 +70,8 @@ inline std::chrono::steady_clock::time_point deadline_of(std::chrono::millisecon
   if (limit.count() == 0 || limit > std::chrono::years(100)) return Clock::time_point::max();
   return Clock::now() + limit;
 }
-// Of the entry's beginning: sees to it that somebody looks at the store at entry_state().deadline. False: no thread can
-// be started for it.
+// Called as the entry begins: sees to it that somebody looks at the store at entry_state().deadline. False: no thread
+// can be started for it.
 [[nodiscard]] bool watch_deadline(Store& store, std::chrono::steady_clock::time_point deadline);
 
 // Why the entry that the calling thread is in is to end; kNone: it is not.

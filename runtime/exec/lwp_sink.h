@@ -23,8 +23,8 @@ class LwpSink {
   virtual void value(jit::ThreadState& thread, const void* pc, uint32_t wasm_offset, uint64_t value,
                      uint32_t site_flags) = 0;
 
-  // Instrumented code (base/trace.h) has no room left in the buffer that arm() gave to `thread`, or leaves
-  // the guest: takes the words out and resets trace_at.
+  // Called by instrumented code (base/trace.h) that has no room left in the buffer that arm() gave to
+  // `thread`, or that leaves the guest. Takes the words out and resets trace_at.
   virtual void trace(jit::ThreadState& thread) {}
 
   // Events of the guest's own, which it asks for by calling a host function; pc: that call's return address.

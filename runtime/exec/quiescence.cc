@@ -46,7 +46,7 @@ bool ask(std::span<const jit::CodeRange> ranges, std::chrono::steady_clock::time
   question.generation.store(generation, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 
-  // All are asked before the first is waited for: where threads outnumber processors, each may have to wait for its
+  // All are asked before the first is waited for. Where threads outnumber processors, each may have to wait for its
   // turn, and so they wait at once. A thread that is not inside now and enters meanwhile is not asked.
   bool all_answered = true;
   for_each_guest_thread([&](GuestThread& thread) {

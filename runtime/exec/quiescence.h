@@ -1,13 +1,13 @@
-// Which threads may still hold addresses of unpublished code? The scanner behind jit::RetireList.
+// Which threads may still hold addresses of unpublished code? The scanner for jit::RetireList.
 //
-// Argument. Each thread stores `inside` (sequentially consistent) before it reads any entry slot. The scanner
-// runs after the slots were overwritten, and a sequentially consistent fence. If it then reads inside == 0,
-// the thread's next slot read comes after its store of `inside`, hence after our read in the total order,
-// hence sees the new slots: it can be skipped. If it reads inside != 0, the thread is sent a signal, and its
-// handler looks at the interrupted registers and at every word from the interrupted sp up to `inside`.
+// Argument. Each thread stores `inside` (sequentially consistent) before it reads any entry slot. The scanner runs
+// after the slots were overwritten, and a sequentially consistent fence. If it then reads inside == 0, the thread's
+// next slot read comes after its store of `inside`, hence after our read in the total order. Hence it sees the new
+// slots: the thread can be skipped. If it reads inside != 0, the thread is sent a signal. The handler looks at the
+// interrupted registers and at every word from the interrupted sp up to `inside`.
 //
 // A thread that does not answer (it blocks the signal, or does not get to run) holds a scan up for its whole patience,
-// once: from then on until it answers, which it does by itself once it gets the signal, nobody waits for it. What is
+// once. From then on nobody waits for it until it answers, which it does by itself once it gets the signal. What is
 // safe is to take all for live as long as it is inside, and so that is what scans say at once.
 #pragma once
 

@@ -9,7 +9,7 @@ constinit ScanQuestion g_question;
 
 void look_at(ScanQuestion& question, size_t count, uintptr_t word) noexcept {
   for (size_t i = 0; i < count; i++) {
-    // The end is included: a return address behind a range's last instruction is one that leads back to it.
+    // The end is included: a return address after a range's last instruction is one that leads back to it.
     if (word >= question.begin[i].load(std::memory_order_relaxed) &&
         word <= question.end[i].load(std::memory_order_relaxed))
       question.live[i].store(true, std::memory_order_relaxed);

@@ -14,9 +14,9 @@ namespace hindsight::rt {
 inline constexpr size_t kMaxScanRanges = 256;
 
 // One scan's question. Written by the scanner before it raises `generation`, read by handlers afterwards. A
-// handler that is late (its scanner gave up) may see a mixture of two questions: it can only set `live` flags
-// that need not be set, and it answers with the generation that it read first, which no later scanner takes
-// for its own.
+// handler that is late (its scanner gave up) may see a mixture of two questions. It can only set `live` flags
+// that need not be set. It answers with the generation that it read first, which no later scanner takes for
+// its own.
 struct ScanQuestion {
   std::atomic<uint64_t> generation{0};
   std::atomic<size_t> count{0};

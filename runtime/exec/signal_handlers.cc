@@ -3,9 +3,9 @@
 //
 // A handler runs between two instructions of the interrupted thread. Functions are unsafe in it because the
 // interrupted instruction may be inside the same function's critical section. If the interrupted pc is in
-// generated code, the thread is inside no C or C++ function at its innermost frame, and the frames below it
-// are runtime functions that hold no lock while the guest runs. So once the pc is known to be generated code,
-// the handler may take CodeRegistry's shared lock to tell guest functions from trampolines.
+// generated code, the thread is inside no C or C++ function at its innermost frame. The frames below it are
+// runtime functions that hold no lock while the guest runs. So once the pc is known to be generated code, the
+// handler may take CodeRegistry's shared lock to tell guest functions from trampolines.
 #include "runtime/exec/signal_handlers.h"
 
 #include <pthread.h>
@@ -35,9 +35,9 @@ namespace {
 struct sigaction g_previous_segv;
 struct sigaction g_previous_bus;
 struct sigaction g_previous_kick;
-// SIGURG, as Go has it: a standard signal, which the kernel delivers also where the user's quota of pending signals is
-// used up (a real-time one is refused then) and of which no second one waits in a queue; ignored where nobody handles
-// it; hardly used for what it was made for, and there a spurious one does no harm.
+// SIGURG, as Go has it. It is a standard signal: the kernel delivers it also where the user's quota of pending
+// signals is used up, which refuses a real-time one. No second one waits in a queue. It is ignored where nobody
+// handles it. It is hardly used for what it was made for, and there a spurious one does no harm.
 constexpr int kKickSignal = SIGURG;
 
 void redirect(ucontext_t& context, GuestThread& thread, FaultRecord::Kind kind, uintptr_t pc,

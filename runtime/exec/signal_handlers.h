@@ -1,6 +1,7 @@
-// The process's signal handlers: SIGSEGV and SIGBUS for faults in linear memory, and SIGURG (the kick) for interruption
-// and quiescence scans; for interruption of a thread that does not get the kick one of the other two, sent to it. Installed once, kept for the life of the process; what they do not recognize goes to the handler
-// that was there before.
+// The process's signal handlers. SIGSEGV and SIGBUS are for faults in linear memory, SIGURG (the kick) for interruption
+// and quiescence scans. To interrupt a thread that does not get the kick, one of the other two is sent to it. They are
+// installed once and kept for the life of the process. What they do not recognize goes to the handler that was there
+// before.
 #pragma once
 
 #include <sys/types.h>

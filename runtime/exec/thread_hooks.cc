@@ -12,9 +12,9 @@ struct ThreadAttachments::Attachment {
   std::shared_ptr<LwpSink> sink;
 
   void detach() {
-    // Destroyed under the lock: if the thread is ending its unit right now, the engine's shut_down() waits
-    // here until it has, because units end with the engine's monitor. Nobody who holds a lock of the monitor
-    // takes this one.
+    // Destroyed with the lock held. If the thread is ending its unit right now, the engine's shut_down()
+    // waits here until it has, because units end with the engine's monitor. Nobody who holds a lock of the
+    // monitor takes this one.
     const std::lock_guard lock(mutex);
     sink.reset();
   }

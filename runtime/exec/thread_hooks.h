@@ -1,6 +1,6 @@
 // ThreadHooks: what a profiler wants to know of running guests. ThreadAttachments: which threads have an LWP
-// unit of an engine. A unit is attached when a thread first enters guest code of the engine and detached when
-// the thread ends or the engine goes, whichever is first.
+// unit of an engine. A unit is attached when a thread first enters guest code of the engine. It is detached
+// when the thread ends or the engine goes, whichever is first.
 #pragma once
 
 #include <memory>

@@ -35,7 +35,7 @@ bool is_tail_jump(const jit::CodeVersion& version, uintptr_t pc) {
 }
 
 // At a function's first instructions, at its `ret` and at the jump of a tail call, rbp is still or again the
-// caller's, and the caller's return address would be skipped.
+// caller's. So the caller's return address would be skipped.
 uintptr_t hidden_return_address(Store& store, const FaultRecord& fault) {
   const auto found = store.services().registry->find(reinterpret_cast<const void*>(fault.pc));
   if (!found) return 0;
@@ -44,7 +44,7 @@ uintptr_t hidden_return_address(Store& store, const FaultRecord& fault) {
   if (fault.pc == entry || *reinterpret_cast<const uint8_t*>(fault.pc) == 0xc3 ||
       is_tail_jump(*found->version, fault.pc))
     slot = fault.sp;
-  else if (fault.pc == entry + 1)  // behind `push rbp`
+  else if (fault.pc == entry + 1)  // after `push rbp`
     slot = fault.sp + 8;
   else
     return 0;

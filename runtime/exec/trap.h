@@ -1,8 +1,8 @@
 // Recording a trap and leaving the guest. Internal to the room.
 //
 // Leaving jumps over C++ frames without running their destructors. Rule: whatever needs a destructor lives in
-// record_trap or in a builtin's worker, which have returned before leave_guest is called; between leave_guest
-// and the trampoline there are only functions whose locals are trivial.
+// record_trap or in a builtin's worker, which have returned before leave_guest is called. Between leave_guest and
+// the trampoline there are only functions whose locals are trivial.
 #pragma once
 
 #include <cstdint>

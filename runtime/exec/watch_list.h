@@ -1,5 +1,5 @@
 // WatchList: at which entry's deadline the timer looks, and when. One time an entry: the earliest that was asked for,
-// whoever asked last. A look that is too early finds out when the next one is due; one that is too late would be a
+// whoever asked last. A look that is too early finds out when the next one is due. One that is too late would be a
 // deadline that passes unnoticed. Not thread-safe: the timer has a lock.
 #pragma once
 

@@ -43,7 +43,8 @@ void for_each_register(const ucontext_t& context, Each each) noexcept {
   }
 }
 
-// Of the function that it is inlined into: what the registers hold that a callee has to keep. rbp is a frame's.
+// Reads, for the function that it is inlined into, what the registers hold that a callee has to keep. rbp is a
+// frame's.
 inline constexpr size_t kKeptRegisters = 5;
 [[gnu::always_inline]] inline void read_kept_registers(uint64_t (&to)[kKeptRegisters]) {
   asm volatile(

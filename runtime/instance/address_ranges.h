@@ -2,9 +2,9 @@
 // The process has two: linear-memory reservations and code arenas. Static storage, no allocation, no lock.
 //
 // Concurrency: a writer claims a slot by a compare-exchange on `begin` (0 -> kClaimed), stores `end`, then
-// stores the true `begin` with release; a reader that loads `begin` with acquire therefore sees its `end` and
+// stores the true `begin` with release. A reader that loads `begin` with acquire therefore sees its `end` and
 // tag. Removing stores 0. A range is removed before it is unmapped, so a reader never takes a recycled
-// address for an old range; a reader racing with a removal may answer either way, which is harmless because
+// address for an old range. A reader racing with a removal may answer either way. That is harmless because
 // nobody may touch a range that is being removed.
 #pragma once
 

@@ -1,4 +1,4 @@
-// CodeSource: where an instance's code comes from. An instance knows nothing of tiers: it lets its source
+// CodeSource: where an instance's code comes from. An instance knows nothing of tiers. It lets its source
 // fill its entry slots and asks it to compile what is called for the first time. runtime/engine's ModuleCode
 // implements it.
 //
@@ -16,9 +16,9 @@ class Instance;
 class CodeSource {
  public:
   virtual ~CodeSource() = default;
-  // The instance's context is allocated and its imports are linked. Stores an entry into the slot of every
-  // defined function (present code, or a lazy stub) and from now on publishes new code to the instance.
-  // Errors: kResource.
+  // Precondition: the instance's context is allocated and its imports are linked. Stores an entry into the
+  // slot of every defined function (present code, or a lazy stub). From now on publishes new code to the
+  // instance. Errors: kResource.
   virtual Status attach(Instance& instance) = 0;
   // The instance is about to go; nothing may be published to it after this returns. Safe without attach().
   virtual void detach(Instance& instance) = 0;

@@ -1,9 +1,10 @@
-// CodeTally: how much generated code a module has, and the budgets of the stores in which it has instances. Code is the module's: stores
-// that use the module share it, and it counts in each of them in full, as if that one were alone.
+// CodeTally: how much generated code a module has, and the budgets of the stores in which it has instances. Code is the
+// module's. Stores that use the module share it, and it counts in each of them in full, as if that one were alone.
 //
-// What a guest waits for (its first call of a function) must have room in the budget of its own store; in those of others it counts
-// without being asked, so that no store's small limit ends another store's guest. What is made for speed (optimized versions, copies of
-// them) must have room in all of them, and takes at most half of a limit: first calls are to find room later.
+// What a guest waits for (its first call of a function) must have room in the budget of its own store. In those of others
+// it counts without being asked, so that no store's small limit ends another store's guest. What is made for speed
+// (optimized versions, copies of them) must have room in all of them. It takes at most half of a limit: first calls are
+// to find room later.
 //
 // Threads: any.
 #pragma once

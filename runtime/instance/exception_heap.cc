@@ -29,7 +29,7 @@ jit::ExceptionRecord* ExceptionHeap::make(const Tag& tag, const uint64_t* values
   if (is_beyond_limit()) return nullptr;
   const size_t count = jit::words_of(tag.type.params);
   const size_t bytes = sizeof(jit::ExceptionRecord) + sizeof(uint64_t) * count;
-  exceptions_.push_back(nullptr);  // room for it; what throws leaves nothing behind
+  exceptions_.push_back(nullptr);  // room for it; what throws leaves no trace
   void* const memory = ::operator new (bytes, std::align_val_t{alignof(jit::ExceptionRecord)}, std::nothrow);
   auto* const info = new (std::nothrow) ExceptionInfo;
   if (memory == nullptr || info == nullptr) {

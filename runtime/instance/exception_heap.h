@@ -1,10 +1,10 @@
 // ExceptionHeap: the exceptions of one store, and what becomes of those that nobody can reach any more.
 //
-// References are words in frames, tables, globals and other exceptions, which nobody counts: generated code
-// copies them as it copies integers, and a function that catches and drops an exception a million times pays
-// nothing for dropping it. So the heap is collected, conservatively: before an exception is made, and once
-// those made since the last time have come to kLeastBytes or to as much as were kept then, whoever throws
-// marks each exception to which some word of the roots may point, and the others are freed.
+// References are words in frames, tables, globals and other exceptions, which nobody counts. Generated code
+// copies them as it copies integers. A function that catches and drops an exception a million times pays
+// nothing for dropping it. So the heap is collected, conservatively. It is collected before an exception is
+// made. The ones made since the last time must have come to kLeastBytes or to as much as were kept then.
+// Whoever throws marks each exception to which some word of the roots may point, and the others are freed.
 //
 // Invariant: no more than kLeastBytes + 2 * (bytes reachable at the last collection) + the newest exception
 // are held.

@@ -22,7 +22,7 @@ class Store;
 // What a host function sees: arguments in slots[0..params), results to slots[0..results) (8 bytes each, small
 // values in the low bytes, the rest zero). `caller` is the instance that imported the function; null if the
 // host called it through a reference of its own. Errors become the guest's trap kHostError with the error's
-// words; kind kExit ends the entry as proc_exit (message: the decimal status); kind kTrap from a nested call
+// words. Kind kExit ends the entry as proc_exit (message: the decimal status). Kind kTrap from a nested call
 // passes that trap on.
 using RawHostFunction = std::function<Status(Instance* caller, uint64_t* slots)>;
 

@@ -1,7 +1,7 @@
-// Instance: one instantiated module: its VmContext (entry slots and globals), what it imports and exports,
-// and what is left of its segments. instantiate() follows the specification's order: imports are matched,
-// everything is allocated, then active element and data segments are written one by one; the start function
-// is left to the caller (runtime/exec enters guest code).
+// Instance: one instantiated module. It has the module's VmContext (entry slots and globals), what it
+// imports and exports, and what is left of its segments. instantiate() follows the specification's order.
+// Imports are matched, everything is allocated, then active element and data segments are written one by
+// one. The start function is left to the caller (runtime/exec enters guest code).
 //
 // (The public API's hindsight::Instance is an interface in front of this one; all of the inside is in
 // namespace hindsight::rt.)

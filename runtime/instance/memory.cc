@@ -52,7 +52,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, jit
   } else {
     const uint64_t behind =
         bounds == jit::BoundsChecks::kGuardPages ? jit::kGuardedOffset + wasm::kPageBytes : wasm::kPageBytes;
-    // Under explicit checks the inaccessible page behind the end is not needed for safety; it keeps the base
+    // With explicit checks the inaccessible page after the end is not needed for safety. It keeps the base
     // from being null for empty memories and makes a missing check a fault instead of a silent overrun.
     for (;;) {
       bytes = max_pages * wasm::kPageBytes + behind;

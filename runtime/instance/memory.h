@@ -1,20 +1,20 @@
-// Memory: one linear memory. Its address range is reserved once and never moves, so generated code may keep
-// the base in a register; growing only makes more of the range accessible. Fresh pages are zero.
+// Memory: one linear memory. Its address range is reserved once and never moves, so generated code may keep the base in a
+// register. Growing only makes more of the range accessible. Fresh pages are zero.
 //
-// Guard-page mode reserves 8 GiB + 64 KiB: a 32-bit index plus a 32-bit static offset plus the widest access
-// always lands inside, so a fault there is an out-of-bounds access and no code checks anything. Explicit mode
-// reserves what the memory may grow to, or, where address space is limited, as much of that as leaves as much again
-// for others, and kLeftForOthersBytes at least (then growing beyond it fails, which WebAssembly allows). No range
-// covers all that 64-bit addresses reach: a memory that has them reserves what it may grow to and kGuardedOffset more, so that code compares an index with a constant and leaves the rest
-// to the guard pages (see MemoryCell).
+// Guard-page mode reserves 8 GiB + 64 KiB. A 32-bit index plus a 32-bit static offset plus the widest access always lands
+// inside. So a fault there is an out-of-bounds access, and no code checks anything. Explicit mode reserves what the
+// memory may grow to. Where address space is limited, it reserves as much of that as leaves as much again for others, and
+// kLeftForOthersBytes at least. Then growing beyond it fails, which WebAssembly allows. No range covers all that 64-bit
+// addresses reach. A memory that has them reserves what it may grow to and kGuardedOffset more. So code compares an index
+// with a constant and leaves the rest to the guard pages (see MemoryCell).
 //
-// A shared memory may belong to several stores, whose threads run at the same time. Its base never moves and its
-// length only grows: grow() makes pages accessible first and then stores the length, sequentially consistent, so
-// that who reads the new length may touch the new pages; an older length that code has read stays true. The
-// contents are the guests' own to order.
+// A shared memory may belong to several stores, whose threads run at the same time. Its base never moves and its length
+// only grows. grow() makes pages accessible first and then stores the length, sequentially consistent, so that who reads
+// the new length may touch the new pages. An older length that code has read stays true. The contents are the guests' own
+// to order.
 //
-// Threads: one that is not shared is owned by a store and used by one thread at a time; byte_length may be read
-// by any thread. Of a shared one everything may be called from any thread.
+// Threads: one that is not shared is owned by a store and used by one thread at a time. byte_length may be read by any
+// thread. For a shared one everything may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ inline constexpr uint64_t kGuardReservationBytes = (uint64_t{8} << 30) + wasm::k
 
 class Memory : public std::enable_shared_from_this<Memory> {
  public:
-  // `cap_bytes` bounds the size besides the type's own maximum, and `budget` what it and other memories hold
-  // together; `index` is the memory's in the module that defines it, for records of its addresses. Errors: kResource.
+  // `cap_bytes` bounds the size besides the type's own maximum, and `budget` what it and other memories hold together.
+  // `index` is the memory's in the module that defines it, for records of its addresses. Errors: kResource.
   static Result<std::unique_ptr<Memory>> create(
       const wasm::MemoryType& type, jit::BoundsChecks bounds, uint64_t cap_bytes, uint32_t index = 0,
       std::shared_ptr<StoreBudget> budget = std::make_shared<StoreBudget>());

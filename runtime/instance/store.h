@@ -1,7 +1,6 @@
-// Store: everything that may refer to each other: instances linked together, their memories, tables, globals
-// and host functions, and the ThreadState of the thread that runs them. It only grows; all goes when the
-// store goes. (An instance that failed to initialize stays too: its functions may already be in shared
-// tables.)
+// Store: everything that may refer to each other. That is instances linked together, their memories, tables, globals and
+// host functions, and the ThreadState of the thread that runs them. It only grows; all goes when the store goes. (An
+// instance that failed to initialize stays too: its functions may already be in shared tables.)
 //
 // Threads: one thread at a time uses a store. Exceptions: EntryState, which interrupt() of any thread locks,
 // publishing code to instances, which any thread may do, and shared memories, which several stores may own.
@@ -73,14 +72,14 @@ struct GuestTrap {
 
 // Which thread is inside the store's guest code, for interrupt(). See runtime/exec/interrupt.h.
 //
-// Lives as long as its store, or as whoever watches it: the timer keeps this, and never a store, so that no store ends on
+// Lives as long as its store, or as whoever watches it. The timer keeps this, and never a store, so that no store ends on
 // the timer's thread. `store` may be used under the mutex while a thread is inside, which keeps it.
 struct EntryState {
   std::mutex mutex;  // protects the rest, but for what is atomic
   Store* store = nullptr;
-  // Called with true when an interruption is requested (any thread) and with false when the interrupted entry
-  // has ended; under the mutex, so they must be short and must not enter the guest. For host functions that
-  // block: they can be woken.
+  // Called with true when an interruption is requested (any thread) and with false when the interrupted entry has ended.
+  // The mutex is held, so they must be short and must not enter the guest. For host functions that block: they can be
+  // woken.
   std::vector<std::function<void(bool interrupted)>> listeners;
   void add_listener(std::function<void(bool)> listener) {
     const std::lock_guard lock(mutex);
@@ -97,8 +96,9 @@ struct EntryState {
   TimePoint deadline = TimePoint::max();    // of the one that a thread is in
   TimePoint watched_at = TimePoint::max();  // when the timer looks at the deadline next
   const void* watched_by = nullptr;         // which timer: a child of fork() has another
-  // The entry that a thread is in has a deadline, or had. Written under the mutex, read by the thread inside without it:
-  // relaxed, since it says nothing but itself, and a thread that learns of a limit late only leaves its signals as they are.
+  // The entry that a thread is in has a deadline, or had. Written with the mutex held, read by the thread inside without
+  // it. Relaxed suffices, since it says nothing but itself, and a thread that learns of a limit late only leaves its
+  // signals as they are.
   std::atomic<bool> limited{false};
 };
 
@@ -135,10 +135,10 @@ class Store : public std::enable_shared_from_this<Store> {
   Parker& parker() { return parker_; }  // interruptions of the store wake who waits in it
   const std::deque<std::unique_ptr<Instance>>& instances() const { return instances_; }
 
-  // Of the last entry; empty if it returned normally.
+  // The last entry's; empty if it returned normally.
   std::optional<GuestTrap> trap;
-  // Set by dispatch of a host function: frame address (rbp) of the C++ function that the innermost guest
-  // called, from which a backtrace continues behind a nested entry. 0 while guest code or a builtin runs.
+  // Set by dispatch of a host function: frame address (rbp) of the C++ function that the innermost guest called. From
+  // there a backtrace continues past a nested entry. 0 while guest code or a builtin runs.
   uintptr_t host_frame = 0;
   // Whoever embeds the store may leave a pointer to what it keeps for it.
   void* embedder = nullptr;

@@ -1,5 +1,5 @@
-// StoreBudget: what the guests of a store hold, against its limits. The stores of threads that a guest spawns have the budget of the store
-// that spawned them, and a shared memory keeps the one that it was made under.
+// StoreBudget: what the guests of a store hold, against its limits. The stores of threads that a guest spawns have the
+// budget of the store that spawned them. A shared memory keeps the one that it was made under.
 //
 // Threads: any. Each figure is a sum of its own that publishes nothing else: relaxed is enough. A figure is raised by compare-and-exchange,
 // so that threads together never take more than the limit.
@@ -34,7 +34,8 @@ class StoreBudget {
   void give_memory(uint64_t bytes) { give(memory_bytes_, bytes); }
   bool take_table(uint64_t bytes) { return take(table_bytes_, bytes, limits_.table_bytes); }
   void give_table(uint64_t bytes) { give(table_bytes_, bytes); }
-  // Of a module that gets an instance: counted when it is the first. The budget keeps the module. Error: kResource.
+  // Takes the types of a module that gets an instance: counted when it is the first. The budget keeps the module. Error:
+  // kResource.
   Status take_types(const std::shared_ptr<const wasm::Module>& module);
 
   // Code of the modules that have instances (code_tally.h). What is for speed is a part of all code, and at most half of the limit.

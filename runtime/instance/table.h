@@ -49,8 +49,8 @@ class Table {
   explicit Table(std::shared_ptr<StoreBudget> budget) : budget_(std::move(budget)) {}
   wasm::TableType type_;
   const std::shared_ptr<StoreBudget> budget_;
-  // Of the C heap, not of C++: large blocks of it move by renaming pages, and fresh ones of calloc are touched by
-  // nobody until they are used.
+  // The entries are on the C heap, not C++'s. Large blocks of it move by renaming pages, and fresh ones of calloc are
+  // touched by nobody until they are used.
   uint64_t capacity_ = 0;      // entries of record_.elements; charged to budget_
   jit::TableRecord record_{};  // owns the entries; what generated code reads
 };

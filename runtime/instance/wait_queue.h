@@ -3,13 +3,13 @@
 // notifies or interrupts it.
 //
 // Why no notification is lost. A waiter compares the memory with what it expects, and joins the queue, in one
-// critical section of the queue's mutex; a notifier takes waiters out of it in another. If the notifier's
-// comes first, what its thread stored before is seen by the comparison, and nobody sleeps; else it finds the
+// critical section of the queue's mutex. A notifier takes waiters out of it in another. If the notifier's
+// comes first, what its thread stored before is seen by the comparison, and nobody sleeps. Else it finds the
 // waiter.
 //
 // Why nothing is touched that is gone. A waiter is on the stack of its thread, and its parker in its thread's
 // store. The thread leaves wait() only after it has held the mutex again, and found itself taken out, or
-// taken itself out; a notifier touches both only while it holds the mutex.
+// taken itself out. A notifier touches both only while it holds the mutex.
 //
 // Lock order: WaitQueue, then Parker. Nobody who holds a parker's mutex takes another one.
 #pragma once

@@ -1,4 +1,5 @@
-// The HTML view of a benchmark: one bar a workload with its spread, then every figure behind it.
+// The HTML view of a benchmark: one bar a workload with its spread, then every figure that it comes
+// from.
 #include <fmt/format.h>
 
 #include "runtime/report/bench_results.h"

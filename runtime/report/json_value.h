@@ -1,5 +1,6 @@
-// JSON that is put together to be written: objects keep their members' order. The JSON library has this too, but its values need memory to be
-// destroyed, and end the process where there is none; an embedder may ask for a report just then.
+// JSON that is put together to be written: objects keep their members' order. The JSON library has this too, but its
+// values need memory to be destroyed, and end the process where there is none. An embedder may ask for a report just
+// then.
 #pragma once
 
 #include <concepts>
@@ -33,10 +34,10 @@ class Json {
   Json(double value);  // null where it is no number
   static Json array();
 
-  // Of an array.
+  // Precondition: an array.
   void push_back(Json value);
   Json& back();
-  // Of an object: a new member.
+  // Precondition: an object. A new member.
   Json& operator[](const char* name);
 
   // Several lines. Bytes that are not UTF-8 are replaced.

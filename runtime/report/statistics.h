@@ -10,10 +10,10 @@ struct Spread {
   double median = 0, min = 0, max = 0;
 };
 
-// Of an empty set: all zero. An even count takes the mean of the middle two.
+// For an empty set all is zero. An even count takes the mean of the middle two.
 Spread spread_of(std::span<const double> values);
 
-// Of positive values; 0 for an empty set.
+// Precondition: the values are positive. 0 for an empty set.
 double geometric_mean(std::span<const double> values);
 
 }  // namespace hindsight::report

@@ -1,5 +1,5 @@
 // CacheDirectory: a folder of files that anybody may delete and nobody but this program, for their owner, may have
-// written, because code in them will be executed, or what they say will be acted on.
+// written. For code in them will be executed, or what they say will be acted on.
 //
 //   - A file is read if it is a regular file and no link, it and the folder belong to the process's user and can
 //     be written by nobody else, and its seal (sealed_file.h) is right: what was written by somebody else with the
@@ -9,15 +9,16 @@
 //     a temporary file that is then renamed over the old one. Readers never wait: they see the old file or
 //     the new one. Nothing is synced: after a power failure a file may be empty or torn, which its seal
 //     tells, and all that is lost is time; a sync would be paid at the end of every program.
-//   - Of the folder's files the least recently used go until the rest is within the bound.
+//   - The least recently used files of the folder go until the rest is within the bound.
 //   - Nothing is removed but files whose names are like ours: hexadecimal digits, a hyphen, more of them, and a suffix
 //     of ours. All of them are removed at once only where the folder has our mark (a CACHEDIR.TAG, which programs that
 //     make backups know as well), or nothing but files of ours. The mark is set with the first file, unless something
 //     else lies there already.
 //   - Files have mode 0400: WASI opens no such file that is sealed (runtime/wasi/own_files.h).
 //
-// System calls that fail are counted (base/system_failures.h), all of them. They are errors, or, where nothing depends on them, the
-// first of a folder is told, by the name of the file and the errno's words. A limit of file sizes makes a write one of these.
+// System calls that fail are counted (base/system_failures.h), all of them. They are errors. Where nothing depends on
+// them, the first of a folder is told instead, by the name of the file and the errno's words. A limit of file sizes makes
+// a write one of these.
 //
 // Threads and processes: everything may be called at any time by any number of them.
 #pragma once
@@ -61,16 +62,16 @@ class CacheDirectory {
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
-  // What the file holds, behind its seal; nothing if there is no such file or folder. Errors: kUsage (it must not be used, and
-  // why), kResource. Their place is path_of(name), the folder, or that of the key.
+  // What the file holds, after its seal; nothing if there is no such file or folder. Errors: kUsage (it must not be used,
+  // and why), kResource. Their place is path_of(name), the folder, or that of the key.
   Result<std::optional<Bytes>> read(const std::string& name) const;
   // As of now the most recently used.
   void touch(const std::string& name) const;
 
-  // Replaces the file by what `merge` makes of the one that is there (nothing: none, or none that may be
-  // used); empty: leave everything as it is. The folder is made if need be. Then enforces the bound. Errors:
-  // kResource (no folder, disk full, larger than the bound, others wrote for longer than a program's end
-  // should wait), kUsage (the folder is not ours alone), those of the key.
+  // Replaces the file by what `merge` makes of the one that is there (nothing: none, or none that may be used). If that
+  // is empty, leaves everything as it is. The folder is made if need be. Then enforces the bound. Errors: kResource (no
+  // folder, disk full, larger than the bound, others wrote for longer than a program's end should wait). kUsage (the
+  // folder is not ours alone). Those of the key.
   Status update(const std::string& name, const std::function<Bytes(std::optional<Bytes> old)>& merge) const;
 
   struct Entry {

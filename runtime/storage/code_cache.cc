@@ -191,8 +191,8 @@ void CodeCache::save(const wasm::Module& module, std::span<const KeptCode> codes
   });
   if (!saved) {
     if (says_that_no_key_is_there(services_, saved.error())) return;
-    // What is wrong with who may write the folder was said when the module was loaded; of what else may be wrong, every
-    // few seconds perhaps, the first is told.
+    // What is wrong with who may write the folder was said when the module was loaded. What else may be wrong may be so
+    // every few seconds: the first is told.
     const bool first = failed_saves_.fetch_add(1, std::memory_order_relaxed) == 0;
     services_.say(saved.error().kind == ErrorKind::kUsage || !first ? LogLevel::kDebug : LogLevel::kWarning,
                   "cache", "nothing is kept: " + saved.error().describe());

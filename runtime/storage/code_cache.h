@@ -1,9 +1,10 @@
 // CodeCache: the optimized code of earlier runs. When a module is loaded, the functions that are kept for it
-// are placed at once, without opening the optimizing tier, and published before the first call; when its code
-// goes, and now and then before, what is current is kept for the next run, with what trials had found out.
+// are placed at once and published before the first call. The optimizing tier is not opened for that. When
+// its code goes, and now and then before, what is current is kept for the next run, with what trials had
+// found out.
 //
 // What is kept is used only under the same key (code_cache_file.h): the same module, options, processor and
-// compiler. Nothing about the cache is ever an error: a file that cannot be used is said once, ignored and
+// compiler. Nothing about the cache is ever an error. A file that cannot be used is said once, ignored and
 // written anew; see cache_directory.h for which files are trusted.
 //
 // Threads: any; load and save of different modules run side by side.

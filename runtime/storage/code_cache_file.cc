@@ -19,7 +19,7 @@ using jit::ImageReader;
 using jit::ImageWriter;
 
 constexpr std::string_view kMagic = "hindcode";
-// Of this file and of the images in it.
+// The format of this file and of the images in it.
 constexpr uint32_t kFormat = 4 << 16 | jit::kCodeImageFormat;
 constexpr size_t kContentsAt = 8 + 4;
 

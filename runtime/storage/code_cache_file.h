@@ -1,13 +1,13 @@
-// What a file of the code cache says, and how: the optimized functions of one module, each as an image that
-// can be placed without the compiler (jit/code/code_image.h), with what feedback had found out about it.
+// What a file of the code cache says, and how. It has the optimized functions of one module, each as an image that can
+// be placed without the compiler (jit/code/code_image.h). With each is what feedback had found out about it.
 //
 //   magic, format
 //   key: the module, the options that change code, the machine and compiler
 //   functions
 //
-// One file holds what was compiled under one key. Module and options are in the file's name, so that
-// different ones live side by side; who compiled, and for which processor, is not: after an update the file
-// is stale, and replaced. In its folder it stands behind a seal (sealed_file.h), without which nobody reads it.
+// One file holds what was compiled under one key. Module and options are in the file's name, so that different ones
+// live side by side. Who compiled, and for which processor, is not: after an update the file is stale, and replaced. In
+// its folder a seal precedes it (sealed_file.h), without which nobody reads it.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ struct CacheKey {
 };
 
 // Where the indirect calls went that have usual targets in place, and what the operands were that have code for a usual
-// value, by the instruction's wasm offset.
+// value. The key is the instruction's wasm offset.
 using CachedCalls = std::map<uint32_t, feedback::ValueCounts>;
 
 struct CachedFunction {

@@ -30,8 +30,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Makes every folder on the way, the missing ones for their owner alone; why the last one could not be made (0: it was,
-// or is there). Opening it tells whether it is one that can be used.
+// Makes every folder on the way, the missing ones for their owner alone. Returns why the last one could not be made (0:
+// it was, or is there). Opening it tells whether it is one that can be used.
 inline int make_folders(const std::string& path) {
   for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
     (void)::mkdir(path.substr(0, slash).c_str(), 0700);

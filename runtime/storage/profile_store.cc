@@ -107,8 +107,8 @@ std::optional<feedback::ModuleProfile> ProfileStore::load(const wasm::Module& mo
 Status ProfileStore::add(const wasm::Module& module, feedback::ModuleProfile run,
                          const std::map<std::string, double>& policy) const {
   const auto begin = std::chrono::steady_clock::now();
-  // Most programs end before anything is decided about them, and what is kept helps by its decisions alone:
-  // no lock for those, no folder, and no ageing of what longer runs found out.
+  // Most programs end before anything is decided about them, and what is kept helps by its decisions alone.
+  // So those take no lock and no folder, and do not age what longer runs found out.
   if (run.episodes.empty() && run.page_episodes.empty() && run.layout_episodes.empty()) {
     services_.say(LogLevel::kDebug, "profile",
                   module.name + ": nothing was decided, nothing is kept of this run");

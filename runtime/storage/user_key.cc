@@ -50,9 +50,9 @@ bool UserKey::same(const Code& a, const Code& b) {
   return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// The contents go in by their digest, which our own SHA-256 takes with the processor's instructions for it, as the module's
-// name needs them anyway: the library's takes six times as long. What is left for it is short. A collision of SHA-256 would
-// be one of the seal, as it would be with the contents themselves.
+// The contents go in by their digest. Our own SHA-256 takes it with the processor's instructions for it, as the module's
+// name needs them anyway: the library's takes six times as long. What is left for it is short. A collision of SHA-256
+// would be one of the seal, as it would be with the contents themselves.
 Result<std::optional<UserKey::Code>> UserKey::code_of(std::string_view name,
                                                       std::span<const std::byte> contents,
                                                       Missing missing) const {
@@ -189,8 +189,8 @@ Result<std::optional<UserKey::Key>> UserKey::read(int folder) const {
   return key;
 }
 
-// Written whole under another name, then given its own: whoever comes later finds all of it or nothing, and whoever
-// else makes one at the same time finds ours or we theirs.
+// Written whole under another name, then given its own. Whoever comes later finds all of it or nothing, and whoever else
+// makes one at the same time finds ours or we theirs.
 Status UserKey::make(int folder) const {
   const auto failed = [&](const char* step) {
     const int error = errno;

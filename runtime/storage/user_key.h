@@ -1,19 +1,19 @@
-// UserKey: 32 secret bytes of the user's with which kept code and profiles are sealed (sealed_file.h), so that
-// what only could write their folder cannot have made them.
+// UserKey: 32 secret bytes of the user's with which kept code and profiles are sealed (sealed_file.h). So what
+// only could write their folder cannot have made them.
 //
-// The problem: code that is kept between runs is executed. That a file belongs to the user and can be written
-// by nobody else says nothing about who wrote it: a guest that was given the folder, or one above it, writes
-// with the user's rights. So each file carries a code that only who has the key can compute, and no guest can
-// read the key.
+// The problem: code that is kept between runs is executed. That a file belongs to the user and can be written by
+// nobody else says nothing about who wrote it. A guest that was given the folder, or one above it, writes with
+// the user's rights. So each file carries a code that only who has the key can compute, and no guest can read
+// the key.
 //
-// The key lies in a folder of its own, for its owner alone, in a file of mode 0400. WASI has no call that sets
-// a mode: a guest makes files of mode 0666 and folders of mode 0777, less the umask, and so cannot put a key of
-// its own in the place of ours, not even where there is none yet. It cannot read one either: WASI opens no file
-// of mode 0400 that begins as keys do, wherever it lies (runtime/wasi/own_files.h). While the key is made, its
-// file has mode 0 until all of it is written.
+// The key lies in a folder of its own, for its owner alone, in a file of mode 0400. WASI has no call that sets a
+// mode: a guest makes files of mode 0666 and folders of mode 0777, less the umask. So it cannot put a key of its
+// own in the place of ours, not even where there is none yet. It cannot read one either: WASI opens no file of
+// mode 0400 that begins as keys do, wherever it lies (runtime/wasi/own_files.h). While the key is made, its file
+// has mode 0 until all of it is written.
 //
-// A kernel keyring would be out of reach of every folder, but forgets its keys with the user's last process or
-// the next boot, and with them all that is kept; and it is refused in most containers.
+// A kernel keyring would be out of reach of every folder. But it forgets its keys with the user's last process
+// or the next boot, and with them all that is kept. And it is refused in most containers.
 //
 // Threads: any. Processes that make the key at once agree on one of them.
 #pragma once
@@ -54,8 +54,8 @@ class UserKey {
   enum class Missing : uint8_t { kMake, kLeave };
 
   // HMAC-SHA-256 of `name` and of the SHA-256 of `contents`. Nothing: there is no key, and it is not to be made.
-  // Errors, of which path() is the place, remembered: kUsage (others can reach the key, or it is damaged),
-  // kResource (it can be neither read nor made). Each says what to do.
+  // Errors are remembered, and path() is their place. They are kUsage (others can reach the key, or it is
+  // damaged), kResource (it can be neither read nor made). Each says what to do.
   using Code = std::array<uint8_t, 32>;
   Result<std::optional<Code>> code_of(std::string_view name, std::span<const std::byte> contents,
                                       Missing missing) const;

@@ -1,5 +1,5 @@
 // What a saved profile says about each hot place: what was seen, what was weighed, what was done, what it
-// gave and what was undone; and whether the policy decides the same again on the same evidence.
+// gave and what was undone. Also whether the policy decides the same again on the same evidence.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -20,7 +20,8 @@ std::string branch_text(const feedback::BranchEvidence& branch, const feedback::
 std::string call_text(const feedback::CallEvidence& call, const wasm::Module* module);
 // The places of these loops of the function, separated by commas.
 std::string loops_text(const feedback::FunctionEvidence& e, const std::vector<LoopIndex>& loops);
-// By which loops its code is entered and left; loads, branches and calls, at most `most` of each; each line behind `indent`.
+// By which loops its code is entered and left; loads, branches and calls, at most `most` of each; each line preceded by
+// `indent`.
 std::string evidence_text(const feedback::FunctionEvidence& evidence, const wasm::Module* module,
                           const std::string& indent, size_t most);
 

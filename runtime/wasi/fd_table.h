@@ -54,8 +54,8 @@ struct FdEntry {
   }
 };
 
-// Keeps the entries that the calling thread got from a table alive until the end of the call that it makes, also
-// if another thread closes their numbers meanwhile. One a call, on its stack.
+// Keeps the entries that the calling thread got from a table alive until the end of the call that it makes. That holds
+// also if another thread closes their numbers meanwhile. One a call, on its stack.
 class FdPins {
  public:
   FdPins();
@@ -70,9 +70,9 @@ class FdPins {
 // Not synchronized: calls use it under the lock of their context.
 class FdTable {
  public:
-  // The entry, pinned (FdPins), that has all of `rights`; kBadf for a closed number. Where a right is missing the errno is the
-  // one that POSIX programs know for that mistake (kIsdir for file operations on a directory, kBadf for
-  // reading or writing against the access mode) and else kNotcapable.
+  // The entry, pinned (FdPins), that has all of `rights`; kBadf for a closed number. Where a right is missing the errno
+  // is the one that POSIX programs know for that mistake. It is kIsdir for file operations on a directory, kBadf for
+  // reading or writing against the access mode, and else kNotcapable.
   Answer<FdEntry*> get(uint32_t fd, uint64_t rights = 0);
 
   // As get, for the base of a path: kNotdir where the entry is no directory.

@@ -1,4 +1,4 @@
-// The table. A signature string is made from the type of the call that stands beside the name, so the two
+// The table. A signature string is made from the type of the call that stands beside the name. So the two
 // cannot disagree, and neither can the number of slots that the call reads.
 #include "runtime/wasi/functions.h"
 

@@ -29,14 +29,15 @@ struct WasiFunction {
   std::string_view name;
   // Parameters, ':', results; 'i' is i32 and 'I' is i64. "iIi:i" is (i32, i64, i32) -> i32.
   std::string_view signature;
-  // `args` holds one slot a parameter and `results` one slot a result; an i32 is the low half of its slot
-  // (the upper half of an argument is ignored, that of a result is zero). `memory` is the guest's memory as
-  // it is now. Blocks only where the guest asked for it; never throws.
+  // `args` holds one slot a parameter and `results` one slot a result. An i32 is the low half of its slot; the
+  // upper half of an argument is ignored, that of a result is zero. `memory` is the guest's memory as it is now.
+  // Blocks only where the guest asked for it; never throws.
   Outcome (*call)(WasiContext& context, GuestMemory memory, const uint64_t* args, uint64_t* results) noexcept;
 };
 
-// What went before preview 1, and programs still import: the same but for the layout of subscriptions and of files'
-// attributes and the numbers of fd_seek; without sock_accept, which came later. Descriptors are common to both.
+// What went before preview 1, and programs still import. It is the same but for the layout of subscriptions and of
+// files' attributes, and the numbers of fd_seek. It lacks sock_accept, which came later. Descriptors are common to
+// both.
 inline constexpr std::string_view kUnstableModuleName = "wasi_unstable";
 std::span<const WasiFunction> unstable_functions();
 

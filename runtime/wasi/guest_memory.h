@@ -1,5 +1,5 @@
 // The guest's linear memory as a call sees it. Every pointer that a guest passes is an offset that may be
-// anything; every access is checked here with 64-bit arithmetic and copied by memcpy, so that neither
+// anything. Every access is checked here with 64-bit arithmetic and copied by memcpy. So neither
 // alignment nor overflow nor a second look at a changed value can matter.
 #pragma once
 

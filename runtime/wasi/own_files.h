@@ -1,5 +1,5 @@
-// What of the embedder's own no guest may reach: folders of kept code and profiles, the key that these are sealed with,
-// and their files, wherever they lie. Who could write them could have code of their own run outside of the sandbox.
+// What of the embedder's own no guest may reach. That is folders of kept code and profiles, the key that these are sealed
+// with, and their files, wherever they lie. Who could write them could have code of their own run outside of the sandbox.
 //
 //   - A preopened directory that contains a folder which is in use, or lies in one, is refused. Contains: the way to the
 //     folder leads through it, be it by its links or by `..` from where it ends, or from the deepest part of it that is there.
@@ -10,9 +10,10 @@
 //     not opened, emptied, linked, renamed, replaced or removed, by whichever name, also where the process is root's, whom modes
 //     do not stop.
 //
-// What is left to a guest: to make files of its own in a folder that nobody told of (one that another run named, one that came into
-// being later, or a mount of a part of a folder, which does not lead to the folder). Such files have no seal, and so are not accepted
-// as kept code or profiles (runtime/storage/sealed_file.h); tests/runtime/cli/cache_attack_test.cc plays all of this.
+// What is left to a guest is to make files of its own in a folder that nobody told of. That is one that another run
+// named, or one that came into being later. Or it is a mount of a part of a folder, which does not lead to the folder.
+// Such files have no seal, and so are not accepted as kept code or profiles (runtime/storage/sealed_file.h).
+// tests/runtime/cli/cache_attack_test.cc plays all of this.
 //
 // Threads: the calls of one context, one at a time.
 #pragma once

@@ -32,7 +32,7 @@ Answer<OwnedFd> open_by_kernel(int directory, const std::string& path, int flags
     OwnedFd opened(openat2(directory, path.c_str(), flags, mode, own ? RESOLVE_NO_XDEV : 0));
     if (opened) return opened;
     if (errno == EAGAIN || errno == EINTR) continue;
-    // Opening never crosses devices by itself: EXDEV is how RESOLVE_BENEATH says "outside", and RESOLVE_NO_XDEV that the
+    // Opening never crosses devices by itself. EXDEV is how RESOLVE_BENEATH says "outside", and RESOLVE_NO_XDEV that the
     // path comes to another mount, where the embedder's own folders may be met again.
     if (errno == EXDEV && own) break;
     return std::unexpected(errno == EXDEV ? Errno::kNotcapable : last_errno());

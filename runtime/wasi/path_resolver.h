@@ -1,14 +1,14 @@
 // Guest paths, kept beneath the directory they start from. This is the file-system wall of the sandbox.
 //
-// A path is resolved from a directory descriptor and may go anywhere below that directory: through `..` as
-// long as it does not climb above it, and through symbolic links whose targets are relative and stay below.
-// Everything else (an absolute path, an absolute link, one `..` too many) is kNotcapable. Nothing is checked
-// first and used later: each step yields a descriptor and the next starts from it, so a link that is swapped
-// in between cannot lead out.
+// A path is resolved from a directory descriptor and may go anywhere below that directory. It may go through `..` as
+// long as it does not climb above it. It may go through symbolic links whose targets are relative and stay below.
+// Everything else (an absolute path, an absolute link, one `..` too many) is kNotcapable. Nothing is checked first and
+// used later. Each step yields a descriptor and the next starts from it, so a link that is swapped in between cannot
+// lead out.
 //
 // Nor does a path lead into the embedder's own folders and files (own_files.h): kNotcapable. Where a preopened directory
-// contains such a folder, or a path comes to another mount, each directory on the way is compared; otherwise only what the
-// path ends at has to be.
+// contains such a folder, or a path comes to another mount, each directory on the way is compared. Otherwise only what
+// the path ends at has to be.
 //
 // Operations on a name itself (unlink, rename, mkdir, ...) take the directory that holds it from parent_of
 // and use the *at call on that single name, whose last component those calls never follow.

@@ -1,13 +1,13 @@
-// Problem: open a path below a directory without ever letting the kernel follow a link or a `..` on its own,
-// while other processes, or the guest through another descriptor, change the tree.
+// Problem: open a path below a directory without ever letting the kernel follow a link or a `..` on its own.
+// Meanwhile other processes, or the guest through another descriptor, change the tree.
 //
 // Idea: keep the opened directories from the start to the present place on a stack. A name is opened with
 // O_PATH|O_NOFOLLOW from the top and then looked at, so what was looked at is what is used. A link's target
-// is put in front of the remaining components; `..` pops the stack instead of asking the kernel, which would
+// is put in front of the remaining components. `..` pops the stack instead of asking the kernel, which would
 // answer with the place the directory has been moved to meanwhile.
 //
-// Invariants: every descriptor on the stack was reached from the one below by one plain name; the bottom is
-// the directory we were given; popping below it is refused. So the top always was beneath the bottom.
+// Invariants: every descriptor on the stack was reached from the one below by one plain name. The bottom is
+// the directory we were given, and popping below it is refused. So the top always was beneath the bottom.
 #include "runtime/wasi/path_walk.h"
 
 #include <fcntl.h>
@@ -69,8 +69,8 @@ class Walk {
                     std::make_move_iterator(parts.rend()));
   }
 
-  // One plain name: a directory is entered, a link expanded, the last component opened (then the descriptor
-  // is the answer; an empty one means: go on).
+  // One plain name: a directory is entered, a link expanded, the last component opened. Then the descriptor
+  // is the answer; an empty one means: go on.
   Answer<OwnedFd> enter(const std::string& name) {
     const bool last = pending_.empty();
     // No file can be made where a directory is named, whether or not there is one.

@@ -2,8 +2,8 @@
 // directories. A context belongs to one guest; the engine hands it to every WASI call of that guest
 // (runtime/wasi/functions.h).
 //
-// Threads: several may make calls; one call at a time runs, the others wait for it, but not for one that itself
-// waits for something to be ready (wait.h). interrupt() may be called by any thread and any signal handler.
+// Threads: several may make calls. One call at a time runs; the others wait for it, but not for one that itself waits for
+// something to be ready (wait.h). interrupt() may be called by any thread and any signal handler.
 #pragma once
 
 #include <sys/uio.h>
@@ -72,8 +72,9 @@ struct Config {
 
 class WasiContext {
  public:
-  // Opens the preopened directories. Fails (kUsage) for one that is no directory or cannot be opened, naming
-  // it, for one that would give the guest what is the embedder's own, and for strings with a NUL inside; kResource where the host has no descriptors left.
+  // Opens the preopened directories. Fails with kUsage for one that is no directory or cannot be opened, naming it. Also
+  // for one that would give the guest what is the embedder's own, and for strings with a NUL inside. Fails with kResource
+  // where the host has no descriptors left.
   static Result<std::unique_ptr<WasiContext>> create(Config config);
   ~WasiContext();  // closes all descriptors of the guest
   WasiContext(const WasiContext&) = delete;

@@ -27,8 +27,8 @@ constexpr uint64_t kNeighbourhood = 128;
 // A load stands out if it has so many times the samples of the median place around it.
 constexpr double kStandsOut = 3;
 
-// Samples behind a load whose addresses keep to so little cannot be of misses: it stays in the first level, and
-// what is waited for is its latency, or what it depends on.
+// Samples after a load whose addresses keep to so little cannot be of misses. The load stays in the first
+// level, and what is waited for is its latency, or what it depends on.
 constexpr double kResidentBytes = 16 << 10;
 constexpr size_t kLeastSightings = 32;
 constexpr uint64_t kLineBytes = 64;
@@ -47,7 +47,7 @@ struct Row {
   Match loads, functions;
   uint64_t branches = 0, mispredicted = 0;       // model: executions
   uint64_t judged = 0, judged_mispredicted = 0;  // clock: outcomes in bursts
-  // Of single runs under the clock unit; the rate is their mean.
+  // Rates of single runs with the clock unit; the rate is their mean.
   double rates = 0, lowest_rate = 1, highest_rate = 0;
   uint32_t runs_judged = 0;
   double model_rate() const {
@@ -304,9 +304,9 @@ Json json_of(const Row& row) {
 }  // namespace
 
 // A load's samples count as stall only if they stand out. A loop in which nothing waits has its samples
-// everywhere, behind its loads too; a load that waits has many times the samples of the places around it.
-// What the median place around a load has is what the load would have without waiting, and is taken off. Nor do
-// those of a load whose addresses all lie in a few lines.
+// everywhere, after its loads too. A load that waits has many times the samples of the places around it. What
+// the median place around a load has is what the load would have without waiting, and is taken off. The samples
+// of a load whose addresses all lie in a few lines do not count either.
 SiteWeights stall_samples(const ClockSide& clock) {
   struct Lines {
     size_t sightings = 0;
@@ -329,7 +329,7 @@ SiteWeights stall_samples(const ClockSide& clock) {
     double outstanding = 0;
     for (const auto& [load, samples] : pcs) {
       std::vector<double> around;
-      double behind = 0;  // the place right behind the load is its own
+      double behind = 0;  // the place right after the load is its own
       const auto from = clock.code.lower_bound(load > kNeighbourhood ? load - kNeighbourhood : 0);
       for (auto place = from; place != clock.code.end() && place->first <= load + kNeighbourhood; ++place) {
         if (place->first > load && behind == 0 && place->second >= samples) {

@@ -20,17 +20,17 @@ struct Site {
 
 using SiteWeights = std::map<Site, double>;
 
-// Which loads count as delinquent: those that matter to the program at all, and of them the fewest that
-// together hold most of the stall time.
+// Which loads count as delinquent. They are those that matter to the program at all, and of them the fewest
+// that together hold most of the stall time.
 struct DelinquencyRule {
   double covered = 0.90;      // of the candidates' stall time
   double least_share = 0.05;  // of the program's time, for a load to be a candidate
 };
 
 // `stall`: time each load stalled, in any unit; `total`: the program's time in the same unit. Largest first;
-// loads of exactly the same weight as the last one that is needed belong to it. Empty if nothing stalls
-// enough. `sampled`: the weights are counts of samples, so the share that a few loads hold is an estimate; loads
-// are taken until they hold `covered` with a probability of 97.5 % (two standard errors of a binomial share).
+// loads of exactly the same weight as the last one that is needed belong to it. Empty if nothing stalls enough.
+// `sampled`: the weights are counts of samples, so the share that a few loads hold is an estimate. Loads are
+// taken until they hold `covered` with a probability of 97.5 % (two standard errors of a binomial share).
 std::set<Site> delinquent(const SiteWeights& stall, double total, const DelinquencyRule& rule,
                           bool sampled = false);
 

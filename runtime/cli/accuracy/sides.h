@@ -25,7 +25,7 @@ struct ClockSide {
   double seconds = 0;
   uint64_t samples = 0;                     // in known guest code
   std::map<std::string, double> functions;  // samples
-  SiteWeights stalls;                       // samples right behind this load
+  SiteWeights stalls;                       // samples right after this load
   std::map<Site, std::map<uint64_t, double>>
       pcs;                          // samples by place in the code: of each load, its instruction's address
   std::map<uint64_t, double> code;  // samples by address
@@ -48,7 +48,7 @@ struct SideOptions {
 Result<ModelSide> run_model(const Workload& workload, const SideOptions& options);
 Result<ClockSide> run_clock(const Workload& workload, const SideOptions& options);
 
-// Samples behind each load beyond those that a load that never waits would have: see accuracy.cc.
+// Samples after each load beyond those that a load that never waits would have: see accuracy.cc.
 SiteWeights stall_samples(const ClockSide& clock);
 // Cycles that each load stalled because it missed.
 SiteWeights stall_cycles(const ModelReport& report);

@@ -1,6 +1,6 @@
 // `hindsight bench`: every workload in every mode, round by round. Within a round the modes run one after
-// another, in an order that rotates from round to round, so that a machine that gets slower or faster over
-// minutes touches all modes alike and each ratio compares two runs that stood close together in time.
+// another, in an order that rotates from round to round. So a machine that gets slower or faster over
+// minutes touches all modes alike. Each ratio compares two runs that stood close together in time.
 #include <fmt/format.h>
 
 #include <algorithm>

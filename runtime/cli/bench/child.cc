@@ -74,7 +74,7 @@ Collected collect(Pipe& result, Pipe& message, std::chrono::steady_clock::time_p
       }
       std::string& target = k == 0 ? out.result : out.message;
       target.append(chunk.data(), static_cast<size_t>(got));
-      // Of stderr the end says why it died.
+      // The end of stderr says why it died.
       if (k == 1 && target.size() > 2 * kMaxMessage) target.erase(0, target.size() - kMaxMessage);
     }
   }

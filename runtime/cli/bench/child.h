@@ -1,4 +1,4 @@
-// One measured run, in a fresh process of this same command: address-space layout, page state, heap and
+// One measured run, in a fresh process of this same command. Address-space layout, page state, heap and
 // compile threads of one run must not reach into the next. The child sends its result as JSON through a pipe.
 #pragma once
 

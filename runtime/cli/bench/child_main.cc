@@ -20,7 +20,7 @@ namespace hindsight::cli {
 namespace {
 
 // Keeps the guest's thread on the first allowed processor and every other thread of the process off it.
-// Threads inherit the mask of the thread that starts them, and compile threads are started late: so a third
+// Threads inherit the mask of the thread that starts them, and compile threads are started late. So a third
 // thread, never pinned itself, puts newcomers right a few times a second.
 class Pinning {
  public:

@@ -1,5 +1,5 @@
-// The calls by family, each in the file named above it. Parameters are those of the specification in order;
-// a pointer is an offset into guest memory, and a call writes its results through the last of them. Every
+// The calls by family, each in the file named above it. Parameters are those of the specification in order.
+// A pointer is an offset into guest memory, and a call writes its results through the last of them. Every
 // call checks where its results go before it does anything that cannot be taken back.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace hindsight::wasi::calls {
 
-// Of calls that may return or may end the guest.
+// For calls that may return or may end the guest.
 struct ErrnoOrExit {
   Errno error = Errno::kSuccess;
   std::optional<uint32_t> exit_code;

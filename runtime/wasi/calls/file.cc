@@ -1,4 +1,4 @@
-// What is about the file behind a descriptor, except for its contents.
+// Calls about the file that a descriptor refers to, except for its contents.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Operations on names. All of them resolve the directory that holds the name and act on the name in it; see
+// Operations on names. All of them resolve the directory that holds the name and act on the name in it. See
 // path_resolver.h for why that holds against links that change under our hands.
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ Errno path_filestat_set_times(WasiContext& context, GuestMemory memory, uint32_t
   return answer(::utimensat(AT_FDCWD, magic.c_str(), times->values, 0));
 }
 
-// Following the source is refused, as in other runtimes: the kernel offers no way to link what a descriptor
+// Following the source is refused, as in other runtimes. The kernel offers no way to link what a descriptor
 // refers to without privileges, and resolving the name a second time would be a race.
 Errno path_link(WasiContext& context, GuestMemory memory, uint32_t old_fd, uint32_t old_lookup,
                 uint32_t old_path, uint32_t old_length, uint32_t new_fd, uint32_t new_path,
@@ -159,7 +159,7 @@ Errno path_rename(WasiContext& context, GuestMemory memory, uint32_t old_fd, uin
                            target->directory.get(), target->name_with_slash().c_str()));
 }
 
-// An absolute target is refused although following it would be refused as well: the link would be a trap for
+// An absolute target is refused although following it would be refused as well. The link would be a trap for
 // programs outside of the sandbox that come across it.
 Errno path_symlink(WasiContext& context, GuestMemory memory, uint32_t old_path, uint32_t old_length,
                    uint32_t fd, uint32_t new_path, uint32_t new_length) {

@@ -8,7 +8,7 @@ Outcome proc_exit(WasiContext&, GuestMemory, uint32_t code) {
   return Outcome::exit(code);
 }
 
-// A guest has no handlers, so a signal to itself does what signals do without one: most end it, as a shell
+// A guest has no handlers, so a signal to itself does what signals do without one. Most end it, as a shell
 // reports it (128 + number), some do nothing, and stopping is not ours to offer.
 ErrnoOrExit proc_raise(WasiContext&, GuestMemory, uint32_t signal) {
   constexpr uint32_t kNone = 0, kChld = 16, kCont = 17, kStop = 18, kTstp = 19, kTtin = 20, kTtou = 21,

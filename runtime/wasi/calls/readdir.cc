@@ -4,7 +4,7 @@
 // positions (d_off) are not stable under that on every file system: where they count entries, `rm -r` would
 // skip names.
 //
-// Idea: read all names when the guest starts from cookie 0 and keep them with the descriptor; a cookie is the
+// Idea: read all names when the guest starts from cookie 0 and keep them with the descriptor. A cookie is the
 // number of entries before it. Costs memory in proportion to the directory, once per listing.
 #include <dirent.h>
 #include <fcntl.h>
@@ -76,7 +76,7 @@ Answer<std::vector<DirectoryEntry>> list(int directory) {
 
 }  // namespace
 
-// Fills the buffer to its last byte while there are entries, cutting the last one where it does not fit: a
+// Fills the buffer to its last byte while there are entries, cutting the last one where it does not fit. A
 // buffer that is not full is how the guest knows that it has seen the end.
 Errno fd_readdir(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t buffer, uint32_t length,
                  uint64_t cookie, uint32_t used) {

@@ -1,4 +1,4 @@
-// Preview 1 has no way to make a socket, and Hindsight preopens none; a guest can only be handed one as a
+// Preview 1 has no way to make a socket, and Hindsight preopens none. A guest can only be handed one as a
 // standard stream, where fd_read and fd_write serve it. These calls therefore only tell the mistakes apart.
 #include "runtime/wasi/calls/calls.h"
 

@@ -1,11 +1,11 @@
 // Reading and writing.
 //
-// Whether a call waits is decided here and not by the host descriptor: kNonblock is a flag of the guest's
-// entry, because on the host it would belong to the open file and so to everyone who shares a standard
-// stream. So every transfer on something that can block first waits (or looks) through wait.h, which the
-// embedder can interrupt, and only then moves bytes.
+// Whether a call waits is decided here and not by the host descriptor. kNonblock is a flag of the guest's
+// entry. On the host it would belong to the open file and so to everyone who shares a standard stream. So
+// every transfer on something that can block first waits (or looks) through wait.h, which the embedder can
+// interrupt. Only then it moves bytes.
 //
-// A write to a pipe that may be in blocking mode goes in pieces of PIPE_BUF: POLLOUT promises room for that
+// A write to a pipe that may be in blocking mode goes in pieces of PIPE_BUF. POLLOUT promises room for that
 // many, so the write itself never blocks.
 #include <limits.h>
 #include <poll.h>
