@@ -1,5 +1,5 @@
 // Events handled through a table of functions. Included by programs that name themselves and say of which KIND the next
-// event is; what kinds there are, how many of each and in which order is all that they differ in.
+// event is. They differ only in what kinds there are, how many of each and in which order.
 //
 // Arguments: log2 of the number of events, repetitions (default: REPETITIONS).
 #include "../common/sample.h"

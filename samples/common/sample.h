@@ -1,8 +1,8 @@
 // What every workload shares: its arguments, its random numbers, its memory and its one line of output.
 //
-// A workload is a whole program: it builds its data from a fixed seed, runs a kernel a number of times, and
-// prints one line `<name> <checksum>`. The checksum depends on every repetition and on nothing else (no time,
-// no address, no library function whose last bit differs between systems), so a run is right exactly when its
+// A workload is a whole program. It builds its data from a fixed seed, runs a kernel a number of times, and
+// prints one line `<name> <checksum>`. The checksum depends on every repetition and on nothing else: no time,
+// no address, no library function whose last bit differs between systems. So a run is right exactly when its
 // output is.
 #pragma once
 
@@ -41,7 +41,7 @@ static inline double random_unit(uint64_t* state) {
   return (double)(next_random(state) >> 11) * 0x1p-53;
 }
 
-// A one-to-one map of [0, 2^bits) onto itself that leaves no visible order: places objects in memory as a
+// A one-to-one map of [0, 2^bits) onto itself that leaves no visible order. It places objects in memory as a
 // heap that has been in use for long would. Each step (odd product, xor of a shifted copy) can be undone, so
 // no two meet.
 static inline uint32_t scatter(uint32_t index, uint32_t bits) {

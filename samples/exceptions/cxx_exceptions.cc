@@ -1,11 +1,11 @@
-// What C++ programs need to throw in WebAssembly, for toolchains whose libc++abi was built without: Debian's
-// libc++abi-19-dev-wasm32 has the type information of C++, but neither __cxa_throw nor what unwinds.
+// What C++ programs need to throw in WebAssembly, for toolchains whose libc++abi was built without it.
+// Debian's libc++abi-19-dev-wasm32 has the type information of C++, but neither __cxa_throw nor what unwinds.
 //
 //   clang++-19 --target=wasm32-wasi -O2 -fwasm-exceptions program.cc cxx_exceptions.cc -o program.wasm
 //
 // How clang uses it (ABI of Itanium C++, section "Exception Handling", with WebAssembly's own unwinding): an
 // exception is a pointer, thrown under the tag __cpp_exception. A landing pad says in __wasm_lpad_context
-// which it is and where its function's table lies, and asks _Unwind_CallPersonality which of its catch
+// which it is and where its function's table lies. Then it asks _Unwind_CallPersonality which of its catch
 // clauses takes the exception: that is the selector. Exception specifications are not supported; there is one
 // thread.
 #include <stdint.h>

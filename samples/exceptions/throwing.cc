@@ -1,6 +1,6 @@
-// A recursive-descent calculator that reports mistakes by throwing: destructors on the way, base classes,
-// types that are no classes, exceptions that are thrown again, and many of them. Prints one line: counts and
-// a checksum.
+// A recursive-descent calculator that reports mistakes by throwing. It has destructors on the way, base
+// classes, types that are no classes, exceptions that are thrown again, and many of them. Prints one line:
+// counts and a checksum.
 //
 // Arguments: number of expressions.
 #include <stdint.h>

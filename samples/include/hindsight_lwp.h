@@ -1,6 +1,6 @@
 /* Lightweight Profiling for WebAssembly programs: what LWPINS and LWPVAL are to native code. A program marks what it
- * does, and samples the values that matter to it; the records go into the profiling ring of the thread that runs it,
- * among those of the runtime itself, and are seen in `hindsight run --report` and `--trace`.
+ * does, and samples the values that matter to it. The records go into the profiling ring of the thread that runs it,
+ * among those of the runtime itself. They are seen in `hindsight run --report` and `--trace`.
  *
  *   #include "hindsight_lwp.h"
  *   hindsight_lwp_name_flags(1, "parse", 5);
@@ -26,8 +26,8 @@ extern "C" {
 
 /* LWPINS: writes an event record with EventId 255, the three operands, the time, and the place of this call. `flags`
  * has 16 bits, the rest is ignored: use them to tell kinds of events apart.
- * Returns 1 if the ring was full: the record was stored in its last slot, counts as missed, and will be overwritten by
- * the next one (the instruction sets the carry flag). Else 0, also while nothing listens. */
+ * Returns 1 if the ring was full (the instruction sets the carry flag). The record was then stored in the ring's last
+ * slot, counts as missed, and will be overwritten by the next one. Else 0, also while nothing listens. */
 HINDSIGHT_LWP_FUNCTION("insert_event")
 int32_t hindsight_lwp_insert_event(uint64_t data2, uint32_t data1, uint32_t flags);
 

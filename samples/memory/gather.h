@@ -1,8 +1,8 @@
-// A column read through a list of row numbers, with a given amount of work on each value: the shape of a
-// database's late materialization, of feature look-ups and of sparse codes. Included by the gather_w*
-// programs, which name themselves and their WORK: how many dependent integer operations stand behind each
-// missing load. With work, what comes out goes into a digest in which order counts, as fingerprints, joins and
-// encoders have it: such a loop stays scalar whatever the machine's vectors. Without work it is a plain sum.
+// A column read through a list of row numbers, with a given amount of work on each value. This is the shape of
+// a database's late materialization, of feature look-ups and of sparse codes. Included by the gather_w*
+// programs, which name themselves and their WORK: how many dependent integer operations follow each missing
+// load. With work, what comes out goes into a digest in which order counts, as fingerprints, joins and
+// encoders have it. Such a loop stays scalar whatever the machine's vectors. Without work it is a plain sum.
 // (gather_hash is the sibling whose work can be vectorized.)
 //
 // Arguments: log2 of the column's length, log2 of the list's length, repetitions.

@@ -1,8 +1,8 @@
 // What the programs of this suite share: two phases of batches, of which the second asks for other code than the first.
 //
 // Arguments: what the first phase is like, what the second is like (see each program), batches of the first, batches of
-// the second, form (0: a kernel called for each batch; 1: one call whose loop does them all), and 1 to write what each
-// batch took to stderr. What is printed on stdout depends on the batches alone.
+// the second, form. Form 0 is a kernel called for each batch, form 1 one call whose loop does them all. A last argument
+// 1 writes what each batch took to stderr. What is printed on stdout depends on the batches alone.
 #pragma once
 
 #include <time.h>

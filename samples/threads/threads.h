@@ -2,8 +2,9 @@
 // needs no C library, only what the host gives: "wasi" "thread-spawn" and two functions of WASI preview 1.
 //
 // Each thread is an instance of the module of its own, which shares the imported memory. What lies in memory is
-// common; what the compiler keeps in WebAssembly globals, first of all the stack pointer, is the thread's, and
-// starts as the module says: wasi_thread_start must set it before any C runs. So it is a few lines of assembly.
+// common. What the compiler keeps in WebAssembly globals, first of all the stack pointer, is the thread's, and
+// starts as the module says. So wasi_thread_start must set it before any C runs. It is therefore a few lines of
+// assembly.
 //
 // Build: clang --target=wasm32 -matomics -mbulk-memory -nostdlib, and wasm-ld --import-memory --shared-memory
 // --max-memory=... (scripts/build_samples.sh has the line).

@@ -1,4 +1,4 @@
-// Binary searches with random keys in a sorted array that fits the second-level cache: each step is a coin
+// Binary searches with random keys in a sorted array that fits the second-level cache. Each step is a coin
 // toss, and whether a branch or a select is faster depends on what the processor mispredicts.
 //
 // Arguments: thousands of numbers, log2 of the number of searches, repetitions.

@@ -1,5 +1,5 @@
-// An interpreter for a small stack machine that runs a generated program: one indirect jump an instruction,
-// and the conditional jumps of the interpreted program on top.
+// An interpreter for a small stack machine that runs a generated program. It has one indirect jump an
+// instruction, and the conditional jumps of the interpreted program on top.
 //
 // Arguments: millions of interpreted instructions.
 #include "../../common/sample.h"

@@ -1,4 +1,4 @@
-// Scans a column and keeps the numbers of the rows that pass a comparison, half of them and in no order: each row
+// Scans a column and keeps the numbers of the rows that pass a comparison, half of them and in no order. Each row
 // is a coin toss in front of a store.
 //
 // Arguments: thousands of rows, repetitions.

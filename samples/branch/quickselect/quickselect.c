@@ -1,5 +1,5 @@
-// Finds percentiles of random numbers by quickselect with Lomuto's partition, which swaps an element to the front
-// or leaves it where it is: a coin toss an element.
+// Finds percentiles of random numbers by quickselect with Lomuto's partition. It swaps an element to the front or
+// leaves it where it is: a coin toss an element.
 //
 // Arguments: thousands of numbers, repetitions.
 #include "../../common/sample.h"

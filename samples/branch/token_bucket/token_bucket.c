@@ -1,4 +1,4 @@
-// A token bucket over a stream of packets: it fills by each packet's delay, is drained by each packet that finds
+// A token bucket over a stream of packets. It fills by each packet's delay, is drained by each packet that finds
 // enough in it, and is hardly ever full or empty. What it holds goes from packet to packet through three choices
 // that nearly always go the same way.
 //

@@ -1,5 +1,5 @@
-// Events handled through a table of functions (../dispatch.h), where 96 % of the events are of one kind: what guarded
-// inlining of the usual target is for.
+// Events handled through a table of functions (../dispatch.h), where 96 % of the events are of one kind. Guarded
+// inlining of the usual target is for this.
 #define NAME "call_dominant"
 #define REPETITIONS 24000
 #define SEED 40

@@ -1,5 +1,5 @@
-// An evaluator that walks expression trees by calling each node's own function: recursion through pointers,
-// several targets at one call site, as in query engines and spreadsheets.
+// An evaluator that walks expression trees by calling each node's own function. It is recursion through
+// pointers, with several targets at one call site, as in query engines and spreadsheets.
 //
 // Arguments: the number of expressions, the rows each is evaluated for, repetitions.
 #include "../../common/sample.h"

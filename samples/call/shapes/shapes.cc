@@ -1,4 +1,4 @@
-// Areas and perimeters of a mixed collection of C++ objects through virtual functions: one kind is the usual
+// Areas and perimeters of a mixed collection of C++ objects through virtual functions. One kind is the usual
 // one, two are rare, as in most real hierarchies.
 //
 // Arguments: thousands of shapes, repetitions.

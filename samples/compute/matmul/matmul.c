@@ -1,4 +1,4 @@
-// Dense matrix product in the order i, k, j: the inner loop streams two rows and can use vectors of any width
+// Dense matrix product in the order i, k, j. The inner loop streams two rows and can use vectors of any width
 // without changing a bit of the result.
 //
 // Arguments: the matrices' order, repetitions.

@@ -1,5 +1,5 @@
-// Looks keys up in a hash table whose number of buckets is a prime that only the arguments know: one 64-bit remainder a
-// key, by the same number every time.
+// Looks keys up in a hash table whose number of buckets is a prime that only the arguments know. That is one 64-bit
+// remainder a key, by the same number every time.
 //
 // Arguments: buckets (a prime), keys a batch, repetitions.
 #include "../../common/sample.h"

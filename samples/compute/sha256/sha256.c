@@ -8,7 +8,8 @@ static uint32_t round_constants[64];
 static uint32_t initial_state[8];
 
 // The first 32 bits of the fractional part of the square (power 2) or cube (power 3) root of a prime below
-// 512: the largest root with `root^power <= prime * 2^(32 * power)`, by bisection on 128-bit products.
+// 512. It is the largest root with `root^power <= prime * 2^(32 * power)`, by bisection on 128-bit
+// products.
 static uint32_t root_fraction(uint32_t prime, int power) {
   uint64_t low = 0, high = (uint64_t)32 << 32;
   while (high - low > 1) {

@@ -1,5 +1,5 @@
-// Filters a series by a few weights, whose number only the arguments know: an inner loop of so many turns for each place,
-// the same number every time.
+// Filters a series by a few weights, whose number only the arguments know. An inner loop has so many iterations for each
+// place, the same number every time.
 //
 // Arguments: weights, places, repetitions.
 #include "../../common/sample.h"

@@ -1,5 +1,5 @@
-// A host in one page: load a module, give it a host function, call a typed export, catch a trap, and read what
-// feedback did meanwhile.
+// A host in one page. It loads a module, gives it a host function, calls a typed export, catches a trap, and
+// reads what feedback did meanwhile.
 #include <cstdint>
 #include <cstdio>
 #include <string>

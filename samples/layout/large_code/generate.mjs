@@ -2,7 +2,7 @@
 //
 //   node samples/layout/large_code/generate.mjs > large_code.c
 //
-// What it is made after, as measured of warehouse-scale and desktop applications:
+// What it is made after, as measured of warehouse-scale and desktop applications.
 //   - The profile is flat: no loop to speak of, thousands of functions, hundreds of which share the time
 //     (Kanev et al., "Profiling a warehouse-scale computer", ISCA 2015; Ayers et al., "AsmDB", ISCA 2019).
 //   - Hot and cold are mixed at the finest grain: more than half of the code of a hot function is checks that fail

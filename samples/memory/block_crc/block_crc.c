@@ -1,5 +1,5 @@
-// CRC-32 of 64-byte blocks fetched by number, with the classic table of 256 entries: a byte-by-byte chain of
-// cached look-ups behind each miss, as in archives, network stacks and log recovery.
+// CRC-32 of 64-byte blocks fetched by number, with the classic table of 256 entries. A byte-by-byte chain of
+// cached look-ups follows each miss, as in archives, network stacks and log recovery.
 //
 // Arguments: log2 of the number of blocks, log2 of the number of requests, repetitions.
 #include "../../common/sample.h"

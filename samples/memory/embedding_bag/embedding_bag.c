@@ -1,5 +1,5 @@
-// The look-up layer of a recommendation model: each sample adds up the rows of an embedding table (32 floats,
-// two cache lines a row) that its 20 features name, then squashes the sum into a score.
+// The look-up layer of a recommendation model. Each sample adds up the rows of an embedding table that its 20
+// features name, then squashes the sum into a score. A row is 32 floats, two cache lines.
 //
 // Arguments: log2 of the number of rows, thousands of samples, repetitions.
 #include "../../common/sample.h"

@@ -1,5 +1,5 @@
-// A hash join whose buckets are one cache line each, with up to seven entries inside: one miss a probe, then
-// a scan whose length (and so its last branch) nobody can predict.
+// A hash join whose buckets are one cache line each, with up to seven entries inside. A probe is one miss,
+// then a scan whose length (and so its last branch) nobody can predict.
 //
 // Arguments: log2 of the number of buckets, log2 of the number of probe rows, repetitions.
 #include "../../common/sample.h"

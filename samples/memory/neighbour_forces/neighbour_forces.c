@@ -1,7 +1,7 @@
-// Short-range forces over neighbour lists, as molecular dynamics computes them: each particle gathers the
-// positions of 40 others, and those within the cutoff pull or push. The particles are not sorted by place, so
-// each neighbour is a miss with a dependent chain of floating point and an unpredictable branch behind it.
-// Sums keep their order, so no compiler may turn the loop into vectors.
+// Short-range forces over neighbour lists, as molecular dynamics computes them. Each particle gathers the
+// positions of 40 others, and those within the cutoff pull or push. The particles are not sorted by place. So
+// each neighbour is a miss, followed by a dependent chain of floating point and an unpredictable branch. Sums
+// keep their order, so no compiler may turn the loop into vectors.
 //
 // Arguments: log2 of the number of particles, thousands of particles whose forces are computed, repetitions.
 #include <math.h>

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   const uint32_t edge_count = first_edge[vertices];
   uint32_t* sources = allocate(edge_count, sizeof *sources);
   uint32_t* out_degree = allocate(vertices, sizeof *out_degree);
-  // Every run of `vertices` edges starts once at each vertex, in another order each time, so that nearly all
+  // Every run of `vertices` edges starts once at each vertex, in another order each time. So nearly all
   // vertices have the same out-degree and only the last, incomplete run has to be counted.
   for (uint32_t v = 0; v < vertices; ++v) out_degree[v] = edge_count >> bits;
   uint32_t salt = 0;

@@ -1,4 +1,4 @@
-// y += A x for a sparse matrix in compressed rows with a vector x larger than any cache: the kernel of
+// y += A x for a sparse matrix in compressed rows with a vector x larger than any cache. It is the kernel of
 // conjugate gradients and of every iterative solver. The inner loop is short (8 entries on average, 1 to 15),
 // so a prefetch has to look past the end of the row.
 //

@@ -1,4 +1,4 @@
-// A star join with a grouped total: each sale names a product, each product a supplier, and the supplier's
+// A star join with a grouped total. Each sale names a product, each product a supplier, and the supplier's
 // country and discount decide where and how much is added. Two dependent random look-ups, then a little
 // arithmetic.
 //

@@ -1,7 +1,7 @@
 // phases [rounds]: a program that marks its own phases and sizes through module hindsight_lwp.
 //
 // Each round builds a table of strings of random lengths, sorts their hashes and looks some of them up. The beginning
-// of each phase is an event (data1: the round, data2: how much is to be done), and the length of every 64th string is a
+// of each phase is an event (data1: the round, data2: how much is to be done). The length of every 64th string is a
 // value sample. It prints a checksum that depends on the work alone, never on whether anybody watched.
 #include <stdint.h>
 #include <stdio.h>

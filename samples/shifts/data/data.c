@@ -1,5 +1,5 @@
-// A gather with work on each value, whose table changes its size: from one that the nearest cache holds to one that none
-// holds, or back. What the phases are like: log2 of the entries (4 bytes each) that are looked at.
+// A gather with work on each value, whose table changes its size. It goes from one that the nearest cache holds to one
+// that none holds, or back. What the phases are like: log2 of the entries (4 bytes each) that are looked at.
 #include "../phases.h"
 
 enum { kRows = 1 << 16 };

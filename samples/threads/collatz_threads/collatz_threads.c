@@ -1,6 +1,6 @@
-// Lengths of Collatz sequences of all numbers below a limit, on several threads: the work of a thread is taken from
-// a common counter, a piece at a time, because pieces take different time; results meet in atomic sums and under
-// a lock.
+// Lengths of Collatz sequences of all numbers below a limit, on several threads. A thread takes its work from a
+// common counter, a piece at a time, because pieces take different time. Results meet in atomic sums and under a
+// lock.
 //
 // Arguments: threads (4), numbers (2,000,000). Prints the sum of all lengths, and the number with the longest.
 #include "../threads.h"
@@ -40,7 +40,7 @@ static void work(Thread* thread) {
     }
     __c11_atomic_fetch_add(&g_sum, sum, __ATOMIC_SEQ_CST);
     lock(&g_longest_lock);
-    // Of several the first, whoever comes first.
+    // The first of several counts, whoever comes first.
     if (longest > g_longest || (longest == g_longest && longest_at < g_longest_at)) {
       g_longest = longest;
       g_longest_at = longest_at;

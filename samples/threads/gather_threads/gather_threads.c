@@ -1,5 +1,6 @@
-// A column read through lists of row numbers, as samples/memory/gather_w28 does, by several threads at once: each has a list of its
-// own, all read the same column. So there is one loop, one code version and one set of decisions for all threads.
+// A column read through lists of row numbers, as samples/memory/gather_w28 does, by several threads at once. Each has a
+// list of its own, and all read the same column. So there is one loop, one code version and one set of decisions for all
+// threads.
 //
 // Arguments: threads (2), log2 of the column's length (25), log2 of each list's length (20), repetitions (100). Prints a digest.
 #include "../threads.h"

@@ -1,4 +1,4 @@
-// A loop around a branch that goes one way 99 times in 100, at random: the predictor is right but for the hundredth time,
+// A loop around a branch that goes one way 99 times in 100, at random. The predictor is right but for the hundredth time,
 // and what the branch skips is worth skipping. Computing both sides and choosing is slower.
 //
 // Arguments: log2 of the number of items, repetitions.

@@ -1,5 +1,6 @@
-// Events handled through a table of functions (../../call/dispatch.h), where each of four kinds is as frequent as the others
-// and comes at random: testing for a usual target costs a misprediction as the call does, and there is no usual target.
+// Events handled through a table of functions (../../call/dispatch.h), where each of four kinds is as frequent as the
+// others and comes at random. Testing for a usual target costs a misprediction as the call does, and there is no usual
+// target.
 #define NAME "call_random"
 #define REPETITIONS 4500
 #define SEED 52

@@ -1,5 +1,5 @@
 // A finite impulse response filter over single-precision samples, one coefficient after the other over the whole
-// block, as filters on blocks are written where the order of a sum must not change.
+// block. Filters on blocks are written so where the order of a sum must not change.
 //
 // Arguments: samples, coefficients, repetitions.
 #include "../../common/sample.h"
