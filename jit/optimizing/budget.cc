@@ -85,12 +85,13 @@ Status Budget::check() {
     case NoCode::kAbandoned:
       return make_error(ErrorKind::kResource, "abandoned: nobody waits for the code");
     case NoCode::kNoMemory:
-      std::snprintf(words, sizeof words, "abandoned: too little memory is left to compile it, %llu MiB",
+      std::snprintf(words, sizeof words, "abandoned: too little memory is left to compile it: %llu MiB",
                     static_cast<unsigned long long>(free_ >> 20));
       return make_error(ErrorKind::kResource, words);
     default:
       std::snprintf(words, sizeof words,
-                    "abandoned: a function of its size may take %.1f s of CPU time to compile", seconds_);
+                    "abandoned: compiling took more than %.1f s of CPU time, the limit for its size",
+                    seconds_);
       return make_error(ErrorKind::kResource, words);
   }
 }

@@ -101,8 +101,7 @@ Status guarded_by_llvm_wall(const std::function<Status()>& work, bool& no_memory
     t_innermost_wall = outer;
     std::free(failed->reserve);
     no_memory = failed->no_memory;
-    if (no_memory)
-      return make_error(ErrorKind::kResource, "abandoned: there was no memory to go on compiling it");
+    if (no_memory) return make_error(ErrorKind::kResource, "abandoned: no memory was left to compile it");
     return make_error(ErrorKind::kInternal, std::string("LLVM gave up: ") + failed->reason);
   }
   // Exceptions (of memory, of the standard library's containers) leave by here as well.

@@ -2,6 +2,7 @@
 #include "jit/optimizing/optimizer.h"
 
 #include <dlfcn.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
@@ -128,7 +129,7 @@ class Compilation {
         return compile();
       } catch (const std::bad_alloc&) {
         no_memory_ = true;
-        return make_error(ErrorKind::kResource, "abandoned: there was no memory to go on compiling it");
+        return make_error(ErrorKind::kResource, "abandoned: no memory was left to compile it");
       }
     }();
     if (result || request_.no_code == nullptr) return result;
@@ -198,7 +199,7 @@ class Compilation {
     if (!all_check_stack && diagnostics.largest_frame > FunctionGenerator::kUncheckedLeafBytes) {
       always_check_stack_ = true;
       result_.begun_anew.push_back("a frame of " + std::to_string(diagnostics.largest_frame) +
-                                   " bytes wants a check of the stack");
+                                   " bytes needs a stack check");
       return {};
     }
     at_work.reset();  // the arena's lock is taken below
@@ -209,7 +210,8 @@ class Compilation {
     constexpr uint64_t kCallBytes = 256;  // return addresses and arguments of a call out of the frame
     if (diagnostics.largest_frame > kLargestFrame)
       return make_error(ErrorKind::kResource, "a frame of " + std::to_string(diagnostics.largest_frame) +
-                                                  " bytes, of more than " + std::to_string(kLargestFrame));
+                                                  " bytes is larger than the limit of " +
+                                                  std::to_string(kLargestFrame));
     HINDSIGHT_ASSIGN(LinkedCode code,
                      link_code(object.bytes, arena_,
                                static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes), changes.cells));
@@ -255,9 +257,10 @@ class Compilation {
     for (const Slot* slot : changes.kept_apart_for_nothing()) {
       std::erase_if(request_.changes,
                     [&](const Request& request) { return request.site == slot->request.site; });
-      result_.begun_anew.push_back((slot->kind() == ChangeKind::kPrefetch ? "no prefetch for the load at "
-                                                                          : "no search for the load at ") +
-                                   std::to_string(slot->at().value) + ": " + slot->answer.why);
+      result_.begun_anew.push_back(
+          (slot->kind() == ChangeKind::kPrefetch ? "no prefetch for the load at 0x"
+                                                 : "no interleaving for the load at 0x") +
+          llvm::utohexstr(slot->at().value, /*LowerCase=*/true) + ": " + slot->answer.why);
       refused_.push_back(slot->answer);
     }
   }

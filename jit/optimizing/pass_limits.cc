@@ -74,14 +74,14 @@ Status check_body(const wasm::FunctionBody& body) {
   uint32_t depth = 0;
   for (const wasm::LoopInfo& loop : body.loops) depth = std::max(depth, loop.depth + 1);
   if (depth > kMostLoopDepth)
-    return std::unexpected(too_large("loops within each other", depth, kMostLoopDepth));
+    return std::unexpected(too_large("levels of nested loops", depth, kMostLoopDepth));
   return {};
 }
 
 Status check_generated(const llvm::Function& function, size_t locals, bool moves_too_much) {
   if (moves_too_much)
-    return std::unexpected(
-        too_large("or more values along branches and to callees", kMostMovedValues + 1, kMostMovedValues));
+    return std::unexpected(too_large("or more values passed along branches and to callees",
+                                     kMostMovedValues + 1, kMostMovedValues));
   const size_t product = locals * function.size();
   if (product <= kMostLocalsTimesBlocks) return {};
   return std::unexpected(too_large("locals times blocks", product, kMostLocalsTimesBlocks));
@@ -123,7 +123,8 @@ Status PassLimits::check() const {
 
 Status PassLimits::check_grown() const {
   if (grown_to_ == 0) return {};
-  return std::unexpected(too_large("instructions made of its own", grown_to_, kMostGrownInstructions));
+  return std::unexpected(
+      too_large("instructions after some of LLVM's passes", grown_to_, kMostGrownInstructions));
 }
 
 Status PassLimits::check_machine(size_t instructions) const {

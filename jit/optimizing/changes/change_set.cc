@@ -12,13 +12,13 @@ namespace {
 std::string_view not_found(ChangeKind kind) {
   switch (kind) {
     case ChangeKind::kSelect:
-      return "it is no branch in the optimized code";
+      return "optimized code has no such branch";
     case ChangeKind::kBranch:
-      return "it is no choice in the optimized code";
+      return "optimized code has no such choice";
     case ChangeKind::kValue:
-      return "nothing of the optimized code depends on it";
+      return "optimized code has no use of such a value";
     default:
-      return "load is not in the optimized code";
+      return "optimized code has no such load";
   }
 }
 
@@ -105,7 +105,7 @@ bool ChangeSet::has_interleaved() const {
 }
 
 std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, const LoopPlace& place) {
-  constexpr std::string_view kInterleaved = "its loop is interleaved instead";
+  constexpr std::string_view kInterleaved = "the loop's searches are interleaved instead";
   switch (slot.kind()) {
     case ChangeKind::kInterleave:
       for (Slot& other : of(ChangeKind::kPrefetch))
@@ -119,7 +119,7 @@ std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, co
         const bool loads = std::ranges::any_of(place.loads, [&](WasmOffset load) {
           return asks_for({ChangeKind::kPrefetch, ChangeKind::kInterleave, ChangeKind::kJumpPointers}, load);
         });
-        if (loads) return std::unexpected("its loop has loads to prefetch instead");
+        if (loads) return std::unexpected("the loop has loads to prefetch instead");
         break;
       }
       [[fallthrough]];
@@ -134,7 +134,7 @@ std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, co
         if (other.kind() == ChangeKind::kInterleave && is_around(other, place))
           return std::unexpected(kInterleaved);
         if (other.answer.loop == place.loop)
-          return std::unexpected("its loop is on trial with another change");
+          return std::unexpected("the loop is on trial with another change");
       }
       break;
     case ChangeKind::kInlineCalls:

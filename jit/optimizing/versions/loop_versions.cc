@@ -177,18 +177,19 @@ class VersionMaker {
 }  // namespace
 
 std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
-  if (!loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators)) return "its loop has no simple form";
+  if (!loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators))
+    return "the loop is not in simplified form";
   const auto turns = llvm::count(llvm::successors(loop.getLoopLatch()), loop.getHeader());
-  if (turns != 1) return "its loop has two ways to go on";
+  if (turns != 1) return "the loop has two back edges";
   for (const BasicBlock* block : loop.blocks()) {
     // A landing pad would have two loops; an indirect jump cannot have another target.
     const Instruction* const end = block->getTerminator();
     if (!llvm::isa<llvm::BranchInst, llvm::SwitchInst, llvm::UnreachableInst, llvm::ReturnInst>(end))
-      return "its loop catches exceptions";
+      return "the loop catches exceptions";
     for (const Instruction& instruction : *block) {
       const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
       if (instruction.getType()->isTokenTy() || (call != nullptr && call->cannotDuplicate()))
-        return "something in its loop cannot be copied";
+        return "the loop contains an instruction that cannot be copied";
     }
   }
   return {};

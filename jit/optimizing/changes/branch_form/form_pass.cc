@@ -120,7 +120,7 @@ class FormChanger {
     if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
       return refuse(candidate, why);
     if (instructions_of(loop) > kMostInstructionsTwice)
-      return refuse(candidate, "its loop is too large to have it twice");
+      return refuse(candidate, "the loop is too large to be copied");
     Slot& slot = *candidate.slot;
     const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
     const auto claim =
@@ -141,9 +141,10 @@ class FormChanger {
       refuse(candidate, why);
       return false;
     }
-    candidate.words = std::string(llvm::isa<llvm::CallInst>(at(candidate)) ? "of " : "by ") +
+    candidate.words = std::string(llvm::isa<llvm::CallInst>(at(candidate)) ? "specialized for "
+                                                                           : "specialized for divisor ") +
                       std::to_string(usual) +
-                      (llvm::isa<llvm::CallInst>(at(candidate)) ? " bytes, in place" : "");
+                      (llvm::isa<llvm::CallInst>(at(candidate)) ? " bytes, inlined" : "");
     return true;
   }
 
@@ -166,9 +167,10 @@ class FormChanger {
                         arms->accesses + static_cast<double>(sides.pairs.size());
     const double waited = cycles_waited(*candidate.innermost, sides, taken);
     const double cost = more / kOperationsACycle + waited;
-    candidate.words = std::to_string(arms->operations_true) + " and " +
-                      std::to_string(arms->operations_false) + " operations; mispredicted it loses " +
-                      cycles_text(lost) + " cycles, done both ways it costs about " + cycles_text(cost);
+    candidate.words = "arms of " + std::to_string(arms->operations_true) + " and " +
+                      std::to_string(arms->operations_false) + " operations; as a branch it loses " +
+                      cycles_text(lost) + " cycles to mispredictions, as a select it costs about " +
+                      cycles_text(cost);
     if (kDoubt * lost > cost) return true;
     refuse(candidate, candidate.words + ": no gain");
     return false;
@@ -186,11 +188,12 @@ class FormChanger {
     const double waited = cycles_waited(*candidate.innermost, sides, likely_first(candidate));
     const double lost = counts_of(candidate).mispredicted * kMispredictCycles;
     if (waited == 0) {
-      refuse(candidate, "nothing that the loop carries waits for it");
+      refuse(candidate, "no loop-carried value waits for it");
       return false;
     }
-    candidate.words = "what the loop carries waits " + cycles_text(waited) +
-                      " cycles for the choice; mispredicted it would lose " + cycles_text(lost);
+    candidate.words = "loop-carried values wait " + cycles_text(waited) +
+                      " cycles for the choice; as a branch it would lose " + cycles_text(lost) +
+                      " to mispredictions";
     if (kDoubt * waited > lost) return true;
     refuse(candidate, candidate.words + ": no gain");
     return false;

@@ -56,7 +56,7 @@ std::string_view why_not_in_an_arm(const Instruction& instruction) {
   if (is_pin(instruction)) return {};
   if (llvm::isa<llvm::PHINode>(instruction)) return "an arm is entered from elsewhere";
   if (llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction))
-    return "an arm calls";
+    return "an arm contains a call";
   switch (instruction.getOpcode()) {
     case Instruction::UDiv:
     case Instruction::SDiv:
@@ -64,11 +64,11 @@ std::string_view why_not_in_an_arm(const Instruction& instruction) {
     case Instruction::SRem:
     case Instruction::FDiv:
     case Instruction::FRem:
-      return "an arm divides";
+      return "an arm contains a division";
     default:
       break;
   }
-  return llvm::isSafeToSpeculativelyExecute(&instruction) ? "" : "an arm has an effect";
+  return llvm::isSafeToSpeculativelyExecute(&instruction) ? "" : "an arm has a side effect";
 }
 
 std::string_view why_no_arm(const BasicBlock& block, const BasicBlock& from, unsigned& operations,
@@ -116,7 +116,7 @@ std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch) {
   Arms arms{.branch = &branch};
   BasicBlock& from = *branch.getParent();
   BasicBlock *const yes = branch.getSuccessor(0), *const no = branch.getSuccessor(1);
-  if (yes == no) return std::unexpected("both ways are the same");
+  if (yes == no) return std::unexpected("both arms are the same");
   BasicBlock *const after_yes = leads_to(*yes), *const after_no = leads_to(*no);
   if (after_yes != nullptr && after_yes == after_no) {
     arms.join = after_yes;
@@ -129,9 +129,9 @@ std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch) {
     arms.join = yes;
     arms.when_false = no;
   } else {
-    return std::unexpected("its arms do not meet at once");
+    return std::unexpected("the arms do not meet right after them");
   }
-  if (arms.join == &from) return std::unexpected("an arm goes round a loop");
+  if (arms.join == &from) return std::unexpected("an arm is the back edge of a loop");
   for (BasicBlock* arm : {arms.when_true, arms.when_false}) {
     if (arm == nullptr) continue;
     unsigned& operations = arm == arms.when_true ? arms.operations_true : arms.operations_false;
@@ -139,7 +139,7 @@ std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch) {
       return std::unexpected(why);
   }
   if (arms.operations_true + arms.operations_false > kMostOperations)
-    return std::unexpected("its arms are too long to do both");
+    return std::unexpected("the arms are too long to execute both");
   return arms;
 }
 

@@ -44,9 +44,9 @@ std::string describe(const IrModule& ir, const InterleaveShape& shape) {
   size_t step = 0;
   for (const llvm::BasicBlock* block : shape.steps) step += block->size();
   std::string text = "searches of " + std::to_string(step) + " operations a step";
-  if (!shape.reductions.empty()) text += ", with a sum of their own";
+  if (!shape.reductions.empty()) text += ", with a reduction";
   if (const unsigned lanes = search_lanes(ir, shape); lanes != 0)
-    text += ", " + std::to_string(lanes) + " in a vector";
+    text += ", " + std::to_string(lanes) + " lanes in a vector";
   return text;
 }
 
@@ -82,7 +82,7 @@ class Interleaver {
       const size_t levels_up = loops.getLoopDepth(load.getParent()) - shape->outer->getLoopDepth();
       place = place_of(ir_.wasm, ir_.position_of(load), slot.at(), levels_up);
       backedges = emit_latch_backedges(*shape->outer, evolution, loop_location(ir_, function_, place.loop));
-      if (!backedges.count) shape = std::unexpected("how many searches there are is not known before them");
+      if (!backedges.count) shape = std::unexpected("the number of searches is not known before they begin");
     }
     if (!shape) return slot.refuse(shape.error());
     place.loads = loads_in(*shape->outer);
@@ -120,7 +120,7 @@ class Interleaver {
     return {loads.begin(), loads.end()};
   }
 
-  static constexpr std::string_view kFollows = "with the other loads of its search";
+  static constexpr std::string_view kFollows = "interleaved with the other loads of its search";
 
   ChangeSet& changes_;
   IrModule& ir_;

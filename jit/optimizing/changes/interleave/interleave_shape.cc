@@ -84,18 +84,18 @@ class Finder {
   // bytes of a record that go through a table one after the other.
   bool find_loops(llvm::LoadInst& load) {
     llvm::Loop* const innermost = loops_.getLoopFor(load.getParent());
-    if (!innermost) return refuse("load is not in a loop");
+    if (!innermost) return refuse("it is in no loop");
     for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop())
       if (is_chased(load, *loop)) return take(*loop);
     for (llvm::Loop* loop = innermost; loop->getParentLoop(); loop = loop->getParentLoop())
       if (any_is_chased(*loop)) return take(*loop);
-    return refuse("address does not come from what was loaded before");
+    return refuse("the address does not depend on an earlier iteration's load");
   }
 
   bool take(llvm::Loop& chase) {
     shape_.chase = &chase;
     shape_.outer = chase.getParentLoop();
-    return shape_.outer != nullptr || refuse("one search alone: no loop around it");
+    return shape_.outer != nullptr || refuse("there is no loop around the search");
   }
 
   // Of the loop itself: in a loop within it another search goes on.
@@ -158,15 +158,15 @@ class Finder {
     llvm::Loop& chase = *shape_.chase;
     if (!outer.isLoopSimplifyForm() || !chase.isLoopSimplifyForm() ||
         !outer.isRecursivelyLCSSAForm(dominators_, loops_))
-      return refuse("a loop that LLVM could not simplify");
+      return refuse("the loop is not in simplified form");
     BasicBlock* const latch = outer.getLoopLatch();
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(latch->getTerminator());
     if (!branch || !branch->isConditional() || !outer.isLoopExiting(latch))
-      return refuse("the loop around the search is not left at its end");
+      return refuse("the loop around the search does not exit at its end");
     for (const BasicBlock* block : outer.blocks())
       for (const BasicBlock* next : llvm::successors(block))
         if (block != latch && !outer.contains(next) && !only_traps(*next))
-          return refuse("the loop around the search may end early");
+          return refuse("the loop around the search has an early exit");
     return true;
   }
 
@@ -177,19 +177,22 @@ class Finder {
         if (++instructions > kMaxInterleavedInstructions)
           return refuse("the loop around the search is longer than " +
                         std::to_string(kMaxInterleavedInstructions) + " instructions");
-        if (instruction.getType()->isTokenTy()) return refuse("something that cannot be copied");
+        if (instruction.getType()->isTokenTy())
+          return refuse("the loop around the search contains an instruction that cannot be copied");
         if (is_pin(instruction)) continue;
         if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
-          if (load->isVolatile() || load->isAtomic()) return refuse("an atomic access");
+          if (load->isVolatile() || load->isAtomic())
+            return refuse("the loop around the search contains an atomic access");
         } else if (llvm::isa<llvm::StoreInst>(instruction)) {
           return refuse(shape_.chase->contains(block) ? "the search stores"
                                                       : "the loop around the search stores");
         } else if (instruction.mayHaveSideEffects() || instruction.mayReadFromMemory()) {
-          return refuse(llvm::isa<llvm::CallBase>(instruction) ? "a call in the loop around the search"
-                                                               : "an operation with an effect");
+          return refuse(llvm::isa<llvm::CallBase>(instruction)
+                            ? "the loop around the search contains a call"
+                            : "the loop around the search contains an operation with a side effect");
         }
         if (instruction.isTerminator() && !llvm::isa<llvm::BranchInst, llvm::SwitchInst>(instruction))
-          return refuse("a branch that cannot be copied");
+          return refuse("the loop around the search contains a branch that cannot be copied");
       }
     }
     return true;
@@ -224,8 +227,9 @@ class Finder {
     shape_.head_may_trap = may_trap(shape_.head);
     if (ir_.request.options.bounds == BoundsChecks::kExplicit) return true;
     if (may_trap(shape_.tail))
-      return refuse("what follows the search can trap, and a load of a later search before it");
-    if (may_trap(shape_.steps)) return refuse("the search can trap, and a load of a later search before it");
+      return refuse("the code after the search can trap, and a later search's load could trap before it");
+    if (may_trap(shape_.steps))
+      return refuse("the search can trap, and a later search's load could trap before it");
     return true;
   }
   bool may_trap(const std::vector<BasicBlock*>& blocks) const {
@@ -321,7 +325,7 @@ class Finder {
     for (const llvm::Instruction& instruction : llvm::instructions(function)) {
       const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
       const llvm::Function* callee = call ? call->getCalledFunction() : nullptr;
-      if (callee && !callee->isDeclaration()) return refuse("the function calls itself");
+      if (callee && !callee->isDeclaration()) return refuse("the function is recursive");
     }
     std::set<const Value*> carried;
     const auto add_uses = [&](const std::vector<BasicBlock*>& blocks) {
@@ -338,7 +342,7 @@ class Finder {
     add_uses(shape_.tail);
     for (const PHINode& phi : shape_.chase->getHeader()->phis()) carried.insert(&phi);
     if (carried.size() > kMaxInterleavedValues)
-      return refuse("a search carries more than " + std::to_string(kMaxInterleavedValues) + " values");
+      return refuse("the search carries more than " + std::to_string(kMaxInterleavedValues) + " values");
     return true;
   }
 
@@ -348,7 +352,7 @@ class Finder {
     if (!instruction || !shape_.outer->contains(instruction)) return true;
     if (shape_.in_steps.contains(instruction->getParent())) return true;  // by others of the search
     if (shape_.in_tail.contains(instruction->getParent()))
-      return refuse("a search depends on the result of the one before it");
+      return refuse("the search depends on the result of the one before it");
     if (instruction->getParent() == shape_.outer->getHeader() && llvm::isa<PHINode>(instruction))
       return run_ahead(*llvm::cast<PHINode>(instruction));
     if (!shape_.needed.insert(instruction).second) return true;
@@ -371,7 +375,7 @@ class Finder {
       return true;
     if (shape_.in_steps.contains(instruction->getParent()) || llvm::isa<PHINode>(instruction) ||
         !only_computes(*instruction))
-      return refuse("a search depends on the result of the one before it");
+      return refuse("the search depends on the result of the one before it");
     for (Value* operand : instruction->operands())
       if (!advance(*operand)) return false;
     shape_.advance.push_back(instruction);

@@ -25,7 +25,7 @@ bool only_computes(const Instruction& instruction) {
                    llvm::PtrToIntInst, llvm::IntToPtrInst, llvm::BitCastInst>(instruction);
 }
 
-constexpr std::string_view kFromElsewhere = "its address is not computed from what a loop carries alone";
+constexpr std::string_view kFromElsewhere = "the address is not computed from loop-carried values alone";
 
 class Finder {
  public:
@@ -38,13 +38,13 @@ class Finder {
     place_.base = llvm::getUnderlyingObject(place_.load->getPointerOperand(), 0);
     const auto* const base = llvm::dyn_cast<Instruction>(place_.base);
     if (base != nullptr && place_.loop->contains(base))
-      return std::unexpected("address is not based on the memory");
+      return std::unexpected("the address is not based on one memory");
     if (!walk(place_.load->getPointerOperand())) return std::unexpected(kFromElsewhere);
-    std::string_view why = "its address does not come from what its loop loads";
+    std::string_view why = "the address does not come from a load of the loop";
     for (PHINode* phi : place_.carried) {
       const Next next = follow(*phi);
       if (next == Next::kLoads) return std::move(place_);
-      if (next == Next::kChooses) why = "where its loop goes next is chosen, as by a search";
+      if (next == Next::kChooses) why = "the loop chooses its next pointer, as a search does";
     }
     return std::unexpected(why);
   }

@@ -252,14 +252,14 @@ class JumpFinder {
     if (!place) return slot.refuse(place.error());
     const uint32_t memory = ir_.memory_of(place->base, function_.getArg(0)).value_or(0);
     if (memory >= ir_.wasm.memories.size() || ir_.wasm.memories[memory].is64)
-      return slot.refuse("its memory has addresses of 64 bits");
+      return slot.refuse("the memory has 64-bit addresses");
     llvm::Loop& loop = *place->loop;
     if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
       return slot.refuse(why);
     if (instructions_of(loop) > kMostInstructionsTwice)
-      return slot.refuse("its loop is too large to have it twice");
+      return slot.refuse("the loop is too large to be copied");
     if (const double turns = expected_turns(loop); turns != 0 && turns < kShortLoopTurns)
-      return slot.refuse("its loop is left after a few turns");
+      return slot.refuse("the loop iterates only a few times");
     const size_t levels_up = loops_.getLoopDepth(load.getParent()) - loop.getLoopDepth();
     const auto claim = changes_.claim(slot, place_of(ir_.wasm, ir_.position_of(load), slot.at(), levels_up));
     if (!claim) return slot.wait(claim.error());
@@ -270,11 +270,11 @@ class JumpFinder {
       const bool nested = std::ranges::any_of(groups, [&](const Group& other) {
         return other.loop->contains(&loop) || loop.contains(other.loop);
       });
-      if (nested) return slot.refuse("the loop in it, or around it, remembers its own way");
+      if (nested) return slot.refuse("a loop inside or around it has jump pointers already");
       groups.push_back({.loop = &loop, .claim = *claim, .places = {}, .slots = {}});
       group = std::prev(groups.end());
     } else if (place->carried != group->places.front().carried) {
-      return slot.refuse("its loop follows another pointer, which is remembered");
+      return slot.refuse("the loop records another pointer");
     }
     apply(slot, *claim, *place);
     group->slots.push_back(&slot);
@@ -312,15 +312,15 @@ class JumpFinder {
         if (!place || place->loop != group.loop || place->carried != group.places.front().carried ||
             !covered(*place, group))
           continue;
-        changes_.add_follower(site, group.claim, cell, "on a line that is fetched with another load's");
+        changes_.add_follower(site, group.claim, cell, "on a cache line that is prefetched for another load");
       }
     }
   }
 
   static void apply(Slot& slot, const LoopClaim& claim, const CarriedPlace& place) {
     if (slot.answer.is_applied()) return;
-    slot.apply(claim, "where the loop goes is remembered from traversal to traversal, up to " +
-                          std::to_string(kHistoryCapacity >> 20) + "M turns");
+    slot.apply(claim, "records the pointers of a traversal and prefetches from them in the next, up to " +
+                          std::to_string(kHistoryCapacity >> 20) + "M iterations");
     slot.answer.operations = static_cast<uint32_t>(place.between.size());
   }
 

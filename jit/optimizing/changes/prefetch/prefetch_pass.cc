@@ -391,7 +391,8 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
       const llvm::DILocation* const position = ir.position_of(*load);
       if (!position || position->getLine() != slot.at().value) continue;
       auto slice = find_prefetch_slice(ir, *load, loops, evolution, slot.setting());
-      if (slice && !has_one_base(ir, *slice)) slice = std::unexpected("address is not based on the memory");
+      if (slice && !has_one_base(ir, *slice))
+        slice = std::unexpected("the address is not based on one memory");
       LoopPlace place{.loop = slot.at(), .around = {}, .loads = {}};
       if (slice) {
         const size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
@@ -401,7 +402,7 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
         if (length_is_looked_up(*slice->loop)) changes.short_loops.insert(place.loop.value);
         if (changes.short_loops.contains(place.loop.value))
           slice = std::unexpected(
-              "the loop's length is looked up for each iteration of the loop around it: too short to pay");
+              "the trip count is loaded for each iteration of the loop around it: too short to pay");
       }
       if (!slice) {
         slot.refuse(slice.error());

@@ -41,10 +41,11 @@ class Slicer {
     Trait trait;
     if (!visit(target.getPointerOperand(), trait)) return std::unexpected(Refusal{.why = reason_});
     if (!trait.varies)
-      return std::unexpected(Refusal{.why = "address does not depend on an induction variable of the loop"});
-    if (trait.strided && !long_stride(target))
       return std::unexpected(
-          Refusal{.why = "address advances by a constant step: left to the hardware", .is_stream = true});
+          Refusal{.why = "the address does not depend on an induction variable of the loop"});
+    if (trait.strided && !long_stride(target))
+      return std::unexpected(Refusal{
+          .why = "the address has a constant stride: left to the hardware prefetcher", .is_stream = true});
     result_.target_level = trait.level + 1;
     result_.levels[&target] = result_.target_level;
     return std::move(result_);
@@ -76,7 +77,7 @@ class Slicer {
       trait = known->second;
       return true;
     }
-    if (!open_.insert(instruction).second) return refuse("address depends on itself");
+    if (!open_.insert(instruction).second) return refuse("the address depends on itself");
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction)) {
       if (!visit_phi(*phi, trait)) return false;
     } else if (!visit_operation(*instruction, trait)) {
@@ -95,7 +96,7 @@ class Slicer {
         result_.starts[&phi] = phi.getIncomingValue(0);
         return visit(phi.getIncomingValue(0), trait);
       }
-      return refuse("address depends on which way a branch went");
+      return refuse("the address depends on the outcome of a branch");
     }
     llvm::BasicBlock* const entered_from = inner->getLoopPredecessor();
     if (!entered_from) return refuse("an inner loop has several entries");
@@ -121,8 +122,8 @@ class Slicer {
       }
     }
     // Why not: look at where the next value comes from.
-    return refuse(fed_by_load(phi) ? "address depends on the previous iteration's load"
-                                   : "address is not a function of an induction variable");
+    return refuse(fed_by_load(phi) ? "the address depends on the previous iteration's load"
+                                   : "the address is not a function of an induction variable");
   }
 
   // Does a load lie on the cycle through the phi?
@@ -220,16 +221,17 @@ class Slicer {
     if (load && ir_.is_of(*load, IrModule::World::kRuntime)) {
       // A global or the like: always readable where it is, if the place does not change.
       if (!loop_.isLoopInvariant(load->getPointerOperand()))
-        return refuse("address depends on a table or another runtime structure");
+        return refuse("the address depends on a table or another runtime structure");
       trait = {};
       return add(instruction);
     }
     if (llvm::isa<llvm::CallBase>(instruction) && !clonable(instruction))
-      return refuse("address depends on the result of a call");
+      return refuse("the address depends on the result of a call");
     if (!load && !clonable(instruction))
-      return refuse(std::string("address depends on an operation that cannot be repeated: ") +
+      return refuse(std::string("the address depends on an operation that cannot be copied: ") +
                     instruction.getOpcodeName());
-    if (load && (load->isVolatile() || load->isAtomic())) return refuse("address depends on a volatile load");
+    if (load && (load->isVolatile() || load->isAtomic()))
+      return refuse("the address depends on a volatile load");
     Trait joined;
     for (Value* operand : instruction.operands()) {
       if (llvm::isa<llvm::Function>(operand)) continue;  // an intrinsic's callee
@@ -241,7 +243,7 @@ class Slicer {
     }
     if (load) {
       if (joined.varies) {
-        if (++result_.loads > kMaxSliceLoads) return refuse("address needs more than three loads");
+        if (++result_.loads > kMaxSliceLoads) return refuse("the address needs more than three loads");
         if (!joined.strided) result_.levels[load] = ++joined.level;
       } else {
         ++result_.loads;
@@ -256,8 +258,7 @@ class Slicer {
 
   bool add(Instruction& instruction) {
     if (result_.operations.size() >= kMaxSliceOperations)
-      return refuse("address computation is longer than " + std::to_string(kMaxSliceOperations) +
-                    " operations");
+      return refuse("the address needs more than " + std::to_string(kMaxSliceOperations) + " operations");
     result_.operations.push_back(&instruction);
     return true;
   }
@@ -282,7 +283,7 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
                                                               llvm::ScalarEvolution& evolution,
                                                               uint32_t distance) {
   llvm::Loop* loop = loops.getLoopFor(load.getParent());
-  if (!loop) return std::unexpected("load is not in a loop");
+  if (!loop) return std::unexpected("it is in no loop");
   std::optional<Refusal> first;
   std::optional<PrefetchSlice> fallback;
   for (; loop; loop = loop->getParentLoop()) {

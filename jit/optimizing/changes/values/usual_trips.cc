@@ -221,15 +221,14 @@ class TripMaker {
     Slot& slot = *asked;
     const uint64_t turns = what_of<UsualValue>(slot.request).value;
     if (turns == 0 || turns > kMostUsualTurns)
-      return slot.refuse("so many turns take their time whether they are counted or not");
+      return slot.refuse("so large a trip count gains nothing from being known");
     if (!loop.isLoopSimplifyForm() || !is_left_at_latch_alone(loop))
-      return slot.refuse("it is not left at its end alone");
+      return slot.refuse("the loop has more exits than the one at its end");
     const SCEV* const backedges = evolution_.getExitCount(&loop, loop.getLoopLatch());
     if (llvm::isa<llvm::SCEVCouldNotCompute>(backedges) ||
         evolution_.getTypeSizeInBits(backedges->getType()) > 64)
-      return slot.refuse("how often it goes round is not known when it is entered");
-    if (llvm::isa<llvm::SCEVConstant>(backedges))
-      return slot.refuse("how often it goes round is known without a profile");
+      return slot.refuse("the trip count is not known when the loop is entered");
+    if (llvm::isa<llvm::SCEVConstant>(backedges)) return slot.refuse("the trip count is constant");
     Trip trip{.slot = &slot, .loop = &loop, .turns = turns, .backedges = backedges};
     trip.operand = OnlyUnknown::of(backedges);
     if (trip.operand != nullptr) {
@@ -312,7 +311,8 @@ class TripMaker {
       if (trip.operand == nullptr) return false;
       trip.number = agreed.at(trip.operand);
       if (goes_round(trip, trip.number)) return false;
-      trip.slot->refuse("what it goes round by has another usual value in another loop");
+      trip.slot->refuse(
+          "another loop specializes the value that the trip count depends on for another number");
       return true;
     });
   }
@@ -379,7 +379,7 @@ class TripMaker {
         place = trip.loop->getLoopPreheader()->getTerminator();
       }
       if (!expander.isSafeToExpandAt(trip.backedges, place)) {
-        trip.slot->refuse("how often it goes round cannot be computed in front of it");
+        trip.slot->refuse("the trip count cannot be computed before the loop");
         continue;
       }
       trip.computed = expander.expandCodeFor(trip.backedges, trip.backedges->getType(), place);
@@ -455,7 +455,7 @@ class TripMaker {
   }
 
   void know_turns(const Group& group, const Trip& trip, const llvm::DebugLoc& location) {
-    std::string words = std::to_string(trip.turns) + (trip.turns == 1 ? " turn" : " turns");
+    std::string words = "specialized for trip count " + std::to_string(trip.turns);
     if (trip.operand != nullptr) {
       KnownValues known(trip.operand, trip.number, function_.getParent()->getDataLayout());
       for (BasicBlock* block : group.loop->blocks()) {
@@ -484,7 +484,7 @@ class TripMaker {
     if (trip.operand != nullptr) {
       llvm::SmallString<20> number;
       trip.number->getValue().toStringSigned(number);
-      words += " if one value is " + std::string(number.str());
+      words += ", when the value it depends on is " + std::string(number.str());
     }
     if (trip.certain) words += ", compared once a strip";
     trip.slot->apply(group.claim, words);

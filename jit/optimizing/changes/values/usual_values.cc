@@ -164,8 +164,8 @@ Value* usual_operand(const Instruction& instruction) {
 }
 
 std::string_view why_not_usual(const Instruction& instruction, uint64_t value) {
-  if (is_division(instruction)) return value == 0 ? "nothing is divided by 0" : "";
-  return value > kMostUsualBytes ? "so many bytes take their time however they are copied" : "";
+  if (is_division(instruction)) return value == 0 ? "a division by 0 traps" : "";
+  return value > kMostUsualBytes ? "so large a length gains nothing from being known" : "";
 }
 
 std::vector<uint32_t> memories_of(const Instruction& instruction) {
