@@ -183,7 +183,7 @@ TEST(CompileBudget, BeginsAndGoesOnOnlyWhereThereIsMemory) {
     const auto result = measured.run();
     ASSERT_FALSE(result) << look;
     EXPECT_EQ(result.error().kind, ErrorKind::kResource);
-    EXPECT_NE(result.error().message.find("too little memory is left to compile it, 1 MiB"),
+    EXPECT_NE(result.error().message.find("too little memory is left to compile it: 1 MiB"),
               std::string::npos)
         << result.error().message;
     EXPECT_EQ(measured.why, NoCode::kNoMemory);

@@ -325,11 +325,11 @@ TEST(JumpPointers, AreRefusedWithAReason) {
   // A prefetch slice runs ahead of what is only counted.
   refused(
       sum + "(i32.load (local.get $n)))) (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 64))))",
-      0, "does not come from what its loop loads");
+      0, "does not come from a load of the loop");
   refused(sum +
               "(i32.load (i32.load (local.get $n))))) (br_if $l (local.tee $n (i32.sub (local.get $n) "
               "(i32.const 64))))",
-          1, "not computed from what a loop carries alone");
+          1, "not computed from loop-carried values alone");
   // A search.
   refused(sum +
               "(i32.load offset=8 (local.get $p)))) (local.set $p (select (i32.load (local.get $p)) "

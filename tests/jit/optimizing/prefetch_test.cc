@@ -97,7 +97,7 @@ TEST(Prefetch, OfA64BitMemoryStaysWithinIt) {
 
 TEST(Prefetch, StreamsAreLeftToTheHardware) {
   Hinted h(gather(kB), "f", {0});
-  EXPECT_EQ(h.sites(), "refused: address advances by a constant step: left to the hardware\n");
+  EXPECT_EQ(h.sites(), "refused: the address has a constant stride: left to the hardware prefetcher\n");
   EXPECT_TRUE(h.version->loop_cells.empty());
   EXPECT_EQ(h.optimized.dump.find("prefetcht0"), std::string::npos);
 }
@@ -201,8 +201,8 @@ TEST(Prefetch, LinkedListsAreRefused) {
     (local.get $sum))))",
            "walk", {0, 1});
   EXPECT_EQ(h.sites(),
-            "refused: address depends on the previous iteration's load\n"
-            "refused: address depends on the previous iteration's load\n");
+            "refused: the address depends on the previous iteration's load\n"
+            "refused: the address depends on the previous iteration's load\n");
   EXPECT_TRUE(h.version->loop_cells.empty());
 }
 

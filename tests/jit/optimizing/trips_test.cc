@@ -48,8 +48,8 @@ TEST(UsualTrips, ANumberThatStaysTheSameIsComparedOnceAStrip) {
     ASSERT_TRUE(t.site().is_applied()) << turns << ": " << t.site().why;
     EXPECT_EQ(t.site().site.kind, ChangeKind::kValue);
     EXPECT_THAT(t.site().why, HasSubstr(turns == 1 ? "1 turn" : std::to_string(turns) + " turns"));
-    EXPECT_THAT(t.site().why,
-                HasSubstr("if one value is " + std::to_string(turns) + ", compared once a strip"));
+    EXPECT_THAT(t.site().why, HasSubstr("when the value it depends on is " + std::to_string(turns) +
+                                        ", compared once a strip"));
     ASSERT_EQ(t.version->loop_cells.size(), 1u);
     t.fill_random(turns);
     for (const uint32_t m : {0u, 1u, 63u, 64u, 1300u, 4000u})
@@ -98,7 +98,7 @@ TEST(UsualTrips, StoresInTheMiddleTrapWhereTheyDid) {
 TEST(UsualTrips, ALoopThatLooksForSomethingIsLeftAlone) {
   Trips t(rows("(local.get $n)", "(br_if $none (i32.eqz (local.get $sum))) "), 6);
   EXPECT_FALSE(t.site().is_applied());
-  EXPECT_THAT(t.site().why, HasSubstr("how often it goes round is not known"));
+  EXPECT_THAT(t.site().why, HasSubstr("the trip count is not known"));
   t.fill_random(4);
   t.expect_same({i32(900), i32(6), i32(40000)});
 }

@@ -42,7 +42,7 @@ TEST(UsualValues, ADivisorThatStaysTheSameIsComparedOnceAStrip) {
   Usual u(divisions("i64", "(i64.rem_u (local.get $x) (local.get $d))"), 16381);
   ASSERT_TRUE(u.site().is_applied()) << u.site().why;
   EXPECT_EQ(u.site().site.kind, ChangeKind::kValue);
-  EXPECT_THAT(u.site().why, HasSubstr("by 16381, compared once a strip"));
+  EXPECT_THAT(u.site().why, HasSubstr("for divisor 16381, compared once a strip"));
   ASSERT_EQ(u.version->loop_cells.size(), 1u);
   EXPECT_THAT(u.hinted.dump, HasSubstr(", 16381"));
   u.fill_random(1);
@@ -96,7 +96,7 @@ TEST(UsualValues, EveryDivisionDividesAndTrapsAsItDid) {
 TEST(UsualValues, NothingIsUsuallyDividedByNothing) {
   Usual u(divisions("i32", "(i32.div_u (local.get $x) (local.get $d))"), 0);
   EXPECT_FALSE(u.site().is_applied());
-  EXPECT_THAT(u.site().why, HasSubstr("divided by 0"));
+  EXPECT_THAT(u.site().why, HasSubstr("a division by 0 traps"));
   EXPECT_TRUE(u.version->loop_cells.empty());
 }
 
@@ -159,7 +159,7 @@ TEST(UsualValues, CopiesOfAnyUsualLengthCopyAndTrapAsTheyDid) {
     Usual u(bulk(kCopy), bytes);
     ASSERT_TRUE(u.site().is_applied()) << u.site().why;
     const std::string what = std::to_string(bytes) + " bytes";
-    EXPECT_THAT(u.site().why, HasSubstr("of " + what + ", in place, compared once a strip"));
+    EXPECT_THAT(u.site().why, HasSubstr("specialized for " + what + ", inlined, compared once a strip"));
     expect_same_copies(u, bytes, what);
     // And of another length than that which is usual.
     expect_same_copies(u, bytes + 1, what + " and one more");
@@ -196,7 +196,7 @@ TEST(UsualValues, FillsOfAnyUsualLengthFillAndTrapAsTheyDid) {
 TEST(UsualValues, MoreBytesThanAFewAreLeftToTheGeneralCopy) {
   Usual u(bulk(kCopy), 257);
   EXPECT_FALSE(u.site().is_applied());
-  EXPECT_THAT(u.site().why, HasSubstr("so many bytes"));
+  EXPECT_THAT(u.site().why, HasSubstr("so large a length"));
 }
 
 TEST(UsualValues, AnEmptyMemoryHasRoomForNothing) {

@@ -115,7 +115,7 @@ TEST_P(ValuesThat, AreUsualAreTriedAndKnownAtTheNextStart) {
         std::snprintf(text, sizeof text, "%x", copy_);
         return std::string(text);
       }() + " is 24 in 490 of 500 records");
-  EXPECT_THAT(values.outcome, HasSubstr("of 24 bytes, in place, compared once a strip"));
+  EXPECT_THAT(values.outcome, HasSubstr("specialized for 24 bytes, inlined, compared once a strip"));
   EXPECT_THAT(values.outcome, HasSubstr("ticks an iteration"));
   if (pays) {
     EXPECT_NEAR(values.measured_gain, 1, 0.01);
