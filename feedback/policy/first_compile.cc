@@ -59,34 +59,34 @@ bool is_in_flat_profile(Case& c) {
   const double gain = e.seconds_run_baseline * (1 - 1 / c.config.optimized_speedup);
   if (!may_pay_in_flat_profile(e.seconds_run_baseline, e.samples_run_baseline, compile_seconds(e, c.config),
                                c.config)) {
-    return c.answer(Action::kNothing, fmt::format("{:.0f} of {:.0f} samples: too few to judge",
+    return c.answer(Action::kNothing, fmt::format("{:.0f} of {:.0f} samples: too few to decide",
                                                   e.samples_baseline, e.total_samples));
   }
-  c.offer("optimize for the whole run's sake", c.compile_cost, gain);
+  c.offer("optimize for what the whole run spent in it", c.compile_cost, gain);
   // Its loop may be all that ever runs of it, which only samples of late would tell.
   if (e.entered != Entered::kAgain) {
-    return c.answer(Action::kNothing, fmt::format("ran {:.1f} ms in all, and was not seen entered again",
-                                                  1e3 * e.seconds_run_baseline));
+    return c.answer(Action::kNothing,
+                    fmt::format("ran {:.1f} ms in the whole run, and was not seen to be called again",
+                                1e3 * e.seconds_run_baseline));
   }
   c.plan.candidates = propose_for_version(e, c.config);
   // Records of operands were made in that little time as well: too few for a trial.
   std::erase_if(c.plan.candidates,
                 [](const Candidate& candidate) { return candidate.kind() == jit::ChangeKind::kValue; });
-  return c.answer(
-      Action::kOptimize,
-      fmt::format("{:.0f} samples in baseline code in the whole run ({:.1f} ms), {:.1f} of late: {:.1f} ms "
-                  "to gain against {:.1f} ms of compiling",
-                  e.samples_run_baseline, 1e3 * e.seconds_run_baseline, e.samples_baseline, 1e3 * gain,
-                  1e3 * c.compile_cost));
+  return c.answer(Action::kOptimize, fmt::format("{:.0f} samples in baseline code in the whole run ({:.1f} "
+                                                 "ms), {:.1f} of late: compiling gains about "
+                                                 "{:.1f} ms and costs {:.1f} ms",
+                                                 e.samples_run_baseline, 1e3 * e.seconds_run_baseline,
+                                                 e.samples_baseline, 1e3 * gain, 1e3 * c.compile_cost));
 }
 
 bool is_too_cheap(Case& c) {
   const double gain = gain_of(c);
   return gain <= c.compile_cost &&
-         c.answer(
-             Action::kNothing,
-             fmt::format("ran {:.1f} ms so far: {:.1f} ms to gain against {:.1f} ms, the cost of compiling",
-                         1e3 * c.e.seconds_baseline, 1e3 * gain, 1e3 * c.compile_cost));
+         c.answer(Action::kNothing,
+                  fmt::format(
+                      "ran {:.1f} ms in baseline code: compiling gains about {:.1f} ms and costs {:.1f} ms",
+                      1e3 * c.e.seconds_baseline, 1e3 * gain, 1e3 * c.compile_cost));
 }
 
 bool waits_for_evidence(Case& c) {
@@ -108,10 +108,9 @@ bool waits_for_entry(Case& c) {
   const FunctionEvidence& e = c.e;
   return e.entered == Entered::kNotYet && may_be_called_soon(e, c.config) &&
          !plan_osr_loops(e, c.config).empty() &&
-         c.answer(
-             Action::kWait,
-             fmt::format("hot, and not entered in {:.1f} ms: waiting for its next call for up to {:.1f} ms",
-                         1e3 * e.seconds_watched, 1e3 * c.config.max_seconds_to_wait_for_entry));
+         c.answer(Action::kWait,
+                  fmt::format("hot, and not called in {:.1f} ms: waits up to {:.1f} ms for its next call",
+                              1e3 * e.seconds_watched, 1e3 * c.config.max_seconds_to_wait_for_entry));
 }
 
 bool compile(Case& c) {
@@ -123,10 +122,10 @@ bool compile(Case& c) {
   plan.loop_entries_only =
       e.entered == Entered::kNotYet && !plan.osr_loops.empty() && !plan.has(jit::ChangeKind::kPrefetch);
   std::string reason = fmt::format(
-      "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): {:.1f} ms to gain against {:.1f} ms of "
-      "compiling",
+      "{:.0f} of {:.0f} samples in baseline code ({:.1f} ms): compiling gains about {:.1f} ms and costs "
+      "{:.1f} ms",
       e.samples_baseline, e.total_samples, 1e3 * e.seconds_baseline, 1e3 * gain_of(c), 1e3 * c.compile_cost);
-  if (plan.loop_entries_only) reason += "; not called again: its running loop alone";
+  if (plan.loop_entries_only) reason += "; was not called again, so only its running loop is compiled";
   return c.answer(Action::kOptimize, std::move(reason));
 }
 

@@ -47,7 +47,7 @@ bool recompile(Case& c, std::string reason) {
 // Whether seeing it again pays. `gain`: by code made for what is seen then, over as long as the present one ran.
 bool pays_to_observe(Case& c, double gain) {
   const double cost = c.config.seconds_observed * (c.config.optimized_speedup - 1) + c.compile_cost;
-  c.offer("back to baseline code, to be seen again, and recompile", cost, gain);
+  c.offer("deoptimize, observe again, and recompile", cost, gain);
   return gain > cost;
 }
 
@@ -61,7 +61,7 @@ bool is_called_after_all(Case& c) {
   c.offer("compile the whole function", c.compile_cost, gain);
   if (gain <= c.compile_cost) return false;
   if (is_left_behind(e, c.config)) c.plan.osr_loops = plan_osr_loops(e, c.config);
-  return recompile(c, "called again: all of it, of which only a running loop was optimized");
+  return recompile(c, "is called again, and only its running loop was compiled: compiles the whole function");
 }
 
 // Is a loop still in baseline code that has no way out of it?
@@ -69,14 +69,15 @@ bool was_left_behind(Case& c) {
   const FunctionEvidence& e = c.e;
   if (!c.config.optimize || !is_left_behind(e, c.config) || !may_compile_again(e, c.config)) return false;
   const double gain = e.seconds_left_behind * (1 - 1 / c.config.optimized_speedup);
-  c.offer("recompile with an entry for the loop left behind", c.compile_cost, gain);
+  c.offer("recompile with a loop entry for the loop in baseline code", c.compile_cost, gain);
   std::vector<LoopIndex> loops = plan_osr_loops(e, c.config);
   if (gain <= c.compile_cost || loops.empty()) return false;
   c.plan.osr_loops = std::move(loops);
   return recompile(
-      c, fmt::format("{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: a loop "
-                     "is to be left for it",
-                     e.samples_left_behind, 1e3 * e.seconds_left_behind));
+      c,
+      fmt::format("{:.0f} samples ({:.1f} ms) in baseline code since optimized code was published: compiles "
+                  "an entry for the running loop",
+                  e.samples_left_behind, 1e3 * e.seconds_left_behind));
 }
 
 // Does a loop run on in code that was replaced, and can leave it?
@@ -84,7 +85,7 @@ bool stayed(Case& c) {
   const FunctionEvidence& e = c.e;
   if (!c.config.optimize || !has_stayed(e, c.config) || !may_compile_again(e, c.config)) return false;
   const double gain = e.seconds_stayed * c.config.min_reoptimize_share;
-  c.offer("recompile with an entry for the loop that stayed", c.compile_cost, gain);
+  c.offer("recompile with a loop entry for the loop in stale code", c.compile_cost, gain);
   std::vector<LoopIndex> loops = plan_osr_loops(e, c.config);
   // Where the new code has such an entry already, the loop has only not come by it yet.
   const bool has_entry = std::all_of(loops.begin(), loops.end(), [&](LoopIndex loop) {
@@ -93,9 +94,10 @@ bool stayed(Case& c) {
   if (gain <= c.compile_cost || has_entry) return false;
   c.plan.osr_loops = std::move(loops);
   return recompile(
-      c, fmt::format("{:.0f} samples ({:.1f} ms) in optimized code that was replaced: a loop is to leave it "
-                     "for the new",
-                     e.samples_stayed, 1e3 * e.seconds_stayed));
+      c,
+      fmt::format("{:.0f} samples ({:.1f} ms) in stale optimized code: compiles an entry for the loop that "
+                  "stayed there",
+                  e.samples_stayed, 1e3 * e.seconds_stayed));
 }
 
 // Do its calls go elsewhere by now?
@@ -109,15 +111,15 @@ bool calls_moved(Case& c) {
       e.seconds_since_published < config.min_seconds_published)
     return false;
   const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
-  c.offer("recompile with the targets that calls have now", c.compile_cost, gain);
+  c.offer("recompile with the present targets of calls inlined", c.compile_cost, gain);
   if (gain <= c.compile_cost || gain < config.min_unforeseen_share * e.seconds_since_published) return false;
   const std::string reason = fmt::format(
-      "{:.0f} records of calls to targets that are not in place, about {:.1f} ms of {:.1f} ms since "
-      "optimized code was published",
+      "{:.0f} records of calls to targets that are not inlined, which took about {:.1f} of {:.1f} ms since "
+      "the code was published",
       records, 1e3 * gain, 1e3 * e.seconds_since_published);
   // The records of old do not say how many of the calls that were foreseen there still are.
   if (was_steady(c) && pays_to_observe(c, gain))
-    return c.answer(Action::kObserve, reason + ": what it was made for is gone");
+    return c.answer(Action::kObserve, reason + ": deoptimizes what was specialized for other calls");
   if (propose(jit::ChangeKind::kInlineCalls, e, config).empty()) return false;
   c.plan.osr_loops = plan_osr_loops(e, config);
   return recompile(c, reason);
@@ -134,11 +136,10 @@ bool time_moved(Case& c) {
   });
   const double gain = e.seconds_since_published * e.moved_share * c.config.min_reoptimize_share;
   return made_for && pays_to_observe(c, gain) &&
-         c.answer(
-             Action::kObserve,
-             fmt::format("{:.0f} % of the last samples stand where the first ones in this code did not: what "
-                         "it was made for is gone",
-                         100 * e.moved_share));
+         c.answer(Action::kObserve,
+                  fmt::format("{:.0f} % of the last samples are where the first ones in this code were not: "
+                              "deoptimizes it",
+                              100 * e.moved_share));
 }
 
 // Is there a stall that nobody has tried to remove?
@@ -149,7 +150,7 @@ bool has_new_stalls(Case& c) {
     return c.answer(Action::kNothing, fmt::format("compiled {} times already", e.optimize_count));
   if ((!config.prefetch && !config.interleave && !config.jump_pointers) ||
       e.samples_optimized < config.min_reoptimize_samples)
-    return c.answer(Action::kNothing, "optimized; no evidence for more");
+    return c.answer(Action::kNothing, "optimized, and nothing asks for more");
   double untried_share = 0, untried_recently = 0;
   for (const LoadEvidence& load : e.loads) {
     if (!is_untried(load, e, config) || is_hopeless(load, config)) continue;
@@ -162,21 +163,22 @@ bool has_new_stalls(Case& c) {
   const double gain = share * e.seconds_optimized;
   const std::string words =
       changed ? fmt::format(
-                    "loads not tried yet, or no longer what they were, hold {:.0f} % of the last {:.0f} "
-                    "samples in optimized code, {:.0f} % of {:.0f}",
+                    "{:.0f} % of the last {:.0f} samples in optimized code stall on untried or changed "
+                    "loads, {:.0f} % "
+                    "of {:.0f} before",
                     100 * share, e.samples_recent, 100 * untried_share, e.samples_optimized)
-              : fmt::format("loads not tried yet hold {:.0f} % of {:.0f} samples in optimized code",
+              : fmt::format("{:.0f} % of {:.0f} samples in optimized code stall on untried loads",
                             100 * share, e.samples_optimized);
-  c.offer("recompile with prefetches, or searches interleaved", c.compile_cost, gain);
+  c.offer("recompile with prefetches or interleaved searches", c.compile_cost, gain);
   if (share < config.min_reoptimize_share || gain <= c.compile_cost)
-    return c.answer(Action::kNothing, words + ": not worth a compile");
+    return c.answer(Action::kNothing, words + ": too little for a compile");
   std::vector<Candidate> loads = propose_for_loads(changed ? recent_view(e) : e, config);
   const bool any_new = std::any_of(loads.begin(), loads.end(), [&](const Candidate& candidate) {
     return std::any_of(e.loads.begin(), e.loads.end(), [&](const LoadEvidence& load) {
       return load.load == candidate.at() && is_untried(load, e, config);
     });
   });
-  if (!any_new) return c.answer(Action::kNothing, "no single untried load is worth a prefetch");
+  if (!any_new) return c.answer(Action::kNothing, "no single untried load stalls enough for a prefetch");
   c.plan.candidates = std::move(loads);
   propose_version(c);
   c.plan.osr_loops = plan_osr_loops(e, config);

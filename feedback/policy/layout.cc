@@ -28,7 +28,7 @@ LayoutPlan decide_layout(const LayoutEvidence& e, const PolicyConfig& config) {
   }
   if (samples < config.min_layout_samples || e.samples <= 0) {
     plan.wait = true;
-    plan.reason = fmt::format("{:.0f} samples in optimized code: too few to judge", samples);
+    plan.reason = fmt::format("{:.0f} samples in optimized code: too few to decide", samples);
     return plan;
   }
   std::stable_sort(order.begin(), order.end(),
@@ -48,31 +48,32 @@ LayoutPlan decide_layout(const LayoutEvidence& e, const PolicyConfig& config) {
   const double cost = config.layout_seconds_per_byte * pages * static_cast<double>(kHugePageBytes) +
                       config.layout_seconds_per_function * static_cast<double>(hot);
   plan.alternatives.push_back(
-      {fmt::format("place {} functions of {:.0f} KiB together", hot, hot_bytes / kKiB), cost, gain});
+      {fmt::format("place {} hot functions of {:.0f} KiB together", hot, hot_bytes / kKiB), cost, gain});
   const std::string seen =
-      fmt::format("{:.0f} % of {:.0f} samples in optimized code stand in {} functions of {:.0f} KiB",
+      fmt::format("{2} functions of {3:.0f} KiB hold {0:.0f} % of {1:.0f} samples in optimized code",
                   100 * held / samples, samples, hot, hot_bytes / kKiB);
   if (beyond == 0) {
-    plan.reason = fmt::format("{}: within the {:.0f} KiB that the instruction TLB reaches", seen,
+    plan.reason = fmt::format("{}: they fit into the {:.0f} KiB that the instruction TLB covers", seen,
                               config.itlb_reach_bytes / kKiB);
   } else if (e.layouts >= config.max_layouts) {
-    plan.reason = fmt::format("{}, tried {} times already", seen, e.layouts);
+    plan.reason = fmt::format("{}: placed {} times already", seen, e.layouts);
   } else if (e.layouts > 0 && samples - tried_samples < config.min_layout_news * samples) {
-    plan.reason = fmt::format("{}, {:.0f} % of the samples in what was tried before", seen,
+    plan.reason = fmt::format("{}: {:.0f} % of the samples are in code that was placed before", seen,
                               100 * tried_samples / samples);
   } else if (gain <= cost) {
     plan.wait = true;
     plan.reason =
-        fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
+        fmt::format("{}: moving gains about {:.1f} ms and costs {:.1f} ms", seen, 1e3 * gain, 1e3 * cost);
   } else if (e.seconds_settled < config.min_layout_settled &&
              (share < config.min_layout_share || e.layouts + 1 >= config.max_layouts)) {
     // In a flat profile versions are made for as long as the program runs.
     plan.wait = true;
-    plan.reason = fmt::format("{}, {:.0f} % of all, but versions are still being made", seen, 100 * share);
+    plan.reason = fmt::format("{}, {:.0f} % of all samples: waits, as functions are still being compiled",
+                              seen, 100 * share);
   } else {
     plan.move = true;
     plan.reason =
-        fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving", seen, 1e3 * gain, 1e3 * cost);
+        fmt::format("{}: moving gains about {:.1f} ms and costs {:.1f} ms", seen, 1e3 * gain, 1e3 * cost);
   }
   return plan;
 }

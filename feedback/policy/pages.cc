@@ -44,7 +44,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   }
   const auto addresses = static_cast<double>(e.addresses);
   if (addresses < config.min_page_addresses || e.samples <= 0) {
-    plan.reason = fmt::format("{} stalled addresses not yet on huge pages: too few to judge", e.addresses);
+    plan.reason = fmt::format("{} stalled addresses outside of huge pages: too few to decide", e.addresses);
     return plan;
   }
   const double seen_share = std::min(1.0, e.stall_samples / e.samples);
@@ -61,19 +61,22 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   // Without a measurement: if it is as quick as it can be, after a part that was as slow as it can be.
   const double least = config.least_move_seconds_per_byte * footprint +
                        config.most_move_seconds_per_byte * config.page_probe_bytes;
-  plan.alternatives.push_back({fmt::format("huge pages for {:.0f} MiB", footprint / (1 << 20)), cost, gain});
+  plan.alternatives.push_back(
+      {fmt::format("move {:.0f} MiB onto huge pages", footprint / (1 << 20)), cost, gain});
   const std::string seen = fmt::format(
-      "{} stalled addresses on {} pages in {:.0f} MiB, {:.0f} of {:.0f} samples ({:.0f} %) stall{}",
+      "{} stalled addresses on {} pages in {:.0f} MiB, and {:.0f} of {:.0f} samples ({:.0f} %) stall{}",
       e.addresses, e.distinct_pages, footprint / (1 << 20), e.stall_samples, e.samples, 100 * seen_share,
-      e.hidden_share > 0 ? fmt::format(", or {:.0f} % with what decisions hide", 100 * e.hidden_share) : "");
+      e.hidden_share > 0
+          ? fmt::format(", or {:.0f} % with the stalls that prefetches hide", 100 * e.hidden_share)
+          : "");
   if (static_cast<double>(e.distinct_pages) <
       config.min_page_spread * std::min(addresses, static_cast<double>(kMaxPagesSeen))) {
-    plan.reason = seen + ": they come back to the same pages";
+    plan.reason = seen + ": they share few pages";
   } else if (footprint < 2 * config.tlb_reach_bytes) {
-    plan.reason = seen + ": within what the TLB reaches";
+    plan.reason = seen + ": the TLB covers that";
   } else {
-    plan.reason = fmt::format("{}: {:.1f} ms to gain against {:.1f} ms of moving, {}", seen, 1e3 * gain,
-                              1e3 * cost, measured ? "at what it took so far" : "should that be slow");
+    plan.reason = fmt::format("{}: moving gains about {:.1f} ms and costs {:.1f} ms, {}", seen, 1e3 * gain,
+                              1e3 * cost, measured ? "by what moves took so far" : "if the kernel is slow");
     plan.most_seconds = gain / config.min_page_return;
     if (gain > config.min_page_return * cost) {
       plan.ranges = ranges;
@@ -84,7 +87,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
       plan.whole = std::move(ranges);
       plan.bytes = plan.ranges.front().end - plan.ranges.front().begin;
       plan.probe = true;
-      plan.reason += fmt::format(", or {:.1f} ms should it be quick: {} MiB are moved to see", 1e3 * least,
+      plan.reason += fmt::format(", or {:.1f} ms if it is quick: moves {} MiB to find out", 1e3 * least,
                                  plan.bytes >> 20);
     }
   }
@@ -93,14 +96,16 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
 
 PageStart decide_pages_at_start(const PageEpisode& earlier, const PolicyConfig& config) {
   if (!config.huge_pages) return {false, "decision 'huge-pages' is switched off"};
-  if (earlier.state != "kept") return {false, fmt::format("an earlier run's move was {}", earlier.state)};
+  if (earlier.state != "kept")
+    return {false, fmt::format("the move of an earlier run was {}", earlier.state)};
   if (earlier.measured_gain < 0)
-    return {false, fmt::format("an earlier run kept it at {:+.1f} %", 100 * earlier.measured_gain)};
-  if (earlier.places.empty()) return {false, "an earlier run did not say where in the memory it was"};
+    return {false, fmt::format("an earlier run kept the move at {:+.1f} %", 100 * earlier.measured_gain)};
+  if (earlier.places.empty()) return {false, "an earlier run did not save which addresses it moved"};
   uint64_t bytes = 0;
   for (const PageEpisode::Place& place : earlier.places) bytes += place.end - place.begin;
   return {true,
-          fmt::format("{} MiB before they are touched, as an earlier run moved and kept them{}", bytes >> 20,
+          fmt::format("asks for {} MiB before their first touch, as an earlier run moved and kept them{}",
+                      bytes >> 20,
                       earlier.measured_gain > 0 ? fmt::format(" ({:+.1f} % in the loops that were timed)",
                                                               100 * earlier.measured_gain)
                                                 : std::string())};

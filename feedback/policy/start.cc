@@ -34,13 +34,13 @@ void take_over_loads(StartPlan& start, const ChangePolicy& policy, const Functio
       const uint32_t setting = jit::clamped(site.kind, known.setting);
       start.settled[site] = candidate.request.setting = setting;
       candidate.estimate.share = known.gain;
-      candidate.reason = fmt::format("{} 0x{:x} was kept at {} {}, {:+.1f} %", policy.of_load(),
-                                     site.at.value, knob.name, setting, 100 * known.gain);
+      candidate.reason = fmt::format("{} 0x{:x}: kept at {} {}, {:+.1f} %", policy.of_load(), site.at.value,
+                                     knob.name, setting, 100 * known.gain);
     } else {
       // It begins as a new one does.
       candidate.request.setting = knob.first;
       candidate.estimate.share = candidate.request.weight;
-      candidate.reason = fmt::format("the trial of {} 0x{:x} had not ended", policy.of_load(), site.at.value);
+      candidate.reason = fmt::format("{} 0x{:x}: its trial had not ended", policy.of_load(), site.at.value);
     }
     start.plan.candidates.push_back(std::move(candidate));
   }
@@ -55,7 +55,7 @@ void take_over_places(StartPlan& start, const ChangeLedger& outcomes) {
     if (known->state != ChangeState::kKept) return known->state != ChangeState::kInTrial;
     start.settled[candidate.site()] = 0;
     if (kind == jit::ChangeKind::kValue)
-      candidate.reason += fmt::format("; code for it was kept, {:+.1f} %", 100 * known->gain);
+      candidate.reason += fmt::format("; its specialization was kept, {:+.1f} %", 100 * known->gain);
     else
       candidate.reason = fmt::format("the {} at 0x{:x} was kept, {:+.1f} %", to_string(kind),
                                      candidate.at().value, 100 * known->gain);
@@ -87,15 +87,15 @@ StartPlan decide_start(const FunctionEvidence& evidence, const Episode::Earlier&
           : 0;
   const double gain = seconds * (1 - 1 / config.optimized_speedup);
   const double cost = config.background_cost * compile;
-  plan.alternatives.push_back({"wait until it is hot", 0, 0});
+  plan.alternatives.push_back({"wait until the function is hot", 0, 0});
   plan.alternatives.push_back({"optimize at the start", cost, gain});
   if (!config.optimize) {
     plan.reason = "decision 'optimize' is switched off";
     return start;
   }
   const std::string seen = fmt::format(
-      "{:.1f} ms of baseline code a run, the mean of {:.1f} runs: {:.1f} ms "
-      "to gain against {:.1f} ms of compiling",
+      "{:.1f} ms of baseline code a run, the mean of {:.1f} runs: compiling gains about {:.1f} ms "
+      "and costs {:.1f} ms",
       1e3 * seconds, earlier.runs, 1e3 * gain, 1e3 * cost);
   if (gain <= cost) {
     plan.reason = seen;

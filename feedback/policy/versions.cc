@@ -22,7 +22,7 @@ VersionTrialPlan decide_version_trial(const VersionEvidence& e, const PolicyConf
   VersionTrialPlan plan;
   const std::optional<jit::ChangeKind> change = open_decision(e);
   if (!change) {
-    plan.reason = "no decision in it that is open";
+    plan.reason = "no change of the version is undecided";
     return plan;
   }
   const double gain = e.seconds_published * config.version_gain;
@@ -30,22 +30,22 @@ VersionTrialPlan decide_version_trial(const VersionEvidence& e, const PolicyConf
       config.background_cost * e.compile_seconds + config.seconds_of_version_trial * config.version_gain;
   plan.alternatives.push_back({"nothing", 0, 0});
   plan.alternatives.push_back(
-      {fmt::format("weigh {} against none, in a second version", to_string(*change)), cost, gain});
+      {fmt::format("try the function without {}, in a second version", to_string(*change)), cost, gain});
   if (e.seconds_published < config.min_version_seconds) {
-    plan.reason = fmt::format("ran {:.0f} ms in this version: too new", 1e3 * e.seconds_published);
+    plan.reason = fmt::format("ran {:.0f} ms in this version: too new to try", 1e3 * e.seconds_published);
   } else if (e.share < config.min_version_share) {
-    plan.reason = fmt::format("{:.0f} % of the samples of late: too few", 100 * e.share);
+    plan.reason = fmt::format("holds {:.0f} % of the recent samples: too few to try", 100 * e.share);
   } else if (gain <= cost) {
-    plan.reason =
-        fmt::format("{:.1f} ms to gain against {:.1f} ms, the cost of a trial", 1e3 * gain, 1e3 * cost);
+    plan.reason = fmt::format("a trial gains about {:.1f} ms and costs {:.1f} ms", 1e3 * gain, 1e3 * cost);
   } else if (e.seconds_on_trial + config.seconds_of_version_trial >
              config.max_version_trial_share * e.guest_seconds) {
-    plan.reason = fmt::format("trials took {:.0f} ms of {:.1f} s: not so soon", 1e3 * e.seconds_on_trial,
+    plan.reason = fmt::format("trials took {:.0f} ms of {:.1f} s already: waits", 1e3 * e.seconds_on_trial,
                               e.guest_seconds);
   } else {
     plan.without = change;
     plan.reason = fmt::format(
-        "{:.0f} % of the samples of late, {:.1f} s in this version: {:.1f} ms to gain against {:.1f} ms",
+        "holds {:.0f} % of the recent samples, {:.1f} s in this version: a trial gains about {:.1f} ms and "
+        "costs {:.1f} ms",
         100 * e.share, e.seconds_published, 1e3 * gain, 1e3 * cost);
   }
   return plan;

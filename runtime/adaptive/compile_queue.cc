@@ -22,7 +22,7 @@ void CompileQueue::add(Job job) {
   jobs_.push_back(std::move(job));
   if (enqueue([this] { run_one_job(); })) return;
   jobs_.pop_back();
-  decisions_.end(episode, feedback::DecisionState::kAbandoned, "there is no thread to compile on");
+  decisions_.end(episode, feedback::DecisionState::kAbandoned, "no thread could be created to compile it");
 }
 
 bool CompileQueue::run(std::function<void()> task) {
@@ -50,7 +50,7 @@ bool CompileQueue::enqueue(std::function<void()> task) {
       // What the task was about stays as it is.
       if (!no_memory_said_.exchange(true, std::memory_order_relaxed))
         services_.say(LogLevel::kWarning, "compile",
-                      "there was no memory for a task of the compile threads; said once");
+                      "no memory for a task of the compile threads; this is said once");
     }
     task_ended();
   });
@@ -58,7 +58,7 @@ bool CompileQueue::enqueue(std::function<void()> task) {
   if (enqueued) ++tasks_;
   if (!enqueued && !no_thread_said_.exchange(true, std::memory_order_relaxed))
     services_.say(LogLevel::kWarning, "compile",
-                  enqueued.error().describe() + "; what gets hot meanwhile stays in baseline code");
+                  enqueued.error().describe() + "; functions that get hot meanwhile stay in baseline code");
   return enqueued.has_value();
 }
 

@@ -109,7 +109,7 @@ std::vector<feedback::StartQuestion> ProfileKeeper::plausible_questions(
   });
   if (implausible) {
     say(LogLevel::kWarning, "profile",
-        fmt::format("{} saved decisions do not fit the module and are ignored", implausible));
+        fmt::format("ignores {} saved decisions that do not fit the module", implausible));
   }
   return questions;
 }
@@ -140,7 +140,8 @@ void ProfileKeeper::queue_known(const std::shared_ptr<ModuleCode>& code,
     feedback::StartPlan start = feedback::decide_start(decision.evidence, question.earlier, policy_);
     const std::string name = module.function_name(function);
     if (start.plan.action != feedback::Action::kOptimize) {
-      say(LogLevel::kDebug, "profile", fmt::format("{}: not at the start: {}", name, start.plan.reason));
+      say(LogLevel::kDebug, "profile",
+          fmt::format("{}: not optimized at the start: {}", name, start.plan.reason));
       continue;
     }
     Job job;
@@ -230,8 +231,7 @@ feedback::ProfileFile ProfileKeeper::profile_file() const {
   const std::lock_guard lock(mutex_);
   if (forgotten_.profiles != 0) {
     say(LogLevel::kWarning, "profile",
-        fmt::format("of {} modules that ended long ago nothing is left to save: too many different ones",
-                    forgotten_.profiles));
+        fmt::format("too many different modules: {} that ended long ago are not saved", forgotten_.profiles));
   }
   // Module by module: one that was loaded several times was several runs of it.
   return feedback::merge(forgotten_.profile, file);

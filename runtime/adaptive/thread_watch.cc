@@ -40,7 +40,7 @@ std::shared_ptr<LwpSink> ThreadWatch::attach() {
     if (!failed_.exchange(true, std::memory_order_relaxed)) {
       services_.say(
           LogLevel::kWarning, "lwp",
-          "no profiling of this thread: " + error.describe() + "; the guest runs on without feedback");
+          "this thread is not profiled: " + error.describe() + "; the guest runs on without feedback");
     }
     return nullptr;
   };

@@ -296,8 +296,9 @@ int command_line(int argc, char** argv) {
       ->required()
       ->type_name("FILE");
   lwp_records_app
-      ->add_option("--layout", records.layout,
-                   "Of bare records: the final specification's, or the 2007 proposal's (default final)")
+      ->add_option(
+          "--layout", records.layout,
+          "Layout of bare records: the final specification's, or the 2007 proposal's (default final)")
       ->type_name("final|2007");
   lwp_records_app->add_option("--limit", records.limit, "Lines printed at most; the summary counts all")
       ->type_name("N");

@@ -54,11 +54,11 @@ std::string view(const std::string& program, double seconds, const FeedbackRepor
                      share(c.stall_records, c.attributed), share(c.stall_addresses, c.stall_records),
                      c.missed, c.lost);
   out += fmt::format(
-      "code       {} functions baseline ({}), {} optimized ({}), {} out of the cache, retired {}\n",
+      "code       {} functions baseline ({}), {} optimized ({}), {} from the cache, retired {}\n",
       now.functions_baseline, report::seconds_text(now.baseline_compile_seconds), now.functions_optimized,
       report::seconds_text(now.optimized_compile_seconds), now.functions_cached, now.versions_retired);
   if (const uint64_t none = now.compiles_without_code.sum(); none != 0)
-    out += fmt::format("           {} compiles without code, {} functions stay in baseline code by that\n",
+    out += fmt::format("           {} compiles without code, so {} functions stay in baseline code\n",
                        share(none, none + now.functions_optimized), now.functions_left_in_baseline);
   out += fmt::format("decisions  {}{}{}\n", now.decisions.size(), by_state.empty() ? "" : ": ", by_state);
   if (now.decisions.empty()) return out;

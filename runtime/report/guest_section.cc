@@ -164,7 +164,7 @@ std::string guest_section(const GuestEventReport& guest, double seconds) {
   out += fmt::format(
       "<p class=\"note\">{} events inserted, {} of them into a full ring and missed. {} values seen, {} "
       "recorded, {} of these missed. "
-      "{} calls while no unit listened.{}</p>\n",
+      "{} calls without a unit.{}</p>\n",
       guest.inserted, guest.inserted_full, guest.values_seen, guest.values_stored, guest.values_full,
       guest.calls_off,
       guest.left_out == 0 ? std::string()

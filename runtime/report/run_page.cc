@@ -40,12 +40,11 @@ std::string records_section(const FeedbackReport& report) {
     out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"plain\">{}</td></tr>\n", name,
                        escape_html(value), meaning);
   };
-  row("attributed samples", share(c.attributed, c.samples), "found a code version and a WebAssembly offset");
+  row("attributed samples", share(c.attributed, c.samples), "with a code version and a WebAssembly offset");
   row("outside the guest", share(c.outside_guest, c.samples),
       "in host functions, the runtime, libraries or the kernel");
-  row("unattributed", share(c.unattributed, c.samples),
-      "in guest code memory, but in no version that is known");
-  row("stalls", share(c.stall_records, c.attributed), "samples that stand behind a load (LWP event 4)");
+  row("unattributed", share(c.unattributed, c.samples), "in guest code memory, but in no known version");
+  row("stalls", share(c.stall_records, c.attributed), "samples that stand right after a load (LWP event 4)");
   row("stalls with address", share(c.stall_addresses, c.stall_records),
       "the load's data address was recovered");
   row("branch records", std::to_string(c.branch_records), "LWP event 3");
@@ -53,8 +52,8 @@ std::string records_section(const FeedbackReport& report) {
   row("value records", std::to_string(c.value_records), "LWP event 1, sampled by generated code");
   row("guest's records", std::to_string(c.guest_records), "LWP events 1 and 255 that the guest asked for");
   row("unattributed records", std::to_string(c.records_unattributed),
-      "of all these: in code that is gone, or at no instruction of the guest");
-  row("written", std::to_string(c.emitted), "by the threads into their rings, the missed ones included");
+      "of all records: in code that is gone, or at no instruction of the guest");
+  row("written", std::to_string(c.emitted), "written by the threads, the missed ones included");
   row("missed", std::to_string(c.missed), "the ring was full");
   row("lost", std::to_string(c.lost), "by the kernel");
   return out + "</table></div>\n";
@@ -63,10 +62,10 @@ std::string records_section(const FeedbackReport& report) {
 std::string decisions_section(const FeedbackReport& report) {
   std::string out = "<h2>Decisions</h2>\n";
   if (report.decisions.empty())
-    return out + "<p class=\"note\">None: nothing got hot enough to decide about.</p>\n";
+    return out + "<p class=\"note\">None: nothing got hot enough for a decision.</p>\n";
   out +=
       "<div class=\"scroll\"><table><tr><th class=\"n\">at</th><th>kind</th><th>place</th><th>state</th><th "
-      "class=\"n\">estimated</th><th class=\"n\">measured</th><th>why, and what else was weighed</th></tr>\n";
+      "class=\"n\">estimated</th><th class=\"n\">measured</th><th>reason and alternatives</th></tr>\n";
   for (const auto& d : report.decisions) {
     std::string alternatives;
     for (const auto& line : d.alternatives) alternatives += "<li>" + escape_html(line) + "</li>";
@@ -116,7 +115,7 @@ std::string loads_section(const FeedbackReport& report) {
   if (report.loads.empty()) return {};
   std::string out =
       "<h2>Loads by stall samples</h2>\n<div class=\"scroll\"><table><tr><th>place</th><th "
-      "class=\"n\">samples behind it</th><th class=\"n\">of the function's</th><th>data from "
+      "class=\"n\">samples that stall on it</th><th class=\"n\">of the function's</th><th>data from "
       "(estimate)</th><th class=\"n\">loads timed</th><th class=\"n\">mean, ticks</th><th "
       "class=\"n\">from memory</th></tr>\n";
   for (const LoadReport& l : report.loads) {

@@ -38,25 +38,25 @@ std::string asked_text(const Episode& e, jit::ChangeKind kind) {
   if (sites.empty()) return {};
   switch (kind) {
     case jit::ChangeKind::kPrefetch:
-      return places("prefetching for the loads at", sites);
+      return places("prefetches for the loads at", sites);
     case jit::ChangeKind::kInterleave:
-      return places("interleaving the searches, where they are searches, of the loads at", sites);
+      return places("interleaved searches, if they are searches, for the loads at", sites);
     case jit::ChangeKind::kJumpPointers:
-      return places("with jump pointers, where they follow pointers, for the loads at", sites);
+      return places("jump pointers, if they follow pointers, for the loads at", sites);
     case jit::ChangeKind::kSelect:
-      return places("with selects, if both sides can be done, for the branches at", sites);
+      return places("selects, if both sides can be executed, for the branches at", sites);
     case jit::ChangeKind::kBranch:
-      return places("with branches, if a chain waits for a choice there, at", sites);
+      return places("branches, if loop-carried values wait for them, for the selects at", sites);
     case jit::ChangeKind::kValue:
-      return places("with code for the usual operands of the operators at", sites);
+      return places("specialized code for the usual values at", sites);
     case jit::ChangeKind::kInlineCalls:
-      return places("with the usual targets in place of the calls at", sites);
+      return places("inlined usual targets of the calls at", sites);
     case jit::ChangeKind::kWeighBranches:
-      return fmt::format("with what is known of {} branches and selects", sites.size());
+      return fmt::format("weights of {} branches and selects", sites.size());
     case jit::ChangeKind::kSplitCold:  // of branches, the compiler is told; of the version, it is done
       return std::find(sites.begin(), sites.end(), WasmOffset()) == sites.end()
                  ? ""
-                 : "with what hardly ever runs apart";
+                 : "cold code split from hot code";
   }
   return {};
 }
@@ -71,8 +71,7 @@ std::string done_text(const Episode& e) {
   if (!e.osr_loops.empty()) {
     std::vector<LoopIndex> loops;
     for (const uint32_t loop : e.osr_loops) loops.emplace_back(loop);
-    parts.push_back(
-        fmt::format("to be entered in the middle of the loop at {}", rt::loops_text(e.evidence, loops)));
+    parts.push_back(fmt::format("OSR entries for the loops at {}", rt::loops_text(e.evidence, loops)));
   }
   for (const std::string& part : parts) text += "; " + part;
   return text;
@@ -100,7 +99,7 @@ void explain_episode(const Episode& e, const PolicyConfig& policy, const wasm::M
                         rt::outcome_text(site, outcome));
   }
   if (e.outcomes.empty() && e.asked_for(jit::ChangeKind::kPrefetch).empty())
-    text += "      gave     not measured by itself: no part of it is on trial\n";
+    text += "      gave     not measured: no change of it is on trial\n";
   if (e.origin == Origin::kCodeCache) {
     ++replayed.from_cache;
     return;
@@ -109,7 +108,7 @@ void explain_episode(const Episode& e, const PolicyConfig& policy, const wasm::M
   if (replays(e, policy))
     ++replayed.same;
   else
-    text += "      (the policy decides otherwise now on the same evidence)\n";
+    text += "      (the present policy decides otherwise on this evidence)\n";
 }
 
 void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& replayed, std::string& text) {
@@ -118,11 +117,11 @@ void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& r
   text += fmt::format("    [p{}] huge-pages, {}, at {:.3f} s\n", e.id, rt::age_text(e.runs_ago), e.seconds);
   if (const auto& fill = e.evidence.fill)
     text += fmt::format(
-        "      seen     {} blocks of 2 MiB full, {} touched in part, {} untouched, of those looked at\n",
-        fill->full, fill->part, fill->untouched);
+        "      seen     {} of {} examined blocks of 2 MiB are full, {} touched in part, {} untouched\n",
+        fill->full, fill->full + fill->part + fill->untouched, fill->part, fill->untouched);
   else
     text += fmt::format(
-        "      seen     {} samples stall; {} addresses of them on {} pages in {} regions of 2 MiB\n",
+        "      seen     {} samples stall, {} of their addresses on {} pages in {} regions of 2 MiB\n",
         share_text(e.evidence.stall_samples, e.evidence.samples), e.evidence.addresses,
         e.evidence.distinct_pages, e.evidence.regions.size());
   if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
@@ -135,7 +134,7 @@ void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& r
   if (replays(e, policy))
     ++replayed.same;
   else
-    text += "      (the policy decides otherwise now on the same evidence)\n";
+    text += "      (the present policy decides otherwise on this evidence)\n";
 }
 
 void explain_layout(const LayoutEpisode& e, const PolicyConfig& policy, Replayed& replayed,
@@ -161,7 +160,7 @@ void explain_layout(const LayoutEpisode& e, const PolicyConfig& policy, Replayed
   if (replays(e, policy))
     ++replayed.same;
   else
-    text += "      (the policy decides otherwise now on the same evidence)\n";
+    text += "      (the present policy decides otherwise on this evidence)\n";
 }
 
 // The functions by heat: those of whole runs if they were saved, else those of which something was decided.
@@ -218,7 +217,7 @@ void explain_module(const ModuleProfile& module, const PolicyConfig& policy, con
     text += "\n";
     for (const Episode& e : module.episodes)
       if (e.evidence.function == function) explain_episode(e, policy, wasm, replayed, text);
-    if (!decided) text += "    nothing was decided about it\n";
+    if (!decided) text += "    no decision about it\n";
     if (known != module.functions.end()) {
       const std::string later = rt::evidence_text(*known, wasm, "      ", kShown);
       if (!later.empty()) text += "    at the end:\n" + later;
@@ -228,7 +227,8 @@ void explain_module(const ModuleProfile& module, const PolicyConfig& policy, con
   for (const PageEpisode& e : module.page_episodes) explain_pages(e, policy, replayed, text);
   if (!module.layout_episodes.empty()) text += "  code\n";
   for (const LayoutEpisode& e : module.layout_episodes) explain_layout(e, policy, replayed, text);
-  if (cold > 0) text += fmt::format("  and {} functions with less than 1 % of the samples each\n", cold);
+  if (cold > 0)
+    text += fmt::format("  and {} functions with less than 1 % of the samples each, not shown\n", cold);
 }
 
 }  // namespace
@@ -243,10 +243,10 @@ Result<std::string> explain_profile(const ProfileSource& profile) {
     const bool named = found.module && found.module->content_hash_hex() == module.hash_hex;
     explain_module(module, policy, named ? found.module.get() : nullptr, replayed, text);
   }
-  text += fmt::format("{} of {} decisions are reproduced by the policy from the saved evidence",
-                      replayed.same, replayed.decisions);
+  text += fmt::format("the policy reproduces {} of {} decisions from the saved evidence", replayed.same,
+                      replayed.decisions);
   if (replayed.from_cache > 0) {
-    text += fmt::format("; {} more came with code out of the code cache, where the evidence is not kept",
+    text += fmt::format("; {} more came with code from the code cache, which keeps no evidence",
                         replayed.from_cache);
   }
   return text + "\n";

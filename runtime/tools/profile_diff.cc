@@ -85,7 +85,7 @@ std::string decision_text(const Episode* e) {
   std::string text =
       fmt::format("{} ({})", e->action, e->state == DecisionState::kNone ? "no outcome" : state_text(*e));
   if (const size_t calls = e->asked_for(jit::ChangeKind::kInlineCalls).size(); calls > 0)
-    text += fmt::format(", targets of {} calls in place", calls);
+    text += fmt::format(", targets of {} calls inlined", calls);
   return text;
 }
 
@@ -104,7 +104,7 @@ void diff_decisions(const Episode* before, const Episode* after, std::vector<std
   constexpr jit::ChangeKind kCalls = jit::ChangeKind::kInlineCalls;
   if (before && after && before->asked_for(kCalls) != after->asked_for(kCalls) &&
       before->asked_for(kCalls).size() == after->asked_for(kCalls).size())
-    lines.push_back("decision: targets are in place of other calls");
+    lines.push_back("decision: targets of other calls are inlined");
   std::set<jit::Site> sites;
   for (const Episode* e : {before, after})
     if (e != nullptr)
@@ -134,7 +134,7 @@ void diff_evidence(const FunctionEvidence& before, const FunctionEvidence& after
   const double samples_before = before.samples_baseline + before.samples_optimized;
   const double samples_after = after.samples_baseline + after.samples_optimized;
   pair_up(before.loads, after.loads, &LoadEvidence::load, [&](uint32_t at, const auto& a, const auto& b) {
-    compare(fmt::format("load at 0x{:x}, samples behind it", at), a.stall_samples, samples_before,
+    compare(fmt::format("load at 0x{:x}, samples that stall on it", at), a.stall_samples, samples_before,
             b.stall_samples, samples_after, lines);
     if (a.latency.timed && b.latency.timed && a.latency.level != b.latency.level)
       lines.push_back(fmt::format("load at 0x{:x}, data from (estimate): {}, {} timed -> {}, {} timed", at,

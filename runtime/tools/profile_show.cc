@@ -50,7 +50,7 @@ void show_function(const FunctionSamples& s, const ModuleProfile& module, double
       if (jit::is_tuned(site.kind)) text += fmt::format(" at {}", outcome.setting);
     }
     if (const size_t calls = e.asked_for(jit::ChangeKind::kInlineCalls).size(); calls > 0)
-      text += fmt::format("; targets of {} calls in place", calls);
+      text += fmt::format("; targets of {} calls inlined", calls);
     text += "\n";
   }
 }

@@ -17,12 +17,12 @@ std::string share_text(double part, double whole) {
 }
 
 std::string load_text(const LoadEvidence& l, const FunctionEvidence& e) {
-  std::string text = fmt::format("load at 0x{:x}: {} samples stand behind it", l.load.value,
+  std::string text = fmt::format("load at 0x{:x}: {} samples stall on it", l.load.value,
                                  share_text(l.stall_samples, e.samples_baseline + e.samples_optimized));
   if (l.stall_samples_optimized > 0)
     text += fmt::format(", {:.0f} in optimized code", l.stall_samples_optimized);
   if (l.addresses > 0) {
-    text += fmt::format("; {} addresses, over {:.1f} MiB on {}{} pages", l.addresses,
+    text += fmt::format("; {} addresses known, over {:.1f} MiB on {}{} pages", l.addresses,
                         static_cast<double>(l.address_span_bytes) / (1 << 20), l.distinct_pages,
                         l.distinct_pages >= kMaxPagesSeen ? "+" : "");
   } else {
@@ -75,7 +75,8 @@ std::string call_text(const CallEvidence& c, const wasm::Module* module) {
   }
   if (c.targets.size() > kShown) text += fmt::format(", and {} more", c.targets.size() - kShown);
   if (c.unforeseen_records != 0) {
-    text += fmt::format("; since compiled, {} records to targets not in place", c.unforeseen_records);
+    text +=
+        fmt::format("; since the compile, {} records to targets that are not inlined", c.unforeseen_records);
     for (size_t i = 0; i < std::min(kShown, c.unforeseen.size()); ++i)
       text += fmt::format("{}{} {}", i == 0 ? ", to " : ", ", name(c.unforeseen[i].element),
                           c.unforeseen[i].records);
@@ -101,7 +102,7 @@ std::string value_text(const ValueEvidence& v, const ChangeLedger& changes) {
                         share_text(static_cast<double>(v.values[i].records), static_cast<double>(v.records)));
   if (v.values.size() > kShown) text += fmt::format(", and {} more", v.values.size() - kShown);
   const ChangeState state = changes.state({jit::ChangeKind::kValue, v.at});
-  if (state != ChangeState::kNone) text += fmt::format("; code for the first {}", to_string(state));
+  if (state != ChangeState::kNone) text += fmt::format("; specialized for the first: {}", to_string(state));
   return text;
 }
 
@@ -109,15 +110,12 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
                           size_t most) {
   std::string text;
   if (!e.entry_loops.empty())
-    text += fmt::format("{}its optimized code can be entered by running loops at {}\n", indent,
-                        loops_text(e, e.entry_loops));
+    text += fmt::format("{}OSR entries of its optimized code: {}\n", indent, loops_text(e, e.entry_loops));
   if (!e.exit_loops.empty())
-    text += fmt::format("{}its optimized code can be left for newer code by running loops at {}\n", indent,
-                        loops_text(e, e.exit_loops));
+    text += fmt::format("{}OSR exits of its optimized code: {}\n", indent, loops_text(e, e.exit_loops));
   if (e.samples_stayed > 0)
-    text += fmt::format(
-        "{}{:.0f} samples ({:.1f} ms) in optimized code that had been replaced: a loop stayed in it\n",
-        indent, e.samples_stayed, 1e3 * e.seconds_stayed);
+    text += fmt::format("{}{:.0f} samples ({:.1f} ms) in stale optimized code, where a loop stayed\n", indent,
+                        e.samples_stayed, 1e3 * e.seconds_stayed);
   for (const auto& [site, outcome] : e.changes)
     if (jit::is_of_version(site.kind) && outcome.state != ChangeState::kNone)
       text += fmt::format("{}{} as a whole: {}\n", indent, to_string(site.kind), to_string(outcome.state));
@@ -137,7 +135,7 @@ std::string evidence_text(const FunctionEvidence& e, const wasm::Module* module,
   shown = 0;
   for (const ValueEvidence& v : e.values) line(value_text(v, e.changes));
   if (left_out > 0)
-    text += fmt::format("{}and {} more loads, branches, calls and operands\n", indent, left_out);
+    text += fmt::format("{}and {} more loads, branches, calls and operands, not shown\n", indent, left_out);
   return text;
 }
 
@@ -166,19 +164,19 @@ std::string change_text(jit::Site site) {
     case jit::ChangeKind::kInterleave:
       return fmt::format("interleaved searches of the load at 0x{:x}", site.at.value);
     case jit::ChangeKind::kSelect:
-      return fmt::format("a select in place of the branch at 0x{:x}", site.at.value);
+      return fmt::format("select for the branch at 0x{:x}", site.at.value);
     case jit::ChangeKind::kBranch:
-      return fmt::format("a branch in place of the choice at 0x{:x}", site.at.value);
+      return fmt::format("branch for the select at 0x{:x}", site.at.value);
     case jit::ChangeKind::kJumpPointers:
       return fmt::format("jump pointers for the load at 0x{:x}", site.at.value);
     case jit::ChangeKind::kValue:
-      return fmt::format("code for the usual operand at 0x{:x}", site.at.value);
+      return fmt::format("specialized code for the usual value at 0x{:x}", site.at.value);
     case jit::ChangeKind::kInlineCalls:
-      return "the usual targets of calls in place";
+      return "inlined usual targets of calls";
     case jit::ChangeKind::kWeighBranches:
-      return "what is known of branches, told to the compiler";
+      return "weights of branches";
     case jit::ChangeKind::kSplitCold:
-      return "what hardly ever runs, apart";
+      return "cold code split from hot code";
   }
   return {};
 }

@@ -9,7 +9,8 @@ std::string FeedbackReport::to_string() const {
   std::string text = fmt::format("unit: {}\n", unit);
   const ProfilingCounts& c = counts;
   text += fmt::format(
-      "samples: {} ({} attributed, {} outside the guest, {} unattributed; {} missed, {} lost)\n"
+      "samples: {} ({} attributed, {} outside the guest, {} unattributed; {} missed and {} lost beside "
+      "them)\n"
       "records: {} stalls ({} with address), {} branches, {} instructions, {} values, {} of the guest; "
       "{} unattributed\n",
       c.samples, c.attributed, c.outside_guest, c.unattributed, c.missed, c.lost, c.stall_records,
@@ -17,29 +18,29 @@ std::string FeedbackReport::to_string() const {
       c.records_unattributed);
   if (const GuestEventReport& g = guest; g.inserted + g.values_seen + g.calls_off != 0) {
     text += fmt::format(
-        "guest: {} events inserted ({} missed), {} values seen ({} recorded, {} missed), {} calls while no "
-        "unit listened\n",
+        "guest: {} events inserted ({} missed), {} values seen ({} recorded, {} missed), {} calls without a "
+        "unit\n",
         g.inserted, g.inserted_full, g.values_seen, g.values_stored, g.values_full, g.calls_off);
   }
   text += fmt::format(
-      "code: {} functions baseline ({:.1f} ms), {} optimized ({:.1f} ms), {} out of the cache, {} "
+      "code: {} functions baseline ({:.1f} ms), {} optimized ({:.1f} ms), {} from the cache, {} "
       "versions retired, {} waiting{}\n",
       functions_baseline, baseline_compile_seconds * 1e3, functions_optimized,
       optimized_compile_seconds * 1e3, functions_cached, versions_retired, versions_waiting,
-      versions_over_limit == 0 ? ""
-                               : fmt::format(", {} not made for the limit code-bytes", versions_over_limit));
+      versions_over_limit == 0
+          ? ""
+          : fmt::format(", {} not compiled for the limit code-bytes", versions_over_limit));
   if (const CompilesWithoutCode& none = compiles_without_code; none.sum() != 0)
     text += fmt::format(
-        "compiles without code: {} of {} of the optimizing tier ({} too large, {} too slow, {} without "
-        "memory, {} abandoned, {} "
-        "defects); {} functions stay in baseline code by that\n",
+        "compiles without code: {} of {} ({} too large, {} too slow, {} without memory, {} abandoned, {} "
+        "defects); so {} functions stay in baseline code\n",
         none.sum(), none.sum() + functions_optimized, none.too_large, none.too_slow, none.no_memory,
         none.abandoned, none.defects, functions_left_in_baseline);
   for (const LeftInBaseline& left : left_in_baseline)
     text += fmt::format("  {} stays in baseline code: {}\n", printable_name(left.function),
                         printable_line(left.reason));
   if (compile_threads_refused != 0)
-    text += fmt::format("compile threads: {} could not be made; {} tasks were not done for it\n",
+    text += fmt::format("compile threads: {} could not be created, so {} tasks were not done\n",
                         compile_threads_refused, compile_tasks_refused);
   for (const SystemRefusal& refusal : system_refusals)
     text += fmt::format("refused by the system: {}, {} times{}\n", refusal.what, refusal.count,
@@ -56,10 +57,11 @@ std::string FeedbackReport::to_string() const {
   }
   const BurstReport& b = bursts;
   text += fmt::format(
-      "bursts: {} of samples ({:.1f} s, about {:.1f} ms of the guest's time), {} of branches ({} outcomes, "
-      "{} judged, {} mispredicted, {:.1f} % of the run's branches; {} bursts refused)\n",
-      b.rate_bursts, b.rate_seconds, b.rate_cost_seconds * 1e3, b.branch_bursts, b.branch_outcomes,
-      b.branch_judged, b.branch_mispredicted, 100 * b.mispredicted_share, b.branch_bursts_refused);
+      "bursts of samples: {} ({:.1f} s, about {:.1f} ms of the guest's time)\n"
+      "bursts of branches: {}, {} refused ({} outcomes, {} judged, {} of these mispredicted; {:.1f} % of the "
+      "run's branches, estimate)\n",
+      b.rate_bursts, b.rate_seconds, b.rate_cost_seconds * 1e3, b.branch_bursts, b.branch_bursts_refused,
+      b.branch_outcomes, b.branch_judged, b.branch_mispredicted, 100 * b.mispredicted_share);
   if (!loads.empty()) text += "loads by stall samples:\n";
   for (const LoadReport& l : loads) {
     text += fmt::format("  {} at 0x{:x}: {:.0f} of {:.0f} samples", printable_name(l.function), l.wasm_offset,
@@ -82,7 +84,7 @@ std::string FeedbackReport::to_string() const {
   }
   text += fmt::format("decisions: {}\n", decisions.size());
   if (modules_forgotten != 0)
-    text += fmt::format("  not told: {} decisions of {} modules that ended before others did\n",
+    text += fmt::format("  not told: {} decisions of {} modules that ended before the last ones\n",
                         decisions_forgotten, modules_forgotten);
   for (const DecisionReport& d : decisions) {
     text += fmt::format("  [{}] {:.3f} s  {} {}", d.id, d.seconds, d.kind, printable_name(d.function));

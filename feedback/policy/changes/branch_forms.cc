@@ -26,14 +26,15 @@ struct Rate {
 // How often an execution is mispredicted, at most; nothing if that is not known.
 std::optional<Rate> misprediction_rate(const BranchEvidence& b, const PolicyConfig& config) {
   if (static_cast<double>(b.judged) >= config.min_branch_judged) {
-    return Rate{b.mispredict_rate(), fmt::format("mispredicted {} of {} times ({:.1f} %, estimate)",
-                                                 b.mispredicted, b.judged, 100 * b.mispredict_rate())};
+    return Rate{b.mispredict_rate(),
+                fmt::format("was mispredicted in {} of {} executions ({:.1f} %, estimate)", b.mispredicted,
+                            b.judged, 100 * b.mispredict_rate())};
   }
   // A predictor that says the same always errs that often.
   const double minority = minority_of(b);
   if (minority > config.max_branch_rate) return std::nullopt;
   return Rate{minority,
-              fmt::format("the same way {:.1f} % of {} times seen", 100 * (1 - minority), b.seen())};
+              fmt::format("went the same way in {:.1f} % of {} executions", 100 * (1 - minority), b.seen())};
 }
 
 // Whether giving it either of its forms was tried and lost.
@@ -110,7 +111,7 @@ class BranchForms final : public ChangePolicy {
       counts.mispredicted = rate->share;
       out.push_back({.request = {.site = {*form, b.branch}, .what = counts},
                      .estimate = {.seconds = executions * gain},
-                     .reason = fmt::format("the {} at 0x{:x} is {}", b.chooses ? "select" : "branch",
+                     .reason = fmt::format("the {} at 0x{:x} {}", b.chooses ? "select" : "branch",
                                            b.branch.value, rate->words)});
     }
   }
@@ -118,28 +119,31 @@ class BranchForms final : public ChangePolicy {
   std::optional<Wait> wants_more(const FunctionEvidence& e, const PolicyConfig& config) const override {
     if (const BranchEvidence* branch = not_judged_yet(e, config);
         branch != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_outcomes)
-      return Wait{fmt::format(
-          "hot, and the branch at 0x{:x} goes both ways, taken {:.0f} % of {} times: waiting for up to "
-          "{:.0f} ms to see how well it is predicted",
-          branch->branch.value, 100 * branch->taken_share(), branch->seen(),
-          1e3 * config.max_seconds_to_wait_for_outcomes)};
+      return Wait{
+          fmt::format("hot, and the branch at 0x{:x} was taken in {:.0f} % of {} executions: waits up to "
+                      "{:.0f} ms for how "
+                      "well it is predicted",
+                      branch->branch.value, 100 * branch->taken_share(), branch->seen(),
+                      1e3 * config.max_seconds_to_wait_for_outcomes)};
     if (const BranchEvidence* choice = not_seen_often_yet(e, config);
         choice != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_selects)
-      return Wait{fmt::format(
-          "hot, and the select at 0x{:x} went the same way in nearly all of {} times seen: waiting for up to "
-          "{:.0f} ms for {:.0f}",
-          choice->branch.value, choice->seen(), 1e3 * config.max_seconds_to_wait_for_selects,
-          config.min_branch_seen)};
+      return Wait{
+          fmt::format("hot, and the select at 0x{:x} went the same way in nearly all of {} executions: waits "
+                      "up to {:.0f} ms "
+                      "for {:.0f} executions",
+                      choice->branch.value, choice->seen(), 1e3 * config.max_seconds_to_wait_for_selects,
+                      config.min_branch_seen)};
     return std::nullopt;
   }
 
   std::string offer(ChangeKind kind, size_t count) const override {
     return kind == ChangeKind::kSelect
-               ? fmt::format("selects in place of up to {} branches", count)
-               : fmt::format("branches in place of up to {} choices that a chain waits for", count);
+               ? fmt::format("replace up to {} branches by selects", count)
+               : fmt::format("replace up to {} selects that loop-carried values wait for by branches", count);
   }
   std::string_view condition(ChangeKind kind) const override {
-    return kind == ChangeKind::kSelect ? "if both sides can be done" : "if a chain waits for a choice there";
+    return kind == ChangeKind::kSelect ? "if both sides can be executed"
+                                       : "if loop-carried values wait for the select";
   }
 };
 

@@ -30,7 +30,7 @@ const ChangePolicy& change_policy(jit::ChangeKind kind) {
     const auto kinds = policy->kinds();
     return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
   });
-  assert(found != policies.end() && "a kind of change that no policy asks for");
+  assert(found != policies.end() && "no policy asks for this kind of change");
   return **found;
 }
 

@@ -58,7 +58,7 @@ std::vector<LikelyTarget> likely_targets(const CallEvidence& call, const Functio
                                     target.element, target.records, records, where)});
     }
   };
-  if (later) add(call.unforeseen, call.unforeseen_records, weight, " not foreseen");
+  if (later) add(call.unforeseen, call.unforeseen_records, weight, " not inlined");
   add(call.targets, call.records, 1 - weight, "");
   std::stable_sort(likely.begin(), likely.end(),
                    [](const LikelyTarget& a, const LikelyTarget& b) { return a.share > b.share; });
@@ -86,8 +86,9 @@ class InlineCalls final : public ChangePolicy {
         words += (words.empty() ? " " : ", ") + target.words;
       }
       if (targets.targets.empty() || coverage < config.min_call_coverage) continue;
-      out.push_back({.request = {.site = {kKind[0], call.call}, .what = std::move(targets)},
-                     .reason = fmt::format("the call at 0x{:x} goes through{}", call.call.value, words)});
+      out.push_back(
+          {.request = {.site = {kKind[0], call.call}, .what = std::move(targets)},
+           .reason = fmt::format("the call at 0x{:x} usually goes through{}", call.call.value, words)});
     }
   }
 };

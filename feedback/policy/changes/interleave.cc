@@ -13,7 +13,7 @@ class Interleave final : public LoadPolicy {
   Interleave() : LoadPolicy(jit::ChangeKind::kInterleave) {}
 
   std::string offer(jit::ChangeKind, size_t count) const override {
-    return fmt::format("interleave the searches of {} load{}, where they are searches", count, plural(count));
+    return fmt::format("interleave the searches of {} load{}, if they are searches", count, plural(count));
   }
   std::string_view condition(jit::ChangeKind) const override { return "if it searches"; }
   std::string_view of_load() const override { return "interleaving the searches of"; }

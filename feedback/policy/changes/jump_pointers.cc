@@ -13,10 +13,10 @@ class JumpPointers final : public LoadPolicy {
   JumpPointers() : LoadPolicy(jit::ChangeKind::kJumpPointers) {}
 
   std::string offer(jit::ChangeKind, size_t count) const override {
-    return fmt::format("jump pointers for {} load{}, where they follow pointers", count, plural(count));
+    return fmt::format("add jump pointers for {} load{}, if they follow pointers", count, plural(count));
   }
   std::string_view condition(jit::ChangeKind) const override { return "if it follows pointers"; }
-  std::string_view of_load() const override { return "following the history at"; }
+  std::string_view of_load() const override { return "jump pointers for"; }
 
  private:
   bool is_worth_trying(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e,

@@ -78,10 +78,10 @@ bool Stalls::are_worth_a_search(const LoadEvidence& load) const {
 }
 
 std::string Stalls::words_of(const LoadEvidence& load) const {
-  std::string words = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind the load at 0x{:x}",
+  std::string words = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stall on the load at 0x{:x}",
                                   load.stall_samples, samples_, 100 * share_of(load), load.load.value);
   if (load.addresses > 0) {
-    words += fmt::format(", addresses known for {}, over {:.1f} MiB on {}{} pages", load.addresses,
+    words += fmt::format(", {} addresses known, over {:.1f} MiB on {}{} pages", load.addresses,
                          static_cast<double>(load.address_span_bytes) / (1 << 20), load.distinct_pages,
                          load.distinct_pages >= kMaxPagesSeen ? "+" : "");
   }
@@ -104,9 +104,10 @@ std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfi
   if (top_share < config.stall_share_to_wait || samples >= config.min_samples_with_stalls ||
       e.seconds_baseline >= config.max_seconds_to_wait)
     return std::nullopt;
-  return Wait{fmt::format(
-      "hot, and a load holds {:.0f} % of {:.0f} samples: waiting for {:.0f} samples to name the stalls",
-      100 * top_share, samples, config.min_samples_with_stalls)};
+  return Wait{
+      fmt::format("hot, and {:.0f} % of {:.0f} samples stall on one load: waits for {:.0f} samples to tell "
+                  "which loads stall",
+                  100 * top_share, samples, config.min_samples_with_stalls)};
 }
 
 void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,

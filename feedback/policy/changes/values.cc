@@ -95,14 +95,14 @@ class Values final : public ChangePolicy {
     if (operand == nullptr || e.seconds_baseline >= config.max_seconds_to_wait_for_values)
       return std::nullopt;
     return Wait{fmt::format(
-        "hot, and the {} at 0x{:x} is {} in {} of {} records: waiting for up to {:.0f} ms for {:.0f} records",
+        "hot, and the {} at 0x{:x} is {} in {} of {} records: waits up to {:.0f} ms for {:.0f} records",
         to_string(operand->site), operand->at.value, operand->values.front().value,
         operand->values.front().records, operand->records, 1e3 * config.max_seconds_to_wait_for_values,
         config.min_value_records)};
   }
 
   std::string offer(jit::ChangeKind, size_t count) const override {
-    return fmt::format("code for what {} operand{} usually {}", count, plural(count),
+    return fmt::format("specialize code for the usual value of {} operand{}", count, plural(count),
                        count == 1 ? "is" : "are");
   }
 };

@@ -64,7 +64,7 @@ void CodeLayout::round(const Round& round) {
   if (placeable && !hooks_.enqueue_place()) {
     {
       std::lock_guard lock(mutex_);
-      end(*move, "failed", "there is no thread to place it on");
+      end(*move, "failed", "no thread could be created to place it");
     }
     flush();
   }
@@ -178,7 +178,7 @@ void CodeLayout::end_counting(Move& move, ModuleCode& code) {
     move.meters.push_back(it->second);
     rate += static_cast<double>(it->first) / seconds;
   }
-  if (move.meters.empty()) return end(move, "failed", "no function was called while calls were counted");
+  if (move.meters.empty()) return end(move, "failed", "no counted function was called");
   move.phase = Phase::kPlaceable;
   move.state = "placing";
 }
@@ -315,16 +315,16 @@ void CodeLayout::place(const std::atomic<bool>& stop) {
     code->register_copy(copy);
     pairs.push_back({from, std::move(copy)});
   }
-  if (pairs.empty()) return fail("nothing could be copied");
+  if (pairs.empty()) return fail("no code could be copied");
   const auto first = reinterpret_cast<uint64_t>(pairs.front().to->begin());
   const uint64_t end = (first + bytes + jit::kHugeCodePage - 1) & ~uint64_t{jit::kHugeCodePage - 1};
   const HugePageResult huge = move_to_huge_pages(first, end, stop);
 
   std::lock_guard lock(mutex_);
-  move->outcome =
-      fmt::format("{} functions of {} KiB, {} calls between them known, in {:.1f} ms; {} MiB on huge pages",
-                  pairs.size(), bytes >> 10, graph.calls.size(),
-                  1e3 * std::chrono::duration<double>(Clock::now() - begin).count(), huge.moved_bytes >> 20);
+  move->outcome = fmt::format(
+      "placed {} functions of {} KiB by {} known calls between them in {:.1f} ms; {} MiB on huge pages",
+      pairs.size(), bytes >> 10, graph.calls.size(),
+      1e3 * std::chrono::duration<double>(Clock::now() - begin).count(), huge.moved_bytes >> 20);
   if (huge.refused_bytes != 0) move->outcome += fmt::format(" ({})", huge.first_refusal);
   for (const FuncIndex function : move->meters) (void)code->meter_calls(function);
   move->pairs = std::move(pairs);

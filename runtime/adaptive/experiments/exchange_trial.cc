@@ -23,8 +23,8 @@ void ExchangeTrial::chunk(uint64_t calls, double cpu_seconds) {
     if (++idle_ < rule_.most_idle_chunks) return;
     state_ = State::kRolledBack;
     other_ = false;
-    words_ = fmt::format(
-        "not to be measured: {} chunks with next to no calls of the functions that are counted", idle_);
+    words_ =
+        fmt::format("cannot be measured: {} chunks had next to no calls of the counted functions", idle_);
     return;
   }
   (other_ ? after_ : before_) = static_cast<double>(calls) / cpu_seconds;
@@ -52,8 +52,7 @@ void ExchangeTrial::decide() {
   state_ = other_ ? State::kKept : State::kRolledBack;
   measured_ = true;
   words_ = fmt::format(
-      "{:+.1f} % calls a second of CPU time in the median of {} pairs, {} of them ahead, {:+.1f} to {:+.1f} "
-      "%",
+      "{:+.1f} % calls a second of CPU time (median of {} pairs, {} of them faster, {:+.1f} to {:+.1f} %)",
       100 * gain_, pairs, ahead, 100 * (sorted.front() - 1), 100 * (sorted.back() - 1));
 }
 

@@ -74,7 +74,8 @@ TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool se
   if (has_distance()) first_tries_.insert(first_tries_.end(), {std::min(48u, farthest()), 6});
   if (settled) {
     state_ = TrialState::kKept;
-    words_ = "known from before" + (has_distance() ? fmt::format(", {} {}", knob.name, first_distance) : "");
+    words_ = "settled in an earlier version or run" +
+             (has_distance() ? fmt::format(", {} {}", knob.name, first_distance) : "");
     idle_ = true;
     setting_ = {true, first_distance, strips_of(true).length};
     return;
@@ -102,9 +103,10 @@ void TrialLogic::estimate_distance() {
       first_tries_.push_back(next);
   }
   a_.distance = b_.distance = best_distance_ = distance;
-  words_ =
-      fmt::format("{:.1f} ticks an iteration, {:.0f} % of baseline code's stalled: distance {} to begin with",
-                  ticks, 100 * stall_share_, distance);
+  words_ = fmt::format(
+      "{:.1f} ticks an iteration without it, {:.0f} % of the time stalled in baseline code: starts at "
+      "distance {}",
+      ticks, 100 * stall_share_, distance);
   stall_share_ = 0;
 }
 
@@ -322,7 +324,7 @@ void TrialLogic::end_check(double gain, size_t wins, size_t pairs) {
     gain_ = gain;
     patience_ = kLeastPatience;
     noise_ = 1;
-    say(fmt::format("; later {:.1f} -> {:.1f} ticks an iteration, {} of {} pairs faster: {}",
+    say(fmt::format("; later {:.1f} -> {:.1f} ticks an iteration, {} of {} chunk pairs faster: {}",
                     median(a_rates_), median(b_rates_), wins, pairs, kept ? "no longer pays" : "pays again"));
     if (kept) return pause();
   }
@@ -441,9 +443,10 @@ bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations) {
       return true;
     case HistoryWatch::State::kHopeless:
       leave_gate();
-      logic_.give_up(fmt::format("where it went did not come again in {} turns{}", watch_.turns_learning(),
+      logic_.give_up(fmt::format("no traversal repeated an earlier one in {} iterations{}",
+                                 watch_.turns_learning(),
                                  watch_.times_forgotten() > 0
-                                     ? fmt::format(", the last of {} times", watch_.times_forgotten() + 1)
+                                     ? fmt::format(", the last of {} attempts", watch_.times_forgotten() + 1)
                                      : ""));
       write(cell, logic_.setting());
       return true;

@@ -125,7 +125,7 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
     return;
   }
   if (watch.asked) {
-    end_asking(watch, PageMoves::State::kKept, "filled so far, and the memory has grown since");
+    end_asking(watch, PageMoves::State::kKept, "filled until the memory grew");
   } else {
     // What it is to be compared with comes first, as long as there is enough left to ask for.
     watch.rate_before = fill_rate(watch);
@@ -155,9 +155,10 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
     watch.slower = true;
     return end_asking(
         watch, PageMoves::State::kRolledBack,
-        fmt::format("{:.0f} MiB filled a second of the guest's time, {:.0f} with small pages before: what is "
-                    "touched next comes in small pages",
-                    since / (1 << 20), watch.rate_before / (1 << 20)));
+        fmt::format(
+            "filled {:.0f} MiB a second of the guest's time, and {:.0f} with small pages before: goes back "
+            "to small pages",
+            since / (1 << 20), watch.rate_before / (1 << 20)));
   }
   if (now - watch.changed < kFillingEnds && watch.last.untouched != 0) return;
   if (!feedback::goes_on_filling(asked, watch.last.untouched)) {
@@ -165,19 +166,19 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
     watch.full_before = watch.last.full;
     return end_asking(
         watch, PageMoves::State::kRolledBack,
-        fmt::format("the guest stopped filling: {} of the {} blocks are untouched that were so, and come in "
-                    "small pages",
-                    watch.last.untouched, asked.untouched));
+        fmt::format(
+            "the guest stopped filling: {} of {} untouched blocks are still untouched, and go back to "
+            "small pages",
+            watch.last.untouched, asked.untouched));
   }
   const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
   if (huge == 0)
     return end_asking(watch, PageMoves::State::kFailed,
-                      "the memory was filled, and the kernel gave no huge pages");
+                      "the memory was filled, but the kernel gave no huge pages");
   end_asking(
       watch, PageMoves::State::kKept,
       fmt::format(
-          "{} of {} MiB on huge pages from their first touch on; what that gives is not known: nothing ran "
-          "before it",
+          "{} of {} MiB on huge pages since their first touch; the gain is not known, as nothing ran before",
           huge >> 20, (asked.end - asked.begin) >> 20));
 }
 

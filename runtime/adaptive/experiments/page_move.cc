@@ -139,11 +139,11 @@ void PageMoves::judge(EngineClock::Time now) {
           gains.push_back(before / after - 1);
       move.state = State::kKept;
       if (gains.empty()) {
-        move.outcome += "; what it gave is not known: no loop is timed that ran before and after";
+        move.outcome += "; the gain is not known, as no timed loop ran before and after";
       } else {
         std::sort(gains.begin(), gains.end());
         move.measured_gain = gains[gains.size() / 2];
-        move.outcome += fmt::format("; {:+.1f} % in the median of {} timed loop{}", 100 * move.measured_gain,
+        move.outcome += fmt::format("; {:+.1f} % (median of {} timed loop{})", 100 * move.measured_gain,
                                     gains.size(), gains.size() == 1 ? "" : "s");
         if (move.measured_gain < kWorthUndoing) {
           for (const feedback::PageRange& range : move.plan.ranges) leave_huge_pages(range.begin, range.end);
@@ -192,7 +192,8 @@ void PageMoves::ask() {
   for (Wanted& want : wanted) {
     if (already_huge(want.module, want.plan)) {
       settle(want.module, want.plan.whole);
-      say(LogLevel::kInfo, "policy", "no huge-pages: asked for before the first touch, and there by now");
+      say(LogLevel::kInfo, "policy",
+          "no huge-pages: the memory has them already, as asked before its first touch");
       continue;
     }
     settle(want.module, want.plan.ranges);
@@ -233,7 +234,7 @@ void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedb
   if (queue_.run([this] { move_pages(); })) return;
   const std::lock_guard lock(mutex_);
   begun->state = State::kFailed;
-  begun->outcome = "there is no thread to move them on";
+  begun->outcome = "no thread could be created to move them";
 }
 
 void PageMoves::end_lease() {
@@ -262,16 +263,17 @@ void PageMoves::move_pages() {
   // Who stops the engine has told the step so, and it ends at the next one: nothing else ends the move.
   if (!ended) return queue_.run_again([this] { move_pages(); });
   std::string outcome =
-      fmt::format("{} MiB moved in {:.1f} ms, of which who lives there may have waited {:.1f}",
+      fmt::format("moved {} MiB in {:.1f} ms, for up to {:.1f} ms of which the guest may have waited",
                   result.moved_bytes >> 20, 1e3 * result.seconds, 1e3 * result.waited_seconds);
   if (result.copied_bytes < result.moved_bytes)
-    outcome +=
-        fmt::format(", {} MiB of them there already", (result.moved_bytes - result.copied_bytes) >> 20);
-  if (result.advised) outcome += ", the rest left to the kernel, which cannot move at once";
+    outcome += fmt::format(", {} MiB of them on huge pages already",
+                           (result.moved_bytes - result.copied_bytes) >> 20);
+  if (result.advised) outcome += ", and left the rest to the kernel, which cannot move at once";
   if (result.refused_bytes != 0)
-    outcome += fmt::format(", {} MiB refused ({})", result.refused_bytes >> 20, result.first_refusal);
+    outcome +=
+        fmt::format(", and the kernel refused {} MiB ({})", result.refused_bytes >> 20, result.first_refusal);
   if (result.late)
-    outcome += ", and the rest left where it is: the move took longer than what it was to return is worth";
+    outcome += ", and left the rest where it is, as the move took longer than its gain is worth";
   say(LogLevel::kInfo, "pages", outcome);
   const std::lock_guard lock(mutex_);
   bytes_copied_ += result.copied_bytes;

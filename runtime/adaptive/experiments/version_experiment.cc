@@ -147,7 +147,7 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
       // A second version would have to learn the way first, and has no memory for that beside the first.
       if (remembers_its_way(version)) {
         watch.not_to_be_measured = true;
-        lines.push_back(fmt::format("{} as a whole: not to be measured: a loop of it remembers its way",
+        lines.push_back(fmt::format("{} as a whole: cannot be measured: a loop of it has jump pointers",
                                     module->function_name(function)));
         return;
       }
@@ -211,8 +211,8 @@ void VersionExperiment::begin(Candidate candidate, Job job, const feedback::Vers
     whole_.emplace(Whole{.decision = *plan.without, .job = std::move(job), .lease = std::move(lease)});
   }
   say(LogLevel::kInfo, "policy",
-      fmt::format("{} in {}, against none: {}", to_string(*plan.without), module->function_name(function),
-                  plan.reason));
+      fmt::format("{} in {}, tried against a version without it: {}", to_string(*plan.without),
+                  module->function_name(function), plan.reason));
   for (const std::string& line : feedback::describe_alternatives(plan.alternatives))
     say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
   versions_.begin(std::move(candidate.subject));
@@ -281,9 +281,9 @@ void VersionExperiment::compile_without() {
   Watch watch = trials_.make(job, version);
   if (std::any_of(watch.reported.begin(), watch.reported.end(),
                   [](TrialState s) { return s != TrialState::kKept; }))
-    return versions_.offer(nullptr, "its loops would have to be tried anew");
+    return versions_.offer(nullptr, "the trials of its loops would begin again");
   say(LogLevel::kInfo, "compile",
-      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, to be compared with",
+      fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, for a trial of the whole version",
                   code->module()->function_name(job.plan.function), version->code_size.value,
                   1e3 * version->compile_seconds));
   {

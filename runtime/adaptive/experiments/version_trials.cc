@@ -18,7 +18,7 @@ void VersionTrials::begin(Subject subject) {
   trial.begun = read(trial, *code);
   trial.chunk.begin(trial.begun);
   if (!metered) {
-    hooks_.on_ended({.subject = trial.subject, .words = "not to be measured: its calls cannot be counted"});
+    hooks_.on_ended({.subject = trial.subject, .words = "cannot be measured: its calls cannot be counted"});
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -47,7 +47,7 @@ void VersionTrials::round() {
     }
   }
   // The next round tells of it.
-  if (wanted && !hooks_.compile(*wanted)) offer(nullptr, "there is no thread to compile it on");
+  if (wanted && !hooks_.compile(*wanted)) offer(nullptr, "no thread could be created to compile it");
   if (ending) hooks_.on_ended(*ending);
 }
 
@@ -60,16 +60,13 @@ void VersionTrials::count(Trial& trial, ModuleCode& code) {
   if (!enough && ran < pace_.most_counting_seconds && waited < pace_.most_seconds) return;
   if (!enough) {
     return end(trial, code, ChangeState::kNone,
-               fmt::format("not to be measured: {} calls of it in {:.0f} ms, which is too few to count by",
-                           calls, 1e3 * ran));
+               fmt::format("cannot be measured: {} calls in {:.0f} ms are too few", calls, 1e3 * ran));
   }
   const double rate = static_cast<double>(calls) / ran;
   if (rate > kMostVersionCallsASecond) {
-    return end(
-        trial, code, ChangeState::kNone,
-        fmt::format(
-            "not to be measured: {:.0f} million calls of it a second, which would cost too much to count",
-            1e-6 * rate));
+    return end(trial, code, ChangeState::kNone,
+               fmt::format("cannot be measured: counting {:.0f} million calls a second would cost too much",
+                           1e-6 * rate));
   }
   trial.phase = Phase::kCompiling;
 }
@@ -78,7 +75,7 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   const CallChunk::Reading now = read(trial, code);
   if (now.seconds - trial.begun.seconds >= pace_.most_seconds)
     return end(trial, code, ChangeState::kNone,
-               "not to be measured: too few calls, or trials of loops all the time");
+               "cannot be measured: too few calls, or trials of loops all the time");
   // A loop's trial is not disturbed by an exchange in the middle of it.
   if (hooks_.disturbed()) return trial.chunk.begin(now);
   CallChunk::Chunk chunk;
@@ -94,10 +91,10 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
                                 : trial.compared.measured() ? ChangeState::kKept
                                                             : ChangeState::kNone;
     return end(trial, code, outcome,
-               (trial.compared.measured() ? "without it " : "") + trial.compared.words());
+               (trial.compared.measured() ? "without it: " : "") + trial.compared.words());
   }
   if (!show(trial, code, trial.compared.other()))
-    return end(trial, code, ChangeState::kNone, "the function was compiled anew meanwhile");
+    return end(trial, code, ChangeState::kNone, "the function was compiled again meanwhile");
   // Read again: the exchange itself is nobody's.
   trial.chunk.begin(read(trial, code));
 }
@@ -127,7 +124,7 @@ void VersionTrials::end(Trial& trial, ModuleCode& code, ChangeState outcome, std
   if (trial.without == nullptr) return;
   const std::shared_ptr<jit::CodeVersion> without = trial.without;
   if (!show(trial, code, outcome == ChangeState::kRolledBack)) {
-    trial.ending.words = "the function was compiled anew meanwhile";
+    trial.ending.words = "the function was compiled again meanwhile";
     return;
   }
   code.retire_copy(trial.shown ? trial.subject.with : without);
@@ -145,7 +142,7 @@ void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::
   code = trial_->subject.code.lock();
   if (!code) return;
   // The next round tells of it.
-  if (without == nullptr) return end(*trial_, *code, ChangeState::kNone, "not to be measured: " + why_not);
+  if (without == nullptr) return end(*trial_, *code, ChangeState::kNone, "cannot be measured: " + why_not);
   code->register_copy(without);
   trial_->without = std::move(without);
   trial_->phase = Phase::kComparing;

@@ -59,18 +59,18 @@ void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const Mo
   for (const jit::PassTime& pass : version.pass_times)
     passes += fmt::format(" {} {:.1f}", pass.name, 1e3 * pass.seconds);
   std::string why = job.plan.reason;
-  for (const std::string& reason : made.begun_anew) why += "; begun anew: " + reason;
-  if (!made.left_out.empty()) why += "; too large for " + made.left_out;
-  const std::string apart = version.hot_bytes.value == 0
-                                ? ""
-                                : fmt::format(" ({} of them apart: hardly ever run)",
-                                              version.code_size.value - version.hot_bytes.value);
+  for (const std::string& reason : made.begun_anew) why += "; restarted: " + reason;
+  if (!made.left_out.empty()) why += "; left out passes: " + made.left_out;
+  const std::string apart =
+      version.hot_bytes.value == 0
+          ? ""
+          : fmt::format(" ({} of them cold, split off)", version.code_size.value - version.hot_bytes.value);
   say(LogLevel::kInfo, "compile",
-      fmt::format(
-          "{}: {} bytes of code{} in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} exits, {} "
-          "bodies inlined; ms:{}); because: {}",
-          name, version.code_size.value, apart, 1e3 * version.compile_seconds, 1e3 * seconds,
-          version.osr_entries.size(), version.osr_exits.size(), version.inlined.size(), passes, why));
+      fmt::format("{}: {} bytes of code{} in {:.1f} ms of CPU, {:.1f} ms of wall time ({} OSR entries, {} "
+                  "OSR exits, {} "
+                  "bodies inlined; ms:{}); because: {}",
+                  name, version.code_size.value, apart, 1e3 * version.compile_seconds, 1e3 * seconds,
+                  version.osr_entries.size(), version.osr_exits.size(), version.inlined.size(), passes, why));
   for (const feedback::Candidate& call : feedback::of(job.plan.candidates, jit::ChangeKind::kInlineCalls)) {
     const auto& [targets, by_reference] = jit::what_of<jit::CallTargets>(call.request);
     std::string inlined;

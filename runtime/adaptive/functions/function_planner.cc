@@ -172,7 +172,7 @@ void FunctionPlanner::observe(const Decided& decided) {
   if (taken_back)
     decisions_.end(episode, feedback::DecisionState::kObserved);
   else
-    decisions_.end(episode, feedback::DecisionState::kFailed, "there is no optimized code");
+    decisions_.end(episode, feedback::DecisionState::kFailed, "it has no optimized code");
   governor_.note_code();
 }
 

@@ -43,8 +43,9 @@ void note_published(feedback::FunctionCounts& counts, const jit::CodeVersion& ve
 std::vector<std::string> lines_of(const feedback::FunctionPlan& plan, const std::string& function) {
   std::vector<std::string> lines;
   if (const size_t weighed = count(plan.candidates, jit::ChangeKind::kWeighBranches); weighed > 0)
-    lines.push_back(fmt::format(
-        "weigh-branches in {}: the compiler is told how often {} of them go which way", function, weighed));
+    lines.push_back(
+        fmt::format("weigh-branches in {}: tells the compiler how often {} branches and selects were taken",
+                    function, weighed));
   for (const feedback::Candidate& candidate : plan.candidates) {
     const jit::ChangeKind kind = candidate.kind();
     if (jit::is_of_version(kind)) continue;

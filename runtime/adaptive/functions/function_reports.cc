@@ -33,9 +33,10 @@ void report_branches(const feedback::Episode& e, const OnTrial& on_trial, Decisi
   weighed.kind = "weigh-branches";
   weighed.function = e.evidence.name;
   weighed.wasm_offset = branches.front().value;
-  weighed.reason = fmt::format("{} branches and selects were seen often enough", branches.size());
-  weighed.alternatives = {"nothing: the compiler guesses which way branches go",
-                          "tell it: costs nothing, gains by layout, spills and loops of known length"};
+  weighed.reason =
+      fmt::format("{} branches and selects were executed often enough to weigh them", branches.size());
+  weighed.alternatives = {"nothing: the compiler guesses how often branches are taken",
+                          "weigh-branches: costs nothing, improves layout, spills and trip counts"};
   weighed.seconds = e.seconds;
   tell_version(e, jit::ChangeKind::kWeighBranches, on_trial, weighed);
   decisions.push_back(weighed);
@@ -49,10 +50,10 @@ void report_split(const feedback::Episode& e, const feedback::PolicyConfig& poli
   split.id = e.id;
   split.kind = "code-layout";
   split.function = e.evidence.name;
-  split.reason = fmt::format("its module has {} KiB of code, and the instruction TLB reaches {:.0f} KiB",
+  split.reason = fmt::format("the module has {} KiB of code, and the instruction TLB covers {:.0f} KiB",
                              e.evidence.module_bytes >> 10, policy.itlb_reach_bytes / 1024);
-  split.alternatives = {"nothing: what hardly ever runs lies between what runs",
-                        "apart: a jump where it is entered, and less to lie side by side"};
+  split.alternatives = {"nothing: cold code lies between hot code",
+                        "code-layout: costs a jump into cold code, makes hot code dense"};
   split.seconds = e.seconds;
   tell_version(e, jit::ChangeKind::kSplitCold, on_trial, split);
   decisions.push_back(split);
@@ -95,9 +96,10 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
     inlined.function = e.evidence.name;
     inlined.wasm_offset = call.at().value;
     inlined.reason = call.reason;
-    inlined.alternatives = {"nothing: every call goes through its table",
-                            fmt::format("compare with {} target{}: no call where one of them matches",
-                                        targets, targets == 1 ? "" : "s")};
+    inlined.alternatives = {
+        "nothing: every call goes through its table",
+        fmt::format("inline-calls: compares with {} target{}, saves the call where one matches", targets,
+                    targets == 1 ? "" : "s")};
     inlined.seconds = e.seconds;
     tell_version(e, jit::ChangeKind::kInlineCalls, on_trial, inlined);
     decisions.push_back(inlined);
@@ -115,13 +117,13 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
     for (const feedback::LoadEvidence& load : e.evidence.loads) {
       if (load.load != site.at || samples <= 0) continue;
       change.estimated_gain = load.stall_samples / samples;
-      change.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stand behind this load",
+      change.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stall on this load",
                                   load.stall_samples, samples, 100 * load.stall_samples / samples);
     }
     if (!jit::is_tuned(site.kind)) explain_site(e.evidence, policy, site, change);
-    change.alternatives = {
-        "nothing: costs nothing, gains nothing",
-        fmt::format("{}: at most {:.0f} % of the function's time", change.kind, 100 * change.estimated_gain)};
+    change.alternatives = {"nothing: costs nothing, gains nothing",
+                           fmt::format("{}: gains at most {:.0f} % of the function's time", change.kind,
+                                       100 * change.estimated_gain)};
     change.state = outcome.state == feedback::ChangeState::kInTrial       ? "trial"
                    : outcome.state == feedback::ChangeState::kNotPossible ? "rejected"
                                                                           : to_string(outcome.state);

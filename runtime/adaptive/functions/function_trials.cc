@@ -268,8 +268,8 @@ void FunctionTrials::read(const wasm::Module* module, FuncIndex function, Watch&
   for (const jit::Site& site : instead)
     all.changes.push_back({module, function, site, ChangeState::kInTrial});
   job.plan.reason = instead.empty()
-                        ? "rolled back: a version without the changes that did not pay"
-                        : "rolled back: a version with what had to wait for the changes that did not pay";
+                        ? "rolled back: compiles without the changes that did not pay"
+                        : "rolled back: compiles with the changes that waited for those that did not pay";
   job.episode = watch.episode;
   job.priority = Undo();
   all.cleanups.push_back(std::move(job));
@@ -338,7 +338,7 @@ void FunctionTrials::fold(const wasm::Module* module) {
         if (status.gain != 0) now.gain = status.gain;
         now.why = answer.why + "; " + status.words;
         if (now.state == ChangeState::kInTrial)
-          now.why += fmt::format("; {} chunks when the run ended", status.chunks);
+          now.why += fmt::format("; {} chunks measured when the run ended", status.chunks);
         episode.outcomes.settle(answer.site, std::move(now));
       }
     });
@@ -350,8 +350,8 @@ void FunctionTrials::fold(const wasm::Module* module) {
 std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, const ModuleCode& code,
                                          const jit::CodeVersion& made) const {
   // A version without what a trial has rejected is on its way, and does not know of what is new here.
-  if (watch.has_lost()) return "what is left without what was rejected";
-  if (code.version(job.plan.function, jit::Tier::kOptimized) != watch.version) return "all of it";
+  if (watch.has_lost()) return "only the changes that were not rejected";
+  if (code.version(job.plan.function, jit::Tier::kOptimized) != watch.version) return "no current version";
   const feedback::FunctionEvidence evidence = decisions_.at(job.episode).evidence;
   const bool loops_wait = evidence.samples_left_behind >= policy_.min_samples_left_behind ||
                           evidence.samples_stayed >= policy_.min_samples_left_behind;
@@ -360,7 +360,7 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
 
 std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made) {
   std::vector<jit::Site> refused;
-  decisions_.end(job.episode, feedback::DecisionState::kRefused, "the code that runs stays");
+  decisions_.end(job.episode, feedback::DecisionState::kRefused, "the running code stays");
   decisions_.change(job.episode, [&](feedback::Episode& episode) {
     episode.compile_seconds += made.compile_seconds;
     for (const jit::Answer& answer : made.answers) {
@@ -408,7 +408,7 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
   });
   if (!watched) return false;
   if (!news.empty()) {
-    say(LogLevel::kDebug, "compile", fmt::format("{}: new in it: {}", name, news));
+    say(LogLevel::kDebug, "compile", fmt::format("{}: publishes the new version for {}", name, news));
     return false;
   }
   for (const jit::Site& site : refused) set_outcome(module, function, site, ChangeState::kNotPossible);
@@ -422,7 +422,8 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
     counts.stay();
     counts.loop_entries_only = loop_entries_only;
   });
-  say(LogLevel::kInfo, "compile", fmt::format("{}: nothing new came of it: the code that runs stays", name));
+  say(LogLevel::kInfo, "compile",
+      fmt::format("{}: the compile gave nothing new, so the running code stays", name));
   return true;
 }
 

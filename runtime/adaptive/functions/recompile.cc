@@ -71,14 +71,15 @@ bool has_loops(const std::vector<Place>& places, const std::vector<Place>& wante
 std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made, bool loops_wait) {
   const jit::CodeVersion& before = running.version;
   const jit::CodeVersion& after = made.version;
-  if (before.function != after.function || before.tier != after.tier) return "other code";
-  if ((before.entry == nullptr) != (after.entry == nullptr)) return "what may enter it";
-  if (loops_wait && !has_loops(before.osr_entries, after.osr_entries)) return "an entry for a running loop";
-  if (loops_wait && !has_loops(before.osr_exits, after.osr_exits)) return "a way out of a loop";
+  if (before.function != after.function || before.tier != after.tier) return "another function or tier";
+  if ((before.entry == nullptr) != (after.entry == nullptr)) return "an entry for calls";
+  if (loops_wait && !has_loops(before.osr_entries, after.osr_entries))
+    return "an OSR entry for a running loop";
+  if (loops_wait && !has_loops(before.osr_exits, after.osr_exits)) return "an OSR exit of a running loop";
   if (applied_sites(before) != applied_sites(after)) return "changes of loops";
   if (applied_values(running) != applied_values(made)) return "usual values";
   const std::string_view told = targets(running.told) != targets(made.told)   ? "targets of calls"
-                                : before.inlined != after.inlined             ? "bodies in place of calls"
+                                : before.inlined != after.inlined             ? "inlined bodies"
                                 : weights(running.told) != weights(made.told) ? "weights of branches"
                                                                               : "";
   return told.empty() || same_bytes(before, after) ? "" : told;

@@ -82,7 +82,7 @@ TEST(Pages, MoveWhatDecisionsHideAsIfItStalled) {
   e.hidden_share = 0.7;
   const PagePlan plan = decide_pages(e, {});
   EXPECT_EQ(plan.ranges.size(), 1u) << plan.reason;
-  EXPECT_NE(plan.reason.find("70 % with what decisions hide"), std::string::npos) << plan.reason;
+  EXPECT_NE(plan.reason.find("70 % with the stalls that prefetches hide"), std::string::npos) << plan.reason;
   EXPECT_DOUBLE_EQ(plan.estimated_gain, decide_pages(spread_over(256, 0.7), {}).estimated_gain);
   expect_replays_once_saved(make_page_episode(e, plan), {});
 }

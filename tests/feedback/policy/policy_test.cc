@@ -802,8 +802,8 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
       if (a.name.find(words) != std::string::npos) return a.gain_seconds;
     return -1.0;
   };
-  EXPECT_GT(offered("selects in place of up to 1 branches"), offered("optimize"));
-  EXPECT_GT(offered("branches in place of up to 2 choices"), offered("optimize"));
+  EXPECT_GT(offered("replace up to 1 branches by selects"), offered("optimize"));
+  EXPECT_GT(offered("replace up to 2 selects that"), offered("optimize"));
   Episode episode = make_episode(e, plan);
   EXPECT_EQ(episode.asked_for(kWeighBranches), (std::vector{WasmOffset(10), WasmOffset(20), WasmOffset(30)}));
   EXPECT_EQ(episode.asked_for(kSelect), std::vector{WasmOffset(10)});
@@ -906,7 +906,7 @@ TEST(PolicyValues, AreWeighedAsAnAlternativeAndReplay) {
   e.values = {operand_at(20, ValueSite::kWideDivisor, 16381, 95, 100)};
   PolicyConfig config;
   const FunctionPlan plan = decide(e, config);
-  EXPECT_EQ(plan.alternatives.back().name, "optimize + code for what 1 operand usually is");
+  EXPECT_EQ(plan.alternatives.back().name, "optimize + specialize code for the usual value of 1 operand");
   // 95 times 16,381 divisions, of 2 ns each.
   EXPECT_NEAR(plan.alternatives.back().gain_seconds - plan.alternatives[1].gain_seconds, 3.1e-3, 0.1e-3);
   const Episode episode = make_episode(e, plan);

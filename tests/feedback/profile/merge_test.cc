@@ -126,9 +126,11 @@ TEST(Merge, RemembersHowAVerdictWasReachedThatLaterRunsTakeOver) {
   before.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
                       {.state = ChangeState::kKept, .setting = 16, .gain = 0.5, .why = "after 68 chunks"}}};
   Episode taken_over = decision(1, Origin::kProfile);
-  taken_over.outcomes = {
-      {{jit::ChangeKind::kPrefetch, WasmOffset(77)},
-       {.state = ChangeState::kKept, .setting = 16, .gain = 0.5, .why = "known from before"}}};
+  taken_over.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)},
+                          {.state = ChangeState::kKept,
+                           .setting = 16,
+                           .gain = 0.5,
+                           .why = "settled in an earlier version or run"}}};
   ModuleProfile all = merge(run({before}), run());
   EXPECT_EQ(all.episodes[0].outcomes.entries()[0].outcome.runs_ago, 1u);
   all = merge(std::move(all), run({taken_over}));

@@ -204,7 +204,7 @@ TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
   ASSERT_FALSE(compiles.lines().empty());
   const std::string line = compiles.lines().front();
   EXPECT_THAT(line, testing::HasSubstr("because: decided in an earlier run: it was hot"));
-  EXPECT_THAT(line, testing::HasSubstr("begun anew: no prefetch for the load at"));
+  EXPECT_THAT(line, testing::HasSubstr("restarted: no prefetch for the load at"));
 }
 
 TEST(AutomaticTiers, SayWhatTheOptimizersPassesTook) {

@@ -258,7 +258,7 @@ TEST_F(CodeLayoutTest, SaysThatThereIsNoThreadToPlaceItOn) {
   FeedbackReport report;
   layout_->report(report.decisions);
   ASSERT_EQ(report.decisions.size(), 1u);
-  EXPECT_EQ(report.decisions[0].outcome, "there is no thread to place it on");
+  EXPECT_EQ(report.decisions[0].outcome, "no thread could be created to place it");
   EXPECT_FALSE(layout_->busy());
 }
 

@@ -170,7 +170,7 @@ TEST(Trial, BeginsAtTheEstimateOfTheFirstChunk) {
   }};
   EXPECT_EQ(loop.run(trial), TrialState::kKept);
   EXPECT_EQ(first, 5u);
-  EXPECT_NE(trial.words().find("distance 5 to begin with"), std::string::npos) << trial.words();
+  EXPECT_NE(trial.words().find("starts at distance 5"), std::string::npos) << trial.words();
 }
 
 TEST(Trial, IsNotFooledByInterruptions) {

@@ -107,8 +107,8 @@ TEST(Shifts, ARunningLoopGoesOnInCodeThatKnowsWhereItsCallsGoByNow) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const ShiftedRun r = run();
   EXPECT_TRUE(r.followed) << r.log;
-  EXPECT_THAT(r.log, testing::HasSubstr("records of calls to targets that are not in place"));
-  EXPECT_THAT(r.explained, testing::HasSubstr("can be left for newer code by running loops at 0x"));
+  EXPECT_THAT(r.log, testing::HasSubstr("records of calls to targets that are not inlined"));
+  EXPECT_THAT(r.explained, testing::HasSubstr("OSR exits of its optimized code: 0x"));
   uint32_t expected = 0;
   for (const int32_t kind : r.kinds) expected = batch(expected, kind);
   EXPECT_EQ(r.result, expected);
@@ -177,8 +177,8 @@ TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
 TEST(Shifts, ARunningLoopStaysWhereItIsIfNobodyIsToFollow) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const ShiftedRun r = run({"follow-shifts"});
-  EXPECT_THAT(r.log, testing::HasSubstr(", 0 exits"));
-  EXPECT_THAT(r.log, testing::Not(testing::HasSubstr(", 1 exits")));
+  EXPECT_THAT(r.log, testing::HasSubstr(", 0 OSR exits"));
+  EXPECT_THAT(r.log, testing::Not(testing::HasSubstr(", 1 OSR exits")));
   EXPECT_FALSE(r.followed) << r.log;
   uint32_t expected = 0;
   for (const int32_t kind : r.kinds) expected = batch(expected, kind);

@@ -181,7 +181,7 @@ TEST(LimitsOfAStore, KeepOptimizedCodeAwayThatHasNoRoom) {
   const FeedbackReport report = engine->feedback_report();
   EXPECT_EQ(report.functions_optimized, 0u);
   EXPECT_GE(report.versions_over_limit, 1u);
-  EXPECT_THAT(report.to_string(), HasSubstr("not made for the limit code-bytes"));
+  EXPECT_THAT(report.to_string(), HasSubstr("not compiled for the limit code-bytes"));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines[0], AllOf(HasSubstr("function sum would take "), HasSubstr("said once")));
 }
