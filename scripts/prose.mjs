@@ -117,7 +117,7 @@ function blocksOfStrings(text) {
     }
     last = literal;
   }
-  for (const block of blocks) block.text = block.text.replace(/\\n/g, ' ').replace(/\{[^{}]*\}|%[-\d.]*[a-z]+/g, '0').replace(/\\(.)/g, '$1');
+  for (const block of blocks) block.text = block.text.replace(/\\n/g, '. ').replace(/\{[^{}]*\}|%[-\d.]*[a-z]+/g, '0').replace(/\\(.)/g, '$1');
   return blocks.filter((block) => (block.text.match(/[\p{L}]{2,}/gu) ?? []).length >= 4);
 }
 
