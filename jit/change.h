@@ -112,18 +112,16 @@ inline constexpr std::array kChangeConstants = {
     Constant{"kMostUsualBytes",
              kMostUsualBytes,
              {Unit::kBytes, Provenance::Origin::kBound,
-              "longer copies and fills take "
-              "their time however they are done; below a page, so that a memory with any length has room"}},
+              "specializes no longer copies and fills, which take their time anyway. It is below a page, so "
+              "that a memory of any length has room"}},
     Constant{"kMostUsualTurns",
              kMostUsualTurns,
              {Unit::kCount, Provenance::Origin::kBound,
-              "unrolled code of longer loops is "
-              "large, and what a turn saves is less"}},
+              "specializes no larger trip counts, whose unrolled code is large and saves less an iteration"}},
     Constant{"kMispredictCycles",
              kMispredictCycles,
              {Unit::kCount, Provenance::Origin::kMeasured,
-              "of a Zen 4; between 15 "
-              "and 25 on others"}},
+              "charges a misprediction as on a Zen 4; others lose 15 to 25"}},
 };
 
 // A change of one place: a load, a branch, an operator, a loop. Of a whole version `at` is 0, but for what is asked for: there

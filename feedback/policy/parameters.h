@@ -182,19 +182,16 @@ inline constexpr std::array kEstimates = [] {
   using enum Unit;
   using enum Provenance::Origin;
   return std::array{
-      Constant{"kSecondsMispredicted",
-               kSecondsMispredicted,
-               {kSeconds, kDerived,
-                "kMispredictCycles at the 3.6 GHz of the "
-                "Zen 4 that they were counted on"}},
-      Constant{"kSecondsChosen",
-               kSecondsChosen,
-               {kSeconds, kBound, "that waiting for a choice takes: some cycles"}},
+      Constant{
+          "kSecondsMispredicted",
+          kSecondsMispredicted,
+          {kSeconds, kDerived, "is kMispredictCycles at the 3.6 GHz of the Zen 4 that they were counted on"}},
+      Constant{
+          "kSecondsChosen", kSecondsChosen, {kSeconds, kBound, "charges waiting for a select: some cycles"}},
       Constant{"kSecondsAFault",
                kSecondsAFault,
                {kSeconds, kMeasured,
-                "of 4 KiB, beside making it zeros: 512 took 0.75 ms, of "
-                "which zeros are 0.4"}},
+                "charges a fault of 4 KiB beside making it zeros: 512 took 0.75 ms, of which zeros are 0.4"}},
   };
 }();
 

@@ -32,24 +32,26 @@ inline constexpr std::array kSamplingParameters = [] {
   using enum Provenance::Origin;
   constexpr SamplingConfig kConfig;
   return std::array{
-      Constant{"steady_hz", kConfig.steady_hz, {kHertz, kMeasured, "0.3 % of a loop that computes"}},
-      Constant{"follow_hz",
-               kConfig.follow_hz,
-               {kHertz, kMeasured,
-                "1.3 %, for a quarter of a second: does anything stall in "
-                "new optimized code?"}},
-      Constant{"learn_hz",
-               kConfig.learn_hz,
-               {kHertz, kMeasured, "5.3 %, for an eighth: 100 samples name a load, in 25 ms"}},
-      Constant{"follow_seconds", kConfig.follow_seconds, {kSeconds, kDerived, "250 samples"}},
-      Constant{"learn_seconds", kConfig.learn_seconds, {kSeconds, kDerived, "480 samples"}},
+      Constant{"steady_hz", kConfig.steady_hz, {kHertz, kMeasured, "costs 0.3 % of a loop that computes"}},
+      Constant{
+          "follow_hz",
+          kConfig.follow_hz,
+          {kHertz, kMeasured,
+           "costs 1.3 % for a quarter of a second, and shows whether anything stalls in new optimized code"}},
+      Constant{
+          "learn_hz",
+          kConfig.learn_hz,
+          {kHertz, kMeasured, "costs 5.3 % for an eighth of a second; 100 samples, in 25 ms, name a load"}},
+      Constant{"follow_seconds", kConfig.follow_seconds, {kSeconds, kDerived, "takes 250 samples"}},
+      Constant{"learn_seconds", kConfig.learn_seconds, {kSeconds, kDerived, "takes 480 samples"}},
       Constant{"seconds_a_sample",
                kConfig.seconds_a_sample,
-               {kSeconds, kMeasured, "most of it the virtual timer's interrupt"}},
+               {kSeconds, kMeasured, "is mostly the virtual timer's interrupt"}},
       Constant{"budget_seconds",
                kConfig.budget_seconds,
-               {kSeconds, kBound, "that bursts may cost: 1,600 samples"}},
-      Constant{"budget_share", kConfig.budget_share, {kShare, kBound, "of the run so far, on top"}},
+               {kSeconds, kBound, "lets bursts cost so much in all: 1,600 samples"}},
+      Constant{
+          "budget_share", kConfig.budget_share, {kShare, kBound, "and this share of the run so far on top"}},
   };
 }();
 

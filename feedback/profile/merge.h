@@ -32,24 +32,28 @@ inline constexpr std::array kMergeParameters = [] {
       Constant{"kHalfLifeRuns",
                kHalfLifeRuns,
                {kCount, kBound,
-                "the last ones weigh as much as all before them: one odd run "
-                "does not overturn the rest"}},
+                "lets so many runs weigh as much as all before them, so that one odd run does not overturn "
+                "the rest"}},
       Constant{"kRunsToForgetLosers",
                kRunsToForgetLosers,
                {kCount, kBound,
-                "other input may want what did not pay, and trying "
-                "costs milliseconds"}},
+                "tries again what did not pay so many runs ago: other input may want it, and trying costs "
+                "milliseconds"}},
       Constant{"kRunsToForgetIdle",
                kRunsToForgetIdle,
                {kCount, kBound,
-                "in which a function was not seen, as input of another "
-                "kind came"}},
-      Constant{"kMaxEpisodesKept", kMaxEpisodesKept, {kCount, kBound, "of a function, in a profile"}},
-      Constant{"kMaxPageEpisodesKept", kMaxPageEpisodesKept, {kCount, kBound, "of a module"}},
-      Constant{"kMaxLayoutEpisodesKept", kMaxLayoutEpisodesKept, {kCount, kBound, "of a module"}},
-      Constant{"kMaxFunctionsKept", kMaxFunctionsKept, {kCount, kBound, "with all their evidence"}},
+                "forgets a function that was not seen for so many runs, as input of another kind came"}},
       Constant{
-          "kMaxFunctionsSampled", kMaxFunctionsSampled, {kCount, kBound, "with the places of their samples"}},
+          "kMaxEpisodesKept", kMaxEpisodesKept, {kCount, kBound, "keeps so many decisions of a function"}},
+      Constant{"kMaxPageEpisodesKept", kMaxPageEpisodesKept, {kCount, kBound, "keeps so many of a module"}},
+      Constant{
+          "kMaxLayoutEpisodesKept", kMaxLayoutEpisodesKept, {kCount, kBound, "keeps so many of a module"}},
+      Constant{"kMaxFunctionsKept",
+               kMaxFunctionsKept,
+               {kCount, kBound, "keeps so many functions with all their evidence"}},
+      Constant{"kMaxFunctionsSampled",
+               kMaxFunctionsSampled,
+               {kCount, kBound, "keeps the places of the samples of so many functions"}},
   };
 }();
 
