@@ -212,7 +212,7 @@ class Reading {
           in_.check(r.index < version_->loop_cells.size(), "refers to a loop cell that it does not have");
           in_.check(r.index < cell_bytes_.size() && r.value >= 0 &&
                         r.value < static_cast<int64_t>(cell_bytes_[r.index]),
-                    "refers to what is behind a loop cell");
+                    "refers to what follows a loop cell");
           break;
       }
       const bool calls =

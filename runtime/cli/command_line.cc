@@ -12,9 +12,9 @@ namespace hindsight::cli {
 namespace {
 
 constexpr const char* kExitStatuses =
-    "Exit status: the guest's own; 134 after a trap (its name and WebAssembly backtrace on stderr); 2 for "
-    "wrong "
-    "usage; 1 for a module that cannot be loaded.";
+    "Exit status: the guest's own. After a trap 134, with its name and WebAssembly backtrace on stderr. 2 "
+    "for "
+    "wrong usage, 1 for a module that cannot be loaded.";
 
 // CLI11 knows nothing of what follows the path of a module.
 class Formatter : public CLI::Formatter {
@@ -311,9 +311,8 @@ int command_line(int argc, char** argv) {
   lwp_emulate_app->prefix_command();
   lwp_emulate_app->footer(
       "Options after the program belong to it. Threads and child processes are followed.\n"
-      "Exit status: the program's, 128+N after signal N; 127 if it is not found, 126 if it cannot be "
-      "executed, 125 if "
-      "tracing is forbidden here.");
+      "Exit status: the program's, or 128+N after signal N. 127 if it is not found, 126 if it cannot be "
+      "executed, 125 if tracing is forbidden here.");
 
   AccuracyOptions accuracy;
   CLI::App* lwp_accuracy_app = lwp_app->add_subcommand(

@@ -89,13 +89,10 @@ std::string to_html(const BenchResults& results) {
   }
   body += runs_table(results);
   body +=
-      "<h2>How to read this</h2>\n<p class=\"note\">Each run is a fresh process; its time is wall time from "
-      "the "
-      "start of the engine to the end of the guest, loading and compiling included. A speedup is the ratio "
-      "of two "
-      "runs of the same round; bars show the median over the rounds, whiskers the lowest and the highest. "
-      "Grey bars "
-      "are within 3 % of even.</p>\n";
+      "<h2>How to read this</h2>\n<p class=\"note\">Each run is a fresh process. Its time is wall time from "
+      "the start of the engine to the end of the guest, with loading and compiling. A speedup is the ratio "
+      "of two runs of the same round. Bars show the median over the rounds, whiskers the lowest and the "
+      "highest. Grey bars are within 3 % of even.</p>\n";
   body += fmt::format("<footer>Hindsight {} on {}, kernel {}, pages of {} bytes{}{}</footer>",
                       escape_html(machine.version), escape_html(machine.cpu), escape_html(machine.kernel),
                       machine.page_bytes, results.quick ? ", short inputs" : "",

@@ -338,8 +338,8 @@ Result<uint64_t> CacheDirectory::clear() const {
     if (!contents.foreign.empty()) {
       return make_error(
           ErrorKind::kUsage,
-          fmt::format("is no folder of Hindsight's: it has no mark ({}) and holds other things, such as {}; "
-                      "nothing was removed; remove by hand what you know to be kept code or profiles",
+          fmt::format("is no folder of Hindsight's: it has no mark ({}) and holds other things, such as {}. "
+                      "Nothing was removed; remove by hand what you know to be kept code or profiles",
                       kMarkName, contents.foreign),
           path_);
     }

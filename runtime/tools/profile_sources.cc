@@ -30,7 +30,7 @@ Result<FoundProfile> kept_profile_of(std::shared_ptr<const wasm::Module> module,
   if (source.directory.empty()) {
     return make_error(
         ErrorKind::kUsage,
-        "is a module, and there is no folder of profiles to look for it in: keeping profiles is off, "
+        "is a module, and there is no folder of profiles to look for it in. Keeping profiles is off, "
         "or no home is set; name a saved profile, or a folder with --profile-dir",
         source.path);
   }

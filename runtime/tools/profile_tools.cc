@@ -81,8 +81,9 @@ Result<ExportedProfile> export_profile(const ProfileSource& profile, ProfileForm
   HINDSIGHT_ASSIGN(const feedback::HintedModule hinted, feedback::with_branch_hints(*of, *found.module));
   return ExportedProfile{
       bytes_of(hinted.bytes),
-      fmt::format("{} branches likely, {} unlikely, {} left without a hint because they go both "
-                  "ways or were seen less than {} times; {} hints of the module itself kept",
+      fmt::format("{} branches likely, {} unlikely, {} without a hint, as they go both ways or were seen "
+                  "less than {} "
+                  "times; kept {} hints of the module",
                   hinted.likely, hinted.unlikely, hinted.unclear, feedback::kMinHintOutcomes, hinted.kept)};
 }
 

@@ -107,7 +107,7 @@ Status OwnFiles::check_preopen(int directory, const std::string& path) {
       return make_error(
           ErrorKind::kUsage,
           "cannot be given to a guest: it lies in " + folder.is.what + ", " + folder.is.path +
-              "; who writes there could run code outside of the sandbox; give it another directory",
+              ". Who writes there could run code outside of the sandbox; give it another directory",
           path);
     }
     if (!folder.around.contains(id_of(status))) continue;
@@ -123,7 +123,7 @@ Status OwnFiles::check_preopen(int directory, const std::string& path) {
   return make_error(
       ErrorKind::kUsage,
       "cannot be given to a guest: it contains " + what +
-          "; who writes there could run code outside of the sandbox; give it a narrower directory, or have "
+          ". Who writes there could run code outside of the sandbox; give it a narrower directory, or have "
           "these elsewhere, or do without: " +
           remedies,
       path);

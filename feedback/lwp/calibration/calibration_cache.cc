@@ -147,7 +147,7 @@ Result<Calibration> parse_calibration(const std::string& text, const std::string
     if (space == std::string_view::npos) return bad("a line without a value");
     if (!fields.emplace(line->substr(0, space), line->substr(space + 1)).second) return bad("a field twice");
   }
-  if (!rest.empty()) return bad("something stands behind its end");
+  if (!rest.empty()) return bad("it goes on after its end");
   Calibration calibration;
   std::string defect;
   visit_fields(calibration, [&](const std::string& field, auto& value) {

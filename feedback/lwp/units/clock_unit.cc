@@ -20,8 +20,8 @@ constexpr EventInfo kEvents[] = {
      "estimate: bursts of consecutive branches, run through a predictor model",
      "baseline code"},
     {EventId::kDcacheMiss, Accuracy::kEstimated,
-     "a time sample right behind a load: stall-weighted, address from the registers; latency and source only "
-     "of loads that were timed at the ends of strips, by the level that their mean is nearest to",
+     "a sample right after a load: weighted by stall time, address from the registers. Latency and source "
+     "only of loads that were timed at the ends of strips: the level nearest to their mean",
      "clock"},
     {EventId::kCoreClocks, Accuracy::kEstimated, "samples of the thread's time; core frequency is not seen",
      "clock"},

@@ -75,7 +75,7 @@ bool CodeReader::memory_option(std::string_view prefix, uint64_t& out, bool& fou
                                              token.text.substr(0, 40)));
   return status == NumberStatus::kOk ||
          in_.fail(token.begin,
-                  fmt::format("expected a number behind '{}', found '{}'", prefix, token.text.substr(0, 40)));
+                  fmt::format("expected a number after '{}', found '{}'", prefix, token.text.substr(0, 40)));
 }
 
 bool CodeReader::memory_argument(Opcode opcode, bool with_lane) {

@@ -377,7 +377,7 @@ bool FunctionValidator::end(FunctionBody& body) {
   frames_.pop_back();
   if (frames_.empty()) {
     if (!reader_.at_end())
-      return reader_.fail(reader_.offset(), "section size mismatch: code behind the end of the function");
+      return reader_.fail(reader_.offset(), "section size mismatch: code after the end of the function");
     return true;
   }
   enter_top();
@@ -490,7 +490,7 @@ bool FunctionValidator::atomic() {
     const uint32_t flags_at = reader_.offset();
     uint8_t flags = 0;
     if (!reader_.u8(flags)) return false;
-    return flags == 0 || reader_.fail(flags_at, "zero byte expected behind atomic.fence");
+    return flags == 0 || reader_.fail(flags_at, "zero byte expected after atomic.fence");
   }
   // Waiting and notifying are calls into the runtime.
   if (opcode < Opcode::kAtomicFence) has_calls_ = true;
