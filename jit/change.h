@@ -8,6 +8,7 @@
 // asked for, however wrong, gives correct code.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -24,7 +25,7 @@
 
 namespace hindsight::jit {
 
-// In the order of kChanges. Files hold these numbers (code_image.h): a new kind means a new version of them.
+// In the order of kChanges. Files hold these numbers (code_image.h): a new kind comes last, so that they keep their meaning.
 enum class ChangeKind : uint8_t {
   kPrefetch,       // addresses of a load run ahead of it
   kInterleave,     // several of the searches that a load belongs to go at once
@@ -46,23 +47,90 @@ struct Knob {
   uint32_t first = 0, least = 0, most = 0;  // where a trial begins, and between what it stays
 };
 
+// Who has a loop in which several changes are asked for. It has one at a time, as each is judged with and without it.
+enum class Claim : uint8_t {
+  kFirst,     // comes before all others, which wait in its loop and in the loops within
+  kBeside,    // goes with whatever else changes the loop, but for one that comes first
+  kTogether,  // stands in one of the loop's two versions with all others that do: they have one trial
+  kLast,      // stands alone: only where no other change of the loop is applied
+};
+
 struct ChangeTraits {
   ChangeKind kind;
   std::string_view name;  // of the decision: "jump-pointers"
   Scope scope = Scope::kLoop;
   Knob knob = {};
+  Claim claim = Claim::kLast;
+  bool of_load = false;  // its places are loads that stall
+
+  // Words of the compiler's answers: where no pass has found the place, and for others that wait because this has the loop.
+  std::string_view absent = "optimized code has no such place";
+  std::string_view instead = "the loop is on trial with another change";
+  // Words of reports for one place, with {at}, and for all that was asked for, with {places} or {count}. Empty: the name, and
+  // where. Words for all that have neither are said only where the whole version is asked for.
+  std::string_view one = {};
+  std::string_view all = {};
 };
 
 inline constexpr std::array kChanges = {
-    ChangeTraits{ChangeKind::kPrefetch, "prefetch", Scope::kLoop, {"distance", 16, 1, 4096}},
-    ChangeTraits{ChangeKind::kInterleave, "interleave", Scope::kLoop, {"width", 16, 2, 64}},
-    ChangeTraits{ChangeKind::kJumpPointers, "jump-pointers", Scope::kLoop, {"distance", 16, 1, 1024}},
-    ChangeTraits{ChangeKind::kSelect, "select"},
-    ChangeTraits{ChangeKind::kBranch, "branch"},
-    ChangeTraits{ChangeKind::kValue, "values"},
-    ChangeTraits{ChangeKind::kInlineCalls, "inline-calls", Scope::kVersion},
-    ChangeTraits{ChangeKind::kWeighBranches, "weigh-branches", Scope::kVersion},
-    ChangeTraits{ChangeKind::kSplitCold, "code-layout", Scope::kVersion},
+    ChangeTraits{.kind = ChangeKind::kPrefetch,
+                 .name = "prefetch",
+                 .knob = {"distance", 16, 1, 4096},
+                 .claim = Claim::kBeside,
+                 .of_load = true,
+                 .absent = "optimized code has no such load",
+                 .one = "prefetch for the load at {at}",
+                 .all = "prefetches for the loads at {places}"},
+    ChangeTraits{.kind = ChangeKind::kInterleave,
+                 .name = "interleave",
+                 .knob = {"width", 16, 2, 64},
+                 .claim = Claim::kFirst,
+                 .of_load = true,
+                 .absent = "optimized code has no such load",
+                 .instead = "the loop's searches are interleaved instead",
+                 .one = "interleaved searches of the load at {at}",
+                 .all = "interleaved searches, if they are searches, for the loads at {places}"},
+    ChangeTraits{.kind = ChangeKind::kJumpPointers,
+                 .name = "jump-pointers",
+                 .knob = {"distance", 16, 1, 1024},
+                 .claim = Claim::kLast,
+                 .of_load = true,
+                 .absent = "optimized code has no such load",
+                 .one = "jump pointers for the load at {at}",
+                 .all = "jump pointers, if they follow pointers, for the loads at {places}"},
+    ChangeTraits{.kind = ChangeKind::kSelect,
+                 .name = "select",
+                 .claim = Claim::kTogether,
+                 .absent = "optimized code has no such branch",
+                 .one = "select for the branch at {at}",
+                 .all = "selects, if both sides can be executed, for the branches at {places}"},
+    ChangeTraits{.kind = ChangeKind::kBranch,
+                 .name = "branch",
+                 .claim = Claim::kTogether,
+                 .absent = "optimized code has no such choice",
+                 .one = "branch for the select at {at}",
+                 .all = "branches, if loop-carried values wait for them, for the selects at {places}"},
+    ChangeTraits{.kind = ChangeKind::kValue,
+                 .name = "values",
+                 .claim = Claim::kTogether,
+                 .absent = "optimized code has no use of such a value",
+                 .one = "specialized code for the usual value at {at}",
+                 .all = "specialized code for the usual values at {places}"},
+    ChangeTraits{.kind = ChangeKind::kInlineCalls,
+                 .name = "inline-calls",
+                 .scope = Scope::kVersion,
+                 .one = "inlined usual targets of calls",
+                 .all = "inlined usual targets of the calls at {places}"},
+    ChangeTraits{.kind = ChangeKind::kWeighBranches,
+                 .name = "weigh-branches",
+                 .scope = Scope::kVersion,
+                 .one = "weights of branches",
+                 .all = "weights of {count} branches and selects"},
+    ChangeTraits{.kind = ChangeKind::kSplitCold,
+                 .name = "code-layout",
+                 .scope = Scope::kVersion,
+                 .one = "cold code split from hot code",
+                 .all = "cold code split from hot code"},
 };
 inline constexpr size_t kChangeKinds = kChanges.size();
 
@@ -86,9 +154,18 @@ constexpr std::optional<ChangeKind> change_kind_of(std::string_view name) {
 constexpr bool is_of_version(ChangeKind kind) {
   return traits_of(kind).scope == Scope::kVersion;
 }
-// Those of a whole version.
-inline constexpr ChangeKind kVersionChanges[] = {ChangeKind::kInlineCalls, ChangeKind::kWeighBranches,
-                                                 ChangeKind::kSplitCold};
+// Those of a whole version, in the order of kChanges.
+inline constexpr auto kVersionChanges = [] {
+  constexpr auto is_its = [](const ChangeTraits& traits) { return traits.scope == Scope::kVersion; };
+  std::array<ChangeKind, static_cast<size_t>(std::ranges::count_if(kChanges, is_its))> kinds{};
+  size_t found = 0;
+  for (const ChangeTraits& traits : kChanges)
+    if (is_its(traits)) kinds[found++] = traits.kind;
+  return kinds;
+}();
+constexpr bool is_of_load(ChangeKind kind) {
+  return traits_of(kind).of_load;
+}
 constexpr bool is_tuned(ChangeKind kind) {
   return !traits_of(kind).knob.name.empty();
 }

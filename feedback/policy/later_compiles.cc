@@ -105,7 +105,7 @@ bool calls_moved(Case& c) {
   const FunctionEvidence& e = c.e;
   const PolicyConfig& config = c.config;
   const double records = unforeseen_records(e, config);
-  if (!config.inline_calls ||
+  if (!config.changes[jit::ChangeKind::kInlineCalls] ||
       e.changes.state(version_site(jit::ChangeKind::kInlineCalls)) == ChangeState::kRolledBack ||
       records < config.min_call_records || !may_compile_again(e, config) ||
       e.seconds_since_published < config.min_seconds_published)
@@ -148,8 +148,10 @@ bool has_new_stalls(Case& c) {
   const PolicyConfig& config = c.config;
   if (!may_compile_again(e, config))
     return c.answer(Action::kNothing, fmt::format("compiled {} times already", e.optimize_count));
-  if ((!config.prefetch && !config.interleave && !config.jump_pointers) ||
-      e.samples_optimized < config.min_reoptimize_samples)
+  const bool any_on = std::any_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const auto& change) {
+    return change.of_load && config.changes[change.kind];
+  });
+  if (!any_on || e.samples_optimized < config.min_reoptimize_samples)
     return c.answer(Action::kNothing, "optimized, and nothing asks for more");
   double untried_share = 0, untried_recently = 0;
   for (const LoadEvidence& load : e.loads) {

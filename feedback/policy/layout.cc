@@ -15,7 +15,7 @@ constexpr double kKiB = 1024;
 LayoutPlan decide_layout(const LayoutEvidence& e, const PolicyConfig& config) {
   LayoutPlan plan;
   plan.alternatives.push_back({"nothing", 0, 0});
-  if (!config.code_layout) {
+  if (!config.changes[jit::ChangeKind::kSplitCold]) {
     plan.reason = "decision 'code-layout' is switched off";
     return plan;
   }

@@ -255,7 +255,8 @@ consteval bool takes(std::index_sequence<I...>) {
     T{(static_cast<void>(I), Anything())...};
   };
 }
-constexpr size_t kMembers = kParameters.size() + kDecisions.size();
+constexpr size_t kMembers =
+    kParameters.size() + 1 + kDecisions.size() - jit::kChangeKinds;  // one has all changes
 static_assert(takes<PolicyConfig>(std::make_index_sequence<kMembers>()) &&
                   !takes<PolicyConfig>(std::make_index_sequence<kMembers + 1>()),
               "every member of PolicyConfig is a decision or has a row");
@@ -280,7 +281,7 @@ std::span<const Parameter> parameters() {
 std::map<std::string, double> to_parameters(const PolicyConfig& config) {
   std::map<std::string, double> by_name;
   for (const Decision& decision : kDecisions)
-    by_name[std::string(decision.name)] = config.*decision.enabled ? 1 : 0;
+    by_name[std::string(decision.name)] = decision.is_on(config) ? 1 : 0;
   for (const Parameter& parameter : kParameters) by_name[std::string(parameter.name)] = parameter.of(config);
   return by_name;
 }
@@ -290,7 +291,7 @@ PolicyConfig from_parameters(const std::map<std::string, double>& by_name) {
   if (by_name.empty()) return config;
   for (const Decision& decision : kDecisions) {
     const auto found = by_name.find(std::string(decision.name));
-    config.*decision.enabled = found != by_name.end() && found->second != 0;
+    decision.set(config, found != by_name.end() && found->second != 0);
   }
   for (const Parameter& parameter : kParameters) {
     if (const auto found = by_name.find(std::string(parameter.name)); found != by_name.end())

@@ -1,7 +1,8 @@
 // Parameters: what steers the policy. Which decisions there are, and the numbers that they go by.
 //
-// kDecisions is the one list of what can be switched off. parameters() is the one table of numbers: it loads, saves and
-// bounds them, and docs/PARAMETERS.md is printed from it. A number that is changed here is changed everywhere.
+// kDecisions has what can be switched off: changes of code, as jit/change.h lists them, and the rest. parameters() is the one
+// table of numbers: it loads, saves and bounds them, and docs/PARAMETERS.md is printed from it. A number that is changed here
+// is changed everywhere.
 #pragma once
 
 #include <array>
@@ -17,20 +18,23 @@
 
 namespace hindsight::feedback {
 
+// Which changes of code may be asked for: all, until one is switched off.
+class ChangeSwitches {
+ public:
+  constexpr bool operator[](jit::ChangeKind kind) const { return !off_[static_cast<size_t>(kind)]; }
+  constexpr void set(jit::ChangeKind kind, bool on) { off_[static_cast<size_t>(kind)] = !on; }
+  friend bool operator==(const ChangeSwitches&, const ChangeSwitches&) = default;
+
+ private:
+  std::array<bool, jit::kChangeKinds> off_ = {};
+};
+
 // What each number means and where it comes from, parameters() says.
 struct PolicyConfig {
   bool optimize = true;
-  bool prefetch = true;
-  bool interleave = true;
-  bool jump_pointers = true;
-  bool inline_calls = true;
+  ChangeSwitches changes;
   bool huge_pages = true;
-  bool weigh_branches = true;
-  bool select = true;  // instead of a branch
-  bool branch = true;  // instead of a select
-  bool values = true;
   bool follow_shifts = true;
-  bool code_layout = true;
 
   // For the first compile.
   double min_samples = 6;
@@ -144,23 +148,30 @@ struct PolicyConfig {
 // A decision that can be switched off, by the name that it has everywhere.
 struct Decision {
   std::string_view name;
-  bool PolicyConfig::*enabled;
+  std::variant<bool PolicyConfig::*, jit::ChangeKind> what;
+
+  constexpr bool is_on(const PolicyConfig& config) const {
+    const auto* const change = std::get_if<jit::ChangeKind>(&what);
+    return change != nullptr ? config.changes[*change] : config.**std::get_if<bool PolicyConfig::*>(&what);
+  }
+  constexpr void set(PolicyConfig& config, bool on) const {
+    if (const auto* const change = std::get_if<jit::ChangeKind>(&what))
+      config.changes.set(*change, on);
+    else
+      config.**std::get_if<bool PolicyConfig::*>(&what) = on;
+  }
 };
-// The one list of them: the changes of jit/change.h by their names there, and what is no change of code.
-inline constexpr std::array kDecisions = {
-    Decision{"optimize", &PolicyConfig::optimize},
-    Decision{to_string(jit::ChangeKind::kPrefetch), &PolicyConfig::prefetch},
-    Decision{to_string(jit::ChangeKind::kInterleave), &PolicyConfig::interleave},
-    Decision{to_string(jit::ChangeKind::kJumpPointers), &PolicyConfig::jump_pointers},
-    Decision{to_string(jit::ChangeKind::kInlineCalls), &PolicyConfig::inline_calls},
-    Decision{"huge-pages", &PolicyConfig::huge_pages},
-    Decision{to_string(jit::ChangeKind::kWeighBranches), &PolicyConfig::weigh_branches},
-    Decision{to_string(jit::ChangeKind::kSelect), &PolicyConfig::select},
-    Decision{to_string(jit::ChangeKind::kBranch), &PolicyConfig::branch},
-    Decision{to_string(jit::ChangeKind::kValue), &PolicyConfig::values},
-    Decision{to_string(jit::ChangeKind::kSplitCold), &PolicyConfig::code_layout},
-    Decision{"follow-shifts", &PolicyConfig::follow_shifts},
-};
+inline constexpr Decision kOptimize{"optimize", &PolicyConfig::optimize};
+// All of them: the changes of jit/change.h by their names there, and what is no change of code.
+inline constexpr auto kDecisions = [] {
+  std::array<Decision, jit::kChangeKinds + 3> all{};
+  auto next = all.begin();
+  *next++ = kOptimize;
+  for (const jit::ChangeTraits& change : jit::kChanges) *next++ = {change.name, change.kind};
+  *next++ = {"huge-pages", &PolicyConfig::huge_pages};
+  *next++ = {"follow-shifts", &PolicyConfig::follow_shifts};
+  return all;
+}();
 
 struct Parameter {
   std::string_view about;  // what it decides about: rows of one kind stand together

@@ -24,8 +24,7 @@ void take_over_loads(StartPlan& start, const ChangePolicy& policy, const Functio
                      const ChangeLedger& outcomes, const PolicyConfig& config) {
   size_t taken = 0;
   for (const auto& [site, known] : outcomes) {
-    if (site.kind != policy.kinds().front() || !in_use(known.state) || !is_enabled(site.kind, config))
-      continue;
+    if (site.kind != policy.kinds().front() || !in_use(known.state) || !config.changes[site.kind]) continue;
     if (taken++ >= config.max_prefetches) break;
     const jit::Knob& knob = jit::traits_of(site.kind).knob;
     Candidate candidate;

@@ -37,7 +37,7 @@ const char* to_string(ValueSite site) {
 uint32_t rejections_of(const ChangeLedger& changes, WasmOffset load) {
   uint32_t all = 0;
   for (const auto& [site, outcome] : changes)
-    if (site.at == load && jit::is_tuned(site.kind)) all += outcome.rejections;
+    if (site.at == load && jit::is_of_load(site.kind)) all += outcome.rejections;
   return all;
 }
 
@@ -169,7 +169,7 @@ namespace {
 std::set<uint32_t> hidden_loads(const ChangeLedger& changes) {
   std::set<uint32_t> loads;
   for (const auto& [site, outcome] : changes)
-    if (jit::is_tuned(site.kind) && outcome.state == ChangeState::kKept) loads.insert(site.at.value);
+    if (jit::is_of_load(site.kind) && outcome.state == ChangeState::kKept) loads.insert(site.at.value);
   return loads;
 }
 
@@ -240,19 +240,19 @@ void ValueCounts::fade_into(const ValueCounts& later) {
 
 void FunctionCounts::begin(jit::Site site) {
   changes.begin(site);
-  if (jit::is_tuned(site.kind)) loads.try_emplace(site.at.value);
+  if (jit::is_of_load(site.kind)) loads.try_emplace(site.at.value);
 }
 
 void FunctionCounts::settle(const ChangeLedger& known) {
   for (const auto& [site, outcome] : known) {
     changes.put(site, outcome);
-    if (jit::is_tuned(site.kind)) loads.try_emplace(site.at.value);
+    if (jit::is_of_load(site.kind)) loads.try_emplace(site.at.value);
   }
 }
 
 void FunctionCounts::settle(jit::Site site, ChangeState state) {
   changes.settle(site, state);
-  if (!jit::is_tuned(site.kind)) return;
+  if (!jit::is_of_load(site.kind)) return;
   LoadCounts& counts = loads[site.at.value];
   if (state != ChangeState::kRolledBack) return;
   counts.run_seconds_when_rejected = run_seconds();

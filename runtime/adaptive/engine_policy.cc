@@ -18,10 +18,10 @@ constexpr double kCostOnOneCore = 0.25;
 feedback::PolicyConfig make_policy(const EngineConfig& config, const TestKnobs& knobs) {
   feedback::PolicyConfig policy;
   for (const feedback::Decision& decision : feedback::kDecisions) {
-    const bool feeds_back = decision.enabled != &feedback::PolicyConfig::optimize;
-    policy.*decision.enabled =
-        config.tier == TierMode::kAuto && (config.feedback || !feeds_back) &&
-        std::ranges::find(config.disabled_decisions, decision.name) == config.disabled_decisions.end();
+    const bool feeds_back = decision.what != feedback::kOptimize.what;
+    decision.set(policy, config.tier == TierMode::kAuto && (config.feedback || !feeds_back) &&
+                             std::ranges::find(config.disabled_decisions, decision.name) ==
+                                 config.disabled_decisions.end());
   }
   if (usable_threads() == 1) policy.background_cost = kCostOnOneCore;
   if (knobs.trial_bias != 0) {

@@ -25,49 +25,14 @@ struct Replayed {
   size_t decisions = 0, same = 0, from_cache = 0;
 };
 
-std::string places(std::string_view before, const std::vector<WasmOffset>& offsets) {
-  std::string text;
-  for (const WasmOffset offset : offsets)
-    text += fmt::format("{}0x{:x}", text.empty() ? fmt::format("{} ", before) : ", ", offset.value);
-  return text;
-}
-
-// What was asked for of one kind of change; empty: nothing.
-std::string asked_text(const Episode& e, jit::ChangeKind kind) {
-  const std::vector<WasmOffset> sites = e.asked_for(kind);
-  if (sites.empty()) return {};
-  switch (kind) {
-    case jit::ChangeKind::kPrefetch:
-      return places("prefetches for the loads at", sites);
-    case jit::ChangeKind::kInterleave:
-      return places("interleaved searches, if they are searches, for the loads at", sites);
-    case jit::ChangeKind::kJumpPointers:
-      return places("jump pointers, if they follow pointers, for the loads at", sites);
-    case jit::ChangeKind::kSelect:
-      return places("selects, if both sides can be executed, for the branches at", sites);
-    case jit::ChangeKind::kBranch:
-      return places("branches, if loop-carried values wait for them, for the selects at", sites);
-    case jit::ChangeKind::kValue:
-      return places("specialized code for the usual values at", sites);
-    case jit::ChangeKind::kInlineCalls:
-      return places("inlined usual targets of the calls at", sites);
-    case jit::ChangeKind::kWeighBranches:
-      return fmt::format("weights of {} branches and selects", sites.size());
-    case jit::ChangeKind::kSplitCold:  // of branches, the compiler is told; of the version, it is done
-      return std::find(sites.begin(), sites.end(), WasmOffset()) == sites.end()
-                 ? ""
-                 : "cold code split from hot code";
-  }
-  return {};
-}
-
 // What the plan consisted of.
 std::string done_text(const Episode& e) {
   std::string text = e.state == DecisionState::kNone ? "nothing yet" : state_text(e);
   if (e.compile_seconds > 0) text += fmt::format(", {:.1f} ms of compiling", 1e3 * e.compile_seconds);
   std::vector<std::string> parts;
   for (const jit::ChangeTraits& traits : jit::kChanges)
-    if (std::string part = asked_text(e, traits.kind); !part.empty()) parts.push_back(std::move(part));
+    if (std::string part = rt::changes_text(traits.kind, e.asked_for(traits.kind)); !part.empty())
+      parts.push_back(std::move(part));
   if (!e.osr_loops.empty()) {
     std::vector<LoopIndex> loops;
     for (const uint32_t loop : e.osr_loops) loops.emplace_back(loop);

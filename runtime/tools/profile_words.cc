@@ -30,7 +30,7 @@ std::string load_text(const LoadEvidence& l, const FunctionEvidence& e) {
   }
   if (!l.in_loop) text += "; in no loop";
   for (const auto& [site, outcome] : e.changes)
-    if (site.at == l.load && jit::is_tuned(site.kind) && outcome.state != ChangeState::kNone)
+    if (site.at == l.load && jit::is_of_load(site.kind) && outcome.state != ChangeState::kNone)
       text += fmt::format("; {} {}", to_string(site.kind), to_string(outcome.state));
   if (l.latency.timed != 0) {
     text += fmt::format(
@@ -158,27 +158,23 @@ std::string outcome_text(jit::Site site, const Outcome& outcome) {
 }
 
 std::string change_text(jit::Site site) {
-  switch (site.kind) {
-    case jit::ChangeKind::kPrefetch:
-      return fmt::format("prefetch for the load at 0x{:x}", site.at.value);
-    case jit::ChangeKind::kInterleave:
-      return fmt::format("interleaved searches of the load at 0x{:x}", site.at.value);
-    case jit::ChangeKind::kSelect:
-      return fmt::format("select for the branch at 0x{:x}", site.at.value);
-    case jit::ChangeKind::kBranch:
-      return fmt::format("branch for the select at 0x{:x}", site.at.value);
-    case jit::ChangeKind::kJumpPointers:
-      return fmt::format("jump pointers for the load at 0x{:x}", site.at.value);
-    case jit::ChangeKind::kValue:
-      return fmt::format("specialized code for the usual value at 0x{:x}", site.at.value);
-    case jit::ChangeKind::kInlineCalls:
-      return "inlined usual targets of calls";
-    case jit::ChangeKind::kWeighBranches:
-      return "weights of branches";
-    case jit::ChangeKind::kSplitCold:
-      return "cold code split from hot code";
-  }
-  return {};
+  const jit::ChangeTraits& traits = jit::traits_of(site.kind);
+  const std::string at = fmt::format("0x{:x}", site.at.value);
+  if (!traits.one.empty()) return fmt::format(fmt::runtime(traits.one), fmt::arg("at", at));
+  return jit::is_of_version(site.kind) ? std::string(traits.name) : fmt::format("{} at {}", traits.name, at);
+}
+
+std::string changes_text(jit::ChangeKind kind, const std::vector<WasmOffset>& sites) {
+  const jit::ChangeTraits& traits = jit::traits_of(kind);
+  const std::string_view words = traits.all;
+  const bool of_places = words.empty() || words.find('{') != words.npos;
+  const bool as_a_whole = std::find(sites.begin(), sites.end(), WasmOffset()) != sites.end();
+  if (sites.empty() || (!of_places && !as_a_whole)) return {};
+  std::string places;
+  for (const WasmOffset at : sites) places += fmt::format("{}0x{:x}", places.empty() ? "" : ", ", at.value);
+  if (words.empty())
+    return jit::is_of_version(kind) ? std::string(traits.name) : fmt::format("{} at {}", traits.name, places);
+  return fmt::format(fmt::runtime(words), fmt::arg("places", places), fmt::arg("count", sites.size()));
 }
 
 std::string age_text(uint32_t runs_ago) {

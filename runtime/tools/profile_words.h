@@ -29,6 +29,8 @@ std::string evidence_text(const feedback::FunctionEvidence& evidence, const wasm
 std::string outcome_text(jit::Site site, const feedback::Outcome& outcome);
 // "prefetch for the load at 0x12".
 std::string change_text(jit::Site site);
+// "prefetches for the loads at 0x12, 0x34": what was asked for of one kind. Empty: nothing.
+std::string changes_text(jit::ChangeKind kind, const std::vector<WasmOffset>& sites);
 // "in the last run", "3 runs ago".
 std::string age_text(uint32_t runs_ago);
 // "func[12] name".

@@ -55,9 +55,10 @@ bool was_tried(const BranchEvidence& b, const FunctionEvidence& e) {
 std::optional<ChangeKind> form_of(const BranchEvidence& b, double rate, const FunctionEvidence& e,
                                   const PolicyConfig& config) {
   if (was_lost(b, e)) return std::nullopt;
-  if (config.select && !b.chooses && rate >= config.min_select_rate) return ChangeKind::kSelect;
+  if (config.changes[ChangeKind::kSelect] && !b.chooses && rate >= config.min_select_rate)
+    return ChangeKind::kSelect;
   // Also for a branch: the compiler may have made a select of it.
-  if (config.branch && rate <= config.max_branch_rate &&
+  if (config.changes[ChangeKind::kBranch] && rate <= config.max_branch_rate &&
       (b.chooses || minority_of(b) >= config.min_branch_minority))
     return ChangeKind::kBranch;
   return std::nullopt;
@@ -66,7 +67,7 @@ std::optional<ChangeKind> form_of(const BranchEvidence& b, double rate, const Fu
 // A hot branch that goes both ways, and nobody has said yet how well it is predicted. The next compile is the last time
 // that this can be seen. Null: there is none.
 const BranchEvidence* not_judged_yet(const FunctionEvidence& e, const PolicyConfig& config) {
-  if (!config.select) return nullptr;
+  if (!config.changes[ChangeKind::kSelect]) return nullptr;
   const auto waits = [&](const BranchEvidence& b) {
     return !b.chooses && !was_tried(b, e) && static_cast<double>(b.sampled) >= config.min_branch_records &&
            minority_of(b) >= config.min_minority_to_wait &&
@@ -79,7 +80,7 @@ const BranchEvidence* not_judged_yet(const FunctionEvidence& e, const PolicyConf
 // A select of an innermost loop that may be better a branch, of which too little was seen yet, for the same reason.
 // Null: there is none.
 const BranchEvidence* not_seen_often_yet(const FunctionEvidence& e, const PolicyConfig& config) {
-  if (!config.branch) return nullptr;
+  if (!config.changes[ChangeKind::kBranch]) return nullptr;
   const auto waits = [&](const BranchEvidence& b) {
     return b.chooses && !was_tried(b, e) && minority_of(b) <= config.max_branch_rate &&
            static_cast<double>(b.seen()) >= config.min_select_seen_to_wait &&

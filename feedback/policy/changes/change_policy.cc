@@ -24,6 +24,18 @@ std::span<const ChangePolicy* const> change_policies() {
   return policies;
 }
 
+std::vector<Reported> ChangePolicy::report(const Episode& decision, const PolicyConfig& config) const {
+  const jit::ChangeKind kind = kinds().front();
+  const std::vector<WasmOffset> places = decision.asked_for(kind);
+  if (places.empty()) return {};
+  Reported reported{.at = {}, .reason = {}, .alternatives = {"nothing", std::string(to_string(kind))}};
+  if (places.front() != WasmOffset()) reported.at = places.front();
+  std::vector<Candidate> again;
+  propose(decision.evidence, config, again);
+  if (!again.empty()) reported.reason = again.front().reason;
+  return {reported};
+}
+
 const ChangePolicy& change_policy(jit::ChangeKind kind) {
   const auto policies = change_policies();
   const auto found = std::find_if(policies.begin(), policies.end(), [&](const ChangePolicy* policy) {
@@ -32,12 +44,6 @@ const ChangePolicy& change_policy(jit::ChangeKind kind) {
   });
   assert(found != policies.end() && "no policy asks for this kind of change");
   return **found;
-}
-
-bool is_enabled(jit::ChangeKind kind, const PolicyConfig& config) {
-  return std::any_of(kDecisions.begin(), kDecisions.end(), [&](const Decision& decision) {
-    return decision.name == to_string(kind) && config.*decision.enabled;
-  });
 }
 
 std::vector<Candidate> propose(jit::ChangeKind kind, const FunctionEvidence& e, const PolicyConfig& config) {

@@ -18,6 +18,13 @@ struct Wait {
   std::string reason;
 };
 
+// What reports say of a change of a whole version, beside what became of it.
+struct Reported {
+  std::optional<WasmOffset> at = {};  // empty: all of the version
+  std::string reason;
+  std::vector<std::string> alternatives;
+};
+
 class ChangePolicy {
  public:
   ChangePolicy() = default;
@@ -42,6 +49,9 @@ class ChangePolicy {
   // "the prefetch at", in front of a load's offset; empty: it is not about loads that stall, and goes with any version.
   virtual std::string_view of_load() const { return {}; }
 
+  // Of a change of a whole version, as a decision has asked for it: one for all its places, or one for each.
+  virtual std::vector<Reported> report(const Episode& decision, const PolicyConfig& config) const;
+
   bool is_about_loads() const { return !of_load().empty(); }
 };
 
@@ -49,7 +59,5 @@ class ChangePolicy {
 std::span<const ChangePolicy* const> change_policies();
 // That which asks for `kind`.
 const ChangePolicy& change_policy(jit::ChangeKind kind);
-
-bool is_enabled(jit::ChangeKind kind, const PolicyConfig& config);
 
 }  // namespace hindsight::feedback

@@ -74,7 +74,8 @@ class InlineCalls final : public ChangePolicy {
 
   void propose(const FunctionEvidence& e, const PolicyConfig& config,
                std::vector<Candidate>& out) const override {
-    if (!config.inline_calls || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack) return;
+    if (!config.changes[kKind[0]] || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack)
+      return;
     for (const CallEvidence& call : e.calls) {
       jit::CallTargets targets;
       targets.by_reference = call.by_reference;
@@ -90,6 +91,26 @@ class InlineCalls final : public ChangePolicy {
           {.request = {.site = {kKind[0], call.call}, .what = std::move(targets)},
            .reason = fmt::format("the call at 0x{:x} usually goes through{}", call.call.value, words)});
     }
+  }
+
+  std::vector<Reported> report(const Episode& decision, const PolicyConfig& config) const override {
+    const std::vector<WasmOffset> asked = decision.asked_for(kKind[0]);
+    // The evidence says which they were: the policy is pure.
+    std::vector<Candidate> calls;
+    propose(decision.evidence, config, calls);
+    std::vector<Reported> all;
+    for (Candidate& call : calls) {
+      if (std::find(asked.begin(), asked.end(), call.at()) == asked.end()) continue;
+      const size_t targets = jit::what_of<jit::CallTargets>(call.request).targets.size();
+      all.push_back(
+          {.at = call.at(),
+           .reason = std::move(call.reason),
+           .alternatives = {
+               "nothing: every call goes through its table",
+               fmt::format("inline-calls: compares with {} target{}, saves the call where one matches",
+                           targets, targets == 1 ? "" : "s")}});
+    }
+    return all;
   }
 };
 

@@ -49,8 +49,10 @@ bool is_open(jit::ChangeKind kind, const LoadEvidence& load, const FunctionEvide
 
 bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
   return is_open(jit::ChangeKind::kPrefetch, load, e, config) &&
-         !in_use(e.changes.state({jit::ChangeKind::kInterleave, load.load})) &&
-         !in_use(e.changes.state({jit::ChangeKind::kJumpPointers, load.load}));
+         std::all_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const jit::ChangeTraits& other) {
+           return other.kind == jit::ChangeKind::kPrefetch || !other.of_load ||
+                  !in_use(e.changes.state({other.kind, load.load}));
+         });
 }
 
 Stalls::Stalls(const FunctionEvidence& e, const PolicyConfig& config)
@@ -113,7 +115,7 @@ std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfi
 void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,
                          std::vector<Candidate>& out) const {
   const Stalls stalls(e, config);
-  if (!is_enabled(kind_, config) || !stalls.known()) return;
+  if (!config.changes[kind_] || !stalls.known()) return;
   size_t proposed = 0;
   for (const LoadEvidence& load : e.loads) {
     if (proposed >= config.max_prefetches) break;
@@ -126,7 +128,7 @@ void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,
 }
 
 std::optional<Wait> LoadPolicy::wants_more(const FunctionEvidence& e, const PolicyConfig& config) const {
-  return is_enabled(kind_, config) ? wait_for_stalls(e, config) : std::nullopt;
+  return config.changes[kind_] ? wait_for_stalls(e, config) : std::nullopt;
 }
 
 }  // namespace hindsight::feedback

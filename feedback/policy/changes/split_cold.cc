@@ -1,6 +1,10 @@
 // Split cold: in any version of the function, what hardly ever runs lies apart. It is for modules that the instruction
 // TLB does not reach as a whole. On trial with a whole version. The compiler is told which branches went one way only;
 // the site of the version itself is at 0.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {
@@ -13,7 +17,8 @@ class SplitCold final : public ChangePolicy {
 
   void propose(const FunctionEvidence& e, const PolicyConfig& config,
                std::vector<Candidate>& out) const override {
-    if (!config.code_layout || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack) return;
+    if (!config.changes[kKind[0]] || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack)
+      return;
     for (const BranchEvidence& b : e.branches) {
       const jit::BranchCounts counts = counts_of(b);
       const bool one_sided = !b.chooses && (counts.taken == 0 || counts.not_taken == 0);
@@ -22,6 +27,16 @@ class SplitCold final : public ChangePolicy {
     }
     if (static_cast<double>(e.module_bytes) > config.itlb_reach_bytes)
       out.push_back({.request = {.site = version_site(kKind[0])}});
+  }
+
+  std::vector<Reported> report(const Episode& decision, const PolicyConfig& config) const override {
+    const auto& asked = decision.changes;
+    if (std::find(asked.begin(), asked.end(), version_site(kKind[0])) == asked.end()) return {};
+    return {{.at = std::nullopt,
+             .reason = fmt::format("the module has {} KiB of code, and the instruction TLB covers {:.0f} KiB",
+                                   decision.evidence.module_bytes >> 10, config.itlb_reach_bytes / 1024),
+             .alternatives = {"nothing: cold code lies between hot code",
+                              "code-layout: costs a jump into cold code, makes hot code dense"}}};
   }
 };
 

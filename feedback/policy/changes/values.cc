@@ -56,7 +56,7 @@ std::string words_of(const ValueEvidence& v) {
 // A hot operator whose operand was the same so far, but of which too little was seen yet. The next compile is the last
 // time that this can be seen. Null: there is none.
 const ValueEvidence* not_usual_yet(const FunctionEvidence& e, const PolicyConfig& config) {
-  if (!config.values) return nullptr;
+  if (!config.changes[jit::ChangeKind::kValue]) return nullptr;
   const auto waits = [&](const ValueEvidence& v) {
     return e.changes.state({jit::ChangeKind::kValue, v.at}) == ChangeState::kNone &&
            static_cast<double>(v.records) >= config.min_value_records_to_wait &&
@@ -73,7 +73,7 @@ class Values final : public ChangePolicy {
 
   void propose(const FunctionEvidence& e, const PolicyConfig& config,
                std::vector<Candidate>& out) const override {
-    if (!config.values) return;
+    if (!config.changes[kKind[0]]) return;
     size_t proposed = 0;
     for (const ValueEvidence& v : e.values) {
       if (proposed >= config.max_usual_values) break;

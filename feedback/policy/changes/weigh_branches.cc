@@ -1,5 +1,7 @@
 // Weigh branches: the compiler is told how often each branch or select went which way, for the layout. The counts together are
 // on trial with a whole version.
+#include <fmt/format.h>
+
 #include "feedback/policy/changes/branches.h"
 
 namespace hindsight::feedback {
@@ -12,11 +14,22 @@ class WeighBranches final : public ChangePolicy {
 
   void propose(const FunctionEvidence& e, const PolicyConfig& config,
                std::vector<Candidate>& out) const override {
-    if (!config.weigh_branches || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack) return;
+    if (!config.changes[kKind[0]] || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack)
+      return;
     for (const BranchEvidence& b : e.branches) {
       if (static_cast<double>(b.seen()) < config.min_branch_seen) continue;
       out.push_back({.request = {.site = {kKind[0], b.branch}, .what = counts_of(b)}});
     }
+  }
+
+  std::vector<Reported> report(const Episode& decision, const PolicyConfig&) const override {
+    const std::vector<WasmOffset> branches = decision.asked_for(kKind[0]);
+    if (branches.empty()) return {};
+    return {{.at = branches.front(),
+             .reason = fmt::format("{} branches and selects were executed often enough to weigh them",
+                                   branches.size()),
+             .alternatives = {"nothing: the compiler guesses how often branches are taken",
+                              "weigh-branches: costs nothing, improves layout, spills and trip counts"}}};
   }
 };
 

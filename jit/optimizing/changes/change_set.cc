@@ -8,26 +8,20 @@
 namespace hindsight::jit::optimizing {
 namespace {
 
-// What is said of a place that no pass has found.
-std::string_view not_found(ChangeKind kind) {
-  switch (kind) {
-    case ChangeKind::kSelect:
-      return "optimized code has no such branch";
-    case ChangeKind::kBranch:
-      return "optimized code has no such choice";
-    case ChangeKind::kValue:
-      return "optimized code has no use of such a value";
-    default:
-      return "optimized code has no such load";
-  }
+constexpr Claim claim_of(ChangeKind kind) {
+  return traits_of(kind).claim;
 }
 
-// Which changes share the cell of a loop: those of its two versions do, and not each of them has one.
+// Whether it is about how often a loop iterates, and not about an operator in it.
+bool is_of_trips(const IrModule& ir, const Slot& slot) {
+  return slot.kind() == ChangeKind::kValue && is_of_loop(ir.wasm, slot.at());
+}
+
+// Which changes share the cell of a loop: those that are together in its two versions do.
 ChangeKind cell_kind(const IrModule& ir, const Slot& slot) {
-  if (is_tuned(slot.kind())) return slot.kind();
   // Changed before LLVM's passes over loops: it is no place of the others' any more.
-  const bool trips = slot.kind() == ChangeKind::kValue && is_of_loop(ir.wasm, slot.at());
-  return trips ? ChangeKind::kValue : ChangeKind::kSelect;
+  if (claim_of(slot.kind()) != Claim::kTogether || is_of_trips(ir, slot)) return slot.kind();
+  return std::ranges::find(kChanges, Claim::kTogether, &ChangeTraits::claim)->kind;
 }
 
 bool is_around(const Slot& slot, const LoopPlace& place) {
@@ -51,6 +45,11 @@ void Slot::wait(std::string_view why) {
   answer.why = why;
 }
 
+void Slot::yield(std::string_view why) {
+  wait(why);
+  yields = why;
+}
+
 void Slot::apply(const LoopClaim& claim, std::string why) {
   if (answer.is_applied()) return;
   answer.state = Answer::State::kApplied;
@@ -70,7 +69,7 @@ ChangeSet::ChangeSet(IrModule& ir_module) : ir(ir_module) {
     // A branch can have one form.
     if (is_of_branch(site.kind) && !formed.insert(site.at).second) continue;
     slots_.push_back(
-        {.request = request, .answer = {.site = site, .why = std::string(not_found(site.kind))}});
+        {.request = request, .answer = {.site = site, .why = std::string(traits_of(site.kind).absent)}});
   }
   std::ranges::stable_sort(slots_, [](const Slot& a, const Slot& b) {
     return a.kind() != b.kind() ? a.kind() < b.kind() : a.request.weight > b.request.weight;
@@ -89,13 +88,9 @@ std::span<const Slot> ChangeSet::of(ChangeKind kind) const {
   return {found.begin(), found.end()};
 }
 
-bool ChangeSet::asks_for(std::initializer_list<ChangeKind> kinds, WasmOffset at) const {
-  return std::ranges::any_of(
-      kinds, [&](ChangeKind kind) { return std::ranges::find(of(kind), at, &Slot::at) != of(kind).end(); });
-}
-
 bool ChangeSet::is_known(Site site) const {
-  return asks_for({site.kind}, site.at) ||
+  const std::span<const Slot> its = of(site.kind);
+  return std::ranges::find(its, site.at, &Slot::at) != its.end() ||
          std::ranges::find(followers_, site, &Answer::site) != followers_.end();
 }
 
@@ -105,43 +100,25 @@ bool ChangeSet::has_interleaved() const {
 }
 
 std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, const LoopPlace& place) {
-  constexpr std::string_view kInterleaved = "the loop's searches are interleaved instead";
-  switch (slot.kind()) {
-    case ChangeKind::kInterleave:
-      for (Slot& other : of(ChangeKind::kPrefetch))
-        if (place.loads.contains(other.at())) other.wait(kInterleaved);
-      break;
-    case ChangeKind::kPrefetch:
-      if (slot.answer.waits()) return std::unexpected(kInterleaved);
-      break;
-    case ChangeKind::kValue:
-      if (is_of_loop(ir.wasm, slot.at())) {
-        const bool loads = std::ranges::any_of(place.loads, [&](WasmOffset load) {
-          return asks_for({ChangeKind::kPrefetch, ChangeKind::kInterleave, ChangeKind::kJumpPointers}, load);
-        });
-        if (loads) return std::unexpected("the loop has loads to prefetch instead");
-        break;
-      }
-      [[fallthrough]];
-    case ChangeKind::kSelect:
-    case ChangeKind::kBranch:
-      for (const Slot& other : of(ChangeKind::kInterleave))
-        if (is_around(other, place)) return std::unexpected(kInterleaved);
-      break;
-    case ChangeKind::kJumpPointers:
-      for (const Slot& other : slots_) {
-        if (!other.answer.is_applied() || other.kind() == ChangeKind::kJumpPointers) continue;
-        if (other.kind() == ChangeKind::kInterleave && is_around(other, place))
-          return std::unexpected(kInterleaved);
-        if (other.answer.loop == place.loop)
-          return std::unexpected("the loop is on trial with another change");
-      }
-      break;
-    case ChangeKind::kInlineCalls:
-    case ChangeKind::kWeighBranches:
-    case ChangeKind::kSplitCold:
-      break;  // have no slots
+  const Claim its = claim_of(slot.kind());
+  if (its == Claim::kBeside && slot.answer.waits()) return std::unexpected(slot.yields);
+  if (is_of_trips(ir, slot)) {
+    const bool loads = std::ranges::any_of(slots_, [&](const Slot& other) {
+      return is_of_load(other.kind()) && place.loads.contains(other.at());
+    });
+    if (loads) return std::unexpected("the loop has loads to prefetch instead");
+    return LoopClaim(place.loop);
   }
+  for (const Slot& other : slots_) {
+    if (its == Claim::kBeside || !other.answer.is_applied() || other.kind() == slot.kind()) continue;
+    const ChangeTraits& traits = traits_of(other.kind());
+    if (traits.claim == Claim::kFirst && is_around(other, place)) return std::unexpected(traits.instead);
+    if (its == Claim::kLast && other.answer.loop == place.loop) return std::unexpected(traits.instead);
+  }
+  if (its == Claim::kFirst)
+    for (Slot& other : slots_)
+      if (claim_of(other.kind()) == Claim::kBeside && place.loads.contains(other.at()))
+        other.yield(traits_of(slot.kind()).instead);
   return LoopClaim(place.loop);
 }
 

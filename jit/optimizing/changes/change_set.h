@@ -5,7 +5,6 @@
 #pragma once
 
 #include <expected>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +25,7 @@ namespace hindsight::jit::optimizing {
 struct Slot {
   Request request;
   Answer answer;
+  std::string_view yields = {};  // why it waits, where a change that comes before it has taken its loop
 
   WasmOffset at() const { return request.site.at; }
   ChangeKind kind() const { return request.site.kind; }
@@ -33,6 +33,7 @@ struct Slot {
   // There are copies of a place (inlined bodies, OSR entries): one that has the change speaks for all.
   void refuse(std::string_view why);
   void wait(std::string_view why);
+  void yield(std::string_view why);
   void apply(const LoopClaim& claim, std::string why);
   // A copy of the loop that stands elsewhere may have been taken with another loop around it: a change belongs to one cell.
   bool is_elsewhere(const LoopClaim& claim) const;
@@ -46,15 +47,11 @@ class ChangeSet {
   std::span<Slot> of(ChangeKind kind);
   std::span<const Slot> of(ChangeKind kind) const;
   bool asks_for(ChangeKind kind) const { return !of(kind).empty(); }
-  // Whether one of these kinds is asked for at that place.
-  bool asks_for(std::initializer_list<ChangeKind> kinds, WasmOffset at) const;
   // Whether there is such a change, asked for or following another.
   bool is_known(Site site) const;
 
-  // The one rule for who has a loop. One change of a loop at a time, as each would be judged with and without the other:
-  // searches in groups come before everything else; a loop that remembers its way comes last; loads that are asked about
-  // come before turns that are usually so many; branches, choices and operators of a loop have one trial together.
-  // Refused: why the change waits.
+  // The one rule for who has a loop, by the claims of the kinds (jit/change.h). Loads that are asked about come before turns
+  // that are usually so many. Refused: why the change waits.
   std::expected<LoopClaim, std::string_view> claim(const Slot& slot, const LoopPlace& place);
 
   // The cell of a claimed loop for changes of one kind, or for all that are in one of its two versions: its index in

@@ -35,7 +35,7 @@ CodeLayout::CodeLayout(CodeServices& services, feedback::Monitor& monitor,
 // ---------------------------------------------------------------- monitor thread
 
 void CodeLayout::round(const Round& round) {
-  if (!policy_.code_layout) return;
+  if (!policy_.changes[jit::ChangeKind::kSplitCold]) return;
   Move* move = nullptr;
   std::shared_ptr<ModuleCode> code;
   std::vector<ModuleCode::Exchange> stayed;

@@ -106,7 +106,8 @@ void VersionExperiment::forget(const ModuleCode& code) {
 // ---------------------------------------------------------------- monitor thread
 
 void VersionExperiment::round(const Round& round) {
-  if (!policy_.inline_calls && !policy_.weigh_branches && !policy_.code_layout) return;
+  if (std::ranges::none_of(jit::kVersionChanges, [&](jit::ChangeKind kind) { return policy_.changes[kind]; }))
+    return;
   versions_.round();
   if (versions_.busy() || round.now - last_look_ < period_) return;
   last_look_ = round.now;

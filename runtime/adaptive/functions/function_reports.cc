@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "feedback/policy/changes/change_policy.h"
+
 namespace hindsight::rt {
 namespace {
 
@@ -25,38 +27,25 @@ void tell_version(const feedback::Episode& e, jit::ChangeKind change, const OnTr
   }
 }
 
-void report_branches(const feedback::Episode& e, const OnTrial& on_trial, DecisionSink& decisions) {
-  const std::vector<WasmOffset> branches = e.asked_for(jit::ChangeKind::kWeighBranches);
-  if (branches.empty()) return;
-  DecisionReport weighed;
-  weighed.id = e.id;
-  weighed.kind = "weigh-branches";
-  weighed.function = e.evidence.name;
-  weighed.wasm_offset = branches.front().value;
-  weighed.reason =
-      fmt::format("{} branches and selects were executed often enough to weigh them", branches.size());
-  weighed.alternatives = {"nothing: the compiler guesses how often branches are taken",
-                          "weigh-branches: costs nothing, improves layout, spills and trip counts"};
-  weighed.seconds = e.seconds;
-  tell_version(e, jit::ChangeKind::kWeighBranches, on_trial, weighed);
-  decisions.push_back(weighed);
-}
-
-void report_split(const feedback::Episode& e, const feedback::PolicyConfig& policy, const OnTrial& on_trial,
-                  DecisionSink& decisions) {
-  if (std::ranges::find(e.changes, feedback::version_site(jit::ChangeKind::kSplitCold)) == e.changes.end())
-    return;
-  DecisionReport split;
-  split.id = e.id;
-  split.kind = "code-layout";
-  split.function = e.evidence.name;
-  split.reason = fmt::format("the module has {} KiB of code, and the instruction TLB covers {:.0f} KiB",
-                             e.evidence.module_bytes >> 10, policy.itlb_reach_bytes / 1024);
-  split.alternatives = {"nothing: cold code lies between hot code",
-                        "code-layout: costs a jump into cold code, makes hot code dense"};
-  split.seconds = e.seconds;
-  tell_version(e, jit::ChangeKind::kSplitCold, on_trial, split);
-  decisions.push_back(split);
+// Changes of the whole version that were asked for.
+void report_version(const feedback::Episode& e, const feedback::PolicyConfig& policy, const OnTrial& on_trial,
+                    DecisionSink& decisions) {
+  for (const feedback::ChangePolicy* change : feedback::change_policies()) {
+    const jit::ChangeKind kind = change->kinds().front();
+    if (!jit::is_of_version(kind)) continue;
+    for (feedback::Reported& reported : change->report(e, policy)) {
+      DecisionReport decision;
+      decision.id = e.id;
+      decision.kind = to_string(kind);
+      decision.function = e.evidence.name;
+      if (reported.at) decision.wasm_offset = reported.at->value;
+      decision.reason = std::move(reported.reason);
+      decision.alternatives = std::move(reported.alternatives);
+      decision.seconds = e.seconds;
+      tell_version(e, kind, on_trial, decision);
+      decisions.push_back(decision);
+    }
+  }
 }
 
 // The evidence says why: the policy is pure.
@@ -84,29 +73,8 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
   decision.seconds = e.seconds;
   decision.outcome = fmt::format("{:.1f} ms of compiling", 1e3 * e.compile_seconds);
   decisions.push_back(decision);
-  // The evidence says which they were: the policy is pure.
-  const std::vector<WasmOffset> calls = e.asked_for(jit::ChangeKind::kInlineCalls);
-  for (const feedback::Candidate& call :
-       feedback::propose(jit::ChangeKind::kInlineCalls, e.evidence, policy)) {
-    if (std::ranges::find(calls, call.at()) == calls.end()) continue;
-    const size_t targets = jit::what_of<jit::CallTargets>(call.request).targets.size();
-    DecisionReport inlined;
-    inlined.id = e.id;
-    inlined.kind = to_string(jit::ChangeKind::kInlineCalls);
-    inlined.function = e.evidence.name;
-    inlined.wasm_offset = call.at().value;
-    inlined.reason = call.reason;
-    inlined.alternatives = {
-        "nothing: every call goes through its table",
-        fmt::format("inline-calls: compares with {} target{}, saves the call where one matches", targets,
-                    targets == 1 ? "" : "s")};
-    inlined.seconds = e.seconds;
-    tell_version(e, jit::ChangeKind::kInlineCalls, on_trial, inlined);
-    decisions.push_back(inlined);
-  }
+  report_version(e, policy, on_trial, decisions);
   double samples = e.evidence.samples_baseline + e.evidence.samples_optimized;
-  report_branches(e, on_trial, decisions);
-  report_split(e, policy, on_trial, decisions);
   for (const auto& [site, outcome] : e.outcomes) {
     if (jit::is_of_version(site.kind)) continue;  // said with the decision
     DecisionReport change;

@@ -305,9 +305,8 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
   }
   for (const jit::Answer& answer : answers) {
     if (!jit::is_tuned(answer.site.kind)) continue;
-    const bool follows_pointers = answer.site.kind == jit::ChangeKind::kJumpPointers;
-    if (answer.waits() && (follows_pointers || policy_.prefetch)) {
-      const jit::ChangeKind kind = follows_pointers ? answer.site.kind : jit::ChangeKind::kPrefetch;
+    const jit::ChangeKind kind = answer.site.kind;
+    if (answer.waits() && policy_.changes[kind]) {
       job.plan.candidates.push_back({.request = {.site = {kind, answer.site.at},
                                                  .weight = share_of(answer.site.at),
                                                  .setting = jit::traits_of(kind).knob.first}});

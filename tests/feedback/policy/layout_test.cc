@@ -74,7 +74,7 @@ TEST(Layout, MovesOnceMoreOnlyForWhatIsNewAndNotForever) {
 
 TEST(Layout, DoesNothingWhereItIsSwitchedOff) {
   PolicyConfig off;
-  off.code_layout = false;
+  off.changes.set(jit::ChangeKind::kSplitCold, false);
   const LayoutPlan plan = decide_layout(flat(400, 2000), off);
   EXPECT_FALSE(plan.move || plan.wait);
 }

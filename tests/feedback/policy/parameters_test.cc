@@ -47,7 +47,7 @@ TEST(Parameters, SurviveTheTripThroughTheirNamesOneByOne) {
   }
   for (const Decision& decision : kDecisions) {
     PolicyConfig config;
-    config.*decision.enabled = false;
+    decision.set(config, false);
     EXPECT_EQ(from_parameters(to_parameters(config)), config) << decision.name;
   }
 }
@@ -56,7 +56,7 @@ TEST(Parameters, ADecisionThatAFileDoesNotNameIsOff) {
   for (const Decision& decision : kDecisions) {
     std::map<std::string, double> old = to_parameters({});
     old.erase(std::string(decision.name));
-    EXPECT_FALSE(from_parameters(old).*decision.enabled) << decision.name;
+    EXPECT_FALSE(decision.is_on(from_parameters(old))) << decision.name;
   }
   EXPECT_EQ(from_parameters({}), PolicyConfig());
 }

@@ -114,7 +114,7 @@ TEST(Policy, SaysOfABranchThatAlwaysWentTheSameWayThatItDid) {
   EXPECT_EQ(listed(plan, kSplitCold).size(), 2u);
   EXPECT_FALSE(plan.has(kWeighBranches));
   PolicyConfig off;
-  off.code_layout = false;
+  off.changes.set(jit::ChangeKind::kSplitCold, false);
   EXPECT_FALSE(decide(e, off).has(kSplitCold));
 }
 
@@ -195,7 +195,7 @@ TEST(Policy, PlansNoPrefetchWhenThatDecisionIsSwitchedOff) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));
   PolicyConfig config;
-  config.prefetch = false;
+  config.changes.set(jit::ChangeKind::kPrefetch, false);
   FunctionPlan plan = decide(e, config);
   EXPECT_EQ(plan.action, Action::kOptimize);
   EXPECT_TRUE(listed(plan, kPrefetch).empty());
@@ -217,7 +217,7 @@ TEST(Policy, InlinesTheUsualTargetsOfIndirectCalls) {
       << listed(plan, kInlineCalls)[0].reason;
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   PolicyConfig off;
-  off.inline_calls = false;
+  off.changes.set(jit::ChangeKind::kInlineCalls, false);
   EXPECT_TRUE(listed(decide(e, off), kInlineCalls).empty());
   EXPECT_FALSE(replays(make_episode(e, plan), off));
 }
@@ -429,7 +429,7 @@ TEST(Policy, OffersJumpPointersForWhatStallsInCaseItFollowsPointers) {
       [](const Alternative& a) { return a.name.find("jump pointers for 1 load,") != std::string::npos; });
   EXPECT_EQ(offered, 1);
   PolicyConfig without;
-  without.jump_pointers = false;
+  without.changes.set(jit::ChangeKind::kJumpPointers, false);
   EXPECT_TRUE(listed(decide(e, without), kJumpPointers).empty());
   const Episode episode = make_episode(e, plan);
   EXPECT_EQ(episode.asked_for(kJumpPointers), std::vector{WasmOffset(130)});
@@ -469,7 +469,7 @@ TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
     return a.name.find("interleave the searches") != std::string::npos;
   }));
   PolicyConfig without;
-  without.interleave = false;
+  without.changes.set(jit::ChangeKind::kInterleave, false);
   EXPECT_TRUE(listed(decide(e, without), kInterleave).empty());
   EXPECT_EQ(listed(decide(e, without), kPrefetch).size(), 1u);
 }
@@ -660,14 +660,14 @@ TEST(Policy, ReplaysToTheSamePlanFromASavedEpisode) {
 
 TEST(Policy, ParametersSurviveTheTripThroughTheirNames) {
   PolicyConfig config;
-  config.prefetch = false;
+  config.changes.set(jit::ChangeKind::kPrefetch, false);
   config.max_compiles = 9;
   config.optimized_speedup = 3.25;
   EXPECT_EQ(from_parameters(to_parameters(config)), config);
   // Of a time when nobody decided about it.
   auto old = to_parameters(config);
   old.erase("interleave");
-  EXPECT_FALSE(from_parameters(old).interleave);
+  EXPECT_FALSE(from_parameters(old).changes[jit::ChangeKind::kInterleave]);
 }
 
 enum class Form : uint8_t { kAsItComes, kSelect, kBranch };
@@ -714,7 +714,9 @@ TEST(PolicyBranches, TheCompilerIsToldHowOftenABranchGoesWhichWay) {
   EXPECT_EQ(counts_of(weighed[0]).not_taken, 104u);
   EXPECT_EQ(counts_of(weighed[1]).taken, 100u);
   PolicyConfig off;
-  off.weigh_branches = off.select = off.branch = false;
+  for (const jit::ChangeKind kind :
+       {jit::ChangeKind::kWeighBranches, jit::ChangeKind::kSelect, jit::ChangeKind::kBranch})
+    off.changes.set(kind, false);
   EXPECT_TRUE(decide(e, off).candidates.empty());
 }
 
@@ -725,7 +727,7 @@ TEST(PolicyBranches, ABranchThatIsMispredictedMayBecomeASelect) {
   // Goes one way, which the compiler leaves a branch.
   EXPECT_EQ(form_asked(branch_at(10, 1000, 0.001, 0.001)), Form::kAsItComes);
   PolicyConfig off;
-  off.select = false;
+  off.changes.set(jit::ChangeKind::kSelect, false);
   EXPECT_EQ(form_asked(branch_at(10, 1000, 0.5, 0.4), off), Form::kAsItComes);
 }
 
@@ -736,7 +738,7 @@ TEST(PolicyBranches, ASelectThatNearlyAlwaysGoesOneWayMayBecomeABranch) {
   // How well it would be predicted nobody knows.
   EXPECT_EQ(form_asked(select_at(20, 1000, 0.80)), Form::kAsItComes);
   PolicyConfig off;
-  off.branch = false;
+  off.changes.set(jit::ChangeKind::kBranch, false);
   EXPECT_EQ(form_asked(select_at(20, 1000, 0.97), off), Form::kAsItComes);
 }
 
@@ -766,7 +768,7 @@ TEST(PolicyBranches, AHotBranchThatGoesBothWaysIsWaitedForUntilItIsJudged) {
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
   e.branches = {branch_at(10, 0, 0.5, 0)};
   PolicyConfig off;
-  off.select = false;
+  off.changes.set(jit::ChangeKind::kSelect, false);
   EXPECT_EQ(decide(e, off).action, Action::kOptimize);
 }
 
@@ -788,7 +790,7 @@ TEST(PolicyBranches, ASelectThatGoesOneWayIsWaitedForUntilItIsSeenOftenEnough) {
   }
   e.branches = {select_at(20, 30, 1)};
   PolicyConfig off;
-  off.branch = false;
+  off.changes.set(jit::ChangeKind::kBranch, false);
   EXPECT_EQ(decide(e, off).action, Action::kOptimize);
 }
 
@@ -810,7 +812,7 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
   EXPECT_EQ(episode.asked_for(kBranch), (std::vector{WasmOffset(20), WasmOffset(30)}));
   EXPECT_NE(episode.reason.find("mispredicted 400 of 1000 times"), std::string::npos) << episode.reason;
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
-  config.select = false;
+  config.changes.set(jit::ChangeKind::kSelect, false);
   EXPECT_FALSE(replays(episode, config));
 }
 
@@ -842,7 +844,7 @@ TEST(PolicyValues, AnOperandThatIsUsuallyTheSameIsWorthATrial) {
   EXPECT_EQ(usual_of(listed(plan, kValue)[1]).value, 24u);
   EXPECT_EQ(listed(plan, kValue)[1].reason, "the byte count at 0xa is 24 in 40 of 40 records");
   PolicyConfig off;
-  off.values = false;
+  off.changes.set(jit::ChangeKind::kValue, false);
   EXPECT_TRUE(listed(decide(e, off), kValue).empty());
 }
 
@@ -895,7 +897,7 @@ TEST(PolicyValues, AFewRecordsOfTheSameAreWaitedForUntilTheyAreEnough) {
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
   e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 3)};
   PolicyConfig off;
-  off.values = false;
+  off.changes.set(jit::ChangeKind::kValue, false);
   EXPECT_EQ(decide(e, off).action, Action::kOptimize);
   e.seconds_baseline = 0.02;
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
@@ -913,7 +915,7 @@ TEST(PolicyValues, AreWeighedAsAnAlternativeAndReplay) {
   EXPECT_EQ(episode.asked_for(kValue), std::vector{WasmOffset(20)});
   EXPECT_NE(episode.reason.find("is 16381 in 95 of 100 records"), std::string::npos) << episode.reason;
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
-  config.values = false;
+  config.changes.set(jit::ChangeKind::kValue, false);
   EXPECT_FALSE(replays(episode, config));
 }
 

@@ -90,7 +90,7 @@ TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
   EXPECT_EQ(start.settled, (std::map<jit::Site, uint32_t>{{{kInterleave, WasmOffset(77)}, 12}}));
   EXPECT_TRUE(replays(make_start_episode(question, start), {}));
   PolicyConfig off;
-  off.interleave = false;
+  off.changes.set(jit::ChangeKind::kInterleave, false);
   EXPECT_TRUE(listed(decide(m, off).plan, kInterleave).empty());
   EXPECT_FALSE(replays(make_start_episode(question, start), off));
 }
@@ -112,7 +112,7 @@ TEST(Start, TakesOverJumpPointersAsItDoesPrefetches) {
   EXPECT_EQ(start.settled, (std::map<jit::Site, uint32_t>{{{kJumpPointers, WasmOffset(77)}, 8}}));
   EXPECT_TRUE(replays(make_start_episode(question, start), {}));
   PolicyConfig off;
-  off.jump_pointers = false;
+  off.changes.set(jit::ChangeKind::kJumpPointers, false);
   EXPECT_TRUE(listed(decide(m, off).plan, kJumpPointers).empty());
   EXPECT_FALSE(replays(make_start_episode(question, start), off));
 }
@@ -181,7 +181,7 @@ TEST(Start, TakesTheDecisionWhoseCodeRanAndWhatLaterOnesFoundImpossible) {
 
 TEST(Start, DecisionsThatAreSwitchedOffStayOff) {
   PolicyConfig config;
-  config.prefetch = false;
+  config.changes.set(jit::ChangeKind::kPrefetch, false);
   EXPECT_TRUE(listed(decide(known(1, 1), config).plan, kPrefetch).empty());
   config.optimize = false;
   EXPECT_EQ(decide(known(1, 1), config).plan.action, Action::kNothing);

@@ -106,7 +106,7 @@ TEST(VersionTrialPolicy, SplitsInModulesOfMuchCodeOnlyAndNotWhereItIsSwitchedOff
   e.module_bytes = 1000;
   EXPECT_FALSE(decide(e, config).has(version_site(kSplitCold)));
   e.module_bytes = 1 << 20;
-  config.code_layout = false;
+  config.changes.set(jit::ChangeKind::kSplitCold, false);
   EXPECT_FALSE(decide(e, config).has(version_site(kSplitCold)));
 }
 
