@@ -96,8 +96,8 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
 
 PageStart decide_pages_at_start(const PageEpisode& earlier, const PolicyConfig& config) {
   if (!config.huge_pages) return {false, "decision 'huge-pages' is switched off"};
-  if (earlier.state != "kept")
-    return {false, fmt::format("the move of an earlier run was {}", earlier.state)};
+  if (earlier.state != DecisionState::kKept)
+    return {false, fmt::format("the move of an earlier run was {}", to_string(earlier.state))};
   if (earlier.measured_gain < 0)
     return {false, fmt::format("an earlier run kept the move at {:+.1f} %", 100 * earlier.measured_gain)};
   if (earlier.places.empty()) return {false, "an earlier run did not save which addresses it moved"};

@@ -32,7 +32,7 @@ class ChangeSwitches {
 // What each number means and where it comes from, parameters() says.
 struct PolicyConfig {
   bool optimize = true;
-  ChangeSwitches changes;
+  ChangeSwitches changes = {};
   bool huge_pages = true;
   bool follow_shifts = true;
 

@@ -232,7 +232,7 @@ void describe_module_decision(A& a, ModuleEpisode& e) {
   a.text("reason", e.reason);
   a.list("alternatives", e.alternatives);
   a.number("estimated_gain", e.estimated_gain);
-  a.text("state", e.state);
+  a.word("state", e.state, kLastDecisionState);
   a.text("outcome", e.outcome);
   a.number("measured_gain", e.measured_gain);
   a.count("runs_ago", e.runs_ago);

@@ -67,36 +67,8 @@ const char* to_string(Origin origin) {
   return "unknown";
 }
 
-const char* to_string(DecisionState state) {
-  switch (state) {
-    case DecisionState::kNone:
-      return "";
-    case DecisionState::kQueued:
-      return "queued";
-    case DecisionState::kCompiled:
-      return "compiled";
-    case DecisionState::kTrial:
-      return "trial";
-    case DecisionState::kKept:
-      return "kept";
-    case DecisionState::kRolledBack:
-      return "rolled back";
-    case DecisionState::kRefused:
-      return "nothing new came of it";
-    case DecisionState::kFailed:
-      return "failed";
-    case DecisionState::kAbandoned:
-      return "abandoned";
-    case DecisionState::kObserved:
-      return "back in baseline code";
-  }
-  return "unknown";
-}
-
 std::string state_text(const Episode& episode) {
-  std::string text = to_string(episode.state);
-  if (!episode.state_why.empty()) text += ": " + episode.state_why;
-  return text;
+  return hindsight::state_text(episode.state, episode.state_why);
 }
 
 std::vector<WasmOffset> Episode::asked_for(jit::ChangeKind kind) const {

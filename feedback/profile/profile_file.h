@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/decision_state.h"
 #include "base/result.h"
 #include "feedback/profile/evidence.h"
 
@@ -28,22 +29,6 @@ enum class Origin : uint8_t {
   kCodeCache,  // with the code of an earlier run; the evidence is what was kept beside the code
 };
 const char* to_string(Origin origin);
-
-// How far a decision has come.
-enum class DecisionState : uint8_t {
-  kNone,        // nothing yet
-  kQueued,      // to be carried out
-  kCompiled,    // its code runs
-  kTrial,       // it is being measured
-  kKept,        // measured, and it pays
-  kRolledBack,  // measured, and code without it runs
-  kRefused,     // the compiler refused all that was new in it: the code that ran before stays
-  kFailed,
-  kAbandoned,  // nobody waits for it any more
-  kObserved,   // baseline code runs, to be seen again
-};
-inline constexpr DecisionState kLastDecisionState = DecisionState::kObserved;
-const char* to_string(DecisionState state);
 
 // One decision: what was seen, what was chosen, what it gave.
 struct Episode {
@@ -89,7 +74,8 @@ struct ModuleEpisode {
   std::vector<std::string> alternatives;
   double estimated_gain = 0;
   // Afterwards:
-  std::string state, outcome;
+  DecisionState state = DecisionState::kNone;
+  std::string outcome;
   double measured_gain = 0;
   uint32_t runs_ago = 0;
   friend bool operator==(const ModuleEpisode&, const ModuleEpisode&) = default;

@@ -22,7 +22,7 @@ void CompileQueue::add(Job job) {
   jobs_.push_back(std::move(job));
   if (enqueue([this] { run_one_job(); })) return;
   jobs_.pop_back();
-  decisions_.end(episode, feedback::DecisionState::kAbandoned, "no thread could be created to compile it");
+  decisions_.end(episode, DecisionState::kAbandoned, "no thread could be created to compile it");
 }
 
 bool CompileQueue::run(std::function<void()> task) {
@@ -76,8 +76,7 @@ void CompileQueue::stop() {
   std::unique_lock lock(mutex_);
   stopping_ = true;
   abandon_.store(true, std::memory_order_relaxed);
-  for (const Job& job : jobs_)
-    decisions_.end(job.episode, feedback::DecisionState::kAbandoned, "the engine ended");
+  for (const Job& job : jobs_) decisions_.end(job.episode, DecisionState::kAbandoned, "the engine ended");
   jobs_.clear();
   // Invariant: no task of ours is left with the compile threads, which would still run it after we are gone.
   idle_.wait(lock, [this] { return tasks_ == 0; });
@@ -130,7 +129,7 @@ void CompileQueue::run_one_job() {
   if (const std::shared_ptr<ModuleCode> code = job.code.lock())
     compile_(job, *code);
   else
-    decisions_.end(job.episode, feedback::DecisionState::kAbandoned, "the module is gone");
+    decisions_.end(job.episode, DecisionState::kAbandoned, "the module is gone");
   governor_.note_version();
 }
 

@@ -7,13 +7,13 @@ DecisionLog::Id DecisionLog::add(const wasm::Module* module, feedback::Episode e
   const Id id = ++last_;
   episode.id = id;
   episode.seconds = seconds;
-  episode.state = feedback::DecisionState::kQueued;
+  episode.state = DecisionState::kQueued;
   decisions_.emplace(id, Decision{std::move(episode), module});
   queued_.insert(id);
   return id;
 }
 
-void DecisionLog::end(Id id, feedback::DecisionState state, std::string why) {
+void DecisionLog::end(Id id, DecisionState state, std::string why) {
   const std::lock_guard lock(mutex_);
   queued_.erase(id);
   const auto found = decisions_.find(id);

@@ -25,7 +25,7 @@ class DecisionLog {
   // Its compile is in the queue from now on. `seconds`: since the engine's start.
   Id add(const wasm::Module* module, feedback::Episode episode, double seconds);
   // Its compile has ended; `why`: beside the state, may be empty. Nothing happens if the decision is forgotten.
-  void end(Id id, feedback::DecisionState state, std::string why = {});
+  void end(Id id, DecisionState state, std::string why = {});
   // Calls change(episode), unless the decision is forgotten.
   template <typename Change>
   void change(Id id, Change&& change) {

@@ -39,11 +39,11 @@ std::string share(uint64_t part, uint64_t whole) {
 std::string view(const std::string& program, double seconds, const FeedbackReport& now, uint64_t new_samples,
                  double new_seconds) {
   const ProfilingCounts& c = now.counts;
-  std::map<std::string, size_t> states;
+  std::map<DecisionState, size_t> states;
   for (const auto& d : now.decisions) ++states[d.state];
   std::string by_state;
   for (const auto& [state, count] : states)
-    by_state += fmt::format("{}{} {}", by_state.empty() ? "" : ", ", count, state);
+    by_state += fmt::format("{}{} {}", by_state.empty() ? "" : ", ", count, to_string(state));
 
   std::string out = fmt::format("hindsight top - {}   {:.1f} s   unit {}\n", shortened(program, 60), seconds,
                                 now.unit.empty() ? "none" : printable(now.unit));
@@ -72,8 +72,8 @@ std::string view(const std::string& program, double seconds, const FeedbackRepor
     const auto gain = [](double value) {
       return value == 0 ? std::string("-") : fmt::format("{:+.1f} %", value * 100);
     };
-    table.add({fmt::format("{:.2f}", d.seconds), printable(d.kind), shortened(place, 36), printable(d.state),
-               gain(d.estimated_gain), gain(d.measured_gain),
+    table.add({fmt::format("{:.2f}", d.seconds), printable(d.kind), shortened(place, 36),
+               printable(state_text(d.state, d.state_why)), gain(d.estimated_gain), gain(d.measured_gain),
                shortened(d.outcome.empty() ? d.reason : d.outcome, 48)});
   }
   return out + "\n" + table.text();

@@ -38,6 +38,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/decision_state.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/store_limits.h"
@@ -418,7 +419,8 @@ struct DecisionReport {
   std::optional<uint32_t> wasm_offset;
   std::string reason;                     // what was seen, with denominators
   std::vector<std::string> alternatives;  // each with its estimate, doing nothing included
-  std::string state;  // "queued", "compiled", "trial", "kept", "rolled back", "rejected", "failed"; or words
+  DecisionState state = DecisionState::kNone;
+  std::string state_why;      // beside it, in words: why it failed; may be empty
   double estimated_gain = 0;  // 0.20 = 20 % of the function's time
   double measured_gain = 0;   // from the trial; 0 if none
   std::string outcome;        // words: chunks, medians, distance

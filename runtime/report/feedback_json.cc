@@ -13,11 +13,12 @@ std::string to_json(const FeedbackReport& report) {
                {"function", d.function},
                {"reason", d.reason},
                {"alternatives", d.alternatives},
-               {"state", d.state},
+               {"state", to_string(d.state)},
                {"estimated_gain", d.estimated_gain},
                {"measured_gain", d.measured_gain},
                {"outcome", d.outcome},
                {"seconds", d.seconds}};
+    if (!d.state_why.empty()) entry["state_why"] = d.state_why;
     if (d.wasm_offset) entry["wasm_offset"] = *d.wasm_offset;
     decisions.push_back(std::move(entry));
   }

@@ -18,9 +18,9 @@ std::string share(uint64_t part, uint64_t whole) {
                      100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-const char* state_class(const std::string& state) {
-  if (state == "kept") return "good";
-  if (state == "rolled back" || state == "failed") return "bad";
+const char* state_class(DecisionState state) {
+  if (state == DecisionState::kKept) return "good";
+  if (state == DecisionState::kRolledBack || state == DecisionState::kFailed) return "bad";
   return "plain";
 }
 
@@ -75,8 +75,8 @@ std::string decisions_section(const FeedbackReport& report) {
         "<tr><td class=\"n\">{}</td><td>{}</td><td class=\"name\">{}</td><td><span class=\"tag "
         "{}\">{}</span></td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}{}</td></tr>\n",
         escape_html(seconds_text(d.seconds)), escape_html(d.kind), escape_html(place(d)),
-        state_class(d.state), escape_html(d.state), percent(d.estimated_gain), percent(d.measured_gain),
-        escape_html(d.reason), alternatives);
+        state_class(d.state), escape_html(state_text(d.state, d.state_why)), percent(d.estimated_gain),
+        percent(d.measured_gain), escape_html(d.reason), alternatives);
   }
   return out + "</table></div>\n";
 }
@@ -91,8 +91,8 @@ std::string functions_section(const FeedbackReport& report) {
   for (const auto& d : report.decisions) {
     Counts& counts = functions[d.function];
     ++counts.all;
-    counts.kept += d.state == "kept" ? 1 : 0;
-    counts.rolled_back += d.state == "rolled back" ? 1 : 0;
+    counts.kept += d.state == DecisionState::kKept ? 1 : 0;
+    counts.rolled_back += d.state == DecisionState::kRolledBack ? 1 : 0;
     counts.best = std::max(counts.best, d.measured_gain);
   }
   if (functions.empty()) return {};
@@ -173,8 +173,8 @@ std::string pmu_section(const FeedbackReport& report) {
 std::string run_page(const RunSummary& run, const FeedbackReport& report) {
   uint64_t kept = 0, rolled_back = 0;
   for (const auto& d : report.decisions) {
-    kept += d.state == "kept" ? 1 : 0;
-    rolled_back += d.state == "rolled back" ? 1 : 0;
+    kept += d.state == DecisionState::kKept ? 1 : 0;
+    rolled_back += d.state == DecisionState::kRolledBack ? 1 : 0;
   }
   std::string body = html_figures({
       {seconds_text(run.seconds), "wall time, compiling included"},

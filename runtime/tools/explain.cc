@@ -92,9 +92,11 @@ void explain_pages(const PageEpisode& e, const PolicyConfig& policy, Replayed& r
   if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
   for (const std::string& alternative : e.alternatives)
     text += fmt::format("      weighed  {}\n", alternative);
-  text += fmt::format("      done     {} MiB in {} ranges: {}\n", bytes >> 20, e.ranges.size(), e.state);
+  text += fmt::format("      done     {} MiB in {} ranges: {}\n", bytes >> 20, e.ranges.size(),
+                      to_string(e.state));
   if (!e.outcome.empty())
-    text += fmt::format("      {}   {}\n", e.state == "rolled back" ? "undone" : "gave  ", e.outcome);
+    text += fmt::format("      {}   {}\n", e.state == DecisionState::kRolledBack ? "undone" : "gave  ",
+                        e.outcome);
   ++replayed.decisions;
   if (replays(e, policy))
     ++replayed.same;
@@ -118,9 +120,10 @@ void explain_layout(const LayoutEpisode& e, const PolicyConfig& policy, Replayed
   if (!e.reason.empty()) text += fmt::format("      because  {}\n", e.reason);
   for (const std::string& alternative : e.alternatives)
     text += fmt::format("      weighed  {}\n", alternative);
-  text += fmt::format("      done     {}: {}\n", e.moves ? "placed together" : "nothing", e.state);
+  text += fmt::format("      done     {}: {}\n", e.moves ? "placed together" : "nothing", to_string(e.state));
   if (!e.outcome.empty())
-    text += fmt::format("      {}   {}\n", e.state == "rolled back" ? "undone" : "gave  ", e.outcome);
+    text += fmt::format("      {}   {}\n", e.state == DecisionState::kRolledBack ? "undone" : "gave  ",
+                        e.outcome);
   ++replayed.decisions;
   if (replays(e, policy))
     ++replayed.same;

@@ -35,7 +35,6 @@ void make_printable(feedback::Episode& e) {
 void make_printable(feedback::ModuleEpisode& e) {
   line(e.reason);
   lines(e.alternatives);
-  line(e.state);
   line(e.outcome);
 }
 

@@ -210,7 +210,7 @@ size_t diff_module(const Side& before, const Side& after, std::string& text) {
       for (const PageEpisode& e : side.module->page_episodes) {
         uint64_t bytes = 0;
         for (const PageEpisode::Range& range : e.ranges) bytes += range.end - range.begin;
-        words += fmt::format("{}{} MiB {}", words.empty() ? "" : ", ", bytes >> 20, e.state);
+        words += fmt::format("{}{} MiB {}", words.empty() ? "" : ", ", bytes >> 20, to_string(e.state));
       }
     return words.empty() ? std::string("none") : words;
   };
@@ -222,7 +222,7 @@ size_t diff_module(const Side& before, const Side& after, std::string& text) {
     std::string words;
     if (side.module != nullptr)
       for (const LayoutEpisode& e : side.module->layout_episodes)
-        words += (words.empty() ? "" : ", ") + e.state;
+        words += fmt::format("{}{}", words.empty() ? "" : ", ", to_string(e.state));
     return words.empty() ? std::string("none") : words;
   };
   if (layouts(before) != layouts(after)) {

@@ -80,11 +80,11 @@ Result<std::string> show_profile(const ProfileSource& profile) {
     for (const PageEpisode& e : module.page_episodes) {
       uint64_t bytes = 0;
       for (const PageEpisode::Range& range : e.ranges) bytes += range.end - range.begin;
-      text += fmt::format("  huge pages {}: {} MiB, {}{}{}\n", rt::age_text(e.runs_ago), bytes >> 20, e.state,
-                          e.outcome.empty() ? "" : ": ", e.outcome);
+      text += fmt::format("  huge pages {}: {} MiB, {}{}{}\n", rt::age_text(e.runs_ago), bytes >> 20,
+                          to_string(e.state), e.outcome.empty() ? "" : ": ", e.outcome);
     }
     for (const LayoutEpisode& e : module.layout_episodes) {
-      text += fmt::format("  code layout {}: {}{}{}\n", rt::age_text(e.runs_ago), e.state,
+      text += fmt::format("  code layout {}: {}{}{}\n", rt::age_text(e.runs_ago), to_string(e.state),
                           e.outcome.empty() ? "" : ": ", e.outcome);
     }
   }

@@ -89,7 +89,7 @@ std::string FeedbackReport::to_string() const {
   for (const DecisionReport& d : decisions) {
     text += fmt::format("  [{}] {:.3f} s  {} {}", d.id, d.seconds, d.kind, printable_name(d.function));
     if (d.wasm_offset) text += fmt::format(" at 0x{:x}", *d.wasm_offset);
-    text += fmt::format(": {}\n", printable_line(d.state));
+    text += fmt::format(": {}\n", printable_line(state_text(d.state, d.state_why)));
     if (!d.reason.empty()) text += fmt::format("      because {}\n", printable_line(d.reason));
     for (const std::string& alternative : d.alternatives)
       text += fmt::format("      - {}\n", printable_line(alternative));

@@ -64,7 +64,7 @@ void CodeLayout::round(const Round& round) {
   if (placeable && !hooks_.enqueue_place()) {
     {
       std::lock_guard lock(mutex_);
-      end(*move, "failed", "no thread could be created to place it");
+      end(*move, DecisionState::kFailed, "no thread could be created to place it");
     }
     flush();
   }
@@ -178,9 +178,9 @@ void CodeLayout::end_counting(Move& move, ModuleCode& code) {
     move.meters.push_back(it->second);
     rate += static_cast<double>(it->first) / seconds;
   }
-  if (move.meters.empty()) return end(move, "failed", "no counted function was called");
+  if (move.meters.empty()) return end(move, DecisionState::kFailed, "no counted function was called");
   move.phase = Phase::kPlaceable;
-  move.state = "placing";
+  move.state = DecisionState::kPlacing;
 }
 
 void CodeLayout::compare(Move& move, ModuleCode& code) {
@@ -217,24 +217,26 @@ void CodeLayout::show(Move& move, ModuleCode& code, bool moved) {
 
 void CodeLayout::settle(Move& move, ModuleCode& code) {
   for (const FuncIndex function : move.meters) code.stop_metering(function);
-  show(move, code, move.trial.state() == ExchangeTrial::State::kKept);
+  const bool kept = move.trial.state() == ExchangeTrial::State::kKept;
+  show(move, code, kept);
   Placed& placed = placed_of(move.module);
   for (const ModuleCode::Exchange& pair : move.pairs) {
     code.retire_copy(move.moved ? pair.from : pair.to);
     placed.versions.insert(move.moved ? pair.to->id : pair.from->id);
   }
   move.measured_gain = move.trial.gain();
-  end(move, to_string(move.trial.state()), fmt::format("{}; {}", move.outcome, move.trial.words()));
+  end(move, kept ? DecisionState::kKept : DecisionState::kRolledBack,
+      fmt::format("{}; {}", move.outcome, move.trial.words()));
 }
 
-void CodeLayout::end(Move& move, std::string state, std::string outcome) {
+void CodeLayout::end(Move& move, DecisionState state, std::string outcome) {
   move.phase = Phase::kEnded;
   move.lease.reset();
-  move.state = std::move(state);
+  move.state = state;
   move.outcome = std::move(outcome);
   move.versions.clear();
   if (!move.moved) move.pairs.clear();
-  lines_.push_back(fmt::format("code-layout: {}, {}", move.state, move.outcome));
+  lines_.push_back(fmt::format("code-layout: {}, {}", to_string(move.state), move.outcome));
 }
 
 // Says what was to be said, after the lock is released.
@@ -280,10 +282,10 @@ void CodeLayout::place(const std::atomic<bool>& stop) {
     }
   }
   const auto begin = Clock::now();
-  const auto fail = [&](const std::string& why) {
+  const auto fail = [&](const std::string& why, DecisionState state = DecisionState::kFailed) {
     {
       std::lock_guard lock(mutex_);
-      end(*move, "failed", why);
+      end(*move, state, why);
     }
     flush();
   };
@@ -302,7 +304,7 @@ void CodeLayout::place(const std::atomic<bool>& stop) {
     sizes.push_back(jit::bytes_to_move(*versions[i]));
     bytes += sizes.back();
   }
-  if (stop.load(std::memory_order_relaxed)) return fail("abandoned: the engine ended");
+  if (stop.load(std::memory_order_relaxed)) return fail("the engine ended", DecisionState::kAbandoned);
   auto places = services_.arena().allocate_together(sizes, jit::kHugeCodePage);
   if (!places) return fail(places.error().describe());
   std::vector<ModuleCode::Exchange> pairs;
@@ -329,7 +331,7 @@ void CodeLayout::place(const std::atomic<bool>& stop) {
   for (const FuncIndex function : move->meters) (void)code->meter_calls(function);
   move->pairs = std::move(pairs);
   move->phase = Phase::kComparing;
-  move->state = "trial";
+  move->state = DecisionState::kTrial;
   move->seconds_before = -1;
   move->begun = Clock::now();
 }
@@ -348,7 +350,8 @@ void CodeLayout::forget(const ModuleCode& code) {
     move.phase = Phase::kEnded;
     move.lease.reset();
     move.versions.clear();
-    move.state = "abandoned: the module is gone";
+    move.state = DecisionState::kAbandoned;
+    move.outcome = "the module is gone";
   }
 }
 

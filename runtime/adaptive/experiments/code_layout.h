@@ -80,7 +80,8 @@ class CodeLayout final : public Experiment {
     feedback::LayoutPlan plan;
     feedback::LayoutEvidence evidence;
     Phase phase = Phase::kCounting;
-    std::string state = "counting calls", outcome;
+    DecisionState state = DecisionState::kCounting;
+    std::string outcome;
     double seconds = 0, measured_gain = 0;
     // Counting: of which versions, what the meters said at its begin, then the difference.
     std::vector<std::shared_ptr<jit::CodeVersion>> versions;
@@ -112,7 +113,7 @@ class CodeLayout final : public Experiment {
   void compare(Move& move, ModuleCode& code);
   void show(Move& move, ModuleCode& code, bool moved);
   void settle(Move& move, ModuleCode& code);
-  void end(Move& move, std::string state, std::string outcome);
+  void end(Move& move, DecisionState state, std::string outcome);
   void flush();
   uint64_t metered(const Move& move, const ModuleCode& code) const;
   Placed& placed_of(const wasm::Module* module);

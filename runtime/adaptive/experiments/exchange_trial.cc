@@ -6,18 +6,6 @@
 
 namespace hindsight::rt {
 
-const char* to_string(ExchangeTrial::State state) {
-  switch (state) {
-    case ExchangeTrial::State::kComparing:
-      return "trial";
-    case ExchangeTrial::State::kKept:
-      return "kept";
-    case ExchangeTrial::State::kRolledBack:
-      return "rolled back";
-  }
-  return "unknown";
-}
-
 void ExchangeTrial::chunk(uint64_t calls, double cpu_seconds) {
   if (calls < rule_.least_calls || cpu_seconds < rule_.least_seconds) {
     if (++idle_ < rule_.most_idle_chunks) return;

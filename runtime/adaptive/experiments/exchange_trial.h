@@ -75,8 +75,6 @@ class ExchangeTrial {
   std::string words_;
 };
 
-const char* to_string(ExchangeTrial::State state);
-
 // CallChunk: where in a run a chunk begins and ends. With calls of milliseconds a chunk holds few of them. One that is
 // cut off at either end would be counted whole or not at all. So a chunk begins with a call's begin and ends with one,
 // as near as whoever looks comes to them. The call during which the code was exchanged is still in the code before and

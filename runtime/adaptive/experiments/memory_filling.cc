@@ -125,7 +125,7 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
     return;
   }
   if (watch.asked) {
-    end_asking(watch, PageMoves::State::kKept, "filled until the memory grew");
+    end_asking(watch, DecisionState::kKept, "filled until the memory grew");
   } else {
     // What it is to be compared with comes first, as long as there is enough left to ask for.
     watch.rate_before = fill_rate(watch);
@@ -154,7 +154,7 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   if (const double since = fill_rate(watch); feedback::fills_slower(watch.rate_before, since, policy_)) {
     watch.slower = true;
     return end_asking(
-        watch, PageMoves::State::kRolledBack,
+        watch, DecisionState::kRolledBack,
         fmt::format(
             "filled {:.0f} MiB a second of the guest's time, and {:.0f} with small pages before: goes back "
             "to small pages",
@@ -165,7 +165,7 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
     watch.asked_end = 0;
     watch.full_before = watch.last.full;
     return end_asking(
-        watch, PageMoves::State::kRolledBack,
+        watch, DecisionState::kRolledBack,
         fmt::format(
             "the guest stopped filling: {} of {} untouched blocks are still untouched, and go back to "
             "small pages",
@@ -173,19 +173,19 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   }
   const uint64_t huge = bytes_on_huge_pages(asked.begin, asked.end);
   if (huge == 0)
-    return end_asking(watch, PageMoves::State::kFailed,
+    return end_asking(watch, DecisionState::kFailed,
                       "the memory was filled, but the kernel gave no huge pages");
   end_asking(
-      watch, PageMoves::State::kKept,
+      watch, DecisionState::kKept,
       fmt::format(
           "{} of {} MiB on huge pages since their first touch; the gain is not known, as nothing ran before",
           huge >> 20, (asked.end - asked.begin) >> 20));
 }
 
-void MemoryFilling::end_asking(Watched& watch, PageMoves::State state, const std::string& outcome) {
+void MemoryFilling::end_asking(Watched& watch, DecisionState state, const std::string& outcome) {
   const feedback::FillEvidence asked = *watch.asked;
   watch.asked.reset();
-  if (state == PageMoves::State::kRolledBack) {
+  if (state == DecisionState::kRolledBack) {
     ask_for_small_pages(asked.begin, asked.end);
     // What stalls there may be moved after all, once it is known what that is worth.
     monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {

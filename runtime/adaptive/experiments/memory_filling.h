@@ -48,7 +48,7 @@ class MemoryFilling final : public Experiment {
   void look_at(Watched& watch, EngineClock::Time now);
   void ask_ahead(Watched& watch, uint64_t begin, uint64_t end);
   void judge(Watched& watch, EngineClock::Time now);
-  void end_asking(Watched& watch, PageMoves::State state, const std::string& outcome);
+  void end_asking(Watched& watch, DecisionState state, const std::string& outcome);
   void count_from_here(Watched& watch) const;
   // Bytes the guest filled a second of its time since touched_from; 0: too few to tell.
   double fill_rate(const Watched& watch) const;

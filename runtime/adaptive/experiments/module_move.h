@@ -2,24 +2,11 @@
 // and measured_gain.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-
 #include "feedback/policy/policy.h"
 #include "feedback/profile/profile_file.h"
 #include "runtime/engine/hindsight.h"
 
 namespace hindsight::rt {
-
-inline std::string words_of(std::string_view words) {
-  return std::string(words);
-}
-template <typename State>
-requires std::is_enum_v<State> std::string words_of(State state) {
-  return to_string(state);
-}
 
 // `moved`: what, in words.
 template <typename Move>
@@ -30,7 +17,7 @@ DecisionReport report_of_move(const Move& move, uint64_t id, const char* kind, c
   decision.function = moved;
   decision.reason = move.plan.reason;
   decision.alternatives = feedback::describe_alternatives(move.plan.alternatives);
-  decision.state = words_of(move.state);
+  decision.state = move.state;
   decision.estimated_gain = move.plan.estimated_gain;
   decision.measured_gain = move.measured_gain;
   decision.outcome = move.outcome;
@@ -43,7 +30,7 @@ template <typename Move>
 void put_outcome(const Move& move, uint64_t id, feedback::ModuleEpisode& episode) {
   episode.id = id;
   episode.seconds = move.seconds;
-  episode.state = words_of(move.state);
+  episode.state = move.state;
   episode.outcome = move.outcome;
   episode.measured_gain = move.measured_gain;
 }

@@ -20,26 +20,6 @@ constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
 
 }  // namespace
 
-const char* to_string(PageMoves::State state) {
-  switch (state) {
-    case PageMoves::State::kQueued:
-      return "queued";
-    case PageMoves::State::kMoving:
-      return "moving";
-    case PageMoves::State::kMoved:
-      return "moved";
-    case PageMoves::State::kTrial:
-      return "trial";
-    case PageMoves::State::kKept:
-      return "kept";
-    case PageMoves::State::kRolledBack:
-      return "rolled back";
-    case PageMoves::State::kFailed:
-      return "failed";
-  }
-  return "unknown";
-}
-
 PageMoves::PageMoves(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
                      const EngineClock& clock, const LoadedModules& modules, Measurement& measurement,
                      CompileQueue& queue, TimedLoops timed_loops)
@@ -92,7 +72,7 @@ void PageMoves::on_instance(const ModuleCode& code, const Instance& instance) {
     move.plan.reason = start.reason;
     move.measured_gain = earlier.measured_gain;
     move.places = earlier.places;
-    move.state = asked ? State::kKept : State::kFailed;
+    move.state = asked ? DecisionState::kKept : DecisionState::kFailed;
     move.outcome = asked ? "asked for before the first touch" : "the kernel refused";
     move.seconds = clock_.now();
     move.earlier = std::move(earlier);
@@ -104,7 +84,7 @@ void PageMoves::on_instance(const ModuleCode& code, const Instance& instance) {
 bool PageMoves::kept_from_earlier(const wasm::Module* module) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(moves_.begin(), moves_.end(), [&](const Move& move) {
-    return move.module == module && move.earlier && move.state == State::kKept;
+    return move.module == module && move.earlier && move.state == DecisionState::kKept;
   });
 }
 
@@ -132,12 +112,12 @@ void PageMoves::judge(EngineClock::Time now) {
   {
     const std::lock_guard lock(mutex_);
     for (Move& move : moves_) {
-      if (move.state != State::kMoved || now - move.moved_at < kJudgeAfter) continue;
+      if (move.state != DecisionState::kMoved || now - move.moved_at < kJudgeAfter) continue;
       std::vector<double> gains;
       for (const auto& [trial, before] : move.before)
         if (const double after = trial->settled_ticks_an_iteration(); after > 0)
           gains.push_back(before / after - 1);
-      move.state = State::kKept;
+      move.state = DecisionState::kKept;
       if (gains.empty()) {
         move.outcome += "; the gain is not known, as no timed loop ran before and after";
       } else {
@@ -147,7 +127,7 @@ void PageMoves::judge(EngineClock::Time now) {
                                     gains.size(), gains.size() == 1 ? "" : "s");
         if (move.measured_gain < kWorthUndoing) {
           for (const feedback::PageRange& range : move.plan.ranges) leave_huge_pages(range.begin, range.end);
-          move.state = State::kRolledBack;
+          move.state = DecisionState::kRolledBack;
         }
       }
       lines.push_back(fmt::format("huge-pages: {}, {}", to_string(move.state), move.outcome));
@@ -233,7 +213,7 @@ void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedb
   }
   if (queue_.run([this] { move_pages(); })) return;
   const std::lock_guard lock(mutex_);
-  begun->state = State::kFailed;
+  begun->state = DecisionState::kFailed;
   begun->outcome = "no thread could be created to move them";
 }
 
@@ -255,7 +235,7 @@ void PageMoves::move_pages() {
     move = &*next;
     if (!move->under_way)
       move->under_way = std::make_unique<HugePageMove>(move->plan.ranges, move->plan.most_seconds);
-    move->state = State::kMoving;
+    move->state = DecisionState::kMoving;
   }
   // No other task looks at it: there is one of these at a time.
   const bool ended = move->under_way->step(queue_.abandon(), kMoveStepSeconds);
@@ -282,7 +262,7 @@ void PageMoves::move_pages() {
   move->under_way.reset();
   move->outcome = outcome;
   move->moved_at = EngineClock::Clock::now();
-  move->state = result.moved_bytes == 0 && !result.advised ? State::kFailed : State::kMoved;
+  move->state = result.moved_bytes == 0 && !result.advised ? DecisionState::kFailed : DecisionState::kMoved;
   measured_.store(move->plan.probe, std::memory_order_relaxed);
   end_lease();
 }
@@ -295,18 +275,18 @@ void PageMoves::note_asked(Asked asked, bool granted) {
   move.plan = std::move(asked.plan);
   move.evidence = std::move(asked.evidence);
   move.places = {asked.place};
-  move.state = granted ? State::kTrial : State::kFailed;
+  move.state = granted ? DecisionState::kTrial : DecisionState::kFailed;
   move.outcome = granted ? "asked for while the memory is being filled" : "the kernel refused";
   move.seconds = clock_.now();
   const std::lock_guard lock(mutex_);
   moves_.push_back(std::move(move));
 }
 
-void PageMoves::note_filled(const wasm::Module* module, const feedback::FillEvidence& asked, State state,
-                            const std::string& outcome) {
+void PageMoves::note_filled(const wasm::Module* module, const feedback::FillEvidence& asked,
+                            DecisionState state, const std::string& outcome) {
   const std::lock_guard lock(mutex_);
   for (Move& move : moves_) {
-    if (move.module != module || move.state != State::kTrial || move.evidence.fill != asked) continue;
+    if (move.module != module || move.state != DecisionState::kTrial || move.evidence.fill != asked) continue;
     move.state = state;
     move.outcome = outcome;
   }

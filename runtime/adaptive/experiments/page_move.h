@@ -70,8 +70,7 @@ class PageMoves final : public Experiment {
     feedback::PageEpisode::Place place;
   };
   void note_asked(Asked asked, bool granted);
-  enum class State : uint8_t { kQueued, kMoving, kMoved, kTrial, kKept, kRolledBack, kFailed };
-  void note_filled(const wasm::Module* module, const feedback::FillEvidence& asked, State state,
+  void note_filled(const wasm::Module* module, const feedback::FillEvidence& asked, DecisionState state,
                    const std::string& outcome);
 
  private:
@@ -82,16 +81,16 @@ class PageMoves final : public Experiment {
     std::vector<feedback::PageEpisode::Place> places;
     // Asked for before anything was touched, as an earlier run had decided.
     std::optional<feedback::PageEpisode> earlier;
-    State state = State::kQueued;
+    DecisionState state = DecisionState::kQueued;
     std::string outcome;
     double seconds = 0, measured_gain = 0;
     std::unique_ptr<HugePageMove> under_way;
     EngineClock::Time moved_at;
     std::vector<TimedLoop> before;
 
-    bool is_moving() const { return state == State::kQueued || state == State::kMoving; }
+    bool is_moving() const { return state == DecisionState::kQueued || state == DecisionState::kMoving; }
     // Nothing else may disturb what it is judged by.
-    bool is_open() const { return is_moving() || state == State::kMoved; }
+    bool is_open() const { return is_moving() || state == DecisionState::kMoved; }
   };
 
   void judge(EngineClock::Time now);
@@ -122,7 +121,5 @@ class PageMoves final : public Experiment {
   uint64_t bytes_copied_ = 0;  // by all of them, and
   double copy_seconds_ = 0;    // what that cost the guest: its waiting, and our making pages beside it
 };
-
-const char* to_string(PageMoves::State state);
 
 }  // namespace hindsight::rt

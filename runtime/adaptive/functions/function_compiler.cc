@@ -46,9 +46,9 @@ void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const
         "compile", fmt::format("{}: {}", code.module()->function_name(job.plan.function), error.describe()));
   }
   if (abandoned)
-    decisions_.end(job.episode, feedback::DecisionState::kAbandoned, "the engine ended");
+    decisions_.end(job.episode, DecisionState::kAbandoned, "the engine ended");
   else
-    decisions_.end(job.episode, feedback::DecisionState::kFailed, error.message);
+    decisions_.end(job.episode, DecisionState::kFailed, error.message);
 }
 
 void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
@@ -106,8 +106,7 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
   std::vector<std::pair<jit::Site, ChangeState>> outcomes;  // that are known now
   bool undoing = false;
   decisions_.change(job.episode, [&](feedback::Episode& episode) {
-    undoing =
-        std::holds_alternative<Undo>(job.priority) && episode.state == feedback::DecisionState::kCompiled;
+    undoing = std::holds_alternative<Undo>(job.priority) && episode.state == DecisionState::kCompiled;
     episode.compile_seconds += version->compile_seconds;
     for (const jit::Answer& answer : version->answers) {
       if (answer.waits()) continue;  // stays in trial with the change that stands in for it
@@ -136,8 +135,7 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
   });
   trials_.put(module, function, std::move(watch));
   // From here on the function may be decided on again: what is watched of it is this version.
-  decisions_.end(job.episode,
-                 undoing ? feedback::DecisionState::kRolledBack : feedback::DecisionState::kCompiled);
+  decisions_.end(job.episode, undoing ? DecisionState::kRolledBack : DecisionState::kCompiled);
   for (const auto& [site, outcome] : outcomes) trials_.set_outcome(module, function, site, outcome);
   const bool loop_entries_only = version->entry == nullptr;
   code.publish(version);

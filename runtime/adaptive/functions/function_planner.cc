@@ -170,9 +170,9 @@ void FunctionPlanner::observe(const Decided& decided) {
   say_alternatives(decided.plan);
   const bool taken_back = code != nullptr && code->observe(decided.plan.function);
   if (taken_back)
-    decisions_.end(episode, feedback::DecisionState::kObserved);
+    decisions_.end(episode, DecisionState::kObserved);
   else
-    decisions_.end(episode, feedback::DecisionState::kFailed, "it has no optimized code");
+    decisions_.end(episode, DecisionState::kFailed, "it has no optimized code");
   governor_.note_code();
 }
 

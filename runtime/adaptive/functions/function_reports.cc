@@ -16,12 +16,31 @@ double total_of(const feedback::FunctionCounts& counts) {
   return counts.samples_baseline + counts.samples_optimized;
 }
 
+DecisionState state_of(feedback::ChangeState state) {
+  switch (state) {
+    case feedback::ChangeState::kNone:
+      return DecisionState::kNone;
+    case feedback::ChangeState::kInTrial:
+      return DecisionState::kTrial;
+    case feedback::ChangeState::kKept:
+      return DecisionState::kKept;
+    case feedback::ChangeState::kRolledBack:
+      return DecisionState::kRolledBack;
+    case feedback::ChangeState::kNotPossible:
+      return DecisionState::kNotPossible;
+  }
+  return DecisionState::kNone;
+}
+
 // What became of a change of the whole version.
 void tell_version(const feedback::Episode& e, jit::ChangeKind change, const OnTrial& on_trial,
                   DecisionReport& decision) {
-  decision.state = on_trial(e.id, change) ? "trial" : feedback::state_text(e);
+  const bool tried = on_trial(e.id, change);
+  decision.state = tried ? DecisionState::kTrial : e.state;
+  if (!tried) decision.state_why = e.state_why;
   if (const feedback::Outcome* const known = e.outcomes.find(feedback::version_site(change))) {
-    decision.state = to_string(known->state);
+    decision.state = state_of(known->state);
+    decision.state_why.clear();
     decision.measured_gain = known->gain;
     decision.outcome = known->why;
   }
@@ -69,7 +88,8 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
   decision.function = e.evidence.name;
   decision.reason = e.reason;
   decision.alternatives = e.alternatives;
-  decision.state = feedback::state_text(e);
+  decision.state = e.state;
+  decision.state_why = e.state_why;
   decision.seconds = e.seconds;
   decision.outcome = fmt::format("{:.1f} ms of compiling", 1e3 * e.compile_seconds);
   decisions.push_back(decision);
@@ -92,9 +112,7 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
     change.alternatives = {"nothing: costs nothing, gains nothing",
                            fmt::format("{}: gains at most {:.0f} % of the function's time", change.kind,
                                        100 * change.estimated_gain)};
-    change.state = outcome.state == feedback::ChangeState::kInTrial       ? "trial"
-                   : outcome.state == feedback::ChangeState::kNotPossible ? "rejected"
-                                                                          : to_string(outcome.state);
+    change.state = state_of(outcome.state);
     change.measured_gain = outcome.gain;
     change.outcome = outcome.why;
     change.seconds = e.seconds;

@@ -359,7 +359,7 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
 
 std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made) {
   std::vector<jit::Site> refused;
-  decisions_.end(job.episode, feedback::DecisionState::kRefused, "the running code stays");
+  decisions_.end(job.episode, DecisionState::kRefused, "the running code stays");
   decisions_.change(job.episode, [&](feedback::Episode& episode) {
     episode.compile_seconds += made.compile_seconds;
     for (const jit::Answer& answer : made.answers) {

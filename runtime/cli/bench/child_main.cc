@@ -167,8 +167,8 @@ int bench_child_command(const BenchChildOptions& options) {
   result.unit = feedback.unit;
   result.decisions = feedback.decisions.size();
   for (const auto& decision : feedback.decisions) {
-    result.kept += decision.state == "kept" ? 1 : 0;
-    result.rolled_back += decision.state == "rolled back" ? 1 : 0;
+    result.kept += decision.state == DecisionState::kKept ? 1 : 0;
+    result.rolled_back += decision.state == DecisionState::kRolledBack ? 1 : 0;
   }
   std::string json = to_json(result);
   for (std::string_view rest = json; !rest.empty();) {

@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
                static_cast<unsigned long long>(report.functions_optimized), report.decisions.size());
   for (const hindsight::DecisionReport& decision : report.decisions) {
     std::fprintf(stderr, "  %s %s: %s (%s)\n", decision.kind.c_str(), decision.function.c_str(),
-                 decision.state.c_str(), decision.reason.c_str());
+                 hindsight::to_string(decision.state), decision.reason.c_str());
   }
   std::printf("done\n");
   return 0;

@@ -84,7 +84,7 @@ TEST(Layout, ReplaysFromWhatIsSaved) {
   const LayoutEvidence e = flat(400, 2000);
   LayoutEpisode episode = make_layout_episode(e, decide_layout(e, config));
   episode.id = 7;
-  episode.state = "kept";
+  episode.state = DecisionState::kKept;
   episode.outcome = "in words";
   episode.measured_gain = 0.05;
   ProfileFile file;

@@ -69,7 +69,7 @@ TEST(PagesOfMemoryThatIsFilled, ReplayFromWhatIsSaved) {
   PageEvidence evidence;
   evidence.fill = filled(5, 1);
   PageEpisode episode = make_page_episode(evidence, decide_pages(evidence, config));
-  episode.state = "kept";
+  episode.state = DecisionState::kKept;
   episode.places = {{.memory = 0, .begin = 0, .end = 256 * kMiB}};
   expect_replays_once_saved(episode, config);
   EXPECT_TRUE(decide_pages_at_start(episode, config).ask);

@@ -113,7 +113,7 @@ TEST(Pages, KeepRangesFarApartApart) {
 
 PageEpisode kept_before() {
   PageEpisode earlier;
-  earlier.state = "kept";
+  earlier.state = DecisionState::kKept;
   earlier.places = {{.memory = 0, .begin = 0, .end = 64 * kHugePageBytes}};
   return earlier;
 }
@@ -129,10 +129,11 @@ TEST(Pages, AreAskedForAtTheStartWhereAnEarlierRunKeptThem) {
 }
 
 TEST(Pages, AreNotAskedForAtTheStartWhereTheyDidNotPay) {
-  for (const char* state : {"rolled back", "failed", "queued", ""}) {
+  for (const DecisionState state : {DecisionState::kRolledBack, DecisionState::kFailed,
+                                    DecisionState::kQueued, DecisionState::kMoved, DecisionState::kNone}) {
     PageEpisode earlier = kept_before();
     earlier.state = state;
-    EXPECT_FALSE(decide_pages_at_start(earlier, {}).ask) << state;
+    EXPECT_FALSE(decide_pages_at_start(earlier, {}).ask) << to_string(state);
   }
   PageEpisode slower = kept_before();
   slower.measured_gain = -0.03;

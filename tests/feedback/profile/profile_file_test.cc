@@ -1,5 +1,6 @@
 #include "feedback/profile/profile_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -115,7 +116,7 @@ ProfileFile example() {
   pages.reason = "spread";
   pages.alternatives = {"nothing", "huge pages"};
   pages.estimated_gain = 0.1;
-  pages.state = "kept";
+  pages.state = DecisionState::kKept;
   pages.outcome = "4 MiB moved";
   pages.measured_gain = 0.08;
   module.page_episodes = {pages};
@@ -213,6 +214,23 @@ TEST(ProfileFile, RefusesTwoOutcomesOfOneChange) {
   const auto result = parse_profile(format_profile(file), "test");
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().message.find("has a site twice"), std::string::npos) << result.error().message;
+}
+
+TEST(ProfileFile, KnowsEveryStateOfADecisionByItsWord) {
+  for (size_t i = 0; i <= static_cast<size_t>(kLastDecisionState); ++i) {
+    ProfileFile file = example();
+    file.modules[0].page_episodes[0].state = static_cast<DecisionState>(i);
+    const auto back = parse_profile(format_profile(file), "test");
+    ASSERT_TRUE(back) << back.error().describe();
+    EXPECT_EQ(back->modules[0].page_episodes[0].state, static_cast<DecisionState>(i));
+  }
+  std::string text = format_profile(example(), /*compact=*/true);
+  const std::string kept = R"("state":"kept")";
+  text.replace(text.rfind(kept), kept.size(), R"("state":"kept, I think")");
+  const auto result = parse_profile(text, "test");
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().describe(),
+              testing::HasSubstr("'kept, I think' is no word that is known there"));
 }
 
 TEST(ProfileFile, NamesThatAreNotUtf8DoNotPreventSaving) {

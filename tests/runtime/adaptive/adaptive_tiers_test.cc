@@ -60,7 +60,7 @@ feedback::Episode worth_optimizing(uint32_t function, double seconds) {
   episode.evidence.function = FuncIndex(function);
   episode.evidence.seconds_baseline = seconds;
   episode.action = "optimize";
-  episode.state = feedback::DecisionState::kCompiled;
+  episode.state = DecisionState::kCompiled;
   return episode;
 }
 
@@ -325,12 +325,12 @@ TEST(AutomaticTiers, TakeBackInterleavingThatDoesNotPay) {
       if (report.kind == "interleave") return report;
     return DecisionReport{};
   };
-  std::string state;
-  for (const Patience patience; patience.lasts() && state != "rolled back";) {
+  DecisionState state = DecisionState::kNone;
+  for (const Patience patience; patience.lasts() && state != DecisionState::kRolledBack;) {
     EXPECT_EQ(instance->call("probe", std::array{Value::i32(320'000)}).value()[0].as_i32(), 30'000);
     state = decision().state;
   }
-  EXPECT_EQ(state, "rolled back") << decision().outcome;
+  EXPECT_EQ(state, DecisionState::kRolledBack) << decision().outcome;
   engine->wait_for_compiles();
   EXPECT_EQ(instance->call("probe", std::array{Value::i32(320'000)}).value()[0].as_i32(), 30'000);
 }
@@ -345,7 +345,7 @@ TEST(AutomaticTiers, AskForHugePagesBeforeTheFirstTouchWhereAnEarlierRunKeptThem
         (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 4096))) (i32.const 33554432)))))))";
   const uint64_t bytes = uint64_t{32} << 20;
   feedback::PageEpisode kept, beyond;
-  kept.state = "kept";
+  kept.state = DecisionState::kKept;
   kept.measured_gain = 0.25;
   kept.places = {{.memory = 0, .begin = 0, .end = bytes}};
   beyond = kept;  // as a file may say that somebody else wrote
@@ -365,11 +365,11 @@ TEST(AutomaticTiers, AskForHugePagesBeforeTheFirstTouchWhereAnEarlierRunKeptThem
   ASSERT_TRUE(memory);
   const auto base = reinterpret_cast<uint64_t>(memory->data());
   for (uint64_t at = 0; at < bytes; at += 4096) ASSERT_EQ(static_cast<int>((*memory)[at]), 7);
-  std::vector<std::string> states;
+  std::vector<DecisionState> states;
   for (const DecisionReport& report : engine->feedback_report().decisions)
     if (report.kind == "huge-pages") states.push_back(report.state);
   ASSERT_EQ(states.size(), 2u);
-  if (states[0] != "kept") GTEST_SKIP() << "the kernel has no huge pages";
+  if (states[0] != DecisionState::kKept) GTEST_SKIP() << "the kernel has no huge pages";
   const std::string setting = [] {
     std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
     std::string line;

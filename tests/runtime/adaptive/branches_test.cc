@@ -54,7 +54,7 @@ class Branches : public ::testing::Test {
     episode.evidence.seconds_baseline = 1;
     episode.evidence.branches = {{WasmOffset(branch_), 40, 20, 4096, 2048, 4000, 1900}};
     episode.action = "optimize";
-    episode.state = feedback::DecisionState::kCompiled;
+    episode.state = DecisionState::kCompiled;
     feedback::ModuleProfile profile;
     profile.hash_hex = load(*make_engine(), kFilter)->content_hash_hex();
     profile.episodes = {episode};
@@ -79,8 +79,8 @@ class Branches : public ::testing::Test {
     const auto expected =
         instance->call("filter", std::array{Value::i32(limit), Value::i32(1)}).value()[0].as_i32();
     DecisionReport report;
-    for (const Patience patience;
-         patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
+    for (const Patience patience; patience.lasts() && report.state != DecisionState::kKept &&
+                                  report.state != DecisionState::kRolledBack;) {
       const auto got = instance->call("filter", std::array{Value::i32(limit), Value::i32(2)});
       EXPECT_EQ(got.value()[0].as_i32(), expected);
       report = decision(engine, "select");
@@ -99,7 +99,7 @@ class Branches : public ::testing::Test {
 TEST_F(Branches, ThatAreATossOfACoinAreSelectsWhereThatPays) {
   auto engine = create_engine_for_tests(config_, {.trial_bias = 2}).value();
   const DecisionReport select = run(*engine, 1u << 31);
-  EXPECT_EQ(select.state, "kept") << select.outcome;
+  EXPECT_EQ(select.state, DecisionState::kKept) << select.outcome;
   EXPECT_EQ(select.wasm_offset, branch_);
   EXPECT_NEAR(select.measured_gain, 1, 0.01);
   EXPECT_THAT(select.reason, HasSubstr("mispredicted 1900 of 4000 times"));
@@ -111,7 +111,7 @@ TEST_F(Branches, AreBranchesAgainWhereASelectGivesNothing) {
   for (const double bias : {1.0, 0.5}) {
     auto engine = create_engine_for_tests(config_, {.trial_bias = bias}).value();
     const DecisionReport select = run(*engine, 0);
-    EXPECT_EQ(select.state, "rolled back") << select.outcome;
+    EXPECT_EQ(select.state, DecisionState::kRolledBack) << select.outcome;
     EXPECT_LE(select.measured_gain, 0.01);
   }
 }
@@ -121,7 +121,7 @@ TEST_F(Branches, AreLeftAloneWhereThatIsSwitchedOff) {
   auto engine = Engine::create(config_).value();
   auto module = load(*engine, kFilter);
   engine->wait_for_compiles();
-  EXPECT_EQ(decision(*engine, "optimize").state, "compiled");
+  EXPECT_EQ(decision(*engine, "optimize").state, DecisionState::kCompiled);
   for (const char* kind : {"select", "branch", "weigh-branches"})
     EXPECT_EQ(decision(*engine, kind).kind, "") << kind;
 }

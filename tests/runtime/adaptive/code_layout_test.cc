@@ -108,10 +108,10 @@ class CodeLayoutTest : public testing::Test {
     done_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  std::string state() const {
+  DecisionState state() const {
     feedback::ModuleProfile profile;
     layout_->save(static_cast<const ModuleHandle&>(*module_).code()->module().get(), profile);
-    return profile.layout_episodes.empty() ? "" : profile.layout_episodes.back().state;
+    return profile.layout_episodes.empty() ? DecisionState::kNone : profile.layout_episodes.back().state;
   }
   // Until the guest was called a few times more, if there is one that runs: what is measured over a while in which it had no
   // core is given up.
@@ -121,11 +121,11 @@ class CodeLayoutTest : public testing::Test {
       std::this_thread::yield();
   }
   // What the monitor's and the arena's threads would do, until the state is one of these.
-  void work_until(const std::vector<std::string>& states) {
+  void work_until(const std::vector<DecisionState>& states) {
     const auto code = static_cast<const ModuleHandle&>(*module_).code();
     const Patience patience;
     while (std::find(states.begin(), states.end(), state()) == states.end()) {
-      ASSERT_TRUE(patience.lasts()) << "still " << state();
+      ASSERT_TRUE(patience.lasts()) << "still " << to_string(state());
       let_guest_run();
       layout_->round({.look = true, .modules = {code}});
       if (std::exchange(placing_, false)) layout_->place(stop_);
@@ -153,13 +153,13 @@ TEST_F(CodeLayoutTest, MovesWhatIsCalledWhileItRunsAndKeepsTheFasterPlacement) {
   for (const FuncIndex f : {kLeaf, kIdle, kMiddle, kRun}) before[f.value] = code().current(f);
   sample(100);
   start();
-  work_until({"kept", "rolled back"});
+  work_until({DecisionState::kKept, DecisionState::kRolledBack});
   const uint64_t runs = runs_;
   while (runs_ < runs + 3) std::this_thread::yield();
   stop();
 
   EXPECT_EQ(code().current(kIdle), before[kIdle.value]) << "nobody called it";
-  const bool kept = state() == "kept";
+  const bool kept = state() == DecisionState::kKept;
   for (const FuncIndex f : {kLeaf, kMiddle, kRun}) {
     const auto now = code().current(f);
     if (kept)
@@ -183,10 +183,10 @@ TEST_F(CodeLayoutTest, MovesTheHotPartAloneAndKeepsTheRestAsLongAsItIsUsed) {
   ASSERT_GT(middle->hot_bytes.value, 0u);
   sample(100);
   start();
-  work_until({"kept", "rolled back"});
+  work_until({DecisionState::kKept, DecisionState::kRolledBack});
   stop();
   EXPECT_EQ(engine_->code().retired().pending(), 3u);
-  if (state() == "kept") {
+  if (state() == DecisionState::kKept) {
     EXPECT_EQ(code().current(kMiddle)->code_size, middle->hot_bytes);
     EXPECT_EQ(code().current(kMiddle)->whole.get(), middle.get());
     EXPECT_EQ(middle->parts.load(), 1u);
@@ -217,15 +217,15 @@ TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
   const std::vector<const std::byte*> originals = places();
   sample(100);
   start();
-  work_until({"trial"});
+  work_until({DecisionState::kTrial});
   // Until the trial has put the copies in place.
   std::vector<const std::byte*> begins = places();
-  while (begins == originals && state() == "trial") {
+  while (begins == originals && state() == DecisionState::kTrial) {
     let_guest_run();
     layout_->round({.look = true});
     begins = places();
   }
-  ASSERT_NE(begins, originals) << state();
+  ASSERT_NE(begins, originals) << to_string(state());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(begins[0]) % jit::kHugeCodePage, 0u);
   EXPECT_LT(begins[2] - begins[0], 8192);
 }
@@ -233,10 +233,10 @@ TEST_F(CodeLayoutTest, PlacesCopiesBehindEachOtherOnAPageOfTheirOwn) {
 TEST_F(CodeLayoutTest, LeavesAloneWhatIsCompiledAnewMeanwhile) {
   sample(100);
   start();
-  work_until({"trial"});
+  work_until({DecisionState::kTrial});
   const std::shared_ptr<jit::CodeVersion> newer = compile(kLeaf);
   code().publish(newer);
-  work_until({"kept", "rolled back"});
+  work_until({DecisionState::kKept, DecisionState::kRolledBack});
   stop();
   EXPECT_EQ(code().current(kLeaf), newer);
   // Both placements of it and one of each of the others.
@@ -254,7 +254,7 @@ TEST_F(CodeLayoutTest, SaysThatThereIsNoThreadToPlaceItOn) {
                         .settled = [] { return 10.0; }},
       CodeLayout::Pace{.counting = 5ms, .chunk = 20ms, .patience = 60s});
   start();
-  work_until({"failed"});
+  work_until({DecisionState::kFailed});
   FeedbackReport report;
   layout_->report(report.decisions);
   ASSERT_EQ(report.decisions.size(), 1u);
@@ -272,14 +272,14 @@ TEST_F(CodeLayoutTest, GivesUpWhereNobodyCalls) {
                         .now_seconds = [] { return 1.0; },
                         .settled = [] { return 10.0; }},
       quick);
-  work_until({"failed"});
+  work_until({DecisionState::kFailed});
   EXPECT_EQ(engine_->code().retired().pending(), 0u);
 }
 
 TEST_F(CodeLayoutTest, LeavesNothingBehindWhenItsModuleGoesInTheMiddle) {
   sample(100);
   start();
-  work_until({"trial"});
+  work_until({DecisionState::kTrial});
   stop();
   const size_t registered = engine_->code().registry().size();
   EXPECT_GT(registered, 4u);
@@ -292,7 +292,7 @@ TEST_F(CodeLayoutTest, LeavesNothingBehindWhenItsModuleGoesInTheMiddle) {
 TEST_F(CodeLayoutTest, DoesNothingUntilThereIsEvidence) {
   sample(1);
   layout_->round({.look = true, .modules = {static_cast<const ModuleHandle&>(*module_).code()}});
-  EXPECT_EQ(state(), "");
+  EXPECT_EQ(state(), DecisionState::kNone);
 }
 
 TEST_F(CodeLayoutTest, CountsCallsAlsoOfVersionsPublishedLater) {

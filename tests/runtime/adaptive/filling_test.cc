@@ -68,8 +68,8 @@ class MemoryThatIsFilled : public testing::Test {
   void fill(int32_t from, int32_t to) {
     ASSERT_TRUE(instance_->call("fill", std::array{Value::i32(from), Value::i32(to)}));
   }
-  std::vector<std::string> states() const {
-    std::vector<std::string> states;
+  std::vector<DecisionState> states() const {
+    std::vector<DecisionState> states;
     for (const DecisionReport& report : engine_->feedback_report().decisions)
       if (report.kind == "huge-pages") states.push_back(report.state);
     return states;
@@ -97,7 +97,7 @@ TEST_F(MemoryThatIsFilled, HasHugePagesFromThereOn) {
   ASSERT_TRUE(memory);
   for (int32_t at = 0; at < kBytes; at += 1024) ASSERT_EQ(static_cast<int>((*memory)[at]), 7);
   if (judged->find("kernel") != std::string::npos || slower(*judged)) GTEST_SKIP() << *judged;
-  EXPECT_THAT(states(), testing::ElementsAre("kept"));
+  EXPECT_THAT(states(), testing::ElementsAre(DecisionState::kKept));
   const auto base = reinterpret_cast<uint64_t>(memory->data());
   EXPECT_GE(rt::bytes_on_huge_pages(base, base + kBytes), uint64_t{kBytes} / 4);
 }
@@ -110,7 +110,7 @@ TEST_F(MemoryThatIsFilled, HasSmallPagesAgainWhereTheGuestDoesNotGoOn) {
   ASSERT_TRUE(judged);
   EXPECT_THAT(*judged, slower(*judged) ? testing::HasSubstr("small pages before")
                                        : testing::HasSubstr("stopped filling"));
-  EXPECT_THAT(states(), testing::Contains("rolled back"));
+  EXPECT_THAT(states(), testing::Contains(DecisionState::kRolledBack));
   const auto memory = instance_->memory("memory");
   const auto base = reinterpret_cast<uint64_t>(memory->data());
   const uint64_t huge = rt::bytes_on_huge_pages(base, base + kBytes);

@@ -76,7 +76,7 @@ class JumpPointers : public ::testing::Test {
     episode.evidence.samples_baseline = 100;
     episode.evidence.loads.push_back({.load = WasmOffset(load_), .stall_samples = 80});
     episode.action = "optimize";
-    episode.state = feedback::DecisionState::kCompiled;
+    episode.state = DecisionState::kCompiled;
     episode.outcomes.settle({jit::ChangeKind::kJumpPointers, WasmOffset(load_)},
                             {.state = feedback::ChangeState::kInTrial, .setting = 16});
     feedback::ModuleProfile profile;
@@ -97,7 +97,7 @@ class JumpPointers : public ::testing::Test {
     return {};
   }
   static bool ended(const DecisionReport& report) {
-    return report.state == "kept" || report.state == "rolled back";
+    return report.state == DecisionState::kKept || report.state == DecisionState::kRolledBack;
   }
   std::shared_ptr<Instance> start(Engine& engine, uint32_t bits) {
     auto module = load(engine, kList);
@@ -130,7 +130,7 @@ TEST_F(JumpPointers, AreTriedWhereALoopGoesTheSameWayAgain) {
     ASSERT_EQ(walk(*instance, 2), expected);
     report = decision(*engine);
   }
-  EXPECT_EQ(report.state, "kept") << report.outcome;
+  EXPECT_EQ(report.state, DecisionState::kKept) << report.outcome;
   EXPECT_EQ(report.wasm_offset, load_);
   EXPECT_THAT(report.outcome, HasSubstr("ticks an iteration"));
   EXPECT_THAT(report.reason, HasSubstr("80 of 100 samples"));
@@ -151,7 +151,7 @@ TEST_F(JumpPointers, AreGivenUpWhereItNeverDoes) {
     ASSERT_EQ(walk(*instance, 1), expected);
     if (order % 64 == 1) report = decision(*engine);
   }
-  EXPECT_EQ(report.state, "rolled back");
+  EXPECT_EQ(report.state, DecisionState::kRolledBack);
   EXPECT_THAT(report.outcome, HasSubstr("did not come again"));
 }
 
@@ -159,7 +159,7 @@ TEST_F(JumpPointers, AreNotThereWhereThatIsSwitchedOff) {
   config_.disabled_decisions = {"jump-pointers"};
   auto engine = Engine::create(config_).value();
   const auto instance = start(*engine, 10);
-  EXPECT_EQ(decision(*engine, "optimize").state, "compiled");
+  EXPECT_EQ(decision(*engine, "optimize").state, DecisionState::kCompiled);
   EXPECT_EQ(decision(*engine).kind, "");
   EXPECT_EQ(walk(*instance, 3), sum_of(10, 3));
 }
@@ -177,7 +177,7 @@ TEST_F(JumpPointers, AreSettledAtTheNextStartWhereTheyWereKept) {
     {
       const auto instance = start(*engine, 10);
       const DecisionReport report = decision(*engine);
-      EXPECT_EQ(report.state, "kept") << from_cache;
+      EXPECT_EQ(report.state, DecisionState::kKept) << from_cache;
       if (!from_cache) {
         EXPECT_NEAR(report.measured_gain, 2.5, 1e-9);
       }

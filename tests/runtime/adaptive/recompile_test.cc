@@ -136,7 +136,7 @@ TEST(Recompile, OfWhichNothingNewComesIsNotPublished) {
   known.evidence.function = kWalk;
   known.evidence.seconds_baseline = 1;
   known.action = "optimize";
-  known.state = feedback::DecisionState::kCompiled;
+  known.state = DecisionState::kCompiled;
   feedback::ModuleProfile profile;
   profile.hash_hex = load(*make_engine(), kChain)->content_hash_hex();
   profile.episodes = {known};
@@ -175,9 +175,10 @@ TEST(Recompile, OfWhichNothingNewComesIsNotPublished) {
   EXPECT_EQ(code.version(kWalk, jit::Tier::kOptimized), version) << "what ran runs on";
   bool told = false;
   for (const DecisionReport& report : engine->feedback_report().decisions) {
-    told |= report.kind == "optimize" && report.state == "nothing new came of it: the running code stays";
+    told |= report.kind == "optimize" && report.state == DecisionState::kRefused &&
+            report.state_why == "the code that runs stays";
     if (report.kind == "prefetch") {
-      EXPECT_EQ(report.state, "rejected") << report.outcome;
+      EXPECT_EQ(report.state, DecisionState::kNotPossible) << report.outcome;
     }
   }
   EXPECT_TRUE(told);

@@ -71,13 +71,13 @@ TEST_P(Trips, ThatAreUsualAreSeenAndTried) {
   auto instance = linker.instantiate(module).value();
   ASSERT_TRUE(instance->call("fill", {}));
   DecisionReport report;
-  for (const Patience patience;
-       patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
+  for (const Patience patience; patience.lasts() && report.state != DecisionState::kKept &&
+                                report.state != DecisionState::kRolledBack;) {
     ASSERT_EQ(filter(*instance, 7, 50), expected(7));
     report = decision(*engine);
   }
   engine->wait_for_compiles();
-  EXPECT_EQ(report.state, GetParam() ? "kept" : "rolled back") << report.outcome;
+  EXPECT_EQ(report.state, GetParam() ? DecisionState::kKept : DecisionState::kRolledBack) << report.outcome;
   EXPECT_THAT(report.reason, HasSubstr("the trip count of the loop at 0x"));
   EXPECT_THAT(report.reason, HasSubstr(" is 7 in "));
   EXPECT_THAT(

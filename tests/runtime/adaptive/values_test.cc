@@ -54,7 +54,7 @@ class Values : public ::testing::Test {
     episode.evidence.values = {
         {WasmOffset(copy_), feedback::ValueSite::kByteCount, 500, {{kUsual, 490}, {8, 10}}}};
     episode.action = "optimize";
-    episode.state = feedback::DecisionState::kCompiled;
+    episode.state = DecisionState::kCompiled;
     feedback::ModuleProfile profile;
     profile.hash_hex = load(*make_engine(), kPack)->content_hash_hex();
     profile.episodes = {episode};
@@ -83,8 +83,8 @@ class Values : public ::testing::Test {
     };
     const auto expected = static_cast<int32_t>(((1999u * 1640531527u) & 0x7ff8u) * 2654435761u);
     DecisionReport report;
-    for (const Patience patience;
-         patience.lasts() && report.state != "kept" && report.state != "rolled back";) {
+    for (const Patience patience; patience.lasts() && report.state != DecisionState::kKept &&
+                                  report.state != DecisionState::kRolledBack;) {
       EXPECT_EQ(pack(50), expected);
       report = decision(engine);
     }
@@ -107,7 +107,7 @@ TEST_P(ValuesThat, AreUsualAreTriedAndKnownAtTheNextStart) {
   const bool pays = GetParam();
   auto engine = create_engine_for_tests(config_, {.trial_bias = pays ? 2.0 : 0.5}).value();
   const DecisionReport values = run(*engine, kUsual);
-  EXPECT_EQ(values.state, pays ? "kept" : "rolled back") << values.outcome;
+  EXPECT_EQ(values.state, pays ? DecisionState::kKept : DecisionState::kRolledBack) << values.outcome;
   EXPECT_EQ(values.wasm_offset, copy_);
   EXPECT_EQ(
       values.reason, "the byte count at 0x" + [this] {
@@ -142,7 +142,7 @@ TEST_P(ValuesThat, AreUsualAreTriedAndKnownAtTheNextStart) {
   next->wait_for_compiles();
   const DecisionReport known = decision(*next);
   if (pays) {
-    EXPECT_EQ(known.state, "kept") << "settled before anything has run";
+    EXPECT_EQ(known.state, DecisionState::kKept) << "settled before anything has run";
   } else {
     EXPECT_EQ(known.kind, "") << "not tried again";
   }
@@ -151,7 +151,7 @@ TEST_P(ValuesThat, AreUsualAreTriedAndKnownAtTheNextStart) {
 TEST_F(Values, ThatAreOthersByNowAreTakenBack) {
   auto engine = create_engine_for_tests(config_, {.trial_bias = 1}).value();
   const DecisionReport values = run(*engine, 32);
-  EXPECT_EQ(values.state, "rolled back") << values.outcome;
+  EXPECT_EQ(values.state, DecisionState::kRolledBack) << values.outcome;
 }
 
 TEST_F(Values, AreLeftAloneWhereThatIsSwitchedOff) {

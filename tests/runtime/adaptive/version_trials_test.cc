@@ -433,7 +433,9 @@ class VersionTrialsOfAnEngine : public testing::Test {
         if (i % 500 != 0 || most_calls != ~0u) continue;
         run.decisions = engine->feedback_report().decisions;
         const DecisionReport* const decision = run.of(kind);
-        if (decision != nullptr && (decision->state == "kept" || decision->state == "rolled back")) break;
+        if (decision != nullptr &&
+            (decision->state == DecisionState::kKept || decision->state == DecisionState::kRolledBack))
+          break;
       }
       run.decisions = engine->feedback_report().decisions;
     }
@@ -464,7 +466,7 @@ TEST_F(VersionTrialsOfAnEngine, ADecisionThatLosesIsTakenBackRememberedAndNotTak
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const Run first = run(kSurelyLoses, "inline-calls");
   ASSERT_NE(first.of("inline-calls"), nullptr) << first.log;
-  EXPECT_EQ(first.of("inline-calls")->state, "rolled back") << first.log;
+  EXPECT_EQ(first.of("inline-calls")->state, DecisionState::kRolledBack) << first.log;
   EXPECT_LT(first.of("inline-calls")->measured_gain, 0);
   EXPECT_THAT(first.of("inline-calls")->outcome, testing::HasSubstr("calls a second of CPU time"));
   EXPECT_THAT(explained(), testing::HasSubstr("undone   inlined usual targets of calls: rolled back"));
@@ -480,7 +482,7 @@ TEST_F(VersionTrialsOfAnEngine, ADecisionThatPaysSaysWhatItGivesAndIsNotTriedAga
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const Run first = run(kSurelyPays, "weigh-branches");
   ASSERT_NE(first.of("weigh-branches"), nullptr) << first.log;
-  EXPECT_EQ(first.of("weigh-branches")->state, "kept") << first.log;
+  EXPECT_EQ(first.of("weigh-branches")->state, DecisionState::kKept) << first.log;
   EXPECT_GT(first.of("weigh-branches")->measured_gain, 0);
   EXPECT_THAT(explained(), testing::HasSubstr("weights of branches: kept, +"));
   const Run second = run(kSurelyLoses, "weigh-branches", {}, 3000);
@@ -494,7 +496,7 @@ TEST_F(VersionTrialsOfAnEngine, WhatIsSwitchedOffIsNeitherDoneNorTried) {
   EXPECT_EQ(off.of("inline-calls"), nullptr);
   EXPECT_THAT(off.log, testing::Not(testing::HasSubstr("inline-calls in work")));
   ASSERT_NE(off.of("weigh-branches"), nullptr) << off.log;
-  EXPECT_EQ(off.of("weigh-branches")->state, "rolled back") << off.log;
+  EXPECT_EQ(off.of("weigh-branches")->state, DecisionState::kRolledBack) << off.log;
 }
 
 }  // namespace

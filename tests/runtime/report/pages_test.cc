@@ -20,7 +20,7 @@ FeedbackReport hostile_report() {
   FeedbackReport report;
   report.unit = kHostile;
   DecisionReport decision;
-  decision.kind = decision.function = decision.reason = decision.state = decision.outcome = kHostile;
+  decision.kind = decision.function = decision.reason = decision.state_why = decision.outcome = kHostile;
   decision.alternatives = {kHostile};
   decision.wasm_offset = 0x1234;
   report.decisions.push_back(decision);

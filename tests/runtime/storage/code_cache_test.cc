@@ -523,7 +523,7 @@ std::string profile_of_everything(const fs::path& folder, const Module& module) 
     episode.evidence.function = FuncIndex(i);
     episode.evidence.seconds_baseline = 1;
     episode.action = "optimize";
-    episode.state = feedback::DecisionState::kCompiled;
+    episode.state = DecisionState::kCompiled;
     episode.reason = "hot";
     if (i == 6) episode.osr_loops = {0};
     profile.episodes.push_back(std::move(episode));
@@ -556,7 +556,7 @@ TEST_F(CodeCacheTest, TheAutomaticTierBeginsWithCodeOfAnEarlierRun) {
     EXPECT_FALSE(second.opened_the_optimizer());
     ASSERT_EQ(report.decisions.size(), kGuestFunctions);
     EXPECT_THAT(report.decisions[0].reason, AllOf(HasSubstr("from the code cache"), HasSubstr("hot")));
-    EXPECT_EQ(report.decisions[0].state, "compiled");
+    EXPECT_EQ(report.decisions[0].state, DecisionState::kCompiled);
   }
 }
 
@@ -631,7 +631,7 @@ TEST_F(CodeCacheTest, APrefetchThatWasKeptIsSettledAtItsDistance) {
   const FeedbackReport report = second.report();
   ASSERT_EQ(report.decisions.size(), 2u);
   EXPECT_EQ(report.decisions[1].kind, "prefetch");
-  EXPECT_EQ(report.decisions[1].state, "kept");
+  EXPECT_EQ(report.decisions[1].state, DecisionState::kKept);
   EXPECT_EQ(report.decisions[1].wasm_offset, load.value);
   EXPECT_EQ(report.decisions[1].measured_gain, 0.25);
   EXPECT_FALSE(second.opened_the_optimizer());
@@ -692,7 +692,7 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
   const FeedbackReport report = second.report();
   ASSERT_EQ(report.decisions.size(), 2u);
   EXPECT_EQ(report.decisions[1].kind, "interleave");
-  EXPECT_EQ(report.decisions[1].state, "kept");
+  EXPECT_EQ(report.decisions[1].state, DecisionState::kKept);
   EXPECT_FALSE(second.opened_the_optimizer());
 }
 

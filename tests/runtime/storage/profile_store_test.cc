@@ -92,7 +92,7 @@ class ProfileStoreTest : public testing::Test {
     episode.evidence.function = FuncIndex(0);
     episode.evidence.name = "sum";
     episode.action = "optimize";
-    episode.state = feedback::DecisionState::kCompiled;
+    episode.state = DecisionState::kCompiled;
     episode.reason = "it was hot";
     episode.osr_loops = {0};
     profile.episodes = {episode};
