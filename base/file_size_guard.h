@@ -1,6 +1,6 @@
-// Keeps a write beyond the process's limit of file sizes (RLIMIT_FSIZE) from ending the process: the write fails with EFBIG, and
-// the SIGXFSZ that the kernel sends along, which nobody handles, is taken off. For code of a library, whose host decides what
-// signals do; cheap where there is no limit.
+// Keeps a write beyond the process's limit of file sizes (RLIMIT_FSIZE) from ending the process. The write fails with EFBIG, and the
+// SIGXFSZ that the kernel sends along, which nobody handles, is taken off. For code of a library, whose host decides what signals do; cheap
+// where there is no limit.
 //
 // The signal is blocked for this thread while the guard lives. The kernel sends it to the thread that writes, so that no other
 // takes it. One that was pending before stays.

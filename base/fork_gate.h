@@ -1,18 +1,18 @@
-// ForkGate: sections of code that no fork() may fall into. A child has the memory of its parent as it was at that
-// moment, but of its threads only the one that forked: what another thread was about to do stays half done for
-// ever, and a lock that it held stays locked. Threads are inside of the gate while they hold such a lock or write
-// what a child is to have whole; a fork waits until nobody is, and who wants to enter meanwhile waits for the fork.
+// ForkGate: sections of code that no fork() may fall into. A child has its parent's memory as it was at that moment,
+// but only the one thread that forked. What another thread was about to do stays half done for ever, and a lock that it
+// held stays locked. A thread is inside the gate while it holds such a lock, or writes what a child is to have whole. A
+// fork waits until no thread is inside. Whoever wants to enter meanwhile waits for the fork.
 //
 // One a process, made at its first use, never destroyed. Inside are short things (a table changed, a function
 // placed or compiled in one pass): a fork waits for the longest. A thread may enter again while it is inside.
 // Whoever blocks inside waits only for others that are inside, so that a fork always gets its turn. A thread that
 // forks while it is inside itself gets a child that is inside, with what it was about to do.
 //
-// Children that are made without the handlers of pthread_atfork (vfork, posix_spawn, _Fork, a clone of one's own) are
-// not waited for; such a child may only exec or _exit.
+// The gate does not wait for children made without the handlers of pthread_atfork (vfork, posix_spawn, _Fork, a clone
+// of one's own). Such a child may only exec or _exit.
 //
-// The functions are virtual so that the optimizing tier's library, which has copies of these rooms, enters the
-// gate of whoever made what it works on.
+// The functions are virtual for the optimizing tier's library, which has copies of these rooms. So it enters the gate
+// of whoever made what it works on.
 #pragma once
 
 #include <cstdint>

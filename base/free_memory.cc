@@ -38,7 +38,7 @@ std::optional<uint64_t> number_at(std::string_view text) {
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// The number behind a word at the beginning of a line.
+// The number after a word at the beginning of a line.
 std::optional<uint64_t> number_of(std::string_view text, std::string_view word) {
   for (size_t at = 0; at < text.size();) {
     const std::string_view line = text.substr(at, text.find('\n', at) - at);

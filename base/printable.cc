@@ -58,8 +58,8 @@ std::string escape(char32_t c) {
   }
 }
 
-// Of text that is too long the end is worth as much as the beginning: of a name it is what tells it from its neighbours, of a line what
-// the matter is.
+// The end of text that is too long is worth as much as the beginning. It tells a name from its neighbours, and says what is the matter in a
+// line.
 std::string shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return printable(text);
   const auto inside = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };

@@ -1,8 +1,8 @@
-// Words that come from strangers (the names in a module, arguments, file names, guest output) made safe to show: a name may hold anything
-// that is UTF-8, so a line's end with what looks like our next line behind it, or commands to a terminal.
+// Makes words that come from strangers safe to show: the names in a module, arguments, file names, guest output. A name may hold anything
+// that is UTF-8: a line's end followed by what looks like our next line, or commands to a terminal.
 //
-// Where it is applied: where words for people are put together, so in messages of errors (make_error), lines of the log, backtraces and the
-// texts about profiles. Structured values keep the bytes as they are: names are looked up by them, and file formats have escapes of their own.
+// It is applied where words for people are put together: messages of errors (make_error), lines of the log, backtraces and the texts about
+// profiles. Structured values keep the bytes as they are: names are looked up by them, and file formats have escapes of their own.
 //
 // Escapes are not escaped again: text may pass several such places. Any thread. Throws nothing but std::bad_alloc.
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace hindsight {
 
-// Controls of all kinds, characters that reorder or hide their neighbours, separators of lines and bytes that are not UTF-8 become visible
-// escapes: \n, \r, \t, \u{1b}, \u{202e}; of a byte \xff. Newlines and tabs stay as they are where `multi_line` says so.
+// Makes visible escapes of controls of all kinds, characters that reorder or hide their neighbours, separators of lines, and bytes that are
+// not UTF-8. These are \n, \r, \t, \u{1b} or \u{202e}, and \xff for a byte. Newlines and tabs stay as they are where `multi_line` says so.
 std::string printable(std::string_view text, bool multi_line = false);
 
 // The same on one line, and of text longer than that the beginning, the end and how much is missing in between. A name can have a hundred

@@ -1,6 +1,6 @@
-// Errors are values. Every fallible function of the project returns Result<T>; nothing is thrown across
-// rooms or guest frames. An Error says what kind of failure it is (so that callers can choose an exit
-// status), what happened, and where (file, byte offset, function): enough for a user to act on.
+// Errors are values. Every fallible function of the project returns Result<T>; nothing is thrown across rooms
+// or guest frames. An Error says what kind of failure it is (so that callers can choose an exit status), and
+// what happened. It also says where (file, byte offset, function): enough for a user to act on.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,19 @@
-// What the guests of one store may make the host hold. Where a limit is met, instantiating fails with kResource (the message says what was
-// wanted, what is there and which limit it is), memory.grow and table.grow give -1, WASI calls and thread-spawn answer with an errno, and
-// what has no answer traps as "out of resources". A store and those of the threads that its guests spawn count together.
+// What the guests of one store may make the host hold. A store and those of the threads that its guests spawn count together.
 //
-// Code counts as long as it is there: all of what was made for the modules that have instances in the store, rounded to 64 bytes a piece,
-// also while other stores share it; bridges and stubs that all modules of an engine share do not count. Code is made at a function's first
-// call: without room for it the call traps as "out of resources"; instantiating fails where the module has more code already. Optimized
-// versions and copies of code take at most half of the limit, so that first calls find room; without room in the budget of every store that
-// uses the module they are not made, which the log says once and FeedbackReport::versions_over_limit counts.
+// Where a limit is met:
+// - Instantiating fails with kResource. The message says what was wanted, what is there and which limit it is.
+// - memory.grow and table.grow give -1.
+// - WASI calls and thread-spawn answer with an errno.
+// - What has no answer traps as "out of resources".
+//
+// Code counts as long as it is there. All that was made for the modules that have instances in the store counts, rounded to 64 bytes a
+// piece, also while other stores share it. Bridges and stubs that all modules of an engine share do not count.
+//
+// Code is made at a function's first call. Without room for it the call traps as "out of resources". Instantiating fails where the module
+// has more code already.
+//
+// Optimized versions and copies of code take at most half of the limit, so that first calls find room. They are made only with room in the
+// budget of every store that uses the module. Otherwise the log says so once, and FeedbackReport::versions_over_limit counts it.
 #pragma once
 
 #include <array>

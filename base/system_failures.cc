@@ -3,10 +3,13 @@
 #include <array>
 #include <atomic>
 
-// Not counted, because they cannot fail or nobody could do anything: munmap of a whole mapping of ours, which the kernel refuses for
-// wrong addresses alone; the ends of timers, descriptors and signal masks of ours; what removes a half-written file whose error is told; and
-// advice of which nothing depends but time (each says so where it stands). munmap that splits a mapping can fail for the number of mappings,
-// and is counted, or keeps addresses only (jit/code/code_arena.cc).
+// Failures of these are not counted, because they cannot fail or nobody could do anything.
+// - munmap of a whole mapping of ours, which the kernel refuses for wrong addresses alone.
+// - The ends of timers, descriptors and signal masks of ours.
+// - The removal of a half-written file whose error is told.
+// - Advice of which nothing depends but time (each says so where it stands).
+//
+// munmap that splits a mapping can fail for the number of mappings. It is counted, or keeps addresses only (jit/code/code_arena.cc).
 namespace hindsight {
 namespace {
 

@@ -1,6 +1,6 @@
-// What the system refused and the product went on without: counted for the process, by what was wanted, so that no
-// error of a system call is lost where nothing else tells of it. Whoever has a log says each once (CodeServices), and
-// reports name them all.
+// What the system refused and the product went on without, counted for the process by what was wanted. So no error of a
+// system call is lost where nothing else tells of it. Whoever has a log says each once (CodeServices), and reports name
+// them all.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The clock that this processor can read without the kernel: the time-stamp counter of x86-64, which runs at one rate
+// The clock that this processor can read without the kernel: the time-stamp counter of x86-64. It runs at one rate
 // whatever the core's own clock does. In no order with loads and stores near it.
 #pragma once
 

@@ -4,8 +4,9 @@
 // Code is cut into runs: straight lines of instructions with one way in and one way out. While it executes, a
 // run appends words to a buffer (8 bytes each):
 //
-//   - one word an access, in order: the host address (kFill: address, byte count; kCopy: destination, source, count)
-//   - the run's own word: ~id, negative, which no access word ever is
+//   - one word an access, in order: the host address (kFill: address, byte count; kCopy: destination, source,
+//     count).
+//   - the run's own word: ~id, negative, which no access word ever is.
 //   - then, by how the run ends (TraceEnd):
 //       kBranch: 1 if taken, else 0
 //       kTable: the selector, the target's address
@@ -13,14 +14,15 @@
 //       kEnter: frame address, address of the instance's memory 0
 //       kLand: frame address
 //
-// An instruction that traps leaves the words of its run without the run's own: a reader finds, in front of a
-// run's word, more access words than the run has, and drops the excess. A run whose last words are missing
-// because the thread left in between is followed by a negative word at once.
+// An instruction that traps leaves the words of its run without the run's own. A reader then finds, in front
+// of a run's word, more access words than the run has, and drops the excess. A run whose last words are
+// missing because the thread left in between is followed by a negative word at once.
 //
-// What a run computes is told once, when it is compiled, as max-plus terms: "ready when slot 3 was ready plus
-// 4 cycles, and when access 0 had completed plus 1". Slots are those of the frame (locals, then operands);
-// the frame of a callee begins at the slot of its first argument in the caller's frame, and results are left
-// there. A tail call writes its arguments to the slots from 0 on, where the callee's frame then is.
+// What a run computes is told once, when it is compiled, as max-plus terms. An example: "ready when slot 3
+// was ready plus 4 cycles, and when access 0 had completed plus 1". Slots are those of the frame (locals,
+// then operands). The frame of a callee begins at the slot of its first argument in the caller's frame, and
+// results are left there. A tail call writes its arguments to the slots from 0 on, where the callee's frame
+// then is.
 #pragma once
 
 #include <atomic>
@@ -95,7 +97,7 @@ struct TraceFunction;
 struct TraceRun {
   TraceEnd end = TraceEnd::kFallThrough;
   uint32_t instructions = 0;  // WebAssembly instructions that retire with the run
-  uint32_t operations = 0;    // micro-operations behind the last access
+  uint32_t operations = 0;    // micro-operations after the last access
   uint32_t words = 0;         // of all accesses
   WasmOffset offset;          // of the instruction that ends the run
   CodeOffset code;            // an address inside that instruction's machine code
