@@ -3,8 +3,8 @@
 // tests may define others.
 //
 // A builtin that fails does not return: it sets ThreadState::pending_trap and unwinds to the innermost guest
-// entry. The wasm position of the trap is the call's return address, so generated code calls trapping
-// builtins with an ordinary call that is not shared between different wasm positions.
+// entry. The wasm position of the trap is the call's return address. So generated code calls a trapping
+// builtin with an ordinary call, never shared between different wasm positions.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ inline constexpr uint32_t kLastValueSite = kValueSiteLoop;
 
 struct Builtins {
   [[noreturn]] void (*trap)(VmContext*, uint32_t trap_code);
-  // The check at function entry failed: stack exhausted, or an interruption was requested (then traps), or
-  // a spurious request (then returns and the function goes on).
+  // The check at function entry failed. The stack is exhausted or an interruption was requested (then it
+  // traps), or the request was spurious (then it returns and the function goes on).
   void (*stack_check_failed)(VmContext*);
   // First call of a function: compiles and publishes it; returns its entry. Called by the lazy stub.
   const void* (*compile_lazily)(VmContext*, uint32_t func_index);
@@ -64,8 +64,8 @@ struct Builtins {
   // traps). Neither returns: see jit/abi/exception.h.
   [[noreturn]] void (*throw_exception)(VmContext*, uint32_t tag_index);
   [[noreturn]] void (*throw_reference)(VmContext*, ExceptionRecord*);
-  // LWP events of counting code at `pc`, which lies behind the code that counts; null (of a value only): the return
-  // address. Each reloads its counter.
+  // LWP events of counting code at `pc`, the first byte after the code that counts. Null (for a value only)
+  // means the return address. Each reloads its counter.
   void (*lwp_instructions_retired)(VmContext*, const void* pc);
   void (*lwp_branch_retired)(VmContext*, const void* pc, uint32_t taken, const void* target);
   // wasm_offset is the sampled instruction's; value is zero-extended; site_flags is one of the constants

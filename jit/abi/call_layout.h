@@ -15,9 +15,11 @@ inline constexpr uint32_t kFloatArgRegisters = 8;
 struct ArgPlace {
   enum class Kind : uint8_t { kInt, kFloat, kThread };
   Kind kind = Kind::kInt;
-  // kInt: 1..5 = rsi, rdx, rcx, r8, r9 (0 = rdi is the context); kFloat: xmm number;
-  // kThread: byte offset in ThreadState::arguments, 8 bytes each, a v128 16; they follow each other without
-  // gaps.
+  // By kind:
+  // - kInt: 1..5 = rsi, rdx, rcx, r8, r9 (0 = rdi is the context).
+  // - kFloat: xmm number.
+  // - kThread: byte offset in ThreadState::arguments, 8 bytes each, a v128 16. They follow each other without
+  //   gaps.
   uint32_t index = 0;
 };
 

@@ -2,20 +2,20 @@
 // none.
 //
 // Throwing. Generated code stores the values to ThreadState::arguments, one after the other, 8 bytes each (a
-// v128 has 16), and calls Builtins::throw_exception; whoever has an exnref calls Builtins::throw_reference.
-// Neither returns. The runtime walks the frames of the innermost guest entry, looks each return address up in
-// its version's handlers (jit/code/code_version.h), and goes on at the first landing it finds with
-//   rsp, rbp  as they were in that frame when it made the call,
-//   rax       the exnref,
-//   all other registers undefined.
+// v128 has 16), and calls Builtins::throw_exception. Whoever has an exnref calls Builtins::throw_reference.
+// Neither returns. The runtime walks the frames of the innermost guest entry and looks each return address up
+// in its version's handlers (jit/code/code_version.h). It goes on at the first landing it finds with
+//     rsp, rbp  as they were in that frame when it made the call,
+//     rax       the exnref,
+//     all other registers undefined.
 // So a call from which an exception is caught preserves no register, and a function that catches saves all
-// callee-saved registers for its own caller. Which clause an exception is for is decided by the code at the
-// landing, by comparing tags; what none of them takes is thrown on from there with throw_reference.
-// With no handler left in the entry, the guest is left as by a trap (TrapCode::kUncaughtException).
+// callee-saved registers for its own caller. The code at the landing decides which clause an exception is
+// for, by comparing tags. What no clause takes is thrown on from there with throw_reference. With no handler
+// left in the entry, the guest is left as by a trap (TrapCode::kUncaughtException).
 //
-// References are neither counted nor traced: the store that made an exception frees it when no word on the
-// thread's stack, in a table, a global or another exception may be a reference to it. So a reference must lie
-// in such a place, or in a register, whenever a builtin is called: it always does.
+// References are neither counted nor traced. The store that made an exception frees it when no word may
+// still be a reference to it. It looks on the thread's stack, in tables, globals and other exceptions. So a reference
+// must lie in such a place, or in a register, whenever a builtin is called: it always does.
 #pragma once
 
 #include <cstddef>

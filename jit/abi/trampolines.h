@@ -12,10 +12,10 @@
 namespace hindsight::jit {
 
 // What a host function's FuncRef::callee_context points to. dispatch reads its arguments from
-// slots[0..params) and writes its results to slots[0..results) (8-byte slots, two for a v128; i32
-// zero-extended by the trampoline; f32 in the low 4 bytes). It returns 0, or nonzero after setting
+// slots[0..params) and writes its results to slots[0..results). Slots have 8 bytes, two slots for a v128. The
+// trampoline zero-extends an i32; an f32 is in the low 4 bytes. It returns 0, or nonzero after setting
 // thread->pending_trap: the trampoline then unwinds to the innermost guest entry. If a wasm exception is to
-// go on behind the host function, dispatch does not return (jit/abi/exception.h). It never throws a C++
+// pass beyond the host function, dispatch does not return (jit/abi/exception.h). It never throws a C++
 // exception.
 struct HostCallee {
   uint32_t (*dispatch)(HostCallee*, uint64_t* slots);

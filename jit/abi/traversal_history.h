@@ -1,7 +1,7 @@
 // TraversalHistory: where a loop that follows pointers was in its last traversal, turn by turn, for generated
-// code to prefetch from: "jump pointers" that the runtime keeps beside the program's memory. After A. Roth
-// and G. Sohi, "Effective Jump-Pointer Prefetching for Linked Data Structures", ISCA 1999, and the
-// history-pointer prefetching of C.-K. Luk and T. Mowry, "Compiler-Based Prefetching for Recursive Data
+// code to prefetch from. These are "jump pointers" that the runtime keeps beside the program's memory.
+// Sources: A. Roth and G. Sohi, "Effective Jump-Pointer Prefetching for Linked Data Structures", ISCA 1999.
+// The history-pointer prefetching of C.-K. Luk and T. Mowry, "Compiler-Based Prefetching for Recursive Data
 // Structures", ASPLOS 1996.
 //
 // Turns are numbered from one place on, the anchor: `places[i]` is where the loop was i turns after it had
@@ -16,15 +16,16 @@
 // Places are offsets in a memory, cut to 32 bits, and hints: a wrong one costs time, and a prefetch faults
 // nowhere. So the history never changes what a program does, whatever is in it.
 //
-// Concurrency: a history belongs to whoever wrote its VmContext into `owner`, by compare-and-exchange
-// (acquire) from 0, for one strip of the loop, and puts the 0 back (release); a thread that finds another's
-// there does that strip without. An owner that left by a trap finds itself there when it comes again, because
-// two threads never run with one VmContext at once. A loop that runs once more inside of itself (by a call)
-// gives it back early, and two threads may then write at once: into entries, whose value nobody trusts. So
-// generated code accesses the rest with plain moves. The runtime reads and clears `valid`, reads `period` and
-// sets `anchor` to 0 ("take a new one") beside that with relaxed atomic_ref operations: an error of a
-// measurement, or an anchor lost or kept, of which generated code makes no assumption. What it does assume,
-// that an entry lies in `places`, it gets by masking every position with capacity - 1.
+// Concurrency: a history belongs to whoever wrote its VmContext into `owner`, for one strip of the loop. It
+// is taken by compare-and-exchange (acquire) from 0; the 0 is put back with release. A thread that finds
+// another's VmContext there does that strip without the history. An owner that left by a trap finds itself
+// there when it comes again, because two threads never run with one VmContext at once. A loop that runs once
+// more inside of itself (by a call) gives the history back early. Two threads may then write at once: into
+// entries, whose value nobody trusts. So generated code accesses the rest with plain moves. Beside that, the
+// runtime reads and clears `valid`, reads `period` and sets `anchor` to 0 ("take a new one"), with relaxed
+// atomic_ref operations. A race there is an error of a measurement, or an anchor lost or kept, about which
+// generated code assumes nothing. What it does assume, that an entry lies in `places`, it gets by masking
+// every position with capacity - 1.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@ namespace hindsight::jit {
 
 // A power of two: of turns between anchors. What is longer is remembered in its first part.
 inline constexpr uint32_t kHistoryCapacity = uint32_t{1} << 23;
-// Entries behind these, which are only ever read.
+// Entries after these, which are only ever read.
 inline constexpr uint32_t kMostTurnsAhead = traits_of(ChangeKind::kJumpPointers).knob.most;
 
 struct alignas(64) TraversalHistory {

@@ -24,8 +24,8 @@ struct Kept {
   mutable uint32_t next_to_go = kNobody;  // while it goes (let_go)
 };
 
-// Of kept types and of those that are looked for: any order in which equal ones are equal. Trees are no slower for
-// types that somebody chose.
+// Orders kept types and those that are looked for: any order in which equal ones are equal. Trees are no
+// slower for types that somebody chose.
 struct Less {
   using is_transparent = void;
   struct Key {
@@ -86,7 +86,7 @@ struct Registry {
       });
       it = types.insert(std::move(kept)).first;
       by_id[id] = &*it;
-      // Behind everything that there may be no memory for.
+      // After everything that there may be no memory for.
       visit_references(it->type, [&](wasm::ValType t) {
         if (wasm::type_index(t) != id) by_id[wasm::type_index(t)]->holds++;
       });

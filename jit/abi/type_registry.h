@@ -1,17 +1,15 @@
 // Canonical signature ids: equal function types of all modules in the process have the same id, so that
 // call_indirect compares one integer. Thread-safe (mutex).
 //
-// An id lasts as long as somebody holds it: a TypeId, or the TypeIds of a module. Then the registry forgets the type,
-// and the number may come to stand for another one. Why no two types are ever taken for each other: an id is compared
-// with one in a FuncRef, and whoever compares holds the one, whoever owns the FuncRef the other. What compares is an instance
-// (its type_ids), code that has the number in its instructions (CodeVersion::types), trampolines, and the linker with an
-// instance in its hands; FuncRefs are in instances and in host functions. Two ids that are held at the same time are equal
-// exactly if their types are.
+// An id lasts as long as somebody holds it: a TypeId, or the TypeIds of a module. Then the registry forgets the type, and the number may
+// come to stand for another one. Why no two types are ever taken for each other: an id is compared with one in a FuncRef. Whoever compares
+// holds the one, and whoever owns the FuncRef holds the other. These compare: an instance (its type_ids), code that has the number in its
+// instructions (CodeVersion::types), trampolines, the linker with an instance in its hands. FuncRefs are in instances and in host
+// functions. Two ids that are held at the same time are equal exactly if their types are.
 //
-// A type may refer to others: references to functions of one type. Within a module such a ValType has an
-// index into the module's types. What crosses modules, which is every type that this header returns, has the
-// id there, so that ValTypes compare as equal, and as subtypes, between modules too. A type holds those that it refers
-// to.
+// A type may refer to others: references to functions of one type. Within a module such a ValType has an index into the module's types.
+// What crosses modules, which is every type that this header returns, has the id there. So ValTypes compare as equal, and as subtypes,
+// between modules too. A type holds those that it refers to.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +27,7 @@ namespace hindsight::jit {
 class TypeId {
  public:
   TypeId() = default;
-  // Of a type that refers to none, or to types by ids that are held.
+  // Precondition: `type` refers to no other type, or refers to types by ids that are held.
   explicit TypeId(const wasm::FuncType& type);
   // One more hold of an id that somebody holds.
   static TypeId again(uint32_t id);
@@ -48,7 +46,7 @@ class TypeId {
   uint32_t id_ = kNone;
 };
 
-// Of all types of a module, in its order, held.
+// Holds the ids of all types of a module, in its order.
 class TypeIds {
  public:
   TypeIds() = default;

@@ -1,4 +1,4 @@
-// Types that cross modules, in words. They have ids of the process in them (type_registry.h), which say nothing to anybody: what a reference
+// Types that cross modules, in words. They contain ids of the process (type_registry.h), which say nothing to anybody. So what a reference
 // refers to is written out, as the text format has it, until that gets long.
 #pragma once
 

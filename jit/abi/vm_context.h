@@ -1,20 +1,21 @@
 // The data that generated code reads and writes directly: one layout, used by both tiers and the runtime.
 //
-//   VmContext     one per instance: header, then FuncRef[all functions], GlobalCell[defined globals],
-//                 MemoryCell[all memories] and the identities of all tags, a pointer each
-//   ThreadState   one per store: what belongs to the thread that is inside the guest
-//   FuncRef       what a funcref value points to; also the entry slot of a function of this instance
+//     VmContext     one per instance: header, then FuncRef[all functions], GlobalCell[defined globals],
+//                   MemoryCell[all memories] and the identities of all tags, a pointer each
+//     ThreadState   one per store: what belongs to the thread that is inside the guest
+//     FuncRef       what a funcref value points to; also the entry slot of a function of this instance
 //
-// Native calling convention of every wasm function, both tiers: the registers of System V AMD64, with the
-// callee's VmContext* (or, for a host function, its HostCallee*) as first integer argument, then the wasm
-// parameters in order (i32/i64/ references as integers, f32/f64 as floating point, v128 as __m128).
+// Native calling convention of every wasm function, both tiers: the registers of System V AMD64. The first
+// integer argument is the callee's VmContext* (or, for a host function, its HostCallee*). The wasm parameters
+// follow in order: i32, i64 and references as integers, f32 and f64 as floating point, v128 as __m128.
 // Parameters beyond the registers are in ThreadState::arguments, to be read by the callee before anything
 // else runs; nothing is ever passed on the stack. So every function leaves its caller's frame as it found it,
-// whatever it was called with, and a tail call of any function from any other is a jump. i32 arguments,
+// whatever it was called with. A tail call of any function from any other is therefore a jump. i32 arguments,
 // results and slots have UNDEFINED upper halves: the user of an i32 as an address zero-extends it, always.
-// One result: rax or xmm0. Two or more: the function returns nothing and the results are in
-// ThreadState::results, one after the other (8 bytes each, small ones in the low bytes; a v128 has 16), to be
-// read by the caller before anything else runs. Both tiers keep rbp frames (push rbp; mov rbp, rsp).
+// One result: rax or xmm0. Two or more: the function returns nothing, and the results are in
+// ThreadState::results, to be read by the caller before anything else runs. They lie one after the other, 8
+// bytes each, small ones in the low bytes; a v128 has 16. Both tiers keep rbp frames (push rbp; mov rbp,
+// rsp).
 //
 // Entry slots: a call to function i of the same module is `call [vmctx + offset of funcs[i].code]`.
 // Publishing new code is one release store of FuncRef::code; on x86-64 the guest's plain load observes code
@@ -51,7 +52,7 @@ static_assert(sizeof(FuncRef) == 32 && offsetof(FuncRef, callee_context) == 8 &&
 struct MemoryRecord {
   uint8_t* base;                      // never moves while the memory lives
   std::atomic<uint64_t> byte_length;  // accessible bytes; only grows
-  uint64_t reserved_bytes;            // address range from base, inaccessible behind byte_length
+  uint64_t reserved_bytes;            // address range from base, inaccessible after byte_length
   uint64_t max_pages;
 };
 static_assert(offsetof(MemoryRecord, byte_length) == 8);
@@ -61,9 +62,9 @@ static_assert(offsetof(MemoryRecord, byte_length) == 8);
 struct MemoryCell {
   uint8_t* base;
   MemoryRecord* record;
-  // Of a memory with 64-bit addresses under guard pages: base + index + kGuardedOffset bytes lie in the
-  // reservation for every index up to here. So one comparison with a constant of the instance, and then a fault,
-  // tell what is in bounds.
+  // For a memory with 64-bit addresses under guard pages. For every index up to here, base + index +
+  // kGuardedOffset bytes lie in the reservation. So one comparison with a constant of the instance, and then
+  // a fault, tell what is in bounds.
   uint64_t index_limit;
   uint64_t reserved;
 };
@@ -106,8 +107,8 @@ struct ThreadState {
   // Stack check at every function entry: if (rsp - frame < stack_limit) call builtins->stack_check_failed.
   // An interruption request sets it to ~0, so that the next function entry notices.
   std::atomic<uint64_t> stack_limit;
-  // LWP event counters of the thread's unit, decremented by counting baseline code; when one becomes negative
-  // the code calls the builtin of that event, which writes a record and reloads it.
+  // LWP event counters of the thread's unit, decremented by counting baseline code. When one becomes negative
+  // the code calls the builtin of that event, which writes a record and reloads the counter.
   int32_t lwp_instructions;
   int32_t lwp_branches;
   int32_t lwp_values;
@@ -187,7 +188,7 @@ class VmLayout {
   int32_t func_context(uint32_t f) const {
     return func(f) + static_cast<int32_t>(offsetof(FuncRef, callee_context));
   }
-  // Of a defined global (global index space, >= imported_globals).
+  // Precondition: a defined global (global index space, >= imported_globals).
   int32_t global(uint32_t global_index) const {
     return globals_ + static_cast<int32_t>(sizeof(GlobalCell) * (global_index - imported_globals_));
   }
@@ -202,7 +203,7 @@ class VmLayout {
   int32_t memory_limit(uint32_t memory) const {
     return memory_cell(memory) + static_cast<int32_t>(offsetof(MemoryCell, index_limit));
   }
-  // Of a tag: its identity, which is the same in all instances that share the tag.
+  // The place of a tag's identity, which is the same in all instances that share the tag.
   int32_t tag(uint32_t tag_index) const { return tags_ + static_cast<int32_t>(8 * tag_index); }
   bool global_is_imported(uint32_t global_index) const { return global_index < imported_globals_; }
   size_t total_bytes() const { return total_; }
