@@ -6,8 +6,8 @@
 // - WASI calls and thread-spawn answer with an errno.
 // - What has no answer traps as "out of resources".
 //
-// Code counts as long as it is there: all that was made for the modules that have instances in the store, also while other stores share
-// it. Each piece is rounded to 64 bytes. Bridges and stubs that all modules of an engine share do not count.
+// Code counts as long as it is there: all made for modules that have instances in the store, even while other stores share it.
+// Each piece is rounded to 64 bytes. Bridges and stubs that all modules of an engine share do not count.
 //
 // Code is made at a function's first call. Without room for it the call traps as "out of resources". Instantiating fails where the module
 // has more code already.

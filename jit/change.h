@@ -1,6 +1,5 @@
-// Change: what feedback may do to a function's code, somewhere in it. The words that every room uses for it: the policy that
-// asks for a change (Request), the compiler that makes it and says what came of it (Answer), the trial that judges it, the
-// files that remember it.
+// Change: what feedback may do to a function's code, somewhere in it. Every room uses these words for it. The policy asks for a change
+// (Request). The compiler makes it and says what came of it (Answer). A trial judges it, and files remember it.
 //
 // kChanges is the one list. What a command, a report, a file or a test calls a change it takes from there.
 //
@@ -179,7 +178,7 @@ constexpr bool is_of_branch(ChangeKind kind) {
   return kind == ChangeKind::kSelect || kind == ChangeKind::kBranch;
 }
 
-// What no code is made for, so that nobody asks for it: the usual byte count of a copy or fill, and trip count of a loop.
+// Code is made up to these bounds, so that nobody asks for more: the usual byte count of a copy or fill, and a loop's trip count.
 inline constexpr uint64_t kMostUsualBytes = 256;
 inline constexpr uint64_t kMostUsualTurns = 64;
 // That a branch loses which went the other way.
@@ -239,13 +238,13 @@ struct UsualValue {
 };
 
 // A change asked for. What goes with it, by its kind:
-//   kPrefetch, kInterleave, kJumpPointers   nothing: a load that stalls
-//   kSelect, kBranch                        BranchCounts
-//   kValue                                  UsualValue
-//   kInlineCalls                            CallTargets: of one call
-//   kWeighBranches                          BranchCounts: of one branch, as weights for the compiler
-//   kSplitCold                              BranchCounts: of one branch, of which one side was never seen. Outside of loops its
-//                                           code lies apart, if the compilation is to (OptimizeRequest::split_cold)
+//     kPrefetch, kInterleave, kJumpPointers   nothing: a load that stalls
+//     kSelect, kBranch                        BranchCounts
+//     kValue                                  UsualValue
+//     kInlineCalls                            CallTargets: of one call
+//     kWeighBranches                          BranchCounts: of one branch, as weights for the compiler
+//     kSplitCold                              BranchCounts: of one branch, of which one side was never seen. Outside of loops its
+//                                             code lies apart, if the compilation is to (OptimizeRequest::split_cold)
 struct Request {
   Site site = {};
   double weight = 0;     // share of the function's time that is lost there, 0..1; orders the work

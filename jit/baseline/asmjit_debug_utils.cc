@@ -1,6 +1,6 @@
-// asmjit's debugging hooks, defined here so that the archive's own are not linked: those print to stderr,
-// which a library of ours never does, and they are not position independent in Debian's build, which a shared
-// library must be.
+// asmjit's debugging hooks, defined here so that the archive's own are not linked. Those print to stderr,
+// which a library of ours never does. In Debian's build they are not position independent either, which a
+// shared library must be.
 #include <asmjit/core.h>
 
 #include <cstdlib>

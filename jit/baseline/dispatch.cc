@@ -6,7 +6,7 @@ namespace hindsight::jit::baseline {
 namespace Inst = x86::Inst;
 using x86::CondCode;
 
-// One function for each opcode of one byte, with everything in place that is known of it: a chain of switches takes
+// One function for each opcode of one byte, with everything in place that is known of it. A chain of switches takes
 // longer, because nobody can predict which opcode follows which.
 struct FunctionCompiler::Dispatch {
   template <void (FunctionCompiler::*method)(const Instr&)>

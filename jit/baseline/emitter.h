@@ -1,9 +1,9 @@
 // Emitter: machine code into one growing buffer.
 //
-// It has asmjit's assembler interface, a method a mnemonic, and encodes the forms that nearly all code consists of
-// by itself; what it does not know goes through an asmjit assembler and comes back as bytes. Jumps have labels of
-// their own, which cost a word each: a jump to a label that is not bound yet holds, where its distance will be,
-// the position of the previous such jump.
+// It has asmjit's assembler interface, a method a mnemonic, and encodes the forms that nearly all code consists of by
+// itself. What it does not know goes through an asmjit assembler and comes back as bytes. Jumps have labels of their
+// own, which cost a word each. A jump to a label that is not bound yet holds the position of the previous such jump,
+// where its distance will be.
 //
 // Code is position-independent but for calls of runtime entries (call_near), which are resolved when the code is
 // placed. One emitter serves many functions one after the other: reset() keeps its memory. One thread at a time.
@@ -55,7 +55,7 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
     labels_.resize(labels_.size() + count);
     return {first};
   }
-  // Here, or `ahead` bytes behind here.
+  // Here, or `ahead` bytes further on.
   void bind(Label label, uint32_t ahead = 0);
   // Precondition: bound.
   uint32_t offset_of(Label label) const { return labels_[label.id].offset; }
@@ -81,7 +81,7 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
   }
 
   // --- jumps without a label
-  // A conditional jump to be directed later; returns the offset behind it, by which it is named.
+  // Emits a conditional jump to be directed later. Returns the offset after it, by which the jump is named.
   uint32_t j_later(x86::CondCode cc);
   void direct_here(uint32_t jump);
   // Calls of stubs, through r14: 4 bytes.
@@ -149,8 +149,8 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
     return asmjit::kErrorOk;
   }
 
-  // add, or, and, sub, xor or cmp by its number, 0 to 7, of 32 or 64 bits; `b` is a register, an immediate that fits or
-  // a frame slot.
+  // add, or, and, sub, xor or cmp by its number, 0 to 7, with 32 or 64 bits. `b` is a register, an immediate that fits,
+  // or a frame slot.
   void alu(uint32_t number, bool wide, uint32_t a, const asmjit::Operand& b) {
     if (b.isReg()) return op_reg(0, wide, number << 3 | 1, b.id(), a);
     if (b.isMem()) return op_mem(0, wide, number << 3 | 3, a, b.as<x86::Mem>());
@@ -196,8 +196,8 @@ class Emitter : public x86::EmitterImplicitT<Emitter> {
     uint32_t offset = kUnbound;
     uint32_t uses = kNoUse;  // while unbound: position of the last jump's distance
   };
-  // A memory operand that is relative to the instruction: `position` is that of its displacement, and the
-  // instruction ends `trailing` bytes behind it.
+  // A memory operand that is relative to the instruction: `position` is that of its displacement, and the instruction
+  // ends `trailing` bytes after it.
   struct DataUse {
     uint32_t position, label, trailing;
   };

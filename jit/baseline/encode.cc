@@ -158,9 +158,9 @@ bool wants_rex(const x86::Gp& byte) {
 
 }  // namespace
 
-// Bytes that an instruction may have are always written, and passed over if it has them: which ones it has
-// changes from one instruction to the next, and a jump around each costs more in mispredictions than the
-// bytes do. room() left space. Opcodes beyond one byte come with their escape: 0x0f10.
+// Bytes that an instruction may have are always written, and passed over if it has them. Which ones it has
+// changes from one instruction to the next. A jump around each costs more in mispredictions than the bytes
+// do. room() left space. Opcodes beyond one byte come with their escape: 0x0f10.
 static uint8_t* put_opcode(uint8_t* at, uint32_t prefix, uint32_t rex, bool force_rex, uint32_t opcode) {
   *at = static_cast<uint8_t>(prefix);
   at += prefix != 0;

@@ -135,7 +135,7 @@ void FunctionCompiler::open_frame() {
 Status FunctionCompiler::prologue() {
   const uint64_t slots_bytes =
       slot_bytes_ * (uint64_t{locals_count()} + body_.max_stack + (has_turns() ? 1 : 0));
-  // rbp is 16-byte aligned; so must rsp be behind the saved registers and the slots.
+  // rbp is 16-byte aligned; so must rsp be below the saved registers and the slots.
   const uint64_t frame = (static_cast<uint64_t>(saved_bytes()) + slots_bytes + 15) & ~uint64_t{15};
   if (frame > kMaxFrameBytes)
     return make_error(ErrorKind::kResource, "the frame of a function is too large",

@@ -1,7 +1,7 @@
 // FunctionCompiler: the state of one baseline compilation. One pass, every step O(1) amortized.
 //
 // The model. A wasm operand is an Entry: a constant, a local not copied yet, a register, or its frame slot.
-// Each entry has one canonical slot, behind the locals' slots:
+// Each entry has one canonical slot, after the locals' slots:
 //
 //   rbp -> saved rbp;  [rbp-8] rbx, [rbp-16] r14, [rbp-24] r15;  in functions that catch exceptions [rbp-32]
 //   r12, [rbp-40] r13, [rbp-48] the VmContext*;  frame: local 0 .. local n-1, operand 0 .. max-1
@@ -248,7 +248,7 @@ class FunctionCompiler {
   void rethrow(uint32_t depth);
   void throw_by(size_t builtin);
   void never_returns();
-  void note_call();  // behind each call from which exceptions may come
+  void note_call();  // after each call from which exceptions may come
   void enter_try(const Instr& instr);
   void do_catch(const Instr& instr);
   void do_delegate(uint32_t depth);
@@ -286,8 +286,8 @@ class FunctionCompiler {
   void sample_value(const Entry& value, uint32_t site_flags);
   void sample_callee();                            // whose FuncRef is in rax
   void sample_choice(const Condition& condition);  // of a select in an innermost loop
-  // How often an innermost loop goes round, in a slot of the frame behind the operands: as these loops do not contain
-  // each other, one will do.
+  // The trip count of an innermost loop is counted in a slot of the frame after the operands. These loops do
+  // not contain each other, so one slot is enough.
   bool has_turns() const { return samples_values() && !body_.loops.empty(); }
   x86::Mem turns() const { return slot(locals_count() + body_.max_stack, 4); }  // from 0 downwards
   void begin_turns(WasmOffset loop);  // of the loop that was opened last
@@ -460,7 +460,8 @@ class FunctionCompiler {
   const TargetFeatures features_;
   const VmLayout vm_layout_;
 
-  // What one compilation after the other uses, so that it is allocated once a thread. Behind it, its parts under their own names.
+  // What one compilation after the other uses, so that it is allocated once a thread. After it, its parts
+  // under their own names.
   struct Workspace;
   std::unique_ptr<Workspace> workspace_;
   static std::unique_ptr<Workspace> borrow_workspace();
@@ -549,8 +550,8 @@ class FunctionCompiler {
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> constants16_index_;
   uint64_t steps_ = 0;
 
-  // Of one function. Two bytes of wasm can ask for a thousand moves: without a bound a body of a few megabytes would
-  // take all memory there is.
+  // The most code that one function may have. Two bytes of wasm can ask for a thousand moves: without a bound
+  // a body of a few megabytes would take all memory there is.
   static constexpr size_t kMaxCodeBytes = size_t{256} << 20;
 };
 

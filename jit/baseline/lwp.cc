@@ -1,23 +1,25 @@
 // Counting of LWP events: instructions and branches retired and values sampled, for the thread's LWP unit.
 //
-// Instructions are counted when control leaves a straight run of code (jump, label, call, return), so the
-// counter is exact whenever code of another block, function or the runtime looks at it. Every executed
-// WebAssembly instruction counts one, except block, loop, else, end and nop. An instruction that traps
-// leaves the run that it is in uncounted.
+// Instructions are counted when control leaves a straight run of code (jump, label, call, return). So the counter is exact whenever code of
+// another block, function or the runtime looks at it. Every executed WebAssembly instruction counts one, except block, loop, else, end and
+// nop. An instruction that traps leaves the run that it is in uncounted.
 //
 // Branches are br_if, if, br_table and the back edges of loops by br. "Taken" is WebAssembly's: the condition
 // of a br_if or if was not zero. The target is where execution goes on, taken or not.
 //
-// Values are those that a later compilation may specialize on: the table index of a call_indirect, the
-// callee's index of a call_ref, the divisor of an integer division whose divisor is no constant, the byte
-// count of memory.copy, memory.fill and memory.init; which of its operands a select chose; and how often an innermost
-// loop went round that is left at its end, unless it compares there with a constant other than 0. Indices and divisors are sampled behind the
-// instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still traps); the
-// checks of a byte count are the builtin's, so one that traps is recorded too.
+// Values are those that a later compilation may specialize on:
+// - The table index of a call_indirect, the callee's index of a call_ref.
+// - The divisor of an integer division whose divisor is no constant.
+// - The byte count of memory.copy, memory.fill and memory.init.
+// - Which of its operands a select chose.
+// - The trip count of an innermost loop that is left at its end, unless it compares there with a constant other than 0.
 //
-// A counter is decremented before the comparison, so no flags are alive; where a record is due, a stub reads the
-// comparison and the jumps behind it and says how they will go. All of the work is the stubs' (stubs.h), so that a
-// place that counts has little code of its own.
+// Indices and divisors are sampled after the instruction's checks of them, so only one that was used is recorded (an INT_MIN / -1 still
+// traps). The checks of a byte count are the builtin's, so one that traps is recorded too.
+//
+// A counter is decremented before the comparison, so no flags are alive. Where a record is due, a stub reads the comparison and the jumps
+// that follow it, and says how they will go. All of the work is the stubs' (stubs.h), so that a place that counts has little code of its
+// own.
 #include "jit/baseline/function_compiler.h"
 #include "jit/baseline/stubs.h"
 
@@ -103,8 +105,8 @@ void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
   });
 }
 
-// In front of the comparison, which the rare case makes a second time. Only in innermost loops: a branch in its
-// place can pay where the next iteration waits for what was chosen and is soon there; most selects are elsewhere.
+// In front of the comparison, which the rare case makes a second time. Only in innermost loops. A branch in its place can pay where the
+// next iteration waits for what was chosen and comes soon; most selects are elsewhere.
 void FunctionCompiler::sample_choice(const Condition& condition) {
   if (!controls_.back().in_innermost_loop) return;
   sample_site(kValueSiteSelect, [this, condition] {

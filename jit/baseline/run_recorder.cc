@@ -165,7 +165,7 @@ void RunRecorder::access_at(CodeOffset code) {
     run_.accesses[i].code = code;
 }
 
-// Behind the prefix 0xfe. What reads and writes is a load and a store of the same place.
+// Those with the prefix 0xfe. What reads and writes is a load and a store of the same place.
 void RunRecorder::atomic(const Instr& instr) {
   constexpr uint32_t kLockedLatency = 18;
   const auto code = static_cast<uint16_t>(instr.opcode);

@@ -2,7 +2,7 @@
 // each computes (base/trace.h says how and for whom). It follows the compiler's instructions with an operand
 // stack of its own, on which stands, instead of where a value is, what it waits for.
 //
-// Every step is O(1) amortized: an operand is written to its slot at the end of the run that pushed it, and
+// Every step is O(1) amortized. An operand is written to its slot at the end of the run that pushed it, and
 // never looked at again while it stays there.
 #pragma once
 

@@ -1,8 +1,8 @@
 // The bridges between C++ and guest code.
 //
-// Frame of invoke, from high to low addresses; ThreadState::entry_sp points to its lowest word, so that the
-// unwinder, which knows nothing but the ThreadState, finds everything it must restore:
-//   return address, rbp (rbp points here), rbx, r12, r13, r14, r15, previous entry_sp, thread, slots
+// Frame of invoke, from high to low addresses. ThreadState::entry_sp points to its lowest word. The unwinder,
+// which knows nothing but the ThreadState, finds everything there that it must restore:
+//     return address, rbp (rbp points here), rbx, r12, r13, r14, r15, previous entry_sp, thread, slots
 #include "jit/abi/trampolines.h"
 
 #include <cstring>

@@ -3,7 +3,7 @@
 // r11 is nobody's at its entry (jit/abi/vm_context.h: the registers of System V AMD64).
 //
 // Invariant: where a meter leads is one more entry slot. Whoever frees code must have led the meter away from
-// it before, also while no slot leads to the meter any more: a thread may have stopped inside of it.
+// it before, also while no slot leads to the meter any more. A thread may have stopped inside of the meter.
 //
 // Threads: lead_to() by one thread at a time; the others at any time.
 #pragma once

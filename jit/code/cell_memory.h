@@ -1,6 +1,6 @@
-// What LoopCells and TraversalHistories are made of: one allocation a cell, its history behind it where the
-// loop has one, and that history's places, which are memory of their own. All of it goes with the last owner
-// of the cell.
+// What LoopCells and TraversalHistories are made of. Each cell is one allocation, followed by its history
+// where the loop has one. The history's places are memory of their own. All of it goes with the last owner of
+// the cell.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace hindsight::jit {
 inline constexpr int32_t kCellHistory = sizeof(LoopCell);
 
 std::shared_ptr<LoopCell> make_loop_cell();
-// The places are zero, and take memory only where they are written, up to 32 MiB; `places` is null if there
+// The places are zero, and take memory only where they are written, up to 32 MiB. `places` is null if there
 // is no room for them.
 std::shared_ptr<LoopCell> make_loop_cell_with_history();
 // Precondition: the cell was made with one.

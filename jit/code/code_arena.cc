@@ -24,8 +24,8 @@ constexpr size_t kPage = 4096;
 // A freed range at least this long gives its pages back.
 constexpr size_t kPunchBytes = size_t{64} << 10;
 constexpr int kBreakpoint = 0xcc;
-// Pages are made writable in batches, a fault for each being a tenth of the time that compiling takes: as
-// much again as is in use, within these bounds.
+// Pages are made writable in batches, because a fault for each takes a tenth of the time of compiling. A batch is as much again as is in
+// use, within these bounds.
 constexpr size_t kLeastBatch = size_t{64} << 10;
 constexpr size_t kLargestBatch = size_t{1} << 20;
 
@@ -33,8 +33,8 @@ constexpr size_t round_up(size_t n, size_t to) {
   return (n + to - 1) & ~(to - 1);
 }
 
-// Addresses for a view, without memory, that begin at a multiple of kHugeCodePage: what lies together in a huge page of
-// a chunk does so in every view. Null: errno says why.
+// Reserves addresses for a view, without memory, that begin at a multiple of kHugeCodePage. So what lies together in a huge page of a chunk
+// does so in every view. Null: errno says why.
 std::byte* reserve_view(size_t bytes) {
   const size_t room = bytes + kHugeCodePage;
   void* const reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -57,7 +57,7 @@ std::byte* new_shared_memory(size_t bytes) {
 // Takes what is mapped at `memory` to both views, in place of what is mapped there. False: errno says why, `memory` is
 // gone, and each view has either what it had or the new memory.
 bool map_in_views(std::byte* memory, size_t bytes, std::byte* writable, std::byte* executable) {
-  // Of length 0: the same pages once more.
+  // A length of 0 maps the same pages once more.
   void* const second = mremap(memory, 0, bytes, MREMAP_MAYMOVE);
   bool mapped = false;
   if (second != MAP_FAILED) {
@@ -85,9 +85,8 @@ struct CodeArena::Impl {
   std::byte* writable = nullptr;    // constant after create()
   std::byte* executable = nullptr;  // constant after create(), so contains() needs no lock
   ForkGate& gate = ForkGate::of_process();
-  // Of each chunk: 0 while it is not mapped, else one more than the forks that there had been when it was made. Written
-  // under the mutex and inside the gate. Read inside the gate without the mutex: release and acquire, so that
-  // who finds a chunk its own finds its bytes.
+  // For each chunk: 0 while it is not mapped, else one more than the number of forks before it was made. Written under the mutex and inside
+  // the gate. Read inside the gate without the mutex: release and acquire, so that who finds a chunk its own finds its bytes.
   std::unique_ptr<std::atomic<uint64_t>[]> chunks;
 
   // Always taken inside the gate, so that no child finds it locked.
@@ -130,8 +129,8 @@ struct CodeArena::Impl {
     return true;
   }
 
-  // With the mutex held: to `to` what lies from begin to end, but for pages that long free ranges have, which are zero
-  // as in the original (release()).
+  // Copies to `to` what lies from begin to end, but for the pages of long free ranges, which are zero as in the original (release()).
+  // Precondition: the mutex is held.
   void copy_used(size_t begin, size_t end, std::byte* to) const {
     size_t at = begin;
     const auto copy_to = [&](size_t until) {
@@ -385,7 +384,7 @@ Result<const std::byte*> CodeArena::near_entry(const void* function) {
   const CodeWriting writing = memory.write();
   std::memcpy(writing.bytes().data(), kJump, sizeof kJump);
   std::memcpy(writing.bytes().data() + sizeof kJump, &function, sizeof function);
-  // Behind `memory`, so that the lock ends first: where another thread was faster, `memory` frees itself.
+  // Declared after `memory`, so that the lock ends first: where another thread was faster, `memory` frees itself.
   const std::lock_guard lock(impl_->mutex);
   const auto [it, inserted] = impl_->near_entries.try_emplace(function, memory.executable());
   if (inserted) {

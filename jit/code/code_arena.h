@@ -1,23 +1,25 @@
-// CodeArena: all generated code of one engine. Shared memory that belongs to no file, mapped twice: a writable view
-// that is never executable and an executable view that is never writable (W^X without mprotect flips). Allocations hold
-// code and its constants together, so that everything generated lies within 2 GiB and rip-relative addressing
-// reaches. Both views begin at multiples of 2 MiB, so that ranges of them can be on huge pages.
+// CodeArena: all generated code of one engine. Shared memory that belongs to no file is mapped twice. One view is
+// writable and never executable, the other executable and never writable (W^X without mprotect flips). Allocations hold
+// code and its constants together, so that everything generated lies within 2 GiB and rip-relative addressing reaches.
+// Both views begin at multiples of 2 MiB, so that ranges of them can be on huge pages.
 //
-// Address space is reserved at once; memory is mapped there in chunks of 2 MiB, in both views, as it is allocated.
-// That it is not a file's keeps it out of the limit on the size of files (whose price is a deadly signal) and of
+// Address space is reserved at once; memory is mapped there in chunks of 2 MiB, in both views, as it is allocated. That
+// it belongs to no file keeps it out of the limit on the size of files, whose price is a deadly signal. It also escapes
 // rules against executable files in memory.
 //
 // After a fork(). Shared memory stays shared with a child, where private memory would be the child's own. So from a
-// fork on nobody writes a chunk any more that was there before it, neither the parent nor the child: who is to write
-// there copies it first and maps the copy in both views, at the same addresses, as its own. What both only run costs
-// neither of them anything. Invariants:
+// fork on, neither the parent nor the child writes a chunk that was there before it. Who is to write there copies it
+// first and maps the copy in both views, at the same addresses, as its own. What both only run costs neither of them
+// anything.
+//
+// Invariants:
 //   - A chunk that two processes map is never written again. Each chunk knows how many forks there had been when it
 //     was made; it is shared exactly if there have been more since.
-//   - Writing happens inside of the process's ForkGate, so that no fork falls between the look at that number and the
-//     write, and a child never gets what is half written. A CodeWriting is both, the look and the gate.
-//   - A copy replaces what it was made from in one system call a view, the executable one first; threads that run in
+//   - Writing happens inside the process's ForkGate. So no fork falls between the look at that number and the write,
+//     and a child never gets what is half written. A CodeWriting is both, the look and the gate.
+//   - A copy replaces what it was made from in one system call a view, the executable one first. Threads that run in
 //     there go on in the same bytes.
-// Children that are made behind the back of the gate (base/fork_gate.h) are not to run guest code.
+// Children that the gate does not wait for (base/fork_gate.h) are not to run guest code.
 //
 // Threads: allocate and free lock a mutex; contains() is async-signal-safe.
 #pragma once
@@ -41,8 +43,8 @@ inline constexpr size_t kHugeCodePage = size_t{2} << 20;
 // Leave to write into an allocation, as long as it exists: on the thread that made it, for something short.
 class CodeWriting {
  public:
-  // Of an allocation that is not empty. Throws std::bad_alloc where there has been a fork since it was allocated and
-  // there is no memory for a copy of its chunk.
+  // Precondition: the allocation is not empty. Throws std::bad_alloc where there has been a fork since it was allocated
+  // and there is no memory for a copy of its chunk.
   explicit CodeWriting(const CodeAllocation& allocation);
   CodeWriting(const CodeWriting&) = delete;
   CodeWriting& operator=(const CodeWriting&) = delete;
@@ -89,8 +91,8 @@ class CodeArena {
   // At least `bytes`, aligned (power of two, at most a page). Error kResource when the reservation is full, or the
   // system has no memory for another chunk.
   Result<CodeAllocation> allocate(size_t bytes, size_t alignment = 64);
-  // One piece of each size, each behind the one before it with nothing but rounding to 64 bytes between them;
-  // the first one aligned (power of two, at most kHugeCodePage). Each is freed by itself. Error kResource.
+  // One piece of each size, one after the other with nothing but rounding to 64 bytes between them. The first one is
+  // aligned (power of two, at most kHugeCodePage). Each is freed by itself. Error kResource.
   Result<std::vector<CodeAllocation>> allocate_together(std::span<const size_t> sizes, size_t alignment = 64);
 
   // A jump to `function` within the arena, so that all its code reaches it with a near call. Made at its first

@@ -49,7 +49,7 @@ class Reading {
  private:
   uint32_t u32() { return in_.number<uint32_t>(); }
   bool is_defined(FuncIndex f) const { return f.value < module_.function_count() && !module_.is_imported(f); }
-  // Behind a list's elements everything is empty if something was wrong: then there is nothing to look at.
+  // After a list's elements everything is empty if something was wrong: then there is nothing to look at.
   const wasm::FunctionBody& body() const { return module_.body(version_->function); }
   CodeOffset code_offset() {
     const CodeOffset offset(u32());

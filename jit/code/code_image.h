@@ -1,9 +1,9 @@
 // CodeImage: a code version apart from where it lies, as bytes that another process can make the version from
 // again, without the compiler. What depends on places is written anew (relocation.h).
 //
-// The bytes are hostile until proven otherwise, except for the instructions in them, which nobody can judge:
-// who reads an image from a file has to know that the file is what somebody trusted wrote. Everything else is
-// checked against its own length and against the module: whatever bytes parse accepts gives tables in which
+// The bytes are hostile until proven otherwise, except for the instructions in them, which nobody can judge.
+// Who reads an image from a file has to know that the file is what somebody trusted wrote. Everything else is
+// checked against its own length and against the module. Whatever bytes parse accepts gives tables in which
 // every index names something, every offset lies inside, and everything that is searched is sorted.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace hindsight::jit {
 
-// Of this format; whoever keeps images keeps it beside them.
+// The number of this format; whoever keeps images keeps it beside them.
 inline constexpr uint32_t kCodeImageFormat = 5;
 
 // The code, with what is beside it in its memory, as if it lay nowhere: equal code has equal bytes. Precondition: the

@@ -26,17 +26,17 @@ const char* to_string(Tier tier);
 // On-stack replacement, two calls, no stack maps. Baseline code polls osr_slots[loop] at each loop header; if
 // it is not null it calls
 //   result = slot(vmctx, frame)
-// and returns that result as its own. frame[i] is local i (parameters first), then come the operand-stack
-// values from the bottom up to and including the loop's parameters: slots of 8 bytes, or of 16 (and so
-// aligned) where FunctionBody::uses_v128; small values in the low bytes, upper bytes undefined.
+// and returns that result as its own. frame[i] is local i (parameters first). Then come the operand-stack values, from
+// the bottom up to and including the loop's parameters. Slots have 8 bytes, or 16 (and so aligned) where
+// FunctionBody::uses_v128. Small values are in the low bytes, with the upper bytes undefined.
 struct OsrEntry {
   LoopIndex loop;
   const void* code = nullptr;  // optimized version's entry for that loop
 };
 
-// The same out of optimized code: at some loops it looks at a slot of its own, and if that is not null, goes on at the
-// entry that it names, of another version and for that loop, with a frame in ThreadState::arguments (so that frame is
-// to be read before anything else runs). Values that nobody reads again are not in the frame.
+// The same out of optimized code, which at some loops looks at a slot of its own. If that is not null, the code goes on
+// at the entry that the slot names, of another version and for that loop. The frame is in ThreadState::arguments, so it
+// has to be read before anything else runs. Values that nobody reads again are not in the frame.
 struct OsrExit {
   LoopIndex loop;
   std::atomic<const void*>* slot = nullptr;  // in the writable view of the version's memory
@@ -66,11 +66,11 @@ struct CodeVersion {
   FuncIndex function;
   Tier tier = Tier::kBaseline;
   CodeAllocation memory;
-  CodeOffset code_size;  // instruction bytes at the start of memory.executable(), constants behind
-  // Where what hardly ever runs lies behind all else that can be run: the bytes in front of it, which can be copied
-  // without it (move_code.h); else 0.
+  CodeOffset code_size;  // instruction bytes at the start of memory.executable(), followed by constants
+  // Where what hardly ever runs lies after all else that can be run: the bytes before it, which can be copied without
+  // it (move_code.h). Else 0.
   CodeOffset hot_bytes;
-  // Of such a copy: what it is the beginning of, and goes on in. Nobody else frees it as long as this is there.
+  // For such a copy: what it is the beginning of, and goes on in. Nobody else frees it as long as this is there.
   std::shared_ptr<const CodeVersion> whole;
   mutable std::atomic<uint32_t> parts{0};  // copies that go on in this one
   const void* entry = nullptr;             // in the executable view; null: only running loops may enter

@@ -12,7 +12,7 @@ const std::shared_ptr<const CodeVersion>& source_of(const std::shared_ptr<const 
   return version->whole ? version->whole : version;
 }
 
-// Exits and landings lie in the version that runs, behind its instructions or anywhere in them.
+// Exits and landings lie in the version that runs, after its instructions or anywhere in them.
 bool can_be_parted(const CodeVersion& version) {
   return version.hot_bytes.value != 0 && version.osr_exits.empty() && version.handlers.empty();
 }

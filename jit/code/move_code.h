@@ -1,9 +1,9 @@
-// A version once more, somewhere else in the same arena: the same instructions with what in them depends on
-// places written anew (relocation.h), the same tables, the same loop cells. What a trial found out, or is
-// finding out, about a cell so holds for both, and a loop may be in either.
+// A version once more, somewhere else in the same arena. It has the same instructions with what in them depends on
+// places written anew (relocation.h), the same tables and the same loop cells. What a trial found out, or is finding
+// out, about a cell so holds for both, and a loop may be in either.
 //
-// Of a version whose cold part lies behind the rest (CodeVersion::hot_bytes) only the rest is copied. Where that goes on
-// in the cold part, it is the version's own, and what comes behind runs in the version until the function is left: the
+// Where a version's cold part lies after the rest (CodeVersion::hot_bytes), only the rest is copied. Where the copy
+// goes on in the cold part, that is the version's own. What follows runs in the version until the function is left: the
 // same instructions, for the same frame. So a version outlives its parts: RetireList frees it after them, in a later
 // look at what threads hold.
 #pragma once

@@ -32,8 +32,9 @@ struct PcRow {
 };
 inline constexpr WasmOffset kNoWasmOffset{~0u};
 
-// Kept as differences between neighbours, of two bytes in nearly all rows of baseline code, with a row in full every
-// kRowsPerBlock rows for lookups: there is a row for nearly every instruction that was compiled.
+// There is a row for nearly every instruction that was compiled. So rows are kept as differences between
+// neighbours, of two bytes in nearly all rows of baseline code. Every kRowsPerBlock rows one is kept in full,
+// for lookups.
 class PcMap {
  public:
   static constexpr uint32_t kRowsPerBlock = 32;
@@ -52,7 +53,7 @@ class PcMap {
   friend class PcMapBuilder;
   struct Block {
     PcRow first;
-    uint32_t begin;  // in bytes_, of the rows behind the first
+    uint32_t begin;  // in bytes_, of the rows after the first
   };
   class Cursor;
 

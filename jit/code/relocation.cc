@@ -11,7 +11,7 @@ void store(std::byte* at, Field value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-// What a call at `at` adds to the pc behind it to arrive at the stub.
+// What a call at `at` adds to the pc after it to arrive at the stub.
 int32_t to_stub(const CodeRelocation& r) {
   return static_cast<int32_t>(r.value - (int64_t{r.at} + 4));
 }

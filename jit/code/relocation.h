@@ -1,6 +1,6 @@
-// What in a version's bytes depends on where things lie in this process, so that the bytes can be copied to
-// another place, of another process too (code_image.h). Everything else in optimized code is relative to
-// itself, or reached through the VmContext.
+// What in a version's bytes depends on where things lie in this process. With it the bytes can be copied to another
+// place, of another process too (code_image.h). Everything else in optimized code is relative to itself, or reached
+// through the VmContext.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct CodeRelocation {
     kImageAddress,     // 8 bytes: the address of the allocation's byte `value`
     kFunctionAddress,  // 8 bytes: OutsideFunction `index`, plus `value`
     kCellAddress,      // 8 bytes: CodeVersion::loop_cells[index], plus `value`
-    // The last 4 bytes of a call or jump: straight to OutsideFunction `index` where it is within reach, else
-    // to the stub at offset `value`, which jumps through a kFunctionAddress.
+    // The last 4 bytes of a call or jump. It goes straight to OutsideFunction `index` where that is within reach. Else
+    // it goes to the stub at offset `value`, which jumps through a kFunctionAddress.
     kCall,
-    // 4 bytes in the hot part (CodeVersion::hot_bytes): how far it is to something behind it. Stays as it is where both
-    // are moved together.
+    // 4 bytes in the hot part (CodeVersion::hot_bytes): how far it is to something after that part. Stays as it is
+    // where both are moved together.
     kDistance,
   };
   Kind kind = Kind::kImageAddress;
@@ -44,8 +44,8 @@ constexpr uint32_t field_bytes(CodeRelocation::Kind kind) {
 // every index names something.
 void relocate(std::span<const CodeRelocation> relocations, const CodeAllocation& memory,
               std::span<const std::shared_ptr<LoopCell>> cells);
-// Writes the fields of a copy of the bytes' beginning, `hot` bytes at `hot_memory`, whose rest stays in `memory`: what is
-// reached by its distance is there from now on. False: something is out of reach.
+// Writes the fields of a copy of the bytes' beginning: `hot` bytes at `hot_memory`, whose rest stays in `memory`. What
+// is reached by its distance is there from now on. False: something is out of reach.
 [[nodiscard]] bool relocate_hot_part(std::span<const CodeRelocation> relocations,
                                      const CodeAllocation& memory, const CodeAllocation& hot_memory,
                                      size_t hot);

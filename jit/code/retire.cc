@@ -25,7 +25,7 @@ size_t RetireList::collect(const Scan& scan, const std::function<void(const Code
 
   std::vector<CodeRange> ranges;
   ranges.reserve(candidates.size());
-  // The whole allocation: constants, jump tables and OSR slots behind the code die with it.
+  // The whole allocation: constants, jump tables and OSR slots after the code die with it.
   for (const auto& version : candidates)
     ranges.push_back({version->memory.executable(), version->memory.executable() + version->memory.size()});
   std::vector<bool> live(candidates.size(), false);

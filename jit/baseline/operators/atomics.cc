@@ -1,6 +1,6 @@
 // Atomic accesses, waiting and notifying. Everything is sequentially consistent, as WebAssembly has it.
 //
-// On x86-64 a plain load is as strong as that needs, if every store is an exchange; the rest are instructions
+// On x86-64 a plain load is as strong as that needs, if every store is an exchange. The rest are instructions
 // with a LOCK prefix, which xchg has by itself. An address that is no multiple of the access's size traps:
 // the processor would do it, slowly, but other engines and the specification do not.
 //
@@ -37,7 +37,7 @@ x86::Gp sized(RegId reg, uint32_t size) {
 x86::Mem FunctionCompiler::atomic_address(Entry index, const Instr& instr, uint32_t size) {
   const uint64_t mask = size - 1;
   if (index.is_const()) {
-    // The trap does not return: what is compiled behind it is never run.
+    // The trap does not return: what is compiled after it is never run.
     if ((index.bits + instr.bits) & mask) trap_here(TrapCode::kUnalignedAtomic);
   } else if (mask != 0) {
     // Into a register once, for the test and the access.

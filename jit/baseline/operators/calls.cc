@@ -16,8 +16,8 @@ constexpr RegId kScratch = 11;
 constexpr RegId kFloatScratch = 31;
 }  // namespace
 
-// Puts arguments where the convention wants them. Register sources are moved in parallel: a move is made when
-// no pending move still reads its destination, and a cycle is opened through the scratch register. What comes
+// Puts arguments where the convention wants them. Register sources are moved in parallel. A move is made when
+// no pending move still reads its destination; a cycle is opened through the scratch register. What comes
 // from memory or is constant is loaded last, into registers that nobody reads any more.
 void FunctionCompiler::move_arguments(std::span<const Argument> arguments, std::span<const ArgPlace> places) {
   struct Move {
@@ -49,7 +49,7 @@ void FunctionCompiler::move_arguments(std::span<const Argument> arguments, std::
     size_t ready = pending;
     for (size_t i = 0; i < pending && ready == pending; ++i) {
       const RegId to = moves[i].to;
-      // A move from the register to itself was left out, but its argument still occupies the register: no
+      // A move from the register to itself was left out, but its argument still occupies the register. No
       // other argument has the same target, so only `from`s matter.
       if (std::none_of(moves.begin(), moves.begin() + static_cast<ptrdiff_t>(pending),
                        [to](const Move& m) { return m.from == to; }))
@@ -106,7 +106,7 @@ void FunctionCompiler::finish_call(const wasm::FuncType& type) {
   }
 }
 
-// Pops a call's arguments and puts them where the callee wants them. Keeps rax. Behind a tail call nothing
+// Pops a call's arguments and puts them where the callee wants them. Keeps rax. After a tail call nothing
 // else that is on the stack is wanted.
 void FunctionCompiler::pass_arguments(const wasm::FuncType& type, bool tail) {
   call_layout_.assign(type);
@@ -182,8 +182,8 @@ void FunctionCompiler::call_indirect(const Instr& instr) {
   finish_call(type);
 }
 
-// Tail calls. Arguments are in registers and in the ThreadState, never in a frame, so that the frame can go
-// before the jump, whatever the two functions take.
+// Tail calls. Arguments are in registers and in the ThreadState, never in a frame. So the frame can go before
+// the jump, whatever the two functions take.
 void FunctionCompiler::return_call(const Instr& instr) {
   const FuncIndex callee(instr.index);
   count_instructions(TraceEnd::kTailCall);

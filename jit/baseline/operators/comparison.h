@@ -1,10 +1,13 @@
-// How a comparison that this tier emitted will go: read from the machine code in front of which a thread stands, and from
-// the thread's registers. So that code which counts branches needs no second copy of each comparison for the rare case
+// Tells how a comparison that this tier emitted will go. It reads the machine code in front of which a thread stands,
+// and the thread's registers. So code which counts branches needs no second copy of each comparison for the rare case
 // that the branch is recorded.
 //
-// The forms are those that FunctionCompiler makes of a Condition and Emitter encodes: cmp and test of registers, frame
-// slots and immediates with 32 and 64 bits, ucomiss and ucomisd of registers, frame slots and constants behind the code,
-// ptest of two registers; then jcc, or jp and jcc together where unordered operands matter.
+// The forms are those that FunctionCompiler makes of a Condition and Emitter encodes. First comes one of these:
+// - cmp or test of registers, frame slots and immediates, with 32 and 64 bits.
+// - ucomiss or ucomisd of registers, frame slots and constants after the code.
+// - ptest of two registers.
+//
+// Then comes jcc, or jp and jcc together where unordered operands matter.
 #pragma once
 
 #include <array>
@@ -25,7 +28,7 @@ struct Outcome {
   const uint8_t* target = nullptr;  // where execution goes on, whether it jumps or not
 };
 
-// Precondition: `code` is the first byte of such a comparison, with its jumps behind it.
+// Precondition: `code` is the first byte of such a comparison, followed by its jumps.
 Outcome outcome_at(const uint8_t* code, const RegisterFile& registers, const VectorHalves& vectors);
 
 // Where the jmp at `code` leads.

@@ -355,7 +355,7 @@ bool FunctionCompiler::needs_moves(const Control& to) const {
   return arity != 0 && stack_.size() - arity != to.base;
 }
 
-// Stores the top `arity` operands to the slots from operand `to_base` on. Changes no state: code behind a
+// Stores the top `arity` operands to the slots from operand `to_base` on. Changes no state: code after a
 // conditional jump goes on with the registers as they are. Ascending, so a slot is read before it is written.
 void FunctionCompiler::move_results(uint32_t arity, uint32_t to_base) {
   for (uint32_t i = 0; i < arity; ++i) {

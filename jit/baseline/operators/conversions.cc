@@ -1,7 +1,7 @@
 // Conversions between number types.
 //
 // Float to integer: the processor answers "integer indefinite" (only the top bit set) for everything that
-// does not fit, so the fast path checks the result for that, and the exact question is asked out of line.
+// does not fit. So the fast path checks the result for that, and the exact question is asked out of line.
 #include <bit>
 
 #include "jit/baseline/function_compiler.h"

@@ -1,10 +1,10 @@
 // Exceptions: throwing, and the landings of those who catch (jit/abi/exception.h).
 //
-// A landing finds every operand below the try in its slot, because blocks are entered so, and every local in
-// its slot, because locals are written through; so it has only the pinned registers to load again, from the
-// VmContext* that the frame keeps for this. The caught exception stands on the operand stack below what the
-// catch pushes: there `rethrow` finds it, and so does optimized code that takes over in a loop inside the
-// catch.
+// A landing finds every operand below the try in its slot, because blocks are entered so. It finds every
+// local in its slot, because locals are written through. So it has only the pinned registers to load again,
+// from the VmContext* that the frame keeps for this. The caught exception stands on the operand stack below
+// what the catch pushes. There `rethrow` finds it, and so does optimized code that takes over in a loop
+// inside the catch.
 //
 // What no clause takes jumps to the landing of the handler around, with the exception in rax, or is thrown
 // on.

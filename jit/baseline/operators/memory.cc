@@ -1,9 +1,9 @@
 // Linear memory.
 //
-// Under guard pages an access with a 32-bit index is base + index + offset with no check: index and offset
-// are both less than 2^32, so the address lies within the reservation of 8 GiB and more, and faults if it is
+// Under guard pages an access with a 32-bit index is base + index + offset with no check. Index and offset
+// are both less than 2^32, so the address lies within the reservation of 8 GiB and more. It faults if it is
 // not accessible. I1 makes the index safe: its register is zero-extended. An index of 64 bits is compared
-// with the instance's constant limit (see MemoryCell); small offsets are left to the guard pages behind it.
+// with the instance's constant limit (see MemoryCell); small offsets are left to the guard pages that follow.
 //
 // The base of memory 0 is pinned; that of another one is loaded where it is used.
 #include "jit/baseline/function_compiler.h"
@@ -101,8 +101,8 @@ void FunctionCompiler::load(const Instr& instr, asmjit::InstId inst, ValType typ
   const x86::Mem from = address(index, instr, size);
   const bool floating = wasm::is_float(type);
   trace_access(from);
-  // Where the code is watched, a load leaves its index alone: a time sample behind it takes the address
-  // from the registers.
+  // Where the code is watched, a load leaves its index alone: a time sample after it takes the address from
+  // the registers.
   const RegId result = options_.lwp_counting ? alloc(floating) : result_like(index, floating);
   if (floating)
     a_.emit(inst, xmm(result), from);

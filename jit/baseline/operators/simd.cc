@@ -1,9 +1,9 @@
 // Vectors: dispatch, the shapes that most operators share, and bitwise operators.
 //
-// A v128 lives in an xmm register or in a slot of 16 bytes, so slots and constants may be memory operands of
-// SSE instructions, which want alignment; linear memory never is one except of moves. Where the processor has
-// AVX, operators of two operands use its form with a destination of its own and leave both operands as they
-// are.
+// A v128 lives in an xmm register or in a slot of 16 bytes. So slots and constants may be memory operands of
+// SSE instructions, which want alignment. Linear memory is never one, except of moves. Where the processor
+// has AVX, operators of two operands use its form with a destination of its own and leave both operands as
+// they are.
 #include "jit/baseline/function_compiler.h"
 #include "jit/baseline/operators/vector_inst.h"
 

@@ -1,5 +1,5 @@
 // Vector operators that x86 has no single instruction for: products twice as wide, pairwise sums, rounding
-// products, bit counts, the absolute values of 64 bits; and the relaxed operators.
+// products, bit counts, absolute values of 64 bits. And the relaxed operators.
 #include "jit/baseline/function_compiler.h"
 #include "jit/baseline/operators/vector_inst.h"
 
@@ -138,8 +138,8 @@ void FunctionCompiler::byte_popcount() {
   push_reg(ValType::kV128, result_reg);
 }
 
-// Of what the specification leaves open, each takes what the processor's shortest sequence gives; the
-// optimizing tier makes the same choices (README.md lists them).
+// Where the specification leaves a choice, each operator takes what the processor's shortest sequence gives.
+// The optimizing tier makes the same choices (README.md lists them).
 void FunctionCompiler::simd_relaxed(const Instr& instr) {
   switch (instr.opcode) {
     case Opcode::kI8x16RelaxedSwizzle:
