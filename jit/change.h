@@ -178,7 +178,7 @@ constexpr bool is_of_branch(ChangeKind kind) {
   return kind == ChangeKind::kSelect || kind == ChangeKind::kBranch;
 }
 
-// Code is made up to these bounds, so that nobody asks for more: the usual byte count of a copy or fill, and a loop's trip count.
+// Code is made up to these bounds, and nobody asks for more: the usual byte count of a copy or fill, and a trip count.
 inline constexpr uint64_t kMostUsualBytes = 256;
 inline constexpr uint64_t kMostUsualTurns = 64;
 // That a branch loses which went the other way.

@@ -8,8 +8,8 @@
 namespace hindsight::jit {
 
 namespace {
-// A row after the first of its block is two differences at the same inline site: of code offsets, 1 to 255, and of wasm
-// offsets, a signed byte. Else it is kInFull and the row.
+// A row after the first of its block is the difference of code offsets, 1 to 255, and that of wasm offsets, a signed
+// byte. Its inline site is the same. Else it is kInFull and the row.
 constexpr uint8_t kInFull = 0;
 constexpr size_t kFullBytes = 1 + sizeof(PcRow);
 static_assert(sizeof(PcRow) == 12);

@@ -10,12 +10,12 @@
 namespace hindsight::jit::optimizing {
 namespace {
 
-// Some ten times what functions of programs take on a machine that is busy; with hundreds of KiB, what a guest may well take from
-// a background thread, and no more.
+// Some ten times what functions of programs take on a busy machine. For functions of hundreds of KiB, what a guest may well take from a
+// background thread, and no more.
 constexpr double kFixedSeconds = 2, kSecondsPerByte = 1e-4, kMostSeconds = 20;
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
-// What passes allocate between two looks fits into what is to be left. In front of the first pass there has to be more: what LLVM
-// takes for any function, and for a large one a kibibyte for each byte of it.
+// What passes allocate between two looks fits into what is to be left. Before the first pass there has to be more: what LLVM takes for any
+// function, and a kibibyte for each byte of a large one.
 constexpr auto kBetweenLooksAtMemory = std::chrono::milliseconds(50);
 constexpr uint64_t kLeastFree = uint64_t{24} << 20, kLeastFreeToBegin = uint64_t{48} << 20,
                    kBytesPerByte = 1024;

@@ -4,15 +4,15 @@
 // did not foresee: CPU time of the compiling thread, in proportion to the function, and memory. It is asked between passes, and only
 // ever ends the whole compile, so that a function's code, if there is any, is always the same.
 //
-// Memory. A compile is not begun where less is free (base/free_memory.h) than a function of its size may take, and is ended between
-// passes where little is left by then; what it had is freed. This is what is done about memory that the kernel promises to everybody
-// and takes away by ending a process.
+// Memory. A compile is not begun where less is free (base/free_memory.h) than a function of its size may take. It is ended between passes
+// where little is left by then, and what it had is freed. This is what is done about memory that the kernel promises to everybody and takes
+// away by ending a process.
 //
-// Where an allocation fails nevertheless, as under RLIMIT_AS, that compile ends and the process goes on: LLVM, which is built without
+// Where an allocation fails nevertheless, as under RLIMIT_AS, that compile ends and the process goes on. LLVM, which is built without
 // exceptions, is left by a jump (guard_llvm.h), and what the compile had is lost to the process.
 //
-// Not promised: that others of the process, which allocate at the same time, find memory; that the kernel does not end the process
-// where it has promised more than it has and others take it between two looks; and a way out of an allocation that fails while LLVM
+// Three things are not promised. Others of the process, which allocate at the same time, may find no memory. The kernel may end the process
+// where it has promised more than it has, and others take it between two looks. There is no way out of an allocation that fails while LLVM
 // initializes itself, in the first compile of a process.
 #pragma once
 

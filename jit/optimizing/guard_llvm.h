@@ -1,12 +1,14 @@
 // The wall between LLVM and the process it works in: LLVM may neither print nor exit.
 //
-// LLVM reports what it did not expect (an operand it cannot select, running out of registers for inline
-// assembly) by report_fatal_error, which ends the process unless a handler leaves by a jump. The handler
-// Where memory ends it calls another handler, or the C++ library's operator new calls that which this installs for the process (and
-// which does in other threads what was done before): both jump as well, the second only out of LLVM's own work (LlvmWork), where no lock
-// of ours is held. The handler
-// installed here jumps back to the innermost guarded_by_llvm_wall() of its thread. What LLVM had allocated
-// since then is leaked: its destructors cannot be trusted after a half-finished pass.
+// LLVM reports what it did not expect (an operand it cannot select, running out of registers for inline assembly) by report_fatal_error.
+// That ends the process unless a handler leaves by a jump. The handler installed here jumps back to the innermost guarded_by_llvm_wall() of
+// its thread.
+//
+// Where memory ends, LLVM calls another handler, or the C++ library's operator new calls that which this installs for the process. The
+// latter does in other threads what was done before. Both jump as well, the second only out of LLVM's own work (LlvmWork), where no lock of
+// ours is held.
+//
+// What LLVM had allocated since then is leaked: its destructors cannot be trusted after a half-finished pass.
 #pragma once
 
 #include <csetjmp>
@@ -20,12 +22,12 @@ namespace hindsight::jit::optimizing {
 // Initializes LLVM for the host's processor and installs the handler. Idempotent, thread-safe.
 Status initialize_llvm();
 
-// Runs `work` behind the wall. A fatal error of LLVM becomes Error kInternal with LLVM's words, an allocation that failed kResource. `work` must
-// keep everything that has to survive such an error outside of its own frames.
+// Runs `work` inside the wall. A fatal error of LLVM becomes Error kInternal with LLVM's words, an allocation that failed kResource. `work`
+// must keep everything that has to survive such an error outside of its own frames.
 // `no_memory`: set where it was that.
 Status guarded_by_llvm_wall(const std::function<Status()>& work, bool& no_memory);
 
-// While it lives, on the thread and behind the wall of who made it: LLVM is at work, and no lock is held.
+// While it lives, on the thread and inside the wall of who made it: LLVM is at work, and no lock is held.
 class LlvmWork {
  public:
   LlvmWork();

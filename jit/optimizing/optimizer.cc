@@ -204,8 +204,9 @@ class Compilation {
     }
     at_work.reset();  // the arena's lock is taken below
     mark = thread_seconds();
-    // The frame is taken before the check: it has to fit, and the call of the builtin below it, into the least that any
-    // stack has below its limit (runtime/exec/enter.cc). Baseline code checks first, and has larger ones.
+    // The frame is taken before the check. So it has to fit, with the call of the builtin below it, into the
+    // least that any stack has below its limit (runtime/exec/enter.cc). Baseline code checks first, and has
+    // larger ones.
     constexpr uint64_t kLargestFrame = 32 << 10;
     constexpr uint64_t kCallBytes = 256;  // return addresses and arguments of a call out of the frame
     if (diagnostics.largest_frame > kLargestFrame)

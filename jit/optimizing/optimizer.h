@@ -1,6 +1,6 @@
-// The optimizing tier's face. Its implementation (LLVM 19: IR generation, passes, ORC) is the shared object
-// libhindsight-optimizing.so, opened with dlopen when something first gets hot, because linking LLVM into the
-// host costs 50 ms at every start. This header knows no LLVM type.
+// The optimizing tier's face. Its implementation (LLVM 19: IR generation, passes, ORC) is the shared object libhindsight-optimizing.so. It
+// is opened with dlopen when something first gets hot, because linking LLVM into the host costs 50 ms at every start. This header knows no
+// LLVM type.
 #pragma once
 
 #include <atomic>
@@ -40,19 +40,18 @@ struct OptimizeRequest {
   FuncIndex function;
   // Loops that running baseline code may enter by OSR; each costs one more copy of the function's remainder.
   std::vector<LoopIndex> osr_loops;
-  // Of a function that nobody calls again as far as is known: these loops' entries alone, in half of the
-  // time; the version's `entry` is null. A function that calls itself is compiled whole nevertheless.
+  // Makes these loops' entries alone, in half of the time, for a function that nobody calls again as far as is known. The version's `entry`
+  // is null. A function that calls itself is compiled whole nevertheless.
   bool loop_entries_only = false;
   // Running loops may be left for other code where that costs nothing worth mentioning (CodeVersion::osr_exits).
   bool loop_exits = false;
-  // What hardly ever runs lies behind everything else, and can be left where it is when the rest is moved
-  // (CodeVersion::hot_bytes).
+  // What hardly ever runs lies after everything else, and can be left where it is when the rest is moved (CodeVersion::hot_bytes).
   bool split_cold = false;
   CompileOptions options;
   Tuning tuning;
   std::vector<Request> changes;  // asked for; the version says what came of them (CodeVersion::answers)
-  // Null, or a wish of whoever waits: once true, the compilation ends soon (what is left of a pass, some
-  // milliseconds at most) with an error of kind kResource. Outlives the call.
+  // Null, or a wish of whoever waits. Once true, the compilation ends soon (what is left of a pass, some milliseconds at most) with an
+  // error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;
   // Null, or where to say why, if there is no code. Outlives the call.
   NoCode* no_code = nullptr;
@@ -90,10 +89,9 @@ class Optimizer {
   // Thread-safe; each call works in an LLVM context of its own. The code is not published. Never prints. What it may take, and what
   // it promises where memory ends: budget.h.
   virtual Result<OptimizeResult> compile(const OptimizeRequest& request, CodeArena& arena) = 0;
-  // An order of all functions in which those that call each other often lie near each other, the most
-  // frequent first: cache-directed sort (Hoag, Lee, Mestre, Pupyrev, Zhu, "Reordering Functions in Mobiles
-  // Apps for Reduced Size and Faster Start-Up", 2023, as LLVM has it). Deterministic; a few milliseconds for
-  // a thousand functions. Thread-safe.
+  // An order of all functions in which those that call each other often lie near each other, the most frequent first. It is cache-directed
+  // sort, as LLVM has it. Source: Hoag, Lee, Mestre, Pupyrev, Zhu, "Reordering Functions in Mobiles Apps for Reduced Size and Faster
+  // Start-Up", 2023. Deterministic; a few milliseconds for a thousand functions. Thread-safe.
   virtual std::vector<uint32_t> order_by_calls(const CallGraph& graph) = 0;
   virtual std::string description() const = 0;  // "LLVM 19.1.7, znver4, avx512..."
   // The shared objects that decide, with a request and this processor, what compile() makes: its own and LLVM's.

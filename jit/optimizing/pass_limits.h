@@ -1,13 +1,13 @@
 // PassLimits: what keeps the time of a compile in proportion to the function.
 //
 // Problem: some of LLVM's passes are quadratic, or worse, in the length of a block, in the number of blocks
-// or in that of loops. They are worth their time in functions that people write; in one of 3000 ifs, as
+// or in that of loops. They are worth their time in functions that people write. In one of 3000 ifs, as
 // generators of code and attackers write them, they take minutes.
 //
-// Idea: a pass that grows faster than the function is left out of functions above the size at which it takes
-// about a tenth of a second (kLimits, measured with tests/jit/growth/growth_table), and functions above sizes
-// at which nothing helps are refused. By size and not by a clock, so that the same function always gives the
-// same code.
+// Idea: a pass that grows faster than the function is left out of functions above a size, at which it takes
+// about a tenth of a second. These sizes are kLimits, measured with tests/jit/growth/growth_table. Functions
+// above sizes at which nothing helps are refused. By size and not by a clock, so that the same function
+// always gives the same code.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -32,8 +32,8 @@ struct IrSize {
 inline constexpr uint32_t kMostBodyBytes = 500'000;
 inline constexpr size_t kMostInstructions = 120'000;  // IR of all entries together, locals made values
 inline constexpr size_t kMostBlocks = 12'000;
-// What passes may make of that, in one function: what bounds their memory, of which an instruction takes up to some 2 KiB in
-// all that is known of it at a time.
+// What passes may make of that, in one function. It bounds their memory, of which an instruction takes up to
+// some 2 KiB in all that is known of it at a time.
 inline constexpr size_t kMostGrownInstructions = 240'000;
 inline constexpr size_t kMostMachineInstructions = 480'000;
 inline constexpr size_t kMostMovedValues = 200'000;  // along branches, and to and from callees
@@ -59,7 +59,7 @@ class PassLimits {
   PassLimits(const PassLimits&) = delete;
   PassLimits& operator=(const PassLimits&) = delete;
 
-  // Of a function that was generated, its locals made values.
+  // Precondition: the function was generated, and its locals were made values.
   void note(const llvm::Function& function, size_t loops);
   // All of them together. Errors: kResource.
   Status check() const;

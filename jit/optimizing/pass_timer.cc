@@ -11,7 +11,7 @@
 namespace hindsight::jit::optimizing {
 namespace {
 
-// Runs behind a pass and says so.
+// Runs after a pass and says so.
 class Mark : public llvm::FunctionPass {
  public:
   static char id;

@@ -2,8 +2,8 @@
 // -time-passes is a process-wide switch that prints; this one belongs to a compilation and returns values.
 //
 // A pass that runs others, or an analysis that a pass asks for, is counted apart: times are each one's own
-// and add up. Reading the thread's clock costs about a quarter of a microsecond, twice a pass and function,
-// which is why nothing is timed unless the request says so.
+// and add up. Reading the thread's clock costs about a quarter of a microsecond, twice a pass and function.
+// That is why nothing is timed unless the request says so.
 #pragma once
 
 #include <llvm/IR/LegacyPassManager.h>
@@ -32,8 +32,8 @@ class PassTimer {
   // Hears of the passes of the pass manager that is built with `callbacks`.
   void listen(llvm::PassInstrumentationCallbacks& callbacks);
 
-  // The same for code generation, whose pass managers tell nobody anything: hands `passes` each pass that
-  // `limits` allow, with a mark behind it, which calls `between`. The marks preserve everything and change no
+  // The same for code generation, whose pass managers tell nobody anything. It hands `passes` each pass that
+  // `limits` allow, followed by a mark, which calls `between`. The marks preserve everything and change no
   // code. Keep the result until the passes have run.
   std::unique_ptr<llvm::legacy::PassManagerBase> into(llvm::legacy::PassManager& passes, PassLimits& limits,
                                                       Between between);

@@ -47,7 +47,7 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
 constexpr llvm::StringLiteral kNotInOrder[] = {"DSEPass", "MergedLoadStoreMotionPass", "MemCpyOptPass",
                                                "GVNPass"};
 
-// In place of GVNPass, which makes a load earlier where one of the ways to it has the value already: not in front of a
+// In place of GVNPass, which makes a load earlier where one of the ways to it has the value already. This one does not do so before a
 // store, as if each store might not return.
 struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
   static llvm::StringRef name() { return "NumberValuesPass"; }
@@ -78,8 +78,8 @@ struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
   }
 };
 
-// The default pipeline in its two halves, with the passes of changes (change_passes.h) between them and after them: in front of
-// the second half loops are simplified; in it, they are unrolled and widened.
+// The default pipeline in its two halves, with the passes of changes (change_passes.h) between them and after them. Before the second half
+// loops are simplified; in it, they are unrolled and widened.
 Result<bool> run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
                         PassLimits& limits, Budget& budget) {
   const Tuning& tuning = ir.request.tuning;

@@ -20,10 +20,9 @@ struct EmittedObject {
   std::string dump;                  // final IR and assembly, if the request asked for them
 };
 
-// LLVM's passes, and those of the changes. They end early, with false, if a load that is asked about gets no prefetch (its answer says why):
-// finding it kept it apart from other loads, which the rest of the passes would suffer from. The module is of
-// no use then. Appends "optimize" to `times`. Once the budget is over or the code too large they skip what they can, and their result is
-// of no use either.
+// LLVM's passes, and those of the changes. They end early, with false, if a load that is asked about gets no prefetch (its answer says
+// why). Finding it kept it apart from other loads, which the rest of the passes would suffer from. The module is of no use then. Appends
+// "optimize" to `times`. Once the budget is over or the code too large they skip what they can, and their result is of no use either.
 Result<bool> optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes,
                       std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget);
 

@@ -1,7 +1,7 @@
 // ChangeSet: the changes that one compilation was asked for, what became of them, and who has which loop.
 //
-// A pass takes the slots of its kind, finds their places in the code, claims the loop that the change would be a version
-// of, and says what came of it. The loops' cells are made here, one for all copies of a wasm loop (OSR entries).
+// A pass takes the slots of its kind and finds their places in the code. It claims the loop that the change would be a version of, and says
+// what came of it. The loops' cells are made here, one for all copies of a wasm loop (OSR entries).
 #pragma once
 
 #include <expected>
@@ -54,8 +54,8 @@ class ChangeSet {
   // that are usually so many. Refused: why the change waits.
   std::expected<LoopClaim, std::string_view> claim(const Slot& slot, const LoopPlace& place);
 
-  // The cell of a claimed loop for changes of one kind, or for all that are in one of its two versions: its index in
-  // `cells`. Made at first use, for `slot`.
+  // The index in `cells` of a claimed loop's cell, for changes of one kind, or for all that are in one of its two versions. Made at first
+  // use, for `slot`.
   uint32_t cell_of(const LoopClaim& claim, Slot& slot);
   // A load that shares the change of another slot's loop.
   void follow(Slot& slot, const LoopClaim& claim, std::string_view why);
@@ -68,7 +68,7 @@ class ChangeSet {
   bool keeps_loads_apart() const;
   // Those of whose load nothing came, nor of its loop: these loads were kept apart for nothing.
   std::vector<const Slot*> kept_apart_for_nothing() const;
-  // Of all slots, and of what follows them. LoopCell::site is an index into these.
+  // The answers of all slots, and of what follows them. LoopCell::site is an index into these.
   std::vector<Answer> answers() const;
 
   IrModule& ir;

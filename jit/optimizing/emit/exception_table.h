@@ -1,8 +1,9 @@
 // Where calls that throw land, from the object's exception tables (.gcc_except_table).
 //
-// LLVM writes one table a function that has landing pads: ranges of code offsets, and a landing pad for each
-// (the "language-specific data area" of the C++ ABI for Itanium, section "Exception Handling", as GCC lays it
-// out). Nothing else of that ABI is used: no unwind tables, no personality; frames have frame pointers.
+// LLVM writes one table a function that has landing pads: ranges of code offsets, and a landing pad for each.
+// It is the "language-specific data area" of the C++ ABI for Itanium, section "Exception Handling", as GCC
+// lays it out. Nothing else of that ABI is used: no unwind tables, no personality; frames have frame
+// pointers.
 #pragma once
 
 #include <span>

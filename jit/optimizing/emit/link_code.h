@@ -5,10 +5,11 @@
 // both. One allocation holds the whole object, code first. Debug sections, unwind tables and exception tables
 // stay in the object.
 //
-// Each object has an ORC session and a dylib of its own, for the time of linking: nothing in it is looked up
-// by name later, and compiles on different threads share nothing. Everything it needs from outside is a short
-// list of C library functions, and the version's loop cells, defined as absolute symbols. What linking writes
-// that depends on where these and the code are is noted (relocation_record.h), so that the code can be moved.
+// Each object has an ORC session and a dylib of its own, for the time of linking. So nothing in it is looked
+// up by name later, and compiles on different threads share nothing. Everything it needs from outside is a
+// short list of C library functions, and the version's loop cells, defined as absolute symbols. What linking
+// writes that depends on where these and the code are is noted (relocation_record.h), so that the code can be
+// moved.
 #pragma once
 
 #include <map>
@@ -33,7 +34,8 @@ struct LinkedCode {
     uint32_t bytes = 0;
   };
   std::map<std::string, Text> texts;
-  // All that runs, where what hardly ever does lies behind it and may be left behind (cold_parts.h); else 0.
+  // The bytes of all that runs, where what hardly ever does lies after it and may be left there
+  // (cold_parts.h); else 0.
   uint32_t hot_bytes = 0;
   std::map<std::string, const std::byte*> symbols;  // defined functions and slots, in the executable view
   // Empty: the code cannot be moved, because of `immovable`.

@@ -16,7 +16,7 @@ Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
   auto file = llvm::object::ObjectFile::createObjectFile(
       llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "hindsight"));
   if (!file) return make_error(ErrorKind::kInternal, "debug info: " + llvm::toString(file.takeError()));
-  // Of the sections of instructions, by their numbers in the object.
+  // Texts of the sections of instructions, by their numbers in the object.
   std::unordered_map<uint64_t, LinkedCode::Text> texts;
   for (const llvm::object::SectionRef& section : (*file)->sections()) {
     auto name = section.getName();

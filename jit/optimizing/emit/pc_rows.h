@@ -11,8 +11,8 @@
 namespace hindsight::jit::optimizing {
 
 // Rows for all of `code`: see ir_module.h for what line and column mean. Instructions to which LLVM gives no
-// line (merged or moved ones) are counted to the instruction before them in code order: a stalled or
-// faulting one is then off by little, rather than lost. Stubs behind the text have no wasm offset.
+// line (merged or moved ones) are counted to the instruction before them in code order. So a stalled or
+// faulting one is off by little, rather than lost. Stubs after the text have no wasm offset.
 Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
                           std::vector<InlineSite> sites);
 

@@ -2,8 +2,8 @@
 // LLVM.
 //
 // JITLink could spare code the way over its table of addresses (GOT) and its stubs where the target is near.
-// What is near is different in every process, so loads from the table stay, and calls of the C library are
-// made direct by jit/code's relocate(), which goes back to the stub where it has to.
+// What is near differs from process to process, so loads from the table stay. Calls of the C library are made
+// direct by jit/code's relocate(), which goes back to the stub where it has to.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ namespace hindsight::jit::optimizing {
 // inside is recognized by its address, like one in generated code.
 const std::map<std::string, OutsideFunction>& outside_functions();
 
-// Of a graph whose blocks have their addresses in code.memory, before anything is written. An edge of a kind
-// that is not known here makes the code immovable; it is linked all the same.
+// Precondition: the graph's blocks have their addresses in code.memory, and nothing is written yet. An edge
+// of a kind that is not known here makes the code immovable; it is linked all the same.
 void record_relocations(llvm::jitlink::LinkGraph& graph, LinkedCode& code);
 
 }  // namespace hindsight::jit::optimizing

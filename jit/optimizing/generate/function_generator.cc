@@ -169,7 +169,7 @@ void FunctionGenerator::emit_parametric(const wasm::Instr& instr) {
   Value* const second = pop();
   Value* const first = pop();
   Value* const chosen = b_.CreateSelect(choose_first, first, second);
-  // The producer chose a select over a branch; the backend would turn it back into one in loops, where it
+  // The producer chose a select over a branch. The backend would turn it back into one in loops, where it
   // guesses that branches predict well (x86-cmov-conversion). Marked so, it stays a conditional move.
   if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen)) {
     select->setMetadata(llvm::LLVMContext::MD_unpredictable, llvm::MDNode::get(b_.getContext(), {}));

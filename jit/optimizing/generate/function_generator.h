@@ -1,17 +1,17 @@
 // FunctionGenerator: one wasm function body (or, for on-stack replacement, the remainder of one) to LLVM IR.
 //
 // Locals are stack slots that protect.h turns into SSA values; operand-stack values are SSA values at once
-// and meet in phis of the blocks' labels. Inlining happens here: a callee that inline_cost.h likes is
-// generated in place of its call, as an Activation on top of the caller's, so inline sites and debug
-// locations are exact and nothing depends on the state of LLVM's heuristics. Nesting of blocks and of inlined
-// calls is on explicit stacks, never on the native one.
+// and meet in phis of the blocks' labels. Inlining happens here. A callee that inline_cost.h likes is
+// generated in place of its call, as an Activation on top of the caller's. So inline sites and debug
+// locations are exact, and nothing depends on the state of LLVM's heuristics. Nesting of blocks and of
+// inlined calls is on explicit stacks, never on the native one.
 //
 // On-stack replacement enters at a loop header whose enclosing loops are already in the middle of an
 // iteration. Jumping there would give loops with two entries, which no loop pass understands. Instead the
-// remainder is *peeled*: generation starts at the requested loop, which is generated in full; the enclosing
-// blocks are reconstructed from a snapshot; what is left of the current iteration of each enclosing loop is
-// generated once, outside of any loop; and if something in it branches to that loop's header, then at the
-// loop's `end` the reader goes back to its start and the whole loop is generated with those branches as its
+// remainder is *peeled*. Generation starts at the requested loop, which is generated in full, with the
+// enclosing blocks reconstructed from a snapshot. What is left of the current iteration of each enclosing
+// loop is generated once, outside of any loop. Something in it may branch to that loop's header. Then at the
+// loop's `end` the reader goes back to its start, and the whole loop is generated with those branches as its
 // entry. Each enclosing level adds one copy of its loop, and every loop has one entry.
 #pragma once
 

@@ -2,11 +2,11 @@
 // across one.
 //
 // Memories that threads share, and LLVM. A load that races with a store gives undef in LLVM, of which each
-// use may see another value; racing is no undefined behaviour beyond that. What the sandbox needs is that one
+// use may see another value. Racing is no undefined behaviour beyond that. What the sandbox needs is that one
 // load has one value: the index that was compared with a bound is the index that is used. So whatever is
-// loaded from a shared memory is frozen where it is loaded (settled), also by an atomic access, which may
-// race with a plain store. The length of a shared memory is an atomic, which LLVM takes for something that
-// others change.
+// loaded from a shared memory is frozen where it is loaded (settled). That goes for an atomic access, too,
+// which may race with a plain store. The length of a shared memory is an atomic, which LLVM takes for
+// something that others change.
 #include <llvm/IR/InlineAsm.h>
 
 #include "jit/abi/builtins.h"
@@ -100,8 +100,8 @@ void FunctionGenerator::emit_atomic(const wasm::Instr& instr) {
       return push(b_.CreateZExt(settled(instr.index, b_.CreateExtractValue(exchange, 0)), result));
     }
     default: {
-      // Of one that is known to change nothing, such as an addition of zero, whose result nothing needs LLVM leaves the order
-      // alone, and not the access, which may trap.
+      // Where an operation is known to change nothing, such as an addition of zero, and nothing needs its
+      // result, LLVM keeps only the order. The access, which may trap, would be gone.
       Value* operand = pop();
       if (ir_.request.options.bounds == BoundsChecks::kGuardPages) operand = opaque(operand);
       Value* const value = b_.CreateTrunc(operand, stored);

@@ -282,8 +282,8 @@ void FunctionGenerator::emit_br_if(const wasm::Instr& instr) {
   ControlFrame& frame = frame_at(instr.index);
   BasicBlock* const next = make_block("");
   add_label_values(frame);
-  // Of how often a loop goes round LLVM makes its length, and unrolls and vectorizes for the mean of lengths
-  // that may differ: measured, that loses more than it gains.
+  // LLVM takes a loop's length from how often it iterates, and unrolls and vectorizes for the mean of lengths
+  // that may differ. Measured, that loses more than it gains.
   const bool goes_round = frame.kind == Kind::kLoop;
   b_.CreateCondBr(taken, frame.label, next,
                   goes_round ? nullptr : ir_.hinted_weights(instr.offset, in_loop()));

@@ -1,15 +1,15 @@
 // Exceptions (jit/abi/exception.h).
 //
-// A call from which a handler of this function may catch is an LLVM invoke; its landing pad leads to the
+// A call from which a handler of this function may catch is an LLVM invoke. Its landing pad leads to the
 // handler's block, which compares tags. What no clause takes goes to the next handler out, by a branch, or is
 // thrown on. As in the baseline tier a caught exception stands on the operand stack below what its `catch`
 // pushes.
 //
-// The runtime that unwinds restores no callee-saved registers, so such a call must not keep values in any: it
+// The runtime that unwinds restores no callee-saved registers, so such a call must not keep values in any. It
 // has the convention preserve_none, which preserves rbp alone. That convention passes its first four integers
-// in r12 to r15 and then goes on with rdi, rsi, rdx, rcx, r8, r9, xmm0 to xmm7: behind four arguments that do
-// not matter, it is the guest's own. LLVM knows the callee by its address only, so it never sees the two
-// conventions together.
+// in r12 to r15. Then it goes on with rdi, rsi, rdx, rcx, r8, r9 and xmm0 to xmm7. So after four arguments
+// that do not matter, it is the guest's own. LLVM knows the callee by its address only, so it never sees the
+// two conventions together.
 //
 // A handler of a function that is inlined, and the one around the call in whose place it is, are like any
 // two.
@@ -67,9 +67,9 @@ void FunctionGenerator::begin_try(bool table) {
   }
 }
 
-// The innermost handler among the frames below `end`, for what is thrown by the innermost activation, or, if
-// it leaves that by a tail call, by its caller. An activation in place of a tail call has left its caller
-// likewise.
+// Finds the innermost handler among the frames below `end`, for what is thrown by the innermost activation.
+// With `leaves`, the innermost activation is left by a tail call, and its caller throws. An activation in
+// place of a tail call has left its caller likewise.
 ControlFrame* FunctionGenerator::handler_below(size_t end, bool leaves) {
   for (size_t a = activations_.size(); a-- > 0;) {
     const Activation& activation = activations_[a];
@@ -207,7 +207,7 @@ void FunctionGenerator::end_delegate(uint32_t depth) {
   end_block();
 }
 
-// The frame has ended and is no longer on the stack of frames; what it left behind gets its code.
+// The frame has ended and is no longer on the stack of frames; what is left of it gets its code.
 void FunctionGenerator::finish_handler(const ControlFrame& frame) {
   if (frame.kind == Kind::kCatch) {
     if (!frame.else_block) return;

@@ -71,9 +71,9 @@ void FunctionGenerator::emit_float_operator(uint32_t which, bool wide) {
   }
 }
 
-// Selects, so that it vectorizes. Equal operands are equal in bits or are the two zeros, where joining the
-// sign bits gives the answer (or: any minus wins, and: any plus wins). The sum quiets a signaling NaN, which
-// llvm.minimum's lowering on x86 may hand through.
+// Selects, so that it vectorizes. Equal operands are equal in bits or are the two zeros. For the zeros,
+// joining the sign bits gives the answer (or: any minus wins, and: any plus wins). The sum quiets a signaling
+// NaN, which llvm.minimum's lowering on x86 may hand through.
 Value* FunctionGenerator::minimum_or_maximum(Value* a, Value* b, bool maximum) {
   llvm::Type* const type = a->getType();
   llvm::Type* const bits = type == ir_.f32 ? ir_.i32 : ir_.i64;

@@ -1,5 +1,5 @@
 // Indirect calls whose usual targets a profile knows: each is compared with the table's element, and
-// generated in place. What the table holds then does not matter: an element is the FuncRef that it points to,
+// generated in place. What the table holds then does not matter. An element is the FuncRef that it points to,
 // and that of a function of this module is known before it is looked at.
 //
 //     reference = table[index]

@@ -98,9 +98,9 @@ void FunctionGenerator::emit_memory(const wasm::Instr& instr) {
   }
 }
 
-// That of a shared memory may grow at any time. An older length than there is now is good enough for a check of
-// bounds: it orders nothing else, and where the program has ordered another thread's growing before the access,
-// it has done so by an atomic access that this load does not move across.
+// That of a shared memory may grow at any time. An older length than the present one is good enough for a check of
+// bounds, since it orders nothing else. Where the program has ordered another thread's growing before the access, it
+// has done so by an atomic access. This load does not move across that.
 Value* FunctionGenerator::memory_length(uint32_t memory, bool ordered) {
   llvm::LoadInst* const length = load_runtime(ir_.i64, entry_field(ir_.layout.memory_record(memory)),
                                               offsetof(MemoryRecord, byte_length), false);
@@ -139,7 +139,7 @@ void FunctionGenerator::check_index64(const wasm::Instr& instr, Value* index, ui
   Value* most =
       guarded ? entry_field(ir_.layout.memory_limit(instr.index), ir_.i64) : memory_length(instr.index);
   if (!guarded || end > kGuardedOffset) {
-    // Behind the limit guard pages follow for any access, which need not be counted.
+    // After the limit, guard pages follow for any access, which need not be counted.
     Value* const part = int64(guarded ? instr.bits : end);
     trap_if(b_.CreateICmpULT(most, part), TrapCode::kMemoryOutOfBounds);
     most = b_.CreateSub(most, part);

@@ -1,9 +1,9 @@
 // Vectors: memory, lanes, shuffles and bitwise operators. The operators of other families are in
 // generate_simd_integer.cc and generate_simd_float.cc.
 //
-// LLVM's own vector operators wherever the code generator makes the one instruction of them that the
-// processor has: they fold, combine and vanish like scalar ones. The processor's intrinsics where
-// WebAssembly's operator is that instruction and LLVM has no word for it.
+// LLVM's own vector operators are used wherever the code generator makes the processor's one instruction of
+// them. They fold, combine and vanish like scalar ones. The processor's intrinsics where WebAssembly's
+// operator is that instruction and LLVM has no word for it.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <array>

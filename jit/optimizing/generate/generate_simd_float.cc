@@ -94,7 +94,7 @@ Value* FunctionGenerator::chosen_if_less(Value* a, Value* b) {
   return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
 }
 
-// The processor's minimum, taken both ways round: lanes in which the operands are zeros of either sign get
+// The processor's minimum, taken both ways round. Lanes in which the operands are zeros of either sign get
 // them in either order, and joining the bits gives the sign. Lanes with a NaN take the sum, which is a quiet
 // one.
 Value* FunctionGenerator::vector_minimum_or_maximum(Value* a, Value* b, bool maximum) {

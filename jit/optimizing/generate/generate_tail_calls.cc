@@ -2,12 +2,13 @@
 //
 // LLVM promises a jump only for a call marked musttail, and allows that, in the C convention, only between
 // functions of the same type. All functions of the guest have the same convention with nothing on the stack
-// (see jit/abi/vm_context.h), so a function with tail calls is given, and calls at its tail by, the one type
-// that names every argument register and no parameter: integers and references as i64, floating point as the
-// xmm register's vector of which it is the lowest element. Which results there are is the same by validation.
+// (see jit/abi/vm_context.h). So a function with tail calls has, and calls at its tail have, the one type
+// that names every argument register and no parameter. That type has integers and references as i64, and
+// floating point as the xmm register's vector of which it is the lowest element. Which results there are is
+// the same by validation.
 //
-// A call to itself is a branch to its start. The call of a function that is inlined is its body, at whose end
-// the caller returns: a tail call in that body is a jump again if its caller's was.
+// A call to itself is a branch to its start. The call of an inlined function is its body, at whose end the
+// caller returns. A tail call in that body is a jump again if its caller's was.
 #include "jit/abi/call_layout.h"
 #include "jit/optimizing/generate/function_generator.h"
 
@@ -110,7 +111,7 @@ void FunctionGenerator::emit_return_call_ref(const wasm::Instr& instr) {
 }
 
 void FunctionGenerator::return_native(const wasm::FuncType& type, Value* code, Value* context) {
-  if (!top().tail) {  // the native function goes on behind this activation
+  if (!top().tail) {  // the native function goes on after this activation
     call_native(type, code, context, /*leaves=*/true);
     return return_from_activation();
   }

@@ -5,8 +5,8 @@
 namespace hindsight::jit::optimizing {
 namespace {
 
-// Wasm bytes of a body. An operator with its operands takes about four, so 48 bytes are about what a call's
-// own moves, spills and branch cost, and 240 what LLVM's inliner accepts at -O2.
+// Wasm bytes of a body. An operator with its operands takes about four bytes. So 48 bytes are about what a
+// call's own moves, spills and branch cost, and 240 what LLVM's inliner accepts at -O2.
 constexpr uint32_t kAlways = 48;
 constexpr uint32_t kInLoop = 240;
 constexpr uint32_t kOutsideLoops = 96;

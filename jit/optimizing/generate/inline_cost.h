@@ -1,6 +1,6 @@
-// Which callees are generated in place of their call. Deterministic, decided from sizes alone: compilers of
-// source languages have already inlined what is small *and* called from one place, so what is left to gain
-// are small leaves called in loops and across language boundaries.
+// Which callees are generated in place of their call. Deterministic, decided from sizes alone. Compilers of
+// source languages have already inlined what is small *and* called from one place. What is left to gain are
+// small leaves called in loops and across language boundaries.
 #pragma once
 
 #include <cstdint>

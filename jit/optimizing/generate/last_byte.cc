@@ -67,8 +67,8 @@ std::optional<APInt> number_in(const llvm::Constant& constant, unsigned lane) {
   return number == nullptr ? std::nullopt : std::optional(number->getValue());
 }
 
-// A counter that starts at a number is that number in a turn that was peeled off, and whatever is added to it or
-// made of its width is known with it.
+// A counter that starts at a number is that number in an iteration that was peeled off. Whatever is added to it or made
+// of its width is known with it.
 bool may_become_constant(const Value& value) {
   const Value* at = &value;
   for (int steps = 0; steps < 8; ++steps) {
@@ -200,7 +200,7 @@ class Follower {
     return strictness_ == Strictness::kVariablesStayOpen && !may_become_constant(value);
   }
 
-  // Of floating-point operands only NaNs and infinities do, and none becomes known but where a phi begins with it.
+  // Among floating-point operands only NaNs and infinities do, and none becomes known but where a phi begins with it.
   static bool absorbs(const Value& value) {
     const auto is_finite = [](const Value* of) {
       const auto* constant = llvm::dyn_cast<llvm::Constant>(of);
@@ -337,7 +337,7 @@ class Follower {
     });
   }
 
-  // Of a select: what it only might choose shows nowhere for sure.
+  // For a select: what it only might choose shows nowhere for sure.
   BitSet of_condition() const {
     if (operand_ != 0 || may_be_no_choice()) return nothing();
     if (from_.lanes == 1) return APInt::getAllOnes(to_.total());
@@ -379,7 +379,8 @@ class Follower {
     return result;
   }
 
-  // Of halves of one operand, or of two: `bits` of the lanes shifted, what falls out coming in from the other one.
+  // For a shift through the halves of one operand, or of two: `bits` of the lanes shifted. What falls out comes in from
+  // the other half.
   APInt rotated(const APInt& lane, const llvm::IntrinsicInst& shift, unsigned i) const {
     const auto* constant = llvm::dyn_cast<llvm::Constant>(shift.getArgOperand(2));
     const bool to_itself = shift.getArgOperand(0) == shift.getArgOperand(1);
@@ -502,7 +503,7 @@ class Follower {
   const Shape from_, to_;
 };
 
-// A place as its base, what is added to it, and how far behind.
+// A place as its base, what is added to it, and a constant offset.
 struct Place {
   const Value* base;
   llvm::SmallVector<const Value*, 4> indices;
@@ -543,7 +544,7 @@ bool may_store_less(const llvm::StoreInst& store) {
   const Place place = place_of(store.getPointerOperand());
   struct Step {
     const Value* value;
-    bool whole;  // by what comes behind it all bytes may change
+    bool whole;  // by what comes after it all bytes may change
   };
   llvm::SmallVector<Step, 8> worklist{{store.getValueOperand(), false}};
   // Long chains of masks are none that LLVM sees through.

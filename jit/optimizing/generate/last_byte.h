@@ -1,12 +1,12 @@
 // In which bits of a value does the last byte of a load show? An access traps exactly if its last byte is out of
-// bounds: memories only grow, and addresses do not wrap. LLVM reads no more of a place than what is made of it
-// needs, so a load of four bytes under `and 255` becomes one of the first byte, which may lie inside where the
-// fourth does not. Reading less is harmless as long as the last byte is read. Whether it has to be is followed
-// from the load through whatever computes, bit by bit: each bit of a set would be another one for another last
-// byte, whatever else there is.
+// bounds: memories only grow, and addresses do not wrap. LLVM reads no more of a place than what is made of it needs.
+// So a load of four bytes under `and 255` becomes one of the first byte, which may lie inside where the fourth does
+// not. Reading less is harmless as long as the last byte is read. Whether it has to be is followed from the load
+// through whatever computes, bit by bit. Each bit of a set would be another one for another last byte, whatever else
+// there is.
 //
-// What is only known at run time, such as a factor, may turn out to be a constant when LLVM has unrolled a loop or
-// followed a branch, and a zero makes the other factor's bits go. `Strictness` says what is made of such operands.
+// What is only known at run time, such as a factor, may turn out to be a constant. LLVM may have unrolled a loop or
+// followed a branch. A zero then makes the other factor's bits go. `Strictness` says what is made of such operands.
 #pragma once
 
 #include <llvm/ADT/APInt.h>
@@ -20,7 +20,7 @@ enum class Strictness : uint8_t {
   kVariablesStayOpen,  // it stays what it is, unless it is a phi of constants: after that
 };
 
-// Bits of a value, the lanes of a vector one behind the other. Of width 1 and empty: the type has no bits that are
+// Bits of a value, the lanes of a vector one after the other. Width 1 and empty: the type has no bits that are
 // followed.
 using BitSet = llvm::APInt;
 

@@ -7,7 +7,7 @@ namespace {
 
 using wasm::Opcode;
 
-// Of body instructions, those that matter.
+// The body instructions that matter.
 struct Step {
   enum class Kind : uint8_t {
     kRead,
@@ -117,8 +117,8 @@ class Liveness {
     Kind kind;
     uint32_t loop;
     size_t end;               // of its `end`
-    std::vector<bool> after;  // live behind it
-    std::vector<bool> other;  // kIf: where the else arm begins, or behind
+    std::vector<bool> after;  // live after it
+    std::vector<bool> other;  // kIf: where the else arm begins, or after it
   };
 
   static bool touches_all(const Step& step) { return step.kind > Kind::kWrite; }

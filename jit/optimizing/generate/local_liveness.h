@@ -1,6 +1,6 @@
 // Which locals still matter at the header of a loop: those that may be read before they are written, in the
-// loop or behind it. What code that is left there has to hand over; keeping more alive would cost registers
-// in every iteration.
+// loop or after it. What code that is left there has to hand over; keeping more alive would cost registers in
+// every iteration.
 #pragma once
 
 #include <vector>

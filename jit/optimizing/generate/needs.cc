@@ -16,9 +16,9 @@ using llvm::PHINode;
 namespace {
 
 constexpr size_t kStepsPerBlock = 400, kLeastSteps = 20'000;
-// Of one phi. In a loop that shifts, each turn makes another set.
+// The bound for one phi. In a loop that shifts, each iteration makes another set.
 constexpr size_t kMostSetsOfAPhi = 12;
-// Behind a branch.
+// How far each way is followed after a branch.
 constexpr size_t kMostBlocksOfAWay = 24;
 
 // One that stays: not what is there for passes alone.
@@ -132,14 +132,14 @@ bool Needs::is_firm(const Instruction& need, const Instruction& value) {
   if (store != nullptr && may_store_less(*store)) return false;
   const llvm::Loop* loop = store ? loops_.getLoopFor(value.getParent()) : nullptr;
   while (loop != nullptr && !loop->contains(store)) loop = loop->getParentLoop();
-  // One to the same place each time is made once, behind a loop of vectors.
+  // A store to the same place each time is made once, after a loop of vectors.
   return loop == nullptr || !store->isSimple() || varies(*store->getPointerOperand(), *loop);
 }
 
-// A branch goes, and what it was decided by, when LLVM finds that both of its ways do the same: that they store the same number,
-// which a loop in one of them turns out to compute, or nothing that anything needs. That cannot be where one way stores or calls
-// whatever comes, and the other neither stores nor calls anything before they meet; nor where one ends in a trap. A loop is
-// left, and more than two ways are kept apart, for reasons that LLVM does not see through.
+// A branch goes, and with it what decided it, when LLVM finds that both of its ways do the same. They may store the same number, which a
+// loop in one of them turns out to compute, or do nothing that anything needs. That cannot be where one way stores or calls whatever comes,
+// and the other neither stores nor calls anything before they meet. Nor can it be where one ends in a trap. A loop is left, and more than
+// two ways are kept apart, for reasons that LLVM does not see through.
 bool Needs::is_firm_branch(const Instruction& branch) {
   if (branch.getNumSuccessors() != 2) return true;  // a return among them
   const BasicBlock* const ways[] = {branch.getSuccessor(0), branch.getSuccessor(1)};

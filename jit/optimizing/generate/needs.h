@@ -1,14 +1,14 @@
-// Which loads may LLVM be trusted with? It executes a load where its value is needed: it removes what nothing
-// needs, and moves what is needed on some ways only, or after a loop only, to these places. Where an effect
-// that stays needs the value on every way from the load, before the load comes again and before the function
-// ends, neither can happen.
+// Which loads may LLVM be trusted with? It executes a load where its value is needed. It removes what nothing
+// needs. What is needed on some ways only, or after a loop only, it moves to these places. Neither can happen
+// where an effect that stays needs the value on every way from the load. The effect comes before the load
+// comes again and before the function ends.
 //
-// A value that is joined with others in a phi is needed where it comes in, if the phi is needed everywhere; a
-// phi of a loop's header may hang on itself, which is what a sum does: each turn's value is in it until the
-// loop ends. So the phis that are needed are the largest set in which each needs nothing but effects and
-// others of the set. A branch needs what it is decided by where LLVM cannot find that its two ways do the same
-// (is_firm_branch), and a `select` where its two values cannot turn out to be one. What a `select` only might
-// choose is not needed: LLVM makes branches of selects, and moves loads into them.
+// A value that is joined with others in a phi is needed where it comes in, if the phi is needed everywhere. A
+// phi of a loop's header may hang on itself, which is what a sum does. Each iteration's value is in it until
+// the loop ends. So the phis that are needed are the largest set in which each needs nothing but effects and
+// others of the set. A branch needs what it is decided by, where LLVM cannot find that its two ways do the
+// same (is_firm_branch). A `select` needs that where its two values cannot turn out to be one. What a
+// `select` only might choose is not needed: LLVM makes branches of selects, and moves loads into them.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -28,7 +28,8 @@ class Needs {
  public:
   // `ignored`: users that are to be no need, such as pins.
   using Ignored = std::function<bool(const llvm::Instruction&)>;
-  // Of these loads, in time linear in the function's size; where that is not enough, a load is not needed.
+  // Looks at these loads, in time linear in the function's size. Where that is not enough, a load is not
+  // needed.
   Needs(const llvm::Function& function, const llvm::LoopInfo& loops,
         const std::vector<llvm::LoadInst*>& loads, Strictness strictness, Ignored ignored);
 
@@ -49,7 +50,7 @@ class Needs {
   };
   // Where bits of a value are needed, through whatever computes.
   struct Places {
-    bool at_once = false;  // behind it in its own block
+    bool at_once = false;  // after it in its own block
     llvm::SmallPtrSet<const llvm::BasicBlock*, 4> blocks;
     std::vector<Edge> edges;  // joined there with others
   };

@@ -1,8 +1,8 @@
 // Pins that LLVM can vectorize around. A load that its loop does not need on every way, such as one under a
-// mask, has to be executed each turn all the same, and the inline assembly that sees to it (protect.h) keeps
-// a loop from being vectorized. Instead each turn's value goes into a bitwise or that is carried to the
-// loop's end, where one piece of assembly uses it: no turn's load can be left out, moved behind the loop or
-// into a branch, and an or is a reduction like any other.
+// mask, has to be executed in each iteration. The inline assembly that sees to it (protect.h) keeps a loop
+// from being vectorized. Instead each iteration's value goes into a bitwise or that is carried to the loop's
+// end, where one piece of assembly uses it. So no iteration's load can be left out, or moved after the loop
+// or into a branch. An or is a reduction like any other.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -19,7 +19,7 @@ struct Pin {
 };
 
 // Replaces those of `pins`, all the function's, whose innermost loop calls nothing and passes through the
-// load in every turn, if that goes for all pins of the loop: any that stays would keep it from being
+// load in every iteration. That has to go for all pins of the loop: any that stays would keep it from being
 // vectorized. Gives the loops the form that LLVM's loop passes give them. Returns whether anything changed.
 bool carry_pins(std::vector<Pin>& pins, llvm::LoopInfo& loops, llvm::DominatorTree& dominators);
 

@@ -166,9 +166,9 @@ void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) 
 }  // namespace
 
 void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGenerator& generator) {
-  // Loads in blocks that nothing reaches go with their blocks. Removing folds terminators on constants, so
-  // more blocks go than a dominator tree of now would say: the generator's pointers are compared with what is
-  // left, and not followed before.
+  // Loads in blocks that nothing reaches go with their blocks. Removing folds terminators on constants, so more blocks
+  // go than a dominator tree of now would say. So the generator's pointers are compared with what is left, and not
+  // followed before.
   llvm::removeUnreachableBlocks(function);
   llvm::SmallPtrSet<const Instruction*, 32> left;
   for (Instruction& instruction : llvm::instructions(function))
@@ -212,7 +212,7 @@ llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionA
   const Strictness strictness =
       when_ == When::kFirst ? Strictness::kNoOperandIsKnown : Strictness::kVariablesStayOpen;
   const Needs needs(function, loops, loads, strictness, [](const Instruction& user) {
-    // None stays where it is: pins go now, the users of hinted loads with the prefetch pass, and what an exit takes is
+    // None stays where it is. Pins go now, and the users of hinted loads with the prefetch pass. What an exit takes is
     // computed where the loop is left.
     return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr ||
            is_exit_marker(user);

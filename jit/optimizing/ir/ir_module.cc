@@ -201,8 +201,8 @@ bool IrModule::is_among(const llvm::Instruction& access, World world) const {
   return scopes != nullptr && llvm::is_contained(scopes->operands(), scope_of(world));
 }
 
-// What practically never happens is mostly a loop's guard or its remainder, which LLVM places well by itself,
-// and would move out of the way if it were told: measured, that makes the loop slower.
+// What practically never happens is mostly a loop's guard or its remainder. LLVM places these well by itself,
+// and would move them out of the way if it were told. Measured, that makes the loop slower.
 static constexpr uint64_t kCertain = 100;
 
 llvm::MDNode* IrModule::hinted_weights(WasmOffset offset, bool in_loop) const {

@@ -1,9 +1,10 @@
-// IrModule: what all functions generated for one request share: the LLVM module, its types, the alias scopes,
-// the debug scopes (one a wasm function) and the list of inline sites.
+// IrModule: what all functions generated for one request share. That is the LLVM module, its types, the alias
+// scopes, the debug scopes (one a wasm function) and the list of inline sites.
 //
-// Alias scopes. Everything that generated code reads or writes belongs to one of three disjoint worlds: the
-// linear memory, the runtime's data (VmContext, globals, tables, ThreadState), and the loop cells. No access
-// to one can touch another; saying so to LLVM is what lets it keep globals in registers and vectorize loops.
+// Alias scopes. Everything that generated code reads or writes belongs to one of three disjoint worlds. They
+// are the linear memory, the runtime's data (VmContext, globals, tables, ThreadState), and the loop cells. No
+// access to one can touch another; saying so to LLVM is what lets it keep globals in registers and vectorize
+// loops.
 //
 // Debug locations. line = module-absolute wasm offset; column = inline site + 1, 0 for the compiled function
 // itself. The line table of the object alone therefore gives the complete pc map; scope and inlinedAt say the
@@ -35,8 +36,8 @@ class IrModule {
   llvm::Type* type_of(wasm::ValType type) const;
   // The native type of a wasm function: vmctx, then the parameters that have registers.
   llvm::FunctionType* native_type(const wasm::FuncType& type) const;
-  // The same convention with every argument register named and no parameter's type: the one type that all
-  // functions share which may call each other at their tails (see generate_tail_calls.cc).
+  // The same convention with every argument register named and no parameter's type. It is the one type shared
+  // by all functions that may call each other at their tails (see generate_tail_calls.cc).
   llvm::FunctionType* erased_type(const wasm::FuncType& type) const;
   llvm::Type* native_result(const wasm::FuncType& type) const;
 
@@ -88,14 +89,14 @@ class IrModule {
   bool is_of(const llvm::Instruction& access, World world) const {
     return access.getMetadata(llvm::LLVMContext::MD_alias_scope) == scope_[static_cast<size_t>(world)];
   }
-  // The same where the passes may have been: LLVM adds scopes of its own to accesses, and leaves out those in which what it joined
-  // differs.
+  // The same where the passes may have been. LLVM adds scopes of its own to accesses, and leaves out those in
+  // which what it joined differs.
   bool is_among(const llvm::Instruction& access, World world) const;
   const llvm::Metadata* scope_of(World world) const {
     return scope_[static_cast<size_t>(world)]->getOperand(0);
   }
 
-  // Of a conditional branch, from shares of its executions.
+  // Weights of a conditional branch, from shares of its executions.
   llvm::MDNode* branch_weights(double taken, double not_taken) const;
   // Which memory's base `base` is, as the function with this vmctx loads it; empty: none's.
   std::optional<uint32_t> memory_of(const llvm::Value* base, const llvm::Value* vmctx) const;
@@ -113,8 +114,8 @@ class IrModule {
   void restore_positions();
 
   llvm::MDNode* unlikely = nullptr;  // branch weights: the first successor hardly ever
-  // What the profile, or else the module, says about the branch or select at `offset`, whose first successor
-  // is for a condition that holds; null: nothing.
+  // What the profile, or else the module, says about the branch or select at `offset`. The first successor is
+  // for a condition that holds. Null: nothing.
   // `in_loop`: it stands in a loop, where what never happens is not told.
   llvm::MDNode* hinted_weights(WasmOffset offset, bool in_loop) const;
   llvm::MDNode* likely = nullptr;

@@ -1,5 +1,5 @@
-// Names that rooms of the optimizer agree on: symbols of the object that linking defines or looks for, sections, and metadata
-// by which one step tells another what an instruction is.
+// Names that rooms of the optimizer agree on. They are symbols of the object that linking defines or looks
+// for, sections, and metadata by which one step tells another what an instruction is.
 #pragma once
 
 #include <string>
@@ -31,11 +31,11 @@ inline constexpr const char* kColdSectionPrefix = ".text.split.";
 
 // Metadata.
 
-// Of the users that loads have which are asked about, until a pass has found them (protect.h).
+// Marks the users that loads have which are asked about, until a pass has found them (protect.h).
 inline constexpr const char* kTemporaryUser = "hindsight.temporary";
-// Of the branch that ends the check of the stack (early_return.h).
+// Marks the branch that ends the check of the stack (early_return.h).
 inline constexpr const char* kStackCheck = "hindsight.stack_check";
-// Of the call that a memory.copy or memory.fill is (usual_values.h).
+// Marks the call that a memory.copy or memory.fill is (usual_values.h).
 inline constexpr const char* kBulk = "hindsight.bulk";
 
 }  // namespace hindsight::jit::optimizing

@@ -109,7 +109,7 @@ class FormChanger {
   }
 
   void judge(Candidate candidate, std::vector<Group>& groups) {
-    // What is left of a loop behind its unrolled copy may be no loop: what the others are counts.
+    // What is left of a loop after its unrolled copy may be no loop: what the others are counts.
     if (candidate.innermost == nullptr) {
       if (!in_loops_.contains(candidate.slot)) refuse(candidate, "it is in no loop that could be on trial");
       return;
@@ -239,8 +239,8 @@ class FormChanger {
     for (const Candidate& candidate : group.parts) change(candidate, group.claim, places);
   }
 
-  // Of the operands that do not change in the loop: all of them are what they usually are. One that is not
-  // used in this run of the loop may be anything, which must not decide about more than the version.
+  // Whether all operands that do not change in the loop are what they usually are. One that is not used in
+  // this run of the loop may be anything, which must not decide about more than the version.
   Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
     Value* all = b.getTrue();
     for (const Candidate& candidate : group.parts) {

@@ -2,7 +2,7 @@
 // single branches, and the reverse.
 //
 // LLVM makes a select of a branch only where both arms together are a handful of cheap operations that may be
-// executed for nothing. Here the arms may also load and store: an access of an arm that is not chosen goes to
+// executed for nothing. Here the arms may also load and store. An access of an arm that is not chosen goes to
 // a place where it does no harm. So nothing is read or written, and nothing traps, that would not have.
 //
 //     if (c) { t = load p; store t + 1, q; n' = n + 1 }      p' = c ? p : anywhere;  t = load p'

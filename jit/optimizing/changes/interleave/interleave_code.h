@@ -12,19 +12,19 @@ struct KnownLoad {
 };
 
 struct InterleaveStarts {
-  // Of heads, at places that are looked up and that all iterations come to: what a group can fetch before its
-  // heads need it. Made of the outer loop's induction variables, with their steps.
+  // Loads of heads, at places that are looked up and that all iterations come to: what a group can fetch
+  // before its heads need it. Made of the outer loop's induction variables, with their steps.
   std::vector<KnownLoad> heads;
   std::vector<std::pair<llvm::PHINode*, llvm::Value*>> inductions;
-  // Of the search, in one iteration, made of its header's phis: what is to be fetched for its next step. One
-  // of those that share a line.
+  // Loads of the search, in one iteration, made of its header's phis: what is to be fetched for its next
+  // step. One of those that share a line.
   std::vector<KnownLoad> steps;
 };
 InterleaveStarts find_interleave_starts(const IrModule& ir, const InterleaveShape& shape,
                                         llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution);
 
-// How many searches go into a vector, each in a lane of its own: where a step is one block of operations that
-// vectors have, loads among them gathers of whole words. 0: they do not.
+// How many searches go into a vector, each in a lane of its own. This needs a step that is one block of
+// operations that vectors have, with gathers of whole words for loads. 0: they do not.
 unsigned search_lanes(const IrModule& ir, const InterleaveShape& shape);
 
 // Precondition: `backedges`, an i64, is how often the outer loop's backedge will be taken, known at its

@@ -124,8 +124,8 @@ class Emission {
   Value* emit_lanes(Instruction& operation, Builder& b, Value* base, Value* mask, Copies& in_lanes);
   void emit_lane_steps();
 
-  // interleave_tails.cc. A value of head or behind it, in the tail under way; made at the tail's beginning.
-  // Recursion is bounded by the loop's instructions.
+  // interleave_tails.cc. A value of head or of what follows it, in the tail under way; made at the tail's
+  // beginning. Recursion is bounded by the loop's instructions.
   Value* tail_value(Value* value);
 
   void emit_tails();
@@ -136,7 +136,7 @@ class Emission {
 
   // Each tail begins where its head or search ended.
   void choose_entry(const std::vector<BasicBlock*>& entries);
-  // The load that `step_` begins with, behind its phis.
+  // The load that `step_` begins with, after its phis.
   Value* slot_of_step() const {
     for (Instruction& instruction : *step_)
       if (llvm::isa<llvm::LoadInst>(instruction)) return &instruction;
@@ -168,7 +168,7 @@ class Emission {
   PHINode *head_index_ = nullptr, *tail_index_ = nullptr;
   const unsigned lanes_;                               // searches a vector; 0: one at a time
   llvm::AllocaInst* searching_ = nullptr;              // with lanes: a byte each, not zero while it is active
-  BasicBlock* begin_ = nullptr;                        // of a search, behind its head
+  BasicBlock* begin_ = nullptr;                        // of a search, after its head
   Value* active_now_ = nullptr;                        // searches that the heads began
   llvm::AllocaInst* waiting_ = nullptr;                // the numbers of the active searches
   std::map<const PHINode*, llvm::AllocaInst*> state_;  // by the search's header phi

@@ -1,5 +1,5 @@
-// Searches in the lanes of vectors: a step of as many as a vector holds is a handful of instructions, and
-// what each of them decides is a mask instead of a branch.
+// Searches in the lanes of vectors. A step of as many as a vector holds is a handful of instructions, and a
+// mask instead of a branch says what each decides.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
@@ -104,7 +104,7 @@ void Emission::lanes_to(Builder& b, Value* lanes, llvm::AllocaInst* array, Value
   b.CreateAlignedStore(lanes, element(b, array, base), ir_.module.getDataLayout().getABITypeAlign(type));
 }
 
-// Of an operand.
+// The lanes of an operand.
 Value* Emission::lanes_of(Value* value, Builder& b, Value* base, Copies& in_lanes) {
   if (const auto found = in_lanes.find(value); found != in_lanes.end()) return found->second;
   const auto* const made = llvm::dyn_cast<Instruction>(value);

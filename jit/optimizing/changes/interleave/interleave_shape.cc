@@ -79,9 +79,9 @@ class Finder {
     return false;
   }
 
-  // The innermost loop around the load whose own progress the load's address hangs on, in a way that is no
-  // stride; else the innermost one in which another load's does: all of its steps wait for what this one brings, as the
-  // bytes of a record that go through a table one after the other.
+  // Finds the innermost loop around the load whose own progress the load's address hangs on, in a way that is
+  // no stride. Else it finds the innermost one in which another load's does. All of that loop's steps wait
+  // for what this load brings, as where a record's bytes go through a table one after the other.
   bool find_loops(llvm::LoadInst& load) {
     llvm::Loop* const innermost = loops_.getLoopFor(load.getParent());
     if (!innermost) return refuse("it is in no loop");
@@ -98,7 +98,7 @@ class Finder {
     return shape_.outer != nullptr || refuse("there is no loop around the search");
   }
 
-  // Of the loop itself: in a loop within it another search goes on.
+  // Asks about the loop itself: in a loop within it another search goes on.
   bool any_is_chased(const llvm::Loop& loop) const {
     for (BasicBlock* block : loop.blocks()) {
       if (loops_.getLoopFor(block) != &loop) continue;
@@ -221,8 +221,9 @@ class Finder {
   }
 
   // What traps but by its own loads out of bounds. Found out of order, in head or search, it is left to the
-  // loop as it is (interleave_pass.h); of a tail it comes in order. But where loads fault by themselves one
-  // of a later head or search may come before it, and only heads go in order up to the first that traps.
+  // loop as it is (interleave_pass.h); of a tail it comes in order. But where loads fault by themselves, one
+  // of a later head or search may come before the tail's trap. Only heads go in order up to the first that
+  // traps.
   bool check_traps() {
     shape_.head_may_trap = may_trap(shape_.head);
     if (ir_.request.options.bounds == BoundsChecks::kExplicit) return true;

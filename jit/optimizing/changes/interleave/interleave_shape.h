@@ -1,26 +1,26 @@
 // InterleaveShape: a loop of searches, taken apart so that several of its iterations can run at once.
 //
-// A search (a walk down a tree, along a chain, through halves of a table) waits for memory at each step, and
-// each step's address is known only when the one before has arrived: no prefetch helps. But where one search
+// A search (a walk down a tree, along a chain, through halves of a table) waits for memory at each step. Each
+// step's address is known only when the one before has arrived, so no prefetch helps. But where one search
 // does not depend on the result of another, the waiting of many can overlap. An iteration of the loop around
 // is cut in three:
 //
-//   head    from the loop's header to the search: what is looked for, and where it starts
-//   chase   the search itself, a loop of its own
-//   tail    the rest: what is done with what was found
+//     head    from the loop's header to the search: what is looked for, and where it starts
+//     chase   the search itself, a loop of its own
+//     tail    the rest: what is done with what was found
 //
 // Heads and chases of different iterations may run in any order, and again, if they change nothing and need
 // nothing that a tail computes. Tails run one after another, in order, and may carry anything from one to the
-// next: so a sum, be it of floating-point numbers, is added up as before.
+// next. So a sum, even of floating-point numbers, is added up as before.
 //
 // Values are cut like blocks. `needed`: what heads and chases have to have, all of it computed by heads
 // alone. `late`: what stands in a head block and only tails need, because nothing kept LLVM from moving it
-// there. The outer loop's phis are `ahead` if heads need them, and then the next iteration's value must be
-// computable without search or tail (`advance`); otherwise tails carry them.
+// there. The outer loop's phis are `ahead` if heads need them. Then the next iteration's value must be
+// computable without search or tail (`advance`). Otherwise tails carry them.
 //
-// A sum that is added to in the search itself would tie each search to the one before. Where it is made of
-// operations that may be regrouped (integers' add, and, or, xor, multiply), the search begins with the
-// operation's neutral element and the tail joins its part to the rest (Reduction).
+// A sum that is added to in the search itself would tie each search to the one before. It may be made of
+// operations that can be regrouped (integers' add, and, or, xor, multiply). Then the search begins with the
+// operation's neutral element, and the tail joins its part to the rest (Reduction).
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>

@@ -110,7 +110,7 @@ void Emission::choose_entry(const std::vector<BasicBlock*>& entries) {
   llvm::AllocaInst* const taken = array(ir_.i16);
   for (size_t i = 0; i < ways_.size(); ++i) {
     const bool of_head = i < ways_of_heads_;
-    // Of lanes there is one way out of the search, known when it begins.
+    // With lanes there is one way out of the search, known when it begins.
     BasicBlock* const notes = of_head || lanes_ == 0 ? ways_[i].leave : begin_;
     Builder there = at(notes->getTerminator());
     there.CreateStore(llvm::ConstantInt::get(ir_.i16, i),

@@ -132,7 +132,7 @@ Value* emitted(Value* value, const CarriedPlace& place, llvm::IRBuilder<>& b,
 
 Value* CarriedPlace::emit(llvm::IRBuilder<>& b, const std::map<PHINode*, Value*>& values) const {
   std::map<Value*, Value*> made(values.begin(), values.end());
-  // Of a turn that is perhaps never made: what is compared of it, and branched on, must be some place.
+  // The turn is perhaps never made: what is compared of it, and branched on, must be some place.
   return b.CreateFreeze(emitted(load->getPointerOperand(), *this, b, made));
 }
 

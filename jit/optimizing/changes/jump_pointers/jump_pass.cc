@@ -67,7 +67,7 @@ class Emitter {
   Value* lesser(llvm::IRBuilder<>& b, Value* value, uint32_t most) const {
     return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, value, int32(most));
   }
-  // Of an address in the memory, as the history has it.
+  // The place of an address in the memory, as the history has it.
   Value* place_of(llvm::IRBuilder<>& b, Value* address) const {
     Value* const base = b.CreatePtrToInt(group_.places.front().base, ir_.i64);
     return b.CreateTrunc(b.CreateSub(b.CreatePtrToInt(address, ir_.i64), base), ir_.i32);
@@ -120,7 +120,7 @@ class Emitter {
         b.CreateAdd(b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code_.load(b, kCellCountdown),
                                             llvm::ConstantInt::getSigned(ir_.i32, kShortestVersionStrip - 1)),
                     int32(1));
-    // Invariant: turns with the history come to no entry behind its capacity.
+    // Invariant: turns with the history come to no entry beyond its capacity.
     Value* const in_room = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, most, room_phi);
     return {.count = b.CreateSelect(with_, in_room, most), .with = with_};
   }

@@ -1,14 +1,14 @@
 // The jump-pointer pass: a loop that follows pointers remembers where it was, and prefetches from that when
-// it goes the same way again (jit/abi/traversal_history.h says how, and after whom).
+// it goes the same way again. jit/abi/traversal_history.h says how, and after whom.
 //
-// It takes hinted loads whose address is computed from nothing but what the loop carries, of which something
-// is a pointer, or an index, that the loop has loaded in the turn before:
+// It takes hinted loads whose address is computed from nothing but what the loop carries. Some of that is a
+// pointer, or an index, that the loop has loaded in the turn before:
 //
 //     while (p) { work(p); p = p->next; }
 //
 // No slice can run ahead there, for the next address is known only when the node has come. A loop that
-// chooses where it goes by what it finds, as a search in a tree does, hardly goes the same way twice and is
-// left alone.
+// chooses its way by what it finds, as a search in a tree does, hardly goes the same way twice. It is left
+// alone.
 //
 // It runs when LLVM is done with the IR, on one of two versions of the loop (loop_versions.h):
 //
@@ -20,8 +20,8 @@
 //     strip's   mine: position += turns, if they were done without; the history is nobody's again
 //     end:
 //
-// Nothing that the program can see is read or written beside its own accesses: what a turn adds reads the
-// pointer that it has anyway, and the history, and a prefetch faults nowhere.
+// Nothing that the program can see is read or written beside its own accesses. What a turn adds reads the
+// history, and the pointer that the turn has anyway. A prefetch faults nowhere.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

@@ -23,9 +23,9 @@ using llvm::Value;
 
 // In iterations. Entering a vectorized loop (its checks, a remainder) should not be seen in its time.
 constexpr uint32_t kShortestStrip = 4096;
-// How many iterations ahead a load is timed: beyond what the core has in flight at the end of a strip, and
-// beyond most prefetch distances. A loop with fewer iterations left than the least is not timed; one whose
-// rest is not known is, at the risk of a place behind its end, now and then.
+// How many iterations ahead a load is timed. This is beyond what the core has in flight at the end of a
+// strip, and beyond most prefetch distances. A loop with fewer iterations left than the least is not timed.
+// One whose rest is not known is timed, at the risk of a place past its end, now and then.
 constexpr uint32_t kTimedAhead = 512;
 constexpr uint32_t kLeastTimedAhead = 128;
 constexpr uint32_t kTimedAheadBlindly = 256;
@@ -107,7 +107,7 @@ class Emitter {
     distance_ = cell_load(kCellDistance);
     at(&*work_.loop->getHeader()->getFirstInsertionPt());
     for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
-    // Behind the strip, so that what the countdown says has happened when its time is taken.
+    // After the strip, so that what the countdown says has happened when its time is taken.
     Instruction* const end = strips.tail->getTerminator();
     at(end);
     emit_countdown(b_.CreateTrunc(strips.count, ir_.i32), end, &strips);
@@ -131,7 +131,7 @@ class Emitter {
       length = runtime_load(ir_.i64, record, offsetof(MemoryRecord, byte_length), false);
     }
   }
-  // Of the memories that clamped loads read.
+  // Asks about the memories that clamped loads read.
   bool has_a_page() const {
     return std::all_of(lengths_.begin(), lengths_.end(), [&](const auto& entry) {
       return entry.first < ir_.wasm.memories.size() && ir_.wasm.memories[entry.first].limits.min > 0;
@@ -189,8 +189,8 @@ class Emitter {
     });
   }
 
-  // One copy of the slice's computation a level of missing loads: the last runs one distance ahead and finds
-  // what the copies before it, further ahead, had fetched in earlier iterations.
+  // Emits one copy of the slice's computation for each level of missing loads. The last copy runs one
+  // distance ahead, and finds what the copies before it, further ahead, had fetched in earlier iterations.
   void emit_slice(const PrefetchSlice& slice) {
     for (uint32_t level = slice.target_level; level >= 1; --level) {
       const uint32_t multiplier = slice.target_level - level + 1;
@@ -265,8 +265,9 @@ class Emitter {
   }
 
   // Invariant: the result is readable for the load's bytes, whatever `place` is, because memory has at least
-  // a page here. An unsigned comparison refuses places below the base as well. What LLVM made of the original (a shift
-  // whose amount it knew to be small) may be poison further ahead, of which a load must not be.
+  // a page here. An unsigned comparison refuses places below the base as well. What LLVM made of the original
+  // (a shift whose amount it knew to be small) may be poison further ahead. A load's address must not be
+  // poison.
   Value* clamp(Value* place, llvm::LoadInst& original) {
     place = b_.CreateFreeze(place);
     Value* const base = llvm::getUnderlyingObject(original.getPointerOperand(), 0);
@@ -277,8 +278,8 @@ class Emitter {
     return b_.CreateSelect(b_.CreateICmpULE(offset, last), place, base);
   }
 
-  // A prefetch faults nowhere, but what it fetches is the host's where it is not the guest's: it stays in the
-  // memory too, or near it, where 32 bits of index lead.
+  // A prefetch faults nowhere, but outside the guest's memory it would fetch what is the host's. So it stays
+  // in the memory too, or near it, where 32 bits of index lead.
   Value* clamp(Value* place, Value* base, Value* length) {
     Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
     return b_.CreateSelect(b_.CreateICmpULT(offset, length), place, base);
@@ -296,7 +297,7 @@ class Emitter {
       at = step->getPointerOperand();
     }
     const std::optional<uint32_t> memory = ir_.memory_of(at, function_.getArg(0));
-    // Of 64 bits, a memory may have a smaller reservation.
+    // With 64-bit addresses a memory may have a smaller reservation.
     return memory && !ir_.wasm.memories[*memory].is64;
   }
 
@@ -349,9 +350,10 @@ bool has_one_base(const IrModule& ir, const PrefetchSlice& slice) {
 
 // Does the loop's length come from memory anew for each iteration of the loop around it, as a sparse row's or
 // a bucket's does? Such loops are short, and entering two copies of them by strips costs more than a prefetch
-// in them returns (measured: 0.82x-0.98x on rows of 8). A loop around them may still carry the slice. Two
-// versions of the loop around, with prefetches in the short one that run on into the next row, lose as well:
-// rows already keep as many misses under way as the core can have (measured: 3 % to 11 % on spmv and pagerank).
+// in them returns. Measured: 0.82x-0.98x on rows of 8. A loop around them may still carry the slice. Two
+// versions of the loop around, with prefetches in the short one that run on into the next row, lose as well.
+// Rows already keep as many misses under way as the core can have (measured: 3 % to 11 % on spmv and
+// pagerank).
 bool length_is_looked_up(const llvm::Loop& loop) {
   const llvm::Loop* around = loop.getParentLoop();
   if (!around) return false;
@@ -428,8 +430,8 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
     }
   }
   if (works.empty()) return llvm::PreservedAnalyses::none();
-  // Trip counts first, while the analyses are true; strips next, which need them no more but for the loops'
-  // own blocks; then the rest: outer and inner loops may both have work.
+  // Trip counts come first, while the analyses are true. Strips are next, which need the analyses no more but
+  // for the loops' own blocks. The rest comes last: outer and inner loops may both have work.
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
   std::vector<Backedges> backedges;
   for (const LoopWork& work : works)

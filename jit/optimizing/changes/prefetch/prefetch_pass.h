@@ -1,9 +1,9 @@
 // The prefetch pass: for loads that a profile says stall, compute the address some iterations ahead and
 // prefetch it. After S. Ainsworth and T. Jones, "Software Prefetching for Indirect Memory Accesses", CGO
-// 2017, with hints in place of static guesses, run-time distances, and clamps in place of proofs.
+// 2017. Here hints replace static guesses, distances are set at run time, and clamps replace proofs.
 //
-// A counted innermost loop that got a slice is versioned in strips (strips.h), so that it costs nothing an
-// iteration to have the choice, and the copy without prefetch is the loop as LLVM would have made it:
+// A counted innermost loop that got a slice is versioned in strips (strips.h). So the choice costs nothing an
+// iteration, and the copy without prefetch is the loop as LLVM would have made it.
 //
 //   for each strip of `count` iterations:
 //     if (cell->enabled) {
@@ -19,7 +19,7 @@
 //     if ((cell->countdown -= count) < 0) strip_ended(vmctx, cell)
 //
 // A strip is as long as the countdown says, but never shorter than kShortestStrip iterations unless the loop
-// ends: the countdown falls below -1 by the iterations that the strip had too many.
+// ends. So the countdown falls below -1 by the iterations that the strip had too many.
 //
 // Outer loops, and loops whose trip count is not known at entry, look at the cell every iteration:
 //
@@ -27,9 +27,9 @@
 //     if (cell->enabled) { ... slices ... }        // one guard for all slices of the loop
 //     if (--cell->countdown < 0) strip_ended(vmctx, cell)
 //
-// Where strip_ended is called, the code has computed before where up to kMostTimedLoads of the hinted loads
-// will look a few hundred iterations later, for the runtime to time a load there: the address computation
-// once more, with clamps, in the cold block alone.
+// Where strip_ended is called, the code has computed places for the runtime to time a load at. They are where
+// up to kMostTimedLoads of the hinted loads will look a few hundred iterations later. That is the address
+// computation once more, with clamps, in the cold block alone.
 //
 // See prefetch_slice.h for how the slice is found. Loops without slices are left as they were.
 #pragma once

@@ -139,7 +139,7 @@ class Slicer {
   }
 
   // The start of this loop's induction variable is itself looked up at an unpredictable place
-  // (off[queue[i]]): what lies behind the end of this run is not what comes next.
+  // (off[queue[i]]). So what lies past the end of this run is not what comes next.
   void note_short_runs(llvm::PHINode& phi) {
     llvm::BasicBlock* const entered_from = loop_.getLoopPredecessor();
     llvm::Loop* const outer = loop_.getParentLoop();
@@ -273,7 +273,7 @@ class Slicer {
   std::string reason_;
 };
 
-// Of up to 8 bytes each: a few cache lines.
+// Elements of up to 8 bytes: a few cache lines.
 constexpr uint32_t kMaxTripsOfShortStream = 64;
 
 }  // namespace

@@ -1,9 +1,9 @@
 // PrefetchSlice: the address computation of one load as a function of a loop's induction variable.
 //
 // The computation is followed backwards from the load's address: arithmetic, comparisons, selects and up to
-// three loads from linear memory, until everything ends in values that do not change in the loop or in one
-// of its induction variables. A phi of an inner loop is replaced by the value it starts with: so the first
-// node of a hash chain, or the first neighbour of a vertex, is found from the outer loop.
+// three loads from linear memory. It ends in values that do not change in the loop, or in one of its
+// induction variables. A phi of an inner loop is replaced by the value it starts with. So the first node of a
+// hash chain, or the first neighbour of a vertex, is found from the outer loop.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -33,7 +33,7 @@ struct PrefetchSlice {
   uint32_t loads = 0;  // from linear memory, without the target
   uint32_t target_level = 1;
   // True if the inner loop of the slice is entered at unrelated places, so that running ahead in it would
-  // leave it: an outer loop's slice is better, if there is one.
+  // leave it. Then an outer loop's slice is better, if there is one.
   bool short_runs = false;
 };
 

@@ -6,7 +6,7 @@
 namespace hindsight::jit::optimizing {
 
 void mark_for_splitting(llvm::Module& module) {
-  // Shares of all counts, in millionths, with the lowest count that belongs to the share: no count is as high as a hot
+  // Shares of all counts, in millionths, with the lowest count that belongs to the share. No count is as high as a hot
   // one, and the lowest two are cold. The shares are those that LLVM asks for, in its analysis and in the splitter.
   constexpr uint64_t kNever = uint64_t{1} << 62;
   const llvm::SummaryEntryVector shares = {{990'000, kNever, 1}, {999'950, 1, 1}, {999'999, 1, 1}};

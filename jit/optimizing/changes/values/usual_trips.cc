@@ -38,8 +38,8 @@ using llvm::PHINode;
 using llvm::SCEV;
 using llvm::Value;
 
-// Of the loop around, in iterations, where it goes in strips: it may become vectors, but each iteration has
-// an inner loop.
+// Iterations of the loop around, where it goes in strips: it may become vectors, but each iteration has an
+// inner loop.
 constexpr int32_t kShortestTripStrip = 512;
 
 // One loop that is asked about, and what is compared for it.
@@ -271,8 +271,8 @@ class TripMaker {
     return backedges != nullptr && *backedges == trip.turns - 1;
   }
 
-  // Which numbers of its operand make the loop go round that often: n, n + 1, or n pieces of a power of two and a
-  // rest, which another loop takes. The likely ones first.
+  // Which numbers of its operand make the loop iterate that often. They are n, n + 1, or n pieces of a power
+  // of two and a rest, which another loop takes. The likely ones first.
   std::vector<llvm::ConstantInt*> numbers_for(const Trip& trip) {
     auto* const type = llvm::cast<llvm::IntegerType>(trip.operand->getType());
     std::vector<llvm::ConstantInt*> numbers;
@@ -396,7 +396,7 @@ class TripMaker {
     return loop_location(ir_, function_, group.claim.loop());
   }
 
-  // Of what does not change in the loop around: all of it is what it usually is.
+  // Whether all that does not change in the loop around is what it usually is.
   Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
     Value* all = b.getTrue();
     for (const Trip& trip : group.parts) {

@@ -1,4 +1,4 @@
-// Innermost loops that mostly go round the same number of times, as a profile has it: code for that number, in
+// Innermost loops that mostly have the same trip count, as a profile has it: code for that number. It is in
 // one of two versions of the loop around them, as for other usual values (usual_values.h).
 //
 //     for (i = 0; i < m; ++i) {              if (enabled && n == 7)
@@ -8,14 +8,14 @@
 //       y[i] = s;                              as it was
 //     }
 //
-// This has to come before LLVM's passes over loops: what a known number is worth is what they make of it (no
-// loop at all, no remainder, and the loop around as vectors). So it runs behind the simplifying half of the
+// This has to come before LLVM's passes over loops. What a known number is worth is what they make of it: no
+// loop at all, no remainder, and the loop around as vectors. So it runs after the simplifying half of the
 // pipeline, where loops are counted by their latches, and unrolls what it made countable.
 //
-// Where the number comes from one value that stays the same in the loop around, that value is compared, and
+// The number may come from one value that stays the same in the loop around. Then that value is compared, and
 // is the constant from there on, also for other loops and addresses. Which constant makes the loop go round
-// so often is found by trying a few. Otherwise the number of turns itself is computed and compared: in front
-// of the loop around, or in front of the loop where it is another one each time.
+// so often is found by trying a few. Otherwise the trip count itself is computed and compared. That happens
+// before the loop around, or before the loop itself where the count differs each time.
 //
 // The loop around goes in strips (strips.h) if it is counted, so that it may become vectors; else its turns
 // are counted (loop_versions.h).

@@ -19,7 +19,7 @@ using llvm::Value;
 // A sample of the executions does not show that no other number ever comes.
 constexpr double kLeastShareLeft = 0.01;
 
-// Arguments of the builtins, behind the VmContext (jit/abi/builtins.h).
+// Arguments of the builtins, after the VmContext (jit/abi/builtins.h).
 enum Argument : unsigned {
   kCopyMemories = 1,
   kCopyTo = 2,
@@ -63,8 +63,8 @@ struct Piece {
   uint32_t bytes = 0;  // a power of two
 };
 
-// Which pieces cover so many bytes; the last one may begin within the one before it, as all that is read was
-// read before anything is written.
+// Which pieces cover so many bytes. The last one may begin within the one before it, as all is read before
+// anything is written.
 std::vector<Piece> pieces_of(uint64_t bytes, uint32_t widest) {
   std::vector<Piece> pieces;
   uint64_t at = 0;

@@ -1,5 +1,5 @@
-// Operators whose operand is mostly the same number, as a profile has it: code for that number, with the
-// operator as it was for all others. After B. Calder, P. Feller and A. Eustace, "Value Profiling", MICRO
+// Operators whose operand is mostly the same number, as a profile has it. There is code for that number, with
+// the operator as it was for all others. After B. Calder, P. Feller and A. Eustace, "Value Profiling", MICRO
 // 1997, whose guarded specialization this is.
 //
 //     q = x / d        ->  if (d == 97) q = x / 97      (a multiplication, in a third of a division's time)
@@ -22,7 +22,8 @@
 
 namespace hindsight::jit::optimizing {
 
-// The divisor of a division, or the byte count of a call that is marked as a copy or fill (names.h); null: it is neither, or the number is known.
+// The divisor of a division, or the byte count of a call that is marked as a copy or fill (names.h). Null: it
+// is neither, or the number is known.
 llvm::Value* usual_operand(const llvm::Instruction& instruction);
 
 // Why there can be no code for that number; empty: there can.
@@ -34,7 +35,7 @@ struct MemoryPlace {
   llvm::Value* base = nullptr;
   llvm::Value* record = nullptr;
 };
-// Of which memories a marked call needs to know; none of a division's.
+// Which memories a marked call needs to know; none for a division.
 std::vector<uint32_t> memories_of(const llvm::Instruction& instruction);
 
 // Gives the operator its second form. `certain`: the operand is that number wherever control comes by.
