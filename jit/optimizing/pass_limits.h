@@ -4,9 +4,10 @@
 // or in that of loops. They are worth their time in functions that people write. In one of 3000 ifs, as
 // generators of code and attackers write them, they take minutes.
 //
-// Idea: a pass that grows faster than the function is left out of functions above a size, at which it takes
-// about a tenth of a second. These sizes are kLimits, measured with tests/jit/growth/growth_table. Functions
-// above sizes at which nothing helps are refused. By size and not by a clock, so that the same function
+// Idea: a pass that grows faster than the function is left out of large functions. These are functions above
+// the size at which it takes about a tenth of a second (kLimits, measured with
+// tests/jit/growth/growth_table). Functions above sizes at which nothing helps are refused. Sizes decide, not
+// a clock, so that the same function always gives the same code.
 // always gives the same code.
 #pragma once
 

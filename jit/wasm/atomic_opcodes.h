@@ -1,4 +1,4 @@
-// The part of the opcode table (opcodes.h) behind the prefix 0xfe: atomic accesses, waiting and notifying. And
+// The part of the opcode table (opcodes.h) with the prefix 0xfe: atomic accesses, waiting and notifying. And
 // what the regular part of it says by its order alone.
 #pragma once
 
@@ -94,7 +94,7 @@ constexpr bool is_atomic_access(uint16_t code) {
   return code >= kFirstAtomicAccess && code <= kLastAtomicAccess;
 }
 
-// Of a code that is_atomic_access.
+// Precondition: is_atomic_access(code).
 constexpr AtomicAccess atomic_access(uint16_t code) {
   constexpr uint16_t kShapes = 7;  // i32, i64, i32 of 8 and 16 bits, i64 of 8, 16 and 32 bits
   constexpr uint8_t kLog2[kShapes] = {2, 3, 0, 1, 0, 1, 2};

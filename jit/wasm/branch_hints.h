@@ -16,9 +16,9 @@ inline constexpr const char* kBranchHintSection = "metadata.code.branch_hint";
 // count from the body's first byte for now.
 void read_branch_hints(Module& module, uint32_t begin, uint32_t end);
 
-// Behind the code section. `body_starts[i]` is where the bytes of body i begin, its local declarations. Makes
-// offsets those of the module, sorts the hints, and drops those that lie in no body and all but the first of
-// an instruction.
+// Called after the code section. `body_starts[i]` is where the bytes of body i begin, its local declarations.
+// Makes offsets those of the module, sorts the hints, and drops those that lie in no body and all but the
+// first of an instruction.
 void finish_branch_hints(Module& module, std::span<const uint32_t> body_starts);
 
 }  // namespace hindsight::wasm

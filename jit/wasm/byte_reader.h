@@ -77,7 +77,7 @@ class ByteReader {
 
   // A length-prefixed UTF-8 name; the view points into the bytes.
   [[nodiscard]] bool name(std::string_view& out);
-  // A vector length: fails where even `bytes_per_item` (at least 1) bytes an item would not fit into the rest
+  // A vector length. Fails where even `bytes_per_item` (at least 1) bytes an item would not fit into the rest
   // of the range, or where `limit` is exceeded. `what` is a plural noun for messages.
   [[nodiscard]] bool count(uint32_t& out, uint32_t limit, const char* what, uint32_t bytes_per_item = 1);
 

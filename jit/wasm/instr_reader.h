@@ -48,11 +48,11 @@ class InstrReader {
   // Continue at another instruction of the same body (used for on-stack-replacement entries).
   void seek(WasmOffset offset) { pos_ = start_ + offset.value; }
 
-  // Decodes the instruction at the current position into `instr` and moves behind it.
+  // Decodes the instruction at the current position into `instr` and moves past it.
   void next(Instr& instr) {
     instr.offset = position();
     const uint8_t code = pos_[0];
-    // Nearly all instructions have immediates of one byte each, or none: these are taken without asking which, as the
+    // Nearly all instructions have immediates of one byte each, or none. These are taken without asking which, as the
     // kinds follow each other in no order that a branch predictor could know.
     const Quick& quick = kQuick[code];
     if (end_ - pos_ >= 3 &&
@@ -67,7 +67,7 @@ class InstrReader {
     next_of_any_kind(instr);
   }
 
-  // The two instructions that code consists of more than of any other, with an immediate of one byte: skipped and
+  // The two instructions that code has most of, where their immediate has one byte. Skips the instruction and returns
   // true, if that is what comes next.
   bool next_is_local_get(uint32_t& local) {
     if (pos_[0] != static_cast<uint8_t>(Opcode::kLocalGet) || pos_[1] >= 0x80) return false;
@@ -96,7 +96,7 @@ class InstrReader {
     uint8_t never = 0;       // 1: not taken like this
   };
   static const std::array<Quick, 256> kQuick;
-  // Of a LEB128 of one byte.
+  // The value of a LEB128 of one byte.
   static uint32_t short_i32(uint8_t byte) {
     return static_cast<uint32_t>(static_cast<int32_t>(uint32_t{byte} << 25) >> 25);
   }

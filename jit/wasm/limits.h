@@ -1,4 +1,4 @@
-// What a module may ask for. The language itself bounds little; these bounds keep a hostile module from
+// What a module may ask for. The language itself bounds little. These bounds keep a hostile module from
 // making the decoder, the compilers or an instance allocate more than its size justifies. The figures follow
 // the limits that web engines agreed on in the WebAssembly JavaScript interface; those marked (own) have no
 // counterpart there. A module beyond one of them is refused with ErrorKind::kUnsupported: it may be valid

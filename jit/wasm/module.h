@@ -90,8 +90,8 @@ struct DataSegment {
 struct LoopInfo {
   WasmOffset offset;  // of the `loop` opcode
   WasmOffset end;     // of its `end` opcode
-  // Operand-stack values below the loop's parameters, with the exception of each `catch` around the loop,
-  // which stands on the stack below what the catch pushes (see FunctionBody::max_stack).
+  // Operand-stack values below the loop's parameters. They include the exception of each `catch` around the
+  // loop, which stands on the stack below what the catch pushes (see FunctionBody::max_stack).
   uint32_t stack_height = 0;
   uint32_t param_count = 0;  // loop parameters (multi-value); they are on the stack above stack_height
   uint32_t depth = 0;        // 0 = outermost loop
@@ -100,8 +100,8 @@ struct LoopInfo {
 };
 
 struct FunctionBody {
-  WasmOffset begin;             // first instruction (behind the local declarations)
-  WasmOffset end;               // one behind the final `end`
+  WasmOffset begin;             // first instruction (after the local declarations)
+  WasmOffset end;               // one past the final `end`
   std::vector<ValType> locals;  // parameters first, then declared locals
   // Highest operand-stack height, in values. The body of a `catch` or `catch_all` has one more than the
   // program knows of, the caught exception, for `rethrow`.
@@ -124,7 +124,7 @@ struct BranchHint {
 
 struct CustomSection {
   std::string name;
-  WasmOffset begin;  // contents, behind the name: bytes [begin, begin + size) of the module
+  WasmOffset begin;  // contents, after the name: bytes [begin, begin + size) of the module
   uint32_t size = 0;
 };
 
@@ -215,7 +215,7 @@ Result<std::vector<uint8_t>> assemble_text(std::string_view text, std::string_vi
 // True if `bytes` start with the binary magic number.
 bool is_binary_module(std::span<const uint8_t> bytes);
 
-// True if `bytes` begin as text does: with a parenthesis or a comment, behind blanks.
+// True if `bytes` begin as text does: with a parenthesis or a comment, after blanks.
 bool is_text_module(std::span<const uint8_t> bytes);
 
 // decode_module of a binary module, or of what assemble_text makes of text; bytes that are neither are refused with the first

@@ -262,7 +262,7 @@ void ModuleDecoder::equate_type(uint32_t index) {
 
 bool ModuleDecoder::type_section() {
   uint32_t count = 0;
-  // Of later versions a type may take two bytes, and is to be refused by its name.
+  // Types of later versions may take two bytes, and are to be refused by name.
   if (!reader_.count(count, kMaxTypes, "types", 2)) return false;
   module_.types.resize(count);
   module_.canonical_types.reserve(count);

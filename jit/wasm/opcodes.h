@@ -298,8 +298,8 @@ constexpr bool is_structure(Opcode opcode) {
          opcode == Opcode::kTryTable;
 }
 
-// A clause of try_table: an exception of this tag, or any, goes on at a label with the exception's values,
-// and with the exception itself if the clause takes a reference.
+// A clause of try_table: an exception of this tag, or any, goes on at a label with the exception's values.
+// The exception itself goes along if the clause takes a reference.
 struct CatchClause {
   static constexpr uint8_t kAny = 2;  // flag of the binary format's kind: no tag
   static constexpr uint8_t kRef = 1;  // flag: the label takes the exception, too

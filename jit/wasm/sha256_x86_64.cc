@@ -20,7 +20,7 @@ bool has_sha_instructions() {
   return present;
 }
 
-// sha256rnds2 does two rounds on the state halves {a,b,e,f} and {c,d,g,h}; sha256msg1 and sha256msg2 extend
+// sha256rnds2 does two rounds on the state halves {a,b,e,f} and {c,d,g,h}. sha256msg1 and sha256msg2 extend
 // the message schedule by four words (Intel SDM volume 2, "SHA256RNDS2").
 __attribute__((target("sha,sse4.1,ssse3"))) void compress_with_sha_instructions(
     std::array<uint32_t, 8>& state, const uint8_t* blocks, size_t count) {

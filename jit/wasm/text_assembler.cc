@@ -11,7 +11,7 @@ namespace hindsight::wasm {
 
 namespace {
 
-// Text begins with a parenthesis or a comment, behind blanks.
+// Text begins with a parenthesis or a comment, after blanks.
 bool looks_like_text(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && (text[first] == '(' || text.substr(first, 2) == ";;");

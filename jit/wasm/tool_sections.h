@@ -1,6 +1,6 @@
-// What a module's tools wrote about it into custom sections: "producers" (tool conventions: which languages,
-// compilers and other tools made it) and "target_features" (which parts of the language its code may use).
-// Nothing depends on them: they are for people, read when somebody asks.
+// What a module's tools wrote about it into custom sections. "producers" says which languages, compilers and
+// other tools made it (tool conventions). "target_features" says which parts of the language its code may
+// use. Nothing depends on them: they are for people, read when somebody asks.
 #pragma once
 
 #include <cstdint>

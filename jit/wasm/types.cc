@@ -27,7 +27,7 @@ const char* short_name(ValType type) {
   }
 }
 
-// Of what a reference refers to.
+// The name of what a reference refers to.
 std::string heap_name(ValType type) {
   if (is_typed_ref(type)) return std::to_string(type_index(type));
   std::string name = to_string(nullable(type));

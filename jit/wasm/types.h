@@ -9,9 +9,9 @@
 namespace hindsight::wasm {
 
 // The lowest seven bits are those of the binary format. The bit above them says of a reference that it is
-// never null. What refers to functions of one type of the module has that type's index in the other bits: an
-// index of Module::canonical_types, so that types are equal exactly if their ValTypes are. (Between modules:
-// jit/abi/type_registry.h.)
+// never null. What refers to functions of one type of the module has that type's index in the other bits. It
+// is an index of Module::canonical_types, so that types are equal exactly if their ValTypes are. (Between
+// modules: jit/abi/type_registry.h.)
 enum class ValType : uint32_t {
   kI32 = 0x7f,
   kI64 = 0x7e,

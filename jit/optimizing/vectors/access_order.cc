@@ -46,7 +46,7 @@ class Orderer {
                                     /*hasSideEffects=*/true)) {}
 
   void order(llvm::BasicBlock& block) {
-    // Behind what keeps its own place.
+    // The accesses since the last instruction that keeps its own place.
     std::vector<Access> open;
     for (llvm::Instruction& instruction : block) {
       const std::optional<Access> access = access_of(instruction);
@@ -59,7 +59,7 @@ class Orderer {
       const auto shows = [&](const Access& earlier) { return order_shows(earlier, *access); };
       const auto last = std::find_if(open.rbegin(), open.rend(), shows).base();
       if (last != open.begin()) {
-        // In front of the load of an update, as it must be somewhere behind the last whose order shows.
+        // Before the load of an update, as it must be somewhere after the last whose order shows.
         const auto load = std::find_if(last, open.end(),
                                        [&](const Access& earlier) { return are_update(earlier, *access); });
         fence_off(load == open.end() ? instruction : *load->instruction);

@@ -1,7 +1,7 @@
-// The order of accesses in code generation. A trap shows what was stored before it, and nothing that is stored behind
-// it; but accesses that do not overlap may change places in LLVM's eyes, and neighbouring stores become one. Up to code
+// The order of accesses in code generation. A trap shows what was stored before it, and nothing that is stored after
+// it. But in LLVM's eyes accesses that do not overlap may change places, and neighbouring stores become one. Up to code
 // generation the passes that do so are left out (pipeline.cc). For code generation an empty piece of assembly that may
-// touch any memory stands between two accesses of a block wherever their order shows: loads between two of them
+// touch any memory stands between two accesses of a block wherever their order shows. Loads between two of these pieces
 // are still made in any order.
 #pragma once
 

@@ -1,10 +1,10 @@
 // The loads and stores of a loop that go through memory in even steps, in groups whose members stay at
 // constant distances from each other.
 //
-// WebAssembly computes indices in 32 bits, where `i + 8` may wrap, and widens the sum: LLVM then cannot tell
+// WebAssembly computes indices in 32 bits, where `i + 8` may wrap, and widens the sum. LLVM then cannot tell
 // that two neighbours are neighbours, nor that an address advances by a constant. Here an access is
-// understood under the assumption that nothing wraps while the loop runs, and a group says what has to be
-// asked at the loop's entry to know (see widen_pass.h).
+// understood under the assumption that nothing wraps while the loop runs. A group says what has to be asked
+// at the loop's entry to know (see widen_pass.h).
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -24,7 +24,7 @@ struct AccessGroup {
   const llvm::SCEV* outer = nullptr;  // i64
   const llvm::SCEV* start = nullptr;  // i32 if the index wraps at 2^32, else i64
   int64_t step = 0;                   // bytes
-  // Of groups with an i32 start: the greatest distance of a member's start from the leader's, without
+  // For groups with an i32 start: the greatest distance of a member's start from the leader's, without
   // constant offsets that are added after widening. No index wraps if start + span + step * k does not.
   int64_t span = 0;
   // In bytes from the leader's address, over all members: [low, high).
@@ -49,7 +49,7 @@ struct AffineAccesses {
   const AffineAccess* of(const llvm::Instruction* instruction) const;
 };
 
-// Of a loop of one block. Nothing if it touches memory in any other way.
+// Precondition: the loop has one block. Nothing if it touches memory in any other way.
 std::optional<AffineAccesses> find_affine_accesses(const llvm::Loop& loop, llvm::ScalarEvolution& evolution);
 
 }  // namespace hindsight::jit::optimizing

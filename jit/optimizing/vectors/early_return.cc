@@ -19,7 +19,7 @@ using llvm::BranchInst;
 using llvm::Instruction;
 using llvm::Value;
 
-// What is computed in front of the test is computed again behind it.
+// What is computed before the test is computed again after it.
 constexpr size_t kMostInstructions = 16;
 constexpr size_t kMostTests = 3;
 
@@ -30,7 +30,7 @@ class Splitter {
   bool find() {
     auto* const check = llvm::dyn_cast<BranchInst>(function_.getEntryBlock().getTerminator());
     if (!check || !check->isConditional() || !check->getMetadata(kStackCheck)) return false;
-    // One test behind the other, as long as nothing but tests is behind them.
+    // One test after the other, as long as nothing but tests follows them.
     BasicBlock* at = check->getSuccessor(1);
     while (tests_.size() < kMostTests && (tests_.empty() || at->getSinglePredecessor())) {
       std::optional<Test> test = find_test(*at);
@@ -111,10 +111,10 @@ class Splitter {
     BranchInst* branch = nullptr;
     unsigned early = 0;                  // the successor that returns
     Value* result = nullptr;             // null: nothing
-    std::vector<Instruction*> computed;  // for the condition and the result, behind those of earlier tests
+    std::vector<Instruction*> computed;  // for the condition and the result, after those of earlier tests
   };
 
-  // Of a block that does nothing but test whether the function is over.
+  // Finds the test of a block that does nothing but test whether the function is over.
   std::optional<Test> find_test(BasicBlock& block) {
     auto* const branch = llvm::dyn_cast<BranchInst>(block.getTerminator());
     if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return {};
@@ -135,8 +135,8 @@ class Splitter {
     return {};
   }
 
-  // Whether `value` can be had from the arguments alone, and in front of every test: a division by what a test shows to be
-  // no zero cannot. Notes what computes it.
+  // Whether `value` can be had from the arguments alone, and before every test. A division by what a test
+  // shows to be no zero cannot. Notes what computes it.
   bool compute(Value* value) {
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
     if (!instruction || computed_.contains(instruction)) return true;
@@ -145,7 +145,7 @@ class Splitter {
       return false;
     for (Value* operand : instruction->operands())
       if (!compute(operand)) return false;
-    computed_.insert(instruction);  // behind its operands
+    computed_.insert(instruction);  // after its operands
     return true;
   }
 

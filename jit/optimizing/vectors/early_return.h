@@ -1,4 +1,4 @@
-// Splits a function whose first decisions may end it: where a look at its arguments alone tells that it
+// Splits a function whose first decisions may end it. Where a look at its arguments alone tells that it
 // returns, that way gets no frame and no check of the stack. Most calls of a recursion are its ends.
 //
 //     f:  check the stack                      f:       if (test) return value
@@ -6,8 +6,8 @@
 //         ...                                  f.rest:  check the stack
 //                                                       ...
 //
-// LLVM can do as much without a second function ("shrink wrapping"), but not where its register allocator has
-// put an argument into a register that is to be saved before it is used.
+// LLVM can do as much without a second function ("shrink wrapping"). But it cannot where its register
+// allocator has put an argument into a register that is to be saved before it is used.
 #pragma once
 
 #include "jit/optimizing/ir/ir_module.h"

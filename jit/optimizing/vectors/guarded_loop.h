@@ -1,5 +1,5 @@
-// A loop of one block that is to exist a second time, for vectors: what was found out about it, and the
-// condition under which the second one may run, computed in front of it.
+// A loop of one block that is to exist a second time, for vectors. Holds what was found out about it, and the condition under which the
+// second one may run, computed before it.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -53,9 +53,9 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
 bool emit_guard(const IrModule& ir, GuardedLoop& loop, llvm::ScalarEvolution& evolution,
                 uint64_t least_iterations, bool reorders);
 
-// Ends the preheader: to the second loop where the loop is long enough and the guard holds, else to the one there was, which is
-// not to be vectorized any more. What only the guard and the second loop's entry need is computed behind the first question: of
-// most loops the turns are few.
+// Ends the preheader. It leads to the second loop where the loop is long enough and the guard holds. Else it leads to the loop there was,
+// which is not to be vectorized any more. What only the guard and the second loop's entry need is computed after the first question: most
+// loops have few iterations.
 void branch_on_guard(GuardedLoop& loop, llvm::BasicBlock* second_entry, llvm::BasicBlock* own_entry);
 
 }  // namespace hindsight::jit::optimizing

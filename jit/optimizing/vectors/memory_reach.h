@@ -1,14 +1,17 @@
-// What a loop touches of memory, from its first turn to its last, compared with the memory's length in front of it.
+// What a loop touches of memory, from its first iteration to its last, compared with the memory's length before it.
 //
-// A loop that stays within memory traps in none of its accesses, and so shows nothing of their order: it may have vectors, or
-// its turns in any other order. Memory never shrinks, so the length in front of the loop is good for as long as it runs. A loop
-// that would pass the end takes its turns one by one, in a copy that is exact.
+// A loop that stays within memory traps in none of its accesses, and so shows nothing of their order. It may have vectors, or its
+// iterations in any other order. Memory never shrinks, so the length before the loop is good for as long as it runs. A loop that would pass
+// the end takes its iterations one by one, in a copy that is exact.
 //
-// An access in turn k is at base + invariant + the sum of what varies, each part of which has a lowest and a highest value
-// over all turns: step * k, a zero-extended counter, whose wrapping is ruled out by a condition of its own, or anything whose
-// type or mask bounds it. Then all bytes lie between a first and a last one. The distance between the two is less than 2^63,
-// so that both are below the length, taken as unsigned numbers, exactly if they are and all between them: base + invariant may
-// be anywhere modulo 2^64.
+// An access in iteration k is at base + invariant + the sum of what varies. Each part of the sum has a lowest and a highest value over all
+// iterations. A part is one of these:
+// - step * k.
+// - A zero-extended counter, whose wrapping is ruled out by a condition of its own.
+// - Anything whose type or mask bounds it.
+//
+// Then all bytes lie between a first and a last one. The distance between the two is less than 2^63. So, as unsigned numbers, both are
+// below the length exactly if all between them are, too. base + invariant may be anywhere modulo 2^64.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -28,8 +31,8 @@ struct MemoryReach {
   llvm::Value* inside = nullptr;  // i1, at the end of the loop's preheader
 };
 
-// Emits into the preheader. The loop has to be simplified and innermost. `backedges`: how often its backedge is taken (i64,
-// available there), if that is not to be asked of `evolution`, which knows it where LLVM's vectorizer does.
+// Emits into the preheader. Precondition: the loop is simplified and innermost. `backedges`: how often its backedge is taken (i64,
+// available there), if that is not to be asked of `evolution`. `evolution` knows it where LLVM's vectorizer does.
 MemoryReach find_memory_reach(const IrModule& ir, llvm::Loop& loop, llvm::ScalarEvolution& evolution,
                               llvm::Value* backedges = nullptr);
 

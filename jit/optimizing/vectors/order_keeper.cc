@@ -105,8 +105,8 @@ bool OrderKeeper::may_trap(const LoadInst& load) const {
   return !ir_.is_always_there(base, end, load.getFunction()->getArg(0));
 }
 
-// In front of each load of an unchanging place that a turn may come to behind a store, where none of the
-// loop's stores would keep it in the loop anyway.
+// Puts a wall before each load of an unchanging place that an iteration may come to after a store. It does so where none of the loop's
+// stores would keep the load in the loop anyway.
 void OrderKeeper::keep_in_loop(llvm::Loop& loop) {
   std::vector<LoadInst*> loads;
   std::vector<Instruction*> stores;
@@ -132,7 +132,7 @@ void OrderKeeper::keep_in_loop(llvm::Loop& loop) {
   }
 }
 
-// In front of each load behind a store of its own block, of a place that was known before the block.
+// Puts a wall before each load that follows a store of its own block, of a place that was known before the block.
 void OrderKeeper::keep_in_blocks(llvm::Function& function) {
   for (BasicBlock& block : function) {
     if (!block.hasNPredecessorsOrMore(2)) continue;
@@ -145,7 +145,7 @@ void OrderKeeper::keep_in_blocks(llvm::Function& function) {
       if (pointer != nullptr && pointer->getParent() == &block && !llvm::isa<llvm::PHINode>(pointer))
         continue;
       add_wall(instruction);
-      break;  // whatever comes behind it is behind the wall, too
+      break;  // whatever follows it is past the wall, too
     }
   }
 }
@@ -204,8 +204,8 @@ static void mark_vectors(BasicBlock& begin, const llvm::SmallPtrSetImpl<const Ba
   }
 }
 
-// The vectorizer ends what was the loop's preheader with a branch to the scalar loop, for too few turns, or to its vectors. On the
-// way to these the reach is looked at: a loop of few turns, which is what most calls of a memcpy have, does not pay for it.
+// The vectorizer ends what was the loop's preheader with a branch to the scalar loop, for too few turns, or to its vectors. On the way to
+// these the reach is looked at. So a loop of few iterations, which is what most calls of a memcpy have, does not pay for it.
 void OrderKeeper::guard_vectors() {
   for (const Entered& entered : entered_) {
     BasicBlock& before = *entered.before;

@@ -1,18 +1,17 @@
 // Holds LLVM's passes over loops and branches to the order of stores and of what may trap, around each run of one.
 //
-// To LLVM a load can be made earlier than a store that it does not overlap, and stores of several turns can be made at once;
-// in WebAssembly a trap shows what was stored before it. Most of what moves stores is left out (pipeline.cc). What is worth having is
-// kept, with something done in front of the pass that is undone behind it:
+// To LLVM a load can be made earlier than a store that it does not overlap. Stores of several iterations can be made at once. In
+// WebAssembly a trap shows what was stored before it. Most of what moves stores is left out (pipeline.cc). For what is worth having,
+// something is done before the pass and undone after it.
 //
-// - LICM and JumpThreading make loads earlier, out of a loop or into what comes before a block, but in front of nothing that might
-//   not return. So a wall, a piece of assembly that touches nothing but may not return, stands in front of each load that would
-//   pass a store.
-// - LoopIdiomRecognize makes one fill or copy of a loop, but of none that may not come to its end: a wall in each loop that stores.
-// - LoopVectorize makes vectors of loops. Each gets the condition that it stays within memory (memory_reach.h), looked at behind the
-//   vectorizer's own, whether there are turns enough: where it does not hold, the scalar loop takes all turns. A loop that
-//   stores and whose reach is not known stays scalar.
-// - LoopLoadElimination loads in front of a loop what the first turn loads: not in a function with a loop whose first turn might
-//   store before that.
+// - LICM and JumpThreading make loads earlier, out of a loop or into what comes before a block. They move none past what might not return.
+//   So a wall, a piece of assembly that touches nothing but may not return, stands before each load that would pass a store.
+// - LoopIdiomRecognize makes one fill or copy of a loop, but of none that may not come to its end. So each loop that stores gets a wall.
+// - LoopVectorize makes vectors of loops. Each gets the condition that it stays within memory (memory_reach.h). It is looked at after the
+//   vectorizer's own, which asks whether there are iterations enough. Where it does not hold, the scalar loop takes all iterations. A loop
+//   that stores and whose reach is not known stays scalar.
+// - LoopLoadElimination loads before a loop what the first iteration loads. It does not run in a function with a loop whose first iteration
+//   might store before that.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>

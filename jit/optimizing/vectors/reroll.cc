@@ -83,9 +83,9 @@ class Matcher {
   }
 
   // Induction variables, and whatever else scalar evolution knows to advance by as much in each iteration, by
-  // what operators it may be computed. That says nothing of the places between two of its values, which it has
-  // when the loop is rerolled: `i | 1` is `i + 1` for every even i alone, `zext(i)` is linear until i wraps. So
-  // it is to be computed anew.
+  // what operators it may be computed. That says nothing of the places between two of its values, which it
+  // has when the loop is rerolled. `i | 1` is `i + 1` for every even i alone, and `zext(i)` is linear until i
+  // wraps. So it is to be computed anew.
   bool is_step_further(Instruction* a, Instruction* b, unsigned j) {
     if (!a->getType()->isIntegerTy() || a->getType() != b->getType()) return false;
     const auto* recurrence = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(a));
@@ -122,7 +122,7 @@ class Matcher {
       if (access.is_store) open.push_back(&access);
     if (open.size() % copies_ != 0) return false;
     while (!open.empty()) {
-      // The first copy's is the one that no other is a step behind of.
+      // The first copy's is the one that no other is a step after.
       const int64_t step = accesses_.groups[open.front()->group].step / copies_;
       auto first = open.begin();
       for (auto other = open.begin(); other != open.end();) {
@@ -220,7 +220,7 @@ class Matcher {
     return true;
   }
 
-  // Behind the loop only what its last copy hands on may be used.
+  // After the loop only what its last copy hands on may be used.
   bool check_leaving_values() {
     for (Instruction& instruction : block_) {
       const bool leaves = std::any_of(
@@ -288,8 +288,9 @@ class Matcher {
   const unsigned copies_;
   std::vector<std::map<Instruction*, Instruction*>>
       like_;  // by copy: what an instruction of the first is there
-  // Of the first copy, what is like in the others because it advances evenly, and what because operators are
-  // the same and operands alike. No instruction is both: rerolled, it is computed in one way.
+  // Values of the first copy that are like those in the others. Some are so because they advance evenly, some
+  // because operators are the same and operands alike. No instruction is both: rerolled, it is computed in
+  // one way.
   std::set<Instruction*> advances_;
   std::set<Instruction*> computed_alike_;
   std::map<PHINode*, std::vector<Instruction*>> recurrences_;

@@ -1,9 +1,10 @@
-// Undoes the unrolling that a compiler did to a loop before it became WebAssembly, so that the loop can be
-// made for the host's vectors instead: clang unrolls small loops by two or four for every WebAssembly target.
+// Undoes the unrolling that a compiler did to a loop before it became WebAssembly, so that it can be made for the
+// host's vectors instead. clang unrolls small loops by two or four for every WebAssembly target.
 //
-// The loop's one block consists of `copies` copies of one body if each store, each reduction's operand and
-// each value carried to the next copy has its like in every copy: the same operators on loads that are one
-// copy's step further, on induction variables that are one step further, or on the same values from outside.
+// The loop's one block has to consist of `copies` copies of one body. Each store, each reduction's operand and each
+// value carried to the next copy has its like in every copy. Alike are the same operators on operands that are alike.
+// Operands are alike if they are loads that are one copy's step further, induction variables that are one step further,
+// or the same values from outside.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -19,9 +20,9 @@ namespace hindsight::jit::optimizing {
 
 struct Rerolling {
   unsigned copies = 1;
-  // Of copies but the first.
+  // Stores of all copies but the first.
   std::vector<llvm::Instruction*> stores;
-  // `phi` gets from iteration to iteration what the first copy alone makes of it: `value`, or if there are
+  // `phi` gets from iteration to iteration what the first copy alone makes of it. That is `value`, or if there are
   // `leaves`, these joined with the phi by the operator of `last`.
   struct Carried {
     llvm::PHINode* phi;
@@ -30,9 +31,9 @@ struct Rerolling {
     std::vector<llvm::Value*> leaves;
   };
   std::vector<Carried> carried;
-  // Values of the first copy that are one copy's step further in each of the others, which scalar evolution says
-  // of the iterations there were. `value` is to be computed anew as start + step * (copies done): the operators
-  // that it is made of now may do so for the old iterations alone.
+  // Values of the first copy that are one copy's step further in each of the others, which scalar evolution says of the
+  // iterations there were. `value` is to be computed anew as start + step * (copies done). The operators that it is
+  // made of now may give that for the old iterations alone.
   struct Advancing {
     llvm::Instruction* value;
     const llvm::SCEV* start;

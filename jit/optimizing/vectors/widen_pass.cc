@@ -260,7 +260,7 @@ class Widening {
   BasicBlock* leave_ = nullptr;
   PHINode* counter_ = nullptr;
   Value* total_ = nullptr;            // iterations of the copy
-  std::map<Value*, Value*> leaving_;  // value of the loop, used behind it -> what it is in the copy
+  std::map<Value*, Value*> leaving_;  // value of the loop, used after it -> what it is in the copy
 };
 
 }  // namespace

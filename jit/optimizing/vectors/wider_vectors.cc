@@ -168,7 +168,7 @@ class Selection {
                      llvm::SelectInst, llvm::ShuffleVectorInst>(instruction);
   }
 
-  // Behind the loop: sums, and where inductions have come to.
+  // After the loop: sums, and where inductions have come to.
   bool only_leaves_what_is_known() const {
     for (const PHINode& phi : loop_.after->phis()) {
       const Value* const value = phi.getIncomingValueForBlock(loop_.block);
@@ -268,7 +268,7 @@ class Widener {
     return llvm::cast<llvm::BinaryOperator>(sum.last)->getOpcode();
   }
 
-  // A value of the loop in as many iterations as a chunk has, one behind the other.
+  // A value of the loop in as many iterations as a chunk has, one after the other.
   Value* wide_of(Value* value) {
     Value*& wide = wide_[value];
     if (wide) return wide;
@@ -357,7 +357,7 @@ class Widener {
     BasicBlock* const narrow_exit = new_block("narrow.exit");
     b_.SetInsertPoint(exit_);
     b_.SetCurrentDebugLocation(loop_.location);
-    // What the loop has when it goes on behind the chunks.
+    // What the loop has when it goes on after the chunks.
     std::map<const Value*, Value*> resumed;  // header phi
     for (const auto& [phi, step] : loop_.inductions) {
       Value* const way =

@@ -1,4 +1,4 @@
-// Makes loops on vectors of 128 bits, as WebAssembly has them, into loops on the host's: several iterations
+// Makes loops on vectors of 128 bits, as WebAssembly has them, into loops on the host's. Several iterations
 // of a loop of one block become one, in which each vector is the concatenation of what it was in these
 // iterations.
 //
@@ -9,7 +9,7 @@
 //
 // All operators of WebAssembly's vectors work lane by lane or within 128 bits, where x86's wider instructions
 // do the same in each half. Values carried from iteration to iteration are made wider only if they are sums
-// and the like of integers: those of floating-point numbers have an order.
+// and the like of integers. Those of floating-point numbers have an order.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

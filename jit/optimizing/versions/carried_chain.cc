@@ -16,7 +16,7 @@ constexpr double kUnreachable = -1;
 constexpr size_t kMostValues = 400;
 constexpr double kChoice = 1;  // a conditional move
 
-// Of current x86-64 cores, rounded.
+// Latencies of current x86-64 cores, rounded.
 double latency(const Instruction& instruction) {
   const bool floating = instruction.getType()->isFPOrFPVectorTy();
   switch (instruction.getOpcode()) {
@@ -45,7 +45,7 @@ double latency(const Instruction& instruction) {
   }
 }
 
-// How far behind the phi each value of the loop stands, by the longest way.
+// How far after the phi each value of the loop stands, by the longest way.
 class Distances {
  public:
   Distances(const llvm::Loop& loop, const PHINode& from) : loop_(loop), from_(from) {}

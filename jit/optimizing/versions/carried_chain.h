@@ -19,9 +19,9 @@ struct Sides {
   std::vector<Pair> pairs;
 };
 
-// In cycles: how much longer the longest chain that goes from a header's phi of `loop` through a pair and
-// back to that phi takes if the pair is chosen by a select than if a predicted branch goes ahead with its
-// likely side. 0: no chain goes through. `likely`: the share of true conditions.
+// Takes the longest chain that goes from a header's phi of `loop` through a pair and back to that phi.
+// Returns how many cycles longer it takes with a select for the pair than with a predicted branch, which goes
+// ahead with its likely side. 0: no chain goes through. `likely`: the share of true conditions.
 double cycles_waited(const llvm::Loop& loop, const Sides& sides, double likely);
 
 }  // namespace hindsight::jit::optimizing

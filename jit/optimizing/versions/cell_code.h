@@ -26,7 +26,7 @@ class CellCode {
 
   llvm::Value* field(llvm::IRBuilder<>& b, int32_t offset) const;
   llvm::Value* load(llvm::IRBuilder<>& b, int32_t offset) const;
-  // Of the VmContext or what it leads to; `invariant`: never changes while the function runs.
+  // Loads from the VmContext or what it leads to; `invariant`: never changes while the function runs.
   llvm::Value* runtime_load(llvm::IRBuilder<>& b, llvm::Type* type, llvm::Value* base, int64_t offset,
                             bool invariant) const;
 

@@ -26,7 +26,7 @@ using llvm::Value;
 constexpr const char* kMarker = "hindsight.loop_exit";
 constexpr const char* kEntryForRunningLoops =
     "osr";  // what names of such functions begin with (optimizer.cc)
-// Of a strip whose end is polled, in iterations: some tens of microseconds.
+// The length of a strip whose end is polled, in iterations: some tens of microseconds.
 constexpr uint32_t kStrip = 1 << 16;
 // A poll is two instructions that nothing waits for: hardly half a percent of an iteration of so many. Inner
 // loops may be shorter than they are taken for, and a loop around this one will do as well.
@@ -240,7 +240,7 @@ llvm::PreservedAnalyses ParkExitsPass::run(llvm::Function& function,
   const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   for (llvm::CallInst* marker : markers) {
     const llvm::Loop* const loop = loops.getLoopFor(marker->getParent());
-    // Of two levels at most: a loop of searches.
+    // Two levels at most: a loop of searches.
     if (!loop || loop->getHeader() != marker->getParent() ||
         std::any_of(loop->begin(), loop->end(),
                     [](const llvm::Loop* inner) { return !inner->isInnermost(); }))

@@ -1,36 +1,34 @@
 // Leaving a running loop: the mirror image of entering one (OsrEntry in jit/code/code_version.h).
 //
 // A loop that runs for minutes inside one call would keep the code it was entered with, whatever is compiled
-// meanwhile. So optimized code looks, in loops that can afford it, at a slot of the version: null, or an
-// entry for that loop of another version. Not null, it stores what that entry begins with, the locals and
-// operands at the loop's header, and goes there, never to come back:
+// meanwhile. So optimized code looks, in loops that can afford it, at a slot of the version. The slot is
+// null, or an entry for that loop of another version. If it is not null, the code stores what that entry
+// begins with, the locals and operands at the loop's header. Then it goes there, never to come back:
 //
 //     header:  if (slot != null) { thread->arguments = locals and operands; return slot(vmctx, arguments) }
 //
 // The frame lies where arguments without a register do (vm_context.h): to be read before anything else runs.
-// An entry for running loops has the same type, so that it is left by a jump: however often code replaces
+// An entry for running loops has the same type, so that it is left by a jump. However often code replaces
 // code, the stack does not grow.
 //
-// Problem: LLVM must know from the start which values such an exit needs, or they are gone; but a branch out
+// Problem: LLVM must know from the start which values such an exit needs, or they are gone. But a branch out
 // of every loop would end most of what LLVM does for loops.
 //
 // Idea: generation marks the header with a call that does nothing but read memory and take these values
-// (emit_exit_marker). The simplifying half of the pipeline carries it along. Behind that half LoopExitPass
-// turns it into what the loop can afford:
-//   - a poll in every iteration, where an iteration is long (it contains loops) or the loop is the outermost
-//   one
-//     of code that was entered for it;
-//   - a poll between strips (strips.h) of a counted innermost loop, which stays free to become vectors; only
-//   in
-//     code for running loops, where entering the strips costs once;
-//   - nothing: the loop is not left.
+// (emit_exit_marker). The simplifying half of the pipeline carries it along. After that half LoopExitPass
+// turns it into what the loop can afford, one of these.
+//   - A poll in every iteration. It is for a loop whose iterations are long (it contains loops), or that is
+//     the outermost one of code that was entered for it.
+//   - A poll between strips (strips.h) of a counted innermost loop, which stays free to become vectors. It is
+//     only in code for running loops, where entering the strips costs once.
+//   - Nothing: the loop is not left.
 //
 // Invariants: a marker reads memory, so no store is moved out of its loop past the place where the loop may
 // be left. Only loops of the compiled function itself have markers: of a body in place of its call, baseline
 // code would want a frame.
 //
-// Searches are interleaved in loops of a certain shape, and markers are none of it: ParkExitsPass takes those
-// out that could be in the way, UnparkExitsPass puts them back, unless searches were interleaved.
+// Searches are interleaved in loops of a certain shape, and markers are none of it. ParkExitsPass takes those
+// out that could be in the way. UnparkExitsPass puts them back, unless searches were interleaved.
 #pragma once
 
 #include <llvm/IR/PassManager.h>
@@ -55,7 +53,7 @@ struct ExitValue {
 bool can_leave_loops(const wasm::Module& module, FuncIndex function);
 // Whether this is what emit_exit_marker() left: it takes values for the case that the loop is left, and needs none.
 bool is_exit_marker(const llvm::Instruction& instruction);
-// At the builder's place, a header behind its phis.
+// At the builder's place, a header after its phis.
 void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
                       const std::vector<ExitValue>& values);
 
@@ -63,7 +61,7 @@ void emit_exit_marker(IrModule& ir, llvm::IRBuilder<>& b, LoopIndex loop,
 class ParkedExits {
  public:
   struct Marker {
-    llvm::WeakTrackingVH next;  // the instruction behind it
+    llvm::WeakTrackingVH next;  // the instruction after it
     LoopIndex loop;
     std::vector<std::pair<uint32_t, llvm::WeakTrackingVH>> values;
     llvm::DebugLoc location;

@@ -24,7 +24,7 @@ struct LoopPlace {
   std::set<WasmOffset> loads;      // in the loop
 };
 
-// Of an instruction that is so many levels within the loop. `at`: what stands for a loop where there is none.
+// The place of an instruction that is so many levels within the loop. `at`: what stands for a loop where there is none.
 LoopPlace place_of(const wasm::Module& module, const llvm::DILocation* position, WasmOffset at,
                    size_t levels_up);
 

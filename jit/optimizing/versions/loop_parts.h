@@ -16,7 +16,7 @@ llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
 // those of the originals; `copies` says what became of what.
 std::vector<llvm::BasicBlock*> copy_blocks(llvm::ArrayRef<llvm::BasicBlock*> blocks, const char* suffix,
                                            llvm::ValueToValueMapTy& copies);
-// The value of a loop of one block behind it: a phi in its exit (LCSSA).
+// The value of a loop of one block after it: a phi in its exit (LCSSA).
 llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::BasicBlock* exit);
 
 // Moves what is computed in `from` for `to` alone, or for `others`, which `to` dominates, to the beginning of `to`. Nothing that

@@ -1,7 +1,7 @@
 // Any loop in two versions, between which it chooses when it is entered and whenever a strip of iterations is
-// over. Where strips.h asks for a counted innermost loop and gives copies that LLVM vectorizes and unrolls,
-// this takes loops with inner loops, searches and loops with several ways out, as they stand when LLVM is
-// done with them, for one decrement an iteration:
+// over. strips.h asks for a counted innermost loop and gives copies that LLVM vectorizes and unrolls. This
+// takes loops with inner loops, searches and loops with several ways out, as they stand when LLVM is done
+// with them. It costs one decrement an iteration:
 //
 //     before:   goes to head
 //     head:     count = the strip's length; if (with) goto the loop as it was, else goto its copy
@@ -30,14 +30,14 @@ std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::Dominat
 // How often the loop goes round when it is entered, as its branches' weights have it; 0: they do not say.
 double expected_turns(const llvm::Loop& loop);
 size_t instructions_of(const llvm::Loop& loop);
-// Of a loop, to have it twice.
+// The most that a loop may have, to have it twice.
 inline constexpr size_t kMostInstructionsTwice = 1000;
 // Entering a strip costs as much as a few turns: a loop that is left sooner had better not have any.
 inline constexpr double kShortLoopTurns = 48;
 inline constexpr int32_t kShortestVersionStrip = 64;
 
-// `choose` emits into the head; `ended` emits, in front of an instruction whose block it may split, what is
-// to be done when so many iterations (i32) were. Precondition: why_not_in_versions() said nothing. Analyses
+// `choose` emits into the head. `ended` emits, before an instruction whose block it may split, what is to be
+// done when so many iterations (i32) were done. Precondition: why_not_in_versions() said nothing. Analyses
 // know nothing of the change; the loop's own set of blocks stays, but for the block by which its turns go on.
 void make_versions(llvm::Loop& loop, llvm::DebugLoc location,
                    const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,

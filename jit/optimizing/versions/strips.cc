@@ -145,7 +145,7 @@ class StripMaker {
     return found == map_.end() ? value : static_cast<Value*>(found->second);
   }
 
-  // A value of the loop, behind it: whichever copy ran. Through phis of the copies' own exits (LCSSA).
+  // A value of the loop, after it: whichever copy ran. Through phis of the copies' own exits (LCSSA).
   Value* merged(Value* value) {
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
     if (!instruction || !loop_.contains(instruction)) return value;
@@ -230,7 +230,7 @@ bool qualifies(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
   return true;
 }
 
-// `start + k * step == 0` ends the loop behind its k-th iteration, in arithmetic modulo 2^bits.
+// `start + k * step == 0` ends the loop after its k-th iteration, in arithmetic modulo 2^bits.
 struct ZeroCrossing {
   const llvm::SCEV* start = nullptr;
   llvm::APInt step;
@@ -261,9 +261,9 @@ llvm::APInt inverse_of_odd(const llvm::APInt& odd) {
   return inverse;
 }
 
-// The least solution k of start + k * step == 0: with step = sign * odd * 2^shift and -sign * start divisible
-// by 2^shift, k = (-sign * start / 2^shift) / odd modulo 2^(bits - shift). Otherwise there is none, and no
-// end of the loop.
+// The least solution k of start + k * step == 0. Let step = sign * odd * 2^shift, with -sign * start
+// divisible by 2^shift. Then k = (-sign * start / 2^shift) / odd modulo 2^(bits - shift). Otherwise there is
+// none, and no end of the loop.
 Value* emit_zero_crossing(llvm::IRBuilder<>& b, Value* start, const llvm::APInt& step) {
   llvm::Type* const type = start->getType();
   const unsigned bits = step.getBitWidth();

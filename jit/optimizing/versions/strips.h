@@ -6,8 +6,8 @@
 //     with:     the loop as it was, for `count` iterations      without: its copy, the same
 //     tail:     values of the two copies meet; remaining backedges? then head, else what came after the loop
 //
-// The copies know their trip counts at entry and contain nothing of the choice: so each is optimized
-// (vectors, unrolling) like a loop of its own, and the copy without is what the loop would be if nothing were
+// The copies know their trip counts at entry and contain nothing of the choice. So each is optimized
+// (vectors, unrolling) like a loop of its own. The copy without is what the loop would be if nothing were
 // tried in it.
 #pragma once
 
@@ -60,8 +60,8 @@ struct StripChoice {
 // is marked to be neither vectorized nor unrolled.
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
                    const std::function<StripChoice(llvm::IRBuilder<>&)>& choose);
-// The same without a copy, for a place between strips: strips of at most `most` iterations, below 2^31, of the
-// loop as it was, which stays free to be vectorized and unrolled. `without_entry` is null.
+// The same without a copy, for a place between strips. Strips of at most `most` iterations, below 2^31, are
+// those of the loop as it was, which stays free to be vectorized and unrolled. `without_entry` is null.
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location, uint32_t most);
 
 }  // namespace hindsight::jit::optimizing

@@ -2,8 +2,8 @@
 // fields; code by code_reader) -> module_writer. Syntax alone is judged here; what the module means, and whether this engine
 // supports it, the decoder says of the bytes.
 //
-// Promises: time and memory linear in the text, but for the logarithm of look-ups by name; no recursion, so that no nesting is
-// too deep; nothing is thrown. Every function may be called by any thread.
+// Promises: time and memory are linear in the text, but for the logarithm of look-ups by name. There is no recursion, so that no nesting is
+// too deep. Nothing is thrown. Every function may be called by any thread.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct Assembly {
 Result<Assembly> assemble(std::string_view source, size_t begin, size_t end, std::string_view name);
 Result<Assembly> assemble(std::string_view source, std::string_view name);
 
-// Which line and column byte `offset` of the module comes from that assemble makes of the whole text, or the nearest before it
-// that comes from somewhere. It assembles once more: for messages.
+// Which line and column byte `offset` comes from, of the module that assemble makes of the whole text. If that byte comes from nowhere, the
+// nearest before it that comes from somewhere. It assembles once more: for messages.
 Position locate(std::string_view source, uint64_t offset);
 
 // One module of a script, or of a file: how it is written.

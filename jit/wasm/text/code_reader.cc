@@ -206,7 +206,7 @@ bool CodeReader::close_parenthesis() {
   return true;
 }
 
-// Behind the '('.
+// After the '('.
 bool CodeReader::folded() {
   const Instruction* instruction = in_.at(TokenKind::kWord) ? find_instruction(in_.peek().text) : nullptr;
   if (instruction == nullptr) return in_.fail_expected("an instruction");

@@ -1,9 +1,9 @@
 // Reads sequences of instructions, folded or not, and writes their code.
 //
-// Problem: expressions nest as deeply as a text likes, and an operator is written behind operands that follow it in the text.
-// Idea: a stack of what is open in place of recursion. An operator's code, immediates included, is made where it stands and
-// waits on a second stack of bytes (`waiting_`) until the parenthesis behind its operands. Each byte is so copied once, and
-// the stacks are never larger than the text.
+// Problem: expressions nest as deeply as a text likes, and an operator's code comes after that of operands that follow it in the text.
+// Idea: a stack of what is open in place of recursion. An operator's code, immediates included, is made where it stands. It waits on a
+// second stack of bytes (`waiting_`) until the parenthesis that closes its operands. Each byte is so copied once, and the stacks are never
+// larger than the text.
 // Invariant: waiting_ holds exactly the code of the open kOperator and kIfOperands frames, in their order.
 #pragma once
 
@@ -54,7 +54,7 @@ class CodeReader {
     std::string_view label{};  // of a block
     size_t waiting = 0;        // where its code begins in waiting_
     size_t text = 0;           // of its keyword
-    bool ends_block = true;    // a ')' ends a block: false behind `(delegate`
+    bool ends_block = true;    // a ')' ends a block: false after `(delegate`
     std::optional<bool> hint{};
   };
 

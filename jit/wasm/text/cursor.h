@@ -29,13 +29,13 @@ class Cursor {
   const Token& peek() { return ahead(0); }
   const Token& peek_second() { return ahead(1); }
   Token take();
-  size_t taken_end() const { return taken_end_; }  // behind the last token that was taken
+  size_t taken_end() const { return taken_end_; }  // after the last token that was taken
   // Goes on reading at source[begin]: where a token begins that was seen before.
   void seek(size_t begin);
 
   bool at(TokenKind kind) { return peek().kind == kind; }
   bool at_word(std::string_view word) { return at(TokenKind::kWord) && peek().text == word; }
-  // "(" and this word behind it
+  // "(" followed by this word
   bool at_open(std::string_view word);
   bool at_annotation(std::string_view id) { return at(TokenKind::kAnnotation) && peek().text == id; }
   bool accept_word(std::string_view word);
@@ -51,7 +51,7 @@ class Cursor {
   std::string_view optional_id();
   std::string_view id_name(const Token& token);
 
-  // Behind an opening parenthesis that was taken: goes on behind the one that closes it.
+  // After an opening parenthesis that was taken: goes on after the one that closes it.
   bool skip_list();
 
   // "expected X, found Y" at the next token. Always false.

@@ -54,7 +54,7 @@ bool ModuleReader::declare_field() {
   return declare_definition(*kind);
 }
 
-// An identifier or none, and a (@name) behind it.
+// An identifier or none, then a (@name).
 bool ModuleReader::declare(Space kind) {
   IndexSpace& space = parts_.space(kind);
   const size_t begin = in_.peek().begin;

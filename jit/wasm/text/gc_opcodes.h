@@ -1,6 +1,6 @@
-// Instructions on structures, arrays and casts (the garbage collection part of WebAssembly 3.0): names and codes alone. The
-// decoder refuses them by the feature's name, so that they are not in the table of opcodes.h; the text format knows them,
-// to be refused for that reason and for no other.
+// Instructions on structures, arrays and casts (the garbage collection part of WebAssembly 3.0): names and codes alone. The decoder refuses
+// them by the feature's name, so they are not in the table of opcodes.h. The text format knows them, so that they are refused for that
+// reason and for no other.
 #pragma once
 
 #include <cstdint>

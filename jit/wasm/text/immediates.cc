@@ -1,4 +1,4 @@
-// CodeReader's part that reads what stands behind an instruction's name.
+// CodeReader's part that reads what follows an instruction's name.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 // The names of one kind of thing (functions, a function's locals, a structure's fields) and their indices, in the order of
 // definition.
 //
-// Names are in a balanced tree, not in a hash table: no choice of names makes a look-up cost more than the logarithm of
-// their number.
+// Names are in a balanced tree, not in a hash table. So no choice of names makes a look-up cost more than the logarithm of their number.
 #pragma once
 
 #include <cstdint>

@@ -93,7 +93,7 @@ bool Lexer::skip_blanks() {
   }
 }
 
-// Behind the backslash.
+// After the backslash.
 bool Lexer::skip_escape() {
   const size_t begin = pos_ - 1;
   const char c = at_end() ? '\0' : source_[pos_++];
@@ -220,7 +220,7 @@ Token Lexer::run_token(size_t begin, const Run& run) {
   }
   if (run.strings > 1) return whole;
   if (!run.words) return token(TokenKind::kString, begin);
-  // $"..." and nothing before the dollar, between or behind: the string's end is the token's.
+  // $"..." and nothing before the dollar, between or after: the string's end is the token's.
   if (!whole.text.starts_with("$\"") || !whole.text.ends_with('"')) return whole;
   const std::string name = decode_string(whole.text.substr(1));
   if (name.empty()) return fail(begin, "empty identifier");

@@ -1,7 +1,8 @@
-// Tokens of the WebAssembly text format (specification 3.0, "Lexical Format"), one after the other. White space, comments
-// and annotations that nobody here knows are passed over; each byte is looked at once, in a loop, so that neither nesting
-// nor length costs more than itself. Everything that the lexical grammar forbids is an error here already: control
-// characters, malformed UTF-8, bad escapes, things that are not closed, tokens without space between them.
+// Tokens of the WebAssembly text format (specification 3.0, "Lexical Format"), one after the other. White space,
+// comments and annotations that nobody here knows are passed over. Each byte is looked at once, in a loop, so that
+// neither nesting nor length costs more than itself. Everything that the lexical grammar forbids is an error here
+// already. That is control characters, malformed UTF-8, bad escapes, things that are not closed, and tokens without
+// space between them.
 #pragma once
 
 #include <cstddef>

@@ -60,8 +60,8 @@ NumberStatus parse_digits(std::string_view text, bool hex, uint64_t& out) {
   return overflow ? NumberStatus::kOutOfRange : NumberStatus::kOk;
 }
 
-// Whether a number that no float can hold is too large rather than too small: by the place of its first digit that is not
-// zero, and its exponent. `whole`, `fraction` are digits; `exponent` is a sign and digits, or nothing.
+// Whether a number that no float can hold is too large rather than too small. The place of its first digit that is not
+// zero, and its exponent, tell. `whole`, `fraction` are digits; `exponent` is a sign and digits, or nothing.
 bool is_huge(std::string_view whole, std::string_view fraction, std::string_view exponent, bool hex) {
   const bool negative = take_sign(exponent);
   uint64_t magnitude = 0;

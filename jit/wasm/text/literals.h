@@ -20,12 +20,12 @@ constexpr int hex_digit(char c) {
 
 // Digits with underscores between them, without 0x.
 NumberStatus parse_hex(std::string_view text, uint64_t& out);
-// Decimal, or hexadecimal behind 0x; no sign; at most `most`.
+// Decimal, or hexadecimal after 0x; no sign; at most `most`.
 NumberStatus parse_unsigned(std::string_view text, uint64_t most, uint64_t& out);
 // With or without sign: -2^(bits-1) to 2^bits - 1. `out` is the bit pattern in its lowest `bits` bits, the rest zero.
 NumberStatus parse_integer(std::string_view text, unsigned bits, uint64_t& out);
-// The bit pattern of a float with 32 or 64 `bits`: decimal or hexadecimal, rounded to the nearest and ties to even, inf, nan,
-// nan:0x payload. kOutOfRange where it rounds to infinity, or a payload does not fit.
+// The bit pattern of a float with 32 or 64 `bits`. The text is decimal or hexadecimal, rounded to the nearest and ties to even, or inf,
+// nan, or nan:0x payload. kOutOfRange where it rounds to infinity, or a payload does not fit.
 NumberStatus parse_float(std::string_view text, unsigned bits, uint64_t& out);
 
 // The bytes of a string token, with its quotes, as the lexer let it pass.

@@ -1,5 +1,5 @@
-// What the readers of a module's parts share: where they are in the text, the names of everything, and the sections as far
-// as they are written.
+// What the readers of a module's parts share. That is where they are in the text, the names of everything,
+// and the sections as far as they are written.
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@ inline constexpr size_t kExternSpaces = 5;
 // "func", "table" ...: the keyword.
 std::string_view to_string(Space space);
 
-// Of the binary format, in the order in which they stand in a module, which is not that of their codes.
+// Sections of the binary format, in the order in which they stand in a module, which is not that of their
+// codes.
 enum class Section : uint8_t {
   kType,
   kImport,
@@ -50,7 +51,7 @@ struct SectionContents {
 struct CustomContents {
   std::string name;
   std::string bytes;
-  // Before or behind the place of a section, whether there is that section or not.
+  // Before or after the place of a section, whether there is that section or not.
   Section place = Section::kData;
   bool after = true;
 };

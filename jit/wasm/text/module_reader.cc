@@ -268,7 +268,7 @@ bool ModuleReader::memory(size_t begin) {
   SectionContents& section = parts_.section(Section::kMemory);
   parts_.mark(Section::kMemory, section.bytes.size(), begin);
   ++section.items;
-  // An address type decides nothing about what follows, but (data comes only behind it or at once.
+  // An address type decides nothing about what follows, but (data comes only after it or at once.
   const size_t limits_begin = in_.peek().begin;
   const bool is64 = types_.optional_address_type();
   if (!in_.accept_open("data")) {

@@ -1,5 +1,5 @@
-// Reads the fields of a module in text, twice: once for the names and kinds of everything (a name may be used in front of
-// its definition), then all types, then field by field into the sections of ModuleParts.
+// Reads the fields of a module in text, twice. The first time it reads the names and kinds of everything (a name may be
+// used before its definition). Then it reads all types, then field by field into the sections of ModuleParts.
 #pragma once
 
 #include <array>

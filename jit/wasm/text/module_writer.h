@@ -14,9 +14,8 @@ struct SourcePlace {
   size_t text = 0;
 };
 
-// The module: its sections that have something in them, custom ones at their places, and behind all others the names that
-// the text uses ("name"), in the numbering of the extended name section proposal. `places`: filled, ascending, if the parts
-// have marks.
+// The module: its sections that have something in them, with custom ones at their places. After all others come the names that the text
+// uses ("name"), in the numbering of the extended name section proposal. `places`: filled, ascending, if the parts have marks.
 std::vector<uint8_t> write_module(ModuleParts& parts, std::vector<SourcePlace>* places);
 
 }  // namespace hindsight::wasm::text

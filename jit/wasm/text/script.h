@@ -1,5 +1,5 @@
-// Test scripts in the official suites' form (.wast): modules, and what is asserted of them. Reading one makes values of its
-// commands; modules in it are assembled one by one (assembler.h) when somebody asks, since many are there to be refused.
+// Test scripts in the official suites' form (.wast): modules, and what is asserted of them. Reading one makes values of its commands.
+// Modules in it are assembled one by one (assembler.h) when somebody asks, since many are there to be refused.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ScriptValue {
   unsigned lane_bits = 32;
   bool float_lanes = false;
   std::vector<Lane> lanes;  // of a scalar one
-  std::string reference;    // kNull, kReference: "extern", "func", "host" ... as behind "ref."; may be empty
+  std::string reference;    // kNull, kReference: "extern", "func", "host" ... as after "ref."; may be empty
   std::optional<uint32_t> host;  // kReference: the number that tells references of the host apart
   std::vector<ScriptValue> choices;
 };

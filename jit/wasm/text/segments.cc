@@ -14,7 +14,7 @@ constexpr unsigned kExplicitIndex = 2;  // of an active segment; of another: dec
 constexpr unsigned kExpressions = 4;
 constexpr uint8_t kFunctionKind = 0;
 
-// The rest of an element segment behind its place: its type, which the short form leaves out, and what it holds.
+// The rest of an element segment after its place: its type, which the short form leaves out, and what it holds.
 void put_items(bool short_form, bool expressions, const ReferenceType& type, uint32_t count,
                const Encoder& items, Encoder& out) {
   if (!short_form) {
@@ -145,14 +145,14 @@ bool ModuleReader::element_segment(size_t begin) {
   return in_.close();
 }
 
-// Behind `(elem` of a table: functions or expressions that fill it.
+// After `(elem` of a table: functions or expressions that fill it.
 bool ModuleReader::inline_elements(uint32_t table, bool is64, const ReferenceType& type, uint32_t& count) {
   ++next_[static_cast<size_t>(Space::kElem)];
   bool expressions = in_.at(TokenKind::kOpen);
   Encoder& out = parts_.item(Section::kElem);
   Encoder items;
   if (!expressions && !type.is(kFuncCode)) {
-    // Of references to functions of one type, or that are never null: their type stands at expressions only.
+    // References to functions of one type, or that are never null: their type stands at expressions only.
     expressions = true;
     for (; !in_.at(TokenKind::kClose); ++count) {
       uint32_t index = 0;

@@ -46,7 +46,7 @@ class TypeReader {
   // definition of a type, names that nothing can use.
   bool signature(Signature& out, IndexSpace* names, bool unused_names = false);
   bool results(Signature& out);
-  // The same behind an optional (type $t). Resolves to an index at once: all types must be defined.
+  // The same after an optional (type $t). Resolves to an index at once: all types must be defined.
   bool type_use(TypeUse& out, IndexSpace* names);
   // What stands in front of a block: empty, one value type, or a type's index.
   bool block_type(Encoder& out);
@@ -59,8 +59,8 @@ class TypeReader {
   // An address type if there is one. True if it is i64.
   bool optional_address_type();
 
-  // The contents of (type ...), behind the identifier: structure, array or function, and what it is a subtype of.
-  // `alone`: it stands in no group with others. Adds it to the table of types.
+  // The contents of (type ...), after the identifier: structure, array or function, and what it is a subtype of. `alone`: it stands in no
+  // group with others. Adds it to the table of types.
   bool definition(uint32_t index, bool alone, Encoder& out);
 
  private:

@@ -1,5 +1,5 @@
-// The types of a module in the making: those that the text defines, and behind them those of functions, blocks and calls
-// that spell a type out which no definition gives.
+// The types of a module in the making. First are those that the text defines. After them come those of functions,
+// blocks and calls that spell a type out which no definition gives.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace hindsight::wasm::text {
 
-// Encoded value types one behind the other, and how many they are.
+// Encoded value types one after the other, and how many they are.
 struct Signature {
   Encoder params;
   Encoder results;
@@ -35,12 +35,12 @@ struct Signature {
 
 class TypeTable {
  public:
-  // The next type that the text defines. `findable`: it stands for its signature wherever one is spelled out, which holds
-  // for function types that are alone in their group, final, and without a supertype.
+  // The next type that the text defines. `findable`: it stands for its signature wherever one is spelled out. That
+  // holds for function types that are alone in their group, final, and without a supertype.
   void define_function(const Signature& signature, bool findable);
   void define_other() { types_.push_back({}); }
 
-  // After all definitions: the type of that signature, the first one, or one that is added behind all others.
+  // After all definitions: the type of that signature, the first one, or one that is added after all others.
   uint32_t find_or_add(const Signature& signature);
 
   // The number of parameters of a function type; nothing for other types and those that do not exist.

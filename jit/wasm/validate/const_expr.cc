@@ -98,7 +98,7 @@ bool ConstExprReader::global_get(uint32_t at) {
   return push(global.type.type, {.opcode = Opcode::kGlobalGet, .bits = index});
 }
 
-// Behind the prefix: the only constant among the vector instructions.
+// With the vector prefix: the only constant among the vector instructions.
 bool ConstExprReader::vector(uint32_t at) {
   uint32_t sub = 0;
   ConstOp op{.opcode = Opcode::kV128Const};

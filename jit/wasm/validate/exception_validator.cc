@@ -1,4 +1,4 @@
-// The typing of exceptions: try_table with its clauses, throw and throw_ref, and the form that came before
+// The typing of exceptions: try_table with its clauses, throw and throw_ref. And the form that came before
 // them (try, catch, catch_all, delegate, rethrow), which compilers still emit.
 #include <fmt/format.h>
 

@@ -107,8 +107,8 @@ bool FunctionValidator::grow() {
   return true;
 }
 
-// Long lists of types are compared and copied as memory: a body in which two bytes call a function with a thousand
-// parameters or leave a block with a thousand results is then no work of minutes.
+// Long lists of types are compared and copied as memory. Two bytes of a body can call a function with a
+// thousand parameters, or leave a block with a thousand results. This way such a body does not take minutes.
 constexpr size_t kLongList = 8;
 
 // Whether the operands on top are exactly these, so that popping and pushing them would change nothing.
@@ -550,7 +550,7 @@ bool FunctionValidator::prefixed() {
     return fail(fmt::format("illegal opcode 0xfc 0x{:02x}", sub));
   }
   const auto opcode = static_cast<Opcode>(kPrefixed + sub);
-  // Everything behind the conversions is a call into the runtime.
+  // Everything after the conversions is a call into the runtime.
   if (opcode >= Opcode::kMemoryInit) has_calls_ = true;
   uint32_t index = 0;
   ValType element{};

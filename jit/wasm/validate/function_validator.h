@@ -1,7 +1,7 @@
-// FunctionValidator: types the code of one function while decoding it, after the algorithm in the appendix
-// "Validation Algorithm" of the WebAssembly 2.0 specification: a stack of operand types, in which "unknown"
-// stands for anything below dead code, and a stack of control frames. No recursion; the work is linear in the
-// bytes, times at most the arity of a block type, which limits.h bounds.
+// FunctionValidator: types the code of one function while decoding it. It follows the algorithm in the
+// appendix "Validation Algorithm" of the WebAssembly 2.0 specification. There is a stack of operand types, in
+// which "unknown" stands for anything below dead code, and a stack of control frames. No recursion; the work
+// is linear in the bytes, times at most the arity of a block type, which limits.h bounds.
 //
 // It also notes what the compilers want to know beforehand (FunctionBody: stack heights, loops, calls).
 #pragma once
@@ -36,8 +36,8 @@ class FunctionValidator {
   uint64_t instructions() const { return instructions_; }
 
  private:
-  // An operand type: a ValType, kUnknown for a value that dead code would have produced, or kUnknownRef for
-  // such a value that must have been a reference other than null.
+  // An operand type: a ValType, kUnknown or kUnknownRef. kUnknown is for a value that dead code would have
+  // produced, kUnknownRef for such a value that must have been a reference other than null.
   using Operand = uint32_t;
   static constexpr Operand kUnknown = 0;
   static constexpr Operand kUnknownRef = 1 | kNonNullBit;

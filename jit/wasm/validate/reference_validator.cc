@@ -1,6 +1,6 @@
 // FunctionValidator for typed function references: their instructions, and which locals have a value where. A
-// local whose type has no default value may be read only behind code of the same block, or of one around it,
-// that has written it.
+// local whose type has no default value may be read only after code that has written it. That code is of the
+// same block, or of one around it.
 #include <fmt/format.h>
 
 #include <algorithm>
