@@ -25,6 +25,7 @@
 #include "runtime/adaptive/code_keeper.h"
 #include "runtime/adaptive/compile_queue.h"
 #include "runtime/adaptive/decision_log.h"
+#include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/experiments/code_layout.h"
 #include "runtime/adaptive/experiments/memory_filling.h"
 #include "runtime/adaptive/experiments/page_move.h"
@@ -91,6 +92,7 @@ class AdaptiveTiers final : public TierManager {
   SamplingGovernor governor_;
   ThreadWatch threads_;
   CompileQueue queue_;
+  const EngineParts parts_{services_, monitor_, policy_, clock_, modules_, decisions_, queue_};
   FunctionTrials trials_;
   FunctionCompiler compiler_;
   FunctionPlanner planner_;

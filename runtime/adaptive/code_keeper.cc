@@ -16,26 +16,18 @@ constexpr auto kSavePeriod = 5s;  // what a program that is killed loses at most
 
 }  // namespace
 
-CodeKeeper::CodeKeeper(CodeServices& services, feedback::Monitor& monitor,
-                       const feedback::PolicyConfig& policy, const EngineClock& clock,
-                       const LoadedModules& modules, DecisionLog& decisions, FunctionTrials& trials,
-                       const FunctionCompiler& compiler, CompileQueue& queue, Subject subject)
-    : services_(services),
-      monitor_(monitor),
-      policy_(policy),
-      clock_(clock),
-      modules_(modules),
-      decisions_(decisions),
+CodeKeeper::CodeKeeper(const EngineParts& engine, FunctionTrials& trials, const FunctionCompiler& compiler,
+                       Subject subject)
+    : engine_(engine),
       trials_(trials),
       compiler_(compiler),
-      queue_(queue),
       subject_(std::move(subject)),
       last_save_(EngineClock::Clock::now()) {}
 
 void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
-  if (services_.cache == nullptr) return;
+  if (engine_.services.cache == nullptr) return;
   const wasm::Module* const module = code->module().get();
-  for (KeptCode& kept : services_.cache->load(*module)) {
+  for (KeptCode& kept : engine_.services.cache->load(*module)) {
     if (!code->adopt(kept.version)) continue;
     jit::CodeVersion& version = *kept.version;
     const FuncIndex function = version.function;
@@ -61,7 +53,7 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
     job.plan.reason = kept.reason.starts_with(kWords) ? kept.reason : std::string(kWords) + kept.reason;
     job.plan.alternatives = {{"nothing", 0, 0}, {"compile it again", version.compile_seconds, 0}};
     feedback::FunctionEvidence evidence;
-    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
       auto& profile = profiles[module];
       if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
       feedback::FunctionCounts& counts = profile->counts(function);
@@ -74,9 +66,10 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
       evidence = profile->evidence(function);
     });
     // The same as when the code was made, since the policy is pure.
-    for (feedback::Candidate& call : feedback::propose(jit::ChangeKind::kInlineCalls, evidence, policy_))
+    for (feedback::Candidate& call :
+         feedback::propose(jit::ChangeKind::kInlineCalls, evidence, engine_.policy))
       job.plan.candidates.push_back(std::move(call));
-    for (feedback::Candidate& value : feedback::propose(jit::ChangeKind::kValue, evidence, policy_)) {
+    for (feedback::Candidate& value : feedback::propose(jit::ChangeKind::kValue, evidence, engine_.policy)) {
       const bool there = std::any_of(
           version.answers.begin(), version.answers.end(),
           [&](const jit::Answer& answer) { return answer.is_applied() && answer.site == value.site(); });
@@ -84,10 +77,10 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
     }
     feedback::Episode taken_over = feedback::make_episode(evidence, job.plan);
     taken_over.origin = feedback::Origin::kCodeCache;
-    job.episode = decisions_.add(module, std::move(taken_over), clock_.now());
+    job.episode = engine_.decisions.add(module, std::move(taken_over), engine_.clock.now());
     say(LogLevel::kDebug, "cache", fmt::format("{}: {}", evidence.name, job.plan.reason));
     compiler_.install(job, *code, std::move(kept.version));
-    decisions_.change(job.episode, [&](feedback::Episode& episode) {
+    engine_.decisions.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds = 0;  // in this process
       for (const auto& [site, known] : kept.changes)
         if (feedback::Outcome* const outcome = episode.outcomes.find(site)) outcome->gain = known.gain;
@@ -96,7 +89,7 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
 }
 
 void CodeKeeper::save(const ModuleCode& code) const {
-  if (services_.cache == nullptr) return;
+  if (engine_.services.cache == nullptr) return;
   const wasm::Module* const module = code.module().get();
   std::map<uint32_t, KeptCode> kept;
   for (auto& version : code.optimized_versions()) {
@@ -108,7 +101,7 @@ void CodeKeeper::save(const ModuleCode& code) const {
   if (kept.empty()) return;
   // What became of each change, in this version and in those before it; then what this one's trials say by now.
   std::map<uint32_t, CachedCalls> calls;
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     for (const auto& [function, counts] : found->second->functions()) {
@@ -132,7 +125,7 @@ void CodeKeeper::save(const ModuleCode& code) const {
       if (const auto seen = seen_calls.find(candidate.at().value); seen != seen_calls.end())
         code_of->second.calls.insert(*seen);
     }
-    code_of->second.reason = decisions_.at(watch.episode).reason;
+    code_of->second.reason = engine_.decisions.at(watch.episode).reason;
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell >= watch.trials.size()) continue;
       const LoopTrial::Status status = watch.trials[answer.cell]->status();
@@ -147,14 +140,14 @@ void CodeKeeper::save(const ModuleCode& code) const {
   });
   std::vector<KeptCode> codes;
   for (auto& [function, its] : kept) codes.push_back(std::move(its));
-  services_.cache->save(*module, codes);
+  engine_.services.cache->save(*module, codes);
 }
 
 void CodeKeeper::round(const Round& round) {
-  if (services_.cache == nullptr || round.now - last_save_ < kSavePeriod) return;
+  if (engine_.services.cache == nullptr || round.now - last_save_ < kSavePeriod) return;
   last_save_ = round.now;
-  queue_.run([this] {
-    for (const auto& code : modules_.alive()) save(*code);
+  engine_.queue.run([this] {
+    for (const auto& code : engine_.modules.alive()) save(*code);
   });
 }
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/functions/function_compiler.h"
 #include "runtime/adaptive/functions/function_trials.h"
 
@@ -21,9 +21,8 @@ class CodeKeeper {
   // The function's version with what is compared, while two of them run in turns; null: none are.
   using Subject = std::function<std::shared_ptr<jit::CodeVersion>(const wasm::Module*, FuncIndex)>;
   // All outlive this.
-  CodeKeeper(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-             const EngineClock& clock, const LoadedModules& modules, DecisionLog& decisions,
-             FunctionTrials& trials, const FunctionCompiler& compiler, CompileQueue& queue, Subject subject);
+  CodeKeeper(const EngineParts& engine, FunctionTrials& trials, const FunctionCompiler& compiler,
+             Subject subject);
 
   // Code of earlier runs, before the module's first call.
   void install(const std::shared_ptr<ModuleCode>& code) const;
@@ -33,18 +32,12 @@ class CodeKeeper {
 
  private:
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
-    services_.say(level, topic, line);
+    engine_.services.say(level, topic, line);
   }
 
-  CodeServices& services_;
-  feedback::Monitor& monitor_;
-  const feedback::PolicyConfig& policy_;
-  const EngineClock& clock_;
-  const LoadedModules& modules_;
-  DecisionLog& decisions_;
+  const EngineParts engine_;
   FunctionTrials& trials_;
   const FunctionCompiler& compiler_;
-  CompileQueue& queue_;
   const Subject subject_;
   EngineClock::Time last_save_;  // monitor thread only
 };

@@ -75,19 +75,8 @@ std::vector<feedback::FunctionSamples> samples_of(const feedback::Profile& profi
 
 }  // namespace
 
-ProfileKeeper::ProfileKeeper(CodeServices& services, feedback::Monitor& monitor,
-                             const feedback::PolicyConfig& policy, const EngineClock& clock,
-                             const LoadedModules& modules, DecisionLog& decisions, CompileQueue& queue,
-                             feedback::ProfileFile known, Hooks hooks)
-    : services_(services),
-      monitor_(monitor),
-      policy_(policy),
-      clock_(clock),
-      modules_(modules),
-      decisions_(decisions),
-      queue_(queue),
-      known_(std::move(known)),
-      hooks_(std::move(hooks)) {}
+ProfileKeeper::ProfileKeeper(const EngineParts& engine, feedback::ProfileFile known, Hooks hooks)
+    : engine_(engine), known_(std::move(known)), hooks_(std::move(hooks)) {}
 
 // ---------------------------------------------------------------- at a module's start
 
@@ -96,8 +85,8 @@ std::shared_ptr<const feedback::ModuleProfile> ProfileKeeper::find(const wasm::M
   if (!known_.modules.empty())
     if (const feedback::ModuleProfile* const known = known_.find(module.content_hash_hex()))
       return {std::shared_ptr<void>(), known};
-  if (services_.profiles == nullptr) return nullptr;
-  std::optional<feedback::ModuleProfile> kept = services_.profiles->load(module);
+  if (engine_.services.profiles == nullptr) return nullptr;
+  std::optional<feedback::ModuleProfile> kept = engine_.services.profiles->load(module);
   return kept ? std::make_shared<feedback::ModuleProfile>(std::move(*kept)) : nullptr;
 }
 
@@ -120,7 +109,7 @@ void ProfileKeeper::seed(const std::shared_ptr<ModuleCode>& code,
   Seeds seeds;
   for (const feedback::StartQuestion& question : questions)
     seeds.emplace(question.decision->evidence.function.value, seed_of(question));
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto& profile = profiles[&module];
     if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
     for (const auto& [function, evidence] : seeds) profile->seed(evidence);
@@ -135,9 +124,9 @@ void ProfileKeeper::queue_known(const std::shared_ptr<ModuleCode>& code,
   for (const feedback::StartQuestion& question : questions) {
     const feedback::Episode& decision = *question.decision;
     const FuncIndex function = decision.evidence.function;
-    if (!services_.may_optimize(function)) continue;
+    if (!engine_.services.may_optimize(function)) continue;
     if (code->version(function, jit::Tier::kOptimized)) continue;  // out of the code cache
-    feedback::StartPlan start = feedback::decide_start(decision.evidence, question.earlier, policy_);
+    feedback::StartPlan start = feedback::decide_start(decision.evidence, question.earlier, engine_.policy);
     const std::string name = module.function_name(function);
     if (start.plan.action != feedback::Action::kOptimize) {
       say(LogLevel::kDebug, "profile",
@@ -151,18 +140,18 @@ void ProfileKeeper::queue_known(const std::shared_ptr<ModuleCode>& code,
     say(LogLevel::kInfo, "profile", fmt::format("{}: {}", name, episode.reason));
     for (const std::string& line : episode.alternatives)
       say(LogLevel::kDebug, "profile", fmt::format("  alternative {}", line));
-    job.episode = decisions_.add(&module, std::move(episode), clock_.now());
+    job.episode = engine_.decisions.add(&module, std::move(episode), engine_.clock.now());
     job.settled = std::move(start.settled);
     job.priority = AtStart{start.priority};
     job.plan = std::move(start.plan);
     job.plan.reason = feedback::first_reason(decision) + "; " + job.plan.reason;
-    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
       feedback::FunctionCounts& counts = profiles[&module]->counts(function);
       counts.optimized = true;
       counts.optimize_count = 1;
       mark_in_trial(counts, job.plan);
     });
-    queue_.add(std::move(job));
+    engine_.queue.add(std::move(job));
   }
 }
 
@@ -172,8 +161,8 @@ feedback::ModuleProfile ProfileKeeper::module_profile(const wasm::Module* module
   feedback::ModuleProfile all;
   all.hash_hex = module->content_hash_hex();
   all.name = module->name;
-  if (services_.profiles != nullptr) all.options = services_.profiles->options();
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  if (engine_.services.profiles != nullptr) all.options = engine_.services.profiles->options();
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     all.functions = hottest_of(*found->second);
@@ -191,18 +180,19 @@ feedback::ModuleProfile ProfileKeeper::module_profile(const wasm::Module* module
     return e.samples_baseline + e.samples_optimized <= 0 && e.branches.empty() && e.calls.empty() &&
            e.loads.empty() && e.values.empty();
   });
-  all.episodes = decisions_.of(module);
+  all.episodes = engine_.decisions.of(module);
   hooks_.save(module, all);
   return all;
 }
 
 void ProfileKeeper::keep(const ModuleCode& code, bool drain) {
-  if (services_.profiles == nullptr) return;
+  if (engine_.services.profiles == nullptr) return;
   const wasm::Module* const module = code.module().get();
-  if (drain) monitor_.round();
+  if (drain) engine_.monitor.round();
   hooks_.refresh();
   hooks_.fold(module);
-  (void)services_.profiles->add(*module, module_profile(module), feedback::to_parameters(policy_));
+  (void)engine_.services.profiles->add(*module, module_profile(module),
+                                       feedback::to_parameters(engine_.policy));
 }
 
 void ProfileKeeper::forget(const wasm::Module* module, feedback::ModuleProfile profile,
@@ -223,10 +213,10 @@ void ProfileKeeper::forget(const wasm::Module* module, feedback::ModuleProfile p
 
 feedback::ProfileFile ProfileKeeper::profile_file() const {
   feedback::ProfileFile file;
-  file.policy = feedback::to_parameters(policy_);
+  file.policy = feedback::to_parameters(engine_.policy);
   hooks_.refresh();
   std::set<const wasm::Module*> seen;
-  for (const auto& module : modules_.all())
+  for (const auto& module : engine_.modules.all())
     if (seen.insert(module.get()).second) file.modules.push_back(module_profile(module.get()));
   const std::lock_guard lock(mutex_);
   if (forgotten_.profiles != 0) {

@@ -12,11 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "feedback/monitor/monitor.h"
 #include "feedback/policy/start.h"
-#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/experiments/experiment.h"
-#include "runtime/adaptive/loaded_modules.h"
 
 namespace hindsight::rt {
 
@@ -30,9 +28,7 @@ class ProfileKeeper {
     std::function<void(const wasm::Module*)> fold;
   };
   // All outlive this. `known`: the file that the engine began with.
-  ProfileKeeper(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                const EngineClock& clock, const LoadedModules& modules, DecisionLog& decisions,
-                CompileQueue& queue, feedback::ProfileFile known, Hooks hooks);
+  ProfileKeeper(const EngineParts& engine, feedback::ProfileFile known, Hooks hooks);
 
   // What earlier runs knew of the module; null: nothing. The keeper outlives it.
   std::shared_ptr<const feedback::ModuleProfile> find(const wasm::Module& module) const;
@@ -66,16 +62,10 @@ class ProfileKeeper {
   };
   feedback::ProfileFile profile_file() const;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
-    services_.say(level, topic, line);
+    engine_.services.say(level, topic, line);
   }
 
-  CodeServices& services_;
-  feedback::Monitor& monitor_;
-  const feedback::PolicyConfig& policy_;
-  const EngineClock& clock_;
-  const LoadedModules& modules_;
-  DecisionLog& decisions_;
-  CompileQueue& queue_;
+  const EngineParts engine_;
   const feedback::ProfileFile known_;
   const Hooks hooks_;
 

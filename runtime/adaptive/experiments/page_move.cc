@@ -20,17 +20,8 @@ constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
 
 }  // namespace
 
-PageMoves::PageMoves(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                     const EngineClock& clock, const LoadedModules& modules, Measurement& measurement,
-                     CompileQueue& queue, TimedLoops timed_loops)
-    : services_(services),
-      monitor_(monitor),
-      policy_(policy),
-      clock_(clock),
-      modules_(modules),
-      measurement_(measurement),
-      queue_(queue),
-      timed_loops_(std::move(timed_loops)) {}
+PageMoves::PageMoves(const EngineParts& engine, Measurement& measurement, TimedLoops timed_loops)
+    : engine_(engine), measurement_(measurement), timed_loops_(std::move(timed_loops)) {}
 
 // ---------------------------------------------------------------- what earlier runs decided
 
@@ -50,7 +41,7 @@ void PageMoves::on_instance(const ModuleCode& code, const Instance& instance) {
   }
   const bool again = code.instance_count() > 1;
   for (feedback::PageEpisode& earlier : known) {
-    const feedback::PageStart start = feedback::decide_pages_at_start(earlier, policy_);
+    const feedback::PageStart start = feedback::decide_pages_at_start(earlier, engine_.policy);
     if (!again)
       say(start.ask ? LogLevel::kInfo : LogLevel::kDebug, "policy",
           fmt::format("{}huge-pages: {}", start.ask ? "" : "no ", start.reason));
@@ -74,7 +65,7 @@ void PageMoves::on_instance(const ModuleCode& code, const Instance& instance) {
     move.places = earlier.places;
     move.state = asked ? DecisionState::kKept : DecisionState::kFailed;
     move.outcome = asked ? "asked for before the first touch" : "the kernel refused";
-    move.seconds = clock_.now();
+    move.seconds = engine_.clock.now();
     move.earlier = std::move(earlier);
     const std::lock_guard lock(mutex_);
     moves_.push_back(std::move(move));
@@ -138,7 +129,7 @@ void PageMoves::judge(EngineClock::Time now) {
 }
 
 void PageMoves::ask() {
-  if (!policy_.huge_pages) return;
+  if (!engine_.policy.huge_pages) return;
   std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kMemory);
   if (!lease) return;
   double move_seconds_per_byte = 0;
@@ -155,12 +146,12 @@ void PageMoves::ask() {
   };
   std::vector<Wanted> wanted;
   std::vector<std::string> reasons;  // of those that stay
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (auto& [module, profile] : profiles) {
       if (profile->pages().addresses == 0) continue;
       feedback::PageEvidence evidence = profile->page_evidence();
       evidence.move_seconds_per_byte = move_seconds_per_byte;
-      feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
+      feedback::PagePlan plan = feedback::decide_pages(evidence, engine_.policy);
       if (plan.ranges.empty()) {
         reasons.push_back(std::move(plan.reason));
         continue;
@@ -187,7 +178,7 @@ void PageMoves::ask() {
 }
 
 void PageMoves::settle(const wasm::Module* module, const std::vector<feedback::PageRange>& ranges) {
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     for (const feedback::PageRange& range : ranges) found->second->pages().settle(range.begin, range.end);
@@ -195,13 +186,13 @@ void PageMoves::settle(const wasm::Module* module, const std::vector<feedback::P
 }
 
 void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedback::PageEvidence evidence) {
-  const std::shared_ptr<ModuleCode> code = modules_.find(module);
+  const std::shared_ptr<ModuleCode> code = engine_.modules.find(module);
   if (!code) return;
   Move move;
   move.module = module;
   move.plan = std::move(plan);
   move.evidence = std::move(evidence);
-  move.seconds = clock_.now();
+  move.seconds = engine_.clock.now();
   for (const feedback::PageRange& range : move.plan.ranges)
     for (const ModuleCode::MemoryPlace& place : code->places_of(range.begin, range.end))
       move.places.push_back({.memory = place.memory, .begin = place.begin, .end = place.end});
@@ -211,7 +202,7 @@ void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedb
     const std::lock_guard lock(mutex_);
     begun = &moves_.emplace_back(std::move(move));
   }
-  if (queue_.run([this] { move_pages(); })) return;
+  if (engine_.queue.run([this] { move_pages(); })) return;
   const std::lock_guard lock(mutex_);
   begun->state = DecisionState::kFailed;
   begun->outcome = "no thread could be created to move them";
@@ -238,10 +229,10 @@ void PageMoves::move_pages() {
     move->state = DecisionState::kMoving;
   }
   // No other task looks at it: there is one of these at a time.
-  const bool ended = move->under_way->step(queue_.abandon(), kMoveStepSeconds);
+  const bool ended = move->under_way->step(engine_.queue.abandon(), kMoveStepSeconds);
   const HugePageResult result = move->under_way->result();
   // Who stops the engine has told the step so, and it ends at the next one: nothing else ends the move.
-  if (!ended) return queue_.run_again([this] { move_pages(); });
+  if (!ended) return engine_.queue.run_again([this] { move_pages(); });
   std::string outcome =
       fmt::format("moved {} MiB in {:.1f} ms, for up to {:.1f} ms of which the guest may have waited",
                   result.moved_bytes >> 20, 1e3 * result.seconds, 1e3 * result.waited_seconds);
@@ -258,7 +249,7 @@ void PageMoves::move_pages() {
   const std::lock_guard lock(mutex_);
   bytes_copied_ += result.copied_bytes;
   if (result.copied_bytes > 0)
-    copy_seconds_ += result.waited_seconds + policy_.background_cost * result.prepared_seconds;
+    copy_seconds_ += result.waited_seconds + engine_.policy.background_cost * result.prepared_seconds;
   move->under_way.reset();
   move->outcome = outcome;
   move->moved_at = EngineClock::Clock::now();
@@ -277,7 +268,7 @@ void PageMoves::note_asked(Asked asked, bool granted) {
   move.places = {asked.place};
   move.state = granted ? DecisionState::kTrial : DecisionState::kFailed;
   move.outcome = granted ? "asked for while the memory is being filled" : "the kernel refused";
-  move.seconds = clock_.now();
+  move.seconds = engine_.clock.now();
   const std::lock_guard lock(mutex_);
   moves_.push_back(std::move(move));
 }

@@ -22,12 +22,10 @@
 #include <utility>
 #include <vector>
 
-#include "feedback/monitor/monitor.h"
 #include "feedback/policy/pages.h"
-#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/experiments/experiment.h"
 #include "runtime/adaptive/experiments/huge_pages.h"
-#include "runtime/adaptive/loaded_modules.h"
 #include "runtime/adaptive/measurement.h"
 
 namespace hindsight::rt {
@@ -39,9 +37,7 @@ class PageMoves final : public Experiment {
   using TimedLoops = std::function<std::vector<TimedLoop>(const wasm::Module*)>;
 
   // All outlive this. `timed_loops`: those of the module now; called with no lock held.
-  PageMoves(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-            const EngineClock& clock, const LoadedModules& modules, Measurement& measurement,
-            CompileQueue& queue, TimedLoops timed_loops);
+  PageMoves(const EngineParts& engine, Measurement& measurement, TimedLoops timed_loops);
 
   // What earlier runs decided about the module.
   void remember(const wasm::Module* module, std::vector<feedback::PageEpisode> known);
@@ -101,16 +97,11 @@ class PageMoves final : public Experiment {
   void move_pages();
   void end_lease();  // under mutex_; once no move is open
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
-    services_.say(level, topic, line);
+    engine_.services.say(level, topic, line);
   }
 
-  CodeServices& services_;
-  feedback::Monitor& monitor_;
-  const feedback::PolicyConfig& policy_;
-  const EngineClock& clock_;
-  const LoadedModules& modules_;
+  const EngineParts engine_;
   Measurement& measurement_;
-  CompileQueue& queue_;
   const TimedLoops timed_loops_;
   std::atomic<bool> measured_{false};  // relaxed: what has been measured is under mutex_
 

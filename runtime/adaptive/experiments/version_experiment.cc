@@ -53,33 +53,26 @@ bool remembers_its_way(const jit::CodeVersion& version) {
 
 }  // namespace
 
-VersionExperiment::VersionExperiment(CodeServices& services, feedback::Monitor& monitor,
-                                     const feedback::PolicyConfig& policy, const EngineClock& clock,
-                                     const LoadedModules& modules, DecisionLog& decisions,
-                                     Measurement& measurement, FunctionTrials& trials,
-                                     const FunctionCompiler& compiler, CompileQueue& queue, double bias)
-    : services_(services),
-      monitor_(monitor),
-      policy_(policy),
-      clock_(clock),
-      modules_(modules),
-      decisions_(decisions),
+VersionExperiment::VersionExperiment(const EngineParts& engine, Measurement& measurement,
+                                     FunctionTrials& trials, const FunctionCompiler& compiler, double bias)
+    : engine_(engine),
       measurement_(measurement),
       trials_(trials),
       compiler_(compiler),
-      queue_(queue),
       period_(bias != 0 ? 0ms : kLook),
-      versions_(services, hooks(), pace_of(bias)),
+      versions_(engine.services, hooks(), pace_of(bias)),
       last_look_(EngineClock::Clock::now()) {}
 
 VersionTrials::Hooks VersionExperiment::hooks() {
   return {
-      .compile = [this](const VersionTrials::Subject&) { return queue_.run([this] { compile_without(); }); },
+      .compile =
+          [this](const VersionTrials::Subject&) { return engine_.queue.run([this] { compile_without(); }); },
       .on_ended = [this](const VersionTrials::Ending& ending) { ended(ending); },
       .disturbed = [this] { return measurement_.loops_are_measured(); },
       .read =
           [this](const ModuleCode& code, FuncIndex function) {
-            return CallChunk::Reading{clock_.now(), code.metered_calls(function), monitor_.guest_seconds()};
+            return CallChunk::Reading{engine_.clock.now(), code.metered_calls(function),
+                                      engine_.monitor.guest_seconds()};
           }};
 }
 
@@ -106,12 +99,13 @@ void VersionExperiment::forget(const ModuleCode& code) {
 // ---------------------------------------------------------------- monitor thread
 
 void VersionExperiment::round(const Round& round) {
-  if (std::ranges::none_of(jit::kVersionChanges, [&](jit::ChangeKind kind) { return policy_.changes[kind]; }))
+  if (std::ranges::none_of(jit::kVersionChanges,
+                           [&](jit::ChangeKind kind) { return engine_.policy.changes[kind]; }))
     return;
   versions_.round();
   if (versions_.busy() || round.now - last_look_ < period_) return;
   last_look_ = round.now;
-  if (!queue_.load().idle()) return;
+  if (!engine_.queue.load().idle()) return;
   std::optional<Measurement::Lease> lease = measurement_.try_begin(Disturbs::kVersions);
   if (!lease) return;
   std::vector<Candidate> all = candidates();
@@ -122,7 +116,8 @@ void VersionExperiment::round(const Round& round) {
     return a.evidence.share > b.evidence.share;
   });
   for (Candidate& candidate : all) {
-    const feedback::VersionTrialPlan plan = feedback::decide_version_trial(candidate.evidence, policy_);
+    const feedback::VersionTrialPlan plan =
+        feedback::decide_version_trial(candidate.evidence, engine_.policy);
     if (!plan.without) continue;
     std::optional<Job> job = job_without(candidate, *plan.without);
     if (!job) continue;
@@ -133,7 +128,7 @@ void VersionExperiment::round(const Round& round) {
 std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
   std::vector<Candidate> candidates;
   std::vector<std::string> lines;
-  for (const std::shared_ptr<ModuleCode>& code : modules_.alive()) {
+  for (const std::shared_ptr<ModuleCode>& code : engine_.modules.alive()) {
     const wasm::Module* const module = code->module().get();
     trials_.each(module, [&](FuncIndex function, Watch& watch) {
       const jit::CodeVersion& version = *watch.version;
@@ -162,8 +157,9 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
 }
 
 void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const {
-  const double guest_seconds = monitor_.guest_seconds(), seconds_on_trial = versions_.seconds_on_trial();
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  const double guest_seconds = engine_.monitor.guest_seconds(),
+               seconds_on_trial = versions_.seconds_on_trial();
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (Candidate& candidate : candidates) {
       candidate.evidence.guest_seconds = guest_seconds;
       candidate.evidence.seconds_on_trial = seconds_on_trial;
@@ -236,7 +232,7 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
     if (ending.outcome == ChangeState::kNone) {
       watch.not_to_be_measured = true;
     } else {
-      decisions_.change(watch.episode, [&](feedback::Episode& episode) {
+      engine_.decisions.change(watch.episode, [&](feedback::Episode& episode) {
         episode.outcomes.settle(site, {.state = ending.outcome, .gain = ending.gain, .why = ending.words});
       });
     }
@@ -245,7 +241,7 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
   trials_.end_comparing(module, function);
   if (!watched) return;
   // From here on, so that no sample of either version is taken for one of code that was replaced before.
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);

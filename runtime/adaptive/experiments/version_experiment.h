@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "feedback/policy/versions.h"
-#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/experiments/experiment.h"
 #include "runtime/adaptive/experiments/version_trials.h"
 #include "runtime/adaptive/functions/function_compiler.h"
@@ -23,10 +23,8 @@ namespace hindsight::rt {
 class VersionExperiment final : public Experiment {
  public:
   // All outlive this. `bias`: TestKnobs::trial_bias; 0: none.
-  VersionExperiment(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                    const EngineClock& clock, const LoadedModules& modules, DecisionLog& decisions,
-                    Measurement& measurement, FunctionTrials& trials, const FunctionCompiler& compiler,
-                    CompileQueue& queue, double bias);
+  VersionExperiment(const EngineParts& engine, Measurement& measurement, FunctionTrials& trials,
+                    const FunctionCompiler& compiler, double bias);
 
   // Experiment
   void round(const Round& round) override;
@@ -62,19 +60,13 @@ class VersionExperiment final : public Experiment {
   void compile_without();
   std::optional<Whole> take();
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
-    services_.say(level, topic, line);
+    engine_.services.say(level, topic, line);
   }
 
-  CodeServices& services_;
-  feedback::Monitor& monitor_;
-  const feedback::PolicyConfig& policy_;
-  const EngineClock& clock_;
-  const LoadedModules& modules_;
-  DecisionLog& decisions_;
+  const EngineParts engine_;
   Measurement& measurement_;
   FunctionTrials& trials_;
   const FunctionCompiler& compiler_;
-  CompileQueue& queue_;
   const EngineClock::Clock::duration period_;  // between looks for something to try
   VersionTrials versions_;
   EngineClock::Time last_look_;  // monitor thread only

@@ -18,42 +18,31 @@ constexpr double kPreopenSamples = 3;  // clock samples after which the optimize
 
 }  // namespace
 
-FunctionPlanner::FunctionPlanner(CodeServices& services, feedback::Monitor& monitor,
-                                 const feedback::PolicyConfig& policy, const EngineClock& clock,
-                                 const LoadedModules& modules, DecisionLog& decisions, FunctionTrials& trials,
-                                 CompileQueue& queue, SamplingGovernor& governor)
-    : services_(services),
-      monitor_(monitor),
-      policy_(policy),
-      clock_(clock),
-      modules_(modules),
-      decisions_(decisions),
-      trials_(trials),
-      queue_(queue),
-      governor_(governor),
-      last_flat_look_(EngineClock::Clock::now()) {}
+FunctionPlanner::FunctionPlanner(const EngineParts& engine, FunctionTrials& trials,
+                                 SamplingGovernor& governor)
+    : engine_(engine), trials_(trials), governor_(governor), last_flat_look_(EngineClock::Clock::now()) {}
 
 void FunctionPlanner::round(const Round& round) {
   waits_ = false;
-  if (!policy_.optimize) return;
+  if (!engine_.policy.optimize) return;
   Questions questions;
   questions.look = round.look;
   // What a decision is under way about is not decided on again by what the code shows that it is to replace. Read
   // before the load: what ends in between counts as under way for one round more.
-  questions.in_flight = decisions_.under_way();
+  questions.in_flight = engine_.decisions.under_way();
   // Two versions in turns: what samples say of them is of neither.
   questions.in_flight.merge(trials_.compared());
-  const CompileQueue::Load load = queue_.load();
+  const CompileQueue::Load load = engine_.queue.load();
   questions.compiling = load.tasks != 0;
   // What gets hot meanwhile does not wait for functions of a flat profile.
   if (round.now - last_flat_look_ >= kFlatLook && load.jobs < kMostFlatJobs) {
     last_flat_look_ = round.now;
     questions.room = kMostFlatJobs - load.jobs;
   }
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) { ask_all(profiles, questions); });
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) { ask_all(profiles, questions); });
   if (questions.samples >= kPreopenSamples && !opened_) {
     opened_ = true;
-    queue_.open_optimizer();
+    engine_.queue.open_optimizer();
   }
   for (Decided& decided : questions.decided) {
     if (decided.plan.action == feedback::Action::kObserve)
@@ -64,18 +53,20 @@ void FunctionPlanner::round(const Round& round) {
 }
 
 bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bool look) const {
-  if (!counts.optimized) return counts.samples_baseline >= policy_.min_samples;
+  if (!counts.optimized) return counts.samples_baseline >= engine_.policy.min_samples;
   const bool left_behind =
       counts.samples_when_published &&
-      counts.samples_baseline - *counts.samples_when_published >= policy_.min_samples_left_behind;
+      counts.samples_baseline - *counts.samples_when_published >= engine_.policy.min_samples_left_behind;
   if (left_behind || (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain)) return true;
   if (!look) return false;
-  const bool calls_elsewhere = std::any_of(
-      counts.unforeseen.begin(), counts.unforeseen.end(),
-      [&](const auto& call) { return static_cast<double>(call.second.total) >= policy_.min_call_records; });
-  const bool shifted = policy_.follow_shifts && (counts.samples_stayed >= policy_.min_samples_left_behind ||
-                                                 counts.shift.share() >= policy_.min_moved_share);
-  return calls_elsewhere || shifted || counts.samples_optimized >= policy_.min_reoptimize_samples;
+  const bool calls_elsewhere =
+      std::any_of(counts.unforeseen.begin(), counts.unforeseen.end(), [&](const auto& call) {
+        return static_cast<double>(call.second.total) >= engine_.policy.min_call_records;
+      });
+  const bool shifted =
+      engine_.policy.follow_shifts && (counts.samples_stayed >= engine_.policy.min_samples_left_behind ||
+                                       counts.shift.share() >= engine_.policy.min_moved_share);
+  return calls_elsewhere || shifted || counts.samples_optimized >= engine_.policy.min_reoptimize_samples;
 }
 
 void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& questions) {
@@ -93,10 +84,10 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
         ask(module, *profile, FuncIndex(index), questions);
       } else if (questions.room != 0 && !counts.optimized && counts.entered == feedback::Entered::kAgain) {
         const wasm::FunctionBody& body = module->body(FuncIndex(index));
-        const double cost =
-            feedback::compile_seconds(counts.compile_seconds, body.end.value - body.begin.value, policy_);
+        const double cost = feedback::compile_seconds(counts.compile_seconds,
+                                                      body.end.value - body.begin.value, engine_.policy);
         if (feedback::may_pay_in_flat_profile(counts.run_seconds_baseline, counts.run_samples_baseline, cost,
-                                              policy_))
+                                              engine_.policy))
           flat.push_back({counts.run_seconds_baseline / cost, module, profile.get(), index});
       }
     }
@@ -109,9 +100,10 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
 
 void FunctionPlanner::ask(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
                           Questions& questions) {
-  if (!services_.may_optimize(function) || questions.in_flight.contains({module, function.value})) return;
+  if (!engine_.services.may_optimize(function) || questions.in_flight.contains({module, function.value}))
+    return;
   feedback::FunctionEvidence evidence = profile.evidence(function);
-  feedback::FunctionPlan plan = feedback::decide(evidence, policy_);
+  feedback::FunctionPlan plan = feedback::decide(evidence, engine_.policy);
   waits_ |= plan.action == feedback::Action::kWait;
   feedback::FunctionCounts& counts = profile.counts(function);
   if (plan.action == feedback::Action::kObserve) {
@@ -142,7 +134,7 @@ void FunctionPlanner::say_plan(const Decided& decided) const {
 }
 
 void FunctionPlanner::compile(Decided decided) {
-  const std::shared_ptr<ModuleCode> code = modules_.find(decided.module);
+  const std::shared_ptr<ModuleCode> code = engine_.modules.find(decided.module);
   if (!code) return;
   Job job;
   job.module = decided.module;
@@ -150,29 +142,29 @@ void FunctionPlanner::compile(Decided decided) {
   // What was won already stays, as it was tuned.
   job.settled = trials_.settled(decided.module, decided.plan.function);
   begin_where_settled(decided.plan, job.settled);
-  job.episode =
-      decisions_.add(decided.module, feedback::make_episode(decided.evidence, decided.plan), clock_.now());
+  job.episode = engine_.decisions.add(decided.module, feedback::make_episode(decided.evidence, decided.plan),
+                                      engine_.clock.now());
   job.priority = Hot{decided.evidence.seconds_baseline + decided.evidence.seconds_optimized};
   say_plan(decided);
   for (const std::string& line : lines_of(decided.plan, decided.evidence.name))
     say(LogLevel::kInfo, "policy", line);
   say_alternatives(decided.plan);
   job.plan = std::move(decided.plan);
-  queue_.add(std::move(job));
+  engine_.queue.add(std::move(job));
 }
 
 void FunctionPlanner::observe(const Decided& decided) {
-  const DecisionLog::Id episode =
-      decisions_.add(decided.module, feedback::make_episode(decided.evidence, decided.plan), clock_.now());
-  const std::shared_ptr<ModuleCode> code = modules_.find(decided.module);
+  const DecisionLog::Id episode = engine_.decisions.add(
+      decided.module, feedback::make_episode(decided.evidence, decided.plan), engine_.clock.now());
+  const std::shared_ptr<ModuleCode> code = engine_.modules.find(decided.module);
   trials_.drop(decided.module, decided.plan.function);
   say_plan(decided);
   say_alternatives(decided.plan);
   const bool taken_back = code != nullptr && code->observe(decided.plan.function);
   if (taken_back)
-    decisions_.end(episode, DecisionState::kObserved);
+    engine_.decisions.end(episode, DecisionState::kObserved);
   else
-    decisions_.end(episode, DecisionState::kFailed, "it has no optimized code");
+    engine_.decisions.end(episode, DecisionState::kFailed, "it has no optimized code");
   governor_.note_code();
 }
 

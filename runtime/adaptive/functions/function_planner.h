@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "feedback/monitor/monitor.h"
-#include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/functions/function_trials.h"
 
 namespace hindsight::rt {
@@ -17,9 +16,7 @@ namespace hindsight::rt {
 class FunctionPlanner {
  public:
   // All outlive this.
-  FunctionPlanner(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                  const EngineClock& clock, const LoadedModules& modules, DecisionLog& decisions,
-                  FunctionTrials& trials, CompileQueue& queue, SamplingGovernor& governor);
+  FunctionPlanner(const EngineParts& engine, FunctionTrials& trials, SamplingGovernor& governor);
 
   void round(const Round& round);
   // The policy answered "wait" about some function in the last round.
@@ -48,17 +45,11 @@ class FunctionPlanner {
   void say_plan(const Decided& decided) const;
   void say_alternatives(const feedback::FunctionPlan& plan) const;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
-    services_.say(level, topic, line);
+    engine_.services.say(level, topic, line);
   }
 
-  CodeServices& services_;
-  feedback::Monitor& monitor_;
-  const feedback::PolicyConfig& policy_;
-  const EngineClock& clock_;
-  const LoadedModules& modules_;
-  DecisionLog& decisions_;
+  const EngineParts engine_;
   FunctionTrials& trials_;
-  CompileQueue& queue_;
   SamplingGovernor& governor_;
   EngineClock::Time last_flat_look_;
   bool waits_ = false, opened_ = false;
