@@ -16,8 +16,8 @@ namespace hindsight {
 
 class LogLines {
  public:
-  // Of this topic, without naming it; or, without one, all lines as "topic: text". `hold`: whoever says the first one
-  // waits until let_go().
+  // The lines of this topic, without naming it; or, without one, all lines as "topic: text". `hold`: whoever says the
+  // first one waits until let_go().
   explicit LogLines(std::string topic = {}, bool hold = false) : topic_(std::move(topic)), held_(hold) {}
 
   LogSink sink() {

@@ -1,6 +1,6 @@
-// How long a test waits for what must happen in the end: much longer than any machine needs, however slow, loaded or small.
-// A guard against hanging, and never a measure of speed: a bound on calls or rounds would be one, since a fast machine is
-// through with them before anybody has looked.
+// How long a test waits for what must happen in the end: much longer than any machine needs, however slow, loaded or
+// small. A guard against hanging, and never a measure of speed. A bound on calls or rounds would be one, since a fast
+// machine is through with them before anybody has looked.
 #pragma once
 
 #include <chrono>

@@ -21,8 +21,8 @@ inline constexpr bool kThreadSanitizer = false;
 }  // namespace hindsight
 
 // ThreadSanitizer holds a signal back until the thread next calls into its run-time library, and then hands
-// the handler a copy of the context: nothing redirects a thread that is in generated code, and a thread that
-// stays there is never asked anything.
+// the handler a copy of the context. So nothing redirects a thread that is in generated code, and a thread
+// that stays there is never asked anything.
 #define HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS() \
   if (::hindsight::kThreadSanitizer)            \
   GTEST_SKIP() << "ThreadSanitizer delays signals, and a thread in generated code never takes them"

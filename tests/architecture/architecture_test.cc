@@ -74,8 +74,9 @@ const std::map<std::string, std::vector<std::string>>& arrows() {
                               "jit/optimizing/changes", "jit/optimizing/emit", "jit/optimizing/generate"})},
       // feedback: what was seen, what it means, what to do. The policy is pure: a profile in, decisions out.
       {"feedback/pmu", {"base"}},
-      // Of lwp: what a record is; what models say of a stream of them; what this machine is like; the instructions in
-      // software; and who watches. Beside them, what `hindsight lwp` says and the C interface, which see all of them.
+      // The parts of lwp: what a record is; what models say of a stream of them; what this machine is like. Then the
+      // instructions in software; and who watches. Beside them, what `hindsight lwp` says and the C interface, which see
+      // all of them.
       {"feedback/lwp/format", {"base", "feedback/pmu"}},
       {"feedback/lwp/model", {"base", "feedback/lwp/format"}},
       {"feedback/lwp/calibration", {"base", "feedback/pmu"}},

@@ -67,7 +67,7 @@ TEST(Documents, LeadToFilesAndHeadingsThatAreThere) {
 }
 
 TEST(Documents, NameFilesThatAreThere) {
-  // Of others.
+  // Headers of others.
   const std::set<std::string> foreign = {"wasm.h", "linux/perf_event.h"};
   static const std::regex names(R"(`([\w./-]+\.(?:h|cc|c|mjs|cjs|sh|md|json|map|cmake|S))`)");
   const std::vector<std::string> files = source_tree::files();

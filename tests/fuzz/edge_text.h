@@ -1,6 +1,7 @@
-// Modules of functions that come near the end of their memory, or over it, as text: accesses of every width, of
-// whose values only a part is needed, or none, or only at times; with stores and global.set in front and behind, of
-// which nothing but those in front may have happened after a trap. In straight lines or in loops.
+// Modules of functions that come near the end of their memory, or over it, as text. They have accesses of every
+// width, of whose values only a part is needed, or none, or only at times. They have stores and global.set before
+// and after, of which nothing but those before may have happened after a trap. All of it is in straight lines or in
+// loops.
 #pragma once
 
 #include <algorithm>
@@ -147,7 +148,7 @@ class EdgeText {
       if (access.type == type) return call(access.name, place(access.bytes));
     }
   }
-  // "offset=N" comes before the lane, the address behind it.
+  // "offset=N" comes before the lane, the address after it.
   static std::string lane(const std::string& name, const std::string& place, uint32_t lane,
                           const std::string& vector) {
     const size_t split = place.rfind("offset=", 0) == 0 ? place.find(' ') + 1 : 0;
@@ -278,7 +279,7 @@ class EdgeText {
     }
   }
 
-  // One that stays inside, and is seen after a trap behind it.
+  // One that stays inside, and is seen after a trap that follows it.
   std::string effect() {
     switch (below(5)) {
       case 0:
@@ -444,7 +445,7 @@ class EdgeText {
                        "\") (param $x i32) (result i64) (local $r i64) (local $e i32) (local $p i32) (local "
                        "$q i32) (local $n i32) (local $i i64)\n"
                        "(local.set $e (i32.load (i32.const 512)))\n";
-    // Few that may trap: what comes behind the first trap is never seen.
+    // Few that may trap: what comes after the first trap is never seen.
     if (chance(2)) text += effect() + "\n";
     for (uint32_t i = 0, count = 1 + below(4); i < count; ++i)
       text += (loops_ && i == 0 ? loop() : line()) + "\n";

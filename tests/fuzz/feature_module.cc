@@ -137,7 +137,7 @@ void FeatureModule::call(int depth, bool wide) {
       return leb(callee);
     case 1:
       expr32(depth - 1);
-      // Elements of the wrong type are behind: a trap now and then.
+      // Elements of the wrong type come after these: a trap now and then.
       i32(chance(12) ? kTableSize - 1 : 3);
       op({0x71});
       if (wide) {
@@ -646,7 +646,7 @@ Bytes FeatureModule::entry(uint32_t callee) {
   return with_size(own);
 }
 
-// Of the first 36 KiB of the second memory.
+// The checksum of the first 36 KiB of the second memory.
 Bytes FeatureModule::checksum() {
   code_.clear();
   if (second_) {
@@ -724,8 +724,8 @@ Bytes FeatureModule::make() {
     append(exports, exported(std::string_view(&"abcdefgh"[i], 1), 0, kFunctions + 1 + i));
   append(exports, exported("checksum", 0, all - 1));
   section(module, 7, exports);
-  // Four functions of type 0, then four of type 1, all of them below those that call through the table: no
-  // recursion that fuel would not end.
+  // Four functions of type 0, then four of type 1. All of them are below those that call through the
+  // table: no recursion that fuel would not end.
   section(module, 9, {1, 0, 0x41, 0, kEnd, 8, 0, 2, 0, 2, 1, 3, 1, 3});
   Bytes bodies = wasm::testing::leb(all);
   for (uint32_t i = 0; i <= kFunctions; ++i) append(bodies, function(i));

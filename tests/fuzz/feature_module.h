@@ -1,6 +1,7 @@
-// Random modules of the language's later parts, as bytes: several memories (one of them perhaps with 64-bit
-// addresses), calls in all ways with targets that change, exceptions, atomic accesses by one thread, and
-// loops of many shapes around all of that. Every program ends: loops count, and calls use up fuel.
+// Random modules of the language's later parts, as bytes. They have several memories, one of them perhaps
+// with 64-bit addresses. They have calls in all ways with targets that change, exceptions, and atomic
+// accesses by one thread. Loops of many shapes are around all of that. Every program ends: loops count,
+// and calls use up fuel.
 #pragma once
 
 #include <cstdint>

@@ -2,18 +2,18 @@
 // Random modules on several engines: results, traps and final memory must be the same.
 //
 // Usage: node fuzz.mjs --bin FOLDER [options]
-//   --bin FOLDER       where run_exports, loop_module and feature_module are
-//   --count N          modules (default 200)
-//   --kinds A,B        what module i is: the kind at seed + i, around the list (default: all, see README.md)
-//   --after-traps none|exact|all
-//                      whose memory and globals must be the same behind a trap for memory, too: of nobody, of those whose
-//                      code compares each address (node, baseline code, explicit bounds checks), or of all (default all)
-//   --seed N           of the first module (default 1); module i has seed + i, whatever the count
-//   --seconds N        stop beginning new batches then (default: no limit)
-//   --node FILE|none   the independent engine (default: the node that runs this)
-//   --patience N       seconds that a batch may take on one engine (default 120); an engine that takes longer differs
-//   --keep FOLDER      where modules that differ are left (default: a folder in the temporary directory)
-//   --modes A,B        (default baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints)
+//     --bin FOLDER       where run_exports, loop_module and feature_module are
+//     --count N          modules (default 200)
+//     --kinds A,B        what module i is: the kind at seed + i, around the list (default: all, see README.md)
+//     --after-traps none|exact|all
+//                        whose memory and globals must be the same after a trap for memory, too: of nobody, of those whose
+//                        code compares each address (node, baseline code, explicit bounds checks), or of all (default all)
+//     --seed N           of the first module (default 1); module i has seed + i, whatever the count
+//     --seconds N        stop beginning new batches then (default: no limit)
+//     --node FILE|none   the independent engine (default: the node that runs this)
+//     --patience N       seconds that a batch may take on one engine (default 120); an engine that takes longer differs
+//     --keep FOLDER      where modules that differ are left (default: a folder in the temporary directory)
+//     --modes A,B        (default baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints)
 //
 // Exit status: 0; 1 where something differed; 2 for usage or missing tools. Prints the seed of everything that differed:
 // `--seed S --count 1` is that module again.
@@ -116,8 +116,8 @@ function make(seed) {
   return seed % 3 !== 0 || vectorNansMadeZeros(file) ? file : undefined;
 }
 
-// The same for NaNs in vectors, of which wasm-opt knows nothing: behind every operator whose NaNs' bits the
-// specification leaves open a call that makes them zeros. False: the tools failed.
+// The same for NaNs in vectors, of which wasm-opt knows nothing. After every operator whose NaNs' bits the specification
+// leaves open stands a call that makes them zeros. False: the tools failed.
 function vectorNansMadeZeros(file) {
   const operator = /^\s*(f32x4|f64x2)\.(add|sub|mul|div|sqrt|min|max|ceil|floor|trunc|nearest|demote_f64x2_zero|promote_low_f32x4)\s*$/;
   const text = run('wasm2wat', [file, '--enable-all']);
@@ -206,7 +206,7 @@ for (let first = 0; first < count; first += kBatch) {
     console.log(`seed ${seed} differs: ${[...groups.values()].map((names) => names.join(' = ')).join(' | ')}  (${keep}/${seed}.wasm)`);
   }
   for (const file of files.keys()) rmSync(file, { force: true });
-  // Of a run of hours, what is known if it is ended.
+  // In a run of hours, says what is known if it is ended.
   if (compared - said >= 500) {
     said = compared;
     console.log(`so far ${compared} modules compared; ${different.length} differ`);

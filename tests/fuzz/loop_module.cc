@@ -1,6 +1,6 @@
 // Prints a module with a random loop, as text, for tests/fuzz/fuzz.mjs: `loop_module SEED`. Export "run"
-// fills the memory, runs the loop on arrays that lie apart, close together and on top of each other, and
-// returns what it made.
+// fills the memory and runs the loop on arrays that lie apart, close together and on top of each other.
+// It returns what it made.
 #include <charconv>
 #include <cstdio>
 #include <cstring>

@@ -1,6 +1,6 @@
-// Modules of what programs do besides going through arrays, as text: memories that grow while they are used, segments,
-// tables that change, recursion, 64-bit and narrow atomic accesses, lanes, addresses above 2 GiB; long functions without
-// a branch; and pairs of modules of which one imports what the other exports.
+// Modules of what programs do besides going through arrays, as text. They have memories that grow while they are used,
+// segments, tables that change, recursion, 64-bit and narrow atomic accesses, lanes, and addresses above 2 GiB. They
+// have long functions without a branch. Some are pairs of modules of which one imports what the other exports.
 #pragma once
 
 #include <string>
@@ -222,7 +222,7 @@ class MixedText : TextRandom {
              ")\n(block $out (loop $in (br_if $out (i32.le_s (local.get $k) (i32.const 0)))\n" + body +
              "(local.set $k (i32.sub (local.get $k) (i32.const 1))) (br $in)))\n";
     }
-    // Of as many turns as an argument or data say, perhaps none.
+    // As many iterations as an argument or data say, perhaps none.
     const std::string count = chance(2) ? "(i32.and (local.get $x) (i32.const 63))"
                               : chance(2)
                                   ? "(i32.load8_u offset=1024 (i32.and (local.get $x) (i32.const 255)))"

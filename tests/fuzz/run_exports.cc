@@ -1,14 +1,18 @@
 // Calls every exported function of modules with arguments that depend on nothing but its place, and prints what came of
-// it, one line a call: for tests/fuzz/fuzz.mjs, which compares the lines of several engines. run_exports.mjs says the
-// same in a JavaScript engine.
+// it, one line a call. It is for tests/fuzz/fuzz.mjs, which compares the lines of several engines. run_exports.mjs says
+// the same in a JavaScript engine.
 //
-//   run_exports MODE FILE...     MODE: baseline|optimized|auto, with "-explicit" behind it for explicit bounds checks, "-hints" for
-//                                code made with hints that are drawn by lot, of a seed that depends on the module ("-hints=7": of that one), "-loops" for
-//                                functions that enter optimized code at loops only, and "@12-40" for functions of other indices to stay
-//                                in baseline code
+//     run_exports MODE FILE...
 //
-// A module's lines stand between "module FILE" and "end". Behind a trap for memory there is a line "after" with the memory and the
-// globals as they were left; where the stack ended depends on the engine. What comes next is called in a new instance.
+// MODE is baseline, optimized or auto, and these may follow:
+//   - "-explicit": explicit bounds checks.
+//   - "-hints": code made with hints that are drawn by lot, of a seed that depends on the module ("-hints=7": of that one).
+//   - "-loops": functions that enter optimized code at loops only.
+//   - "@12-40": functions of other indices stay in baseline code.
+//
+// A module's lines stand between "module FILE" and "end". After a trap for memory there is a line "after" with the memory
+// and the globals as they were left. Where the stack ended depends on the engine. What comes next is called in a new
+// instance.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -173,7 +177,7 @@ class Guest {
 
   hindsight::Instance* instance() { return instance_.get(); }
 
-  // Of what it exports: the memory called so, and every global.
+  // The state of what it exports: the memory called so, and every global.
   std::string state() {
     auto memory = instance_->memory("memory");
     const uint32_t hash =

@@ -74,7 +74,7 @@ function exportsOf(bytes) {
     at += length;
     return value;
   };
-  // Behind a constant expression.
+  // Skips past a constant expression.
   const skipExpression = () => {
     for (;;) {
       const opcode = bytes[at++];
@@ -114,7 +114,7 @@ function exportsOf(bytes) {
         globals.push(names[bytes[at]] ?? 'ref');
         at += 2;
         if (globals.at(-1) !== 'ref') skipExpression();
-        else break;  // a type of several bytes perhaps: no global behind it is looked at
+        else break;  // a type of several bytes perhaps: no global after it is looked at
       }
     } else if (id === 7) {
       for (let n = leb(); n > 0; --n) {
@@ -153,7 +153,7 @@ function run(file) {
   };
   let instance = instantiate();
   if (instance === undefined) return finish('not instantiated');
-  // Of what it exports: the memory called so, and every global.
+  // The state of what it exports: the memory called so, and every global.
   const state = () => {
     let hash = 0;
     const memory = instance.exports.memory;

@@ -1,6 +1,6 @@
-// Modules with a loop of searches each, of random shape, as text: what can run several at once, is
-// prefetched, or only looks as if it could. Export "f" takes four addresses and a number of iterations, as
-// those of loop_text.h.
+// Modules with a loop of searches each, of random shape, as text. The loop is one that can run several at
+// once, is prefetched, or only looks as if it could. Export "f" takes four addresses and a number of
+// iterations, as those of loop_text.h.
 #pragma once
 
 #include <cstdint>
@@ -109,7 +109,7 @@ class SearchText {
     return text;
   }
 
-  // What comes behind a search.
+  // What comes after a search.
   std::string tail() {
     const char* const kFound[] = {"$x", "$low", "$at", "$steps"};
     const std::string found = std::string("(local.get ") + kFound[below(4)] + ")";

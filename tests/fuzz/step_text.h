@@ -1,7 +1,7 @@
-// Modules of loops over arrays, as text, whose values are made of the loop's counters: i + c, i | c, i ^ c, i << c and
-// so on, extended, narrowed and masked, with steps of all sizes, several copies of the body a turn, and counts that are
-// nothing, constants, arguments or data. Arrays of bytes to 64-bit words and floating-point numbers, apart or on top
-// of each other.
+// Modules of loops over arrays, as text. The values are made of the loop's counters: i + c, i | c, i ^ c, i << c and
+// so on. The values are extended, narrowed and masked. Steps have all sizes, an iteration has several copies of the
+// body, and counts are nothing, constants, arguments or data. Arrays of bytes to 64-bit words and floating-point
+// numbers, apart or on top of each other.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class StepText : TextRandom {
   }
 
  private:
-  // Of $i, in 32 bits; `ahead` is what another copy has it more.
+  // A value made of $i, in 32 bits; `ahead` is what another copy has it more.
   std::string narrow(uint32_t depth, int64_t ahead, std::mt19937& shape) {
     const auto draw = [&](uint32_t bound) { return static_cast<uint32_t>(shape() % bound); };
     static constexpr int kConstants[] = {0,  1,  2,  3,  4,   5,  6,  7,  8,  12,
@@ -52,7 +52,7 @@ class StepText : TextRandom {
     const char* const extend = draw(2) ? "i64.extend_i32_u" : "i64.extend_i32_s";
     const uint32_t kind = draw(6);
     if (depth == 0 || kind == 0) return call(extend, narrow(depth, ahead, shape));
-    // The other copies' distance added behind the extension.
+    // The other copies' distance added after the extension.
     if (kind == 1) return call("i64.add", call(extend, narrow(0, 0, shape)), i64(ahead));
     if (kind == 2) return ahead == 0 ? get("$j") : call("i64.add", get("$j"), i64(ahead));
     const std::string of = wide(depth - 1, ahead, shape);
@@ -125,7 +125,7 @@ class StepText : TextRandom {
            "(i64.add (local.get $j) (i64.trunc_sat_f64_s "
            "(local.get $x)))))\n";
   }
-  // Of turns: nothing, known, given, or read.
+  // How often the loop iterates: nothing, known, given, or read.
   std::string count() {
     const std::string given = "(i32.and (local.get $n) (i32.const 127))";
     switch (below(6)) {

@@ -1,6 +1,6 @@
 // TestInstance: the smallest runtime in which code of either tier can run. It builds a VmContext for a
 // Module, memory with guard pages, tables, globals and host functions, and a Builtins table whose failures
-// unwind, and calls exports with typed values. The tier under test is a function from FuncIndex to code.
+// unwind. It calls exports with typed values. The tier under test is a function from FuncIndex to code.
 //
 // Header only, one thread at a time per instance.
 #pragma once
@@ -418,7 +418,7 @@ class TestInstance {
       func_refs(c)[index].code.store(code, std::memory_order_release);
       return code;
     };
-    // Of the one memory that an instance has here.
+    // Grows the one memory that an instance has here.
     b.memory_grow = [](VmContext* c, uint32_t, uint64_t delta) { return of(c).grow_memory(delta); };
     b.memory_init = [](VmContext* c, uint64_t data_memory, uint64_t dst, uint32_t src, uint32_t n) {
       TestInstance& self = of(c);

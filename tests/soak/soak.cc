@@ -1,13 +1,13 @@
 // A soak: several instances compute for as long as they are told, every answer compared with that of another
-// engine, while one thread publishes new code for their functions every few milliseconds, takes it back or
-// watches for calls, at random, and another one has code optimized with random hints, as fast as it comes. On
-// top of what tier auto does by itself.
+// engine. Meanwhile one thread publishes new code for their functions every few milliseconds, takes it back
+// or watches for calls, at random. Another one has code optimized with random hints, as fast as it comes.
+// That is on top of what tier auto does by itself.
 //
 //   soak [--seconds N] [--instances N] [--period-ms N] [--seed N]      (5, 8, 10, 1)
 //
-// Ends with status 1 and a line that says why if an answer is wrong, if a thread makes no progress for a
-// minute, if retired code is not freed in the end, or if memory keeps growing: the second half of the run may
-// add a tenth and 64 MiB to the first.
+// Ends with status 1 and a line that says why if an answer is wrong or if a thread makes no progress for a
+// minute. It also does if retired code is not freed in the end. So it does if memory keeps growing: the
+// second half of the run may add a tenth and 64 MiB to the first.
 #include <fmt/format.h>
 
 #include <algorithm>

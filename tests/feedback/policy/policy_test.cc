@@ -664,7 +664,7 @@ TEST(Policy, ParametersSurviveTheTripThroughTheirNames) {
   config.max_compiles = 9;
   config.optimized_speedup = 3.25;
   EXPECT_EQ(from_parameters(to_parameters(config)), config);
-  // Of a time when nobody decided about it.
+  // Numbers of a time when nobody decided about it.
   auto old = to_parameters(config);
   old.erase("interleave");
   EXPECT_FALSE(from_parameters(old).changes[jit::ChangeKind::kInterleave]);

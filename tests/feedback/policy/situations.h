@@ -1,7 +1,7 @@
 // Situations of the policy, and its answers as text that can be compared: what a change of a parameter flips.
 //
-// They come from saved profiles, where programs met them, and by hand, where each quantity that a decision looks at goes
-// up in steps: what flips nothing there, decides nothing.
+// They come from saved profiles, where programs met them. Others are made by hand, where each quantity that a decision
+// looks at goes up in steps: what flips nothing there, decides nothing.
 #pragma once
 
 #include <string>
@@ -41,7 +41,7 @@ std::string answer(const Situation& situation, const PolicyConfig& config);
 // Each quantity by itself, in steps of a tenth or a fifth.
 std::vector<Situation> situations_by_hand();
 // What a program was asked about, each function's evidence also as it would have been at an eighth, a quarter and half of
-// the time: profiles hold the moments at which something was done, and none of waiting.
+// the time. For profiles hold the moments at which something was done, and none of waiting.
 std::vector<Situation> situations_of(const ModuleProfile& module);
 
 // The number of a parameter, by a factor more or less; a count by at least one.

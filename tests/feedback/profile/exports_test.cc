@@ -15,7 +15,7 @@ using namespace wasm::testing;  // NOLINT: the vocabulary of bytes
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// local.get 0; if; end; block; local.get 0; br_if 0; end, behind `locals`.
+// local.get 0; if; end; block; local.get 0; br_if 0; end, after `locals`.
 Bytes branches(const Bytes& locals) {
   const Bytes code = locals + Bytes{0x20, 0, 0x04, 0x40, 0x0b, 0x02, 0x40, 0x20, 0, 0x0d, 0, 0x0b, 0x0b};
   return leb(code.size()) + code;
@@ -26,8 +26,8 @@ Bytes hints(const Bytes& contents) {
   return section(0, text(wasm::kBranchHintSection) + contents);
 }
 
-// An imported function, function 1 without locals and function 2 with some; a custom section in front of and
-// behind the code.
+// An imported function, function 1 without locals and function 2 with some; a custom section before and
+// after the code.
 std::shared_ptr<const wasm::Module> module_with(const Bytes& in_front_of_code = {}) {
   const Bytes bytes = module(
       {section(1, vec({func_type({kI32}, {})})), section(2, vec({text("m") + text("f") + Bytes{0, 0}})),

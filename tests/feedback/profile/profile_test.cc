@@ -47,7 +47,7 @@ TEST(Profile, ALoopHasTheSamplesBetweenItsOpcodeAndItsEnd) {
   profile.add_sample(kFunction, WasmOffset(20), false, 1e-3);  // outer
   profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);  // inner
   profile.add_sample(kFunction, WasmOffset(50), false, 1e-3);  // inner
-  profile.add_sample(kFunction, WasmOffset(95), false, 1e-3);  // behind
+  profile.add_sample(kFunction, WasmOffset(95), false, 1e-3);  // after
   FunctionEvidence e = profile.evidence(kFunction);
   ASSERT_EQ(e.loops.size(), 2u);
   EXPECT_DOUBLE_EQ(e.loops[0].samples, 3);

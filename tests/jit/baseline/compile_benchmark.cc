@@ -1,7 +1,7 @@
 // How fast the first tier makes code, with Google Benchmark. Not a test: nothing here passes or fails.
 //   build/release/bin/compile_benchmark [--module=FILE] [--bytes=N] [--write=FILE]
 // The module's functions are repeated until it has 5 MB of code, or N bytes. Bytes are those of function bodies, time
-// is CPU time of the one thread; `code_per_byte` is machine code, `memory_per_byte` that and what is kept beside it.
+// is CPU time of the one thread. `code_per_byte` is machine code, `memory_per_byte` that and what is kept beside it.
 // --write measures nothing and writes the repeated module, which runs as the given one does.
 #include <benchmark/benchmark.h>
 

@@ -202,7 +202,7 @@ TEST_F(LwpTest, BranchRecordsSayWhetherAndWhere) {
   EXPECT_EQ(instance->branch_records[0].target, instance->branch_records[1].target);
   EXPECT_NE(instance->branch_records[0].target, instance->branch_records[2].target);
   const WasmOffset loop = instance->module().bodies[0].loops[0].offset;
-  // The pc is that of the br_if, which ends the loop: 15 bytes of operators behind the loop's two.
+  // The pc is that of the br_if, which ends the loop: 15 bytes of operators after the loop's two.
   const auto pc = wasm_offset(0, instance->branch_records[0].pc, true);
   ASSERT_TRUE(pc);
   EXPECT_EQ(instance->module().bytes[pc->value], 0x0d);

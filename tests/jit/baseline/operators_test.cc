@@ -1,5 +1,5 @@
 // Every numeric operator against a plain C++ evaluator, over edge values, with its operands in registers, in
-// frame slots and as constants, and comparisons in every context that fuses with them.
+// frame slots and as constants. Also comparisons in every context that fuses with them.
 #include <bit>
 #include <cmath>
 #include <cstring>

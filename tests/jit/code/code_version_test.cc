@@ -10,7 +10,7 @@ TEST(CodeVersion, KnowsWhereExceptionsOutOfACallLand) {
   CodeVersion version;
   version.memory = arena->allocate(256).value();
   version.code_size = CodeOffset(256);
-  // A call that ends at 20, and calls that end anywhere behind 40 and up to 60.
+  // A call that ends at 20, and calls that end anywhere after 40 and up to 60.
   version.handlers = {{CodeOffset(19), CodeOffset(20), CodeOffset(100)},
                       {CodeOffset(40), CodeOffset(60), CodeOffset(200)}};
   const auto landing = [&](uint32_t return_offset) -> int {

@@ -14,7 +14,7 @@ namespace {
 
 // Two of the machine's words differ from one place in memory to the other: the distance to what lies outside
 // of the version's own memory. There is none in instructions: everything is reached through the context or
-// the version's own table of addresses, behind the instructions.
+// the version's own table of addresses, after the instructions.
 std::string digest_of(const CodeVersion& version) {
   std::vector<uint8_t> bytes;
   const auto append = [&](const void* from, size_t size) {

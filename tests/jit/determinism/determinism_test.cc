@@ -1,5 +1,5 @@
-// The same function, compiled twice, has the same instructions and the same pc map: in one process, on
-// several threads at once, and in processes whose addresses differ.
+// The same function, compiled twice, has the same instructions and the same pc map. That is so in one
+// process, on several threads at once, and in processes whose addresses differ.
 #include <gtest/gtest.h>
 
 #include <array>

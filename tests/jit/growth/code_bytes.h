@@ -68,13 +68,13 @@ inline Bytes many(uint32_t n, const std::function<Bytes(uint32_t)>& item) {
 struct Function {
   Bytes params{kI32, kI32};
   Bytes results{};
-  uint32_t locals = 0;                           // of type i32, behind the parameters
-  uint32_t vectors = 0, wides = 0, doubles = 0;  // v128, i64, f64; behind those in this order
+  uint32_t locals = 0;                           // of type i32, after the parameters
+  uint32_t vectors = 0, wides = 0, doubles = 0;  // v128, i64, f64; after those in this order
 };
 
-// One function (index 2, type 0) around `code` in a module with: type 1 = () -> (), 2 = (i32) -> (i32), 3 = n
-// params and results; function 0 imported, of type 2; function 1 of type 2, small; a memory, a table, global
-// 0 a mutable i32, tag 0 without values.
+// One function (index 2, type 0) around `code` in a module. Types: 1 = () -> (), 2 = (i32) -> (i32), 3 = n
+// params and results. Function 0 is imported, of type 2; function 1 is of type 2, small. There are a memory,
+// a table, global 0 a mutable i32, and tag 0 without values.
 inline Bytes function_of(const Function& f, const Bytes& code, uint32_t arity = 1) {
   Bytes groups;
   uint32_t kinds = 0;

@@ -1,4 +1,5 @@
-// How the time to decode and to compile grows, shape by shape: the table behind the bounds of growth_test.
+// How the time to decode and to compile grows, shape by shape: the table from which the bounds of
+// growth_test come.
 //
 // Usage: growth_table [FILTER [SCALE [STAGE]]]   shapes whose names contain FILTER, their sizes times SCALE,
 // STAGE alone

@@ -1,8 +1,8 @@
 // Decoding and compiling take time and memory in proportion to the module, whichever way it grows.
 //
-// Time is this thread's CPU time, at a size and at four times the size: linear work takes four times as long,
+// Time is this thread's CPU time, at a size and at four times the size. Linear work takes four times as long,
 // quadratic work sixteen times. Anything up to twelve counts as linear (caches, logarithms, a machine that is
-// busy), and a shape has three tries, so that noise does not fail it and quadratic work does.
+// busy). A shape has three tries, so that noise does not fail it and quadratic work does.
 #include <gtest/gtest.h>
 
 #include "tests/jit/growth/measure.h"

@@ -1,5 +1,6 @@
-// Functions that are small as WebAssembly and ask for minutes, or for a deep native stack, of a compiler that walks along
-// the operands of values, compares accesses in pairs, or asks of each value what is known of all before it.
+// Functions that are small as WebAssembly and ask a compiler for minutes, or for a deep native stack. They do so if it
+// walks along the operands of values or compares accesses in pairs. They also do if it asks of each value what is known
+// of all before it.
 #include "tests/jit/growth/code_bytes.h"
 #include "tests/jit/growth/shapes.h"
 

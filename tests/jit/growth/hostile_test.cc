@@ -1,5 +1,5 @@
-// What asks for as much as it can gets no more than it may: a native stack of a few MiB, the passes that a function of its size gets,
-// and, as a last resort, no code. Nothing here depends on how fast the machine is.
+// What asks for as much as it can gets no more than it may. That is a native stack of a few MiB, the passes that a
+// function of its size gets, and, as a last resort, no code. Nothing here depends on how fast the machine is.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <pthread.h>

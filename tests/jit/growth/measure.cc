@@ -15,7 +15,7 @@ extern "C" hindsight::jit::Optimizer* hindsight_create_optimizer();
 
 namespace {
 
-// Of this program's own allocations with new, what LLVM's library asks for included.
+// Bytes of this program's own allocations with new, what LLVM's library asks for included.
 std::atomic<size_t> in_use{0}, peak{0};
 
 void* counted(void* memory) {

@@ -12,7 +12,7 @@ namespace hindsight::jit::testing {
 
 struct Shape {
   std::string name;  // "LoopsOneAfterTheOther"
-  // A valid module of size n. Where it has functions to compile, they are those behind the imported ones.
+  // A valid module of size n. Where it has functions to compile, they are those after the imported ones.
   std::function<wasm::testing::Bytes(uint32_t n)> make;
   uint32_t decoded;    // sizes at which decoding takes milliseconds; zero: not interesting there
   uint32_t baseline;   // the same for the baseline tier

@@ -1,4 +1,4 @@
-// What hardly ever runs lies behind the rest of a function, and the rest can be moved without it. Nobody can tell but
+// What hardly ever runs lies after the rest of a function, and the rest can be moved without it. Nobody can tell but
 // by the clock.
 #include "jit/code/move_code.h"
 #include "jit/wasm/instr_reader.h"

@@ -263,8 +263,8 @@ TEST(Interleave, ALoadThatNothingNeedsTrapsAsItDidBefore) {
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(40000)}; });
 }
 
-// A walk that depends on what it reads in all ways that lanes have: words of both widths, sums of its own,
-// smaller and greater, shifts, and a way out at the end of the step that is taken at different times.
+// A walk that depends on what it reads in all ways that lanes have. It has words of both widths, sums of its own,
+// smaller and greater, and shifts. It has a way out at the end of the step that is taken at different times.
 TEST(Interleave, LanesComputeWhatOneSearchAtATimeComputes) {
   const std::string walk = R"(
     (local.set $p (i32.and (local.get $key) (i32.const 0xfff8))) (local.set $k (i32.const 0))
@@ -392,7 +392,7 @@ TEST(Interleave, ALoadOutOfBoundsTrapsInAGroupAsInOrder) {
   s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(kData)}; });
 }
 
-// The key is divided before the search: by zero for one of them, behind one whose search leaves memory.
+// The key is divided before the search: by zero for one of them, which comes after one whose search leaves memory.
 TEST(Interleave, TheTrapThatComesIsTheFirstInTheProgramsOrder) {
   const std::string divided =
       "(local.set $key (i32.div_u (i32.const 100000) (local.get $key))) " + std::string(kTreeSearch);
@@ -516,8 +516,8 @@ TEST(Interleave, WhatIsNoSearchIsLeftAlone) {
       0, "one search alone");
 }
 
-// A load that is hinted at is kept as it is for the pass, which costs what becomes of it otherwise: here the three loads of
-// a turn, of which two are those of the turns before.
+// A load that is hinted at is kept as it is for the pass, which costs what becomes of it otherwise. Here these are the
+// three loads of an iteration, of which two are those of the iterations before.
 TEST(Interleave, AndPrefetchesThatCannotBeLeaveTheCodeThatThereIsWithoutHints) {
   const std::string wat = R"((module (memory 4)
     (func (export "f") (param $n i32) (local $i i32)

@@ -1,5 +1,5 @@
-// Loops that remember where they went. Whatever they remember, and whoever changes it behind their back, they
-// do what they would have done without.
+// Loops that remember where they went. Whatever they remember, and whoever changes it without their
+// knowledge, they do what they would have done without.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// An access traps exactly if its last byte is out of bounds, whatever is made of it (jit/optimizing/generate/last_byte.h): every
-// load, in every use that lets a compiler read less than its width, at each place around the end of memory, in straight
-// code and in loops, has to end as it does in baseline code; and what it leaves in memory and globals has to be the same.
+// An access traps exactly if its last byte is out of bounds, whatever is made of it
+// (jit/optimizing/generate/last_byte.h). Every load is tried, in every use that lets a compiler read less than its width.
+// It is tried at each place around the end of memory, in straight code and in loops. Each has to end as it does in
+// baseline code, and what it leaves in memory and globals has to be the same.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -188,7 +189,7 @@ constexpr Around kArounds[] = {Around::kStraight, Around::kKnown, Around::kUp,
 struct Form {
   std::string name, text;
   uint32_t bytes;
-  uint32_t past;  // bytes behind the end of memory, in the turn that is furthest
+  uint32_t past;  // bytes past the end of memory, in the iteration that is furthest
   Around around;
 };
 
@@ -268,8 +269,8 @@ TEST_P(LastByte, OfALoadDecidesWhetherItTraps) {
 INSTANTIATE_TEST_SUITE_P(Of, LastByte, ::testing::ValuesIn(kLoads),
                          [](const auto& info) { return replaced(info.param.name, ".", "_"); });
 
-// Lines of stores, loads and global.sets at places around the end of memory, drawn by lot: what comes before the
-// trap has to be there, and nothing that comes behind it.
+// Lines of stores, loads and global.sets at places around the end of memory, drawn by lot. What comes before the trap has
+// to be there, and nothing that comes after it.
 std::string line_of_accesses(std::mt19937& lots) {
   const auto below = [&](uint32_t n) { return static_cast<uint32_t>(lots() % n); };
   const auto place = [&](uint32_t bytes) -> std::string {

@@ -1,5 +1,5 @@
-// Leaving a running loop: what the code at the other end finds in the frame, and that going on there gives
-// what staying would have given.
+// Leaving a running loop: what the code at the other end finds in the frame. Going on there gives what
+// staying would have given.
 #include <array>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// LLVM removes loads that nothing needs and moves those that are needed elsewhere; the trap of one that is
+// LLVM removes loads that nothing needs and moves those that are needed elsewhere. The trap of one that is
 // out of bounds must come all the same (jit/optimizing/generate/needs.h).
 #include <gtest/gtest.h>
 

@@ -19,8 +19,8 @@ Optimized with_osr(std::string_view wat, uint32_t loops) {
   return Optimized(wat, request);
 }
 
-// Counts in base n: r = r * 3 + i*16 + j*4 + k for all i, j, k < n, with things on the operand stack and
-// branches out of the middle.
+// Counts in base n: r = r * 3 + i*16 + j*4 + k for all i, j, k < n. There are things on the operand stack
+// and branches out of the middle.
 constexpr const char* kNest = R"((module (func (export "f") (param $n i32) (result i32)
   (local $i i32) (local $j i32) (local $k i32) (local $r i32)
   i32.const 1000
@@ -150,8 +150,8 @@ TEST(Osr, SeveralResultsGoThroughTheThread) {
   EXPECT_EQ(std::bit_cast<double>(m.instance->thread().results[1]), 3.0);
 }
 
-// Of another function, with more arguments than have registers, and of itself: from the remainder of a
-// function there is no way back to its start but through its whole version.
+// A tail call of another function, with more arguments than have registers, and of itself. From the
+// remainder of a function there is no way back to its start but through its whole version.
 TEST(Osr, MayEndInATailCall) {
   Optimized m = with_osr(R"((module
     (func $sum (param i64 i64 i64 i64 i64 i64 i64 f64) (result i64)

@@ -102,7 +102,7 @@ TEST(Strips, TheLastIterationsValuesLeaveTheLoop) {
 }
 
 TEST(Strips, StoresHappenOnceInOrder) {
-  // Counts backwards; the words behind a are the histogram.
+  // Counts backwards; the words after a are the histogram.
   Hinted h = with_turns(
       R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $p i32) (local $sum i32)
     (block $out (br_if $out (i32.eqz (local.get $n)))

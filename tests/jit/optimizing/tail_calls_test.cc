@@ -1,5 +1,5 @@
-// Tail calls within and between the tiers, and accesses with 64-bit indices: the same guests with every
-// function compiled by one tier, by the other, and by the two in turn.
+// Tail calls within and between the tiers, and accesses with 64-bit indices. The same guests run with
+// every function compiled by one tier, by the other, and by the two in turn.
 #include "jit/baseline/baseline_compiler.h"
 #include "tests/jit/optimizing/optimized.h"
 

@@ -1,7 +1,7 @@
-// "Certain instructions may produce a trap, which immediately aborts execution": what memory and globals hold
-// behind it is what was stored before it, and nothing that comes behind it. Every store and every load, at,
-// across and beyond the end of memory, in straight code and in each turn of loops that become vectors, fills
-// and copies, has to leave both as baseline code does.
+// "Certain instructions may produce a trap, which immediately aborts execution". So memory and globals hold
+// after it what was stored before it, and nothing that comes after it. Tried are every store and every load,
+// at, across and beyond the end of memory. They stand in straight code and in each iteration of loops that
+// become vectors, fills and copies. Each has to leave both as baseline code does.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -218,7 +218,7 @@ void compare_tiers(const Access& access, std::span<const char* const> forms, boo
     const bool down = std::string_view(forms[form]).find(" - ") != std::string_view::npos;
     for (const uint32_t turn : {0u, 1u, 5u, 16u, 37u, 69u, 71u}) {
       for (const uint32_t past : std::set{0u, 1u, access.bytes / 2, access.bytes - 1, access.bytes}) {
-        // This turn's access ends so far behind the end of memory.
+        // This iteration's access ends so far past the end of memory.
         const uint32_t way = access.bytes * step * turn;
         const uint32_t place = kEnd - access.bytes + past - (down ? 0 : way);
         for (const uint32_t count : {kTurns, 3u}) {

@@ -1,4 +1,4 @@
-// Calls of typed function references: null is looked for only where it may be, and the usual targets that a
+// Calls of typed function references. Null is looked for only where it may be, and the usual targets that a
 // profile told are in place, whatever the reference then is.
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// Loops made for vectors: what is made of loops as compilers unroll them, and that whatever is made of loops
-// of all shapes computes what baseline code computes.
+// Loops made for vectors: what is made of loops as compilers unroll them. Whatever is made of loops of all shapes
+// computes what baseline code computes.
 #include <algorithm>
 #include <random>
 

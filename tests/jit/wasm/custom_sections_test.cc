@@ -27,7 +27,7 @@ Bytes hints_of(uint8_t function, std::initializer_list<Bytes> hints) {
   return Bytes{function} + vec(hints);
 }
 
-// Two functions of one i32 with a local; `if` is at 5 in the body, 2 behind the local declarations.
+// Two functions of one i32 with a local; `if` is at 5 in the body, 2 after the local declarations.
 Bytes hinted(const Bytes& contents) {
   const Bytes code = {0x01, 0x01, kI32, 0x20, 0, 0x04, kEmpty, 0x01, 0x0b, 0x0b};
   const Bytes sized = leb(static_cast<uint32_t>(code.size())) + code;
@@ -49,7 +49,7 @@ TEST(BranchHints, AreFoundByTheOffsetOfTheirInstruction) {
 }
 
 TEST(BranchHints, WithoutAPlaceAreCountedAndDropped) {
-  // In the local declarations, behind the body, far behind it; of no function.
+  // In the local declarations, after the body, far after it; of no function.
   for (const Bytes& hint : {Bytes{0, 1, 1}, Bytes{2, 1, 1}, Bytes{10, 1, 1}, leb(0xfffffff0) + Bytes{1, 1}}) {
     const auto m = decode(hinted(vec({hints_of(0, {hint})})));
     EXPECT_EQ(m->decode_stats.branch_hint_errors, 1u);

@@ -319,14 +319,14 @@ TEST(Decoder, ReadsConstantExpressionsThatUseEarlierGlobals) {
       module({section(6, vec({{kI32, 0, 0x41, 5, 0x0b}, {kI32, 0, 0x23, 0, 0x41, 1, 0x6a, 0x0b}}))}), "m");
   ASSERT_TRUE(read) << read.error().describe();
   EXPECT_EQ((*read)->globals[1].init.kind, ConstExpr::Kind::kCode);
-  // Itself, and one behind it.
+  // Itself, and one after it.
   expect_error(module({section(6, vec({{kI32, 0, 0x23, 0, 0x0b}}))}), ErrorKind::kBadModule,
                "unknown global 0", 13);
   expect_error(module({section(6, vec({{kI32, 1, 0x41, 5, 0x0b}, {kI32, 0, 0x23, 0, 0x0b}}))}),
                ErrorKind::kBadModule, "constant expression required: global 0 is mutable", 18);
 }
 
-// Of WebAssembly 3.0: the number is a u64 and its value has to fit.
+// In WebAssembly 3.0 the number is a u64 and its value has to fit.
 TEST(Decoder, ReadsOffsetsOfMemoriesWith32BitAddressesInUpToTenBytes) {
   const auto with_offset = [](const Bytes& offset) {
     const Bytes code = Bytes{0, 0x41, 0, 0x28, 2} + offset + Bytes{0x1a, 0x0b};
@@ -374,8 +374,8 @@ TEST(Decoder, BoundsTheLocalsOfAllFunctionsTogether) {
 }
 
 TEST(Decoder, RefusesEveryPrefixOfAModuleThatIsNotAModuleItself) {
-  // A prefix that ends between sections is a module as long as no function waits for its body (sections 3 to
-  // 9 of the list) and no data count for its data.
+  // A prefix that ends between sections is a module under two conditions. No function waits for its body
+  // (sections 3 to 9 of the list), and no data count for its data.
   std::set<size_t> modules;
   size_t end = 8;
   const auto sections = full_sections();

@@ -62,10 +62,10 @@ inline Bytes body(const Bytes& code) {
   return leb(contents.size()) + contents;
 }
 
-// A module with one function of the given type around `code`, and room for what code may name: one memory,
-// table 0 of funcref, table 1 of externref, global 0 an immutable i32, global 1 a mutable i64, one passive
-// data segment, one passive funcref element segment, and types 1 = (i32 i64) -> (i64 i32), 2 = () -> (i32
-// i32), 3 = (i32) -> (i32).
+// A module with one function of the given type around `code`, and room for what code may name. That is one
+// memory, table 0 of funcref, table 1 of externref, global 0 an immutable i32 and global 1 a mutable i64.
+// Also one passive data segment, one passive funcref element segment, and types 1 = (i32 i64) -> (i64
+// i32), 2 = () -> (i32 i32), 3 = (i32) -> (i32).
 inline Bytes module_around(const Bytes& params, const Bytes& results, const Bytes& code) {
   return module({section(1, vec({func_type(params, results), func_type({kI32, kI64}, {kI64, kI32}),
                                  func_type({}, {kI32, kI32}), func_type({kI32}, {kI32})})),

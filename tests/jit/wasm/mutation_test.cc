@@ -1,5 +1,5 @@
-// Broken modules: no mutation may crash the decoder (run under the address sanitizer too), every refusal has
-// an offset inside the module, and what is accepted must be accepted by another implementation too.
+// Broken modules. No mutation may crash the decoder (run under the address sanitizer too), and every refusal
+// has an offset inside the module. What is accepted must be accepted by another implementation too.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -154,7 +154,7 @@ Verdict wabt_verdict(const Bytes& bytes, std::string* message, bool strict_custo
   features.enable_exceptions();
   wabt::Errors errors;
   wabt::Module module;
-  // The name section is decoded only where a custom section may be at fault: by the specification, errors in
+  // The name section is decoded only where a custom section may be at fault. By the specification, errors in
   // it are not errors of the module.
   const wabt::ReadBinaryOptions options(features, nullptr, false, true, strict_custom_sections);
   const bool ok =
@@ -164,8 +164,8 @@ Verdict wabt_verdict(const Bytes& bytes, std::string* message, bool strict_custo
   return ok ? kAccepts : kRefuses;
 }
 
-// wabt's verdicts on `mutants`. It may abort, so that it runs in child processes; the mutant that killed one
-// stays unknown and the next child goes on behind it.
+// wabt's verdicts on `mutants`. It may abort, so that it runs in child processes. The mutant that killed one
+// stays unknown and the next child goes on after it.
 std::vector<Verdict> oracle(const std::vector<Bytes>& mutants) {
   void* shared = mmap(nullptr, mutants.size() + sizeof(uint64_t), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -192,7 +192,7 @@ std::vector<Verdict> oracle(const std::vector<Bytes>& mutants) {
   return out;
 }
 
-// Why wabt 1.0.32 accepts what we refuse, where that is known and right; null for anything else, and for
+// Why wabt 1.0.32 accepts what we refuse, where that is known and right. Null for anything else, and for
 // every module that we alone would accept.
 const char* known_disagreement(const Bytes& bytes, const Error& error) {
   auto has = [&](const char* part) { return error.message.find(part) != std::string::npos; };

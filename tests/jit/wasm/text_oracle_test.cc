@@ -1,5 +1,5 @@
-// wabt as an oracle: what both it and our reader read must be the same module. The bytes may differ (padding, names, the order of
-// types that the text does not define), so that listings of both are compared in which types are written out.
+// wabt as an oracle: what both it and our reader read must be the same module. The bytes may differ (padding, names, the
+// order of types that the text does not define). So listings of both are compared in which types are written out.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -45,8 +45,8 @@ std::optional<Bytes> wabt_bytes(const std::string& text) {
   return stream.output_buffer().data;
 }
 
-// wabt may end the process on what it does not know, so that it works in a child, for all texts of a file at once: each answer is
-// its length and bytes. Those behind the text that killed it are missing.
+// wabt may end the process on what it does not know. So it works in a child, for all texts of a file at once: each answer
+// is its length and bytes. Those after the text that killed it are missing.
 std::vector<std::optional<Bytes>> wabt_answers(const std::vector<std::string>& texts) {
   std::vector<std::optional<Bytes>> answers(texts.size());
   for (size_t first = 0; first < texts.size();) {

@@ -1,5 +1,5 @@
-// The official suites as far as they concern reading, decoding and validation: every module that a script instantiates must be
-// accepted, and every one that it calls malformed or invalid must be refused.
+// The official suites as far as they concern reading, decoding and validation. Every module that a script instantiates
+// must be accepted, and every one that it calls malformed or invalid must be refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -188,7 +188,7 @@ TEST(AutomaticTiers, SayWhyTheyCompileAFunctionAndWhyACompileBeginsAnew) {
   auto known = load(*make_engine(), kGuest);
   feedback::Episode episode = worth_optimizing(0, 1);
   episode.reason = "it was hot";
-  // Of a load that is in no loop: no prefetch is possible, so that the compile begins anew without it.
+  // The load is in no loop: no prefetch is possible, so that the compile begins anew without it.
   const auto text = wasm::assemble_text(kGuest, "guest");
   ASSERT_TRUE(text);
   const auto load_at = std::find(text->begin(), text->end(), uint8_t{0x28}) - text->begin();
@@ -225,7 +225,7 @@ TEST(AutomaticTiers, SayWhatTheOptimizersPassesTook) {
     EXPECT_LT(sum, 1.01 * report.optimized_compile_seconds);
     EXPECT_TRUE(std::is_sorted(report.optimizer_passes.begin(), report.optimizer_passes.end(),
                                [](const auto& a, const auto& b) { return a.seconds > b.seconds; }));
-    // Of the middle end and of code generation.
+    // One pass of the middle end and one of code generation.
     for (const char* part : {"InstCombinePass", "Instruction Selection"})
       EXPECT_TRUE(std::ranges::any_of(report.optimizer_passes, [&](const auto& pass) {
         return pass.name.find(part) != std::string::npos;

@@ -113,8 +113,8 @@ class CodeLayoutTest : public testing::Test {
     layout_->save(static_cast<const ModuleHandle&>(*module_).code()->module().get(), profile);
     return profile.layout_episodes.empty() ? DecisionState::kNone : profile.layout_episodes.back().state;
   }
-  // Until the guest was called a few times more, if there is one that runs: what is measured over a while in which it had no
-  // core is given up.
+  // Waits until the guest was called a few times more, if there is one that runs. What is measured over a while in which
+  // it had no core is given up.
   void let_guest_run() const {
     const uint64_t runs = runs_;
     for (const Patience patience; thread_.joinable() && runs_ < runs + 2 && patience.lasts();)

@@ -1,5 +1,5 @@
-// Loops that remember where they went, in a running engine: tried where they go the same way again, given up
-// where they do not, settled at the second start, and with the same answers all the time.
+// Loops that remember where they went, in a running engine. They are tried where they go the same way again,
+// given up where they do not, and settled at the second start. The answers are the same all the time.
 #include <gmock/gmock.h>
 
 #include <algorithm>

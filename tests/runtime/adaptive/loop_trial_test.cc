@@ -155,7 +155,7 @@ TEST(Trial, EstimatesTheFirstDistanceFromStallAndIterationTime) {
   EXPECT_GT(estimated_distance(2e-9, 0.9), 64u);
   EXPECT_EQ(estimated_distance(100e-9, 0.5), 5u);  // 150 ns over a third of 100, 4.5 iterations
   EXPECT_EQ(estimated_distance(1e-6, 0.9), 2u);
-  // Less of the time stalled leaves more of it to hide the miss behind.
+  // Less of the time stalled leaves more of it to hide the miss in.
   EXPECT_LT(estimated_distance(20e-9, 0.1), estimated_distance(20e-9, 0.5));
   EXPECT_EQ(estimated_distance(0, 0.5), 128u);
 }

@@ -19,7 +19,7 @@ TEST(FillOfMemory, TellsFullBlocksFromTouchedAndUntouchedOnes) {
   for (uint64_t at = 0; at < 3 * kHuge; at += 4096) bytes[at] = 1;
   bytes[5 * kHuge] = 1;
   EXPECT_EQ(look_at_fill(begin, begin + 8 * kHuge, 64), (MemoryFill{3, 1, 4}));
-  // Of every second one: 0, 2, 4, 6.
+  // Every second one is looked at: 0, 2, 4, 6.
   EXPECT_EQ(look_at_fill(begin, begin + 8 * kHuge, 4), (MemoryFill{2, 0, 2}));
   ::munmap(mapped, 9 * kHuge);
   EXPECT_EQ(look_at_fill(begin, begin + 8 * kHuge, 64), std::nullopt);

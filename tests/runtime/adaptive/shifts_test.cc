@@ -40,7 +40,8 @@ constexpr const char* kGuest = R"((module
       (br $batches))
     (unreachable))))";
 constexpr uint32_t kCalls = 100'000;
-// Of CPU time: what is seen fades by the clock, and a guest on a busy machine has little of the one in much of the other.
+// Samples a second of CPU time. What is seen fades by the clock, and a guest on a busy machine has little of the one in
+// much of the other.
 constexpr uint32_t kSamplingHz = 4000;
 
 uint32_t batch(uint32_t r, int32_t kind) {

@@ -1,5 +1,5 @@
-// Code for loops that usually go round the same number of times: found by value records, kept where that pays by
-// the clock, and right all the same when the number changes while it runs.
+// Code for loops that usually iterate the same number of times. It is found by value records, kept where that
+// pays by the clock, and right all the same when the number changes while it runs.
 #include <gmock/gmock.h>
 
 #include <array>

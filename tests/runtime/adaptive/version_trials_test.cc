@@ -1,5 +1,5 @@
-// Two versions of a function in turns: the machinery alone on simulated time, the exchange under guests that run, and an
-// engine whose trials are biased, from the decision to the next start of the program.
+// Two versions of a function in turns: the machinery alone on simulated time, and the exchange under guests that run.
+// Then an engine whose trials are biased, from the decision to the next start of the program.
 #include "runtime/adaptive/experiments/version_trials.h"
 
 #include <fmt/format.h>

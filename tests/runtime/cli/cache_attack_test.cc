@@ -1,5 +1,5 @@
-// A guest that wants its own machine code run: it changes kept code or profiles, or puts some of its own there, with
-// every call of WASI that writes, links, renames or makes anything; through the command, as people use it.
+// A guest that wants its own machine code run. It changes kept code or profiles, or puts some of its own there, with
+// every call of WASI that writes, links, renames or makes anything. It goes through the command, as people use it.
 //
 //   home/.cache/hindsight/{code,profiles}   where the command keeps things, as HOME says; .local/state/hindsight: their key
 //   home/{file,sub,other/file}              the guest's own
@@ -358,8 +358,8 @@ TEST_F(CacheAttack, NoCallOfWasiChangesWhatOtherRunsKeepOrPutsAnythingBesideIt) 
                                             "path_symlink", "path_unlink_file"}));
 }
 
-// Folders that this run's engine was not told of, such as those that another run named by --code-cache: files in them are known
-// by their mode and beginning, new ones can be made, and what was not sealed is not run.
+// Folders that this run's engine was not told of, such as those that another run named by --code-cache. Files in them are
+// known by their mode and beginning, new ones can be made, and what was not sealed is not run.
 TEST_F(CacheAttack, CodeThatAGuestPlantsIsNamedAndNeverRun) {
   keep();
   const std::vector<std::byte> code = planted();
@@ -421,8 +421,8 @@ TEST_F(CacheAttack, CodeThatAGuestPlantsIsNamedAndNeverRun) {
   EXPECT_EQ(mix(use).status, 42);
 }
 
-// A mount of the folder is the folder. From one of a part of it nothing leads to the folder, so that a guest can make files there;
-// but nothing is read from there, and without a seal nothing would be accepted.
+// A mount of the folder is the folder. From one of a part of it nothing leads to the folder, so that a guest can make
+// files there. But nothing is read from there, and without a seal nothing would be accepted.
 TEST_F(CacheAttack, CodeThatIsPlantedThroughAMountOfTheCacheIsNotRunEither) {
   keep();
   const std::vector<std::byte> code = planted();

@@ -682,7 +682,7 @@ TEST_F(Command, AStartFunctionThatTrapsHasABacktrace) {
   EXPECT_THAT(run.err, HasSubstr("unreachable"));
   EXPECT_THAT(run.err, HasSubstr("#0   inner at 0x"));
   EXPECT_THAT(run.err, HasSubstr("#1   begin at 0x"));
-  // And where there is an entry behind it.
+  // And where there is an entry after it.
   const Outcome with_entry = hindsight({"run", file("g.wat", R"((module
     (func $inner unreachable) (func $begin (call $inner)) (start $begin) (func (export "_start"))))")});
   EXPECT_EQ(with_entry.status, 134);

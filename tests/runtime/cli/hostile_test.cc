@@ -1,4 +1,4 @@
-// Modules that ask for too much, through the command and on every tier: each works, or is refused with an
+// Modules that ask for too much, through the command and on every tier. Each works, or is refused with an
 // error that says what and where, in seconds and bounded memory. None of them crashes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -22,7 +22,8 @@ using namespace hindsight::wasm::testing;  // NOLINT: the vocabulary of bytes
 
 constexpr uint8_t kEnd = 0x0b;
 constexpr uint8_t kNoResult = 0x40;
-// Of large bodies. The limit is five times as much; time and memory grow in proportion (tests/jit/growth).
+// The size of large bodies. The limit is five times as much; time and memory grow in proportion
+// (tests/jit/growth).
 constexpr uint32_t kLargestBody = 1'500'000;
 
 void append(Bytes& to, const Bytes& more) {
@@ -72,7 +73,7 @@ struct Hostile {
   std::string what;
   std::function<Bytes()> make;
   std::string refusal;  // part of what stderr says; empty: the program works
-  // Of one run on any tier; generous, but no minute.
+  // For one run on any tier; generous, but no minute.
   double seconds = 10;
   uint64_t mebibytes = 1000;
 };

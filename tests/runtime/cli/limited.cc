@@ -1,4 +1,4 @@
-// limited [no-perf] [no-timers] [address-space=KIB] [file-size=KIB] -- PROGRAM ARGUMENTS: runs a program where
+// limited [no-perf] [no-timers] [address-space=KIB] [file-size=KIB] -- PROGRAM ARGUMENTS. Runs a program where
 // perf_event_open says EPERM and timers are used up, as containers do, and under the limits of ulimit -v and -f.
 #include <linux/filter.h>
 #include <linux/seccomp.h>

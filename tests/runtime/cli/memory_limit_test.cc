@@ -1,5 +1,5 @@
-// Where address space is limited (ulimit -v): a function that is large to compile is compiled, or stays in baseline code with the reason
-// told, or the program is refused in words. Nothing ends by a signal.
+// Where address space is limited (ulimit -v), a function that is large to compile is compiled, or stays in baseline code
+// with the reason told. Or the program is refused in words. Nothing ends by a signal.
 #include <gmock/gmock.h>
 
 #include "tests/runtime/cli/command.h"

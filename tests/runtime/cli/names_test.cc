@@ -1,5 +1,5 @@
-// A module's names, and those of files and arguments, are a stranger's words: whatever the command prints of them, no line is theirs and
-// no terminal obeys them.
+// A module's names, and those of files and arguments, are a stranger's words. Whatever the command prints of them, no
+// line is theirs and no terminal obeys them.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -12,7 +12,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// A line's end with a frame of a backtrace behind it, commands to a terminal in both forms, DEL, a turn of the direction, a separator of lines.
+// A line's end followed by a frame of a backtrace, and commands to a terminal in both forms. Then DEL, a change of
+// the text's direction, a separator of lines.
 const std::string kName = "\n#0 fake\x1b[2J\xc2\x9b\x7f\xe2\x80\xae\xe2\x80\xa8<q>\t";
 constexpr const char* kBegin = "\\n#0 fake\\u{1b}[2J";
 constexpr const char* kShown = "\\n#0 fake\\u{1b}[2J\\u{9b}\\u{7f}\\u{202e}\\u{2028}";

@@ -1,4 +1,5 @@
-// For tests of programs as processes: a folder for each test, and what a process left behind.
+// Helps tests of programs as processes: a folder for each test, and the files that a process made
+// there.
 #pragma once
 
 #include <gtest/gtest.h>

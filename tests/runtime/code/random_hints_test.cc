@@ -103,7 +103,7 @@ TEST(LeavingAtLoops, GoesOnInASecondVersionOfTheCode) {
   }
 }
 
-// Where the way out comes first, LLVM begins the loop behind it: its header stores before it is to be left.
+// Where the way out comes first, LLVM begins the loop after it: its header stores before it is to be left.
 TEST(LeavingAtLoops, DoesNothingTwice) {
   for (uint32_t seed = 0; seed < 8; ++seed) {
     auto engine = engine_with(seed, true, true);

@@ -84,7 +84,7 @@ TEST_P(WithoutMemory, ABuiltinTrapsAndTheNextCallWorks) {
     } catch (const std::bad_alloc&) {  // on this side of the guest, for the embedder
     }
     t_left = -1;
-    // What has been left behind can be used.
+    // What remains can be used.
     auto again = (*guest)->find_function("memory_grow");
     ASSERT_TRUE(again);
     const Status next = (*guest)->call_raw(*again, {&slot, 1});
@@ -93,8 +93,8 @@ TEST_P(WithoutMemory, ABuiltinTrapsAndTheNextCallWorks) {
   }
 }
 
-// The builtins by which code that is watched tells what it does: events that baseline code counts, the words of instrumented code,
-// the strips of loops on trial.
+// The builtins by which code that is watched tells what it does. That is events that baseline code counts, the words of
+// instrumented code, the strips of loops on trial.
 struct Watched {
   const char* name;
   EngineConfig config;

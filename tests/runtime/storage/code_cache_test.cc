@@ -155,7 +155,7 @@ class CodeCacheTest : public testing::Test {
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
-  // What stands behind the seal, and the like under a good seal: as this program would write it.
+  // What follows the seal, and the like under a good seal: as this program would write it.
   rt::CacheDirectory directory() const { return {folder_.string(), key_}; }
   std::vector<std::byte> unsealed(const fs::path& path) const {
     return directory().read(path.filename().string()).value().value();
@@ -340,7 +340,7 @@ TEST_F(CodeCacheTest, CodeThatSomebodyElsePlantedIsNamedAndNeverRun) {
   for (rt::CachedFunction& function : planted->functions)  // all of it other code, each byte a trap
     std::fill(function.image.end() - 64, function.image.end(), std::byte{0xcc});
   const auto bytes = rt::format_cache_file(*planted);
-  // Without a seal, behind the seal of the file that was there, and behind one of a key that is not ours.
+  // Without a seal, after the seal of the file that was there, and after one of a key that is not ours.
   write(path, bytes);
   expect_ignored("an earlier version of the program, without a seal");
   const auto sealed = contents(path);
@@ -595,7 +595,7 @@ TEST_F(CodeCacheTest, APrefetchThatWasKeptIsSettledAtItsDistance) {
   {
     Start first(folder_, {}, kIndirect);
     rt::ModuleCode& code = *static_cast<const rt::ModuleHandle&>(*first.module).code();
-    // The second load of the body: i32.load is 0x28, behind it alignment and offset.
+    // The second load of the body: i32.load is 0x28, then come alignment and offset.
     const wasm::FunctionBody& body = code.module()->body(FuncIndex(0));
     std::vector<uint32_t> loads;
     for (uint32_t at = body.begin.value; at + 2 < body.end.value; ++at)
@@ -659,7 +659,7 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
   {
     Start first(folder_, {}, kChains);
     rt::ModuleCode& code = *static_cast<const rt::ModuleHandle&>(*first.module).code();
-    // Of the body's loads the one without an offset.
+    // The one of the body's loads without an offset.
     const wasm::FunctionBody& body = code.module()->body(FuncIndex(0));
     for (uint32_t at = body.begin.value; at + 2 < body.end.value; ++at)
       if (code.module()->bytes[at] == 0x28 && code.module()->bytes[at + 1] == 2 &&
@@ -686,7 +686,7 @@ TEST_F(CodeCacheTest, InterleavedSearchesThatWereKeptAreSettledAtTheirWidth) {
   EXPECT_EQ(version->loop_cells[0]->enabled, 1u);
   EXPECT_EQ(version->loop_cells[0]->distance, 8u);
   version.reset();  // its memory is the engine's
-  // Of 32 chains two have a value each: 1 and 2.
+  // Two of 32 chains have a value each: 1 and 2.
   EXPECT_EQ(second.call("sum", 32 * 100), 300);
   EXPECT_EQ(second.call("sum", 5), 2);
   const FeedbackReport report = second.report();

@@ -150,7 +150,7 @@ class ProfileStoreTest : public testing::Test {
   rt::CacheDirectory directory() const {
     return {(folder_ / "profiles").string(), key_, rt::CacheDirectory::kProfileSuffix};
   }
-  // What stands behind the seal, and the like under a good seal: as this program would write it.
+  // What follows the seal, and the like under a good seal: as this program would write it.
   std::string unsealed(const fs::path& path) const {
     const auto bytes = directory().read(path.filename().string()).value().value();
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

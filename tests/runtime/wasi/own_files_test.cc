@@ -1,10 +1,10 @@
 // What is the embedder's own stays out of reach, on both resolvers. The tree:
 //
-//   home/                                   the first preopened directory (kRoot), unless a test says otherwise
-//   home/.cache/hindsight/code/a-0.code     kept code, mode 0400, with a seal in front
-//   home/.cache/hindsight/code/.lock        ordinary files beside it
-//   home/.state/hindsight/key               the key
-//   home/file                               the guest's
+//   home/                                   the first preopened directory (kRoot), unless a test says otherwise.
+//   home/.cache/hindsight/code/a-0.code     kept code, mode 0400, with a seal in front.
+//   home/.cache/hindsight/code/.lock        ordinary files beside it.
+//   home/.state/hindsight/key               the key.
+//   home/file                               the guest's.
 #include <gmock/gmock.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -50,7 +50,7 @@ class WasiOwnFiles : public OnBothResolvers {
   Config config(bool in_use, const fs::path& preopened) const {
     return config(in_use, preopened, home_ / ".cache/hindsight/code", home_ / ".state/hindsight");
   }
-  // Of a directory that must not be given.
+  // Why a directory that must not be given is refused.
   static std::string refusal(Config config) {
     const std::string path = config.preopens[0].host_path;
     const auto made = WasiContext::create(std::move(config));

@@ -55,8 +55,8 @@ TEST(WasiTable, SignaturesAreThoseThatCompilersImport) {
   }
 }
 
-// Whatever a guest passes, it gets an errno: every function with pointers and lengths at the far end of the
-// address space, which wrap in 32 bits.
+// Whatever a guest passes, it gets an errno. Tried is every function with pointers and lengths at the far
+// end of the address space, which wrap in 32 bits.
 TEST(WasiTable, NoFunctionLooksOutsideGuestMemory) {
   TempDir dir;
   write_host_file(dir / "file", "text");

@@ -11,9 +11,9 @@
 namespace hindsight::lwp {
 namespace {
 
-// The vendor's published sample program: 31 iterations twice, an LWPINS in every seventh, an LWPVAL in each,
-// every tenth value recorded, the ring starting three records before its end. It prints 17 entries: 7 values
-// and 10 insertions.
+// The vendor's published sample program: 31 iterations twice, an LWPINS in every seventh, an LWPVAL in each.
+// Every tenth value is recorded, and the ring starts three records before its end. It prints 17 entries: 7
+// values and 10 insertions.
 TEST(SoftwareLwp, AnswersThePublishedExampleWithSevenValuesAndTenInsertions) {
   Area area(4096);
   area.block.head = area.block.tail = area.block.buffer_size() - 3 * kRecordSize;

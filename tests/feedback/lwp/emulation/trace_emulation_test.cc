@@ -185,7 +185,7 @@ TEST_F(Traced, ShellPipelinesOfProgramsWork) {
 }
 
 // Where CPUID cannot be trapped, the system call that asks for it fails in the program, which must not
-// notice, and a program plays the trap itself.
+// notice. A program plays the trap itself.
 TEST_F(Traced, AProgramWhoseCpuidIsTrappedSeesLwp) {
   TraceOptions options;
   options.insist_on_cpuid = true;

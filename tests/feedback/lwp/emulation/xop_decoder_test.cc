@@ -219,9 +219,9 @@ MemoryOperand memory_of(const ZydisDecodedInstruction& instruction, const ZydisD
   out.index = number_of(operand.mem.index);
   if (out.index != kNoRegister && operand.mem.scale != 0) out.scale = operand.mem.scale;
   if (operand.mem.disp.has_displacement) out.displacement = static_cast<int32_t>(operand.mem.disp.value);
-  // Zydis 4.0 takes the displacement of a SIB byte without base as it should, but with address size and B
-  // prefixes calls the base r13d all the same. Manuals: mod 00 with SIB.base 101 has none, whatever extends
-  // it.
+  // Zydis 4.0 takes the displacement of a SIB byte without base as it should. But with address size and B
+  // prefixes it calls the base r13d all the same. Manuals: mod 00 with SIB.base 101 has none, whatever
+  // extends it.
   if (out.address_bits == 32 && out.base == kR13 && instruction.raw.modrm.mod == 0 &&
       (instruction.raw.sib.base & 7) == kBp && instruction.raw.disp.size == 32) {
     out.base = kNoRegister;

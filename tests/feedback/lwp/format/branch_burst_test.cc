@@ -115,8 +115,8 @@ struct Rate {
   double value() const { return judged ? static_cast<double>(wrong) / static_cast<double>(judged) : -1; }
 };
 
-// `bursts` bursts of 4,096 outcomes of site 1, with a loop branch (site 2, always taken) between them; far
-// apart: `next` is told when a burst begins.
+// `bursts` bursts of 4,096 outcomes of site 1, with a loop branch (site 2, always taken) between them. They
+// are far apart: `next` is told when a burst begins.
 template <typename Next>
 Rate replay(uint32_t bursts, Next next) {
   BranchReplay replay(make_tage());

@@ -76,8 +76,8 @@ class Monitor {
   std::array<EventRecord, 256> batch_;
 };
 
-// Runs `kThreads` threads that insert kRecords each and the monitor, which between its passes waits until
-// `emitted` has grown by `lag` records: a slow monitor is one with a large lag, whatever the machine.
+// Runs `kThreads` threads that insert kRecords each, and the monitor, which between its passes waits until
+// `emitted` has grown by `lag` records. A slow monitor is one with a large lag, whatever the machine.
 void run(uint32_t slots, size_t portion, uint64_t lag, bool expect_missed) {
   std::vector<std::unique_ptr<Source>> sources;
   for (unsigned t = 0; t < kThreads; ++t) sources.push_back(std::make_unique<Source>(slots));
@@ -145,7 +145,7 @@ TEST(RingLoad, AccountsForEveryRecordWithAMonitorThatTakesOneAtATime) {
   run(64, 1, 0, true);
 }
 
-// Threads that come and go: each attaches its block, inserts a few records and ends, while the monitor takes
+// Threads that come and go. Each attaches its block, inserts a few records and ends, while the monitor takes
 // what they left and what they are leaving.
 TEST(RingLoad, AccountsForThreadsThatStartAndEndQuickly) {
   constexpr unsigned kGenerations = 200;

@@ -6,7 +6,7 @@
 namespace hindsight::lwp {
 namespace {
 
-// Two sets of two lines of 64 bytes; behind it one level of 4 sets x 4 ways.
+// Two sets of two lines of 64 bytes; after it one level of 4 sets x 4 ways.
 CacheConfig tiny(Replacement replacement = Replacement::kLru) {
   CacheConfig config;
   config.levels = {{256, 2, 4, replacement}, {1024, 4, 10, Replacement::kLru}};
@@ -76,7 +76,7 @@ TEST(CacheModels, MemoryDeliversOneLineAnInterval) {
   EXPECT_EQ(cache.access(0x10000, 4, 1000, 1).done, 1100u);
   EXPECT_EQ(cache.access(0x20000, 4, 1000, 2).done, 1120u);
   EXPECT_EQ(cache.access(0x30000, 4, 1000, 3).done, 1140u);
-  // A later request does not push an earlier one behind it.
+  // A later request does not delay an earlier one.
   EXPECT_EQ(cache.access(0x40000, 4, 5000, 4).done, 5100u);
   EXPECT_EQ(cache.access(0x50000, 4, 2000, 5).done, 2100u);
 }

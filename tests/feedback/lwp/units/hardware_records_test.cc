@@ -90,8 +90,8 @@ struct SourceCase {
   LoadOrigin origin;
 };
 
-// As the drivers for each generation fill it in: Nehalem to Haswell with the level mask, from Linux 4.14 on
-// with both, Skylake with remote forwards, Alder Lake and Sapphire Rapids with the composite fields.
+// As the drivers for each generation fill it in. Nehalem to Haswell have the level mask, and from Linux
+// 4.14 on both. Skylake has remote forwards, Alder Lake and Sapphire Rapids the composite fields.
 TEST(PebsLoads, OfEveryGenerationHaveTheirSource) {
   const LoadOrigin l1{.missed_l1 = false}, unknown{}, l3{.source = MissSource::kLocalL3},
       remote{.source = MissSource::kRemote}, dram{.source = MissSource::kDram},

@@ -1,6 +1,6 @@
 // Writes what the kernel would write into a perf event's ring, field by field in the documented order of
-// linux/perf_event.h, at free-running positions of a ring between two guard pages: a reader that looks one
-// byte outside dies.
+// linux/perf_event.h. It writes at free-running positions of a ring between two guard pages: a reader that
+// looks one byte outside dies.
 #pragma once
 
 #include <linux/perf_event.h>

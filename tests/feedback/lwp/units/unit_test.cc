@@ -194,8 +194,8 @@ TEST_P(ClockUnit, HandsOutAfterDetachWhatWasSampledBefore) {
   auto unit = make_unit(4000);
   {
     Guest guest(*unit);
-    // CPU time of the process, of which the guest has nearly all: a tenth of a second, where the kernel looks every 10 ms
-    // at the latest.
+    // CPU time of the process, of which the guest has nearly all. It is a tenth of a second, where the kernel looks every
+    // 10 ms at the latest.
     for (const std::clock_t end = std::clock() + CLOCKS_PER_SEC / 5; std::clock() < end;) guest.let_work(1);
   }
   Batch batch;

@@ -1,5 +1,5 @@
 /* What a program written for Microsoft's compiler finds in <intrin.h> of Lightweight Profiling, for GCC and
- * Clang: the intrinsics are the real instructions, whoever executes them. Only x86; no compiler option is
+ * Clang. The intrinsics are the real instructions, whoever executes them. Only x86; no compiler option is
  * needed. */
 #ifndef HINDSIGHT_TESTS_INTRIN_H
 #define HINDSIGHT_TESTS_INTRIN_H
@@ -13,7 +13,7 @@
 #define _M_IX86 600
 #endif
 
-/* A processor without LWP says so, and CPUID cannot be trapped everywhere: then this answers for the
+/* A processor without LWP says so, and CPUID cannot be trapped everywhere. Then this answers for the
  * emulation, with the registers of leaves 80000001h and 8000001Ch that the build was given
  * (HINDSIGHT_LWP_CPUID_...). */
 static void __cpuid(int* info, int leaf) {

@@ -1,5 +1,5 @@
 // Loops that spend nearly all of their time in long fills and copies, also in those that the optimizing tier made of an
-// inner loop: the signal hardly ever finds the thread in generated code, so its mark has to be looked at.
+// inner loop. The signal hardly ever finds the thread in generated code, so its mark has to be looked at.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Where guests run out of stack: on threads with little of it, with frames larger than what is kept in reserve, and on
-// stacks of the host's own.
+// Where guests run out of stack. That is on threads with little of it, with frames larger than what is kept in
+// reserve, and on stacks of the host's own.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>

@@ -125,7 +125,7 @@ TEST(ModelUnit, NamesTheLoadThatMissesAndItsAddresses) {
 }
 
 TEST(ModelUnit, SeesTheAccessesOfVectors) {
-  // Strides of a page: each load misses, and each store behind it goes to the same line.
+  // Strides of a page: each load misses, and each store after it goes to the same line.
   const Watched r = run(R"((module (memory 64)
     (func (export "f") (param $n i32) (result v128) (local $at i32) (local $sum v128)
       (loop $again

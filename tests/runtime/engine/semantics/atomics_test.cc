@@ -1,5 +1,5 @@
-// Atomic instructions on every tier: each in every width, on memories of every kind; contended by threads of
-// the embedder that share a memory; waiting and notifying.
+// Atomic instructions on every tier. Each is tried in every width, on memories of every kind. They are
+// contended by threads of the embedder that share a memory, which also wait and notify.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 

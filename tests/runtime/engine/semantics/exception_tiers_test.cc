@@ -49,7 +49,7 @@ class ExceptionTiers : public testing::Test {
   std::function<void(int32_t)> tick_;
 };
 
-// Functions 1 to 5, each of which may be of either tier; the outermost has values in all registers that
+// Functions 1 to 5, each of which may be of either tier. The outermost has values in all registers that
 // survive calls, which the throw must not lose.
 constexpr std::string_view kStack = R"((module
   (import "host" "tick" (func (param i32)))

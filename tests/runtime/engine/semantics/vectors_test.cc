@@ -1,5 +1,5 @@
-// Vectors where they meet the rest of the language, on every tier: arguments that have no register, tail
-// calls, host functions, several memories, 64-bit addresses, bounds.
+// Vectors where they meet the rest of the language, on every tier. That is arguments that have no
+// register, tail calls, host functions, several memories, 64-bit addresses, bounds.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -105,7 +105,7 @@ TEST_P(Vectors, ArePassedBeyondTheRegistersAndAtTheTail) {
     EXPECT_EQ(results[1].as_v128(), turned(turns, 9)) << turns;
     EXPECT_EQ(results[2].as_f64(), 0.5 + turns);
   }
-  call(*guest, "turn", {Value::i32(1'000'000), start});  // no frame is left behind
+  call(*guest, "turn", {Value::i32(1'000'000), start});  // no frame remains
 }
 
 TEST_P(Vectors, AreGivenToHostFunctionsAndTakenFromThem) {

@@ -171,7 +171,7 @@ TEST_P(Fork, AGuestThatIsCallingItsHostGoesOnInBothProcesses) {
     if (child == 0) alarm(kPatienceSeconds);
     return child == 0;
   });
-  // The parent has compiled `parent` before the child compiles anything more, and goes on behind it.
+  // The parent has compiled `parent` before the child compiles anything more, and goes on after it.
   linker.define_function("host", "turn", [&] {
     if (child != 0)
       turns.let_child();

@@ -343,8 +343,8 @@ int stops() {
 }
 
 // What CPUID says where the kernel traps it: a SIGSEGV of the kernel's at the instruction. Where no kernel
-// does, the program sends that signal to itself, so that it is delivered there: blocked, until a handler
-// returns to the instruction with it unblocked.
+// does, the program sends that signal to itself, so that it is delivered there. The signal is blocked,
+// until a handler returns to the instruction with it unblocked.
 uint64_t g_cpuid_instruction;
 uint32_t g_cpuid_leaf;
 
