@@ -1,22 +1,23 @@
 #!/usr/bin/env node
-// How long a program takes to arrive at its peak speed, in Hindsight and in node: whole processes, start included, interleaved, every answer
-// of a size compared between the two.
+// How long a program takes to arrive at its peak speed, in Hindsight and in node. Runs whole processes, start included,
+// interleaved, with every answer of a size compared between the two.
 //
 // Usage: node arrival.mjs [options] [NAME...]
-//   --rounds N         runs of each size (default 5); the fastest counts, since what else the machine does only adds time, and
-//                      a longer run that was faster. Sizes that keep an earlier one from counting run again, up to N times
-//   --seconds S        length of the longest run (default 1.2)
-//   --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
-//   --node FILE        (default: $NODE, else the node that runs this)
-//   --options "..."    more options of `hindsight run`, separated by spaces
-//   --curve            also print every size's time
-//   --json FILE
+//     --rounds N         runs of each size (default 5); the fastest counts, since what else the machine does only adds time, and
+//                        a longer run that was faster. Sizes that keep an earlier one from counting run again, up to N times
+//     --seconds S        length of the longest run (default 1.2)
+//     --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
+//     --node FILE        (default: $NODE, else the node that runs this)
+//     --options "..."    more options of `hindsight run`, separated by spaces
+//     --curve            also print every size's time
+//     --json FILE
 //
-// A workload of suites compute and branch is run with a small unit of work and N repetitions of it, for N from few to many.
-// T(N) is the time of the whole process; the peak rate is the slope of work over time (least squares) in the second half of the longest
-// run. The program has arrived at 95 % of its peak at the first T(N) from which the average rate up to every later size is at least 95 %
-// of the peak, where 6 ms are left to noise. "Lost" is the longest run's time beyond its work at the peak rate. The last column is when
-// Hindsight arrived at 95 % of the lower one of the two peaks, where its own is the higher one.
+// A workload of suites compute and branch is run with a small unit of work and N repetitions of it. N goes from few to
+// many. T(N) is the time of the whole process. The peak rate is the slope of work over time (least squares) in the second
+// half of the longest run. The program has arrived at 95 % of its peak at the first T(N) from which it stays there. That
+// is, the average rate up to every later size is at least 95 % of the peak, where 6 ms are left to noise. "Lost" is the
+// longest run's time beyond its work at the peak rate. The last column is when Hindsight arrived at 95 % of the lower one
+// of the two peaks, where its own is the higher one.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -112,7 +113,8 @@ function sizes(workload, engine) {
 
 const kNoiseSeconds = 0.006;
 
-// The first size from which on the average rate up to every later one is 95 % of `rate`, and what stands against the size before it.
+// The first size from which on the average rate up to every later one is 95 % of `rate`. Also what stands against the
+// size before it.
 function arrived(curve, rate) {
   const late = (p, i) => curve.slice(i + 1).filter((q) => q.work - p.work < 0.95 * rate * (q.seconds - p.seconds - kNoiseSeconds));
   const first = curve.findIndex((p, i) => late(p, i).length === 0);

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Finds the function that the optimizing tier gets wrong: runs a program with everything in baseline code, then with
-// ever fewer of its functions optimized, as long as the two differ.
+// Finds the function that the optimizing tier gets wrong. Runs a program with everything in baseline code, then with ever
+// fewer of its functions optimized, as long as the two differ.
 //
 // Usage: node bisect.mjs [--hindsight FILE | --runner FILE] FILE [ARGUMENTS...]
-//   --hindsight FILE  the command (default: $HINDSIGHT, else build/release/bin/hindsight); what the program prints and its
-//                     exit status are compared
-//   --runner FILE     tests/fuzz's run_exports instead, for modules that are no programs
+//     --hindsight FILE  the command (default: $HINDSIGHT, else build/release/bin/hindsight); what the program prints and its
+//                       exit status are compared
+//     --runner FILE     tests/fuzz's run_exports instead, for modules that are no programs
 //
 // Exit status: 0 and the function's index where one was found; 1 where the tiers agree; 2 for usage.
 import { spawnSync } from 'node:child_process';

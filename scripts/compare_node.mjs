@@ -3,21 +3,21 @@
 // start-up included; checks every answer while timing.
 //
 // Usage: node compare_node.mjs [options] [NAME...]
-//   --suites A,B       only these suites (compute, vector, simd, branch, memory, call)
-//   --runs N           rounds (default 5); the order within a round alternates
-//   --quick            the workloads' quick arguments
-//   --mode on|off      hindsight's --feedback (default off)
-//   --tier T           hindsight's --tier (default auto)
-//   --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
-//   --node FILE        the node to compare with (default: $NODE, else the node that runs this)
-//   --json FILE        also write every time measured
+//     --suites A,B       only these suites (compute, vector, simd, branch, memory, call)
+//     --runs N           rounds (default 5); the order within a round alternates
+//     --quick            the workloads' quick arguments
+//     --mode on|off      hindsight's --feedback (default off)
+//     --tier T           hindsight's --tier (default auto)
+//     --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
+//     --node FILE        the node to compare with (default: $NODE, else the node that runs this)
+//     --json FILE        also write every time measured
 //
-//   --liftoff          first tiers alone: node with --liftoff-only, hindsight with --tier=baseline --feedback=on, whose
-//                      code counts events and is sampled; suites compute, branch, call and memory unless others are named
-//   --native           also native programs, which clang-19 -O3 makes of the same sources first
-//   --bun FILE         also this bun (JavaScriptCore)
-//   --wasmtime FOLDER  also wasmtime, as the npm package in this folder has it. That takes modules without imports only: the
-//                      same module, its WASI calls replaced (self_contained.mjs), run inside node
+//     --liftoff          first tiers alone: node with --liftoff-only, hindsight with --tier=baseline --feedback=on, whose
+//                        code counts events and is sampled; suites compute, branch, call and memory unless others are named
+//     --native           also native programs, which clang-19 -O3 makes of the same sources first
+//     --bun FILE         also this bun (JavaScriptCore)
+//     --wasmtime FOLDER  also wasmtime, as the npm package in this folder has it. That takes modules without imports only: the
+//                        same module, its WASI calls replaced (self_contained.mjs), run inside node
 //
 // A ratio is the other side's time over hindsight's: above 1 hindsight is faster. Each workload's ratio is the median over the
 // rounds of that round's ratio, with the smallest and the largest beside it.

@@ -1,5 +1,5 @@
 // Runs workloads in node and as native programs, checks that both say the same, and records that in
-// samples/manifest.json; with --check compares with what is recorded instead and writes nothing.
+// samples/manifest.json. With --check it compares with what is recorded instead and writes nothing.
 //
 // Usage: node expect_samples.mjs --native FOLDER [--check] [--quick-only] [NAME...]
 // FOLDER holds one native program a workload, named like it (scripts/build_samples.sh makes them).

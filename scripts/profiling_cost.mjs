@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// What does it cost to be watched? Runs one program in optimized code only (every function compiled at its first call, no feedback
-// decisions), with its LWP unit and without, in pairs whose order alternates, and compares the CPU time of the processes.
+// What does it cost to be watched? Runs one program in optimized code only (every function compiled at its first call, no
+// feedback decisions). Runs it with its LWP unit and without, in pairs whose order alternates, and compares the CPU time
+// of the processes.
 //
 // Usage: node profiling_cost.mjs [options] [NAME...]      (default: sha256, mandelbrot and queens)
 //   --pairs N          (default 15)

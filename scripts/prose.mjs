@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Counts what the house does not write: sentences of more than 25 words, the word "behind", and comments that begin with "Of".
-// Prints a line for each file that has any, and the sums. It judges nothing: the exit status is 0 whatever it finds.
+// Counts what the house does not write: sentences of more than 25 words, the word `behind`, and comments that begin with
+// "Of". Prints a line for each file that has any, and the sums. It judges nothing: the exit status is 0 whatever it
+// finds.
 //
 // Usage: node prose.mjs [--strings] [--list] [--words N] [--changed REVISION] [PATH...]
 //   PATH                files and folders (default: every page and header that git knows; with --strings, every source)

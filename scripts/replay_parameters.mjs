@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// Which decisions hang on which parameter of the policy: replays saved profiles of the suites, and situations made by hand, with each
-// parameter a quarter larger and a quarter smaller, and prints what flips (tests/feedback/policy/situations.h).
+// Which decisions hang on which parameter of the policy. Replays saved profiles of the suites, and situations made by
+// hand, with each parameter a quarter larger and a quarter smaller. Prints what flips
+// (tests/feedback/policy/situations.h).
 //
 // Usage: node replay_parameters.mjs [options] [NAME=NUMBER...]    with numbers: what these flip, each by name
-//   --flips            names each decision of the profiles that flips
-//   --anew             first makes the profiles anew: every workload runs once with the manifest's short arguments
-//   --build FOLDER     (default: build/release)
+//     --flips            names each decision of the profiles that flips
+//     --anew             first makes the profiles anew: every workload runs once with the manifest's short arguments
+//     --build FOLDER     (default: build/release)
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -3,15 +3,16 @@
 // never edited by hand: what a page is to say that it does not say is measured again, or said by this script.
 //
 // Usage: node results.mjs --machine NAME --date DATE [options] FILE.json [FILE.json ...]
-//   --machine NAME   a short name of the machine, such as zen4-2vcpu: letters, digits and dashes
-//   --date DATE      when it was measured: 2026-11-23
-//   --build COMMIT   of which commit the command was built (default: that of this checkout; "-changed" if files of it are)
-//   --load WORDS     what else ran meanwhile (default: the load averages of now, which are said to be that)
-//   --out FOLDER     default: docs/results
+//     --machine NAME   a short name of the machine, such as zen4-2vcpu: letters, digits and dashes
+//     --date DATE      when it was measured: 2026-11-23
+//     --build COMMIT   of which commit the command was built (default: that of this checkout; "-changed" if files of it are)
+//     --load WORDS     what else ran meanwhile (default: the load averages of now, which are said to be that)
+//     --out FOLDER     default: docs/results
 //
-// All files are of one machine and one build: where they say otherwise nothing is written. What they do not say (caches, hypervisor,
-// memory settings) comes from the machine that the script runs on, and is left out where that is another one than the files name. A
-// workload with a wrong answer is named and in no figure. Figures are those of the files; nothing is computed here but the median of counts.
+// All files are of one machine and one build: where they say otherwise nothing is written. What they do not say (caches,
+// hypervisor, memory settings) comes from the machine that the script runs on. It is left out where that is another
+// machine than the one the files name. A workload with a wrong answer is named and in no figure. Figures are those of the
+// files; nothing is computed here but the median of counts.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';

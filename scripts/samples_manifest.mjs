@@ -30,7 +30,7 @@ export function chooseWorkloads(manifest, { suites = [], names = [] }) {
 }
 
 // What to pass to a node of this version ('v20.20.2') before scripts/node_wasi.mjs. The guest's calls through V8's
-// fast API crash in node 20 once the guest's memory has grown a good deal; newer ones are left as they are.
+// fast API crash in node 20 once the guest's memory has grown a good deal. Newer ones are left as they are.
 export function nodeFlags(version) {
   const major = Number(/^v(\d+)/.exec(version)?.[1]);
   return major < 22 ? ['--no-warnings', '--no-turbo-fast-api-calls'] : ['--no-warnings'];

@@ -12,7 +12,7 @@ const { workloads } = readManifest();
 for (const suite of new Set(workloads.map((w) => w.suite))) {
   const rows = workloads.filter((w) => w.suite === suite)
     .map((w) => `| [${w.name}](${w.source}) | ${w.description} | ${w.stands_for} |\n`).join('');
-  // From the suite's heading: everything up to the table's ruler stays, the rows behind it are replaced.
+  // From the suite's heading: everything up to the table's ruler stays, the rows after it are replaced.
   const table = new RegExp(`(\\n## ${suite}\\n(?:(?!\\n## )[^])*?\\n\\|---\\|---\\|---\\|\\n)(?:\\|.*\\n)*`);
   if (!table.test(after)) {
     console.error(`samples_readme.mjs: README.md has no table under '## ${suite}'`);

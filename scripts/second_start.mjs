@@ -3,10 +3,10 @@
 // answer checked.
 //
 // Usage: node second_start.mjs [options] [SUITE|NAME...]      (default: suites compute and branch)
-//   --profile          what a kept profile alone gains (no code is kept), against a start with everything in place
-//   --rounds N         (default 5); medians count
-//   --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
-//   --json FILE
+//     --profile          what a kept profile alone gains (no code is kept), against a start with everything in place
+//     --rounds N         (default 5); medians count
+//     --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
+//     --json FILE
 //
 // `cpu` is the processor time of the whole process, compiling in the background included; `wall` the time from its start to its end.
 //
@@ -90,7 +90,7 @@ for (const workload of workloads) {
     text += kinds.map((kind) => (1e3 * figures[kind]).toFixed(0).padStart(what === 'wall' ? 8 : 9)).join('') + line[what].ratio.toFixed(2).padStart(14);
     if (options.profile) {
       const lost = figures.none - figures.ready;
-      // Of less than 20 ms nothing can be said.
+      // Nothing can be said of less than 20 ms.
       text += (lost < 0.02 ? '-' : `${(100 * (figures.none - figures.second) / lost).toFixed(0)} %`).padStart(11);
     }
     text += '      ';

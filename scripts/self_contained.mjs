@@ -1,10 +1,10 @@
 // Makes a WASI command that needs nothing from outside: for runtimes that take modules without imports only.
 //
-// The imported functions become functions of the module with the same indices (so nothing else of the code changes): args_get
-// and args_sizes_get answer with the arguments given here, fd_write takes what is written to stdout into a hash, the
-// others answer "bad descriptor" or "done", proc_exit traps. An export `run` calls `_start` and returns the
-// hash (32-bit FNV-1a) of the bytes written to descriptors 1 and 2.
-// All else (types, code of the functions, memory, data) stays byte for byte as it was.
+// The imported functions become functions of the module with the same indices, so nothing else of the code changes.
+// args_get and args_sizes_get answer with the arguments given here, and fd_write takes what is written to stdout into a
+// hash. The others answer "bad descriptor" or "done"; proc_exit traps. An export `run` calls `_start` and returns the
+// hash (32-bit FNV-1a) of the bytes written to descriptors 1 and 2. All else (types, code of the functions, memory, data)
+// stays byte for byte as it was.
 
 const encoder = new TextEncoder();
 

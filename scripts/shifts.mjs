@@ -1,21 +1,22 @@
 #!/usr/bin/env node
-// How a program recovers whose data, call targets or branches change half-way: its speed two seconds behind the change against that of the
-// same program started in the second phase. Whole processes, interleaved; every answer is checked against the first of its arguments.
+// How a program recovers whose data, call targets or branches change half-way. Compares its speed two seconds after the
+// change with that of the same program started in the second phase. Whole processes, interleaved; every answer is checked
+// against the first of its arguments.
 //
 // Usage: node shifts.mjs [options] [NAME...]
-//   NAME               of a program of samples/shifts: data, data_back, calls, branch, each _called (a kernel called for each batch) and
-//                      _looped (one loop in one call that is never left); default: all
-//   --rounds N         runs of each kind (default 3)
-//   --before S         seconds of the first phase (default 2.5)
-//   --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
-//   --options "..."    more options of `hindsight run`, separated by spaces
-//   --curve            also print the speed of each slice of 100 ms
-//   --json FILE
+//     NAME               of a program of samples/shifts: data, data_back, calls, branch, each _called (a kernel called for each batch) and
+//                        _looped (one loop in one call that is never left); default: all
+//     --rounds N         runs of each kind (default 3)
+//     --before S         seconds of the first phase (default 2.5)
+//     --hindsight FILE   the command (default: $HINDSIGHT, else build/release/bin/hindsight)
+//     --options "..."    more options of `hindsight run`, separated by spaces
+//     --curve            also print the speed of each slice of 100 ms
+//     --json FILE
 //
-// The programs say when each batch ended. The speed of a window is the median over its batches, the window is one second long and begins
-// two seconds behind the change, or behind the start of the program that is started in the second phase. Of the rounds the median ratio
-// counts. "Recovered" is the end of the first slice of 100 ms from which on no slice is below 95 % of that program's speed for longer than
-// a slice.
+// The programs say when each batch ended. The speed of a window is the median over its batches. The window is one second
+// long. It begins two seconds after the change, or after the start of the program that is started in the second phase.
+// The median ratio of the rounds counts. "Recovered" is the end of the first slice of 100 ms from which on the program
+// keeps up. It keeps up if no slice is below 95 % of that other program's speed for longer than a slice.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +25,7 @@ import { root, samplesFolder } from './samples_manifest.mjs';
 import { readOptions, usage } from './script_options.mjs';
 import { median } from './statistics.mjs';
 
-const kWindow = 2;        // seconds behind the change
+const kWindow = 2;        // seconds after the change
 const kWindowLength = 1;  // seconds
 const kSlice = 0.1;
 const kPrograms = {

@@ -1,4 +1,4 @@
-// Of lists of numbers, which are left as they are.
+// Functions of lists of numbers, which are left as they are.
 export const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
