@@ -7,15 +7,19 @@
 // compile time:
 //     gain = t * (1 - 1/optimized_speedup)
 //     cost = background_cost * (compile_fixed_seconds + compile_seconds_per_byte * bytes)
-// where an earlier run did not find out what the compile takes. Flat profiles: the time is spread over hundreds of
-// functions. Then none of them has the samples of late that the above goes by, and compiling them all pays all the same.
-// t is then what the function ran since it was loaded, which does not fade. What compiling it gains has to be
-// min_flat_return times the cost. What is asked for beside the compile, each decision says for itself (changes/). Shifts:
-// what a program was like does not say what it is like. Code that is optimized is looked at by its last second as well as
-// by its last seconds. It goes back to baseline code to be seen again under two conditions. Its calls go elsewhere, or
-// its samples stand elsewhere (sample_shift.h); and it was made for what branches, calls and operands were like. A change
-// that was taken back is tried again where its load stalls clearly more than then; compiles beyond max_compiles are
-// earned by running on.
+// where an earlier run did not find out what the compile takes.
+//
+// Flat profiles: the time is spread over hundreds of functions. Then none of them has the samples of late that the above
+// goes by, and compiling them all pays all the same. t is then what the function ran since it was loaded, which does not
+// fade. What compiling it gains has to be min_flat_return times the cost.
+//
+// What is asked for beside the compile, each decision says for itself (changes/).
+//
+// Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
+// well as by its last seconds. It goes back to baseline code to be seen again where its calls go elsewhere, or its
+// samples stand elsewhere (sample_shift.h). That is so only if it was made for what branches, calls and operands were
+// like. A change that was taken back is tried again where its load stalls clearly more than then. Compiles
+// beyond max_compiles are earned by running on.
 #pragma once
 
 #include <string>

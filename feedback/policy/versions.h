@@ -1,8 +1,8 @@
 // Trials of whole versions: which decision is worth being weighed against none. It is a decision that is part of a
 // function's code, and of no single loop in it. Pure, like every decision.
 //
-// Calls in place, what is known of branches, and what lies apart are all over a function's code. To see what one of them
-// gives, the function is compiled once more without it. Then both versions run in turns
+// Inlined targets of calls, weights of branches, and cold parts that lie apart are all over a function's code. To see
+// what one of them gives, the function is compiled once more without it. Then both versions run in turns
 // (runtime/adaptive/experiments/version_trials.h). With t what the function ran in its version so far, taken as what is
 // still to come,
 //

@@ -4,12 +4,12 @@
 // runtime/storage/code_cache_file.cc).
 //
 // An archive has:
-//   kReads                    whether it is one that reads.
-//   has(name, present)        whether there is such a field: where it writes, if `present`.
-//   number, amount, count, id, flag, text, word, part, list, row
-//                             a number; one of at least 0; an integer up to a bound; an index or offset; true or false; words;
-//                             an enumerator, of which the last is given; a struct; several of them; a struct without names
-//   require(..., holds, what) where it reads: what else makes it whole
+//     kReads                    whether it is one that reads
+//     has(name, present)        whether there is such a field: where it writes, if `present`
+//     number, amount, count, id, flag, text, word, part, list, row
+//                               a number; one of at least 0; an integer up to a bound; an index or offset; true or false; words;
+//                               an enumerator, of which the last is given; a struct; several of them; a struct without names
+//     require(..., holds, what) where it reads: what else makes it whole
 #pragma once
 
 #include <algorithm>

@@ -85,7 +85,7 @@ struct CallEvidence {
   uint64_t records = 0;              // the denominator
   std::vector<Target> targets = {};  // by descending records
   bool by_reference = false;         // a call_ref
-  // Calls of the published optimized code that went to none of the targets it has in place, sampled alike.
+  // Calls of the published optimized code that went to none of the targets inlined there, sampled alike.
   uint64_t unforeseen_records = 0;
   std::vector<Target> unforeseen = {};
   friend bool operator==(const CallEvidence&, const CallEvidence&) = default;

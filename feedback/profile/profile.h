@@ -110,7 +110,7 @@ struct FunctionCounts {
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
   std::map<uint32_t, ValueCounts> values;     // wasm offset
-  // Calls of the published optimized code that went to none of the targets it has in place. Wasm offset.
+  // Calls of the published optimized code that went to none of the targets inlined there. Wasm offset.
   std::map<uint32_t, ValueCounts> unforeseen;
   // Over the whole run: nothing of it decays.
   double run_seconds_baseline = 0;

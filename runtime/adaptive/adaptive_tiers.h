@@ -4,12 +4,12 @@
 //
 // Lock order. No lock of a part is held while profiles are visited (Monitor::with_profiles), nor the other way round.
 // With the lock on the left held, what stands on the right is called, and no other part.
-//   VersionTrials, CodeLayout    ModuleCode, Measurement, and the monitor for the guests' seconds.
-//   FunctionTrials               ModuleCode, LoopTrial, TimedLoads, DecisionLog.
-//   PageMoves                    LoopTrial, Measurement.
-//   CompileQueue                 CompileThreads, DecisionLog.
-//   LoadedModules                ModuleCode.
-//   DecisionLog, Measurement, ProfileKeeper, VersionExperiment: none.
+//     VersionTrials, CodeLayout    ModuleCode, Measurement, and the monitor for the guests' seconds
+//     FunctionTrials               ModuleCode, LoopTrial, TimedLoads, DecisionLog
+//     PageMoves                    LoopTrial, Measurement
+//     CompileQueue                 CompileThreads, DecisionLog
+//     LoadedModules                ModuleCode
+//     DecisionLog, Measurement, ProfileKeeper, VersionExperiment: none
 // Whoever lets go of a module's code may be its last owner, and its end comes back here (on_destroyed): no lock is
 // held then.
 //

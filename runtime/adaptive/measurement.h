@@ -2,11 +2,11 @@
 // experiment takes a lease before it changes anything that others might be measuring, and keeps it until it has
 // measured what it changed itself. Here is the one table of what excludes what.
 //
-//   loops     a trial of a loop's change, on guest threads (TrialGate, experiments/loop_trial.h). It asks nobody: loops
-//             come and go in microseconds, and whoever begins something longer waits for a moment without one
-//   memory    ranges of linear memory move onto other pages (page_move.h).
-//   places    optimized code moves to another place (code_layout.h).
-//   versions  two versions of a function run in turns (version_experiment.h)
+//     loops     a trial of a loop's change, on guest threads (TrialGate, experiments/loop_trial.h). It asks nobody: loops
+//               come and go in microseconds, and whoever begins something longer waits for a moment without one
+//     memory    ranges of linear memory move onto other pages (page_move.h)
+//     places    optimized code moves to another place (code_layout.h)
+//     versions  two versions of a function run in turns (version_experiment.h)
 //
 // Versions exclude all others, and places also exclude each other. Memory goes on beside places: where code lies does
 // not show in a loop's time, by which moves of memory are judged. Nor do pages of data show in calls, by which places

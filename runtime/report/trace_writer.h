@@ -9,15 +9,14 @@
 // Lines. The first object is {"hindsight_trace":1,"program":...,"start_ns":...}, the last one
 // {"end":true,"unit":...,"records":written,"left_out":...,"emitted":...,"missed":...,"lost":...}. In between, a record is
 // as follows.
-//   ns             since start_ns, which is CLOCK_MONOTONIC; with "drained":true, when it was read, not when it happened.
-//   thread         kernel id.
-//   id, flags, data1, data2, address   the record's own fields; address in hexadecimal, a string. Integers may need 64
-//   bits.
-//   function, wasm, tier               where it was, if that is known; wasm is the byte offset in the module, a string.
-//   guest          true: the guest asked for it (module hindsight_lwp); then "name", if it named these flags.
-//   guest_address  of a DCache miss: the address in linear memory, a string.
-//   guest_memory   the index of that memory, unless it is 0.
-//   cpu_ns         of a clock record: the CPU time that it stands for.
+//     ns             since start_ns, which is CLOCK_MONOTONIC; with "drained":true, when it was read, not when it happened
+//     thread         kernel id
+//     id, flags, data1, data2, address   the record's own fields; address in hexadecimal, a string. Integers may need 64 bits
+//     function, wasm, tier               where it was, if that is known; wasm is the byte offset in the module, a string
+//     guest          true: the guest asked for it (module hindsight_lwp); then "name", if it named these flags
+//     guest_address  of a DCache miss: the address in linear memory, a string
+//     guest_memory   the index of that memory, unless it is 0
+//     cpu_ns         of a clock record: the CPU time that it stands for
 // Fields that say nothing are left out. Readers ignore fields that they do not know.
 #pragma once
 

@@ -34,7 +34,7 @@ struct CacheKey {
   std::string file_name() const;
 };
 
-// Where the indirect calls went that have usual targets in place, and what the operands were that have code for a usual
+// Where the indirect calls went whose usual targets are inlined, and what the operands were that have code for a usual
 // value. The key is the instruction's wasm offset.
 using CachedCalls = std::map<uint32_t, feedback::ValueCounts>;
 

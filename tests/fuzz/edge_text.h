@@ -380,7 +380,7 @@ class EdgeText {
     static constexpr const char* kNames[] = {"8", "16", "32", ""};
     const uint32_t size = below(4), bytes = 1u << size, copies = static_cast<uint32_t>(pick({1, 1, 1, 2, 4}));
     const bool down = chance(4);
-    const uint32_t count = 1 + below(chance(2) ? 12 : 150);  // of turns
+    const uint32_t count = 1 + below(chance(2) ? 12 : 150);  // of iterations
     const uint32_t turn = bytes * copies;
     // The last turn ends at the end, or is so many bytes over it.
     const int64_t over =

@@ -45,12 +45,12 @@ struct ModelConfig {
 ModelConfig default_model();
 
 // The default with changes, words separated by commas.
-//   l1=32K/8/4  l2=1M/8/14  l3=off  l3=32M/16/50/lru|fifo|random   size/ways/latency.
-//   memory=350/8                                                   latency/interval.
-//   line=64  page=4K  tlb1=72/72/0  tlb2=3072/12/7  walk=40.
-//   prefetch=16                                                    lines; 0 off.
-//   predictor=bimodal|gshare|tage  width=4  window=256  penalty=14  store_buffer=64  forward=4.
-//   wrong_path=1                                                   0 off.
+//     l1=32K/8/4  l2=1M/8/14  l3=off  l3=32M/16/50/lru|fifo|random   size/ways/latency
+//     memory=350/8                                                   latency/interval
+//     line=64  page=4K  tlb1=72/72/0  tlb2=3072/12/7  walk=40
+//     prefetch=16                                                    lines; 0 off
+//     predictor=bimodal|gshare|tage  width=4  window=256  penalty=14  store_buffer=64  forward=4
+//     wrong_path=1                                                   0 off
 // Errors: kUsage, naming the word.
 Result<ModelConfig> parse_model(std::string_view text);
 

@@ -5,8 +5,8 @@
 
 namespace hindsight::feedback {
 
-// Records of calls that a new version would have targets in place for and the published one has not. Those
-// for which it would be the other way round are taken off.
+// Records of calls whose targets a new version would have inlined and the published one has not. Those for
+// which it would be the other way round are taken off.
 double unforeseen_records(const FunctionEvidence& e, const PolicyConfig& config);
 
 }  // namespace hindsight::feedback

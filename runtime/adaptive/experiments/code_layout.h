@@ -1,13 +1,13 @@
 // CodeLayout: the decision code-layout from its evidence to its outcome, for all modules of an engine, one
 // move at a time.
 //
-//   counting    every function that may be moved is called through a meter for some tens of
-//               milliseconds: what is called, and how often
-//   placing     a task of the compile threads: the functions that were called, in the order that their
-//               calls ask for, one behind the other on pages of 2 MiB, as copies
-//               (jit/code/move_code.h); published by nobody
-//   comparing   entry slots lead to the copies and back, in turns, while a few meters count (exchange_trial.h).
-//   ended       one placement stays; the other's versions are retired
+//     counting    every function that may be moved is called through a meter for some tens of
+//                 milliseconds: what is called, and how often
+//     placing     a task of the compile threads: the functions that were called, in the order that their
+//                 calls ask for, one after the other on pages of 2 MiB, as copies
+//                 (jit/code/move_code.h); published by nobody
+//     comparing   entry slots lead to the copies and back, in turns, while a few meters count (exchange_trial.h)
+//     ended       one placement stays; the other's versions are retired
 //
 // No guest waits: an exchange is one store a slot. Functions that are compiled anew meanwhile leave the move.
 //

@@ -2,22 +2,23 @@
 // guest's own thread, each time the loop has done another strip of iterations. Time per iteration is the only
 // evidence: no PMU needed.
 //
-//   estimate  the first chunk runs without prefetch; its time per iteration and the stall share of the
-//             loop's loads give the first distance (estimated_distance)
-//   compare   chunks of strips alternate between off and on (off on on off ...), so that drift hits both
-//             alike; each change of arm is followed by one strip that is not counted. After kPairs pairs
-//             the medians decide: at least 5 % faster, in at least 3 of 4 pairs. Otherwise, or as soon as
-//             too many pairs are lost for that, another distance is tried, and if none wins the prefetch is
-//             rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
-//             long enough
-//   tune      hill climbing on the ladder of distances, the same way, from the distance that won.
-//             the time per iteration has moved: the program does something else now. Then the distance is
-//             tuned anew
-//   paused    was kept and no longer pays: off, in place, and looked at again like a kept one, ever more
-//             seldom while nothing moves. What still does not pay after many seconds is rejected
-//   learning  of a loop that remembers its way (history_watch.h), before and between all of these: on, with
-//             distance 0, until what it remembers is true
-//   rejected  off for good; the engine replaces the code by a version without it
+//     estimate  the first chunk runs without prefetch; its time per iteration and the stall share of the
+//               loop's loads give the first distance (estimated_distance)
+//     compare   chunks of strips alternate between off and on (off on on off ...), so that drift hits both
+//               alike; each change of arm is followed by one strip that is not counted. After kPairs pairs
+//               the medians decide: at least 5 % faster, in at least 3 of 4 pairs. Otherwise, or as soon as
+//               too many pairs are lost for that, another distance is tried. If none wins the prefetch is
+//               rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
+//               long enough
+//     tune      hill climbing on the ladder of distances, the same way, from the distance that won
+//     kept      runs with the best distance; looks again every few seconds with a few pairs, and sooner when
+//               the time per iteration has moved: the program does something else now. Then the distance is
+//               tuned anew
+//     paused    was kept and no longer pays: off, in place, and looked at again like a kept one, ever more
+//               seldom while nothing moves. What still does not pay after many seconds is rejected
+//     learning  of a loop that remembers its way (history_watch.h), before and between all of these: on, with
+//               distance 0, until what it remembers is true
+//     rejected  off for good; the engine replaces the code by a version without it
 //
 // After RPG2 (Zhang et al., ASPLOS 2024), which tunes distances in place and rolls back; the alternation
 // replaces its PMU counts.

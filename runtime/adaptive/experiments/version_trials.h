@@ -2,11 +2,11 @@
 // it. The current version, which has the decision, runs against one that was made without. There is one trial at a
 // time in an engine.
 //
-//   counting    the function is called through a meter for some tens of milliseconds: whether it is called often
-//               enough for calls to be a measure of work
-//   compiling   in the background, without that one decision; published by nobody.
-//   comparing   the function's slots lead to one and to the other, in turns (exchange_trial.h).
-//   ended       the decision stays unless the version without it is surely faster; the other version is retired
+//     counting    the function is called through a meter for some tens of milliseconds: whether it is called often
+//                 enough for calls to be a measure of work
+//     compiling   in the background, without that one decision; published by nobody
+//     comparing   the function's slots lead to one and to the other, in turns (exchange_trial.h)
+//     ended       the decision stays unless the version without it is surely faster; the other version is retired
 //
 // The two are different code, other than where code is only moved, so what leads into and out of them is exchanged
 // with the entries. Running baseline loops enter what is current. Loops in either of the two go on in the other where

@@ -1,4 +1,4 @@
-// Multiplies many small matrices whose size only the arguments know: three loops of a few turns each, the same number
+// Multiplies many small matrices whose size only the arguments know: three loops of a few iterations each, the same number
 // every time.
 //
 // Arguments: rows and columns of a matrix, matrices a batch, repetitions.

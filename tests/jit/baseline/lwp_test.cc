@@ -422,7 +422,7 @@ TEST_F(LwpTest, AValueRecordSaysWhatASelectInAnInnermostLoopChoseBy) {
 }
 
 TEST_F(LwpTest, AValueRecordSaysHowOftenAnInnermostLoopWentRound) {
-  // Rows of $n turns, of a constant number, and of as many as it takes to leave by the middle.
+  // Rows of $n iterations, of a constant number, and of as many as it takes to leave by the middle.
   auto instance =
       instantiate_sampling(R"((module (func (export "rows") (param $m i32) (param $n i32) (result i32)
     (local $k i32) (local $sum i32)

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int32_t kOutside = -8;
 
-// Loops whose parameter $p advances by 8 for $n turns: of the addresses only the first is out of bounds.
+// Loops whose parameter $p advances by 8 for $n iterations. Only the first of the addresses is out of bounds.
 std::string turns(std::string_view body, std::string_view result) {
   return "(module (memory 1) (global $g (mut i32) (i32.const 0)) "
          "(func (export \"f\") (param $p i32) (param $n i32) (result i32) (local $x i32) (local $y i32) "

@@ -125,7 +125,7 @@ TEST(UsualTrips, OutsideOfLoopsNothingCouldBeTried) {
 }
 
 TEST(UsualTrips, LoopsThatCountDownOrComparePlacesAreCountedAllTheSame) {
-  // $n is the number of turns left; and, in bytes, the length of each row.
+  // $n is the number of iterations left; and, in bytes, the length of each row.
   Trips down(
       "(module (memory 1) (func (export \"f\") (param $m i32) (param $n i32) (result i32) (local $k i32) "
       "(local $at i32) (local $sum i32) (loop $rows (local.set $k (local.get $n)) (loop $row "

@@ -1,5 +1,5 @@
 // Calls of typed function references. Null is looked for only where it may be, and the usual targets that a
-// profile told are in place, whatever the reference then is.
+// profile told are inlined, whatever the reference then is.
 #include <algorithm>
 
 #include "jit/wasm/instr_reader.h"

@@ -1,10 +1,10 @@
 // What is the embedder's own stays out of reach, on both resolvers. The tree:
 //
-//   home/                                   the first preopened directory (kRoot), unless a test says otherwise.
-//   home/.cache/hindsight/code/a-0.code     kept code, mode 0400, with a seal in front.
-//   home/.cache/hindsight/code/.lock        ordinary files beside it.
-//   home/.state/hindsight/key               the key.
-//   home/file                               the guest's.
+//     home/                                   the first preopened directory (kRoot), unless a test says otherwise
+//     home/.cache/hindsight/code/a-0.code     kept code, mode 0400, with a seal in front
+//     home/.cache/hindsight/code/.lock        ordinary files beside it
+//     home/.state/hindsight/key               the key
+//     home/file                               the guest's
 #include <gmock/gmock.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

@@ -2,11 +2,11 @@
 // which event. All hardware events of a thread share one ring; a sample begins with the identifier of its
 // event (PERF_SAMPLE_IDENTIFIER), which says how to read it.
 //
-//   sample                         records.
-//   PEBS load                      event 4, if it left the first-level cache.
-//   IBS operation                  event 4 if it was such a load; event 3 if it was a branch; else event 2.
-//   branch stack                   event 3 for each entry, the oldest first: all taken.
-//   instruction (precise or not)   event 2.
+//     sample                         records
+//     PEBS load                      event 4, if it left the first-level cache
+//     IBS operation                  event 4 if it was such a load; event 3 if it was a branch; else event 2
+//     branch stack                   event 3 for each entry, the oldest first: all taken
+//     instruction (precise or not)   event 2
 #pragma once
 
 #include <cstddef>
