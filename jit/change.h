@@ -230,7 +230,7 @@ struct BranchCounts {
 };
 
 // "This operand is mostly that number": the divisor of an integer division or remainder, or the byte count of a memory.copy
-// or memory.fill. Or "this loop mostly goes round so often", at least once, whenever it is entered.
+// or memory.fill. Or "this loop mostly has that trip count", at least 1, whenever it is entered.
 struct UsualValue {
   uint64_t value = 0;  // an i32 is zero-extended
   double share = 1;    // of the executions seen, 0..1

@@ -24,8 +24,7 @@ inline constexpr uint32_t kValueSiteByteCount = 3;     // memory.copy, .fill and
 inline constexpr uint32_t kValueSiteCallRef = 4;       // call_ref: the callee's index in its own module
 inline constexpr uint32_t kValueSiteSelect =
     5;  // select in an innermost loop: 1 if it chose its first operand, else 0
-inline constexpr uint32_t kValueSiteLoop =
-    6;  // an innermost loop that is left at its end: how often it went round
+inline constexpr uint32_t kValueSiteLoop = 6;  // an innermost loop that is left at its end: its trip count
 inline constexpr uint32_t kLastValueSite = kValueSiteLoop;
 
 struct Builtins {

@@ -274,7 +274,7 @@ class FunctionCompiler {
   // --- lwp (lwp.cc)
   // Ends a straight run of code. `end` and `moved` matter to a trace only.
   void count_instructions(TraceEnd end = TraceEnd::kFallThrough, RunRecorder::Moved moved = {});
-  // In front of a count_branch() or count_jump(), which counts the run unless it is traced.
+  // Before a count_branch() or count_jump(), which counts the run unless it is traced.
   void end_traced_run(TraceEnd end, RunRecorder::Moved moved = {});
   void count_run_and(RareStub branch, RareStub both);
   enum class Jumps : uint8_t { kIfTaken, kIfNotTaken };  // what the conditional jump does

@@ -36,7 +36,7 @@ void FunctionCompiler::count_instructions(TraceEnd end, RunRecorder::Moved moved
   a_.count_down(kThreadLwpInstructions, n, RareStub::kInstructions);
 }
 
-// Directly in front of the comparison, to which the stub looks ahead. Ends the straight run too.
+// Directly before the comparison, to which the stub looks ahead. Ends the straight run too.
 void FunctionCompiler::count_branch(const Condition& condition, const Label& taken, const Label& not_taken,
                                     Jumps jumps) {
   trace_outcome(condition, taken, not_taken);
@@ -46,7 +46,7 @@ void FunctionCompiler::count_branch(const Condition& condition, const Label& tak
     count_run_and(RareStub::kBranchNotTaken, RareStub::kRunAndBranchNotTaken);
 }
 
-// Directly in front of the jump.
+// Directly before the jump.
 void FunctionCompiler::count_jump(const Label& target) {
   trace_jump(target);
   count_run_and(RareStub::kJump, RareStub::kRunAndJump);
@@ -105,7 +105,7 @@ void FunctionCompiler::sample_value(const Entry& value, uint32_t site_flags) {
   });
 }
 
-// In front of the comparison, which the rare case makes a second time. Only in innermost loops. A branch in its place can pay where the
+// Before the comparison, which the rare case makes a second time. Only in innermost loops. A branch in its place can pay where the
 // next iteration waits for what was chosen and comes soon; most selects are elsewhere.
 void FunctionCompiler::sample_choice(const Condition& condition) {
   if (!controls_.back().in_innermost_loop) return;

@@ -7,7 +7,7 @@
 
 namespace hindsight::jit::optimizing {
 
-// In front of code generation.
+// Runs before code generation.
 void look_at_mark_beside_long_calls(IrModule& ir);
 
 }  // namespace hindsight::jit::optimizing

@@ -98,7 +98,7 @@ Result<bool> run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& c
   timer.listen(callbacks);
   limits.listen(callbacks);
   llvm::PassBuilder builder(&machine, options, std::nullopt, &callbacks);
-  // The first of these places is in front of SimplifyCFG: a branch whose arms only compute would count as a
+  // The first of these places is before SimplifyCFG: a branch whose arms only compute would count as a
   // need.
   builder.registerPeepholeEPCallback(
       [places = 0](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) mutable {

@@ -421,7 +421,7 @@ void FunctionCompiler::branch_if(uint32_t depth, const Condition& condition) {
     emit_condition(condition);
     jump_if(condition, to.label);
     a_.bind(go_on);
-    // Compared with a constant, it goes round as often as is written there, all but always; many count down to 0.
+    // Compared with a constant, it nearly always iterates as often as is written there; many count down to 0.
     if (to.kind == Control::Kind::kLoop)
       to.varies = condition.inst != x86::Inst::kIdCmp || !condition.b.isImm() ||
                   condition.b.as<asmjit::Imm>().value() == 0;

@@ -106,7 +106,7 @@ class Observer : public orc::ObjectLinkingLayer::Plugin {
       note_places(graph);
       return llvm::Error::success();
     });
-    // In front of what would let code reach for what happens to be near.
+    // Before what would let code reach for what happens to be near.
     passes.PreFixupPasses.insert(passes.PreFixupPasses.begin(), [this](jitlink::LinkGraph& graph) {
       record_relocations(graph, code_);
       return llvm::Error::success();

@@ -52,7 +52,7 @@ Result<PcMap> make_pc_map(std::span<const char> object, const LinkedCode& code,
           {CodeOffset(text->second.offset + static_cast<uint32_t>(row.Address.Address)), wasm, site});
     }
   }
-  // In front of what the next section says of the same place.
+  // Before what the next section says of the same place.
   for (const auto& [name, text] : code.texts)
     rows.insert(rows.begin(), {CodeOffset(text.offset + text.bytes), kNoWasmOffset, kNoInlineSite});
   // One sequence follows the other in the table, whatever their addresses; where one ends the next may begin.

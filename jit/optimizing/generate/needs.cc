@@ -166,7 +166,7 @@ bool Needs::is_firm_branch(const Instruction& branch) {
   return false;
 }
 
-// The blocks from there on, in this turn of the innermost loop around the branch. False: too many to look at.
+// The blocks from there on, in this iteration of the innermost loop around the branch. False: too many to look at.
 bool Needs::reach(const BasicBlock& begin, const Instruction& branch, BlockSet& reached) {
   const llvm::Loop* const loop = loops_.getLoopFor(branch.getParent());
   std::vector<const BasicBlock*> worklist{&begin};
@@ -181,7 +181,7 @@ bool Needs::reach(const BasicBlock& begin, const Instruction& branch, BlockSet& 
   return true;
 }
 
-// Whether `value` is made of something that changes from turn to turn.
+// Whether `value` is made of something that changes from iteration to iteration.
 bool Needs::varies(const llvm::Value& value, const llvm::Loop& loop) {
   llvm::SmallPtrSet<const llvm::Value*, 16> seen;
   std::vector<const llvm::Value*> worklist{&value};

@@ -19,7 +19,7 @@ using llvm::Instruction;
 using llvm::Loop;
 using llvm::Value;
 
-// Whether the loop does anything that LLVM would not do for several turns at once, the pins aside.
+// Whether the loop does anything that LLVM would not do for several iterations at once, the pins aside.
 bool calls_anything(const Loop& loop) {
   for (const BasicBlock* block : loop.blocks()) {
     for (const Instruction& instruction : *block) {
@@ -37,10 +37,10 @@ llvm::Type* bits_of(llvm::Type* type) {
   return llvm::Type::getIntNTy(type->getContext(), static_cast<unsigned>(type->getPrimitiveSizeInBits()));
 }
 
-// The loads of one type in one loop: what is carried from turn to turn, and each state of it within a turn.
+// The loads of one type in one loop: what is carried from iteration to iteration, and each state of it within one.
 class Carried {
  public:
-  // `pins` in the order in which a turn comes to them.
+  // `pins` in the order in which an iteration comes to them.
   Carried(Loop& loop, const llvm::DominatorTree& dominators, const std::vector<Pin*>& pins)
       : loop_(loop), dominators_(dominators), type_(bits_of(pins.front()->load->getType())) {
     llvm::IRBuilder<> b(&loop.getHeader()->front());

@@ -9,7 +9,7 @@
 
 namespace hindsight::jit::optimizing {
 
-// In front of code generation.
+// Runs before code generation.
 void keep_order_of_accesses(IrModule& ir);
 
 }  // namespace hindsight::jit::optimizing

@@ -18,7 +18,7 @@ using llvm::Value;
 
 constexpr const char* kInside = "hindsight.inside";
 
-// Steps times turns stay below 2^61, and three of them, or what is bounded otherwise, below 2^63.
+// Steps times iterations stay below 2^61, and three of them, or what is bounded otherwise, below 2^63.
 constexpr uint64_t kMostBackedges = uint64_t{1} << 32, kMostBackedgesOfVariables = uint64_t{1} << 28;
 constexpr unsigned kStepBits = 29, kVariableStepBits = 34;
 constexpr size_t kMostVarying = 3;

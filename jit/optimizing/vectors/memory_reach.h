@@ -25,7 +25,7 @@ struct MemoryReach {
   enum class Kind : uint8_t {
     kShowsNothing,  // nothing traps, or nothing is stored: no order shows
     kKnown,         // `inside` says whether the loop stays within memory
-    kUnknown,       // cannot be said in front of the loop
+    kUnknown,       // cannot be said before the loop
   };
   Kind kind = Kind::kUnknown;
   llvm::Value* inside = nullptr;  // i1, at the end of the loop's preheader

@@ -24,7 +24,7 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::LoadInst;
 
-// Its turns stay in their order.
+// Its iterations stay in their order.
 void keep_scalar(llvm::Loop& loop) {
   llvm::addStringMetadataToLoop(&loop, "llvm.loop.vectorize.enable", 0);
 }
@@ -204,8 +204,8 @@ static void mark_vectors(BasicBlock& begin, const llvm::SmallPtrSetImpl<const Ba
   }
 }
 
-// The vectorizer ends what was the loop's preheader with a branch to the scalar loop, for too few turns, or to its vectors. On the way to
-// these the reach is looked at. So a loop of few iterations, which is what most calls of a memcpy have, does not pay for it.
+// The vectorizer ends what was the loop's preheader with a branch to the scalar loop, for too few iterations, or to its vectors. On the way
+// to these the reach is looked at. So a loop of few iterations, which is what most calls of a memcpy have, does not pay for it.
 void OrderKeeper::guard_vectors() {
   for (const Entered& entered : entered_) {
     BasicBlock& before = *entered.before;

@@ -3,7 +3,7 @@
 //
 // The loop's one block has to consist of `copies` copies of one body. Each store, each reduction's operand and each
 // value carried to the next copy has its like in every copy. Alike are the same operators on operands that are alike.
-// Operands are alike if they are loads that are one copy's step further, induction variables that are one step further,
+// Alike operands are loads that are one copy's step further, induction variables that are one step further,
 // or the same values from outside.
 #pragma once
 

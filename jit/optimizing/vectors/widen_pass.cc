@@ -66,7 +66,7 @@ std::optional<GuardedLoop> prepare(const IrModule& ir, llvm::Loop& loop, llvm::D
   std::optional<GuardedLoop> found = find_guarded_loop(loop, dominators, evolution);
   if (!found) return {};
   if (!found->may_wrap() && found->backedges_known_to_llvm && found->rerolling.copies == 1) return {};
-  // One copy for several makes each turn's accesses in an order of its own; the vectorizer sees to the rest (order_keeper.h).
+  // One copy for several makes each iteration's accesses in an order of its own; the vectorizer sees to the rest (order_keeper.h).
   const bool reorders = found->rerolling.copies != 1;
   if (!emit_guard(ir, *found, evolution, kLeastIterations, reorders)) return {};
   return found;

@@ -5,7 +5,7 @@
 //
 //     before:   goes to head
 //     head:     count = the strip's length; if (with) goto the loop as it was, else goto its copy
-//     versions: ...; a turn goes on by way of: if (--left != 0) goto header, else goto tail
+//     versions: ...; an iteration goes on by way of: if (--left != 0) goto header, else goto tail
 //     tail:     the values of the version that ran; a strip of `count` iterations is over; back to head
 //     exits:    count - left + 1 iterations were done since the head; what came after the loop
 #pragma once
@@ -27,18 +27,18 @@ struct VersionChoice {
 // Why a loop cannot be had in two versions; empty: it can. The loop has to be simplified and in LCSSA form.
 std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::DominatorTree& dominators);
 
-// How often the loop goes round when it is entered, as its branches' weights have it; 0: they do not say.
+// How often the loop iterates when it is entered, as its branches' weights have it; 0: they do not say.
 double expected_turns(const llvm::Loop& loop);
 size_t instructions_of(const llvm::Loop& loop);
 // The most that a loop may have, to have it twice.
 inline constexpr size_t kMostInstructionsTwice = 1000;
-// Entering a strip costs as much as a few turns: a loop that is left sooner had better not have any.
+// Entering a strip costs as much as a few iterations: a loop that is left sooner had better not have any.
 inline constexpr double kShortLoopTurns = 48;
 inline constexpr int32_t kShortestVersionStrip = 64;
 
 // `choose` emits into the head. `ended` emits, before an instruction whose block it may split, what is to be
 // done when so many iterations (i32) were done. Precondition: why_not_in_versions() said nothing. Analyses
-// know nothing of the change; the loop's own set of blocks stays, but for the block by which its turns go on.
+// know nothing of the change; the loop's own set of blocks stays, but for the block by which its iterations go on.
 void make_versions(llvm::Loop& loop, llvm::DebugLoc location,
                    const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
                    const std::function<void(llvm::Instruction* before, llvm::Value* iterations)>& ended);

@@ -165,7 +165,7 @@ class StripMaker {
     return phi;
   }
 
-  // The latch goes round `count` times instead of asking its old condition.
+  // The latch iterates `count` times instead of asking its old condition.
   void count_iterations(const Copy& copy, Value* count) {
     llvm::Type* const type = count->getType();
     auto* const branch = llvm::cast<llvm::BranchInst>(copy.latch->getTerminator());

@@ -1,6 +1,6 @@
 // Strips: a counted innermost loop in two copies, between which it chooses once a strip of iterations.
 //
-//     before:   backedges = how often the loop will go round, known here
+//     before:   backedges = how often the loop will go back, known here
 //     head:     most = the strip's longest length; count = 1 + umin(remaining, most - 1)
 //               if (with) goto with_entry, else goto without_entry
 //     with:     the loop as it was, for `count` iterations      without: its copy, the same

@@ -33,7 +33,7 @@ struct Arms {
 // The arms of a branch, or why it cannot be converted.
 std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch);
 
-// Both arms go in front of the branch, which goes; what they had said differently the join's phis choose.
+// Both arms move before the branch, which is removed; what they had said differently the join's phis choose.
 // The blocks that are left empty are deleted, and the join becomes part of the branch's block if nothing else
 // leads there.
 void convert_to_selects(IrModule& ir, const Arms& arms);

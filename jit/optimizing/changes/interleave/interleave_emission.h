@@ -148,7 +148,7 @@ class Emission {
   // The loop as it was, for as many iterations as it is told.
   void turn_plain();
 
-  // The latch goes round `count_` times instead of asking its old condition.
+  // The latch iterates `count_` times instead of asking its old condition.
   void count_iterations(BasicBlock* exit);
 
   IrModule& ir_;

@@ -51,7 +51,7 @@ struct Trip {
   // The one value that the number comes from, if it stays the same in the loop around, and what that is then.
   Value* operand = nullptr;
   llvm::ConstantInt* number = nullptr;
-  // Else: the backedges, computed in front of the loop around (`certain`) or of the loop.
+  // Else: the backedges, computed before the loop around (`certain`) or before the loop.
   Value* computed = nullptr;
   bool certain = false;
 };
@@ -196,7 +196,7 @@ class TripMaker {
     for (Loop* loop : loops_.getLoopsInPreorder())
       if (loop->isInnermost()) judge(*loop);
     merge_groups();
-    // Everything that is computed in front of a loop while the analyses are true.
+    // Everything that is computed before a loop while the analyses are true.
     std::erase_if(groups_, [&](Group& group) { return !prepare(group); });
     for (Group& group : groups_) change(group);
     return !groups_.empty();
@@ -289,7 +289,7 @@ class TripMaker {
     return numbers;
   }
 
-  // What several loops say of one operand: the number by which most of them go round as often as they do.
+  // What several loops say of one operand: the number that gives most of them their usual trip count.
   void agree_on_numbers(Group& group) {
     std::map<Value*, llvm::ConstantInt*> agreed;
     for (const Trip& one : group.parts) {
@@ -317,7 +317,7 @@ class TripMaker {
     });
   }
 
-  // How often a loop goes round, as far as anybody knows; 0: nobody does.
+  // How often a loop iterates, as far as anybody knows; 0: nobody does.
   double turns_of(const Loop& loop, const Trip& trip) {
     if (loop.getLoopLatch() == nullptr) return 0;
     if (const unsigned known = evolution_.getSmallConstantTripCount(&loop); known != 0) return known;

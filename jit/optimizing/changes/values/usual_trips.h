@@ -13,12 +13,12 @@
 // pipeline, where loops are counted by their latches, and unrolls what it made countable.
 //
 // The number may come from one value that stays the same in the loop around. Then that value is compared, and
-// is the constant from there on, also for other loops and addresses. Which constant makes the loop go round
+// is the constant from there on, also for other loops and addresses. Which constant makes the loop iterate
 // so often is found by trying a few. Otherwise the trip count itself is computed and compared. That happens
 // before the loop around, or before the loop itself where the count differs each time.
 //
-// The loop around goes in strips (strips.h) if it is counted, so that it may become vectors; else its turns
-// are counted (loop_versions.h).
+// The loop around goes in strips (strips.h) if it is counted, so that it may become vectors; else its
+// iterations are counted (loop_versions.h).
 #pragma once
 
 #include <llvm/IR/PassManager.h>
