@@ -1,6 +1,6 @@
-// The instructions of x86-64 that this room executes. CPUID is a value, so that decoders are pure functions that tests feed with dumps of
-// processors nobody here owns. Any thread may call; nothing fails: a leaf above the highest one reads as
-// zeros.
+// The instructions of x86-64 that this room executes. CPUID is a value, so that decoders are pure functions that tests
+// feed with dumps of processors nobody here owns. Any thread may call; nothing fails: a leaf above the highest one reads
+// as zeros.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Candidate: a change of code that the policy would ask for, with what it expects of it and why. A plan has one list of them.
+// Candidate: a change of code that the policy would ask for, with what it expects of it and why. A plan has one list of
+// them.
 #pragma once
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 //     gain = t * share of the samples in that code * layout_share * (1 - itlb_reach / hot bytes)
 //     cost = layout_seconds_per_byte * bytes in whole huge pages + layout_seconds_per_function * functions
 //
-// with t the time run so far, taken as what is still to come. The trial (runtime/adaptive/experiments/exchange_trial.h), not
-// the estimate, has the last word.
+// with t the time run so far, taken as what is still to come. The trial (runtime/adaptive/experiments/exchange_trial.h),
+// not the estimate, has the last word.
 #pragma once
 
 #include <string>

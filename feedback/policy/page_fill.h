@@ -1,9 +1,9 @@
 // Huge pages for memory that is about to be touched: a guest that fills its memory block by block goes on with it.
 //
 // Before the first touch there is nothing to copy and nobody waits, where moving later stops whoever lives in that
-// memory. But nothing is known of loads that stall yet. What is known is how the memory is filled. That is which of its blocks
-// of 2 MiB have all of their small pages, which a part of them, which none. Where those that are touched are full, the
-// rest is asked for in huge pages.
+// memory. But nothing is known of loads that stall yet. What is known is how the memory is filled. That is which of its
+// blocks of 2 MiB have all of their small pages, which a part of them, which none. Where those that are touched are full,
+// the rest is asked for in huge pages.
 //
 //     gain = untouched bytes / 4 KiB * seconds a fault      (and what the TLB gives later, which is not counted)
 //

@@ -11,8 +11,8 @@
 
 namespace {
 
-// A write beyond the limit of file sizes is an error of that write as well. Handled and not ignored, so that programs that this one
-// starts find the signal as it was.
+// A write beyond the limit of file sizes is an error of that write as well. Handled and not ignored, so that programs
+// that this one starts find the signal as it was.
 void fail_writes_beyond_the_limit() {
   struct sigaction action {};
   if (sigaction(SIGXFSZ, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;

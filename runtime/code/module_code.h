@@ -104,10 +104,10 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // A copy of a version, whose bytes count from here on. Null: there is no room for them.
   std::shared_ptr<jit::CodeVersion> hold_copy(std::unique_ptr<jit::CodeVersion> copy);
 
-  // Makes a version current: registers it and stores its entry into all instances' slots. The OSR entries of an
-  // optimized one go into the baseline version's OSR slots. They also go into the exits of earlier optimized versions
-  // that may still be running. The optimized version it replaces goes to the retire list. A version without an entry is published to
-  // running loops alone. Calls go on to baseline code, and a watch for them goes on.
+  // Makes a version current: registers it and stores its entry into all instances' slots. The OSR entries of an optimized
+  // one go into the baseline version's OSR slots. They also go into the exits of earlier optimized versions that may
+  // still be running. The optimized version it replaces goes to the retire list. A version without an entry is published
+  // to running loops alone. Calls go on to baseline code, and a watch for them goes on.
   void publish(const std::shared_ptr<jit::CodeVersion>& version);
   // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
   bool withdraw(FuncIndex function);

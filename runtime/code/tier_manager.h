@@ -1,5 +1,5 @@
-// The loop of TierMode::kAuto (runtime/adaptive). Baseline code first; LWP units on the guest threads; the monitor's profile;
-// the policy's plans; background compiles, the most urgent first; trials; rollback; retirement.
+// The loop of TierMode::kAuto (runtime/adaptive). Baseline code first; LWP units on the guest threads; the monitor's
+// profile; the policy's plans; background compiles, the most urgent first; trials; rollback; retirement.
 //
 //     guest thread     attaches its unit at its first entry; runs; ends strips (trials measure there)
 //     monitor thread   drains, attributes, then has its round: reads trials, asks the policy, queues jobs, sets the sampling rate

@@ -58,7 +58,8 @@ class Linker;
 
 // ---------------------------------------------------------------- LWP records
 
-// One 32-byte record of Lightweight Profiling, with what is known about it. Views live as long as whoever hands the record out says.
+// One 32-byte record of Lightweight Profiling, with what is known about it. Views live as long as whoever hands the
+// record out says.
 struct LwpRecord {
   // The record's own fields.
   uint8_t event_id =
@@ -87,7 +88,8 @@ struct LwpRecord {
 enum class LwpLayout : uint8_t { kFinal, kProposal2007 };
 // "programmed event", ...; "unknown" for an id without a meaning.
 HINDSIGHT_API std::string_view lwp_event_name(uint8_t event_id);
-// Reads a record as it lies in a ring or a dump, in the final numbering of events. Empty: an EventId that the layout does not define.
+// Reads a record as it lies in a ring or a dump, in the final numbering of events. Empty: an EventId that the layout does
+// not define.
 HINDSIGHT_API std::optional<LwpRecord> decode_lwp_record(std::span<const std::byte, 32> bytes,
                                                          LwpLayout layout);
 // The 32 bytes of the final layout.
@@ -120,8 +122,8 @@ struct EngineConfig {
   uint64_t max_memory_bytes =
       uint64_t{16} << 30;  // a cap on each linear memory (4 GiB is all that 32-bit addresses reach)
   StoreLimits limits;      // of each store, unless its Linker is made with others
-  // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier gets wrong
-  // (scripts/bisect.mjs).
+  // Functions of other indices than these, both included, stay in baseline code: to find one that the optimizing tier
+  // gets wrong (scripts/bisect.mjs).
   uint32_t first_optimized = 0, last_optimized = ~uint32_t{0};
   std::string
       profile_in;  // file with a saved profile; empty: none. What it says of a module goes before profile_directory
@@ -156,12 +158,12 @@ struct EngineConfig {
   bool model_addresses = false;
   bool guest_lwp =
       false;  // guests that import module hindsight_lwp get its functions (samples/include/hindsight_lwp.h)
-  // Sees every LWP record after it was attributed; one call at a time, on the monitor's thread or on one that asks for a report. It holds
-  // the monitor up, and what a ring cannot hold meanwhile is missed and counted: be quick. Must not call the engine, nor wait for a thread
-  // that calls it or begins or ends guest code.
+  // Sees every LWP record after it was attributed; one call at a time, on the monitor's thread or on one that asks for a
+  // report. It holds the monitor up, and what a ring cannot hold meanwhile is missed and counted: be quick. Must not call
+  // the engine, nor wait for a thread that calls it or begins or ends guest code.
   std::function<void(const LwpRecord& record)> on_record;
-  // The host's own native code may execute the LWP instructions (see emulate_lwp_here). Where something else handles SIGILL already they
-  // stay undefined, which is said once, as a warning; guests run all the same.
+  // The host's own native code may execute the LWP instructions (see emulate_lwp_here). Where something else handles
+  // SIGILL already they stay undefined, which is said once, as a warning; guests run all the same.
   bool lwp_instructions = false;
   bool time_passes = false;  // FeedbackReport::optimizer_passes; costs a few percent of the compile time
   LogSink log;               // null: silent
@@ -235,8 +237,8 @@ struct Trap {
 struct ImportType {
   std::string module, name, kind;        // kind: func|table|memory|global|tag
   std::optional<FunctionType> function;  // func; of a tag the values of its exceptions, as parameters
-  // In words: of a function or tag with what references may refer to; of a memory "1..4 pages", "1.. pages, 64-bit addresses",
-  // "1..4 pages, shared"; else empty.
+  // In words: of a function or tag with what references may refer to; of a memory "1..4 pages", "1.. pages, 64-bit
+  // addresses", "1..4 pages, shared"; else empty.
   std::string type;
 };
 struct ExportType {
@@ -282,8 +284,9 @@ class HINDSIGHT_API Caller {
   // The calling instance's memory 0; empty without one. Valid until the guest runs again.
   virtual std::span<std::byte> memory() = 0;
   virtual Instance& instance() = 0;
-  // What a host function returns to throw: an exception of the tag that the calling instance exports under this name. Returned as the
-  // function's error it is the guest's to catch; not returned it is forgotten. Values are those of the tag's parameters; kUsage if not.
+  // What a host function returns to throw: an exception of the tag that the calling instance exports under this name.
+  // Returned as the function's error it is the guest's to catch; not returned it is forgotten. Values are those of the
+  // tag's parameters; kUsage if not.
   virtual std::unexpected<Error> throw_exception(std::string_view tag_export,
                                                  std::span<const Value> values) = 0;
 };
@@ -321,7 +324,9 @@ class TypedFunction;
 class HINDSIGHT_API Instance {
  public:
   virtual ~Instance() = default;
-  // Calls an exported function. An exception that it does not catch is an error of kind kTrap, with last_trap()->exception. Errors: kUsage (no such export, wrong arguments, a caught exception among the results), kTrap, kExit (WASI proc_exit; see exit_code()).
+  // Calls an exported function. An exception that it does not catch is an error of kind kTrap, with
+  // last_trap()->exception. Errors: kUsage (no such export, wrong arguments, a caught exception among the results),
+  // kTrap, kExit (WASI proc_exit; see exit_code()).
   virtual Result<std::vector<Value>> call(std::string_view export_name, std::span<const Value> args) = 0;
   virtual Result<FunctionType> function_type(std::string_view export_name) const = 0;
   // Memory 0 (or the named export). Valid until the guest runs again.
@@ -376,7 +381,8 @@ class HINDSIGHT_API Linker {
 
   // Later definitions of the same name replace earlier ones.
   void define_host(std::string_view module, std::string_view name, FunctionType type, HostFunction function);
-  // Any callable with WebAssembly-typed parameters, optionally Caller& first, returning void, a value, a tuple, or Result of these.
+  // Any callable with WebAssembly-typed parameters, optionally Caller& first, returning void, a value, a tuple, or Result
+  // of these.
   template <typename F>
   void define_function(std::string_view module, std::string_view name, F function);
   // Every export of `instance` under this module name.
@@ -397,11 +403,11 @@ class HINDSIGHT_API Linker {
   // As Instance::set_timeout, for all instances of this linker, start functions included.
   void set_timeout(std::chrono::milliseconds limit);
 
-  // Links, initializes and runs the start function. Errors: kLink, kTrap (from start or initializers), kResource, kUsage (another thread
-  // uses the store).
+  // Links, initializes and runs the start function. Errors: kLink, kTrap (from start or initializers), kResource, kUsage
+  // (another thread uses the store).
   Result<std::shared_ptr<Instance>> instantiate(std::shared_ptr<const Module> module);
-  // As Instance::last_trap(), where instantiate() failed with kTrap and so left no instance to ask: what the start function or a segment
-  // ended with. Null if the last instantiate() or call did not trap.
+  // As Instance::last_trap(), where instantiate() failed with kTrap and so left no instance to ask: what the start
+  // function or a segment ended with. Null if the last instantiate() or call did not trap.
   const Trap* last_trap() const;
 
  private:
@@ -545,7 +551,8 @@ struct FeedbackReport {
   uint64_t compile_threads_refused = 0, compile_tasks_refused = 0;
   double baseline_compile_seconds = 0, optimized_compile_seconds = 0;
   uint64_t versions_retired = 0, versions_waiting = 0;
-  // What the system refused this process, which went on without it: so often, and the errno's words of the first time (may be empty).
+  // What the system refused this process, which went on without it: so often, and the errno's words of the first time
+  // (may be empty).
   struct SystemRefusal {
     std::string what;
     uint64_t count = 0;
@@ -605,7 +612,8 @@ struct ModelReport {
   uint64_t instructions = 0, cycles = 0;
   uint64_t unfinished = 0;  // reports of instructions in front of one that trapped: not counted above
   uint64_t unknown = 0;     // reports that made no sense: our bug
-  // Did this load ever read this address of the guest's memory (in granules of 4 bytes)? With EngineConfig::model_addresses.
+  // Did this load ever read this address of the guest's memory (in granules of 4 bytes)? With
+  // EngineConfig::model_addresses.
   std::function<bool(std::string_view function, uint32_t wasm_offset, uint64_t guest_address)> loaded;
 };
 
@@ -630,17 +638,18 @@ class HINDSIGHT_API Engine : public std::enable_shared_from_this<Engine> {
   virtual const EngineConfig& config() const = 0;
 };
 
-// A multi-line text about this machine: LWP, PMU, units and which one is used, and why not the others, latencies. `json`: the same as
-// JSON. The first call measures the latencies (50 ms) and keeps them in the user's cache; `calibrate`: measure them again.
+// A multi-line text about this machine: LWP, PMU, units and which one is used, and why not the others, latencies. `json`:
+// the same as JSON. The first call measures the latencies (50 ms) and keeps them in the user's cache; `calibrate`:
+// measure them again.
 HINDSIGHT_API std::string lwp_info(bool json, bool calibrate = false);
-// Where the command keeps optimized code: "code" in $HINDSIGHT_CACHE_DIR, else in hindsight in $XDG_CACHE_HOME, else in ~/.cache/hindsight. Empty: none
-// of these is set.
+// Where the command keeps optimized code: "code" in $HINDSIGHT_CACHE_DIR, else in hindsight in $XDG_CACHE_HOME, else in
+// ~/.cache/hindsight. Empty: none of these is set.
 HINDSIGHT_API std::string default_code_cache_directory();
 // Where the command keeps profiles: "profiles" in the same folder. Empty: as above.
 HINDSIGHT_API std::string default_profile_directory();
-// Where the key is, unless EngineConfig::key_directory says otherwise: $HINDSIGHT_KEY_DIR, else "key" in $HINDSIGHT_CACHE_DIR, else
-// hindsight in $XDG_STATE_HOME, else ~/.local/state/hindsight. Empty: none of these is set. What reads kept files without an engine
-// takes this one.
+// Where the key is, unless EngineConfig::key_directory says otherwise: $HINDSIGHT_KEY_DIR, else "key" in
+// $HINDSIGHT_CACHE_DIR, else hindsight in $XDG_STATE_HOME, else ~/.local/state/hindsight. Empty: none of these is set.
+// What reads kept files without an engine takes this one.
 HINDSIGHT_API std::string default_key_directory();
 struct CodeCacheInfo {
   struct File {
@@ -657,7 +666,8 @@ struct CodeCacheInfo {
   uint64_t bytes = 0;       // of all files
   std::vector<File> files;  // the most recently used first
 };
-// Errors: kUsage (the folder can be written by others), kResource (it cannot be read). A folder that is not there has no files.
+// Errors: kUsage (the folder can be written by others), kResource (it cannot be read). A folder that is not there has no
+// files.
 HINDSIGHT_API Result<CodeCacheInfo> code_cache_info(const std::string& directory);
 // Removes the cache's files and says how many there were. Programs that run meanwhile lose nothing but what they would
 // have kept. Nothing else is removed. A folder is emptied if it has our mark (the CACHEDIR.TAG that is made with it) or
@@ -673,7 +683,8 @@ struct ProfileSource {
   std::string path;
   std::string directory = {};
 };
-// Errors of all: kUsage (no such file, not a profile and not a module, no profile of the module; always with what to do), kBadModule.
+// Errors of all: kUsage (no such file, not a profile and not a module, no profile of the module; always with what to do),
+// kBadModule.
 //
 // Explains the decisions: what was seen, which alternatives were weighed, what was done, what it gave, what was undone.
 // Asks the policy about each of them again.
@@ -682,7 +693,8 @@ HINDSIGHT_API Result<std::string> explain_profile(const ProfileSource& profile);
 HINDSIGHT_API Result<std::string> show_profile(const ProfileSource& profile);
 // What is different in `after`: decisions and evidence.
 HINDSIGHT_API Result<std::string> diff_profiles(const ProfileSource& before, const ProfileSource& after);
-// Puts profiles together as runs are put together, the last one fading least, into a new file. kResource: it cannot be written.
+// Puts profiles together as runs are put together, the last one fading least, into a new file. kResource: it cannot be
+// written.
 HINDSIGHT_API Status merge_profiles(std::span<const ProfileSource> profiles, const std::string& out);
 enum class ProfileFormat : uint8_t {
   kPprof,        // gzipped, for `pprof`
@@ -693,8 +705,8 @@ struct ExportedProfile {
   std::vector<std::byte> bytes;
   std::string summary;  // one line: what is in it
 };
-// `module`: the path of the module that was profiled. kBranchHints needs it, kLlvm names the targets of calls with it. Empty: none, or the
-// one that `profile` names.
+// `module`: the path of the module that was profiled. kBranchHints needs it, kLlvm names the targets of calls with it.
+// Empty: none, or the one that `profile` names.
 HINDSIGHT_API Result<ExportedProfile> export_profile(const ProfileSource& profile, ProfileFormat format,
                                                      const std::string& module = {});
 
@@ -738,11 +750,12 @@ struct LwpEmulationReport {
   bool cpuid_shown = false;                                 // the programs saw LWP in CPUID
   std::string cpuid_reason;                                 // if not, why
 };
-// Runs an unmodified native program under ptrace and executes LLWPCB, SLWPCB, LWPINS and LWPVAL for it where the processor does not. Returns
-// when it and all it started have ended. Errors: kUsage: no such program; kUnsupported: not executable; kResource: tracing is forbidden here.
+// Runs an unmodified native program under ptrace and executes LLWPCB, SLWPCB, LWPINS and LWPVAL for it where the
+// processor does not. Returns when it and all it started have ended. Errors: kUsage: no such program; kUnsupported: not
+// executable; kResource: tracing is forbidden here.
 HINDSIGHT_API Result<LwpEmulationReport> emulate_lwp(const LwpEmulation& emulation);
-// The same for this process's own native code, by a handler of SIGILL, which hands on what is no LWP instruction. kUsage, and nothing
-// changes, if SIGILL is handled by somebody else already, unless `even_if_handled`.
+// The same for this process's own native code, by a handler of SIGILL, which hands on what is no LWP instruction. kUsage,
+// and nothing changes, if SIGILL is handled by somebody else already, unless `even_if_handled`.
 HINDSIGHT_API Status emulate_lwp_here(bool even_if_handled = false);
 
 }  // namespace hindsight

@@ -23,8 +23,8 @@ struct WasiBinding {
   std::function<void(bool interrupted)> interrupt;
 };
 
-// Opens the preopened directories. The functions may be called for instances of several stores, on several
-// threads. `max_descriptors`: open at a time. No guest reaches what an engine of `engine` keeps, or what others may keep in the
+// Opens the preopened directories. The functions may be called for instances of several stores, on several threads.
+// `max_descriptors`: open at a time. No guest reaches what an engine of `engine` keeps, or what others may keep in the
 // usual places. Errors: as wasi::WasiContext::create.
 Result<WasiBinding> bind_wasi(WasiConfig config, const EngineConfig& engine, uint64_t max_descriptors);
 

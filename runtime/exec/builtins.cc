@@ -148,8 +148,8 @@ void data_drop(Call& call, VmContext* context, uint32_t data) {
 // Memory is filled and copied in pieces, between which a thread that is to end is let go: some ms each.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
-// Calls for [at, at + bytes) of n, up or down, as long as the entry may go on. What has one piece does without: its callers'
-// own code is what a short copy costs.
+// Calls for [at, at + bytes) of n, up or down, as long as the entry may go on. What has one piece does without: its
+// callers' own code is what a short copy costs.
 template <typename Piece>
 [[gnu::noinline]] void in_pieces(VmContext* context, uint64_t n, bool downwards, const Piece& piece) {
   for (uint64_t done = 0; done < n;) {

@@ -19,9 +19,10 @@ namespace hindsight::rt {
 // The table that every VmContext of this process points to.
 const jit::Builtins& builtins();
 
-// Calls `function` with arguments in `slots` and its results there afterwards; slots must hold
-// max(params, results). `invoke` is trampolines->invoke(type of function). May be nested (a host function
-// calling back). Errors: kUsage where another thread uses the store (nothing is touched), kTrap with the trap's name, kExit with the decimal status; details in store.trap.
+// Calls `function` with arguments in `slots` and its results there afterwards; slots must hold max(params, results).
+// `invoke` is trampolines->invoke(type of function). May be nested (a host function calling back). Errors: kUsage where
+// another thread uses the store (nothing is touched), kTrap with the trap's name, kExit with the decimal status; details
+// in store.trap.
 Status enter(Store& store, jit::InvokeFn invoke, const jit::FuncRef& function, uint64_t* slots);
 // The same, looking the trampoline up. kResource if it cannot be made.
 Status enter(Store& store, const jit::FuncRef& function, uint64_t* slots);

@@ -25,7 +25,8 @@ class CodeTally : public std::enable_shared_from_this<CodeTally> {
   // `most`: the limit of stores that may still come, as far as it is known.
   explicit CodeTally(uint64_t most) : most_(most) {}
 
-  // The module gets an instance in a store of this budget, which from now on holds its code. kResource: there is more than it has room for.
+  // The module gets an instance in a store of this budget, which from now on holds its code. kResource: there is more
+  // than it has room for.
   Status join(const std::shared_ptr<StoreBudget>& budget, const std::string& what);
 
   // Room for so many bytes, held until the charge goes. kResource: there is none, and nothing is taken. `what` needs it.

@@ -1,8 +1,8 @@
 // StoreBudget: what the guests of a store hold, against its limits. The stores of threads that a guest spawns have the
 // budget of the store that spawned them. A shared memory keeps the one that it was made under.
 //
-// Threads: any. Each figure is a sum of its own that publishes nothing else: relaxed is enough. A figure is raised by compare-and-exchange,
-// so that threads together never take more than the limit.
+// Threads: any. Each figure is a sum of its own that publishes nothing else: relaxed is enough. A figure is raised by
+// compare-and-exchange, so that threads together never take more than the limit.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,8 @@ class StoreBudget {
   // kResource.
   Status take_types(const std::shared_ptr<const wasm::Module>& module);
 
-  // Code of the modules that have instances (code_tally.h). What is for speed is a part of all code, and at most half of the limit.
+  // Code of the modules that have instances (code_tally.h). What is for speed is a part of all code, and at most half of
+  // the limit.
   bool take_code(uint64_t bytes) { return take(code_bytes_, bytes, limits_.code_bytes); }
   bool take_code_for_speed(uint64_t bytes) {
     if (!take(speed_bytes_, bytes, limits_.code_bytes / 2)) return false;

@@ -1,5 +1,5 @@
-// StoreUse: the right of a thread to use a store, while it lives. Taken where the embedder comes in: by the outermost call, instantiation or
-// write; those inside of it have it already.
+// StoreUse: the right of a thread to use a store, while it lives. Taken where the embedder comes in: by the outermost
+// call, instantiation or write; those inside of it have it already.
 //
 // Argument: Store::user is the address of a thread-local object, so no two living threads have the same. A thread that
 // finds its own there has put it there (relaxed is enough to see that). Taking it is an acquire that pairs with the

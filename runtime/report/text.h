@@ -1,5 +1,5 @@
-// Text as pages and tables need it. What came from outside (function names, guest output, file names) is made safe to show by
-// base/printable.h, and by escape_html() in pages.
+// Text as pages and tables need it. What came from outside (function names, guest output, file names) is made safe to
+// show by base/printable.h, and by escape_html() in pages.
 #pragma once
 
 #include <string>

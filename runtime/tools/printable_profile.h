@@ -1,4 +1,5 @@
-// A saved profile's words made safe to show (base/printable.h): those of its modules, and, as the file may be anybody's, its own.
+// A saved profile's words made safe to show (base/printable.h): those of its modules, and, as the file may be anybody's,
+// its own.
 #pragma once
 
 #include "feedback/profile/profile_file.h"

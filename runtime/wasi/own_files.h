@@ -58,8 +58,8 @@ class OwnFiles {
   bool leads_to_own_folder(const struct stat& status) const;
   // Whether what `name` means in `directory` must stay where and as it is: for calls on names.
   bool keeps(int directory, const std::string& name) const;
-  // The answer for an open file or directory: kSuccess, or why the guest must not have it. `flags` are those it was opened with;
-  // `reopen()` gives a descriptor of the same for reading, where this one is O_PATH.
+  // The answer for an open file or directory: kSuccess, or why the guest must not have it. `flags` are those it was
+  // opened with; `reopen()` gives a descriptor of the same for reading, where this one is O_PATH.
   template <typename Reopen>
   Errno judge(int opened, const struct stat& status, int flags, Reopen reopen) const;
 

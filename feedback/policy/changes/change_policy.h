@@ -1,5 +1,5 @@
-// One decision about code: which changes of a kind to ask for, given what was seen of a function. Pure, like decide(), which
-// asks all of them (policy.cc). A new decision is a file in this folder and a row in change_policies().
+// One decision about code: which changes of a kind to ask for, given what was seen of a function. Pure, like decide(),
+// which asks all of them (policy.cc). A new decision is a file in this folder and a row in change_policies().
 #pragma once
 
 #include <optional>

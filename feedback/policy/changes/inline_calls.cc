@@ -1,6 +1,6 @@
-// Inline calls: the usual targets of calls through a table or a reference stand in place of the call. Testing for them costs a
-// comparison where the call through the table costs two checks, and a miss of the branch predictor as before. A trial of whole
-// versions (versions.h) may have taken them back: then none.
+// Inline calls: the usual targets of calls through a table or a reference stand in place of the call. Testing for them
+// costs a comparison where the call through the table costs two checks, and a miss of the branch predictor as before. A
+// trial of whole versions (versions.h) may have taken them back: then none.
 #include "feedback/policy/changes/inline_calls.h"
 
 #include <fmt/format.h>

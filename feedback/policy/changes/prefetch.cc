@@ -1,5 +1,5 @@
-// Prefetch: the address of a load that stalls is computed some iterations ahead. Loads whose trial was won keep theirs in any
-// new version, those that lost stay without.
+// Prefetch: the address of a load that stalls is computed some iterations ahead. Loads whose trial was won keep theirs in
+// any new version, those that lost stay without.
 #include <fmt/format.h>
 
 #include "feedback/policy/changes/loads.h"

@@ -122,7 +122,7 @@ TEST(Needs, OfASumNothingHoldsTheLoadsBack) {
 class MaskedLoads : public ::testing::TestWithParam<std::pair<const char*, const char*>> {
  protected:
   // Bytes, words and doubles by the parameter: sums `value` where another value is 2, from $p on for $n
-  // turns.
+  // iterations.
   static std::string sum() {
     const auto [load, size] = GetParam();
     const std::string type(load, 3);

@@ -85,8 +85,8 @@ constexpr Access kLoads[] = {
     {"i64.atomic.load32_u", 4, 'l'},
 };
 
-// $p: the place that comes to the end; $o: one that stays inside; $i: turns so far; $n: how many there are to
-// be.
+// $p: the place that comes to the end; $o: one that stays inside; $i: iterations so far; $n: how many there
+// are to be.
 constexpr const char* kStoring[] = {
     // Straight: between two others; neighbours; given up in an arm.
     "(i32.store (i32.const 64) (i32.const 1)) !0 (i32.store (i32.const 68) (i32.const 2))",
