@@ -33,7 +33,7 @@ struct StoreLimits {
   uint64_t exception_bytes = uint64_t{256}
                              << 20;  // of WebAssembly exceptions that something may still refer to
   uint64_t code_bytes = uint64_t{512}
-                        << 20;  // of generated code of all modules that have instances; see below
+                        << 20;  // of generated code of all modules that have instances; see above
   friend bool operator==(const StoreLimits&, const StoreLimits&) = default;
 };
 

@@ -8,7 +8,6 @@
 // the size at which it takes about a tenth of a second (kLimits, measured with
 // tests/jit/growth/growth_table). Functions above sizes at which nothing helps are refused. Sizes decide, not
 // a clock, so that the same function always gives the same code.
-// always gives the same code.
 #pragma once
 
 #include <llvm/IR/Module.h>

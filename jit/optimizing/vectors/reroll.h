@@ -3,8 +3,8 @@
 //
 // The loop's one block has to consist of `copies` copies of one body. Each store, each reduction's operand and each
 // value carried to the next copy has its like in every copy. Alike are the same operators on operands that are alike.
-// Alike operands are loads that are one copy's step further, induction variables that are one step further,
-// or the same values from outside.
+// Such operands are loads that are one copy's step further, induction variables that are one step further, or the same
+// values from outside.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
