@@ -4,9 +4,9 @@
 // That ends the process unless a handler leaves by a jump. The handler installed here jumps back to the innermost guarded_by_llvm_wall() of
 // its thread.
 //
-// Where memory ends, LLVM calls another handler, or the C++ library's operator new calls that which this installs for the process. The
-// latter does in other threads what was done before. Both jump as well, the second only out of LLVM's own work (LlvmWork), where no lock of
-// ours is held.
+// Where memory ends, LLVM calls another handler. Or the C++ library's operator new calls the handler that this installs for the process; in
+// other threads that does what was done before. Both handlers jump as well, the second only out of LLVM's own work (LlvmWork), where no
+// lock of ours is held.
 //
 // What LLVM had allocated since then is leaked: its destructors cannot be trusted after a half-finished pass.
 #pragma once

@@ -72,9 +72,9 @@ void FunctionCompiler::simd_float(const Instr& instr) {
   }
 }
 
-// minps gives its second operand where the comparison fails: for NaNs and for zeros of either sign. The
-// comparison is made both ways round: or-ing the results joins the signs of zeros for the minimum, and-ing
-// for the maximum. Lanes with a NaN take the sum instead, which is a quiet one.
+// minps gives its second operand where the comparison fails: for NaNs and for zeros of either sign. It is
+// taken both ways round: or-ing the results joins the signs of zeros for the minimum, and-ing for the
+// maximum. Lanes with a NaN take the sum instead, which is a quiet one.
 void FunctionCompiler::vector_min_max(bool wide, bool max) {
   const Entry b = pop();
   const Entry a = pop();

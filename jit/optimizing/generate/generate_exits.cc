@@ -9,7 +9,7 @@ namespace hindsight::jit::optimizing {
 
 // The place is after the header's phis, with the operand stack as the loop begins with it. A loop within
 // others and without one of its own is left by those. One that stands alone is left only where running code
-// entered it. There, the strips that it may take to look at all cost once.
+// entered it. There, the strips that looking may take cost only once.
 void FunctionGenerator::mark_exit(const wasm::Instr& instr) {
   if (!ir_.request.loop_exits || activations_.size() != 1 || !can_leave_loops(ir_.wasm, index_)) return;
   const wasm::FunctionBody& body = ir_.wasm.body(index_);

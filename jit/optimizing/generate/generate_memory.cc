@@ -139,7 +139,7 @@ void FunctionGenerator::check_index64(const wasm::Instr& instr, Value* index, ui
   Value* most =
       guarded ? entry_field(ir_.layout.memory_limit(instr.index), ir_.i64) : memory_length(instr.index);
   if (!guarded || end > kGuardedOffset) {
-    // After the limit, guard pages follow for any access, which need not be counted.
+    // After the limit, guard pages follow for any access, so its bytes need not be counted.
     Value* const part = int64(guarded ? instr.bits : end);
     trap_if(b_.CreateICmpULT(most, part), TrapCode::kMemoryOutOfBounds);
     most = b_.CreateSub(most, part);

@@ -2,8 +2,8 @@
 // generate_simd_integer.cc and generate_simd_float.cc.
 //
 // LLVM's own vector operators are used wherever the code generator makes the processor's one instruction of
-// them. They fold, combine and vanish like scalar ones. The processor's intrinsics where WebAssembly's
-// operator is that instruction and LLVM has no word for it.
+// them. They fold, combine and vanish like scalar ones. The processor's intrinsics are used where
+// WebAssembly's operator is that instruction and LLVM has no word for it.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <array>

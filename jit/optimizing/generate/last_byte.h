@@ -5,7 +5,7 @@
 // through whatever computes, bit by bit. Each bit of a set would be another one for another last byte, whatever else
 // there is.
 //
-// What is only known at run time, such as a factor, may turn out to be a constant. LLVM may have unrolled a loop or
+// What is only known at run time, such as a factor, may turn out to be a constant. That happens when LLVM has unrolled a loop or
 // followed a branch. A zero then makes the other factor's bits go. `Strictness` says what is made of such operands.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kLoopAlignment = 64;
 // Not 512 where the host has them. Measured on a Xeon, in two rounds of suites vector and simd: heat and fir took 0.8
-// to 0.9 of the time. life and grayscale took 1.1 to 1.4 times as long.
+// to 0.9 of the time. Workloads life and grayscale took 1.1 to 1.4 times as long.
 constexpr uint32_t kPreferredVectorBits = 256;
 
 std::string host_features() {
