@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "jit/abi/loop_cell.h"
+#include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
@@ -193,6 +195,13 @@ std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::Dominat
     }
   }
   return {};
+}
+
+VersionChoice choice_of(const CellCode& cell, llvm::IRBuilder<>& b) {
+  llvm::Value* const left =
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, cell.load(b, kCellCountdown),
+                              llvm::ConstantInt::getSigned(b.getInt32Ty(), kShortestVersionStrip - 1));
+  return {.count = b.CreateAdd(left, b.getInt32(1)), .with = b.CreateIsNotNull(cell.load(b, kCellEnabled))};
 }
 
 double expected_turns(const llvm::Loop& loop) {

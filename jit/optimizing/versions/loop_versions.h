@@ -24,6 +24,11 @@ struct VersionChoice {
   llvm::Value* with = nullptr;   // i1: the loop as it was
 };
 
+class CellCode;
+
+// As the loop's cell has it, for a strip of at least kShortestVersionStrip iterations.
+VersionChoice choice_of(const CellCode& cell, llvm::IRBuilder<>& b);
+
 // Why a loop cannot be had in two versions; empty: it can. The loop has to be simplified and in LCSSA form.
 std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::DominatorTree& dominators);
 

@@ -227,13 +227,10 @@ class FormChanger {
     make_versions(
         *group.loop, location,
         [&](llvm::IRBuilder<>& b) -> VersionChoice {
-          Value* const most =
-              b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
-                                      llvm::ConstantInt::getSigned(ir_.i32, kShortestVersionStrip - 1));
           places = memory_places(group, code, b);
-          return {
-              .count = b.CreateAdd(most, llvm::ConstantInt::get(ir_.i32, 1)),
-              .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual_throughout(group, b))};
+          VersionChoice choice = choice_of(code, b);
+          choice.with = b.CreateAnd(choice.with, usual_throughout(group, b));
+          return choice;
         },
         [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
     for (const Candidate& candidate : group.parts) change(candidate, group.claim, places);

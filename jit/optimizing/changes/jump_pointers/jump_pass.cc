@@ -115,14 +115,11 @@ class Emitter {
     room_phi->addIncoming(usable, claimed);
     places_ = places_phi;
     distance_ = b.CreateZExt(lesser(b, code_.load(b, kCellDistance), kMostTurnsAhead), ir_.i64);
-    with_ = b.CreateAnd(b.CreateIsNotNull(code_.load(b, kCellEnabled)), b.CreateIsNotNull(room_phi));
-    Value* const most =
-        b.CreateAdd(b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code_.load(b, kCellCountdown),
-                                            llvm::ConstantInt::getSigned(ir_.i32, kShortestVersionStrip - 1)),
-                    int32(1));
+    const VersionChoice choice = choice_of(code_, b);
+    with_ = b.CreateAnd(choice.with, b.CreateIsNotNull(room_phi));
     // Invariant: turns with the history come to no entry beyond its capacity.
-    Value* const in_room = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, most, room_phi);
-    return {.count = b.CreateSelect(with_, in_room, most), .with = with_};
+    Value* const in_room = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, choice.count, room_phi);
+    return {.count = b.CreateSelect(with_, in_room, choice.count), .with = with_};
   }
 
   Value* load_places(llvm::IRBuilder<>& b) const {

@@ -421,20 +421,17 @@ class TripMaker {
     before.SetCurrentDebugLocation(location);
     Value* const usual = usual_throughout(group, before);
     llvm::MDNode* const old_identity = group.loop->getLoopID();
-    const auto longest = [&](llvm::IRBuilder<>& b, int32_t least) {
-      return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
-                                     llvm::ConstantInt::getSigned(ir_.i32, least - 1));
-    };
-    const auto with = [&](llvm::IRBuilder<>& b) {
-      return b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual);
-    };
     if (const auto known = backedges_.find(group.loop);
         known != backedges_.end() && known->second.count != nullptr) {
       BasicBlock* const latch = group.loop->getLoopLatch();
       const Strips strips =
           make_strips(*group.loop, known->second, location, [&](llvm::IRBuilder<>& b) -> StripChoice {
             b.SetCurrentDebugLocation(location);
-            return {.most_backedges = b.CreateZExt(longest(b, kShortestTripStrip), ir_.i64), .with = with(b)};
+            Value* const most =
+                b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
+                                        llvm::ConstantInt::getSigned(ir_.i32, kShortestTripStrip - 1));
+            return {.most_backedges = b.CreateZExt(most, ir_.i64),
+                    .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual)};
           });
       // As free as the copy to become vectors.
       latch->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, old_identity);
@@ -445,9 +442,9 @@ class TripMaker {
       make_versions(
           *group.loop, location,
           [&](llvm::IRBuilder<>& b) -> VersionChoice {
-            return {
-                .count = b.CreateAdd(longest(b, kShortestVersionStrip), llvm::ConstantInt::get(ir_.i32, 1)),
-                .with = with(b)};
+            VersionChoice choice = choice_of(code, b);
+            choice.with = b.CreateAnd(choice.with, usual);
+            return choice;
           },
           [&](Instruction* rest, Value* iterations) { code.emit_countdown(iterations, rest, location); });
     }
