@@ -45,21 +45,6 @@ bool made_by_generated_code(const lwp::EventRecord& record, const std::optional<
          row->wasm.value == record.data1;
 }
 
-void add(lwp::UnitCounters& sum, const lwp::UnitCounters& part) {
-  sum.samples += part.samples;
-  sum.records += part.records;
-  sum.missed += part.missed;
-  sum.lost += part.lost;
-  sum.throttled += part.throttled;
-  sum.overruns += part.overruns;
-  sum.non_guest += part.non_guest;
-  sum.malformed += part.malformed;
-  sum.discarded += part.discarded;
-  sum.inexact += part.inexact;
-  sum.no_event += part.no_event;
-  sum.hardware_non_guest += part.hardware_non_guest;
-}
-
 void add(std::map<std::string, PmuReading>& sums, const pmu::PmuCounters& counters) {
   pmu::Reading reading = counters.read();
   for (const pmu::CounterAvailability& row : counters.availability()) {
@@ -155,7 +140,7 @@ void Monitor::detach(const lwp::Unit* unit) {
     } catch (const std::bad_alloc&) {  // closed below
     }
   }
-  add(ended_, (*found)->unit->counters());
+  ended_ += (*found)->unit->counters();
   if ((*found)->branches) counts_.burst_rates += (*found)->branches->rates.rest();
   ended_bursts_ += (*found)->unit->branch_bursts().begun();
   ended_refused_ += (*found)->unit->branch_bursts().refused();
@@ -211,7 +196,7 @@ MonitorCounts Monitor::counts() const {
 lwp::UnitCounters Monitor::unit_counters() const {
   std::lock_guard lock(mutex_);
   lwp::UnitCounters sum = ended_;
-  for (const auto& watched : watched_) add(sum, watched->unit->counters());
+  for (const auto& watched : watched_) sum += watched->unit->counters();
   return sum;
 }
 

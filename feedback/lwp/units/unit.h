@@ -86,6 +86,22 @@ struct UnitCounters {
   uint64_t inexact = 0;             // hardware samples of which the processor could not say the instruction
   uint64_t no_event =
       0;  // hardware samples that are no LWP event: first-level hits, stores, aborted branches
+
+  constexpr UnitCounters& operator+=(const UnitCounters& other) {
+    samples += other.samples;
+    records += other.records;
+    missed += other.missed;
+    lost += other.lost;
+    throttled += other.throttled;
+    overruns += other.overruns;
+    non_guest += other.non_guest;
+    malformed += other.malformed;
+    discarded += other.discarded;
+    hardware_non_guest += other.hardware_non_guest;
+    inexact += other.inexact;
+    no_event += other.no_event;
+    return *this;
+  }
 };
 
 // What one drain hands out. The monitor owns it, clears it and passes it again, so that steady state
