@@ -1,5 +1,6 @@
 #include "jit/optimizing/versions/loop_groups.h"
 
+#include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <llvm/Transforms/Utils/LoopUtils.h>
 
@@ -8,15 +9,17 @@
 
 namespace hindsight::jit::optimizing {
 
-LoopPlace place_of(const wasm::Module& module, const llvm::DILocation* position, WasmOffset at,
-                   size_t levels_up) {
-  LoopPlace place{.loop = at, .around = wasm_loops_around(module, position), .loads = {}};
+LoopPlace place_of(const IrModule& ir, const llvm::Instruction& instruction, WasmOffset at,
+                   const llvm::LoopInfo& loops, const llvm::Loop& loop) {
+  LoopPlace place{.loop = at, .around = wasm_loops_around(ir.wasm, ir.position_of(instruction)), .loads = {}};
+  const size_t levels_up = loops.getLoopDepth(instruction.getParent()) - loop.getLoopDepth();
   if (!place.around.empty()) place.loop = place.around[std::min(levels_up, place.around.size() - 1)];
   return place;
 }
 
-bool can_be_had_twice(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
-  return instructions_of(loop) <= kMostInstructionsTwice && why_not_in_versions(loop, dominators).empty();
+std::string_view why_not_twice(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
+  if (const std::string_view why = why_not_in_versions(loop, dominators); !why.empty()) return why;
+  return instructions_of(loop) > kMostInstructionsTwice ? "its loop is too large to have it twice" : "";
 }
 
 llvm::Loop& with_short_loops(llvm::Loop& loop, const llvm::DominatorTree& dominators,
@@ -24,14 +27,16 @@ llvm::Loop& with_short_loops(llvm::Loop& loop, const llvm::DominatorTree& domina
   llvm::Loop* taken = &loop;
   for (llvm::Loop* around = taken->getParentLoop(); around != nullptr; around = around->getParentLoop()) {
     const double often = turns_of(*taken);
-    if (often == 0 || often >= kShortLoopTurns || !can_be_had_twice(*around, dominators)) break;
+    if (often == 0 || often >= kShortLoopTurns || !why_not_twice(*around, dominators).empty()) break;
     taken = around;
   }
   return *taken;
 }
 
-void simplify_loops(llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
-                    llvm::AssumptionCache& assumptions) {
+void simplify_loops(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
+  auto& assumptions = analyses.getResult<llvm::AssumptionAnalysis>(function);
   for (llvm::Loop* loop : loops) {
     llvm::simplifyLoop(loop, &dominators, &loops, nullptr, &assumptions, nullptr, /*PreserveLCSSA=*/false);
     llvm::formLCSSARecursively(*loop, dominators, &loops, nullptr);

@@ -1,19 +1,20 @@
 // Changes by the loop that is had in two versions for them: where a change would be, and what goes on trial together.
 #pragma once
 
-#include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Dominators.h>
+#include <llvm/IR/PassManager.h>
 
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/ids.h"
-#include "jit/wasm/module.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -24,9 +25,9 @@ struct LoopPlace {
   std::set<WasmOffset> loads;      // in the loop
 };
 
-// The place of an instruction that is so many levels within the loop. `at`: what stands for a loop where there is none.
-LoopPlace place_of(const wasm::Module& module, const llvm::DILocation* position, WasmOffset at,
-                   size_t levels_up);
+// Of an instruction in the loop, or in a loop within. `at`: what stands for a loop where there is none.
+LoopPlace place_of(const IrModule& ir, const llvm::Instruction& instruction, WasmOffset at,
+                   const llvm::LoopInfo& loops, const llvm::Loop& loop);
 
 // A wasm loop that a change may have. Only a ChangeSet gives them.
 class LoopClaim {
@@ -71,15 +72,14 @@ std::vector<LoopGroup<Part>> merged(std::vector<LoopGroup<Part>> groups,
   return apart;
 }
 
-// Small enough to have twice, and such that there can be two versions of it.
-bool can_be_had_twice(const llvm::Loop& loop, const llvm::DominatorTree& dominators);
+// Why it cannot be had twice: there can be no two versions of it, or it is too large. Empty: it can.
+std::string_view why_not_twice(const llvm::Loop& loop, const llvm::DominatorTree& dominators);
 // A loop that is left soon is taken with the loop around it, if that can be had twice. `turns_of`: how often a loop goes
 // round; 0: nobody knows.
 llvm::Loop& with_short_loops(llvm::Loop& loop, const llvm::DominatorTree& dominators,
                              const std::function<double(const llvm::Loop&)>& turns_of);
 
-// As versions are made of them: simplified, and closed (LCSSA).
-void simplify_loops(llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
-                    llvm::AssumptionCache& assumptions);
+// Makes the function's loops what versions are made of: simplified, and closed (LCSSA). Keeps loops and dominators true.
+void simplify_loops(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace hindsight::jit::optimizing

@@ -1,6 +1,5 @@
 #include "jit/optimizing/changes/branch_form/form_pass.h"
 
-#include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
@@ -57,13 +56,13 @@ class FormChanger {
       : changes_(changes),
         ir_(changes.ir),
         function_(function),
+        analyses_(analyses),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
-        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
-        assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}
+        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)) {}
 
   bool run() {
     if (find_candidates().empty()) return false;
-    simplify_loops(loops_, dominators_, assumptions_);
+    simplify_loops(function_, analyses_);
     std::vector<Group> groups;
     for (Candidate& candidate : find_candidates()) judge(std::move(candidate), groups);
     for (Group& group : merged<Candidate>(std::move(groups), [](Group&around, Candidate candidate) {
@@ -117,14 +116,10 @@ class FormChanger {
     in_loops_.insert(candidate.slot);
     if (!worth_its_form(candidate)) return;
     llvm::Loop& loop = with_short_loops(*candidate.innermost, dominators_, expected_turns);
-    if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
+    if (const std::string_view why = why_not_twice(loop, dominators_); !why.empty())
       return refuse(candidate, why);
-    if (instructions_of(loop) > kMostInstructionsTwice)
-      return refuse(candidate, "the loop is too large to be copied");
     Slot& slot = *candidate.slot;
-    const size_t levels_up = candidate.innermost->getLoopDepth() - loop.getLoopDepth();
-    const auto claim =
-        changes_.claim(slot, place_of(ir_.wasm, ir_.position_of(at(candidate)), slot.at(), levels_up));
+    const auto claim = changes_.claim(slot, place_of(ir_, at(candidate), slot.at(), loops_, loop));
     if (!claim) return slot.wait(claim.error());
     group_of(groups, loop, *claim).parts.push_back(std::move(candidate));
   }
@@ -287,10 +282,10 @@ class FormChanger {
   ChangeSet& changes_;
   IrModule& ir_;
   llvm::Function& function_;
-  std::set<const Slot*> in_loops_;  // those of which a copy is in a loop
+  llvm::FunctionAnalysisManager& analyses_;
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
-  llvm::AssumptionCache& assumptions_;
+  std::set<const Slot*> in_loops_;  // those of which a copy is in a loop
 };
 
 }  // namespace

@@ -79,8 +79,7 @@ class Interleaver {
     Backedges backedges;
     LoopPlace place{.loop = slot.at(), .around = {}, .loads = {}};
     if (shape) {
-      const size_t levels_up = loops.getLoopDepth(load.getParent()) - shape->outer->getLoopDepth();
-      place = place_of(ir_.wasm, ir_.position_of(load), slot.at(), levels_up);
+      place = place_of(ir_, load, slot.at(), loops, *shape->outer);
       backedges = emit_latch_backedges(*shape->outer, evolution, loop_location(ir_, function_, place.loop));
       if (!backedges.count) shape = std::unexpected("the number of searches is not known before they begin");
     }

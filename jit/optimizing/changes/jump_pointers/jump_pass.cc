@@ -1,6 +1,5 @@
 #include "jit/optimizing/changes/jump_pointers/jump_pass.h"
 
-#include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
@@ -225,13 +224,13 @@ class JumpFinder {
       : changes_(changes),
         ir_(changes.ir),
         function_(function),
+        analyses_(analyses),
         loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
-        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
-        assumptions_(analyses.getResult<llvm::AssumptionAnalysis>(function)) {}
+        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)) {}
 
   bool run() {
     if (loads_asked_about(changes_, function_).empty()) return false;
-    simplify_loops(loops_, dominators_, assumptions_);
+    simplify_loops(function_, analyses_);
     std::vector<Group> groups;
     for (const auto& [slot, load] : loads_asked_about(changes_, function_)) judge(*slot, *load, groups);
     for (const Group& group : groups) {
@@ -251,14 +250,10 @@ class JumpFinder {
     if (memory >= ir_.wasm.memories.size() || ir_.wasm.memories[memory].is64)
       return slot.refuse("the memory has 64-bit addresses");
     llvm::Loop& loop = *place->loop;
-    if (const std::string_view why = why_not_in_versions(loop, dominators_); !why.empty())
-      return slot.refuse(why);
-    if (instructions_of(loop) > kMostInstructionsTwice)
-      return slot.refuse("the loop is too large to be copied");
+    if (const std::string_view why = why_not_twice(loop, dominators_); !why.empty()) return slot.refuse(why);
     if (const double turns = expected_turns(loop); turns != 0 && turns < kShortLoopTurns)
       return slot.refuse("the loop iterates only a few times");
-    const size_t levels_up = loops_.getLoopDepth(load.getParent()) - loop.getLoopDepth();
-    const auto claim = changes_.claim(slot, place_of(ir_.wasm, ir_.position_of(load), slot.at(), levels_up));
+    const auto claim = changes_.claim(slot, place_of(ir_, load, slot.at(), loops_, loop));
     if (!claim) return slot.wait(claim.error());
     // Copies of one loop (an OSR entry's) may come to different conclusions.
     if (slot.is_elsewhere(*claim)) return;
@@ -324,9 +319,9 @@ class JumpFinder {
   ChangeSet& changes_;
   IrModule& ir_;
   llvm::Function& function_;
+  llvm::FunctionAnalysisManager& analyses_;
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
-  llvm::AssumptionCache& assumptions_;
 };
 
 }  // namespace

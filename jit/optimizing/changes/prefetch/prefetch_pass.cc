@@ -397,8 +397,7 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
         slice = std::unexpected("the address is not based on one memory");
       LoopPlace place{.loop = slot.at(), .around = {}, .loads = {}};
       if (slice) {
-        const size_t levels_up = loops.getLoopDepth(load->getParent()) - slice->loop->getLoopDepth();
-        place = place_of(ir.wasm, position, slot.at(), levels_up);
+        place = place_of(ir, *load, slot.at(), loops, *slice->loop);
         // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole
         // function, which came first, has.
         if (length_is_looked_up(*slice->loop)) changes.short_loops.insert(place.loop.value);

@@ -341,7 +341,7 @@ class TripMaker {
   // The loop around, with what is left soon.
   Loop* loop_to_try(const Trip& trip) {
     Loop* const around = trip.loop->getParentLoop();
-    if (around == nullptr || !can_be_had_twice(*around, dominators_)) return nullptr;
+    if (around == nullptr || !why_not_twice(*around, dominators_).empty()) return nullptr;
     return &with_short_loops(*around, dominators_, [&](const Loop& loop) { return turns_of(loop, trip); });
   }
 
