@@ -1,6 +1,5 @@
 #include "jit/optimizing/pipeline.h"
 
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/ValueHandle.h>
@@ -23,6 +22,7 @@
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/ir/ir_unit.h"
 #include "jit/optimizing/vectors/order_keeper.h"
+#include "jit/optimizing/vectors/wall.h"
 #include "jit/optimizing/vectors/widen_pass.h"
 #include "jit/optimizing/vectors/wider_vectors.h"
 #include "jit/optimizing/versions/loop_exits.h"
@@ -53,14 +53,8 @@ struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
   static llvm::StringRef name() { return "NumberValuesPass"; }
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
     std::vector<llvm::WeakVH> walls;  // blocks that nothing reaches take theirs with them
-    auto* const wall =
-        llvm::InlineAsm::get(llvm::FunctionType::get(llvm::Type::getVoidTy(function.getContext()), false), "",
-                             "", /*hasSideEffects=*/true);
     for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
-      if (!llvm::isa<llvm::StoreInst>(instruction)) continue;
-      llvm::CallInst* const call = llvm::CallInst::Create(wall, "", std::next(instruction.getIterator()));
-      call->setDoesNotAccessMemory();
-      walls.emplace_back(call);
+      if (llvm::isa<llvm::StoreInst>(instruction)) walls.emplace_back(add_wall(*instruction.getNextNode()));
     }
     if (!walls.empty()) analyses.invalidate(function, preserved_by_walls());
     llvm::PreservedAnalyses preserved = llvm::GVNPass().run(function, analyses);

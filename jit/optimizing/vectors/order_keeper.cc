@@ -6,7 +6,6 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/LoopUtils.h>
@@ -15,6 +14,7 @@
 
 #include "jit/optimizing/ir/ir_unit.h"
 #include "jit/optimizing/vectors/memory_reach.h"
+#include "jit/optimizing/vectors/wall.h"
 #include "jit/optimizing/versions/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
@@ -32,10 +32,7 @@ void keep_scalar(llvm::Loop& loop) {
 }  // namespace
 
 OrderKeeper::OrderKeeper(IrModule& ir, llvm::FunctionAnalysisManager& functions)
-    : ir_(ir),
-      functions_(functions),
-      wall_(llvm::InlineAsm::get(llvm::FunctionType::get(ir.void_type, false), "# wall", "",
-                                 /*hasSideEffects=*/true)) {}
+    : ir_(ir), functions_(functions) {}
 
 void OrderKeeper::listen(llvm::PassInstrumentationCallbacks& callbacks) {
   if (ir_.request.options.bounds == BoundsChecks::kExplicit) return;
@@ -75,16 +72,10 @@ void OrderKeeper::before(llvm::StringRef pass, const llvm::Any& unit) {
 void OrderKeeper::after(llvm::StringRef pass) {
   if (pass == "LICMPass" || pass == "LoopIdiomRecognizePass" || pass == "JumpThreadingPass") {
     // Those that the pass has copied, too.
-    for (llvm::User* user : llvm::make_early_inc_range(wall_->users()))
+    for (llvm::User* user : llvm::make_early_inc_range(wall_of(ir_.context)->users()))
       llvm::cast<Instruction>(user)->eraseFromParent();
   }
   if (pass == "LoopVectorizePass") guard_vectors();
-}
-
-void OrderKeeper::add_wall(Instruction& before) {
-  llvm::CallInst* const call = llvm::CallInst::Create(wall_, "", before.getIterator());
-  call->setDoesNotAccessMemory();
-  call->setDebugLoc(before.getDebugLoc());
 }
 
 bool OrderKeeper::stores(const Instruction& instruction) const {

@@ -51,11 +51,9 @@ class OrderKeeper {
   void guard_vectors();
   bool may_trap(const llvm::LoadInst& load) const;
   bool stores(const llvm::Instruction& instruction) const;
-  void add_wall(llvm::Instruction& before);
 
   IrModule& ir_;
   llvm::FunctionAnalysisManager& functions_;
-  llvm::InlineAsm* const wall_;
   std::vector<Entered> entered_;
   llvm::SmallPtrSet<const llvm::BasicBlock*, 32>
       scalar_blocks_;  // those that there were before the vectorizer
