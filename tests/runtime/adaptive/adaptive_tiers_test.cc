@@ -359,7 +359,7 @@ TEST(AutomaticTiers, AskForHugePagesBeforeTheFirstTouchWhereAnEarlierRunKeptThem
   auto module = load(*engine, kGuest);
   Linker linker(*engine);
   auto instance = linker.instantiate(module).value();
-  EXPECT_THAT(said.lines(), testing::Contains(testing::HasSubstr("before they are touched")));
+  EXPECT_THAT(said.lines(), testing::Contains(testing::HasSubstr("before their first touch")));
   ASSERT_TRUE(instance->call("touch", {}));
   const auto memory = instance->memory("memory");
   ASSERT_TRUE(memory);

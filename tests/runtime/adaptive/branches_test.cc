@@ -102,7 +102,7 @@ TEST_F(Branches, ThatAreATossOfACoinAreSelectsWhereThatPays) {
   EXPECT_EQ(select.state, DecisionState::kKept) << select.outcome;
   EXPECT_EQ(select.wasm_offset, branch_);
   EXPECT_NEAR(select.measured_gain, 1, 0.01);
-  EXPECT_THAT(select.reason, HasSubstr("mispredicted 1900 of 4000 times"));
+  EXPECT_THAT(select.reason, HasSubstr("was mispredicted in 1900 of 4000 executions"));
   EXPECT_THAT(select.outcome, HasSubstr("ticks an iteration"));
   EXPECT_EQ(decision(*engine, "weigh-branches").kind, "weigh-branches");
 }

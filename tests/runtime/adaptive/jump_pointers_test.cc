@@ -152,7 +152,7 @@ TEST_F(JumpPointers, AreGivenUpWhereItNeverDoes) {
     if (order % 64 == 1) report = decision(*engine);
   }
   EXPECT_EQ(report.state, DecisionState::kRolledBack);
-  EXPECT_THAT(report.outcome, HasSubstr("did not come again"));
+  EXPECT_THAT(report.outcome, HasSubstr("no traversal repeated an earlier one"));
 }
 
 TEST_F(JumpPointers, AreNotThereWhereThatIsSwitchedOff) {

@@ -341,7 +341,8 @@ TEST(Trial, OfALoopWhoseWayNeverComesAgainIsGivenUp) {
     end_strip(trial, *cell, 0);
   EXPECT_EQ(trial.status().state, TrialState::kRejected);
   EXPECT_EQ(cell->enabled, 0u);
-  EXPECT_NE(trial.status().words.find("did not come again"), std::string::npos) << trial.status().words;
+  EXPECT_NE(trial.status().words.find("no traversal repeated an earlier one"), std::string::npos)
+      << trial.status().words;
 }
 
 TEST(TrialGate, LetsInOneAtATimeAndTheNextWhenTheFirstIsSeenNoMore) {

@@ -81,7 +81,7 @@ TEST_F(ProfileCommand, ASecondStartBeginsWithWhatTheFirstDecided) {
   EXPECT_EQ(explain.status, 0) << explain.err;
   for (const char* word : {"seen ", "because ", "weighed ", "done ", "nothing: costs 0.0 ms"})
     EXPECT_THAT(explain.out, HasSubstr(word));
-  const std::regex all_reproduced("(\\d+) of (\\1) decisions are reproduced");
+  const std::regex all_reproduced("the policy reproduces (\\d+) of (\\1) decisions");
   EXPECT_TRUE(std::regex_search(explain.out, all_reproduced)) << explain.out;
   EXPECT_EQ(profile({"clear"}).status, 0);
   EXPECT_EQ(files(), 0u);
