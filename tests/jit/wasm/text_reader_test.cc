@@ -1,5 +1,4 @@
 // The text reader: tokens, numbers, abbreviations, errors, and texts that are meant to hurt.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -16,9 +15,6 @@
 
 namespace hindsight::wasm::text {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 std::vector<uint8_t> bytes_of(std::string_view source) {
   auto assembly = assemble(source, "m");
@@ -124,24 +120,9 @@ TEST(TextReader, FindsThingsByNameBeforeAndAfterTheirDefinition) {
       bytes_of("(module (func block block (result i32) br 1 i32.const 1 end if br 0 end end))"));
 }
 
-TEST(TextReader, SaysLineColumnWhatItExpectedAndWhatItFound) {
-  EXPECT_EQ(error_of("(module\n  (func (i32.bogus)))"), "2:10: expected an instruction, found 'i32.bogus'");
+// The rest of what it says is in verdicts/text.txt.
+TEST(TextReader, CountsALineThatEndsWithTwoCharactersOnce) {
   EXPECT_EQ(error_of("(module\r\n\t(func (local.get $x)))"), "2:19: unknown local $x");
-  EXPECT_EQ(error_of("(module"), "1:8: expected ')', found the end of the text");
-  EXPECT_EQ(error_of("(module (func i32.const \"a\"))"), "1:25: expected an integer, found the string \"a\"");
-  EXPECT_EQ(error_of(";; \xc3\xa4\n(; \xc3\xa4\xc3\xb6 ;) (fun)"),
-            "2:11: expected a field of a module: 'func', 'type' or the like, found 'fun'");
-  EXPECT_THAT(error_of("(func (i32.const 4294967296) drop)"), HasSubstr("constant out of range"));
-  EXPECT_THAT(error_of("(func (i32.load align=3 (i32.const 0)))"), HasSubstr("power of two"));
-  EXPECT_THAT(error_of("(func) (import \"a\" \"b\" (func))"), HasSubstr("import after function"));
-  EXPECT_THAT(error_of("(func (type 0) (param i32)) (type (func))"), HasSubstr("inline function type"));
-  EXPECT_THAT(error_of("(func block $a end $b)"), HasSubstr("mismatching label"));
-  EXPECT_THAT(error_of("(func $a) (func $a)"), HasSubstr("duplicate func $a"));
-  EXPECT_THAT(error_of("(func (param $a i32) (local $a i32))"), HasSubstr("duplicate local $a"));
-  EXPECT_THAT(error_of("(start 0) (start 0) (func)"), HasSubstr("multiple start"));
-  EXPECT_THAT(error_of("(module) (module)"), HasSubstr("expected the end of the text"));
-  EXPECT_THAT(error_of("(func (export \"\\ff\"))"), HasSubstr("malformed UTF-8"));
-  EXPECT_THAT(error_of("(module (@a \""), HasSubstr("unclosed string"));
 }
 
 TEST(TextReader, GivesNamesHintsAndCustomSectionsTheirPlaces) {
@@ -169,8 +150,7 @@ TEST(TextReader, TellsWhereInTheTextAByteComesFrom) {
   const std::vector<uint8_t> text(source.begin(), source.end());
   const auto read = read_module(text, "m.wat");
   ASSERT_FALSE(read);
-  EXPECT_THAT(read.error().message, StartsWith("3:5: "));
-  EXPECT_THAT(read.error().message, HasSubstr("type mismatch"));
+  EXPECT_EQ(read.error().message, "3:5: type mismatch: expected i32, found i64 (in function 0)");
   EXPECT_FALSE(read.error().offset.has_value());
 }
 
@@ -180,14 +160,16 @@ TEST(TextReader, CallsAFileNeitherWithItsFirstBytes) {
     EXPECT_FALSE(module);
     return module ? "ok" : module.error().message;
   };
-  EXPECT_THAT(message("\x7f"
-                      "ELF"),
-              HasSubstr("neither"));
-  EXPECT_THAT(message("\x7f"
-                      "ELF"),
-              HasSubstr("7f 45 4c 46"));
-  EXPECT_THAT(message(""), HasSubstr("empty"));
-  EXPECT_THAT(message("hello"), HasSubstr("neither"));
+  EXPECT_EQ(message("\x7f"
+                    "ELF"),
+            "neither a binary module, which begins with the bytes 00 61 73 6d, nor text, which begins with a "
+            "parenthesis: "
+            "this begins with 7f 45 4c 46");
+  EXPECT_EQ(message(""), "the file is empty: neither a binary module nor text");
+  EXPECT_EQ(message("hello"),
+            "neither a binary module, which begins with the bytes 00 61 73 6d, nor text, which begins with a "
+            "parenthesis: "
+            "this begins with 68 65 6c 6c 6f");
 }
 
 // --- numbers
@@ -328,11 +310,14 @@ TEST(TextHostile, NestingOfAnyDepthIsReadOrRefusedWithoutRecursion) {
 
 TEST(TextHostile, NumbersAndWordsOfAnyLengthHaveAnAnswer) {
   const std::string digits = repeat("9", 1'000'000);
-  EXPECT_THAT(error_of("(func (i32.const " + digits + ") drop)"), HasSubstr("out of range"));
-  EXPECT_THAT(error_of("(func (f64.const " + digits + ") drop)"), HasSubstr("out of range"));
+  EXPECT_EQ(error_of("(func (i32.const " + digits + ") drop)"),
+            "1:18: constant out of range: an integer of 32 bits");
+  EXPECT_EQ(error_of("(func (f64.const " + digits + ") drop)"),
+            "1:18: constant out of range: a floating-point number of 64 bits");
   EXPECT_EQ(error_of("(func (f64.const 0." + digits + ") drop)"), "ok");
   EXPECT_EQ(error_of("(func (f32.const 0x0." + digits + "p-" + digits + ") drop)"), "ok");
-  EXPECT_THAT(error_of("(func (br " + digits + "))"), HasSubstr("out of range"));
+  EXPECT_EQ(error_of("(func (br " + digits + "))"),
+            "1:11: constant out of range: a label is at most 4294967295, found '" + repeat("9", 40) + "...'");
   EXPECT_LT(error_of("(func (" + repeat("a", 1'000'000) + "))").size(), 200u);
   EXPECT_NE(error_of(std::string(1'000'000, '\0')), "ok");
   EXPECT_NE(error_of("(memory 1) (data \"" + repeat("\\", 1'000'001)), "ok");

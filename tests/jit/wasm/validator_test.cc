@@ -1,4 +1,5 @@
-#include <gmock/gmock.h>
+// What the validator notes of a body for those who compile it, what it bounds, and how its work grows. Its verdicts on modules
+// are in verdicts/validator.txt.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,7 +13,6 @@ namespace hindsight::wasm {
 namespace {
 
 using namespace testing;
-using ::testing::HasSubstr;
 
 struct Typing {
   Bytes params;
@@ -35,159 +35,6 @@ FunctionBody body_of(const Typing& type, const Bytes& code) {
 
 constexpr uint8_t kEmpty = 0x40;
 constexpr uint8_t kEnd = 0x0b;
-
-TEST(Validator, TypesStraightCode) {
-  EXPECT_EQ(check({{kI32, kI32}, {kI32}}, {0x20, 0, 0x20, 1, 0x6a}), "ok");
-  EXPECT_THAT(check({{kI32, kI64}, {kI32}}, {0x20, 0, 0x20, 1, 0x6a}),
-              HasSubstr("type mismatch: expected i32, found i64"));
-  EXPECT_THAT(check({{}, {kI32}}, {}), HasSubstr("type mismatch: expected i32, found nothing"));
-  EXPECT_THAT(check({{}, {}}, {0x41, 0}), HasSubstr("type mismatch: values remain"));
-  EXPECT_THAT(check({{}, {}}, {0x20, 0, 0x1a}), HasSubstr("unknown local 0"));
-  EXPECT_THAT(check({{}, {}}, {0x10, 1}), HasSubstr("unknown function 1"));
-  EXPECT_THAT(check({{}, {}}, {0x0c, 1}), HasSubstr("unknown label 1"));
-  EXPECT_THAT(check({{}, {}}, {0x23, 9, 0x1a}), HasSubstr("unknown global 9"));
-  EXPECT_THAT(check({{}, {}}, {0x41, 0, 0x24, 0}), HasSubstr("global is immutable"));
-  EXPECT_EQ(check({{}, {}}, {0x42, 0, 0x24, 1}), "ok");
-}
-
-TEST(Validator, LetsDeadCodeTakeOperandsOfAnyTypeFromTheEmptyStack) {
-  EXPECT_EQ(check({{}, {kI32}}, {0x00}), "ok");
-  EXPECT_EQ(check({{}, {kI32}}, {0x00, 0x6a}), "ok");
-  EXPECT_EQ(check({{}, {kI64}}, {0x00, 0x1b}), "ok") << "select of two unknown operands is unknown";
-  EXPECT_EQ(check({{}, {}}, {0x0c, 0, 0x1a, 0x1a}), "ok");
-  EXPECT_EQ(check({{}, {kI32}}, {0x00, 0xd1}), "ok") << "ref.is_null of an unknown operand";
-  EXPECT_THAT(check({{}, {kI32}}, {0x00, 0x42, 0}), HasSubstr("expected i32, found i64"))
-      << "known types still count";
-  EXPECT_THAT(check({{}, {}}, {0x00, 0x41, 0}), HasSubstr("values remain"));
-  EXPECT_THAT(check({{}, {kI32}}, {0x00, 0x42, 0, 0x41, 0, 0x6a}), HasSubstr("expected i32, found i64"));
-}
-
-TEST(Validator, KeepsDeadCodeInsideItsBlock) {
-  EXPECT_THAT(check({{}, {kI32}}, {0x02, kEmpty, 0x00, kEnd}), HasSubstr("found nothing"));
-  EXPECT_THAT(check({{}, {}}, {0x00, 0x02, kEmpty, 0x1a, kEnd}), HasSubstr("found nothing"))
-      << "a block in dead code starts with a stack of its own";
-}
-
-TEST(Validator, PassesSeveralValuesThroughBlocks) {
-  // Type 1 is (i32 i64) -> (i64 i32).
-  const Typing type{{kI32, kI64}, {kI64, kI32}};
-  const Bytes swap = {0x20, 1, 0x20, 0};
-  EXPECT_EQ(check(type, Bytes{0x20, 0, 0x20, 1, 0x02, 1, 0x1a, 0x1a} + swap + Bytes{kEnd}), "ok");
-  EXPECT_EQ(check(type, Bytes{0x20, 0, 0x20, 1, 0x03, 1, 0x0c, 0, kEnd}), "ok")
-      << "a loop's label takes its parameters";
-  EXPECT_THAT(check(type, Bytes{0x20, 0, 0x20, 1, 0x02, 1, 0x0c, 0, kEnd}),
-              HasSubstr("expected i32, found i64"))
-      << "a block's label takes its results";
-  EXPECT_THAT(check(type, Bytes{0x20, 1, 0x02, 1, 0x00, kEnd}), HasSubstr("type mismatch"));
-  EXPECT_THAT(check(type, Bytes{0x02, 9, kEnd}), HasSubstr("unknown type 9"));
-}
-
-TEST(Validator, WantsAnIfWithoutElseToReturnItsParameters) {
-  EXPECT_EQ(check({{kI32}, {kI32}}, {0x20, 0, 0x20, 0, 0x04, 3, kEnd}), "ok");
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x04, kI32, 0x41, 0, kEnd}), HasSubstr("if without else"));
-  EXPECT_EQ(check({{kI32}, {kI32}}, {0x20, 0, 0x04, kI32, 0x41, 0, 0x05, 0x41, 1, kEnd}), "ok");
-  EXPECT_THAT(check({{}, {}}, {0x05}), HasSubstr("unexpected else"));
-  EXPECT_THAT(check({{kI32}, {}}, {0x20, 0, 0x04, kEmpty, 0x05, 0x05, kEnd}), HasSubstr("unexpected else"));
-}
-
-TEST(Validator, WantsAllTargetsOfABranchTableToAgree) {
-  EXPECT_EQ(check({{kI32}, {}}, {0x02, kEmpty, 0x20, 0, 0x0e, 2, 0, 1, 0, kEnd}), "ok");
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x02, kEmpty, 0x41, 0, 0x20, 0, 0x0e, 1, 0, 1, kEnd, 0x00}),
-              HasSubstr("br_table targets take 0 and 1 values"));
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x02, kI64, 0x42, 0, 0x20, 0, 0x0e, 1, 0, 1, kEnd, 0x00}),
-              HasSubstr("expected i32, found i64"));
-  EXPECT_EQ(check({{kI32}, {kI32}}, {0x02, kI64, 0x00, 0x0e, 1, 0, 1, kEnd, 0x00}), "ok")
-      << "unknown operands fit labels of different types";
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x02, kEmpty, 0x00, 0x0e, 1, 0, 1, kEnd, 0x00}),
-              HasSubstr("br_table targets"))
-      << "but not of different arity";
-  EXPECT_THAT(check({{kI32}, {}}, {0x20, 0, 0x0e, 1, 0, 7}), HasSubstr("unknown label 7"));
-}
-
-TEST(Validator, ChecksAlignmentAndMemoryIndices) {
-  EXPECT_EQ(check({{kI32}, {kI32}}, {0x20, 0, 0x28, 2, 0}), "ok");
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x28, 3, 0}),
-              HasSubstr("alignment must not be larger than natural"));
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x40, 1}), HasSubstr("unknown memory 1"));
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0x28, 0x80, 1, 0}), HasSubstr("malformed memop flags"));
-  const Bytes no_memory = module({section(1, vec({func_type({}, {kI32})})), section(3, vec({{0}})),
-                                  section(10, vec({body({0x3f, 0})}))});
-  EXPECT_THAT(decode_module(no_memory, "m").error().message, HasSubstr("unknown memory 0"));
-}
-
-TEST(Validator, ChecksReferencesTablesAndSegments) {
-  EXPECT_THAT(check({{}, {}}, {0xd2, 0, 0x1a}), HasSubstr("undeclared function reference 0"));
-  EXPECT_EQ(check({{kFuncRef}, {kI32}}, {0x20, 0, 0xd1}), "ok");
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0xd1}), HasSubstr("expected a reference"));
-  EXPECT_THAT(check({{kI32}, {}}, {0x20, 0, 0x25, 2, 0x1a}), HasSubstr("unknown table 2"));
-  EXPECT_EQ(check({{kI32}, {kExternRef}}, {0x20, 0, 0x25, 1}), "ok");
-  EXPECT_THAT(check({{kI32}, {}}, {0x20, 0, 0x11, 0, 1}), HasSubstr("expected a table of funcref"));
-  const Bytes three = {0x41, 0, 0x41, 0, 0x41, 0};
-  EXPECT_THAT(check({{}, {}}, three + Bytes{0xfc, 0x0c, 0, 1}), HasSubstr("type mismatch"));
-  EXPECT_EQ(check({{}, {}}, three + Bytes{0xfc, 0x0c, 0, 0}), "ok");
-  EXPECT_THAT(check({{}, {}}, three + Bytes{0xfc, 0x0e, 0, 1}), HasSubstr("type mismatch"));
-  EXPECT_THAT(check({{}, {}}, three + Bytes{0xfc, 0x08, 1, 0}), HasSubstr("unknown data segment 1"));
-  EXPECT_THAT(check({{kFuncRef, kFuncRef, kI32}, {kFuncRef}}, {0x20, 0, 0x20, 1, 0x20, 2, 0x1b}),
-              HasSubstr("select without a type"));
-  EXPECT_EQ(check({{kFuncRef, kFuncRef, kI32}, {kFuncRef}}, {0x20, 0, 0x20, 1, 0x20, 2, 0x1c, 1, kFuncRef}),
-            "ok");
-  EXPECT_THAT(check({{kFuncRef, kFuncRef, kI32}, {kFuncRef}}, {0x20, 0, 0x20, 1, 0x20, 2, 0x1c, 0}),
-              HasSubstr("invalid result arity"));
-}
-
-TEST(Validator, NeedsTheDataCountSectionForDataInstructions) {
-  const Bytes bytes =
-      module({section(1, vec({func_type({}, {})})), section(3, vec({{0}})), section(5, vec({{0, 1}})),
-              section(10, vec({body({0xfc, 0x09, 0})})), section(11, vec({{1, 0}}))});
-  EXPECT_THAT(decode_module(bytes, "m").error().message, HasSubstr("data count section required"));
-}
-
-TEST(Validator, NamesTheFeatureOfEachLaterInstruction) {
-  const std::pair<Bytes, const char*> cases[] = {{{0xd0, 0x74}, "exception handling"},
-                                                 {{0xd3}, "garbage collection"},
-                                                 {{0xfb, 0, 0}, "garbage collection"},
-                                                 {{0xfc, 0x13}, "wide arithmetic"},
-                                                 {{0xd0, 0x6e}, "garbage collection"}};
-  for (const auto& [code, feature] : cases) {
-    const auto result = decode_module(module_around({}, {}, code), "m");
-    ASSERT_FALSE(result.has_value()) << feature;
-    EXPECT_EQ(result.error().kind, ErrorKind::kUnsupported) << result.error().describe();
-    EXPECT_THAT(result.error().message, HasSubstr(feature));
-  }
-  EXPECT_THAT(check({{}, {}}, {0xff}), HasSubstr("illegal opcode 0xff"));
-  EXPECT_THAT(check({{}, {}}, {0xfc, 0x40}), HasSubstr("illegal opcode 0xfc 0x40"));
-}
-
-TEST(Validator, ChecksAtomicInstructions) {
-  EXPECT_EQ(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, 2, 0}), "ok");
-  EXPECT_EQ(check({{kI32, kI64, kI64}, {kI64}}, {0x20, 0, 0x20, 1, 0x20, 2, 0xfe, 0x49, 3, 0}), "ok");
-  EXPECT_EQ(check({{kI32, kI32, kI64}, {kI32}}, {0x20, 0, 0x20, 1, 0x20, 2, 0xfe, 1, 2, 0}), "ok");
-  EXPECT_EQ(check({{}, {}}, {0xfe, 3, 0}), "ok");
-  EXPECT_THAT(check({{}, {}}, {0xfe, 3, 1}), HasSubstr("zero byte expected"));
-  for (const uint8_t align : {0, 1})
-    EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, align, 0}), HasSubstr("must be natural"));
-  EXPECT_THAT(check({{kI32}, {kI32}}, {0x20, 0, 0xfe, 0x10, 3, 0}), HasSubstr("larger than natural"));
-  EXPECT_THAT(check({{kI32, kI32}, {kI64}}, {0x20, 0, 0x20, 1, 0xfe, 0x1f, 3, 0}),
-              HasSubstr("type mismatch"));
-  for (const uint8_t sub : {0x04, 0x0f, 0x4f, 0x7f})
-    EXPECT_THAT(check({{}, {}}, {0xfe, sub}), HasSubstr("illegal opcode 0xfe"));
-}
-
-TEST(Validator, ChecksVectorInstructionsTheirLanesAndTheirAlignment) {
-  const Bytes zero = Bytes{0xfd, 0x0c} + Bytes(16, 0);
-  EXPECT_EQ(check({{}, {}}, zero + Bytes{0x1a}), "ok");
-  EXPECT_THAT(check({{}, {}}, {0xfd, 0x9a, 0x01}), HasSubstr("illegal opcode 0xfd 0x9a"));
-  EXPECT_THAT(check({{}, {}}, {0xfd, 0x94, 0x02}), HasSubstr("illegal opcode 0xfd 0x114"));
-  EXPECT_THAT(check({{}, {}}, {0xfd, 0x0c, 1, 2, 3}), HasSubstr("unexpected end"));
-  // i8x16.extract_lane_s, i64x2.replace_lane, i8x16.shuffle
-  EXPECT_EQ(check({{}, {}}, zero + Bytes{0xfd, 0x15, 15, 0x1a}), "ok");
-  EXPECT_THAT(check({{}, {}}, zero + Bytes{0xfd, 0x15, 16, 0x1a}), HasSubstr("invalid lane index 16"));
-  EXPECT_THAT(check({{}, {}}, zero + Bytes{0x42, 0, 0xfd, 0x1e, 2, 0x1a}), HasSubstr("invalid lane index 2"));
-  EXPECT_EQ(check({{}, {}}, zero + zero + Bytes{0xfd, 0x0d} + Bytes(16, 31) + Bytes{0x1a}), "ok");
-  EXPECT_THAT(check({{}, {}}, zero + zero + Bytes{0xfd, 0x0d} + Bytes(16, 32) + Bytes{0x1a}),
-              HasSubstr("invalid lane index 32"));
-  EXPECT_THAT(check({{}, {}}, {0x41, 0, 0xfd, 0x4d, 0x1a}), HasSubstr("expected v128, found i32"));
-}
 
 TEST(Validator, DescribesLoopsForTheCompilers) {
   // i32.const; loop (type 3: i32 -> i32) ; loop end ; end ; drop; drop -- with one value below the outer
@@ -235,14 +82,17 @@ TEST(Validator, BoundsNestingOperandsAndBranchTables) {
     return code;
   };
   EXPECT_EQ(check({{}, {}}, nested(kMaxControlDepth)), "ok");
-  EXPECT_THAT(check({{}, {}}, nested(kMaxControlDepth + 1)), HasSubstr("too many nested blocks"));
+  EXPECT_EQ(check({{}, {}}, nested(kMaxControlDepth + 1)),
+            "too many nested blocks: 50001, the implementation limit is 50000 (in function 0)");
 
   Bytes high;
   for (uint32_t i = 0; i <= kMaxOperands; ++i) high.insert(high.end(), {0x41, 0});
-  EXPECT_THAT(check({{}, {}}, high), HasSubstr("too many operands on the stack"));
+  EXPECT_EQ(check({{}, {}}, high),
+            "too many operands on the stack: 100001, the implementation limit is 100000 (in function 0)");
 
   const Bytes table = Bytes{0x41, 0, 0x0e} + leb(kMaxBrTableTargets + 1) + Bytes(kMaxBrTableTargets + 2, 0);
-  EXPECT_THAT(check({{}, {}}, table), HasSubstr("too many br_table targets"));
+  EXPECT_EQ(check({{}, {}}, table),
+            "too many br_table targets: 65521, the implementation limit is 65520 (in function 0)");
 }
 
 TEST(InstrReader, DecodesImmediates) {
