@@ -1,0 +1,21 @@
+;; Prints its arguments, each on a line, and exits with 3 when it got more than one.
+(module $echo
+  (import "wasi_snapshot_preview1" "args_sizes_get" (func $sizes (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (func (export "_start") (local $i i32) (local $end i32)
+    (drop (call $sizes (i32.const 0) (i32.const 4)))
+    (drop (call $args (i32.const 64) (i32.const 1024)))
+    (local.set $i (i32.const 1024))
+    (local.set $end (i32.add (i32.const 1024) (i32.load (i32.const 4))))
+    (block $done (loop $next
+      (br_if $done (i32.ge_u (local.get $i) (local.get $end)))
+      (if (i32.eqz (i32.load8_u (local.get $i))) (then (i32.store8 (local.get $i) (i32.const 10))))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br $next)))
+    (i32.store (i32.const 16) (i32.const 1024))
+    (i32.store (i32.const 20) (i32.load (i32.const 4)))
+    (drop (call $write (i32.const 1) (i32.const 16) (i32.const 1) (i32.const 24)))
+    (if (i32.gt_u (i32.load (i32.const 0)) (i32.const 1)) (then (call $exit (i32.const 3))))))

@@ -1,0 +1,1 @@
+(module (func $f (export "\1b[31mred") unreachable))

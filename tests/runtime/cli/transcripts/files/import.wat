@@ -1,0 +1,1 @@
+(module (import "moon" "phase" (func)) (func (export "_start")))

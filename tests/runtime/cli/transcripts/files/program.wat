@@ -1,0 +1,1 @@
+(module (func $program (export "_start")))

@@ -1,0 +1,2 @@
+(module
+  (func $inner unreachable) (func $begin (call $inner)) (start $begin) (func (export "_start")))
