@@ -9,7 +9,6 @@ namespace hindsight::cli {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr const char* kManifest = R"({"format": 1, "workloads": [
   {"name": "a", "suite": "memory", "description": "d", "wasm": "memory/a/a.wasm", "args": ["1", 2], "expected": "a 1\n",
@@ -41,7 +40,7 @@ TEST(Manifest, SaysWhichWorkloadIsBroken) {
     const auto workloads = parse_manifest(bad, "m.json");
     ASSERT_FALSE(workloads) << bad;
     EXPECT_EQ(workloads.error().kind, ErrorKind::kUsage);
-    EXPECT_THAT(workloads.error().place, HasSubstr("m.json"));
+    EXPECT_TRUE(workloads.error().place.starts_with("m.json")) << workloads.error().place;
   }
 }
 
@@ -56,8 +55,10 @@ TEST(Selection, TakesSuitesNamesAndFilesEachOnce) {
   EXPECT_FALSE(file[0].expected);
   const auto unknown = select({"memroy"});
   ASSERT_FALSE(unknown);
-  EXPECT_THAT(unknown.error().message, HasSubstr("'memroy' is no suite"));
-  EXPECT_THAT(unknown.error().message, HasSubstr("compute, memory"));
+  EXPECT_EQ(
+      unknown.error().message,
+      "'memroy' is no suite, workload or .wasm file; suites: compute, memory (`hindsight bench --list` shows "
+      "all workloads)");
 }
 
 TEST(ChildResult, SurvivesThePipeWhateverTheGuestPrinted) {
