@@ -140,7 +140,8 @@ class BranchForms final : public ChangePolicy {
   std::string offer(ChangeKind kind, size_t count) const override {
     return kind == ChangeKind::kSelect
                ? fmt::format("replace up to {} branches by selects", count)
-               : fmt::format("replace up to {} selects that loop-carried values wait for by branches", count);
+               : fmt::format("replace up to {} selects by branches, if loop-carried values wait for them",
+                             count);
   }
   std::string_view condition(ChangeKind kind) const override {
     return kind == ChangeKind::kSelect ? "if both sides can be executed"
