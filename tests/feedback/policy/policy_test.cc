@@ -1,3 +1,4 @@
+// What the policy decides, rule by rule. The words of plans are in plans/ and replays/.
 #include "feedback/policy/policy.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,6 @@ TEST(Policy, DoesNotCompileALargeFunctionForASmallGain) {
   e.code_bytes = 1'000'000;
   FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kNothing);
-  EXPECT_NE(plan.reason.find("gains about"), std::string::npos) << plan.reason;
 }
 
 // One of hundreds of functions that share the time: `samples` at 250 Hz in the whole run, hardly any of late.
@@ -79,7 +79,6 @@ FunctionEvidence flat_function(double samples) {
 TEST(Policy, OptimizesAFunctionOfAFlatProfileForTheWholeRunsSake) {
   const FunctionPlan plan = decide(flat_function(4), {});
   EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
-  EXPECT_NE(plan.reason.find("whole run"), std::string::npos) << plan.reason;
   // So few samples say nothing of loads.
   FunctionEvidence stalls = flat_function(4);
   stalls.loads = {stalling_load(40, 3)};
@@ -101,7 +100,6 @@ TEST(Policy, LeavesAFunctionOfAFlatProfileAloneThatIsNotEnteredAgain) {
   e.entered = Entered::kNotYet;
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kNothing);
-  EXPECT_NE(plan.reason.find("called again"), std::string::npos) << plan.reason;
 }
 
 TEST(Policy, SaysOfABranchThatAlwaysWentTheSameWayThatItDid) {
@@ -213,8 +211,6 @@ TEST(Policy, InlinesTheUsualTargetsOfIndirectCalls) {
   ASSERT_EQ(targets_of(listed(plan, kInlineCalls)[0]).size(), 2u);
   EXPECT_EQ(targets_of(listed(plan, kInlineCalls)[0])[0].element, 4u);
   EXPECT_DOUBLE_EQ(targets_of(listed(plan, kInlineCalls)[0])[1].share, 0.3);
-  EXPECT_NE(listed(plan, kInlineCalls)[0].reason.find("60 of 100"), std::string::npos)
-      << listed(plan, kInlineCalls)[0].reason;
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   PolicyConfig off;
   off.changes.set(jit::ChangeKind::kInlineCalls, false);
@@ -267,7 +263,6 @@ TEST(Policy, SeesCodeAgainWhoseSamplesMovedIfItWasMadeForWhatWasSeen) {
   e.branches.push_back({.branch = WasmOffset(120), .sampled = 100, .sampled_taken = 97});
   const FunctionPlan plan = decide(e, {});
   ASSERT_EQ(plan.action, Action::kObserve) << plan.reason;
-  EXPECT_NE(plan.reason.find("50 % of the last samples"), std::string::npos) << plan.reason;
   ASSERT_FALSE(plan.alternatives.empty());
   EXPECT_GT(plan.alternatives.back().gain_seconds, plan.alternatives.back().cost_seconds);
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
@@ -333,7 +328,6 @@ TEST(Policy, SeesWithinASecondThatALoadBeganToStall) {
   ASSERT_EQ(plan.action, Action::kReoptimize) << plan.reason;
   ASSERT_EQ(listed(plan, kPrefetch).size(), 1u);
   EXPECT_NEAR(listed(plan, kPrefetch)[0].request.weight, 55.0 / 80, 1e-9);
-  EXPECT_NE(plan.reason.find("of the last 80 samples"), std::string::npos) << plan.reason;
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   PolicyConfig off;
   off.follow_shifts = false;
@@ -422,12 +416,6 @@ TEST(Policy, OffersJumpPointersForWhatStallsInCaseItFollowsPointers) {
   ASSERT_EQ(listed(plan, kJumpPointers).size(), 1u);
   EXPECT_EQ(listed(plan, kJumpPointers)[0].at(), WasmOffset(130));
   EXPECT_NEAR(listed(plan, kJumpPointers)[0].estimate.share, 0.5, 1e-9);
-  EXPECT_NE(listed(plan, kJumpPointers)[0].reason.find("200 of 400 samples"), std::string::npos)
-      << listed(plan, kJumpPointers)[0].reason;
-  const auto offered = std::count_if(
-      plan.alternatives.begin(), plan.alternatives.end(),
-      [](const Alternative& a) { return a.name.find("jump pointers for 1 load,") != std::string::npos; });
-  EXPECT_EQ(offered, 1);
   PolicyConfig without;
   without.changes.set(jit::ChangeKind::kJumpPointers, false);
   EXPECT_TRUE(listed(decide(e, without), kJumpPointers).empty());
@@ -465,9 +453,6 @@ TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
   EXPECT_EQ(listed(plan, kInterleave)[0].at(), WasmOffset(130));
   EXPECT_EQ(listed(plan, kInterleave)[0].request.setting, jit::traits_of(kInterleave).knob.first);
   EXPECT_LT(listed(plan, kInterleave)[0].estimate.share, listed(plan, kPrefetch).at(0).estimate.share);
-  EXPECT_TRUE(std::any_of(plan.alternatives.begin(), plan.alternatives.end(), [](const Alternative& a) {
-    return a.name.find("interleave the searches") != std::string::npos;
-  }));
   PolicyConfig without;
   without.changes.set(jit::ChangeKind::kInterleave, false);
   EXPECT_TRUE(listed(decide(e, without), kInterleave).empty());
@@ -630,7 +615,6 @@ TEST(Policy, LetsALoopLeaveThatStayedBehindInBaselineCode) {
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kReoptimize);
   EXPECT_EQ(plan.osr_loops, std::vector<LoopIndex>{LoopIndex(1)});
-  EXPECT_NE(plan.reason.find("since optimized code was published"), std::string::npos) << plan.reason;
   EXPECT_TRUE(replays(make_episode(e, plan), {}));
   e.optimize_count = PolicyConfig().max_compiles;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing);
@@ -757,7 +741,6 @@ TEST(PolicyBranches, AHotBranchThatGoesBothWaysIsWaitedForUntilItIsJudged) {
   e.branches = {branch_at(10, 0, 0.5, 0)};
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kWait);
-  EXPECT_NE(plan.reason.find("0xa"), std::string::npos) << plan.reason;
   e.branches = {branch_at(10, 1000, 0.5, 0.4)};
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
   // Not for ever, not for one that goes one way, and not if nobody would use it.
@@ -777,7 +760,6 @@ TEST(PolicyBranches, ASelectThatGoesOneWayIsWaitedForUntilItIsSeenOftenEnough) {
   e.branches = {select_at(10, 1000, 1), select_at(20, 30, 1)};
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kWait);
-  EXPECT_NE(plan.reason.find("0x14"), std::string::npos) << plan.reason;
   e.branches = {select_at(10, 1000, 1), select_at(20, 64, 1)};
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
   // Not for ever, not for one that goes both ways or is hardly ever seen, and not if nobody would use it.
@@ -799,18 +781,10 @@ TEST(PolicyBranches, FormsAreWeighedAsAlternativesAndReplay) {
   e.branches = {branch_at(10, 1000, 0.5, 0.4), select_at(20, 1000, 0.97), branch_at(30, 1000, 0.7, 0.03)};
   PolicyConfig config;
   const FunctionPlan plan = decide(e, config);
-  const auto offered = [&](const std::string& words) {
-    for (const Alternative& a : plan.alternatives)
-      if (a.name.find(words) != std::string::npos) return a.gain_seconds;
-    return -1.0;
-  };
-  EXPECT_GT(offered("replace up to 1 branches by selects"), offered("optimize"));
-  EXPECT_GT(offered("replace up to 2 selects that"), offered("optimize"));
   Episode episode = make_episode(e, plan);
   EXPECT_EQ(episode.asked_for(kWeighBranches), (std::vector{WasmOffset(10), WasmOffset(20), WasmOffset(30)}));
   EXPECT_EQ(episode.asked_for(kSelect), std::vector{WasmOffset(10)});
   EXPECT_EQ(episode.asked_for(kBranch), (std::vector{WasmOffset(20), WasmOffset(30)}));
-  EXPECT_NE(episode.reason.find("mispredicted in 400 of 1000 executions"), std::string::npos) << episode.reason;
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
   config.changes.set(jit::ChangeKind::kSelect, false);
   EXPECT_FALSE(replays(episode, config));
@@ -889,7 +863,6 @@ TEST(PolicyValues, AFewRecordsOfTheSameAreWaitedForUntilTheyAreEnough) {
   e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 3, 3)};
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kWait);
-  EXPECT_NE(plan.reason.find("is 97 in 3 of 3 records"), std::string::npos) << plan.reason;
   e.values = {operand_at(10, ValueSite::kWideDivisor, 97, 8, 8)};
   EXPECT_EQ(decide(e, {}).action, Action::kOptimize);
   // Not for ever, not for one that changes, and not if nobody would use it.
@@ -908,12 +881,10 @@ TEST(PolicyValues, AreWeighedAsAnAlternativeAndReplay) {
   e.values = {operand_at(20, ValueSite::kWideDivisor, 16381, 95, 100)};
   PolicyConfig config;
   const FunctionPlan plan = decide(e, config);
-  EXPECT_EQ(plan.alternatives.back().name, "optimize + specialize code for the usual value of 1 operand");
   // 95 times 16,381 divisions, of 2 ns each.
   EXPECT_NEAR(plan.alternatives.back().gain_seconds - plan.alternatives[1].gain_seconds, 3.1e-3, 0.1e-3);
   const Episode episode = make_episode(e, plan);
   EXPECT_EQ(episode.asked_for(kValue), std::vector{WasmOffset(20)});
-  EXPECT_NE(episode.reason.find("is 16381 in 95 of 100 records"), std::string::npos) << episode.reason;
   EXPECT_TRUE(replays(episode, from_parameters(to_parameters(config))));
   config.changes.set(jit::ChangeKind::kValue, false);
   EXPECT_FALSE(replays(episode, config));
