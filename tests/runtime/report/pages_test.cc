@@ -7,12 +7,13 @@
 #include "runtime/report/feedback_json.h"
 #include "runtime/report/page.h"
 #include "runtime/report/run_page.h"
+#include "tests/text_cases.h"
 
 namespace hindsight::report {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kHostile = "</td><script>alert(1)</script>\" onload='x' \x1b[31m\xff";
 
@@ -51,20 +52,99 @@ TEST(RunPage, LoadsNothingFromAnywhere) {
   EXPECT_THAT(page, Not(HasSubstr("src=")));
 }
 
-TEST(RunPage, PrintsDenominators) {
+// Without its styles.
+std::string words_of(const std::string& page) {
+  const size_t begin = page.find("<style>"), end = page.find("</style>");
+  return page.substr(0, begin) + page.substr(end);
+}
+
+// Something of everything that a report can have.
+FeedbackReport full_report() {
   FeedbackReport report;
+  report.unit = "clock/timer";
   report.counts.samples = 200;
   report.counts.attributed = 150;
+  report.counts.outside_guest = 40;
+  report.counts.unattributed = 10;
+  report.counts.missed = 3;
+  report.counts.lost = 2;
   report.counts.stall_records = 75;
   report.counts.stall_addresses = 70;
-  const std::string page = run_page({}, report);
-  EXPECT_THAT(page, HasSubstr("150 of 200 (75.0 %)"));
-  EXPECT_THAT(page, HasSubstr("75 of 150 (50.0 %)"));
-  EXPECT_THAT(page, HasSubstr("70 of 75 (93.3 %)"));
+  report.counts.branch_records = 30;
+  report.counts.guest_records = 6;
+  report.guest.inserted = 6;
+  report.guest.inserted_full = 1;
+  report.guest.calls_off = 4;
+  report.bursts = {.rate_bursts = 2,
+                   .rate_seconds = 0.5,
+                   .rate_cost_seconds = 0.004,
+                   .branch_bursts = 8,
+                   .branch_bursts_refused = 1,
+                   .branch_outcomes = 4096,
+                   .branch_judged = 3000,
+                   .branch_mispredicted = 300,
+                   .mispredicted_share = 0.08};
+  report.loads.push_back({.function = "gather",
+                          .wasm_offset = 0x57e,
+                          .stall_samples = 60,
+                          .function_samples = 80,
+                          .level = "memory",
+                          .timed = 64,
+                          .mean_ticks = 300,
+                          .memory_share = 0.75,
+                          .latency_ns = 90});
+  report.branches.push_back({.function = "gather",
+                             .wasm_offset = 0x590,
+                             .sampled = 10,
+                             .sampled_taken = 4,
+                             .outcomes = 1000,
+                             .taken = 400,
+                             .judged = 900,
+                             .mispredicted = 90});
+  DecisionReport decision;
+  decision.id = 1;
+  decision.kind = "prefetch";
+  decision.function = "gather";
+  decision.wasm_offset = 0x57e;
+  decision.reason = "60 of 80 samples (75 %) stall on this load";
+  decision.alternatives = {"nothing: costs nothing, gains nothing"};
+  decision.state = DecisionState::kKept;
+  decision.estimated_gain = 0.5;
+  decision.measured_gain = 1.5;
+  decision.seconds = 0.25;
+  report.decisions.push_back(decision);
+  report.modules_forgotten = 18;
+  report.decisions_forgotten = 54;
+  report.functions_baseline = 12;
+  report.functions_optimized = 3;
+  report.functions_cached = 2;
+  report.versions_over_limit = 1;
+  report.compiles_without_code = {.too_large = 1, .too_slow = 2, .abandoned = 1};
+  report.functions_left_in_baseline = 3;
+  report.left_in_baseline.push_back({"interpret", "too large for the optimizing tier"});
+  report.compile_threads_refused = 1;
+  report.compile_tasks_refused = 2;
+  report.baseline_compile_seconds = 0.001;
+  report.optimized_compile_seconds = 0.06;
+  report.versions_retired = 4;
+  report.versions_waiting = 1;
+  report.system_refusals.push_back({"a timer", 5, "Resource temporarily unavailable"});
+  report.pmu = {{"cycles", true, "", 1e6, 0.5}, {"instructions", false, "no such event", 0, 1}};
+  return report;
+}
+
+TEST(RunPage, PrintsDenominators) {
+  hindsight::testing::expect_text(HINDSIGHT_REPORT_PAGES "/run_page.html",
+                                  words_of(run_page({}, full_report())));
+}
+
+TEST(ReportText, PrintsDenominators) {
+  hindsight::testing::expect_text(HINDSIGHT_REPORT_PAGES "/report.txt", full_report().to_string());
 }
 
 TEST(RunPage, SaysSoWhenNothingWasDecided) {
-  EXPECT_THAT(run_page({}, FeedbackReport{}), HasSubstr("nothing got hot enough"));
+  hindsight::testing::expect_text(HINDSIGHT_REPORT_PAGES "/nothing_decided.html",
+                                  words_of(run_page({}, FeedbackReport{})));
 }
 
 TEST(BenchPage, EscapesEverythingThatComesFromOutside) {
