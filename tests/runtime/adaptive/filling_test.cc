@@ -89,7 +89,7 @@ class MemoryThatIsFilled : public testing::Test {
 TEST_F(MemoryThatIsFilled, HasHugePagesFromThereOn) {
   start();
   fill(0, kBytes / 2);
-  ASSERT_TRUE(heard_.wait_for("huge-pages before the first touch: of")) << "nobody saw it";
+  ASSERT_TRUE(heard_.wait_for("the memory is being filled")) << "nobody saw it";
   fill(kBytes / 2, kBytes);
   const auto judged = heard_.wait_for("huge-pages: ");
   ASSERT_TRUE(judged);
@@ -105,7 +105,7 @@ TEST_F(MemoryThatIsFilled, HasHugePagesFromThereOn) {
 TEST_F(MemoryThatIsFilled, HasSmallPagesAgainWhereTheGuestDoesNotGoOn) {
   start();
   fill(0, kBytes / 2);
-  ASSERT_TRUE(heard_.wait_for("huge-pages before the first touch: of")) << "nobody saw it";
+  ASSERT_TRUE(heard_.wait_for("the memory is being filled")) << "nobody saw it";
   const auto judged = heard_.wait_for("huge-pages: rolled back");
   ASSERT_TRUE(judged);
   EXPECT_THAT(*judged, slower(*judged) ? testing::HasSubstr("goes back to small pages")

@@ -176,7 +176,7 @@ TEST(Recompile, OfWhichNothingNewComesIsNotPublished) {
   bool told = false;
   for (const DecisionReport& report : engine->feedback_report().decisions) {
     told |= report.kind == "optimize" && report.state == DecisionState::kRefused &&
-            report.state_why == "the code that runs stays";
+            report.state_why == "the running code stays";
     if (report.kind == "prefetch") {
       EXPECT_EQ(report.state, DecisionState::kNotPossible) << report.outcome;
     }

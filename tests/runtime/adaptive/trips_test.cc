@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <memory>
+#include <string_view>
 
 #include "runtime/engine/engine_for_tests.h"
 #include "tests/patience.h"
@@ -42,10 +44,14 @@ uint32_t expected(uint32_t taps) {
   return sum;
 }
 
-DecisionReport decision(const Engine& engine) {
+DecisionReport decision(const Engine& engine, std::string_view kind) {
   for (const DecisionReport& report : engine.feedback_report().decisions)
-    if (report.kind == "values") return report;
+    if (report.kind == kind) return report;
   return {};
+}
+
+bool is_compiled(const Engine& engine) {
+  return decision(engine, "optimize").state == DecisionState::kCompiled;
 }
 
 uint32_t filter(Instance& instance, uint32_t taps, uint32_t passes) {
@@ -65,16 +71,25 @@ TEST_P(Trips, ThatAreUsualAreSeenAndTried) {
   EngineConfig config;
   config.tier = TierMode::kAuto;
   config.compile_threads = 1;
-  auto engine = create_engine_for_tests(config, {.trial_bias = GetParam() ? 2.0 : 0.5}).value();
-  auto module = load(*engine, kFilter);
-  Linker linker(*engine);
-  auto instance = linker.instantiate(module).value();
-  ASSERT_TRUE(instance->call("fill", {}));
+  std::shared_ptr<Engine> engine;
+  std::unique_ptr<Linker> linker;
+  std::shared_ptr<Instance> instance;
   DecisionReport report;
-  for (const Patience patience; patience.lasts() && report.state != DecisionState::kKept &&
-                                report.state != DecisionState::kRolledBack;) {
+  const auto is_over = [&] {
+    return report.state == DecisionState::kKept || report.state == DecisionState::kRolledBack;
+  };
+  for (const Patience patience; patience.lasts() && !is_over();) {
+    // A fast processor has the function compiled before enough trip counts are recorded: then the next engine may see them.
+    if (!engine || (report.kind.empty() && is_compiled(*engine))) {
+      instance.reset();
+      linker.reset();
+      engine = create_engine_for_tests(config, {.trial_bias = GetParam() ? 2.0 : 0.5}).value();
+      linker = std::make_unique<Linker>(*engine);
+      instance = linker->instantiate(load(*engine, kFilter)).value();
+      ASSERT_TRUE(instance->call("fill", {}));
+    }
     ASSERT_EQ(filter(*instance, 7, 50), expected(7));
-    report = decision(*engine);
+    report = decision(*engine, "values");
   }
   engine->wait_for_compiles();
   EXPECT_EQ(report.state, GetParam() ? DecisionState::kKept : DecisionState::kRolledBack) << report.outcome;
@@ -100,7 +115,7 @@ TEST(UsualTrips, AreLeftAloneWhereThatIsSwitchedOff) {
   ASSERT_TRUE(instance->call("fill", {}));
   for (int i = 0; i < 20; ++i) ASSERT_EQ(filter(*instance, 7, 50), expected(7));
   engine->wait_for_compiles();
-  EXPECT_EQ(decision(*engine).kind, "");
+  EXPECT_EQ(decision(*engine, "values").kind, "");
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ TEST(Arguments, AreCheckedAgainstTheType) {
   EXPECT_TRUE(parse_arguments("f", type, good));
   EXPECT_EQ(parse_arguments("f", type, few).error().message,
             "f takes 2 arguments (i32, f64) -> i64, 1 given");
-  EXPECT_EQ(parse_arguments("f", type, wrong).error().message, "argument 2 of f: 'two' is no f64");
+  EXPECT_EQ(parse_arguments("f", type, wrong).error().message,
+            "argument 2 of f: 'two' is no f64; write a number such as 1.5, 2e-3, inf or nan");
 }
 
 }  // namespace
