@@ -36,7 +36,7 @@ uint32_t Slot::setting() const {
 }
 
 void Slot::refuse(std::string_view why) {
-  if (!answer.is_applied()) answer.why = why;
+  if (!answer.is_applied() && !answer.waits()) answer.why = why;
 }
 
 void Slot::wait(std::string_view why) {
