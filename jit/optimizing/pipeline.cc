@@ -20,6 +20,7 @@
 #include "jit/optimizing/changes/change_passes.h"
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
+#include "jit/optimizing/ir/ir_shape.h"
 #include "jit/optimizing/ir/ir_unit.h"
 #include "jit/optimizing/vectors/order_keeper.h"
 #include "jit/optimizing/vectors/wall.h"
@@ -216,6 +217,7 @@ Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vect
   limits.measure_for_codegen(ir.module);
   EmittedObject object;
   if (ir.request.dump_ir) {
+    object.dump = shape_of(ir);
     llvm::raw_string_ostream text(object.dump);
     ir.module.print(text, nullptr);
     const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(ir.module);

@@ -17,7 +17,7 @@ namespace hindsight::jit::optimizing {
 
 struct EmittedObject {
   llvm::SmallVector<char, 0> bytes;  // ELF
-  std::string dump;                  // final IR and assembly, if the request asked for them
+  std::string dump;                  // shape (ir_shape.h), final IR and assembly, where asked for
 };
 
 // LLVM's passes, and those of the changes. They end early, with false, if a load that is asked about gets no prefetch (its answer says
