@@ -10,10 +10,6 @@
 namespace hindsight::jit::testing {
 namespace {
 
-bool host_has(const char* feature) {
-  return optimizer().description().find(feature) != std::string::npos;
-}
-
 // Scalar wasm as clang writes it.
 constexpr const char* kLoops = R"((module (memory 16)
   (func (export "axpy") (param $a f32) (param $x i32) (param $y i32) (param $n i32) (local $i i32)
@@ -37,31 +33,6 @@ constexpr const char* kLoops = R"((module (memory 16)
         (i32.add (i32.load (i32.add (local.get $c) (i32.shl (local.get $i) (i32.const 2))))
           (i32.mul (local.get $x) (i32.load (i32.add (local.get $b) (i32.shl (local.get $i) (i32.const 2)))))))
       (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))))))";
-
-TEST(OptimizedCode, ScalarLoopsAreVectorized) {
-  if (!host_has("avx")) GTEST_SKIP() << "the host has no 256-bit vectors";
-  OptimizeRequest request;
-  request.dump_ir = true;
-  for (const char* name : {"axpy", "bytes", "row"}) {
-    Optimized m(kLoops, request);
-    m.compile(name);
-    EXPECT_TRUE(m.dump.find("%ymm") != std::string::npos || m.dump.find("%zmm") != std::string::npos) << name;
-    EXPECT_NE(m.dump.find("vector.body"), std::string::npos) << name;
-  }
-}
-
-TEST(OptimizedCode, PlainLoopsOnASharedMemoryAreVectorizedAllTheSame) {
-  if (!host_has("avx")) GTEST_SKIP() << "the host has no 256-bit vectors";
-  std::string shared = kLoops;
-  shared.replace(shared.find("(memory 16)"), 11, "(memory 16 16 shared)");
-  OptimizeRequest request;
-  request.dump_ir = true;
-  for (const char* name : {"axpy", "bytes", "row"}) {
-    Optimized m(shared, request);
-    m.compile(name);
-    EXPECT_TRUE(m.dump.find("%ymm") != std::string::npos || m.dump.find("%zmm") != std::string::npos) << name;
-  }
-}
 
 TEST(OptimizedCode, AtomicsAreSingleInstructions) {
   constexpr const char* kAtomics = R"((module (memory 1 1 shared)
@@ -239,24 +210,6 @@ TEST(OptimizedCode, ImportsCannotBeCompiled) {
   const auto result = optimizer().compile(request, *m.arena);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::kUsage);
-}
-
-// What is known of a product's bits is asked along both factors, six products deep: each such walk would take 64 ways.
-TEST(OptimizedCode, CutsProductsOfProductsAfterAFew) {
-  const auto cuts = [](int squares) {
-    std::string text = "(module (func (export \"f\") (param $x i64) (result i64)";
-    for (int i = 0; i < squares; ++i) text += "(local.set $x (i64.mul (local.get $x) (local.get $x)))\n";
-    OptimizeRequest request;
-    request.dump_ir = true;
-    Optimized optimized(text + "(local.get $x)))", request);
-    EXPECT_EQ(optimized.call("f", {i64(3)}), optimized.call("f", {i64(-3)})) << squares;
-    constexpr std::string_view kCut = "asm \"\", \"=r,0\"";
-    int count = 0;
-    for (size_t at = 0; (at = optimized.dump.find(kCut, at)) != std::string::npos; at += kCut.size()) ++count;
-    return count;
-  };
-  EXPECT_EQ(cuts(4), 0);
-  EXPECT_GE(cuts(40), 7);
 }
 
 }  // namespace

@@ -56,7 +56,6 @@ std::vector<WasmOffset> indirect_calls(const wasm::Module& module, std::string_v
 // Every call hinted to go through these elements.
 OptimizeRequest hinted(const wasm::Module& module, std::vector<uint32_t> elements) {
   OptimizeRequest request;
-  request.dump_ir = true;
   for (const char* name : {"op", "pair", "sum"}) {
     for (const WasmOffset call : indirect_calls(module, name)) {
       CallTargets targets;

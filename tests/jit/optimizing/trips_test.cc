@@ -1,7 +1,5 @@
 // Loops under hints of how often they usually go round: code for that number, in one of two versions of the loop around
 // them. Nobody can tell the versions apart but by the clock.
-#include <gmock/gmock.h>
-
 #include <cstring>
 #include <random>
 
@@ -10,8 +8,6 @@
 namespace hindsight::jit::testing {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using wasm::Opcode;
 
 // "f" with each of its loops hinted at as going round so often.
@@ -47,9 +43,6 @@ TEST(UsualTrips, ANumberThatStaysTheSameIsComparedOnceAStrip) {
     Trips t(rows("(local.get $n)"), turns);
     ASSERT_TRUE(t.site().is_applied()) << turns << ": " << t.site().why;
     EXPECT_EQ(t.site().site.kind, ChangeKind::kValue);
-    EXPECT_THAT(t.site().why, HasSubstr(turns == 1 ? "1 turn" : std::to_string(turns) + " turns"));
-    EXPECT_THAT(t.site().why, HasSubstr("when the value it depends on is " + std::to_string(turns) +
-                                        ", compared once a strip"));
     ASSERT_EQ(t.version->loop_cells.size(), 1u);
     t.fill_random(turns);
     for (const uint32_t m : {0u, 1u, 63u, 64u, 1300u, 4000u})
@@ -62,13 +55,11 @@ TEST(UsualTrips, ANumberThatStaysTheSameIsComparedOnceAStrip) {
 TEST(UsualTrips, ANumberThatChangesIsComparedWhereItsLoopBegins) {
   Trips t(rows("(i32.and (i32.load8_u (local.get $i)) (local.get $n))"), 5);
   ASSERT_TRUE(t.site().is_applied()) << t.site().why;
-  EXPECT_THAT(t.site().why, Not(HasSubstr("once a strip")));
   t.fill_random(1);
   for (const uint32_t n : {7u, 5u, 0u}) t.expect_same({i32(3000), i32(n), i32(40000)}, std::to_string(n));
   Trips u(rows("(i32.and (i32.add (i32.shr_u (local.get $i) (i32.const 6)) (i32.const 5)) (local.get $n))"),
           5);
   ASSERT_TRUE(u.site().is_applied()) << u.site().why;
-  EXPECT_THAT(u.site().why, Not(HasSubstr("once a strip")));
   u.fill_random(2);
   for (const uint32_t n : {7u, 5u, 4u, 0u, 255u})
     u.expect_same({i32(3000), i32(n), i32(40000)}, std::to_string(n));
@@ -98,7 +89,6 @@ TEST(UsualTrips, StoresInTheMiddleTrapWhereTheyDid) {
 TEST(UsualTrips, ALoopThatLooksForSomethingIsLeftAlone) {
   Trips t(rows("(local.get $n)", "(br_if $none (i32.eqz (local.get $sum))) "), 6);
   EXPECT_FALSE(t.site().is_applied());
-  EXPECT_THAT(t.site().why, HasSubstr("the trip count is not known"));
   t.fill_random(4);
   t.expect_same({i32(900), i32(6), i32(40000)});
 }
@@ -109,19 +99,6 @@ TEST(UsualTrips, ManyTurnsAndNoneAreLeftAlone) {
     EXPECT_FALSE(t.site().is_applied());
     EXPECT_TRUE(t.version->loop_cells.empty());
   }
-}
-
-TEST(UsualTrips, OutsideOfLoopsNothingCouldBeTried) {
-  Trips t(
-      "(module (memory 1) (func (export \"f\") (param $n i32) (result i32) (local $k i32) (local $sum i32) "
-      "(loop $l (local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 3)) (i32.load (local.get "
-      "$k)))) "
-      "(br_if $l (i32.ne (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $n)))) "
-      "(local.get $sum)))",
-      4);
-  EXPECT_FALSE(t.site().is_applied());
-  EXPECT_THAT(t.site().why, HasSubstr("in no loop"));
-  t.expect_same({i32(16)});
 }
 
 TEST(UsualTrips, LoopsThatCountDownOrComparePlacesAreCountedAllTheSame) {

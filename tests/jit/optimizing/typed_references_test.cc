@@ -48,29 +48,6 @@ constexpr const char* kGuest = R"((module
   (func (export "call") (param i32) (result i32)
     (call_ref $op (i32.const 9) (i32.const 4) (call $pick (local.get 0))))))";
 
-size_t count_of(std::string_view text, std::string_view part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-OptimizeRequest dumping() {
-  OptimizeRequest request;
-  request.dump_ir = true;
-  return request;
-}
-
-TEST(TypedReferenceCode, LooksForNullOnlyWhereItMayBe) {
-  Optimized guest(typed_module(kGuest), dumping());
-  const auto nulls = [&](std::string_view name) {
-    EXPECT_NE(guest.compile(name), nullptr);
-    return count_of(guest.dump, "icmp eq ptr");
-  };
-  for (const char* name : {"param", "global", "result", "known"}) EXPECT_EQ(nulls(name), 0u) << name;
-  EXPECT_EQ(nulls("tested"), 1u);
-  EXPECT_EQ(nulls("untested"), 1u);
-}
-
 TEST(TypedReferenceCode, CallsWhatTheReferenceIs) {
   Optimized guest(typed_module(kGuest));
   EXPECT_EQ(guest.call("global"), returns({i32(13)}));

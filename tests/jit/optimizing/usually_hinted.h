@@ -35,7 +35,6 @@ struct UsuallyHinted {
         hinted.request.changes.push_back(
             {.site = {ChangeKind::kValue, instr.offset}, .what = UsualValue{.value = value, .share = 0.9}});
     }
-    hinted.request.dump_ir = true;
     if (osr) hinted.request.osr_loops = {LoopIndex(0)};
     version = hinted.compile("f");
     func_refs(hinted.instance->context())[hinted.module->find_export("f")->index].code = version->entry;

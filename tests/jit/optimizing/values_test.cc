@@ -1,7 +1,5 @@
 // Operators under hints of usual values: code for one divisor, or for one number of bytes, in one of two
 // versions of their loop. Nobody can tell the versions apart but by the clock.
-#include <gmock/gmock.h>
-
 #include <cstring>
 #include <random>
 
@@ -10,8 +8,6 @@
 namespace hindsight::jit::testing {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using wasm::Opcode;
 
 // "f" with each of its divisions, copies and fills hinted at as having this operand.
@@ -42,9 +38,7 @@ TEST(UsualValues, ADivisorThatStaysTheSameIsComparedOnceAStrip) {
   Usual u(divisions("i64", "(i64.rem_u (local.get $x) (local.get $d))"), 16381);
   ASSERT_TRUE(u.site().is_applied()) << u.site().why;
   EXPECT_EQ(u.site().site.kind, ChangeKind::kValue);
-  EXPECT_THAT(u.site().why, HasSubstr("for divisor 16381, compared once a strip"));
   ASSERT_EQ(u.version->loop_cells.size(), 1u);
-  EXPECT_THAT(u.hinted.dump, HasSubstr(", 16381"));
   u.fill_random(1);
   for (const uint32_t n : {0u, 1u, 63u, 64u, 65u, 700u, 8000u})
     for (const uint64_t d :
@@ -60,7 +54,6 @@ TEST(UsualValues, ADivisorThatChangesIsComparedWhereItDivides) {
                 "(i32.div_u (local.get $x) (i32.load offset=32768 (i32.shl (local.get $i) (i32.const 2))))"),
       97);
   ASSERT_TRUE(u.site().is_applied()) << u.site().why;
-  EXPECT_THAT(u.site().why, Not(HasSubstr("once a strip")));
   u.fill_random(2);
   std::mt19937 random(3);
   for (uint32_t i = 0; i < 8000; ++i) u.set_word(32768 + 4 * i, random() % 10 != 0 ? 97 : 1 + random() % 200);
@@ -91,23 +84,6 @@ TEST(UsualValues, EveryDivisionDividesAndTrapsAsItDid) {
       }
     }
   }
-}
-
-TEST(UsualValues, NothingIsUsuallyDividedByNothing) {
-  Usual u(divisions("i32", "(i32.div_u (local.get $x) (local.get $d))"), 0);
-  EXPECT_FALSE(u.site().is_applied());
-  EXPECT_THAT(u.site().why, HasSubstr("a division by 0 traps"));
-  EXPECT_TRUE(u.version->loop_cells.empty());
-}
-
-TEST(UsualValues, OutsideOfLoopsNothingCouldBeTried) {
-  Usual u(
-      "(module (memory 1) (func (export \"f\") (param i32 i32) (result i32) "
-      "(i32.rem_u (local.get 0) (local.get 1))))",
-      97);
-  EXPECT_FALSE(u.site().is_applied());
-  EXPECT_THAT(u.site().why, HasSubstr("in no loop"));
-  u.expect_same({i32(1000), i32(97)});
 }
 
 TEST(UsualValues, RunningLoopsAreEnteredInTheMiddleToo) {
@@ -159,7 +135,6 @@ TEST(UsualValues, CopiesOfAnyUsualLengthCopyAndTrapAsTheyDid) {
     Usual u(bulk(kCopy), bytes);
     ASSERT_TRUE(u.site().is_applied()) << u.site().why;
     const std::string what = std::to_string(bytes) + " bytes";
-    EXPECT_THAT(u.site().why, HasSubstr("specialized for " + what + ", inlined, compared once a strip"));
     expect_same_copies(u, bytes, what);
     // And of another length than that which is usual.
     expect_same_copies(u, bytes + 1, what + " and one more");
@@ -172,7 +147,6 @@ TEST(UsualValues, CopiesWhoseLengthChangesAreComparedWhereTheyCopy) {
       bulk("(memory.copy (local.get $to) (local.get $from) (i32.and (local.get $from) (local.get $bytes)))"),
       24);
   ASSERT_TRUE(u.site().is_applied()) << u.site().why;
-  EXPECT_THAT(u.site().why, Not(HasSubstr("once a strip")));
   u.fill_random(6);
   u.expect_same({i32(500), i32(40000), i32(0), i32(24), i32(8)});
   u.expect_same({i32(500), i32(40), i32(0), i32(31), i32(1)});
@@ -191,12 +165,6 @@ TEST(UsualValues, FillsOfAnyUsualLengthFillAndTrapAsTheyDid) {
       u.expect_same({i32(1), i32(kPage + 1), i32(1), i32(length), i32(1)}, what + ", beyond");
     }
   }
-}
-
-TEST(UsualValues, MoreBytesThanAFewAreLeftToTheGeneralCopy) {
-  Usual u(bulk(kCopy), 257);
-  EXPECT_FALSE(u.site().is_applied());
-  EXPECT_THAT(u.site().why, HasSubstr("so large a length"));
 }
 
 TEST(UsualValues, AnEmptyMemoryHasRoomForNothing) {

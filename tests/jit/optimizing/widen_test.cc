@@ -34,18 +34,6 @@ constexpr const char* kUnrolled = R"((module (memory 1)
       (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 2)))))
     (local.get $s))))";
 
-TEST(Widening, UndoesTheUnrollingOfLoopsForVectors) {
-  if (optimizer().description().find("avx") == std::string::npos)
-    GTEST_SKIP() << "the host has no 256-bit vectors";
-  OptimizeRequest request;
-  request.dump_ir = true;
-  for (const char* name : {"axpy", "sum"}) {
-    Optimized m(kUnrolled, request);
-    m.compile(name);
-    EXPECT_TRUE(has_vectors(m.dump)) << name;
-  }
-}
-
 TEST(Widening, LoopsWhoseArraysOverlapComputeOneElementAfterTheOther) {
   Optimized m(kUnrolled);
   auto* floats = reinterpret_cast<float*>(m.instance->memory());

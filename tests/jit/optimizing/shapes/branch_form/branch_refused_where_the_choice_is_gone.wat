@@ -1,0 +1,14 @@
+;; change: branch choice 0 of f mispredicted 0.01
+;; fill: words 0 to 32768 below 1000
+;; call: f 3000 500
+(module
+  (memory 1)
+  (func (export "f") (param $n i32) (param $limit i32) (result i32)
+    (local $i i32) (local $v i32) (local $count i32)
+    (block $out
+      (br_if $out (i32.eqz (local.get $n)))
+      (loop $l
+        (local.set $v (i32.load (i32.shl (local.get $i) (i32.const 2))))
+        (local.set $count (i32.add (local.get $count) (select (local.get $v) (local.get $v) (local.get $limit))))
+        (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n)))))
+    (local.get $count)))

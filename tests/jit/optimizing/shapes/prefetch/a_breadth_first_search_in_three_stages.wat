@@ -1,0 +1,24 @@
+;; for i: u = queue[i]; for e in off[u]..off[u + 1]: sum += visited[adj[e]]
+;; change: prefetch load 4 of f
+;; fill: words 0 to 40000 below 1000
+;; fill: words 40000 to 90000 rising by 3
+;; fill: words 90000 to 190000 below 10000
+;; fill: words 200000 to 240000 below 2
+;; call: f 3000
+(module
+  (memory 4)
+  (func (export "f") (param $n i32) (result i32)
+    (local $i i32) (local $sum i32) (local $u i32) (local $e i32) (local $end i32)
+    (loop $queue
+      (local.set $u (i32.shl (i32.load (i32.shl (local.get $i) (i32.const 2))) (i32.const 2)))
+      (local.set $e (i32.load offset=40000 (local.get $u)))
+      (local.set $end (i32.load offset=40004 (local.get $u)))
+      (block $done
+        (loop $edges
+          (br_if $done (i32.ge_u (local.get $e) (local.get $end)))
+          (local.set $sum (i32.add (local.get $sum)
+            (i32.load offset=200000 (i32.shl (i32.load offset=90000 (i32.shl (local.get $e) (i32.const 2))) (i32.const 2)))))
+          (local.set $e (i32.add (local.get $e) (i32.const 1)))
+          (br $edges)))
+      (br_if $queue (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+    (local.get $sum)))

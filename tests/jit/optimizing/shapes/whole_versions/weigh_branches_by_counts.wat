@@ -1,0 +1,20 @@
+;; Counts are weights, one more than was seen, so that nothing is impossible. How often a loop iterates LLVM is not told.
+;; change: weigh-branches branch 1 of f taken 300 not-taken 8070
+;; change: weigh-branches branch 2 of f taken 7000 not-taken 7
+;; show: weights
+;; fill: words 0 to 32768 below 1000
+;; call: f 3000 500
+(module
+  (memory 1)
+  (func (export "f") (param $n i32) (param $limit i32) (result i32)
+    (local $i i32) (local $v i32) (local $count i32)
+    (block $out
+      (br_if $out (i32.eqz (local.get $n)))
+      (loop $l
+        (local.set $v (i32.load (i32.shl (local.get $i) (i32.const 2))))
+        (if (i32.lt_u (local.get $v) (local.get $limit))
+          (then
+            (i32.store offset=32768 (i32.shl (local.get $count) (i32.const 2)) (local.get $i))
+            (local.set $count (i32.add (local.get $count) (i32.const 1)))))
+        (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n)))))
+    (local.get $count)))
