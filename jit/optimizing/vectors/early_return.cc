@@ -72,7 +72,8 @@ class Splitter {
         Instruction* const copy = instruction->clone();
         copy->setDebugLoc(location);
         b.Insert(copy);
-        llvm::RemapInstruction(copy, map, llvm::RF_IgnoreMissingLocals);
+        // Without the flag scopes would be copied, too, which are no scopes of this function then.
+        llvm::RemapInstruction(copy, map, llvm::RF_NoModuleLevelChanges | llvm::RF_IgnoreMissingLocals);
         map[instruction] = copy;
       }
       BasicBlock* const early = BasicBlock::Create(ir_.context, "early", &function_);
