@@ -11,9 +11,9 @@ namespace hindsight::jit::optimizing {
 // What each line of a shape begins with, at the beginning of OptimizeResult::dump: a comment for LLVM.
 inline constexpr const char* kShapePrefix = ";shape ";
 
-// A line a function with what it contains outside of loops, and a line a loop in the order of the code, an inner one
-// indented, with what it contains outside of its own inner loops. What is not there is not said. Code that ends in a trap
-// does not count.
+// Each function has a line with what it contains outside of loops. Each loop has one in the order of the code, with what
+// it contains outside of its own inner loops, which are indented below it. What is not there is not said. Code that ends
+// in a trap does not count.
 //
 //   function: 3 loops, 1 prefetch; outside of them 1 load
 //     loop of 2 blocks: 4 phis, looks at cell 0

@@ -25,7 +25,7 @@ struct LoopPlace {
   std::set<WasmOffset> loads;      // in the loop
 };
 
-// Of an instruction in the loop, or in a loop within. `at`: what stands for a loop where there is none.
+// The place of an instruction in the loop, or in a loop within. `at`: what stands for a loop where there is none.
 LoopPlace place_of(const IrModule& ir, const llvm::Instruction& instruction, WasmOffset at,
                    const llvm::LoopInfo& loops, const llvm::Loop& loop);
 
