@@ -49,7 +49,8 @@ class ChangePolicy {
   // "the prefetch at", in front of a load's offset; empty: it is not about loads that stall, and goes with any version.
   virtual std::string_view of_load() const { return {}; }
 
-  // What reports say of a change of a whole version, as a decision has asked for it: one for all its places, or one for each.
+  // What reports say of a change of a whole version, as a decision has asked for it. It is one for all its places,
+  // or one for each.
   virtual std::vector<Reported> report(const Episode& decision, const PolicyConfig& config) const;
 
   bool is_about_loads() const { return !of_load().empty(); }
