@@ -96,7 +96,7 @@ build_wasm() {
   fi
   # Two steps: asked to compile and link at once with -O, clang would run wasm-opt where it is installed, and that
   # drops the name section. --strip-debug drops libc's debug information and keeps the names.
-  "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" "${@:4}" -Isamples/common -O2 -c "$source" -o "$work/$1.o"
+  "$compiler" --target=wasm32-wasi "${standard[@]}" "${flags[@]}" "${wasm_only[@]}" -Isamples/common -O2 "${@:4}" -c "$source" -o "$work/$1.o"
   "$compiler" --target=wasm32-wasi -Wl,--strip-debug "$work/$1.o" -o "$work/wasm/$(basename "$3")"
 }
 
