@@ -166,8 +166,7 @@ bool has_new_stalls(Case& c) {
   const std::string words =
       changed ? fmt::format(
                     "{:.0f} % of the last {:.0f} samples in optimized code stall on untried or changed "
-                    "loads, {:.0f} % "
-                    "of {:.0f} before",
+                    "loads, {:.0f} % of {:.0f} before",
                     100 * share, e.samples_recent, 100 * untried_share, e.samples_optimized)
               : fmt::format("{:.0f} % of {:.0f} samples in optimized code stall on untried loads",
                             100 * share, e.samples_optimized);

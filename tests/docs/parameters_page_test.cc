@@ -2,9 +2,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <span>
 #include <string>
@@ -14,6 +11,7 @@
 #include "feedback/profile/merge.h"
 #include "jit/change.h"
 #include "runtime/adaptive/trial_parameters.h"
+#include "tests/text_cases.h"
 
 namespace hindsight {
 namespace {
@@ -82,12 +80,7 @@ Numbers that a file brings are bounded by their unit:
 }
 
 TEST(ParametersPage, SaysWhatTheTablesSay) {
-  const std::string path = HINDSIGHT_SOURCE_ROOT "/docs/PARAMETERS.md";
-  const std::string page = parameters_page();
-  if (std::getenv("HINDSIGHT_BLESS") != nullptr) std::ofstream(path) << page;
-  std::ifstream file(path);
-  const std::string written{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(written, page) << "HINDSIGHT_BLESS=1 build/release/bin/docs_test writes it anew";
+  hindsight::testing::expect_text(HINDSIGHT_SOURCE_ROOT "/docs/PARAMETERS.md", parameters_page());
 }
 
 // Rows are read beside each other: a table has every unit's bounds kept and one line a reason.

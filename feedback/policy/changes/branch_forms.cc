@@ -122,16 +122,14 @@ class BranchForms final : public ChangePolicy {
         branch != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_outcomes)
       return Wait{
           fmt::format("hot, and the branch at 0x{:x} was taken in {:.0f} % of {} executions: waits up to "
-                      "{:.0f} ms for how "
-                      "well it is predicted",
+                      "{:.0f} ms for how well it is predicted",
                       branch->branch.value, 100 * branch->taken_share(), branch->seen(),
                       1e3 * config.max_seconds_to_wait_for_outcomes)};
     if (const BranchEvidence* choice = not_seen_often_yet(e, config);
         choice != nullptr && e.seconds_baseline < config.max_seconds_to_wait_for_selects)
       return Wait{
           fmt::format("hot, and the select at 0x{:x} went the same way in nearly all of {} executions: waits "
-                      "up to {:.0f} ms "
-                      "for {:.0f} executions",
+                      "up to {:.0f} ms for {:.0f} executions",
                       choice->branch.value, choice->seen(), 1e3 * config.max_seconds_to_wait_for_selects,
                       config.min_branch_seen)};
     return std::nullopt;

@@ -45,11 +45,6 @@ void Slot::wait(std::string_view why) {
   answer.why = why;
 }
 
-void Slot::yield(std::string_view why) {
-  wait(why);
-  yields = why;
-}
-
 void Slot::apply(const LoopClaim& claim, std::string why) {
   if (answer.is_applied()) return;
   answer.state = Answer::State::kApplied;
@@ -99,9 +94,9 @@ bool ChangeSet::has_interleaved() const {
                              [](const Slot& slot) { return slot.answer.is_applied(); });
 }
 
-std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, const LoopPlace& place) {
+std::expected<LoopClaim, std::string> ChangeSet::claim(const Slot& slot, const LoopPlace& place) {
   const Claim its = claim_of(slot.kind());
-  if (its == Claim::kBeside && slot.answer.waits()) return std::unexpected(slot.yields);
+  if (its == Claim::kBeside && slot.answer.waits()) return std::unexpected(slot.answer.why);
   if (is_of_trips(ir, slot)) {
     const bool loads = std::ranges::any_of(slots_, [&](const Slot& other) {
       return is_of_load(other.kind()) && place.loads.contains(other.at());
@@ -112,13 +107,15 @@ std::expected<LoopClaim, std::string_view> ChangeSet::claim(const Slot& slot, co
   for (const Slot& other : slots_) {
     if (its == Claim::kBeside || !other.answer.is_applied() || other.kind() == slot.kind()) continue;
     const ChangeTraits& traits = traits_of(other.kind());
-    if (traits.claim == Claim::kFirst && is_around(other, place)) return std::unexpected(traits.instead);
-    if (its == Claim::kLast && other.answer.loop == place.loop) return std::unexpected(traits.instead);
+    if (traits.claim == Claim::kFirst && is_around(other, place))
+      return std::unexpected(std::string(traits.instead));
+    if (its == Claim::kLast && other.answer.loop == place.loop)
+      return std::unexpected(std::string(traits.instead));
   }
   if (its == Claim::kFirst)
     for (Slot& other : slots_)
       if (claim_of(other.kind()) == Claim::kBeside && place.loads.contains(other.at()))
-        other.yield(traits_of(slot.kind()).instead);
+        other.wait(traits_of(slot.kind()).instead);
   return LoopClaim(place.loop);
 }
 

@@ -25,7 +25,6 @@ namespace hindsight::jit::optimizing {
 struct Slot {
   Request request;
   Answer answer;
-  std::string_view yields = {};  // why it waits, where a change that comes before it has taken its loop
 
   WasmOffset at() const { return request.site.at; }
   ChangeKind kind() const { return request.site.kind; }
@@ -33,7 +32,6 @@ struct Slot {
   // There are copies of a place (inlined bodies, OSR entries): one that has the change speaks for all.
   void refuse(std::string_view why);
   void wait(std::string_view why);
-  void yield(std::string_view why);
   void apply(const LoopClaim& claim, std::string why);
   // A copy of the loop that stands elsewhere may have been taken with another loop around it: a change belongs to one cell.
   bool is_elsewhere(const LoopClaim& claim) const;
@@ -52,7 +50,7 @@ class ChangeSet {
 
   // The one rule for who has a loop, by the claims of the kinds (jit/change.h). Loads that are asked about come before turns
   // that are usually so many. Refused: why the change waits.
-  std::expected<LoopClaim, std::string_view> claim(const Slot& slot, const LoopPlace& place);
+  std::expected<LoopClaim, std::string> claim(const Slot& slot, const LoopPlace& place);
 
   // The index in `cells` of a claimed loop's cell, for changes of one kind, or for all that are in one of its two versions. Made at first
   // use, for `slot`.

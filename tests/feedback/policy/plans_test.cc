@@ -10,6 +10,7 @@
 #include <string>
 
 #include "feedback/policy/policy.h"
+#include "tests/feedback/policy/flat_function.h"
 #include "tests/feedback/policy/plan_text.h"
 #include "tests/text_cases.h"
 
@@ -58,16 +59,7 @@ class Evidence {
                 {LoopIndex(1), WasmOffset(120), 1, 0.9 * e_.samples_baseline, 0}};
   }
   // flat SAMPLES: so many at 250 Hz in the whole run, one of 700 of late.
-  void flat() {
-    const double samples = number();
-    e_.code_bytes = 1000;
-    e_.samples_baseline = 1;
-    e_.seconds_baseline = 0.004;
-    e_.total_samples = 700;
-    e_.samples_run_baseline = samples;
-    e_.seconds_run_baseline = e_.seconds_run = 0.004 * samples;
-    e_.entered = Entered::kAgain;
-  }
+  void flat() { e_ = flat_function(number()); }
   // optimized SAMPLES SECONDS: as many in the code that was published since.
   void optimized() {
     e_.optimized = true;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/feedback/policy/flat_function.h"
 #include "tests/feedback/policy/listed.h"
 
 namespace hindsight::feedback {
@@ -59,21 +60,6 @@ TEST(Policy, DoesNotCompileALargeFunctionForASmallGain) {
   e.code_bytes = 1'000'000;
   FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kNothing);
-}
-
-// One of hundreds of functions that share the time: `samples` at 250 Hz in the whole run, hardly any of late.
-FunctionEvidence flat_function(double samples) {
-  FunctionEvidence e;
-  e.function = FuncIndex(7);
-  e.name = "part";
-  e.code_bytes = 1000;
-  e.samples_baseline = 1;
-  e.seconds_baseline = 0.004;
-  e.total_samples = 700;
-  e.samples_run_baseline = samples;
-  e.seconds_run_baseline = e.seconds_run = 0.004 * samples;
-  e.entered = Entered::kAgain;
-  return e;
 }
 
 TEST(Policy, OptimizesAFunctionOfAFlatProfileForTheWholeRunsSake) {
