@@ -22,6 +22,7 @@
 // beyond max_compiles are earned by running on.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,7 @@ struct FunctionPlan {
   FuncIndex function;
   std::vector<LoopIndex> osr_loops;  // loops running baseline code is to leave by
   bool loop_entries_only = false;    // nothing but these: it is not called again as far as anyone knows
+  std::optional<LoopIndex> nest;     // this loop as a nest, and nothing else
   // What is to be asked for, in the order of change_policies() (changes/change_policy.h).
   std::vector<Candidate> candidates;
   std::vector<Alternative> alternatives;

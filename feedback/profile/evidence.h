@@ -114,6 +114,17 @@ struct LoopEvidence {
   uint32_t depth = 0;
   double samples = 0;  // with those of inner loops
   int32_t parent = -1;
+  // Of the loop as a unit of compiling (jit/code/unit.h). Nothing of it is known where code_bytes is 0.
+  uint32_t code_bytes = 0;      // wasm, with what is inlined for its size
+  uint32_t inner_loops = 0;     // in it, at any depth
+  double samples_baseline = 0;  // clock samples of late in baseline code, in no inner loop
+  double seconds_baseline = 0;  // the same as CPU time
+  uint64_t trip_records = 0;    // how often it was seen to end
+  bool has_nest = false;        // its code is published, or being made
+  uint32_t compiles = 0;        // of it as a nest
+  uint32_t fruitless = 0;       // of these: brought nothing new
+  double compile_seconds = 0;   // what its last one took; 0: not known
+  std::string no_nest = {};     // why it can be none; empty: it can
   friend bool operator==(const LoopEvidence&, const LoopEvidence&) = default;
 };
 

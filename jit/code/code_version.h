@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,10 +30,20 @@ const char* to_string(Tier tier);
 // and returns that result as its own. frame[i] is local i (parameters first). Then come the operand-stack values, from
 // the bottom up to and including the loop's parameters. Slots have 8 bytes, or 16 (and so aligned) where
 // FunctionBody::uses_v128. Small values are in the low bytes, with the upper bytes undefined.
+// A slot's word with bit 0 set leads to a nest, which comes back into the caller's frame (jit/abi/nest_exits.h).
 struct OsrEntry {
+  enum class Kind : uint8_t {
+    kRemainder,  // runs the function to its end from that loop on
+    kNest,       // runs that loop alone
+  };
   LoopIndex loop;
   const void* code = nullptr;  // optimized version's entry for that loop
+  Kind kind = Kind::kRemainder;
 };
+// What baseline code's slot for the loop holds, where it leads to this entry.
+inline const void* slot_word(const OsrEntry& entry) {
+  return static_cast<const std::byte*>(entry.code) + (entry.kind == OsrEntry::Kind::kNest ? 1 : 0);
+}
 
 // The same out of optimized code, which at some loops looks at a slot of its own. If that is not null, the code goes on
 // at the entry that the slot names, of another version and for that loop. The frame is in ThreadState::arguments, so it
@@ -65,6 +76,7 @@ struct CodeVersion {
   VersionId id;
   FuncIndex function;
   Tier tier = Tier::kBaseline;
+  std::optional<LoopIndex> nest;  // optimized tier: the code is of this loop alone
   CodeAllocation memory;
   CodeOffset code_size;  // instruction bytes at the start of memory.executable(), followed by constants
   // Where what hardly ever runs lies after all else that can be run: the bytes before it, which can be copied without

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct OptimizeRequest {
   // Makes these loops' entries alone, in half of the time, for a function that nobody calls again as far as is known. The version's `entry`
   // is null. A function that calls itself is compiled whole nevertheless.
   bool loop_entries_only = false;
+  // This loop and nothing else of the function, as a nest (jit/abi/nest_exits.h). Then `osr_loops` is empty.
+  std::optional<LoopIndex> nest;
   // Running loops may be left for other code where that costs nothing worth mentioning (CodeVersion::osr_exits).
   bool loop_exits = false;
   // What hardly ever runs lies after everything else, and can be left where it is when the rest is moved (CodeVersion::hot_bytes).

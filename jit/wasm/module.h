@@ -97,6 +97,26 @@ struct LoopInfo {
   uint32_t depth = 0;        // 0 = outermost loop
   std::optional<LoopIndex> parent;
   bool reachable = true;  // false: in dead code; compilers skip it
+  uint32_t frame = 0;     // its own, in FunctionBody::loop_frames
+  // Bit k: some branch in the loop, in dead code too, goes to the k-th frame around it. Bit 0 is never set. Branches are br, br_if,
+  // br_table, br_on_*, return and clauses of try_table; the function's body is among the frames.
+  uint64_t targets = 0;
+  bool too_deep = false;  // one goes over more than 63 frames: `targets` does not say all
+};
+
+// The function's body, or a block, if, loop or handler that contains a loop, or is one.
+struct LoopFrame {
+  enum class Kind : uint8_t {
+    kFunction,
+    kBlock,
+    kLoop,
+    kHandler
+  };  // kHandler: try, catch, try_table with clauses
+  Kind kind = Kind::kFunction;
+  WasmOffset offset;         // of its opcode; of a function's body its first instruction
+  uint32_t type_offset = 0;  // of its block type's bytes in the module; of a function's body 0
+  uint32_t height = 0;       // operands below its parameters, as LoopInfo::stack_height counts them
+  uint32_t parent = ~0u;     // in FunctionBody::loop_frames; of a function's body ~0
 };
 
 struct FunctionBody {
@@ -108,7 +128,8 @@ struct FunctionBody {
   uint32_t max_stack = 0;
   uint32_t max_control_depth = 0;  // nesting of blocks
   std::vector<LoopInfo> loops;
-  bool has_calls = false;  // any call, ref.func, memory.grow or bulk/table operation
+  std::vector<LoopFrame> loop_frames;  // each once, parents before children; empty without loops
+  bool has_calls = false;              // any call, ref.func, memory.grow or bulk/table operation
   bool has_memory_access = false;
   bool has_tail_calls = false;  // return_call and its kin
   bool uses_v128 = false;       // a local or an operand is a vector
