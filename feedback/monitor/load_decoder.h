@@ -12,13 +12,14 @@ namespace hindsight::feedback {
 
 struct PrecedingLoad {
   jit::CodeVersion const* version = nullptr;
-  CodeOffset instruction;           // start of the load
-  std::optional<uint64_t> address;  // effective address; unknown if the load overwrote its own base or index
+  CodeOffset instruction;  // start of the load
+  // Effective address; unknown if the load overwrote its own base or index, and of a gather, which has many.
+  std::optional<uint64_t> address;
 };
 
 // The load that ends at `pc`, if the instruction in front of `pc` reads memory other than its own frame and
 // constants. Folded loads
-// (`add rax, [rbx+8*rcx]`) and read-modify-write instructions count. `registers` in x86 encoding order, as of
+// (`add rax, [rbx+8*rcx]`), gathers and read-modify-write instructions count. `registers` in x86 encoding order, as of
 // `pc`. Decodes from the nearest known instruction boundary; `pc` must lie in the version's code.
 // Thread-safe.
 std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOffset pc,

@@ -47,19 +47,22 @@ std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOf
 
   for (int i = 0; i < instruction.operand_count_visible; ++i) {
     const ZydisDecodedOperand& op = operands[i];
-    if (op.type != ZYDIS_OPERAND_TYPE_MEMORY || op.mem.type != ZYDIS_MEMOP_TYPE_MEM) continue;
+    if (op.type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
+    // A gather's indices are lanes of a vector, which samples have not.
+    const bool is_gather = op.mem.type == ZYDIS_MEMOP_TYPE_VSIB;
+    if (op.mem.type != ZYDIS_MEMOP_TYPE_MEM && !is_gather) continue;
     if (!(op.actions & ZYDIS_OPERAND_ACTION_MASK_READ)) continue;
     if (instruction.meta.category == ZYDIS_CATEGORY_PREFETCH) continue;
     if (op.mem.base == ZYDIS_REGISTER_RIP) continue;  // constants of the code
     int base = op.mem.base == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.base);
     int index = op.mem.index == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.index);
-    if (index < 0 && (base == 4 || base == 5)) continue;  // rsp, rbp: the frame
+    if (!is_gather && index < 0 && (base == 4 || base == 5)) continue;  // rsp, rbp: the frame
     PrecedingLoad load;
     load.version = &version;
     load.instruction = CodeOffset(start);
     bool known = (op.mem.base == ZYDIS_REGISTER_NONE || base >= 0) &&
-                 (op.mem.index == ZYDIS_REGISTER_NONE || index >= 0) && op.mem.segment != ZYDIS_REGISTER_FS &&
-                 op.mem.segment != ZYDIS_REGISTER_GS;
+                 (op.mem.index == ZYDIS_REGISTER_NONE || index >= 0) && !is_gather &&
+                 op.mem.segment != ZYDIS_REGISTER_FS && op.mem.segment != ZYDIS_REGISTER_GS;
     for (int j = 0; j < instruction.operand_count && known; ++j) {
       const ZydisDecodedOperand& written = operands[j];
       if (written.type != ZYDIS_OPERAND_TYPE_REGISTER || !(written.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))

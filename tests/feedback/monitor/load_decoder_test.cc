@@ -61,6 +61,14 @@ TEST(LoadDecoder, AReadModifyWriteIsALoad) {
   EXPECT_TRUE(load_before(code.version, CodeOffset(5), registers));
 }
 
+TEST(LoadDecoder, AGatherIsALoadWithoutOneAddress) {
+  Code code{0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x08, 0x90};  // vpgatherdd ymm0, [rax+ymm1], ymm2
+  uint64_t registers[16] = {};
+  auto load = load_before(code.version, CodeOffset(6), registers);
+  ASSERT_TRUE(load);
+  EXPECT_FALSE(load->address);
+}
+
 TEST(LoadDecoder, AStoreIsNot) {
   Code code{0x41, 0x89, 0x04, 0x17, 0x90};  // mov [r15+rdx], eax
   uint64_t registers[16] = {};
