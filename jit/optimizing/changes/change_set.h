@@ -71,7 +71,7 @@ class ChangeSet {
 
   IrModule& ir;
   std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (names.h)
-  std::set<uint32_t> short_loops;                // wasm offsets of loops not worth a prefetch, see the pass
+  std::set<uint32_t> short_loops;                // wasm offsets of loops whose runs may be short
 
  private:
   std::vector<Slot> slots_;  // by kind

@@ -42,7 +42,8 @@ class StripMaker {
     after_ = branch->getSuccessor(branch->getSuccessor(0) == with_.header ? 1 : 0);
   }
 
-  Strips make(Backedges backedges, const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
+  Strips make(Backedges backedges, const std::function<StripChoice(llvm::IRBuilder<>&)>& choose,
+              uint32_t shortest = 0) {
     Strips strips;
     head_ = strips.head = new_block("strip.head");
     tail_ = strips.tail = new_block("strip.tail");
@@ -69,7 +70,11 @@ class StripMaker {
       PHINode* const in_head = b.CreatePHI(phi.getType(), 2);
       in_head->addIncoming(phi.getIncomingValueForBlock(with_.entry), before_);
       phi.setIncomingValueForBlock(with_.entry, in_head);
-      if (copied_) llvm::cast<PHINode>(map_[&phi])->setIncomingValueForBlock(without_.entry, in_head);
+      if (copied_) {
+        Value* const first =
+            shortest == 0 ? in_head : joined_entry(in_head, in_head->getIncomingValueForBlock(before_));
+        llvm::cast<PHINode>(map_[&phi])->setIncomingValueForBlock(without_.entry, first);
+      }
       carried.push_back({in_head, &phi});
       strips.first[&phi] = in_head;
     }
@@ -79,13 +84,29 @@ class StripMaker {
     strips.count = b.CreateAdd(here, b.getInt64(1), "count", /*NUW=*/true, /*NSW=*/true);
     // The copies count in 32 bits: a counter wider than what they compute with makes for shorter vectors.
     Value* const count = b.CreateTrunc(strips.count, b.getInt32Ty());
+    strips.left = b.CreateSub(remaining, here);
+    Value* count_without = count;
+    Value* left_without = nullptr;
+    if (shortest != 0) {
+      llvm::IRBuilder<> early(before_->getTerminator());
+      early.SetCurrentDebugLocation(location_);
+      Value* const all =
+          early.CreateAdd(early.CreateTrunc(backedges.count, b.getInt32Ty()), early.getInt32(1));
+      is_short_ = early.CreateICmpULT(backedges.count, early.getInt64(shortest - 1));
+      count_without = joined_entry(count, all);
+      left_without = joined_entry(strips.left, early.getInt64(0));
+      is_all_ = joined_entry(b.getFalse(), b.getTrue());
+    }
     if (copied_)
       b.CreateCondBr(choice.with, with_.entry, without_.entry);
     else
       b.CreateBr(with_.entry);
     for (const Copy* copy : copies_) {
       branch(copy->entry, copy->header);
-      branch(copy->exit, tail_);
+      if (copy == &without_ && is_all_)
+        llvm::BranchInst::Create(after_, tail_, is_all_, copy->exit)->setDebugLoc(location_);
+      else
+        branch(copy->exit, tail_);
     }
 
     // Tail. Values that live on are read from the original's places before its latch is turned.
@@ -98,18 +119,28 @@ class StripMaker {
     }
     for (PHINode& phi : after_->phis()) {
       const int index = phi.getBasicBlockIndex(with_.latch);
-      phi.setIncomingValue(static_cast<unsigned>(index),
-                           merged(phi.getIncomingValue(static_cast<unsigned>(index))));
+      Value* const value = phi.getIncomingValue(static_cast<unsigned>(index));
+      phi.setIncomingValue(static_cast<unsigned>(index), merged(value));
       phi.setIncomingBlock(static_cast<unsigned>(index), tail_);
+      if (is_all_) phi.addIncoming(without_value(value), without_.exit);
     }
-    Value* const rest = b.CreateSub(remaining, strips.count);
+    if (is_all_) {
+      strips.left = joined_tail(strips.left, left_without);
+      // A strip without ends here too: its length is what it counted to.
+      strips.count = joined_tail(strips.count, widened_count(count_without));
+    }
+    Value* const rest = b.CreateSub(strips.left, b.getInt64(1));
     remaining->addIncoming(rest, tail_);
-    strips.left = b.CreateSub(remaining, here);
-    b.CreateCondBr(b.CreateICmpEQ(remaining, here), after_, head_);
+    b.CreateCondBr(b.CreateIsNull(strips.left), after_, head_);
 
-    for (const Copy* copy : copies_) count_iterations(*copy, count);
+    for (const Copy* copy : copies_) count_iterations(*copy, copy == &without_ ? count_without : count);
     name_loops(backedges.known_to_llvm);
-    before_->getTerminator()->replaceSuccessorWith(with_.header, head_);
+    if (is_short_) {
+      before_->getTerminator()->eraseFromParent();
+      llvm::BranchInst::Create(without_.entry, head_, is_short_, before_)->setDebugLoc(location_);
+    } else {
+      before_->getTerminator()->replaceSuccessorWith(with_.header, head_);
+    }
     return strips;
   }
 
@@ -155,9 +186,34 @@ class StripMaker {
     for (const Copy* copy : copies_) {
       PHINode* const leaving = phi_in(copy->exit, value->getType(), 1);
       leaving->addIncoming(copy == &with_ ? value : copy_of(value), copy->latch);
+      if (copy == &without_) leaving_without_[value] = leaving;
       phi->addIncoming(leaving, copy->exit);
     }
     return phi;
+  }
+  // At the entry of the copy without: from the strips, or from before the loop.
+  PHINode* joined_entry(Value* from_head, Value* from_before) {
+    PHINode* const phi = phi_in(without_.entry, from_head->getType(), 2);
+    phi->addIncoming(from_head, head_);
+    phi->addIncoming(from_before, before_);
+    return phi;
+  }
+  // In the tail, of values that the entries of the copies know.
+  PHINode* joined_tail(Value* with, Value* without) {
+    PHINode* const phi = phi_in(tail_, with->getType(), 2);
+    phi->addIncoming(with, with_.exit);
+    phi->addIncoming(without, without_.exit);
+    return phi;
+  }
+  Value* widened_count(Value* count) {
+    llvm::IRBuilder<> b(without_.entry, without_.entry->getFirstInsertionPt());
+    b.SetCurrentDebugLocation(location_);
+    return b.CreateZExt(count, b.getInt64Ty());
+  }
+  // Where the copy without has ended: merged() was asked for it before.
+  Value* without_value(Value* value) const {
+    const auto found = leaving_without_.find(value);
+    return found == leaving_without_.end() ? value : static_cast<Value*>(found->second);
   }
   PHINode* phi_in(BasicBlock* block, llvm::Type* type, unsigned values) {
     PHINode* const phi = PHINode::Create(type, values, "", block->begin());
@@ -210,6 +266,9 @@ class StripMaker {
   std::vector<const Copy*> copies_;
   llvm::ValueToValueMapTy map_;  // of the loop to its copy
   std::map<Value*, PHINode*> merged_;
+  std::map<Value*, PHINode*> leaving_without_;
+  Value* is_short_ = nullptr;  // before the loop: it goes round the strips
+  Value* is_all_ = nullptr;    // in the copy without: it came that way
 };
 
 bool only_traps(const BasicBlock& block) {
@@ -313,8 +372,8 @@ Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& ev
 }
 
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
-                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose) {
-  return StripMaker(loop, std::move(location), /*copied=*/true).make(backedges, choose);
+                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose, uint32_t shortest) {
+  return StripMaker(loop, std::move(location), /*copied=*/true).make(backedges, choose, shortest);
 }
 
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location, uint32_t most) {

@@ -6,6 +6,9 @@
 //     with:     the loop as it was, for `count` iterations      without: its copy, the same
 //     tail:     values of the two copies meet; remaining backedges? then head, else what came after the loop
 //
+// Runs of fewer than `shortest` iterations go from before the loop to without, and on to what comes after. They
+// pay for two comparisons and none of the rest.
+//
 // The copies know their trip counts at entry and contain nothing of the choice. So each is optimized
 // (vectors, unrolling) like a loop of its own. The copy without is what the loop would be if nothing were
 // tried in it.
@@ -41,8 +44,8 @@ struct Strips {
   llvm::BasicBlock* head = nullptr;           // ends in a branch on the choice
   llvm::BasicBlock* with_entry = nullptr;     // preheader of the loop as it was
   llvm::BasicBlock* without_entry = nullptr;  // preheader of the copy
-  llvm::BasicBlock* tail = nullptr;           // dominated by head; ends the strip
-  llvm::Value* count = nullptr;               // i64: iterations of this strip, at least 1
+  llvm::BasicBlock* tail = nullptr;           // ends the strip; dominated by head where no run is short
+  llvm::Value* count = nullptr;               // i64, in the tail: iterations of this strip, at least 1
   llvm::Value* left = nullptr;  // i64, in the tail: iterations after this strip; 0: it was the last
   // In the tail: what the loop's header phis become in the iteration after this strip, were there one.
   std::map<llvm::PHINode*, llvm::Value*> next;
@@ -57,9 +60,9 @@ struct StripChoice {
 
 // Precondition: `backedges` is what emit_backedges() said, with a count. `choose` emits into the head.
 // Analyses know nothing of the change, but the loop's own set of blocks stays what it was. The loop as it was
-// is marked to be neither vectorized nor unrolled.
+// is marked to be neither vectorized nor unrolled. `shortest`: runs of fewer iterations go round the strips.
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
-                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose);
+                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose, uint32_t shortest = 0);
 // The same without a copy, for a place between strips. Strips of at most `most` iterations, below 2^31, are
 // those of the loop as it was, which stays free to be vectorized and unrolled. `without_entry` is null.
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location, uint32_t most);

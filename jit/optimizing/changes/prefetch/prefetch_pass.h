@@ -31,6 +31,10 @@
 // up to kMostTimedLoads of the hinted loads will look a few hundred iterations later. That is the address
 // computation once more, with clamps, in the cold block alone.
 //
+// What is computed from itself alone, as random numbers are, is run ahead by a loop at the strip's entry. From then
+// on the copy with carries it along, stage by stage. A loop without strips does the same whenever it finds that
+// its copy is not as far ahead as the cell says.
+//
 // See prefetch_slice.h for how the slice is found. Loops without slices are left as they were.
 #pragma once
 

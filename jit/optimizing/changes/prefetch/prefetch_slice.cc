@@ -30,14 +30,22 @@ struct Refusal {
   bool is_stream = false;  // what the hardware prefetches
 };
 
+// Bounds the time that goes into guesses, which take each way at each branch.
+constexpr uint32_t kMostGuesses = 64;
+constexpr uint32_t kMostVisits = 1000;
+// A recurrence has a copy in each iteration, and one for each stage.
+constexpr size_t kMostRecurrencePhis = 8;
+constexpr size_t kMostRecurrenceOperations = 40;
+
 class Slicer {
  public:
-  Slicer(const IrModule& ir, llvm::Loop& loop, llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution)
-      : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution) {}
+  Slicer(const IrModule& ir, llvm::Loop& loop, llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution,
+         bool guesses)
+      : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution), guesses_(guesses) {}
 
   std::expected<PrefetchSlice, Refusal> slice(llvm::LoadInst& target) {
-    result_.target = &target;
-    result_.loop = &loop_;
+    found_.result.target = &target;
+    found_.result.loop = &loop_;
     Trait trait;
     if (!visit(target.getPointerOperand(), trait)) return std::unexpected(Refusal{.why = reason_});
     if (!trait.varies)
@@ -46,9 +54,9 @@ class Slicer {
     if (trait.strided && !long_stride(target))
       return std::unexpected(Refusal{
           .why = "the address has a constant stride: left to the hardware prefetcher", .is_stream = true});
-    result_.target_level = trait.level + 1;
-    result_.levels[&target] = result_.target_level;
-    return std::move(result_);
+    found_.result.target_level = trait.level + 1;
+    found_.result.levels[&target] = found_.result.target_level;
+    return std::move(found_.result);
   }
 
  private:
@@ -57,34 +65,54 @@ class Slicer {
     return false;
   }
 
+  // Tries something else first: what it found stays only if it succeeds.
+  template <typename Attempt>
+  bool attempt(Attempt attempted) {
+    const Found before = found_;
+    const std::string reason = reason_;
+    const bool succeeded = attempted();
+    if (!succeeded) found_ = before;
+    reason_ = reason;
+    return succeeded;
+  }
+
+  // A stride that a run is given is a row's length or the like.
   bool long_stride(llvm::LoadInst& load) {
+    const auto is_given = [](const auto& step) { return !llvm::isa<llvm::Constant>(step.second); };
+    if (std::ranges::any_of(found_.result.steps, is_given)) return true;
     const auto* recurrence =
         llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(load.getPointerOperand()));
     if (!recurrence || recurrence->getLoop() != &loop_) return false;
     const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(recurrence->getStepRecurrence(evolution_));
-    return step && step->getAPInt().abs().uge(kLongStrideBytes);
+    return !step || step->getAPInt().abs().uge(kLongStrideBytes);
   }
 
   // Recursion is bounded: every level adds an operation, of which there are at most kMaxSliceOperations, or
-  // steps from an inner phi to its start.
+  // steps from a phi to one of its values.
   bool visit(Value* value, Trait& trait) {
     auto* instruction = llvm::dyn_cast<Instruction>(value);
     if (!instruction || !loop_.contains(instruction)) {
       trait = {};
       return true;
     }
-    if (const auto known = traits_.find(instruction); known != traits_.end()) {
+    if (const auto known = found_.traits.find(instruction); known != found_.traits.end()) {
       trait = known->second;
       return true;
     }
-    if (!open_.insert(instruction).second) return refuse("the address depends on itself");
+    if (!found_.open.insert(instruction).second) return refuse("the address depends on itself");
+    if (++visited_ > kMostVisits)
+      return refuse("the address needs more than " + std::to_string(kMaxSliceOperations) + " operations");
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction)) {
       if (!visit_phi(*phi, trait)) return false;
+    } else if (auto* select = llvm::dyn_cast<llvm::SelectInst>(instruction); select && guesses_) {
+      const auto exactly = [&] { return visit_operation(*select, trait); };
+      if (!attempt(exactly) && !visit_ways(*select, {select->getTrueValue(), select->getFalseValue()}, trait))
+        return false;
     } else if (!visit_operation(*instruction, trait)) {
       return false;
     }
-    open_.erase(instruction);
-    traits_[instruction] = trait;
+    found_.open.erase(instruction);
+    found_.traits[instruction] = trait;
     return true;
   }
 
@@ -93,37 +121,169 @@ class Slicer {
     llvm::Loop* const inner = loops_.getLoopFor(phi.getParent());
     if (!inner || inner->getHeader() != phi.getParent() || inner == &loop_) {
       if (phi.getNumIncomingValues() == 1) {  // a loop exit's phi
-        result_.starts[&phi] = phi.getIncomingValue(0);
+        found_.result.starts[&phi] = phi.getIncomingValue(0);
         return visit(phi.getIncomingValue(0), trait);
+      }
+      if (attempt([&] { return visit_choice(phi, trait); })) return true;
+      if (guesses_) {
+        const std::vector<Value*> values(phi.incoming_values().begin(), phi.incoming_values().end());
+        if (visit_ways(phi, values, trait)) return true;
       }
       return refuse("the address depends on the outcome of a branch");
     }
     llvm::BasicBlock* const entered_from = inner->getLoopPredecessor();
     if (!entered_from) return refuse("an inner loop has several entries");
     Value* const start = phi.getIncomingValueForBlock(entered_from);
-    result_.starts[&phi] = start;
+    found_.result.starts[&phi] = start;
     return visit(start, trait);
   }
 
-  bool visit_induction(llvm::PHINode& phi, Trait& trait) {
-    if (evolution_.isSCEVable(phi.getType())) {
-      const auto* recurrence = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(&phi));
-      if (recurrence && recurrence->getLoop() == &loop_ && recurrence->isAffine()) {
-        const llvm::SCEV* step = recurrence->getStepRecurrence(evolution_);
-        Value* amount = nullptr;
-        if (const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(step)) amount = constant->getValue();
-        if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(step)) amount = unknown->getValue();
-        if (amount && loop_.isLoopInvariant(amount)) {
-          result_.steps[&phi] = amount;
-          note_short_runs(phi);
-          trait = {.varies = true, .strided = true, .level = 0};
-          return true;
-        }
+  // A branch whose two ways meet in the phi's block, with at most a block of their own in between.
+  std::optional<Choice> choice_of(const llvm::PHINode& phi) const {
+    if (phi.getNumIncomingValues() != 2) return std::nullopt;
+    const llvm::BasicBlock* const join = phi.getParent();
+    const llvm::BranchInst* decides = nullptr;
+    Value* values[2] = {};
+    for (unsigned i = 0; i < 2; ++i) {
+      const llvm::BasicBlock* from = phi.getIncomingBlock(i);
+      const llvm::BasicBlock* into = join;
+      if (from->getUniqueSuccessor()) {
+        into = from;
+        from = from->getSinglePredecessor();
       }
+      if (!from || loops_.getLoopFor(from) != loops_.getLoopFor(join)) return std::nullopt;
+      const auto* branch = llvm::dyn_cast<llvm::BranchInst>(from->getTerminator());
+      if (!branch || !branch->isConditional() || (decides && branch != decides)) return std::nullopt;
+      decides = branch;
+      const unsigned way = branch->getSuccessor(0) == into ? 0 : 1;
+      if (values[way]) return std::nullopt;
+      values[way] = phi.getIncomingValue(i);
     }
+    return Choice{.condition = decides->getCondition(), .then = values[0], .otherwise = values[1]};
+  }
+
+  bool visit_choice(llvm::PHINode& phi, Trait& trait) {
+    const std::optional<Choice> choice = choice_of(phi);
+    if (!choice) return false;
+    Trait joined;
+    for (Value* value : {choice->condition, choice->then, choice->otherwise}) {
+      Trait part;
+      if (!visit(value, part)) return false;
+      joined.varies |= part.varies;
+      joined.level = std::max(joined.level, part.level);
+    }
+    joined.strided = !joined.varies;
+    trait = joined;
+    found_.result.choices[&phi] = *choice;
+    return true;
+  }
+
+  // One of the values is taken, whichever way is gone: the one that says most about the iteration. Constants are what
+  // is left of an empty bucket or an end.
+  bool visit_ways(Instruction& join, const std::vector<Value*>& values, Trait& trait) {
+    std::optional<Found> best;
+    for (Value* value : values) {
+      if (llvm::isa<llvm::Constant>(value) || guessed_ >= kMostGuesses) continue;
+      ++guessed_;
+      const Found before = found_;
+      Trait part;
+      const bool succeeded = visit(value, part);
+      const bool is_better =
+          !best || std::pair(part.varies, part.level) > std::pair(trait.varies, trait.level);
+      if (succeeded && is_better) {
+        found_.result.ways[&join] = value;
+        best = std::move(found_);
+        trait = part;
+      }
+      found_ = before;
+    }
+    if (!best) return false;
+    found_ = std::move(*best);
+    return true;
+  }
+
+  bool visit_induction(llvm::PHINode& phi, Trait& trait) {
+    if (Value* const step = step_of(phi)) {
+      found_.result.steps[&phi] = step;
+      note_short_runs(phi);
+      trait = {.varies = true, .strided = true, .level = 0};
+      return true;
+    }
+    if (visit_recurrence(phi)) {
+      trait = {.varies = true, .strided = false, .level = 0};
+      return true;
+    }
+    const llvm::BasicBlock* const latch = loop_.getLoopLatch();
+    Value* const next = latch ? phi.getIncomingValueForBlock(latch) : nullptr;
+    const auto as_computed_before = [&] {
+      found_.result.delayed[&phi] = next;
+      return visit(next, trait) && trait.varies;
+    };
+    if (next && attempt(as_computed_before)) return true;
     // Why not: look at where the next value comes from.
     return refuse(fed_by_load(phi) ? "the address depends on the previous iteration's load"
                                    : "the address is not a function of an induction variable");
+  }
+
+  // By how much the phi changes each iteration; null: by no fixed amount.
+  Value* step_of(const llvm::PHINode& phi) {
+    const llvm::BasicBlock* const latch = loop_.getLoopLatch();
+    if (evolution_.isSCEVable(phi.getType())) {
+      const auto* recurrence =
+          llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(const_cast<llvm::PHINode*>(&phi)));
+      if (recurrence && recurrence->getLoop() == &loop_ && recurrence->isAffine()) {
+        const llvm::SCEV* step = recurrence->getStepRecurrence(evolution_);
+        if (const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(step)) return constant->getValue();
+        if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(step))
+          if (loop_.isLoopInvariant(unknown->getValue())) return unknown->getValue();
+      }
+    }
+    const auto* next = latch ? llvm::dyn_cast<Instruction>(phi.getIncomingValueForBlock(latch)) : nullptr;
+    if (!next || next->getOpcode() != Instruction::Add) return nullptr;
+    for (unsigned i = 0; i < 2; ++i)
+      if (next->getOperand(i) == &phi && loop_.isLoopInvariant(next->getOperand(1 - i)))
+        return next->getOperand(1 - i);
+    return nullptr;
+  }
+
+  // The phi and all that its next value is computed from, if that is arithmetic.
+  bool visit_recurrence(llvm::PHINode& phi) {
+    const llvm::BasicBlock* const latch = loop_.getLoopLatch();
+    if (!latch) return false;
+    Recurrences all = found_.result.recurrences;
+    std::vector<Value*> rest = {&phi};
+    bool is_begun = false, is_reached_again = false;
+    all.next.erase(&phi);
+    while (!rest.empty()) {
+      auto* const instruction = llvm::dyn_cast<Instruction>(rest.back());
+      rest.pop_back();
+      if (!instruction || !loop_.contains(instruction)) continue;
+      auto* const joined = llvm::dyn_cast<llvm::PHINode>(instruction);
+      if (joined && joined->getParent() == loop_.getHeader()) {
+        is_reached_again |= joined == &phi && is_begun;
+        is_begun = true;
+        Value* const next = joined->getIncomingValueForBlock(latch);
+        if (!all.next.emplace(joined, next).second) continue;
+        if (all.next.size() > kMostRecurrencePhis) return false;
+        rest.push_back(next);
+        continue;
+      }
+      if (loops_.getLoopFor(instruction->getParent()) != &loop_) return false;
+      if (joined) {
+        const std::optional<Choice> choice = choice_of(*joined);
+        if (!choice) return false;
+        if (all.choices.emplace(joined, *choice).second)
+          rest.insert(rest.end(), {choice->condition, choice->then, choice->otherwise});
+        continue;
+      }
+      if (!clonable(*instruction)) return false;
+      if (!all.operations.insert(instruction).second) continue;
+      if (all.operations.size() > kMostRecurrenceOperations) return false;
+      for (Value* operand : instruction->operands()) rest.push_back(operand);
+    }
+    if (!is_reached_again) return false;
+    found_.result.recurrences = std::move(all);
+    return true;
   }
 
   // Does a load lie on the cycle through the phi?
@@ -144,10 +304,10 @@ class Slicer {
     llvm::BasicBlock* const entered_from = loop_.getLoopPredecessor();
     llvm::Loop* const outer = loop_.getParentLoop();
     if (!entered_from || !outer) return;
-    Slicer start(ir_, *outer, loops_, evolution_);
+    Slicer start(ir_, *outer, loops_, evolution_, guesses_);
     Trait trait;
     if (start.visit(phi.getIncomingValueForBlock(entered_from), trait) && trait.level > 0)
-      result_.short_runs = true;
+      found_.result.short_runs = true;
   }
 
   static bool clonable(const Instruction& instruction) {
@@ -157,9 +317,11 @@ class Slicer {
         case Instruction::UDiv:
         case Instruction::SRem:
         case Instruction::URem: {
-          // Only by constants that cannot fault.
+          // By constants that cannot fault; a copy sees to it that no other divisor does.
+          if (!binary->getType()->isIntegerTy()) return false;
           const auto* divisor = llvm::dyn_cast<llvm::ConstantInt>(binary->getOperand(1));
-          return divisor && !divisor->isZero() && !divisor->isMinusOne();
+          return divisor ? !divisor->isZero() && !divisor->isMinusOne()
+                         : !llvm::isa<llvm::Constant>(binary->getOperand(1));
         }
         default:
           return true;
@@ -242,12 +404,9 @@ class Slicer {
       joined.level = std::max(joined.level, part.level);
     }
     if (load) {
-      if (joined.varies) {
-        if (++result_.loads > kMaxSliceLoads) return refuse("the address needs more than three loads");
-        if (!joined.strided) result_.levels[load] = ++joined.level;
-      } else {
-        ++result_.loads;
-      }
+      if (++found_.result.loads > kMaxSliceLoads && joined.varies)
+        return refuse("the address needs more than " + std::to_string(kMaxSliceLoads) + " loads");
+      if (joined.varies && !joined.strided) found_.result.levels[load] = ++joined.level;
       joined.strided = !joined.varies;
     } else if (joined.varies && !keeps_stride(instruction)) {
       joined.strided = false;
@@ -257,19 +416,26 @@ class Slicer {
   }
 
   bool add(Instruction& instruction) {
-    if (result_.operations.size() >= kMaxSliceOperations)
+    if (found_.result.operations.size() >= kMaxSliceOperations)
       return refuse("the address needs more than " + std::to_string(kMaxSliceOperations) + " operations");
-    result_.operations.push_back(&instruction);
+    found_.result.operations.push_back(&instruction);
     return true;
   }
+
+  // What was found so far.
+  struct Found {
+    PrefetchSlice result;
+    std::map<const Instruction*, Trait> traits;
+    std::set<const Instruction*> open;
+  };
 
   const IrModule& ir_;
   llvm::Loop& loop_;
   llvm::LoopInfo& loops_;
   llvm::ScalarEvolution& evolution_;
-  PrefetchSlice result_;
-  std::map<const Instruction*, Trait> traits_;
-  std::set<const Instruction*> open_;
+  const bool guesses_;
+  Found found_;
+  uint32_t guessed_ = 0, visited_ = 0;
   std::string reason_;
 };
 
@@ -282,27 +448,31 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
                                                               llvm::LoopInfo& loops,
                                                               llvm::ScalarEvolution& evolution,
                                                               uint32_t distance) {
-  llvm::Loop* loop = loops.getLoopFor(load.getParent());
-  if (!loop) return std::unexpected("it is in no loop");
+  llvm::Loop* const innermost = loops.getLoopFor(load.getParent());
+  if (!innermost) return std::unexpected("it is in no loop");
   std::optional<Refusal> first;
-  std::optional<PrefetchSlice> fallback;
-  for (; loop; loop = loop->getParentLoop()) {
-    auto slice = Slicer(ir, *loop, loops, evolution).slice(load);
-    const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
-    if (!slice) {
-      // The innermost loop's reason is the one that says what the load is.
-      if (!first) first = std::move(slice.error());
-      // A stream in the inner loop is the hardware's, wherever the stream starts, unless it is over before a
-      // hardware prefetcher has seen it.
-      const bool is_short = most_trips != 0 && most_trips <= kMaxTripsOfShortStream;
-      if (first->is_stream && !is_short) break;
-      continue;
+  // No loop's guess is better than what another loop says for sure.
+  for (const bool guesses : {false, true}) {
+    std::optional<PrefetchSlice> fallback;
+    for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop()) {
+      auto slice = Slicer(ir, *loop, loops, evolution, guesses).slice(load);
+      const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
+      if (!slice) {
+        // The innermost loop's reason is the one that says what the load is.
+        if (!first) first = std::move(slice.error());
+        // A stream in the inner loop is the hardware's, wherever the stream starts, unless it is over before a
+        // hardware prefetcher has seen it.
+        const bool is_short = most_trips != 0 && most_trips <= kMaxTripsOfShortStream;
+        if (first->is_stream && !is_short) break;
+        continue;
+      }
+      const bool tiny = most_trips != 0 && most_trips < distance;
+      if (!slice->short_runs && !tiny) return std::move(*slice);
+      if (!fallback) fallback = std::move(*slice);
     }
-    const bool tiny = most_trips != 0 && most_trips < distance;
-    if (!slice->short_runs && !tiny) return std::move(*slice);
-    if (!fallback) fallback = std::move(*slice);
+    if (fallback) return std::move(*fallback);
+    if (first->is_stream) break;
   }
-  if (fallback) return std::move(*fallback);
   return std::unexpected(std::move(first->why));
 }
 

@@ -1,9 +1,16 @@
-// PrefetchSlice: the address computation of one load as a function of a loop's induction variable.
+// PrefetchSlice: the address computation of one load as a function of what a loop carries.
 //
-// The computation is followed backwards from the load's address: arithmetic, comparisons, selects and up to
-// three loads from linear memory. It ends in values that do not change in the loop, or in one of its
-// induction variables. A phi of an inner loop is replaced by the value it starts with. So the first node of a
-// hash chain, or the first neighbour of a vertex, is found from the outer loop.
+// The computation is followed backwards from the load's address: arithmetic, comparisons, selects and some loads
+// from linear memory. It ends in values that do not change in the loop, or in what the loop carries:
+//
+// - An induction variable is ahead by its step times the distance.
+// - What is computed from nothing but itself, as random numbers are, runs ahead in a copy of its own.
+// - What the iteration before looked up is computed as that iteration would have.
+// - A phi of an inner loop is replaced by the value it starts with. So the first node of a hash chain, or the first
+//   neighbour of a vertex, is found from the outer loop.
+//
+// Where two ways of a branch meet, both are computed, and the branch's condition chooses. If that cannot be done,
+// one of the ways is taken as a guess: a prefetch may be wrong.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -12,12 +19,25 @@
 
 #include <expected>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
+
+// A phi as a select.
+struct Choice {
+  llvm::Value *condition = nullptr, *then = nullptr, *otherwise = nullptr;
+};
+
+// Phis of a loop's header that are computed from each other alone, and what they become in the next iteration.
+struct Recurrences {
+  std::map<llvm::PHINode*, llvm::Value*> next;
+  std::set<llvm::Instruction*> operations;
+  std::map<llvm::PHINode*, Choice> choices;
+};
 
 struct PrefetchSlice {
   llvm::LoadInst* target = nullptr;
@@ -27,6 +47,10 @@ struct PrefetchSlice {
   // Induction variables with their steps, and inner phis with the values that replace them.
   std::map<llvm::PHINode*, llvm::Value*> steps;
   std::map<llvm::PHINode*, llvm::Value*> starts;
+  std::map<llvm::PHINode*, Choice> choices;         // where two ways of a branch meet
+  std::map<llvm::Instruction*, llvm::Value*> ways;  // phis and selects of which one operand is taken, a guess
+  std::map<llvm::PHINode*, llvm::Value*> delayed;   // the header's, with their values one iteration earlier
+  Recurrences recurrences;
   // Loads that are expected to miss like the target, each with its level (1 = its address comes from the
   // induction variable through cached loads only). The target has the highest.
   std::map<const llvm::LoadInst*, uint32_t> levels;
@@ -37,8 +61,8 @@ struct PrefetchSlice {
   bool short_runs = false;
 };
 
-inline constexpr uint32_t kMaxSliceOperations = 40;
-inline constexpr uint32_t kMaxSliceLoads = 3;
+inline constexpr uint32_t kMaxSliceOperations = 64;
+inline constexpr uint32_t kMaxSliceLoads = 6;
 
 // The slice in the best of the loops around `load`, or why there is none. `distance`: expected, in
 // iterations.

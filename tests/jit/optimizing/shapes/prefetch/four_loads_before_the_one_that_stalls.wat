@@ -1,3 +1,4 @@
+;; Each runs ahead of the next, a stage each.
 ;; change: prefetch load 4 of f
 ;; fill: words 0 to 262144 below 4096
 ;; call: f 2000

@@ -1,4 +1,4 @@
-;; The next address is computed from the last, by no step.
+;; The next address is computed from the last, by no step: a copy of the recurrence runs ahead.
 ;; change: prefetch load 0 of f
 ;; fill: words 0 to 40000 below 1024
 ;; fill: words 65536 to 131072 below 1000000000

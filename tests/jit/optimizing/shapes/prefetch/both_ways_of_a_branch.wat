@@ -1,3 +1,4 @@
+;; Both ways are computed, and the condition chooses, as in the loop.
 ;; change: prefetch load 3 of f
 ;; fill: words 0 to 40000 below 1024
 ;; fill: words 65536 to 131072 below 1000000000

@@ -1,4 +1,4 @@
-;; A division by a number that nobody knows cannot run ahead.
+;; A copy divides by one where the divisor is none: the trap is the loop's own, in its own time.
 ;; change: prefetch load 1 of f
 ;; fill: words 0 to 40000 below 1024
 ;; fill: words 65536 to 131072 below 1000000000

@@ -1,0 +1,544 @@
+#include "jit/optimizing/changes/prefetch/prefetch_code.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/Support/KnownBits.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "jit/optimizing/versions/cell_code.h"
+#include "jit/optimizing/versions/loop_parts.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+// In iterations. Entering a vectorized loop (its checks, a remainder) should not be seen in its time.
+constexpr uint32_t kShortestStrip = 4096;
+// How many iterations ahead a load is timed. This is beyond what the core has in flight at the end of a
+// strip, and beyond most prefetch distances. A loop with fewer iterations left than the least is not timed.
+// One whose rest is not known is timed, at the risk of a place past its end, now and then.
+constexpr uint32_t kTimedAhead = 512;
+constexpr uint32_t kLeastTimedAhead = 128;
+constexpr uint32_t kTimedAheadBlindly = 256;
+
+// A run of a loop whose length is looked up each time, as a sparse row's or a bucket's is, may be short. In one of
+// fewer iterations, entering strips costs more than a prefetch returns. Measured: 0.82x-0.98x on rows of 8.
+constexpr uint32_t kShortestRow = 16;
+
+// Emits the instrumentation of one loop.
+class Emitter {
+ public:
+  Emitter(ChangeSet& changes, llvm::Function& function, LoopWork& work, uint32_t cell)
+      : changes_(changes),
+        ir_(changes.ir),
+        function_(function),
+        work_(work),
+        b_(ir_.context),
+        cell_(ir_, function, cell) {
+    location_ = loop_location(ir_, function, work.claim.loop());
+    for (const PrefetchSlice& slice : work.slices)
+      for (const Instruction* operation : slice.operations)
+        if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
+            load && !ir_.is_of(*load, IrModule::World::kRuntime))
+          lengths_.emplace(memory_of(*load), nullptr);
+    for (const PrefetchSlice& slice : work.slices)
+      for (const auto& [load, level] : slice.levels) lengths_.emplace(memory_of(*load), nullptr);
+    if (lengths_.empty()) lengths_.emplace(0, nullptr);
+    for (const PrefetchSlice& slice : work.slices) {
+      if (slice.recurrences.next.empty()) continue;
+      stages_ = std::max(stages_, slice.target_level);
+      const Recurrences& its = slice.recurrences;
+      recurrences_.next.insert(its.next.begin(), its.next.end());
+      recurrences_.operations.insert(its.operations.begin(), its.operations.end());
+      recurrences_.choices.insert(its.choices.begin(), its.choices.end());
+    }
+  }
+
+  // Once an iteration: a look at the cell, and the end of a strip.
+  void emit_in_loop() {
+    llvm::BasicBlock* const header = work_.loop->getHeader();
+    llvm::BasicBlock* const before = work_.loop->getLoopPreheader();
+    carry_recurrences();
+    Instruction* const rest = &*header->getFirstInsertionPt();
+    at(before ? before->getTerminator() : rest);
+    load_lengths();
+    at(rest);
+    Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
+    // Clamped loads read address 0, which must exist.
+    Value* const go = has_a_page() ? enabled : b_.CreateAnd(enabled, nothing_is_empty());
+    Instruction* const slice_end = llvm::SplitBlockAndInsertIfThen(go, rest, false, ir_.likely);
+    slice_end->setDebugLoc(location_);
+    at(slice_end);
+    distance_ = cell_load(kCellDistance);
+    llvm::BasicBlock* const past = rest->getParent();
+    llvm::BasicBlock* const paused = past->getSinglePredecessor() ? nullptr : other_way(past, *slice_end);
+    catch_up(*slice_end);
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    step_where_enabled(*past, *slice_end, paused);
+    at(rest);
+    emit_countdown(llvm::ConstantInt::get(ir_.i32, 1), rest, nullptr);
+  }
+
+  // Once a strip.
+  void emit_in_strips(Backedges backedges) {
+    const Strips strips = make_strips(
+        *work_.loop, backedges, location_,
+        [&](llvm::IRBuilder<>& head) -> StripChoice {
+          b_.SetInsertPoint(head.GetInsertBlock());
+          b_.SetCurrentDebugLocation(location_);
+          // Negative if another thread of this cell has just ended its strip.
+          Value* const countdown = cell_load(kCellCountdown);
+          Value* const most =
+              b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, countdown, int32(kShortestStrip - 1));
+          Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
+          return {.most_backedges = b_.CreateZExt(most, ir_.i64), .with = enabled};
+        },
+        work_.has_rows ? kShortestRow : 0);
+    at(strips.with_entry->getTerminator());
+    load_lengths();
+    if (!has_a_page()) {
+      // Clamped loads read address 0, which must exist.
+      Instruction* const rest = strips.with_entry->getTerminator();
+      llvm::BasicBlock* const check = strips.with_entry;
+      llvm::BasicBlock* const entry = check->splitBasicBlock(rest, "with.entry");
+      check->getTerminator()->eraseFromParent();
+      b_.SetInsertPoint(check);
+      b_.SetCurrentDebugLocation(location_);
+      b_.CreateCondBr(nothing_is_empty(), entry, strips.without_entry);
+      for (llvm::PHINode& phi : strips.without_entry->phis())
+        phi.addIncoming(phi.getIncomingValueForBlock(strips.head), check);
+      at(rest);
+    }
+    distance_ = cell_load(kCellDistance);
+    run_ahead_from(strips.first);
+    carry_recurrences();
+    at(&*work_.loop->getHeader()->getFirstInsertionPt());
+    step_in_strips();
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    // After the strip, so that what the countdown says has happened when its time is taken.
+    Instruction* const end = strips.tail->getTerminator();
+    at(end);
+    emit_countdown(b_.CreateTrunc(strips.count, ir_.i32), end, &strips);
+  }
+
+ private:
+  void at(Instruction* before) {
+    b_.SetInsertPoint(before);
+    b_.SetCurrentDebugLocation(location_);
+  }
+  Value* cell_load(int32_t offset) { return cell_.load(b_, offset); }
+  Value* runtime_load(llvm::Type* type, Value* base, int64_t offset, bool invariant) {
+    return cell_.runtime_load(b_, type, base, offset, invariant);
+  }
+
+  // Memory only grows: a length stays good.
+  void load_lengths() {
+    for (auto& [memory, length] : lengths_) {
+      Value* const record =
+          runtime_load(ir_.ptr, function_.getArg(0), ir_.layout.memory_record(memory), true);
+      length = runtime_load(ir_.i64, record, offsetof(MemoryRecord, byte_length), false);
+    }
+  }
+  // Asks about the memories that clamped loads read.
+  bool has_a_page() const {
+    return std::all_of(lengths_.begin(), lengths_.end(), [&](const auto& entry) {
+      return entry.first < ir_.wasm.memories.size() && ir_.wasm.memories[entry.first].limits.min > 0;
+    });
+  }
+  Value* nothing_is_empty() {
+    Value* all = nullptr;
+    for (const auto& [memory, length] : lengths_) {
+      Value* const one = b_.CreateIsNotNull(length);
+      all = all ? b_.CreateAnd(all, one) : one;
+    }
+    return all;
+  }
+  uint32_t memory_of(const llvm::LoadInst& load) const {
+    const Value* base = llvm::getUnderlyingObject(load.getPointerOperand(), 0);
+    return ir_.memory_of(base, function_.getArg(0)).value_or(0);
+  }
+
+  // Where the hinted loads will look, into the cell. In the block that ends strips; `strips`: those of a
+  // counted loop, else the place is the loop's header.
+  void emit_upcoming(const Strips* strips) {
+    if (!has_a_page()) return;  // clamped loads need one, and a check costs more than it is worth
+    Value* go = nullptr;
+    if (strips) {
+      load_lengths();
+      next_ = &strips->next;
+      go = b_.CreateICmpUGE(strips->left, llvm::ConstantInt::get(ir_.i64, kLeastTimedAhead));
+      Value* const last = b_.CreateSub(strips->left, llvm::ConstantInt::get(ir_.i64, 1));
+      distance_ = b_.CreateTrunc(
+          b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, last, llvm::ConstantInt::get(ir_.i64, kTimedAhead)),
+          ir_.i32);
+    } else {
+      distance_ = int32(kTimedAheadBlindly);
+    }
+    const std::vector<Values> running = ahead_;
+    if (!recurrences_.next.empty()) {
+      Values now;
+      for (const auto& [phi, next] : recurrences_.next) now[phi] = next_ ? next_->at(phi) : phi;
+      ahead_ = {run(now, distance_)};
+    }
+    for (size_t i = 0; i < work_.slices.size(); ++i) {
+      const PrefetchSlice& slice = work_.slices[i];
+      const std::optional<uint32_t> slot = changes_.timed_slot(*work_.slots[i]);
+      if (!slot) continue;
+      Clones clones;
+      Value* const at_target = clone(slice.target->getPointerOperand(), slice, {.multiplier = 1}, clones);
+      Value* place = b_.CreatePtrToInt(at_target, ir_.i64);
+      if (go) place = b_.CreateSelect(go, place, llvm::ConstantInt::get(ir_.i64, 0));
+      ir_.mark(b_.CreateAlignedStore(
+                   place, cell_.field(b_, kCellUpcoming + static_cast<int32_t>(sizeof(uint64_t) * *slot)),
+                   llvm::Align(8)),
+               IrModule::World::kCells);
+    }
+    ahead_ = running;
+    next_ = nullptr;
+  }
+
+  // Before `rest`.
+  void emit_countdown(Value* iterations, Instruction* rest, const Strips* strips) {
+    cell_.emit_countdown(iterations, rest, location_, [&](Instruction* before) {
+      at(before);
+      emit_upcoming(strips);
+    });
+  }
+
+  // Emits one copy of the slice's computation for each level of missing loads. The last copy runs one
+  // distance ahead, and finds what the copies before it, further ahead, had fetched in earlier iterations.
+  void emit_slice(const PrefetchSlice& slice) {
+    for (uint32_t level = slice.target_level; level >= 1; --level) {
+      const uint32_t multiplier = slice.target_level - level + 1;
+      for (const auto& [load, load_level] : slice.levels) {
+        if (load_level != level || !done_.insert({load, multiplier}).second) continue;
+        Clones clones;
+        Value* place = clone(load->getPointerOperand(), slice, {.multiplier = multiplier}, clones);
+        if (!stays_near(*place)) {
+          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
+          // A base that changes in the loop is none to measure from.
+          if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made))
+            continue;
+          place = clamp(place, base, lengths_.at(memory_of(*load)));
+        }
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
+      }
+    }
+  }
+
+  // How far ahead a value is computed: so many distances, less some iterations.
+  struct Ahead {
+    uint32_t multiplier = 1;
+    uint32_t back = 0;
+  };
+  using Clones = std::map<std::pair<const Value*, uint32_t>, Value*>;
+
+  Value* clone(const Value* original, const PrefetchSlice& slice, Ahead ahead, Clones& clones) {
+    auto* const value = const_cast<Value*>(original);
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !is_varying(instruction, slice)) return value;
+    const std::pair<const Value*, uint32_t> key(value, ahead.back);
+    if (const auto found = clones.find(key); found != clones.end()) return found->second;
+    const auto of = [&](const Value* other) { return clone(other, slice, ahead, clones); };
+    Value* made = nullptr;
+    auto* const phi = llvm::dyn_cast<llvm::PHINode>(instruction);
+    if (const auto way = slice.ways.find(instruction); way != slice.ways.end()) {
+      made = of(way->second);
+    } else if (!phi) {
+      // Depth is bounded by the slice's length.
+      made = copy_of(*instruction, of);
+    } else if (const auto start = slice.starts.find(phi); start != slice.starts.end()) {
+      made = of(start->second);
+    } else if (const auto choice = slice.choices.find(phi); choice != slice.choices.end()) {
+      made = choose(choice->second, of);
+    } else if (const auto earlier = slice.delayed.find(phi); earlier != slice.delayed.end()) {
+      made = clone(earlier->second, slice, {.multiplier = ahead.multiplier, .back = ahead.back + 1}, clones);
+    } else if (const auto step = slice.steps.find(phi); step != slice.steps.end()) {
+      made = run_ahead(*phi, step->second, ahead);
+    } else {
+      // Not less by the iterations back: what was is not known any more. It is a guess by so much.
+      made = ahead_[std::min<size_t>(ahead.multiplier, ahead_.size()) - 1].at(phi);
+    }
+    clones[key] = made;
+    return made;
+  }
+
+  // A copy of an operation, for wherever `of` says its operands are.
+  template <typename Of>
+  Value* copy_of(Instruction& original, const Of& of) {
+    std::vector<Value*> operands;
+    for (Value* operand : original.operands()) operands.push_back(of(operand));
+    Instruction* const copy = original.clone();
+    // What held for the original need not hold further ahead.
+    copy->dropPoisonGeneratingFlags();
+    copy->setMetadata("hindsight.position", nullptr);  // it is not the load that it copies
+    copy->setDebugLoc(location_);
+    for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+    if (copy->isIntDivRem()) copy->setOperand(1, harmless_divisor(*copy));
+    auto* const load = llvm::dyn_cast<llvm::LoadInst>(copy);
+    if (load && !ir_.is_of(*load, IrModule::World::kRuntime)) {
+      load->setOperand(0, clamp(load->getPointerOperand(), llvm::cast<llvm::LoadInst>(original)));
+      load->setMetadata(llvm::LLVMContext::MD_range, nullptr);
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+      load->setMetadata(llvm::LLVMContext::MD_noundef, nullptr);
+    }
+    b_.Insert(copy);
+    copy->setDebugLoc(location_);
+    return copy;
+  }
+  template <typename Of>
+  Value* choose(const Choice& choice, const Of& of) {
+    Value* const condition = of(choice.condition);
+    Value* const then = of(choice.then);
+    return b_.CreateSelect(condition, then, of(choice.otherwise));
+  }
+
+  // Invariant: a division by it does not trap, whatever it was.
+  Value* harmless_divisor(const Instruction& division) {
+    Value* const divisor = division.getOperand(1);
+    if (llvm::isa<llvm::ConstantInt>(divisor)) return divisor;
+    llvm::Constant* const one = llvm::ConstantInt::get(divisor->getType(), 1);
+    Value* const known = b_.CreateFreeze(divisor);
+    if (division.getOpcode() == Instruction::UDiv || division.getOpcode() == Instruction::URem)
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, known, one);
+    // Neither 0 nor -1.
+    return b_.CreateSelect(b_.CreateICmpULE(b_.CreateAdd(known, one), one), one, known);
+  }
+
+  bool is_varying(Instruction* instruction, const PrefetchSlice& slice) const {
+    if (slice.ways.contains(instruction)) return true;
+    if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction))
+      return slice.steps.contains(phi) || slice.starts.contains(phi) || slice.choices.contains(phi) ||
+             slice.delayed.contains(phi) || slice.recurrences.next.contains(phi);
+    return std::find(slice.operations.begin(), slice.operations.end(), instruction) != slice.operations.end();
+  }
+
+  Value* run_ahead(llvm::PHINode& phi, Value* step, Ahead ahead) {
+    llvm::Type* const type = step->getType();
+    Value* amount = b_.CreateZExtOrTrunc(distance_, type);
+    if (ahead.multiplier != 1) amount = b_.CreateMul(amount, llvm::ConstantInt::get(type, ahead.multiplier));
+    if (ahead.back != 0) amount = b_.CreateSub(amount, llvm::ConstantInt::get(type, ahead.back));
+    amount = b_.CreateMul(amount, step);
+    Value* const from = next_ ? next_->at(&phi) : &phi;
+    return phi.getType()->isPointerTy() ? b_.CreateGEP(ir_.i8, from, amount) : b_.CreateAdd(from, amount);
+  }
+
+  // What recurrences are in some iteration.
+  using Values = std::map<llvm::PHINode*, Value*>;
+
+  // In the iteration after the one with these values.
+  Values stepped(const Values& values) {
+    std::map<const Value*, Value*> made(values.begin(), values.end());
+    const std::function<Value*(Value*)> of = [&](Value* value) -> Value* {
+      auto* const instruction = llvm::dyn_cast<Instruction>(value);
+      if (!instruction) return value;
+      if (const auto found = made.find(value); found != made.end()) return found->second;
+      Value* copy = value;
+      if (recurrences_.operations.contains(instruction))
+        copy = copy_of(*instruction, of);
+      else if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction); recurrences_.choices.contains(phi))
+        copy = choose(recurrences_.choices.at(phi), of);
+      made[value] = copy;
+      return copy;
+    };
+    Values after;
+    for (const auto& [phi, next] : recurrences_.next) after[phi] = of(next);
+    return after;
+  }
+
+  // Emits a loop: what these values are `amount` iterations later, at least one. The builder's place stays where it is.
+  Values run(const Values& from, Value* amount) {
+    Instruction* const rest = &*b_.GetInsertPoint();
+    llvm::BasicBlock* const before = rest->getParent();
+    llvm::BasicBlock* const after = llvm::SplitBlock(before, rest);
+    auto* const steps = llvm::BasicBlock::Create(ir_.context, "recurrences", &function_, after);
+    before->getTerminator()->setSuccessor(0, steps);
+    b_.SetInsertPoint(steps);
+    b_.SetCurrentDebugLocation(location_);
+    llvm::PHINode* const done = b_.CreatePHI(ir_.i32, 2);
+    done->addIncoming(int32(0), before);
+    Values here;
+    for (const auto& [phi, first] : from) {
+      llvm::PHINode* const carried = b_.CreatePHI(phi->getType(), 2);
+      carried->addIncoming(first, before);
+      here[phi] = carried;
+    }
+    const Values next = stepped(here);
+    for (const auto& [phi, carried] : here)
+      llvm::cast<llvm::PHINode>(carried)->addIncoming(next.at(phi), steps);
+    Value* const count = b_.CreateAdd(done, int32(1));
+    done->addIncoming(count, steps);
+    b_.CreateCondBr(b_.CreateICmpULT(count, amount), steps, after)
+        ->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));
+    at(rest);
+    return next;
+  }
+
+  // In one stage after the other: the first is one distance ahead of `from`.
+  void run_ahead_from(const Values& from) {
+    if (recurrences_.next.empty()) return;
+    ahead_.clear();
+    Values last;
+    for (const auto& [phi, next] : recurrences_.next) last[phi] = from.at(phi);
+    for (uint32_t stage = 0; stage < stages_; ++stage) ahead_.push_back(last = run(last, distance_));
+  }
+
+  // Gives the loop a copy of its recurrences for each stage: in strips they begin as ahead_ says. Otherwise they are
+  // taken for being no iterations ahead until they were run ahead.
+  void carry_recurrences() {
+    if (recurrences_.next.empty()) return;
+    llvm::BasicBlock* const header = work_.loop->getHeader();
+    const std::vector<Values> first = ahead_;
+    const auto carry = [&](llvm::Type* type, Value* start) {
+      llvm::PHINode* const carried = llvm::PHINode::Create(type, 2, "", header->begin());
+      carried->setDebugLoc(location_);
+      for (llvm::BasicBlock* from : llvm::predecessors(header))
+        carried->addIncoming(work_.loop->contains(from) ? llvm::PoisonValue::get(type) : start, from);
+      return carried;
+    };
+    ahead_.assign(stages_, {});
+    for (uint32_t stage = 0; stage < stages_; ++stage)
+      for (const auto& [phi, next] : recurrences_.next)
+        ahead_[stage][phi] =
+            carry(phi->getType(),
+                  first.empty() ? llvm::Constant::getNullValue(phi->getType()) : first[stage].at(phi));
+    if (first.empty()) iterations_ahead_ = carry(ir_.i32, int32(0));
+    carried_ = ahead_;
+  }
+  void come_round_with(Value* carried, Value* value) {
+    auto* const phi = llvm::cast<llvm::PHINode>(carried);
+    for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i)
+      if (llvm::isa<llvm::PoisonValue>(phi->getIncomingValue(i))) phi->setIncomingValue(i, value);
+  }
+  void step_in_strips() {
+    for (const Values& stage : carried_) {
+      const Values next = stepped(stage);
+      for (const auto& [phi, value] : next) come_round_with(stage.at(phi), value);
+    }
+  }
+
+  // Before `slice_end`, in a loop that looks at its cell in each iteration: where the copies are not as far ahead as the
+  // distance says, they are run there from here.
+  void catch_up(Instruction& slice_end) {
+    if (recurrences_.next.empty()) return;
+    llvm::BasicBlock* const behind = slice_end.getParent();
+    Value* const is_behind = b_.CreateICmpNE(iterations_ahead_, distance_);
+    Instruction* const running = llvm::SplitBlockAndInsertIfThen(is_behind, &slice_end, false, ir_.unlikely);
+    running->setDebugLoc(location_);
+    at(running);
+    Values now;
+    for (const auto& [phi, next] : recurrences_.next) now[phi] = phi;
+    run_ahead_from(now);
+    b_.SetInsertPoint(slice_end.getParent(), slice_end.getParent()->begin());
+    b_.SetCurrentDebugLocation(location_);
+    for (uint32_t stage = 0; stage < stages_; ++stage) {
+      for (auto& [phi, value] : ahead_[stage]) {
+        llvm::PHINode* const joined = b_.CreatePHI(phi->getType(), 2);
+        joined->addIncoming(carried_[stage].at(phi), behind);
+        joined->addIncoming(value, running->getParent());
+        value = joined;
+      }
+    }
+    at(&slice_end);
+  }
+
+  // At `past`, where the way that executes the slices meets `paused`.
+  void step_where_enabled(llvm::BasicBlock& past, Instruction& slice_end, llvm::BasicBlock* paused) {
+    if (recurrences_.next.empty()) return;
+    const auto join = [&](Value* stepped, Value* kept) {
+      llvm::PHINode* const joined = llvm::PHINode::Create(stepped->getType(), 2, "", past.begin());
+      joined->setDebugLoc(location_);
+      joined->addIncoming(stepped, slice_end.getParent());
+      joined->addIncoming(kept, paused);
+      return joined;
+    };
+    for (uint32_t stage = 0; stage < stages_; ++stage) {
+      const Values next = stepped(ahead_[stage]);
+      for (const auto& [phi, value] : next) {
+        Value* const carried = carried_[stage].at(phi);
+        come_round_with(carried, join(value, carried));
+      }
+    }
+    come_round_with(iterations_ahead_, join(distance_, int32(0)));
+  }
+  static llvm::BasicBlock* other_way(llvm::BasicBlock* to, const Instruction& way) {
+    for (llvm::BasicBlock* from : llvm::predecessors(to))
+      if (from != way.getParent()) return from;
+    return nullptr;
+  }
+
+  // Invariant: the result is readable for the load's bytes, whatever `place` is, because memory has at least
+  // a page here. An unsigned comparison refuses places below the base as well. What LLVM made of the original
+  // (a shift whose amount it knew to be small) may be poison further ahead. A load's address must not be
+  // poison.
+  Value* clamp(Value* place, llvm::LoadInst& original) {
+    place = b_.CreateFreeze(place);
+    Value* const base = llvm::getUnderlyingObject(original.getPointerOperand(), 0);
+    const uint64_t bytes = function_.getParent()->getDataLayout().getTypeStoreSize(original.getType());
+    Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
+    Value* const length = lengths_.at(memory_of(original));
+    Value* const last = b_.CreateSub(length, llvm::ConstantInt::get(ir_.i64, bytes));
+    return b_.CreateSelect(b_.CreateICmpULE(offset, last), place, base);
+  }
+
+  // A prefetch faults nowhere, but outside the guest's memory it would fetch what is the host's. So it stays
+  // in the memory too, or near it, where 32 bits of index lead.
+  Value* clamp(Value* place, Value* base, Value* length) {
+    Value* const offset = b_.CreateSub(b_.CreatePtrToInt(place, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
+    return b_.CreateSelect(b_.CreateICmpULT(offset, length), place, base);
+  }
+  // A memory's base, an index of up to 32 bits, and offsets of as many: inside the reservation.
+  bool stays_near(const Value& place) const {
+    const Value* at = &place;
+    bool has_index = false;
+    while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(at)) {
+      if (!step->getSourceElementType()->isIntegerTy(8) || step->getNumIndices() != 1) return false;
+      const Value* const index = step->getOperand(1);
+      const llvm::KnownBits known = llvm::computeKnownBits(index, ir_.module.getDataLayout());
+      if (known.countMaxActiveBits() > 32) return false;
+      if (!llvm::isa<llvm::ConstantInt>(index) && std::exchange(has_index, true)) return false;
+      at = step->getPointerOperand();
+    }
+    const std::optional<uint32_t> memory = ir_.memory_of(at, function_.getArg(0));
+    // With 64-bit addresses a memory may have a smaller reservation.
+    return memory && !ir_.wasm.memories[*memory].is64;
+  }
+
+  llvm::ConstantInt* int32(uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); }
+
+  ChangeSet& changes_;
+  IrModule& ir_;
+  llvm::Function& function_;
+  LoopWork& work_;
+  llvm::IRBuilder<> b_;
+  CellCode cell_;
+  llvm::DebugLoc location_;
+  std::map<uint32_t, Value*> lengths_;  // of the memories that clamped loads read
+  Recurrences recurrences_;             // of all slices
+  uint32_t stages_ = 0;                 // of the slices with recurrences
+  std::vector<Values> ahead_;           // what they are so many distances ahead, where slices are emitted
+  std::vector<Values> carried_;         // phis of the loop
+  Value* iterations_ahead_ = nullptr;   // of the first stage; in a loop without strips
+  Value* distance_ = nullptr;
+  const std::map<llvm::PHINode*, Value*>* next_ = nullptr;  // in place of the header's phis
+  std::set<std::pair<const llvm::LoadInst*, uint32_t>> done_;
+};
+
+}  // namespace
+
+void emit_prefetches(ChangeSet& changes, llvm::Function& function, LoopWork& work, uint32_t cell,
+                     Backedges backedges) {
+  Emitter emitter(changes, function, work, cell);
+  if (backedges.count) {
+    emitter.emit_in_strips(backedges);
+  } else {
+    emitter.emit_in_loop();
+  }
+}
+
+}  // namespace hindsight::jit::optimizing
