@@ -5,16 +5,16 @@ import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 export const samplesFolder = join(root, 'samples');
-const manifestFile = join(samplesFolder, 'manifest.json');
+export const manifestFile = join(samplesFolder, 'manifest.json');
 
-export function readManifest() {
-  return JSON.parse(readFileSync(manifestFile, 'utf8'));
+export function readManifest(file = manifestFile) {
+  return JSON.parse(readFileSync(file, 'utf8'));
 }
 
 // Written beside the old one and moved over it, so that an interrupted run leaves a whole file.
-export function writeManifest(manifest) {
-  writeFileSync(`${manifestFile}.new`, `${JSON.stringify(manifest, null, 2)}\n`);
-  renameSync(`${manifestFile}.new`, manifestFile);
+export function writeManifest(manifest, file = manifestFile) {
+  writeFileSync(`${file}.new`, `${JSON.stringify(manifest, null, 2)}\n`);
+  renameSync(`${file}.new`, file);
 }
 
 // The workloads whose suite and name are asked for; an empty list asks for all. A name nobody has is an error.

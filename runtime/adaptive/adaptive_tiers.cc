@@ -15,11 +15,14 @@ constexpr auto kLook =
     200ms;  // between looks for something to begin, and at functions that are optimized already
 constexpr auto kCollectPeriod = 500ms;
 
+const std::string kUnitOfTime = "clock";  // which is asked for its samples alone
+
 }  // namespace
 
 Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& config, CodeServices& services,
                                                        RecordFeed& feed) {
-  HINDSIGHT_ASSIGN(lwp::Selection selection, lwp::select_unit(config.profiling ? config.unit : "null"));
+  const std::string& unit = config.unit == kTimeUnit ? kUnitOfTime : config.unit;
+  HINDSIGHT_ASSIGN(lwp::Selection selection, lwp::select_unit(config.profiling ? unit : "null"));
   feedback::ProfileFile known;
   if (!config.profile_in.empty()) {
     HINDSIGHT_ASSIGN(known, feedback::load_profile(config.profile_in));
@@ -68,13 +71,14 @@ feedback::Monitor::Config AdaptiveTiers::monitor_config(const lwp::Selection& se
   // Only for units whose branch records come from counting code. The hardware's own view of a machine branch does not
   // say how the guest's went.
   const std::string_view unit = selection.factory->name();
-  monitor.branch_bursts = unit.starts_with("clock") || unit == "hardware";
+  const bool counts = config_.unit != kTimeUnit;
+  monitor.branch_bursts = counts && (unit.starts_with("clock") || unit == "hardware");
   monitor.log = services_.log;
   monitor.is_guest_memory = [](uint64_t address) { return memory_reservations().contains(address); };
   monitor.on_round = [this] { round(); };
   monitor.on_record = [&feed](const feedback::LocatedRecord& record) { feed.on_record(record); };
   monitor.only_guest_records = !feed.wants_all();
-  monitor.count_events = true;
+  monitor.count_events = counts;
   return monitor;
 }
 
@@ -116,7 +120,7 @@ void AdaptiveTiers::round() {
   trials_.round(round);
   if (policy_.optimize) entries_.round();
   filling_.round(round);
-  latencies_.round(round);
+  if (config_.unit != kTimeUnit) latencies_.round(round);
   pages_.round(round);
   layout_.round(round);
   planner_.round(round);

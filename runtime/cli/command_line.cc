@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -112,6 +113,16 @@ void add_run_options(CLI::App* command, RunOptions& options) {
   command->footer(std::string("Options after the module's path belong to the guest.\n") + kExitStatuses);
 }
 
+std::vector<std::string> between_commas(const std::string& list) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    words.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
 bool is_command(const CLI::App& app, const std::string& word) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   return std::any_of(commands.begin(), commands.end(),
@@ -155,24 +166,44 @@ int command_line(int argc, char** argv) {
       ->add_option("what", bench.selection,
                    "Suites, workloads or .wasm files; nothing: all bundled workloads")
       ->type_name("SUITE|NAME|FILE");
+  CLI::Option* const split = bench_app->add_flag(
+      "--split", bench.split,
+      "Modes in which one family of decisions after the other is added, and what each adds to the gain");
   // Split here: a list option of the library would take the following positional arguments too.
   bench_app
       ->add_option_function<std::string>(
-          "--modes",
-          [&bench](const std::string& list) {
-            bench.modes.clear();
-            for (size_t begin = 0; begin <= list.size();) {
-              const size_t end = std::min(list.find(',', begin), list.size());
-              bench.modes.push_back(list.substr(begin, end - begin));
-              begin = end + 1;
-            }
-          },
-          "Any of baseline, optimized, feedback, separated by commas (default all)")
-      ->type_name("MODE,MODE");
+          "--modes", [&bench](const std::string& list) { bench.modes = between_commas(list); },
+          "Any of baseline, plain, optimized, feedback, families of decisions joined by '+', and "
+          "feedback-NAME "
+          "without one; separated by commas (default baseline,plain,feedback)")
+      ->type_name("MODE,MODE")
+      ->excludes(split);
+  bench_app->add_option("--without", bench.without, "Without this decision in every mode; repeatable")
+      ->type_name(fmt::to_string(fmt::join(decision_names(), "|")))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   bench_app->add_option("--runs", bench.runs, "Rounds (default 5; 3 with --quick)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
-  bench_app->add_flag("--quick", bench.quick, "Short inputs and three rounds");
+  CLI::Option* const quick = bench_app->add_flag("--quick", bench.quick, "Short inputs and three rounds");
+  bench_app
+      ->add_option_function<std::string>(
+          "--lengths",
+          [&bench](const std::string& list) {
+            for (const std::string& word : between_commas(list)) {
+              double seconds = 0;
+              const char* const end = word.data() + word.size();
+              const auto read = std::from_chars(word.data(), end, seconds);
+              if (read.ec != std::errc() || read.ptr != end || !(seconds > 0) || seconds > 300)
+                throw CLI::ValidationError("--lengths", "'" + word + "' is no length of 0 to 300 seconds");
+              bench.lengths.push_back(seconds);
+            }
+          },
+          "Lengths in seconds of mode plain: each workload is given as many repetitions as take so long")
+      ->type_name("S,S")
+      ->excludes(split)
+      ->excludes(quick);
   bench_app->add_flag("--list", bench.list, "List the workloads and stop");
   CLI::Option* const pin = bench_app->add_flag(
       "--pin", bench.pin, "Keep the guest's thread on one processor and the others off it");
@@ -344,6 +375,10 @@ int command_line(int argc, char** argv) {
   child_app->add_option("--descriptor", child.descriptor)->required();
   child_app->add_option("--mode", child.mode)->required();
   child_app->add_option("--unit", child.unit);
+  child_app->add_option("--without", child.without)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   child_app->add_flag("--pin", child.pin);
   child_app->add_option("--instances", child.instances)->check(CLI::Range(1, 64));
   child_app->prefix_command();

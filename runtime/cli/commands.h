@@ -61,10 +61,12 @@ int lwp_accuracy_command(const AccuracyOptions& options);
 
 struct BenchOptions {
   std::vector<std::string> selection;  // suites, names or module files; empty: all of the manifest
-  std::vector<std::string> modes{"baseline", "optimized", "feedback"};
-  uint32_t runs = 0;       // 0: 5, or 3 with `quick`
-  uint32_t instances = 1;  // at once, in one process
-  bool quick = false, list = false, pin = false;
+  std::vector<std::string> modes;    // empty: baseline, plain and feedback; with `lengths` plain and feedback
+  std::vector<std::string> without;  // decisions, in every mode
+  std::vector<double> lengths;       // seconds that a run is to take; empty: as the manifest says
+  uint32_t runs = 0;                 // 0: 5, or 3 with `quick`
+  uint32_t instances = 1;            // at once, in one process
+  bool quick = false, list = false, pin = false, split = false;
   std::string json, html, manifest, unit = "auto", time = "wall";
 };
 int bench_command(const BenchOptions& options);
@@ -73,6 +75,7 @@ int bench_command(const BenchOptions& options);
 struct BenchChildOptions {
   int descriptor = -1;
   std::string mode, unit = "auto";
+  std::vector<std::string> without;
   bool pin = false;
   uint32_t instances = 1;
   std::vector<std::string> program;

@@ -123,12 +123,21 @@ Result<std::pair<uint32_t, uint32_t>> parse_index_range(std::string_view text) {
                     fmt::format("'{}' is no range of function indices such as 12-40", text));
 }
 
+Status check_decision(std::string_view text) {
+  const auto names = decision_names();
+  if (std::find(names.begin(), names.end(), text) != names.end()) return {};
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("'{}' is no decision; there are {}", text, fmt::join(names, ", ")),
+                    "--without");
+}
+
 Status check_unit(std::string_view text) {
-  constexpr std::array<std::string_view, 7> kUnits = {"auto",        "native", "hardware", "clock",
-                                                      "clock-timer", "model",  "none"};
+  constexpr std::array<std::string_view, 8> kUnits = {"auto",        "native", "hardware", "clock",
+                                                      "clock-timer", "time",   "model",    "none"};
   if (std::find(kUnits.begin(), kUnits.end(), text) != kUnits.end()) return {};
   return make_error(ErrorKind::kUsage, fmt::format("'{}' is no LWP unit; one of auto, native, hardware, "
-                                                   "clock, clock-timer, model, or none with a fixed tier "
+                                                   "clock, clock-timer, model, time where "
+                                                   "feedback is off, or none with a fixed tier "
                                                    "(`hindsight lwp info` says which this machine offers)",
                                                    text));
 }
@@ -181,14 +190,7 @@ Result<RunPlan> plan_run(const RunOptions& options) {
     std::tie(plan.engine.first_optimized, plan.engine.last_optimized) = range;
   }
   HINDSIGHT_TRY(take(parse_switch(options.feedback), "--feedback", plan.engine.feedback));
-  for (const std::string& name : options.without) {
-    const auto names = decision_names();
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return make_error(ErrorKind::kUsage,
-                        fmt::format("'{}' is no decision; there are {}", name, fmt::join(names, ", ")),
-                        "--without");
-    }
-  }
+  for (const std::string& name : options.without) HINDSIGHT_TRY(check_decision(name));
   plan.engine.disabled_decisions = options.without;
   if (const Status unit = check_unit(options.unit); !unit)
     return std::unexpected(with_option(unit.error(), "--unit").error());

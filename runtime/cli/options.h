@@ -29,6 +29,8 @@ Status parse_limit(std::string_view text, StoreLimits& limits);
 // "12-40": both included, the first not above the last.
 Result<std::pair<uint32_t, uint32_t>> parse_index_range(std::string_view text);
 Status check_unit(std::string_view text);
+// A name of decision_names(), after --without.
+Status check_decision(std::string_view text);
 
 // "HOST" or "HOST::GUEST".
 Result<std::pair<std::string, std::string>> parse_directory(std::string_view text);

@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "feedback/lwp/calibration/machine_model.h"
 #include "feedback/policy/policy.h"
+#include "runtime/adaptive/engine_policy.h"
 #include "runtime/code/tier_manager.h"
 #include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/fixed_tiers.h"
@@ -53,6 +54,10 @@ constexpr uint64_t kMostModuleBytes = uint64_t{1} << 30;  // what engines agreed
 Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, const TestKnobs& knobs) {
   if (config.tier == TierMode::kAuto && !config.profiling)
     return make_error(ErrorKind::kUsage, "tier auto needs profiling; choose a fixed tier to run without");
+  const bool counts = config.unit != kTimeUnit;
+  if (!counts && (config.tier != TierMode::kAuto || config.feedback))
+    return make_error(ErrorKind::kUsage,
+                      "unit time says what is hot and nothing else: it is for tier auto without feedback");
   const bool for_tests = knobs.random_hints != 0 || knobs.enter_at_loops;
   if (for_tests && (config.tier != TierMode::kOptimized || config.profiling))
     return make_error(ErrorKind::kUsage,
@@ -70,7 +75,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, 
   jit::CompileOptions options;
   options.bounds = config.guard_pages && guard_pages_available() ? jit::BoundsChecks::kGuardPages
                                                                  : jit::BoundsChecks::kExplicit;
-  options.lwp_counting = config.profiling;
+  options.lwp_counting = config.profiling && counts;
   options.osr_polls = config.tier == TierMode::kAuto || knobs.enter_at_loops;
 
   std::unique_ptr<TraceDirectory> trace;

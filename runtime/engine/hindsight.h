@@ -109,7 +109,7 @@ struct EngineConfig {
   TierMode tier = TierMode::kAuto;
   bool feedback = true;   // decisions beyond hotness; false: kAuto optimizes by hotness alone
   bool profiling = true;  // LWP units and the monitor thread (kAuto needs them; false only with a fixed tier)
-  std::string unit = "auto";  // auto|native|hardware|clock|clock-timer|model
+  std::string unit = "auto";  // auto|native|hardware|clock|clock-timer|model; time (feedback off): see LWP.md
   bool guard_pages =
       true;  // false, or where address space is limited to less than 16 times 8 GiB: explicit bounds checks
   uint32_t compile_threads = 0;  // 0: hardware threads - 1, at least 1

@@ -2,6 +2,8 @@
 // from.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/report/bench_results.h"
 #include "runtime/report/page.h"
 #include "runtime/report/text.h"
@@ -12,7 +14,61 @@ namespace {
 // Differences below this are within what a shared machine does by itself.
 constexpr double kEven = 0.03;
 
-std::string speedup_section(const BenchResults& results, const char* name, const char* heading) {
+// "Feedback against plain": a comparison's name as a heading.
+std::string heading_of(const std::string& comparison) {
+  std::string words = comparison;
+  if (const size_t cut = words.find("_vs_"); cut != std::string::npos) words.replace(cut, 4, " against ");
+  if (!words.empty() && words[0] >= 'a' && words[0] <= 'z')
+    words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  return words;
+}
+
+// What runs gave whose length was chosen: a line a workload, over what the run took without what is measured.
+std::string lengths_section(const BenchResults& results) {
+  const std::string name = headline(results);
+  const size_t cut = name.find("_vs_");
+  if (cut == std::string::npos) return {};
+  std::vector<Line> lines;
+  for (const auto& workload : results.workloads) {
+    const Speedup* speedup = workload.speedup(name);
+    const ModeRuns* slower = workload.mode(name.substr(cut + 4));
+    if (workload.length_seconds == 0 || !workload.answers_ok || speedup == nullptr || slower == nullptr)
+      continue;
+    auto line = std::ranges::find(lines, workload.name, &Line::label);
+    if (line == lines.end()) line = lines.insert(lines.end(), Line{workload.name, {}});
+    const Spread spread = spread_of(speedup->rounds);
+    line->points.push_back({spread_of(slower->seconds).median, spread.median, spread.min, spread.max});
+  }
+  if (lines.empty()) return {};
+  for (Line& line : lines) std::ranges::sort(line.points, {}, &LinePoint::x);
+  return fmt::format("<h2>{}, by the length of the run</h2>\n", escape_html(heading_of(name))) +
+         html_lines(lines, 1.0, fmt::format("seconds that the run takes in mode {}", name.substr(cut + 4)),
+                    "times as fast");
+}
+
+std::string split_section(const BenchResults& results) {
+  if (results.split.empty()) return {};
+  std::string out =
+      "<h2>What each family of decisions adds</h2>\n<div class=\"scroll\"><table><tr><th>workload</th>"
+      "<th>suite</th>";
+  for (const SplitStep& step : results.split)
+    out += fmt::format("<th class=\"n\">{}</th>", escape_html(step.label));
+  out += "<th class=\"n\">together</th></tr>\n";
+  for (const SplitRow& row : split_rows(results)) {
+    out += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td>", escape_html(row.name),
+                       row.suite.empty() ? "<b>geomean</b>" : escape_html(row.suite));
+    for (const double factor : row.factors)
+      out += fmt::format("<td class=\"n\">{}</td>", factor > 0 ? fmt::format("{:.2f}", factor) : "–");
+    out += "</tr>\n";
+  }
+  return out +
+         "</table></div>\n<p class=\"note\">A column is what it adds to those left of it: time before over "
+         "time "
+         "after, within each round, the median over the rounds. Medians need not multiply to the last "
+         "column.</p>\n";
+}
+
+std::string speedup_section(const BenchResults& results, const std::string& name) {
   std::vector<Bar> bars;
   for (const auto& workload : results.workloads) {
     const Speedup* speedup = workload.speedup(name);
@@ -29,7 +85,7 @@ std::string speedup_section(const BenchResults& results, const char* name, const
     bars.push_back(std::move(bar));
   }
   if (bars.empty()) return {};
-  std::string out = fmt::format("<h2>{}</h2>\n", escape_html(heading));
+  std::string out = fmt::format("<h2>{}</h2>\n", escape_html(heading_of(name)));
   std::vector<Figure> figures;
   for (const auto& suite : summarize(results, name)) {
     figures.push_back({fmt::format("{:.2f}x", suite.geomean),
@@ -43,7 +99,8 @@ std::string runs_table(const BenchResults& results) {
   std::string out =
       "<h2>All runs</h2>\n<div class=\"scroll\"><table><tr><th>workload</th><th>mode</th><th "
       "class=\"n\">median "
-      "s</th><th class=\"n\">min s</th><th class=\"n\">max s</th><th>seconds by round</th><th>decisions "
+      "s</th><th class=\"n\">min s</th><th class=\"n\">max s</th><th class=\"n\">CPU s</th><th>seconds by "
+      "round</th><th>decisions "
       "kept</th><th>answers</th></tr>\n";
   for (const auto& workload : results.workloads) {
     bool first = true;
@@ -55,19 +112,37 @@ std::string runs_table(const BenchResults& results) {
       out += fmt::format(
           "<tr><td class=\"name\">{}</td><td>{}</td><td class=\"n\">{:.3f}</td><td "
           "class=\"n\">{:.3f}</td><td "
-          "class=\"n\">{:.3f}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+          "class=\"n\">{:.3f}</td><td class=\"n\">{:.3f}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
           first ? escape_html(workload.name) : "", escape_html(runs.mode), spread.median, spread.min,
-          spread.max, rounds, runs.mode == "feedback" ? kept : "",
+          spread.max, spread_of(runs.process_seconds).median, rounds, runs.mode == "feedback" ? kept : "",
           !first                ? ""
           : workload.answers_ok ? "<span class=\"tag good\">right</span>"
                                 : "<span class=\"tag bad\">wrong</span>");
       first = false;
     }
     for (const auto& problem : workload.problems) {
-      out += fmt::format("<tr><td></td><td colspan=\"7\" class=\"bad\">{}</td></tr>\n", escape_html(problem));
+      out += fmt::format("<tr><td></td><td colspan=\"8\" class=\"bad\">{}</td></tr>\n", escape_html(problem));
     }
   }
   return out + "</table></div>\n";
+}
+
+// What has bars: the comparison that people come for, what the optimizer gives, and what being watched costs. A gain that
+// is split has bars for all of it, and runs of chosen lengths have their lines.
+std::vector<std::string> headings(const BenchResults& results) {
+  std::vector<std::string> out;
+  const std::string first = headline(results);
+  if (first.empty()) return out;
+  out.push_back(first);
+  if (!results.split.empty()) return out;
+  for (const Comparison& pair : comparisons(results.modes, results.split)) {
+    const bool compiler = pair.slower == "baseline" && (pair.faster == "plain" || pair.faster == "optimized");
+    const bool decisions =
+        pair.faster == "feedback" && pair.slower != "baseline" && pair.slower != "optimized";
+    if (pair.name() != first && (compiler || decisions || pair.name() == "optimized_vs_plain"))
+      out.push_back(pair.name());
+  }
+  return out;
 }
 
 }  // namespace
@@ -82,17 +157,17 @@ std::string to_html(const BenchResults& results) {
       {std::to_string(machine.cores), "cores"},
       {seconds_text(results.total_seconds), "measuring"},
   });
-  body += speedup_section(results, "feedback_vs_optimized", "Feedback against the optimizer alone");
-  body += speedup_section(results, "optimized_vs_baseline", "The optimizer against baseline code");
-  if (results.modes.size() == 2) {
-    body += speedup_section(results, "feedback_vs_baseline", "Feedback against baseline code");
-  }
+  body += lengths_section(results);
+  body += split_section(results);
+  for (const std::string& name : headings(results)) body += speedup_section(results, name);
   body += runs_table(results);
   body +=
       "<h2>How to read this</h2>\n<p class=\"note\">Each run is a fresh process. Its time is wall time from "
       "the start of the engine to the end of the guest, with loading and compiling. A speedup is the ratio "
       "of two runs of the same round. Bars show the median over the rounds, whiskers the lowest and the "
-      "highest. Grey bars are within 3 % of even.</p>\n";
+      "highest. Grey bars are within 3 % of even. CPU s is the time of all threads of the process, those "
+      "that "
+      "compile and watch included.</p>\n";
   body += fmt::format("<footer>Hindsight {} on {}, kernel {}, pages of {} bytes{}{}</footer>",
                       escape_html(machine.version), escape_html(machine.cpu), escape_html(machine.kernel),
                       machine.page_bytes, results.quick ? ", short inputs" : "",

@@ -20,19 +20,32 @@ struct Machine {
 
 // The runs of one workload in one mode, in the order of their rounds.
 struct ModeRuns {
-  std::string mode;  // "baseline", "optimized", "feedback"
+  std::string mode;  // "baseline", "plain", "feedback" and so on
   std::vector<double>
       seconds;  // of the whole guest run, loading and compiling included; see BenchResults::time
   std::vector<uint64_t> kept;  // decisions kept, a run
   std::vector<uint64_t> rolled_back;
-  std::string unit;  // LWP unit of the last run
+  std::string unit;                          // LWP unit of the last run
+  std::vector<double> process_seconds = {};  // CPU time of the whole process, a run
+};
+
+// Two modes whose times are compared: the first is meant to be the faster one.
+struct Comparison {
+  std::string faster, slower;
+  std::string name() const { return faster + "_vs_" + slower; }
 };
 
 // Time in `slower` divided by time in `faster`, computed within each round and only then summarized.
 struct Speedup {
   std::string faster, slower;
   std::vector<double> rounds;
+  std::vector<double> process;  // the same of the whole processes' CPU time
   std::string name() const { return faster + "_vs_" + slower; }
+};
+
+// One step of a gain that is split: what `label` adds, on top of the steps before it.
+struct SplitStep {
+  std::string label, faster, slower;
 };
 
 struct WorkloadResult {
@@ -41,6 +54,9 @@ struct WorkloadResult {
   std::vector<std::string> problems;  // one a failed run: mode, round, what differed
   std::vector<ModeRuns> modes;
   std::vector<Speedup> speedups;
+  // What a run was to take in mode plain, if its length was chosen, and the arguments that do. 0: it was not.
+  double length_seconds = 0;
+  std::vector<std::string> args;
 
   const ModeRuns* mode(std::string_view name) const;
   const Speedup* speedup(std::string_view name) const;
@@ -54,24 +70,43 @@ struct BenchResults {
   std::string time = "wall";  // or "cpu": of the guest's thread
   uint32_t rounds = 0;
   double total_seconds = 0;
-  std::vector<std::string> modes;
+  std::vector<std::string> modes, without;  // without: decisions, in every mode
+  std::vector<SplitStep> split;             // empty: the gain is not split
   std::vector<WorkloadResult> workloads;
 
   bool answers_ok() const;
   std::vector<std::string> suites() const;  // in order of first appearance
 };
 
-// Fills `speedups` of a workload from its modes: every pair of modes that both ran, later modes over earlier.
-void compute_speedups(WorkloadResult& workload);
+// Which modes are compared, the one that people come for first. Without counting (`plain`) is what others are measured
+// against first, then `optimized` and `baseline`; `feedback` is compared with whatever has fewer decisions. Where the gain
+// is split, the steps and their product.
+std::vector<Comparison> comparisons(const std::vector<std::string>& modes,
+                                    const std::vector<SplitStep>& split);
+
+// Fills `speedups` of a workload: of `pairs` those whose modes both ran.
+void compute_speedups(WorkloadResult& workload, const std::vector<Comparison>& pairs);
 
 struct SuiteSummary {
   std::string suite;
   uint64_t workloads = 0;
   double geomean = 0, lowest = 0, highest = 0;  // of the workloads' median speedups
+  double process = 0;                           // geomean of the median ratios of whole processes' CPU time
 };
 // One a suite, and a last one named "all"; `speedup` such as "feedback_vs_optimized". Workloads with wrong
 // answers are left out of the figures (and make the command fail).
 std::vector<SuiteSummary> summarize(const BenchResults& results, std::string_view speedup);
+
+// The first of the comparisons that some workload has; empty: none.
+std::string headline(const BenchResults& results);
+
+// What each step of a split gain gives, in the order of the steps, and all together: medians, 0 where there is none.
+struct SplitRow {
+  std::string name, suite;  // of a workload; `suite` empty: the geomean of suite `name`, or of "all"
+  std::vector<double> factors;
+};
+std::vector<SplitRow> split_rows(const BenchResults& results);
+std::string split_table(const BenchResults& results);
 
 std::string to_json(const BenchResults& results);
 std::string to_table(const BenchResults& results);

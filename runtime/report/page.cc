@@ -39,6 +39,8 @@ svg{display:block;width:100%;height:auto}
 svg text{fill:var(--ink);font:12px system-ui,"DejaVu Sans",sans-serif}
 svg text.soft{fill:var(--soft)}
 svg .gain{fill:var(--gain)}svg .loss{fill:var(--loss)}svg .even{fill:var(--even)}svg .plainbar{fill:var(--accent)}
+svg .c0{--c:var(--accent)}svg .c1{--c:var(--gain)}svg .c2{--c:var(--loss)}svg .c3{--c:#9a6fc4}svg .c4{--c:#b98a1f}svg .c5{--c:#3f94b5}
+svg path.line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}svg circle.line{fill:var(--c)}svg line.line{stroke:var(--c);opacity:.45}svg text.line{fill:var(--c)}
 svg .spread{stroke:var(--ink);stroke-width:1.5;opacity:.65}svg .axis{stroke:var(--line)}svg .ref{stroke:var(--soft);stroke-dasharray:3 3}
 footer{margin-top:48px;color:var(--soft);font-size:13px}
 )css";
@@ -142,6 +144,94 @@ std::string html_bars(const std::vector<Bar>& bars, double reference) {
     out += fmt::format("<line class=\"ref\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2:.0f}\"/>",
                        x(reference), kTop, height - 6);
   }
+  return out + "</svg></div>\n";
+}
+
+std::string html_lines(const std::vector<Line>& lines, double reference, std::string_view across,
+                       std::string_view up) {
+  constexpr double kWidth = 1072, kHeight = 460, kLeft = 56, kRight = 190, kTop = 26, kBottom = 44;
+  constexpr double kLabelHeight = 15;
+  constexpr size_t kColours = 6;
+  double least = HUGE_VAL, most = 0, top = reference;
+  for (const Line& line : lines) {
+    for (const LinePoint& point : line.points) {
+      if (!(point.x > 0) || !std::isfinite(point.x)) continue;
+      least = std::min(least, point.x);
+      most = std::max(most, point.x);
+      for (const double value : {point.y, point.high})
+        if (std::isfinite(value)) top = std::max(top, value);
+    }
+  }
+  if (!(most > 0)) return {};
+  if (most < least * 1.01) most = least * 1.01;
+  if (!(top > 0)) top = 1;
+  const double step = nice_step(top);
+  const double end = std::ceil(top / step - 1e-9) * step;
+  const auto x = [&](double value) {
+    const double place = std::log(std::max(value, least) / least) / std::log(most / least);
+    return kLeft + (kWidth - kLeft - kRight) * std::clamp(place, 0.0, 1.0);
+  };
+  const auto y = [&](double value) {
+    const double place = std::isfinite(value) ? std::clamp(value / end, 0.0, 1.0) : 0.0;
+    return kHeight - kBottom - (kHeight - kTop - kBottom) * place;
+  };
+
+  std::string out = fmt::format(
+      "<div class=\"scroll\"><svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" style=\"min-width:640px\">"
+      "<text class=\"soft\" x=\"0\" y=\"14\">{}</text>"
+      "<text class=\"soft\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>",
+      kWidth, kHeight, escape_html(up), kWidth - kRight, kHeight - 6, escape_html(across));
+  for (int k = 0; k <= static_cast<int>(std::lround(end / step)); ++k) {
+    out += fmt::format(
+        "<line class=\"axis\" x1=\"{0:.0f}\" x2=\"{1:.0f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+        "<text class=\"soft\" x=\"{3:.0f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:g}</text>",
+        kLeft, kWidth - kRight, y(step * k), kLeft - 8, y(step * k) + 4, step * k);
+  }
+  for (double decade = std::pow(10, std::floor(std::log10(least))); decade <= most; decade *= 10) {
+    for (const double mark : {decade, 2 * decade, 5 * decade}) {
+      if (mark < least * 0.999 || mark > most * 1.001) continue;
+      out += fmt::format(
+          "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.0f}\" y2=\"{2:.0f}\"/>"
+          "<text class=\"soft\" x=\"{0:.1f}\" y=\"{3:.0f}\" text-anchor=\"middle\">{4:g}</text>",
+          x(mark), kTop, kHeight - kBottom, kHeight - kBottom + 16, mark);
+    }
+  }
+  if (reference > 0)
+    out += fmt::format("<line class=\"ref\" x1=\"{0:.0f}\" x2=\"{1:.0f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>",
+                       kLeft, kWidth - kRight, y(reference));
+
+  struct Label {
+    double y;
+    size_t line;
+  };
+  std::vector<Label> labels;
+  for (size_t k = 0; k < lines.size(); ++k) {
+    const size_t colour = k % kColours;
+    std::string path, marks;
+    for (const LinePoint& point : lines[k].points) {
+      if (!(point.x > 0) || !std::isfinite(point.x)) continue;
+      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x(point.x), y(point.y));
+      if (point.high > point.low)
+        marks +=
+            fmt::format("<line class=\"line\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>",
+                        x(point.x), y(point.low), y(point.high));
+      marks +=
+          fmt::format("<circle class=\"line\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", x(point.x), y(point.y));
+    }
+    if (path.empty()) continue;
+    out += fmt::format("<g class=\"c{}\"><path class=\"line\" d=\"{}\"/>{}</g>", colour, path, marks);
+    labels.push_back({y(lines[k].points.back().y) + 4, k});
+  }
+  // Names stand beside the ends of their lines, pushed apart where these are close together.
+  std::ranges::sort(labels, {}, &Label::y);
+  for (size_t k = 1; k < labels.size(); ++k)
+    labels[k].y = std::max(labels[k].y, labels[k - 1].y + kLabelHeight);
+  double lowest = kHeight - kBottom + 4;
+  for (size_t k = labels.size(); k-- > 0; lowest -= kLabelHeight) labels[k].y = std::min(labels[k].y, lowest);
+  for (const Label& label : labels)
+    out += fmt::format("<g class=\"c{}\"><text class=\"line\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text></g>",
+                       label.line % kColours, kWidth - kRight + 10, label.y,
+                       escape_html(shortened(printable(lines[label.line].label), 24)));
   return out + "</svg></div>\n";
 }
 

@@ -26,4 +26,17 @@ struct Bar {
 // `reference` draws a vertical line (1.0 for ratios; 0 for none).
 std::string html_bars(const std::vector<Bar>& bars, double reference);
 
+// Lines through points, drawn as SVG: a logarithmic axis to the right, a linear one from zero upwards. Each line is named
+// at its end.
+struct LinePoint {
+  double x = 0, y = 0, low = 0, high = 0;  // x > 0; low == high: no spread drawn
+};
+struct Line {
+  std::string label;
+  std::vector<LinePoint> points;  // by x
+};
+// `reference` as above; `across` and `up` say what the axes are.
+std::string html_lines(const std::vector<Line>& lines, double reference, std::string_view across,
+                       std::string_view up);
+
 }  // namespace hindsight::report

@@ -10,8 +10,10 @@
 
 #include "base/printable.h"
 #include "runtime/cli/bench/child.h"
+#include "runtime/cli/bench/lengths.h"
 #include "runtime/cli/bench/machine.h"
 #include "runtime/cli/bench/manifest.h"
+#include "runtime/cli/bench/modes.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/messages.h"
 #include "runtime/report/bench_results.h"
@@ -98,13 +100,16 @@ uint64_t runs_of_workload(const BenchOptions& options, uint32_t rounds) {
   return runs;
 }
 
+// `pairs`: which modes are compared. `answers`: what runs of other lengths printed, to which this one's is added.
 WorkloadResult measure(const Workload& workload, const BenchOptions& options, uint32_t rounds,
-                       Progress& progress) {
+                       const std::vector<report::Comparison>& pairs, Answers& answers, Progress& progress) {
   WorkloadResult result;
   result.name = workload.name;
   result.suite = workload.suite;
   result.description = workload.description;
-  for (const auto& mode : options.modes) result.modes.push_back(ModeRuns{mode, {}, {}, {}, {}});
+  result.length_seconds = workload.length_seconds;
+  if (workload.length_seconds > 0) result.args = workload.args;
+  for (const auto& mode : options.modes) result.modes.push_back(ModeRuns{mode, {}, {}, {}, {}, {}});
   progress.start(result);
 
   std::optional<std::string> expected = options.quick ? workload.quick_expected : workload.expected;
@@ -117,6 +122,7 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
       child.unit = options.unit;
       child.wasm = workload.wasm;
       child.args = options.quick ? workload.quick_args : workload.args;
+      child.without = options.without;
       child.pin = options.pin;
       child.instances = options.instances;
       const auto run = run_in_child(child);
@@ -128,6 +134,7 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
       if (!run) continue;
       if (!expected) expected = run->output;
       runs.seconds.push_back(options.time == "cpu" ? run->cpu_seconds : run->seconds);
+      runs.process_seconds.push_back(run->process_seconds);
       runs.kept.push_back(run->kept);
       runs.rolled_back.push_back(run->rolled_back);
       runs.unit = run->unit;
@@ -135,25 +142,33 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
     // A wrong answer does not get better by repetition, and its times mean nothing.
     if (!result.answers_ok) break;
   }
-  report::compute_speedups(result);
+  if (const std::string problem = answers.problem_of(workload, expected); !problem.empty()) {
+    result.answers_ok = false;
+    result.problems.push_back(problem);
+  }
+  report::compute_speedups(result, pairs);
   progress.finish(result);
   return result;
 }
 
 Status check_modes(const std::vector<std::string>& modes) {
   for (size_t k = 0; k < modes.size(); ++k) {
-    if (modes[k] != "baseline" && modes[k] != "optimized" && modes[k] != "feedback") {
-      return make_error(
-          ErrorKind::kUsage,
-          fmt::format("'{}' is no mode; any of baseline, optimized, feedback, separated by commas", modes[k]),
-          "--modes");
-    }
+    EngineConfig ignored;
+    if (const Status known = apply_mode(modes[k], ignored); !known)
+      return make_error(ErrorKind::kUsage, known.error().message, "--modes");
     if (std::find(modes.begin(), modes.begin() + static_cast<std::ptrdiff_t>(k), modes[k]) !=
         modes.begin() + static_cast<std::ptrdiff_t>(k)) {
       return make_error(ErrorKind::kUsage, fmt::format("'{}' is named twice", modes[k]), "--modes");
     }
   }
   return {};
+}
+
+// The modes that stand in for none.
+std::vector<std::string> default_modes(const BenchOptions& options) {
+  if (options.split) return split_modes();
+  if (!options.lengths.empty()) return {"plain", "feedback"};
+  return {"baseline", "plain", "feedback"};
 }
 
 Result<std::ofstream> open_output(const std::string& path, const char* option) {
@@ -170,9 +185,8 @@ std::string last_line(const BenchResults& results) {
   size_t right = 0;
   for (const auto& workload : results.workloads) right += workload.answers_ok ? 1 : 0;
   std::string gain;
-  for (const char* name : {"feedback_vs_optimized", "feedback_vs_baseline", "optimized_vs_baseline"}) {
-    const auto summary = report::summarize(results, name);
-    if (summary.empty() || !gain.empty()) continue;
+  const std::string name = report::headline(results);
+  if (const auto summary = report::summarize(results, name); !summary.empty()) {
     std::string words = name;
     words.replace(words.find("_vs_"), 4, " against ");
     gain = fmt::format("; {}: {:.2f}x in geomean", words, summary.back().geomean);
@@ -193,7 +207,12 @@ int list_workloads(const std::vector<Workload>& workloads) {
 
 }  // namespace
 
-int bench_command(const BenchOptions& options) {
+int bench_command(const BenchOptions& wanted) {
+  BenchOptions options = wanted;
+  if (options.modes.empty()) options.modes = default_modes(options);
+  for (const std::string& name : options.without) {
+    if (const Status known = check_decision(name); !known) return fail(known.error());
+  }
   if (const Status modes = check_modes(options.modes); !modes) return fail(modes.error());
   if (const Status unit = check_unit(options.unit); !unit) {
     return fail(Error{ErrorKind::kUsage, unit.error().message, "--unit", {}});
@@ -215,7 +234,7 @@ int bench_command(const BenchOptions& options) {
     if (!manifest) return fail(manifest.error());
     all = std::move(*manifest);
   }
-  const auto workloads = select_workloads(all, options.selection);
+  auto workloads = select_workloads(all, options.selection);
   if (!workloads) return fail(workloads.error());
   if (options.list) return list_workloads(*workloads);
   if (workloads->empty()) {
@@ -226,6 +245,10 @@ int bench_command(const BenchOptions& options) {
   auto html = open_output(options.html, "--html");
   if (!html) return fail(html.error());
 
+  if (!options.lengths.empty()) {
+    workloads = at_lengths(*workloads, options);
+    if (!workloads) return fail(workloads.error());
+  }
   BenchResults results;
   results.machine = describe_machine();
   results.quick = options.quick;
@@ -234,12 +257,16 @@ int bench_command(const BenchOptions& options) {
   results.time = options.time;
   results.rounds = options.runs != 0 ? options.runs : options.quick ? kQuickRounds : kRounds;
   results.modes = options.modes;
+  results.without = options.without;
+  if (options.split) results.split = split_steps();
+  const std::vector<report::Comparison> pairs = report::comparisons(results.modes, results.split);
   fmt::print(stderr, "hindsight bench: {} workload{}, modes {}, {} round{}; a dot is a run\n",
              workloads->size(), workloads->size() == 1 ? "" : "s", fmt::join(options.modes, ", "),
              results.rounds, results.rounds == 1 ? "" : "s");
   Progress progress(workloads->size(), runs_of_workload(options, results.rounds));
+  Answers answers;
   for (const auto& workload : *workloads) {
-    results.workloads.push_back(measure(workload, options, results.rounds, progress));
+    results.workloads.push_back(measure(workload, options, results.rounds, pairs, answers, progress));
     for (const auto& runs : results.workloads.back().modes) {
       if (!runs.unit.empty() && runs.mode != "baseline") results.machine.unit = runs.unit;
     }

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,10 @@ struct Collected {
   std::string result, message;
   bool timed_out = false;
 };
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
 
 // Reads both pipes until the child has closed them or the limit has passed.
 Collected collect(Pipe& result, Pipe& message, std::chrono::steady_clock::time_point end) {
@@ -126,6 +131,7 @@ Result<ChildResult> run_in_child(const ChildRun& run) {
   std::vector<std::string> words{
       "hindsight", "bench-child", "--descriptor", std::to_string(kResultDescriptor),
       "--mode",    run.mode,      "--unit",       run.unit};
+  for (const std::string& name : run.without) words.insert(words.end(), {"--without", name});
   if (run.pin) words.push_back("--pin");
   if (run.instances != 1) {
     words.push_back("--instances");
@@ -155,7 +161,8 @@ Result<ChildResult> run_in_child(const ChildRun& run) {
   const Collected collected = collect(result, message, std::chrono::steady_clock::now() + run.limit);
   if (collected.timed_out) ::kill(child, SIGKILL);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
   std::string said = collected.message;
   while (said.ends_with('\n')) said.pop_back();
@@ -173,7 +180,9 @@ Result<ChildResult> run_in_child(const ChildRun& run) {
         ErrorKind::kResource,
         said.empty() ? fmt::format("the measuring process ended with status {}", WEXITSTATUS(status)) : said);
   }
-  return parse_child_result(collected.result);
+  HINDSIGHT_ASSIGN(ChildResult parsed, parse_child_result(collected.result));
+  parsed.process_seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+  return parsed;
 }
 
 }  // namespace hindsight::cli

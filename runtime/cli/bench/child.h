@@ -13,7 +13,7 @@ namespace hindsight::cli {
 
 struct ChildRun {
   std::string mode, unit = "auto", wasm;
-  std::vector<std::string> args;
+  std::vector<std::string> args, without;  // without: decisions
   bool pin = false;
   uint32_t instances = 1;           // that run at once, a thread each; all have to answer the same
   std::chrono::seconds limit{600};  // then the child is killed and the run has failed
@@ -22,6 +22,9 @@ struct ChildRun {
 struct ChildResult {
   double seconds = 0;      // engine creation to the guest's end
   double cpu_seconds = 0;  // of the guests' threads together, over the same span
+  // CPU time of the whole process from its start to its end, compile threads and monitor included. Told by the kernel
+  // to who waits for it, so not part of what the child sends.
+  double process_seconds = 0;
   int exit_status = 0;
   std::string output;  // the guest's stdout, at most kMaxOutput bytes of it
   std::string trap;

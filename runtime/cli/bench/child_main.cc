@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "runtime/cli/bench/child.h"
+#include "runtime/cli/bench/modes.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/guest.h"
 #include "runtime/cli/messages.h"
@@ -111,14 +112,9 @@ Result<RunPlan> plan_child(const BenchChildOptions& options, std::string* output
   RunOptions run;
   run.unit = options.unit;
   run.program = options.program;
-  if (options.mode == "baseline") run.tier = "baseline";
-  run.feedback = options.mode == "feedback" ? "on" : "off";
+  run.without = options.without;
   HINDSIGHT_ASSIGN(RunPlan plan, plan_run(run));
-  if (options.mode == "baseline") {
-    plan.engine.profiling = false;  // a fixed tier needs none
-  } else if (options.mode != "optimized" && options.mode != "feedback") {
-    return make_error(ErrorKind::kUsage, fmt::format("'{}' is no mode", options.mode));
-  }
+  HINDSIGHT_TRY(apply_mode(options.mode, plan.engine));
   // The guest sees the same first argument wherever the file lies.
   plan.wasi.args.front() = std::filesystem::path(plan.module_path).filename().string();
   plan.wasi.stdin_text = "";

@@ -80,6 +80,12 @@ Result<std::vector<Workload>> parse_manifest(const std::string& json, const std:
       workload.quick_args = workload.args;
       workload.quick_expected = workload.expected;
     }
+    if (const auto length = entry.find("length_argument"); length != entry.end()) {
+      if (!length->is_number_unsigned() || length->get<uint64_t>() >= workload.args.size())
+        return make_error(ErrorKind::kUsage, "\"length_argument\" must be the place of one of \"args\"",
+                          place);
+      workload.length_argument = length->get<size_t>();
+    }
     out.push_back(std::move(workload));
   }
   return out;

@@ -15,6 +15,9 @@ struct Workload {
   std::string name, suite, description;
   std::string wasm;  // path that can be opened
   std::vector<std::string> args, quick_args;
+  // Which of the arguments says how long it runs, and little else: a number of repetitions. Unset: none is known.
+  std::optional<size_t> length_argument;
+  double length_seconds = 0;  // of a run whose length was chosen (lengths.h)
   // Unset (a module named on the command line): the first run's output is what the others must print.
   std::optional<std::string> expected, quick_expected;
 };

@@ -214,12 +214,14 @@ TEST_F(Command, BenchMeasuresAFileInEveryModeAndWritesAllFigures) {
   const auto& workload = json["workloads"][0];
   EXPECT_EQ(workload["name"], "echo");
   EXPECT_EQ(workload["answers_ok"], true);
-  for (const char* mode : {"baseline", "optimized", "feedback"}) {
+  for (const char* mode : {"baseline", "plain", "feedback"}) {
     EXPECT_EQ(workload["modes"][mode]["runs"], 2) << mode;
+    ASSERT_EQ(workload["modes"][mode]["process_cpu_s"].size(), 2u) << mode;
+    EXPECT_GT(workload["modes"][mode]["process_cpu_s"][0].get<double>(), 0) << mode;
     EXPECT_GT(workload["modes"][mode]["median_s"].get<double>(), 0) << mode;
     EXPECT_LE(workload["modes"][mode]["min_s"], workload["modes"][mode]["max_s"]) << mode;
   }
-  EXPECT_GT(workload["speedup"]["feedback_vs_optimized"]["median"].get<double>(), 0);
+  EXPECT_GT(workload["speedup"]["feedback_vs_plain"]["median"].get<double>(), 0);
   EXPECT_THAT(contents(path("b.html")), HasSubstr("</html>"));
 }
 
@@ -256,6 +258,127 @@ TEST_F(Command, BenchTakesAListOfModesBeforeAndBehindTheWorkload) {
     EXPECT_THAT(outcome.err, HasSubstr("modes optimized, feedback"));
     EXPECT_THAT(outcome.out, HasSubstr("1 of 1 workloads answered right"));
   }
+}
+
+// Runs a loop as often as its argument says, and prints a digest of what each time gave, or the same for any number.
+std::string repeating(bool forgets) {
+  return R"((module
+    (import "wasi_snapshot_preview1" "args_sizes_get" (func $sizes (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (memory (export "memory") 1)
+    (func $number (param $at i32) (result i32) (local $n i32)
+      (loop $more
+        (if (i32.load8_u (local.get $at)) (then
+          (local.set $n (i32.add (i32.mul (local.get $n) (i32.const 10)) (i32.sub (i32.load8_u (local.get $at)) (i32.const 48))))
+          (local.set $at (i32.add (local.get $at) (i32.const 1)))
+          (br $more))))
+      (local.get $n))
+    (func (export "_start") (local $left i32) (local $i i32) (local $digest i32)
+      (drop (call $args (i32.const 64) (i32.const 128)))
+      (local.set $left (call $number (i32.load (i32.const 68))))
+      (loop $again
+        (local.set $i (i32.const 100000))
+        (loop $turns
+          (local.set $digest (i32.add (i32.mul (local.get $digest) (i32.const 1664525)) (local.get $i)))
+          (br_if $turns (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))
+        (br_if $again (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
+      (i32.store (i32.const 0) (i32.const 8)) (i32.store (i32.const 4) (i32.const 8))
+      (loop $digits
+        (i32.store8 (i32.add (local.get $left) (i32.const 8))
+          (i32.add (i32.const 97) (i32.and (i32.const 15) )" +
+         std::string(forgets ? "(i32.const 1)"
+                             : "(i32.shr_u (local.get $digest) (i32.mul (local.get $left) (i32.const 4)))") +
+         R"()))
+        (br_if $digits (i32.lt_u (local.tee $left (i32.add (local.get $left) (i32.const 1))) (i32.const 8))))
+      (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 32))))))";
+}
+
+TEST_F(Command, BenchRunsSetsOfOthersByPathsBesideTheirManifest) {
+  ASSERT_TRUE(fs::create_directories(path("set/programs")));
+  file("set/programs/mine.wat", repeating(false));
+  const Outcome alone = hindsight({"run", path("set/programs/mine.wat"), "3"});
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  const nlohmann::json workload{{"name", "mine"},
+                                {"suite", "ours"},
+                                {"wasm", "programs/mine.wat"},
+                                {"args", nlohmann::json::array({"3"})},
+                                {"expected", alone.out}};
+  const std::string manifest =
+      file("set/list.json", nlohmann::json{{"workloads", nlohmann::json::array({workload})}}.dump());
+  const Outcome outcome =
+      hindsight({"bench", "--manifest", manifest, "ours", "--modes", "baseline,plain", "--runs", "1"});
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("[1/1] ours/mine"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 of 1 workloads answered right"));
+}
+
+TEST_F(Command, RunsWithSamplesOfTimeAloneWhereFeedbackIsOff) {
+  const std::string program = file("work.wat", repeating(false));
+  const Outcome counted = hindsight({"run", "-v", "--feedback", "off", program, "4000"});
+  const Outcome timed = hindsight({"run", "-v", "--feedback", "off", "--unit", "time", program, "4000"});
+  EXPECT_EQ(timed.status, 0) << timed.err;
+  EXPECT_EQ(timed.out, counted.out);
+  EXPECT_THAT(timed.err, HasSubstr("unit clock"));
+  EXPECT_THAT(timed.err, HasSubstr("optimize")) << "what is hot is found out without counts";
+  const Outcome refused = hindsight({"run", "--unit", "time", program, "1"});
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.err, HasSubstr("it is for tier auto without feedback"));
+}
+
+TEST_F(Command, BenchComparesFeedbackWithAndWithoutSomeOfItsDecisions) {
+  const std::string echo = file("echo.wat", kEcho);
+  const Outcome outcome = hindsight({"bench", echo, "--runs", "1", "--modes",
+                                     "plain,optimized,pages,pages+loads,feedback,feedback-calls", "--without",
+                                     "values", "--without", "branch", "--json", path("b.json")});
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("in every mode without values, branch"));
+  const auto json = nlohmann::json::parse(contents(path("b.json")), nullptr, false);
+  EXPECT_EQ(json["settings"]["without"], nlohmann::json({"values", "branch"}));
+  for (const char* pair :
+       {"feedback_vs_plain", "pages_vs_optimized", "feedback_vs_feedback-calls", "optimized_vs_plain"})
+    EXPECT_TRUE(json["workloads"][0]["speedup"].contains(pair)) << pair;
+}
+
+TEST_F(Command, BenchSplitsAGainByWhatEachFamilyAdds) {
+  const std::string echo = file("echo.wat", kEcho);
+  const Outcome outcome = hindsight(
+      {"bench", echo, "--runs", "1", "--split", "--json", path("b.json"), "--html", path("b.html")});
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("counting +pages +loads +branches +calls +values +entry +together"));
+  const auto json = nlohmann::json::parse(contents(path("b.json")), nullptr, false);
+  ASSERT_EQ(json["split"].size(), 7u);
+  double product = 1;
+  for (const auto& step : json["split"])
+    product *= json["workloads"][0]["speedup"][step["speedup"].get<std::string>()]["rounds"][0].get<double>();
+  const double all = json["workloads"][0]["speedup"]["feedback_vs_plain"]["rounds"][0];
+  EXPECT_NEAR(product / all, 1, 1e-9);
+  EXPECT_THAT(contents(path("b.html")), HasSubstr("What each family of decisions adds"));
+  EXPECT_EQ(hindsight({"bench", echo, "--split", "--modes", "plain"}).status, 2);
+}
+
+TEST_F(Command, BenchRunsAtLengthsOfOnesChoice) {
+  file("work.wat", repeating(false));
+  file("idle.wat", repeating(true));
+  const std::string manifest = file("m.json", R"({"workloads": [
+    {"name": "work", "suite": "s", "wasm": "work.wat", "args": ["200"], "length_argument": 0, "expected": ""},
+    {"name": "idle", "suite": "s", "wasm": "idle.wat", "args": ["200"], "length_argument": 0, "expected": ""}]})");
+  const Outcome outcome = hindsight({"bench", "--manifest", manifest, "work", "--lengths", "0.15,0.3",
+                                     "--runs", "1", "--json", path("b.json"), "--html", path("b.html")});
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  const auto json = nlohmann::json::parse(contents(path("b.json")), nullptr, false);
+  ASSERT_EQ(json["workloads"].size(), 2u) << outcome.err;
+  EXPECT_EQ(json["workloads"][0]["length_s"], 0.15);
+  EXPECT_EQ(json["workloads"][1]["suite"], "0.3 s");
+  EXPECT_THAT(contents(path("b.html")), HasSubstr("by the length of the run"));
+  const Outcome refused =
+      hindsight({"bench", "--manifest", manifest, "idle", "--lengths", "0.15,0.3", "--runs", "1"});
+  EXPECT_EQ(refused.status, 1) << refused.out;
+  EXPECT_THAT(refused.out, HasSubstr("so its answer does not show its work"));
+  const Outcome unknown = hindsight({"bench", path("work.wat"), "--lengths", "1"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("nothing says which argument is its length"));
 }
 
 TEST_F(Command, BenchFailsWhenAnAnswerIsWrong) {
@@ -340,7 +463,8 @@ TEST_F(Command, SaysOnceThatAFileOfTheCacheIsDamaged) {
 TEST_F(Command, BenchFindsTheBundledWorkloads) {
   const Outcome outcome = hindsight({"bench", "--list"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call", "traps", "shifts"})
+  for (const char* suite : {"compute", "vector", "simd", "branch", "memory", "call", "for_branches",
+                            "for_calls", "for_values", "traps", "shifts"})
     EXPECT_THAT(outcome.out, HasSubstr(suite));
 }
 

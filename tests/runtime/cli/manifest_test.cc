@@ -32,11 +32,23 @@ TEST(Manifest, ListsWorkloadsWithPathsBesideItself) {
   EXPECT_EQ((*workloads)[1].quick_expected, "b\n") << "without quick arguments the full ones are used";
 }
 
+TEST(Manifest, SaysWhichArgumentIsTheLength) {
+  const auto workloads = parse_manifest(
+      R"([{"name": "a", "suite": "s", "wasm": "w", "expected": "", "args": ["5", "7"], "length_argument": 1}])",
+      "m.json");
+  ASSERT_TRUE(workloads) << workloads.error().message;
+  EXPECT_EQ((*workloads)[0].length_argument, 1u);
+  EXPECT_FALSE((*parse_manifest(kManifest, "m.json"))[0].length_argument);
+}
+
 TEST(Manifest, SaysWhichWorkloadIsBroken) {
-  for (const char* bad :
-       {"", "[", "{}", "{\"workloads\": 1}", "{\"workloads\": [1]}", "{\"workloads\": [{}]}",
-        R"([{"name": 1}])", R"([{"name": "a", "suite": "s", "wasm": "w"}])",
-        R"([{"name": "a", "suite": "s", "wasm": "w", "expected": "", "args": [null]}])"}) {
+  for (
+      const char* bad :
+      {"", "[", "{}", "{\"workloads\": 1}", "{\"workloads\": [1]}", "{\"workloads\": [{}]}",
+       R"([{"name": 1}])", R"([{"name": "a", "suite": "s", "wasm": "w"}])",
+       R"([{"name": "a", "suite": "s", "wasm": "w", "expected": "", "args": [null]}])",
+       R"([{"name": "a", "suite": "s", "wasm": "w", "expected": "", "args": ["5"], "length_argument": 1}])",
+       R"([{"name": "a", "suite": "s", "wasm": "w", "expected": "", "args": ["5"], "length_argument": "5"}])"}) {
     const auto workloads = parse_manifest(bad, "m.json");
     ASSERT_FALSE(workloads) << bad;
     EXPECT_EQ(workloads.error().kind, ErrorKind::kUsage);

@@ -12,15 +12,17 @@ namespace {
 
 using nlohmann::json;
 
+const std::vector<std::string> kModes{"baseline", "optimized", "feedback"};
+
 WorkloadResult workload(std::string name, std::string suite, std::vector<double> optimized,
                         std::vector<double> feedback) {
   WorkloadResult result;
   result.name = std::move(name);
   result.suite = std::move(suite);
-  result.modes.push_back({"baseline", {4.0}, {0}, {0}, ""});
-  result.modes.push_back({"optimized", std::move(optimized), {0, 0, 0}, {0, 0, 0}, "clock"});
-  result.modes.push_back({"feedback", std::move(feedback), {1, 2, 3}, {0, 0, 1}, "clock"});
-  compute_speedups(result);
+  result.modes.push_back({"baseline", {4.0}, {0}, {0}, "", {4.0}});
+  result.modes.push_back({"optimized", std::move(optimized), {0, 0, 0}, {0, 0, 0}, "clock", {5.0, 5.0, 5.0}});
+  result.modes.push_back({"feedback", std::move(feedback), {1, 2, 3}, {0, 0, 1}, "clock", {2.0, 2.5, 4.0}});
+  compute_speedups(result, comparisons(kModes, {}));
   return result;
 }
 
@@ -28,7 +30,7 @@ BenchResults two_workloads() {
   BenchResults results;
   results.machine = {"Test CPU", "Linux 6", "clock", "0.1.0", 2, 1 << 30, 4096};
   results.rounds = 3;
-  results.modes = {"baseline", "optimized", "feedback"};
+  results.modes = kModes;
   results.workloads.push_back(workload("gather", "memory", {2.0, 4.0, 6.0}, {1.0, 1.0, 2.0}));
   results.workloads.push_back(workload("sieve", "compute", {1.0, 1.0, 1.0}, {1.0, 1.0, 1.0}));
   return results;
@@ -60,8 +62,48 @@ TEST(Speedup, ExistsForModesThatBothRan) {
   EXPECT_EQ(result.speedup("optimized_vs_baseline")->rounds.size(), 1u);
   WorkloadResult alone;
   alone.modes.push_back({"feedback", {1.0}, {0}, {0}, "clock"});
-  compute_speedups(alone);
+  compute_speedups(alone, comparisons(kModes, {}));
   EXPECT_TRUE(alone.speedups.empty());
+}
+
+std::vector<std::string> names(const std::vector<Comparison>& pairs) {
+  std::vector<std::string> out;
+  for (const Comparison& pair : pairs) out.push_back(pair.name());
+  return out;
+}
+
+TEST(Comparisons, AreAgainstTheSameCompilersWithoutCountingFirst) {
+  EXPECT_THAT(names(comparisons({"baseline", "plain", "feedback"}, {})),
+              ::testing::ElementsAre("feedback_vs_plain", "feedback_vs_baseline", "plain_vs_baseline"));
+  EXPECT_THAT(names(comparisons({"feedback", "optimized", "plain"}, {})),
+              ::testing::ElementsAre("feedback_vs_plain", "optimized_vs_plain", "feedback_vs_optimized"));
+  EXPECT_THAT(
+      names(comparisons({"optimized", "pages", "feedback", "feedback-loads"}, {})),
+      ::testing::ElementsAre("feedback_vs_optimized", "pages_vs_optimized", "feedback-loads_vs_optimized",
+                             "feedback_vs_pages", "feedback_vs_feedback-loads"));
+  EXPECT_THAT(comparisons({"feedback"}, {}), ::testing::IsEmpty());
+}
+
+// Within a round, what the steps give multiplies to what they give together.
+TEST(Split, GivesEachStepWhatItAddsToThoseBeforeIt) {
+  BenchResults results;
+  results.rounds = 1;
+  results.modes = {"plain", "optimized", "feedback"};
+  results.split = {{"counting", "optimized", "plain"}, {"all", "feedback", "optimized"}};
+  WorkloadResult workload;
+  workload.name = "gather";
+  workload.suite = "memory";
+  workload.modes.push_back({"plain", {4.0}, {0}, {0}, "clock"});
+  workload.modes.push_back({"optimized", {5.0}, {0}, {0}, "clock"});
+  workload.modes.push_back({"feedback", {2.0}, {0}, {0}, "clock"});
+  compute_speedups(workload, comparisons(results.modes, results.split));
+  results.workloads.push_back(workload);
+  const std::vector<SplitRow> rows = split_rows(results);
+  ASSERT_EQ(rows.size(), 3u) << "the workload, its suite, all";
+  EXPECT_THAT(rows[0].factors, ::testing::ElementsAre(0.8, 2.5, 2.0));
+  EXPECT_EQ(rows[1].name, "memory");
+  EXPECT_EQ(headline(results), "feedback_vs_plain");
+  hindsight::testing::expect_text(HINDSIGHT_REPORT_PAGES "/split.txt", to_table(results));
 }
 
 TEST(Json, HasTheFieldsThatReadersRelyOn) {
@@ -83,6 +125,9 @@ TEST(Json, HasTheFieldsThatReadersRelyOn) {
   }
   EXPECT_EQ(gather["modes"]["optimized"]["median_s"], 4.0);
   EXPECT_EQ(gather["modes"]["optimized"]["runs"], 3);
+  EXPECT_EQ(gather["modes"]["feedback"]["process_cpu_s"], json({2.0, 2.5, 4.0}));
+  EXPECT_EQ(gather["speedup"]["feedback_vs_optimized"]["process_cpu_median"], 2.0);
+  EXPECT_EQ(root["summary"]["feedback_vs_optimized"]["memory"]["process_cpu_geomean"], 2.0);
   EXPECT_EQ(gather["speedup"]["feedback_vs_optimized"]["median"], 3.0);
   EXPECT_EQ(gather["speedup"]["feedback_vs_optimized"]["min"], 2.0);
   EXPECT_EQ(gather["speedup"]["feedback_vs_optimized"]["max"], 4.0);

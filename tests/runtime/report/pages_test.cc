@@ -157,7 +157,7 @@ TEST(BenchPage, EscapesEverythingThatComesFromOutside) {
   workload.problems = {kHostile};
   workload.modes.push_back({"optimized", {2.0}, {0}, {0}, kHostile});
   workload.modes.push_back({"feedback", {1.0}, {0}, {0}, kHostile});
-  compute_speedups(workload);
+  compute_speedups(workload, comparisons(results.modes, {}));
   results.workloads.push_back(workload);
   expect_harmless(to_html(results));
 }
@@ -174,6 +174,40 @@ TEST(Bars, SurviveValuesThatAreNoNumbers) {
   EXPECT_THAT(svg, Not(HasSubstr("nan\"")));
   EXPECT_THAT(svg, Not(HasSubstr("inf\"")));
   EXPECT_EQ(html_bars({}, 1.0), "");
+}
+
+TEST(Lines, NameEachLineAndSurviveValuesThatAreNoNumbers) {
+  const double no_number = std::numeric_limits<double>::quiet_NaN(),
+               endless = std::numeric_limits<double>::infinity();
+  const std::string svg = html_lines(
+      {{"first", {{1, 1, 0.9, 1.1}, {10, 2, 2, 2}}}, {kHostile, {{0, 1, 1, 1}, {5, no_number, 1, endless}}}},
+      1.0, "across", "up");
+  EXPECT_THAT(svg, HasSubstr(">first</text>"));
+  EXPECT_THAT(svg, HasSubstr(">across</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("nan\"")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf\"")));
+  expect_harmless(svg);
+  EXPECT_EQ(html_lines({}, 1.0, "", ""), "");
+  EXPECT_EQ(html_lines({{"nothing", {}}}, 1.0, "", ""), "");
+}
+
+TEST(BenchPage, DrawsRunsOfChosenLengthsAsLines) {
+  BenchResults results;
+  results.modes = {"plain", "feedback"};
+  results.rounds = 1;
+  for (const double length : {1.0, 10.0}) {
+    WorkloadResult workload;
+    workload.name = "gather";
+    workload.suite = length == 1 ? "1 s" : "10 s";
+    workload.length_seconds = length;
+    workload.modes.push_back({"plain", {length}, {0}, {0}, "clock"});
+    workload.modes.push_back({"feedback", {length / 2}, {0}, {0}, "clock"});
+    compute_speedups(workload, comparisons(results.modes, {}));
+    results.workloads.push_back(workload);
+  }
+  const std::string page = to_html(results);
+  EXPECT_THAT(page, HasSubstr("Feedback against plain, by the length of the run"));
+  EXPECT_THAT(page, HasSubstr("seconds that the run takes in mode plain"));
 }
 
 TEST(FeedbackJson, ParsesWhateverTheNamesHold) {
