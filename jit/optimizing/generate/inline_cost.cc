@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/pass_limits.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -14,18 +16,21 @@ constexpr uint32_t kMaxDepth = 4;
 constexpr uint32_t kMaxLocals = 64;
 // All inlined bodies of one function together.
 constexpr uint32_t kLeastGrowth = 1500;
+constexpr uint32_t kLeastGrowthOfNest = 400;
 constexpr uint32_t kMostGrowth = 12000;
 
 }  // namespace
 
-bool worth_inlining(const wasm::FunctionBody& callee, const wasm::FunctionBody& compiled,
-                    const InlineSituation& situation) {
+uint32_t inlined_growth(const OptimizeRequest& request) {
+  return std::clamp(2 * bytes_to_compile(request), request.nest ? kLeastGrowthOfNest : kLeastGrowth,
+                    kMostGrowth);
+}
+
+bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& situation) {
   if (situation.recursive || situation.depth >= kMaxDepth) return false;
   if (callee.locals.size() > kMaxLocals) return false;
   const uint32_t size = callee.end.value - callee.begin.value;
-  const uint32_t own_size = compiled.end.value - compiled.begin.value;
-  const uint32_t growth = std::clamp(2 * own_size, kLeastGrowth, kMostGrowth);
-  if (situation.inlined_bytes + size > growth) return false;
+  if (situation.inlined_bytes + size > situation.growth) return false;
   if (size <= kAlways) return true;
   // A callee with a loop spends its time there; calling it costs nothing in comparison.
   if (!callee.loops.empty()) return false;
