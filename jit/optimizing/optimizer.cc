@@ -32,6 +32,7 @@
 #include "jit/optimizing/vectors/access_order.h"
 #include "jit/optimizing/vectors/early_return.h"
 #include "jit/optimizing/versions/loop_exits.h"
+#include "jit/wasm/loop_nests.h"
 
 extern "C" hindsight::jit::Optimizer* hindsight_create_optimizer();
 
@@ -150,6 +151,12 @@ class Compilation {
   Result<OptimizeResult> compile() {
     const double begin = thread_seconds();
     const wasm::FunctionBody& body = request_.module->body(request_.function);
+    if (request_.nest) {
+      const std::string_view why = request_.nest->value < body.loops.size()
+                                       ? wasm::why_no_nest(*request_.module, request_.function, *request_.nest)
+                                       : "there is no such loop";
+      if (!why.empty()) return make_error(ErrorKind::kUsage, "the loop cannot be a nest: " + std::string(why));
+    }
     HINDSIGHT_TRY(check_body(request_));
     const bool large =
         body.end.value - body.begin.value > kMostBodyBytesForOsr || body.loops.size() > kMostLoopsForOsr;

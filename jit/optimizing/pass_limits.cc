@@ -71,7 +71,7 @@ uint32_t bytes_to_compile(const OptimizeRequest& request) {
   const wasm::FunctionBody& body = request.module->body(request.function);
   if (!request.nest) return body.end.value - body.begin.value;
   const wasm::LoopInfo& root = body.loops[request.nest->value];
-  return root.end.value - root.offset.value;
+  return root.end.value + 1 - root.offset.value;
 }
 
 Status check_body(const OptimizeRequest& request) {
