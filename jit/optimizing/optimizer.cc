@@ -26,6 +26,7 @@
 #include "jit/optimizing/generate/function_generator.h"
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
+#include "jit/optimizing/ir/entry_names.h"
 #include "jit/optimizing/ir/names.h"
 #include "jit/optimizing/mark_checks.h"
 #include "jit/optimizing/pipeline.h"
@@ -152,10 +153,12 @@ class Compilation {
     const double begin = thread_seconds();
     const wasm::FunctionBody& body = request_.module->body(request_.function);
     if (request_.nest) {
-      const std::string_view why = request_.nest->value < body.loops.size()
-                                       ? wasm::why_no_nest(*request_.module, request_.function, *request_.nest)
-                                       : "there is no such loop";
-      if (!why.empty()) return make_error(ErrorKind::kUsage, "the loop cannot be a nest: " + std::string(why));
+      const std::string_view why =
+          request_.nest->value < body.loops.size()
+              ? wasm::why_no_nest(*request_.module, request_.function, *request_.nest)
+              : "there is no such loop";
+      if (!why.empty())
+        return make_error(ErrorKind::kUsage, "the loop cannot be a nest: " + std::string(why));
     }
     HINDSIGHT_TRY(check_body(request_));
     const bool large =
@@ -260,11 +263,14 @@ class Compilation {
     version->loop_cells = std::move(changes.cells);
     version->answers = changes.answers();
     version->memory = std::move(code.memory);
-    for (uint32_t loop = 0; loop < ir.wasm.body(request_.function).loops.size(); ++loop)
-      if (const void* slot = symbol(exit_symbol(LoopIndex(loop))))
+    const auto add_exit = [&](LoopIndex loop) {
+      if (const void* slot = symbol(exit_symbol(loop)))
         version->add_exit(
-            LoopIndex(loop),
-            CodeOffset(static_cast<uint32_t>(static_cast<const std::byte*>(slot) - version->begin())));
+            loop, CodeOffset(static_cast<uint32_t>(static_cast<const std::byte*>(slot) - version->begin())));
+    };
+    const auto loops = static_cast<uint32_t>(ir.wasm.body(request_.function).loops.size());
+    if (request_.nest) add_exit(*request_.nest);
+    for (uint32_t loop = 0; !request_.nest && loop < loops; ++loop) add_exit(LoopIndex(loop));
     version->relocations = std::move(code.relocations);
     result_.version = std::move(version);
     result_.left_out = limits.left_out();

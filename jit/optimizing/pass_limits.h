@@ -52,7 +52,7 @@ inline constexpr size_t kMostLoopsForOsr = 48;
 // The wasm bytes that become code, without what is inlined: the function's, or those of the nest's loop.
 uint32_t bytes_to_compile(const OptimizeRequest& request);
 
-// Of these bytes, before anything is generated. Errors: kResource, which name the limit.
+// Asked before anything is generated. Errors: kResource, which name the limit.
 Status check_body(const OptimizeRequest& request);
 // Generated, its locals not yet values. `moves_too_much`: more than kMostMovedValues.
 Status check_generated(const llvm::Function& function, size_t locals, bool moves_too_much);

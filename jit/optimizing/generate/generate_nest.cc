@@ -29,8 +29,15 @@ void FunctionGenerator::generate_nest(LoopIndex root) {
   begin_entry(&shape);
   Activation& activation = top();
   for (const uint32_t local : shape.used)
-    b_.CreateStore(load_runtime(ir_.type_of(body.locals[local]), slot_of_frame(local), 0, /*invariant=*/false),
-                   activation.locals[local]);
+    b_.CreateStore(
+        load_runtime(ir_.type_of(body.locals[local]), slot_of_frame(local), 0, /*invariant=*/false),
+        activation.locals[local]);
+
+  if (ir_.request.loop_exits) {
+    live_locals_.resize(root.value + 1);
+    live_locals_[root.value].resize(body.locals.size());
+    for (const uint32_t local : shape.live_at_header) live_locals_[root.value][local] = true;
+  }
 
   // By level, from the innermost on. Nothing goes to what is further out.
   std::vector<const wasm::LoopFrame*> around;

@@ -18,7 +18,7 @@ struct LiveAround {
   std::vector<std::vector<uint32_t>> ways_out;
   std::vector<uint32_t> header;
 };
-// Of the locals asked about, which ascend. In a function with handlers, or one that would take too long, they all matter. Linear in the
+// Asked about some locals, which ascend. In a function with handlers, or one that would take too long, they all matter. Linear in the
 // function's bytes from the outermost loop around on: some milliseconds for a megabyte at the most.
 LiveAround locals_live_around(const wasm::Module& module, const wasm::FunctionBody& body, LoopIndex loop,
                               const std::vector<uint32_t>& asked);

@@ -11,7 +11,7 @@ namespace hindsight::jit::optimizing {
 struct NestShape {
   std::vector<uint32_t> used;     // locals that the loop's code names, ascending
   std::vector<uint32_t> written;  // those of them that it sets
-  // Those of `written` that may be read where the nest goes on: [0] after the loop's end, [k] at the label of the k-th frame around it.
+  // Those of `written` that may be read where the nest goes on. [0] is after the loop's end, [k] the label of the k-th frame around it.
   // No more levels than kMostNestLevels (jit/abi/nest_exits.h).
   std::vector<std::vector<uint32_t>> live;
   std::vector<uint32_t> live_at_header;  // the same where it begins
