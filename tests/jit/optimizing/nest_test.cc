@@ -61,9 +61,7 @@ struct Nest {
     const auto nest = reinterpret_cast<uint32_t (*)(VmContext*, uint64_t*)>(const_cast<void*>(code()));
     return nest(m.instance->context(), frame.words.data());
   }
-  const wasm::LoopInfo& loop() const {
-    return m.module->body(version->function).loops[version->nest->value];
-  }
+  const wasm::LoopInfo& loop() const { return m.module->body(version->function).loops[version->nest->value]; }
   // The number of the label of the frame that is so far out.
   uint32_t label(uint32_t level) const {
     EXPECT_TRUE(loop().targets >> level & 1) << "no branch goes there";
@@ -122,8 +120,7 @@ TEST(Nests, OfEveryLevelLeaveWhatIsReadAgainAndSayWhere) {
       const uint32_t sum = root == 0 ? i * 16 : root == 1 ? i * 16 + j * 4 : i * 16 + j * 4 + k;
       for (const uint32_t r : {99u, (123456 - sum) * 0xaaaaaaab}) {
         // Locals n i j k r, then the operands: 1000, and at $b its parameter.
-        Frame frame{kDirty | 4,  kDirty | i,    kDirty | j, kDirty | k,
-                    kDirty | r, kDirty | 1000, kDirty | 5};
+        Frame frame{kDirty | 4, kDirty | i, kDirty | j, kDirty | k, kDirty | r, kDirty | 1000, kDirty | 5};
         const Frame before = frame;
         const Left left = leave(root, 4, i, j, k, r);
         EXPECT_EQ(nest.run(frame), left.level == 0 ? kNestEnded : nest.label(left.level));
@@ -163,7 +160,8 @@ TEST(Nests, LeaveTheValuesOfTheBranchAtItsLabel) {
   ends.expect({kDirty | 0, 135, kDirty | 1, 77, 7, kDirty | 10}, "end");
   Frame pair = frame(1);
   EXPECT_EQ(nest.run(pair), nest.label(2));
-  pair.expect({kDirty | 1, 105, kDirty | 1, 77, 7, 105, over(kCanary, std::bit_cast<uint32_t>(1.5f))}, "block");
+  pair.expect({kDirty | 1, 105, kDirty | 1, 77, 7, 105, over(kCanary, std::bit_cast<uint32_t>(1.5f))},
+              "block");
   Frame again = frame(2);
   EXPECT_EQ(nest.run(again), nest.label(1));
   again.expect({kDirty | 2, 105, kDirty | 1, 77, 7, kDirty | 44}, "loop");
@@ -193,8 +191,12 @@ TEST(Nests, LeaveByTablesAndByNullReferences) {
     uint64_t n, fourth;  // slots afterwards; the fourth is the result of a return
   };
   const uint64_t nine = over(kCanary, 9);
-  for (const Case& c : {Case{0, 1, 4, kDirty, nine}, {0, 0, 2, kDirty | 1, kCanary}, {1, 1, 3, kDirty, kCanary},
-                        {2, 1, 2, kDirty | 1, kCanary}, {3, 1, 4, kDirty, nine}, {8, 1, 1, kDirty, kCanary}}) {
+  for (const Case& c : {Case{0, 1, 4, kDirty, nine},
+                        {0, 0, 2, kDirty | 1, kCanary},
+                        {1, 1, 3, kDirty, kCanary},
+                        {2, 1, 2, kDirty | 1, kCanary},
+                        {3, 1, 4, kDirty, nine},
+                        {8, 1, 1, kDirty, kCanary}}) {
     Frame frame{kDirty | c.t, c.reference, kDirty};
     EXPECT_EQ(nest.run(frame), nest.label(c.level)) << c.t;
     frame.expect({kDirty | c.t, c.reference, c.n, c.fourth});
@@ -224,7 +226,8 @@ TEST(Nests, InTheArmsOfAnIfLeaveThroughItsEnd) {
 }
 
 TEST(Nests, WriteWhatALaterIterationAroundThemReads) {
-  Nest nest(R"((module (func (export "f") (param $n i32) (result i32) (local $seen i32) (local $k i32) (local $last i32)
+  Nest nest(
+      R"((module (func (export "f") (param $n i32) (result i32) (local $seen i32) (local $k i32) (local $last i32)
     (loop $outer
       (local.set $last (local.get $seen))
       (loop $inner
@@ -233,7 +236,7 @@ TEST(Nests, WriteWhatALaterIterationAroundThemReads) {
       (local.set $k (i32.const 3))
       (br_if $outer (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $last))))",
-            1);
+      1);
   Frame frame{1, 10, 5, 0};
   EXPECT_EQ(nest.run(frame), kNestEnded);
   frame.expect({1, 20, 5, 0});  // $k is written before it is read
@@ -292,7 +295,8 @@ TEST(Nests, OfFunctionsThatAreTooLargeAreCompiled) {
 
 TEST(Nests, CallOthersTheirOwnFunctionAndTables) {
   std::vector<uint32_t> told;
-  Nest nest(R"((module (import "host" "tell" (func $tell (param i32))) (type $unary (func (param i32) (result i32)))
+  Nest nest(
+      R"((module (import "host" "tell" (func $tell (param i32))) (type $unary (func (param i32) (result i32)))
     (table funcref (elem $twice $f))
     (func $twice (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
     (func $long (param i32) (result i32)
@@ -311,11 +315,10 @@ TEST(Nests, CallOthersTheirOwnFunctionAndTables) {
         (local.set $sum (i32.add (local.get $sum) (call_indirect (type $unary) (local.get $n) (i32.const 1))))
         (br_if $l (local.get $n)))))
       (local.get $sum))))",
-            0, {},
-            {.host = {{"host.tell", [&](TestInstance&, uint64_t* slots) {
-                         told.push_back(static_cast<uint32_t>(slots[0]));
-                         return true;
-                       }}}});
+      0, {}, {.host = {{"host.tell", [&](TestInstance&, uint64_t* slots) {
+                          told.push_back(static_cast<uint32_t>(slots[0]));
+                          return true;
+                        }}}});
   EXPECT_EQ(nest.version->inlined, std::vector{FuncIndex(1)});
   const std::function<uint32_t(uint32_t)> f = [&](uint32_t n) {
     uint32_t sum = 0;
@@ -438,12 +441,13 @@ TEST(Nests, WithVectorsHaveSlotsOfSixteenBytes) {
 }
 
 TEST(Nests, GetPrefetches) {
-  Nest nest(R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32)
+  Nest nest(
+      R"((module (memory 4) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32)
     (loop $l
       (local.set $sum (i32.add (local.get $sum) (i32.load offset=65536 (i32.shl (i32.load (i32.shl (local.get $i) (i32.const 2))) (i32.const 2)))))
       (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
     (local.get $sum))))",
-            0);
+      0);
   nest.nest_request.changes = {change(ChangeKind::kPrefetch, load_of(*nest.m.module, "f", 1), 0.5)};
   nest.compile(0);
   ASSERT_EQ(nest.version->answers.size(), 1u);
@@ -475,7 +479,8 @@ TEST(Nests, TakeOneOfBothVersionsOfTheirLoops) {
     reader.next(instr);
     if (instr.opcode == wasm::Opcode::kI32DivU) division = instr.offset;
   }
-  nest.nest_request.changes = {{.site = {ChangeKind::kValue, division}, .what = UsualValue{.value = 10, .share = 0.9}}};
+  nest.nest_request.changes = {
+      {.site = {ChangeKind::kValue, division}, .what = UsualValue{.value = 10, .share = 0.9}}};
   nest.compile(0);
   ASSERT_TRUE(nest.version->answers.at(0).is_applied()) << nest.version->answers[0].why;
   for (const uint32_t d : {10u, 3u}) {
@@ -539,12 +544,13 @@ TEST(Nests, AreLeftAtTheirHeaderForOtherCode) {
 TEST(Nests, OfCountedLoopsAreLeftBetweenStrips) {
   OptimizeRequest request;
   request.loop_exits = true;
-  Nest nest(R"((module (memory 64) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32)
+  Nest nest(
+      R"((module (memory 64) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $sum i32)
     (loop $l
       (local.set $sum (i32.add (local.get $sum) (i32.load (i32.shl (local.get $i) (i32.const 2)))))
       (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
     (i32.add (local.get $sum) (local.get $i)))))",
-            0, request);
+      0, request);
   ASSERT_EQ(nest.version->osr_exits.size(), 1u);
   auto* words = reinterpret_cast<uint32_t*>(nest.m.instance->memory());
   for (uint32_t i = 0; i < 1'000'000; ++i) words[i] = i;
