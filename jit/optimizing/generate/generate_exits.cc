@@ -9,19 +9,26 @@ namespace hindsight::jit::optimizing {
 
 // The place is after the header's phis, with the operand stack as the loop begins with it. A loop within
 // others and without one of its own is left by those. One that stands alone is left only where running code
-// entered it. There, the strips that looking may take cost only once.
+// entered it. There, the strips that looking may take cost only once. A nest is left at its own loop alone, and hands over what it has of
+// the caller's frame.
 void FunctionGenerator::mark_exit(const wasm::Instr& instr) {
-  if (!ir_.request.loop_exits || activations_.size() != 1 || !can_leave_loops(ir_.wasm, index_)) return;
+  const bool is_nest = ir_.request.nest.has_value();
+  if (!ir_.request.loop_exits || activations_.size() != 1) return;
+  if (!is_nest && !can_leave_loops(ir_.wasm, index_)) return;
   const wasm::FunctionBody& body = ir_.wasm.body(index_);
   const auto found =
       std::lower_bound(body.loops.begin(), body.loops.end(), instr.offset,
                        [](const wasm::LoopInfo& loop, WasmOffset offset) { return loop.offset < offset; });
   if (found == body.loops.end() || found->offset != instr.offset) return;
   const LoopIndex loop(static_cast<uint32_t>(found - body.loops.begin()));
-  const bool contains_loops = std::any_of(found + 1, body.loops.end(),
-                                          [&](const wasm::LoopInfo& other) { return other.parent == loop; });
-  if (!contains_loops && (!entered_running_ || found->parent)) return;
-  if (live_locals_.empty()) live_locals_ = locals_live_at_loops(ir_.wasm, body);
+  if (is_nest) {
+    if (loop != *ir_.request.nest) return;
+  } else {
+    const bool contains_loops = std::any_of(
+        found + 1, body.loops.end(), [&](const wasm::LoopInfo& other) { return other.parent == loop; });
+    if (!contains_loops && (!entered_running_ || found->parent)) return;
+    if (live_locals_.empty()) live_locals_ = locals_live_at_loops(ir_.wasm, body);
+  }
   std::vector<ExitValue> values;
   const auto locals = static_cast<uint32_t>(body.locals.size());
   for (uint32_t i = 0; i < locals; ++i) {
@@ -29,7 +36,8 @@ void FunctionGenerator::mark_exit(const wasm::Instr& instr) {
     llvm::AllocaInst* const slot = top().locals[i];
     values.push_back({i, b_.CreateLoad(slot->getAllocatedType(), slot)});
   }
-  for (uint32_t i = 0; i < stack_.size(); ++i) values.push_back({locals + i, stack_[i]});
+  for (uint32_t i = is_nest ? found->stack_height : 0; i < stack_.size(); ++i)
+    values.push_back({locals + i, stack_[i]});
   emit_exit_marker(ir_, b_, loop, values);
   moved_values_ += values.size();
   calls_ = true;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 
+#include "jit/optimizing/ir/entry_names.h"
 #include "jit/optimizing/ir/names.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/strips.h"
@@ -24,8 +25,6 @@ using llvm::Instruction;
 using llvm::Value;
 
 constexpr const char* kMarker = "hindsight.loop_exit";
-constexpr const char* kEntryForRunningLoops =
-    "osr";  // what names of such functions begin with (optimizer.cc)
 // The length of a strip whose end is polled, in iterations: some tens of microseconds.
 constexpr uint32_t kStrip = 1 << 16;
 // A poll is two instructions that nothing waits for: hardly half a percent of an iteration of so many. Inner
@@ -66,8 +65,11 @@ bool begins_header(const llvm::CallInst& marker, const llvm::Loop& loop) {
   return false;
 }
 
+bool is_nest(const llvm::Function& function) {
+  return function.getName().starts_with(kNestPrefix);
+}
 bool is_for_running_loops(const llvm::Function& function) {
-  return function.getName().starts_with(kEntryForRunningLoops);
+  return function.getName().starts_with(kRemainderPrefix) || is_nest(function);
 }
 
 // Instructions of an iteration, inner loops' included.
@@ -148,7 +150,8 @@ llvm::GlobalVariable* slot_of(IrModule& ir, LoopIndex loop) {
   return made;
 }
 
-// Before `rest`, whose block is split. `at_place`: the values there, computed in the block of the exit.
+// Before `rest`, whose block is split. `at_place`: the values there, computed in the block of the exit. A nest goes nowhere: it stores them
+// to its caller's frame and returns the number that the slot's word says (nest_leave_word).
 void emit_poll(IrModule& ir, Instruction* rest, LoopIndex loop, const llvm::DebugLoc& location,
                const std::function<std::vector<ExitValue>(Instruction* place)>& at_place) {
   llvm::Function& function = *rest->getFunction();
@@ -164,20 +167,29 @@ void emit_poll(IrModule& ir, Instruction* rest, LoopIndex loop, const llvm::Debu
   const std::vector<ExitValue> values = at_place(unreachable);
   b.SetInsertPoint(unreachable);
   b.SetCurrentDebugLocation(location);
-  Value* const vmctx = function.getArg(0);
   const auto runtime = [&](Value* base, int64_t offset) {
     return b.CreateConstInBoundsGEP1_64(ir.i8, base, static_cast<uint64_t>(offset));
   };
+  const int64_t slot_bytes = ir.wasm.body(ir.request.function).uses_v128 ? 16 : 8;
+  const auto store_to = [&](Value* frame) {
+    for (const ExitValue& value : values)
+      ir.mark(b.CreateAlignedStore(value.value, runtime(frame, slot_bytes * value.slot), llvm::Align(4)),
+              IrModule::World::kRuntime);
+  };
+  if (is_nest(function)) {
+    store_to(function.getArg(1));
+    b.CreateRet(b.CreateSub(b.CreatePtrToInt(code, ir.i32), llvm::ConstantInt::get(ir.i32, 1)));
+    unreachable->eraseFromParent();
+    return;
+  }
+  Value* const vmctx = function.getArg(0);
   llvm::LoadInst* const thread = ir.mark(
       b.CreateAlignedLoad(ir.ptr, runtime(vmctx, kVmThread), llvm::Align(8)), IrModule::World::kRuntime);
   thread->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir.context, {}));
-  const int64_t slot_bytes = ir.wasm.body(ir.request.function).uses_v128 ? 16 : 8;
-  for (const ExitValue& value : values)
-    ir.mark(b.CreateAlignedStore(value.value, runtime(thread, kThreadArguments + slot_bytes * value.slot),
-                                 llvm::Align(4)),
-            IrModule::World::kRuntime);
+  Value* const frame = runtime(thread, kThreadArguments);
+  store_to(frame);
   llvm::FunctionType* const type = llvm::FunctionType::get(function.getReturnType(), {ir.ptr, ir.ptr}, false);
-  llvm::CallInst* const call = b.CreateCall(type, code, {vmctx, runtime(thread, kThreadArguments)});
+  llvm::CallInst* const call = b.CreateCall(type, code, {vmctx, frame});
   call->setDoesNotThrow();
   call->addFnAttr(llvm::Attribute::NoMerge);
   call->addFnAttr(llvm::Attribute::Cold);

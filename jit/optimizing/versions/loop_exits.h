@@ -21,7 +21,7 @@
 //     the outermost one of code that was entered for it.
 //   - A poll between strips (strips.h) of a counted innermost loop, which stays free to become vectors. It is
 //     only in code for running loops, where entering the strips costs once.
-//   - Nothing: the loop is not left.
+//   - Nothing: the loop is not left. A nest goes nowhere, but returns to its caller (jit/abi/nest_exits.h).
 //
 // Invariants: a marker reads memory, so no store is moved out of its loop past the place where the loop may
 // be left. Only loops of the compiled function itself have markers: of a body in place of its call, baseline

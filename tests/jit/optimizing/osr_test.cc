@@ -1,6 +1,7 @@
 // On-stack replacement: entering every loop of a nest with a handmade frame gives what the whole function
 // would have given from there.
 #include "tests/jit/optimizing/optimized.h"
+#include "tests/jit/optimizing/three_loops.h"
 
 namespace hindsight::jit::testing {
 namespace {
@@ -18,32 +19,6 @@ Optimized with_osr(std::string_view wat, uint32_t loops) {
   for (uint32_t i = 0; i < loops; ++i) request.osr_loops.push_back(LoopIndex(i));
   return Optimized(wat, request);
 }
-
-// Counts in base n: r = r * 3 + i*16 + j*4 + k for all i, j, k < n. There are things on the operand stack
-// and branches out of the middle.
-constexpr const char* kNest = R"((module (func (export "f") (param $n i32) (result i32)
-  (local $i i32) (local $j i32) (local $k i32) (local $r i32)
-  i32.const 1000
-  (block $all
-    (loop $a
-      (local.set $j (i32.const 0))
-      (block $rows
-        i32.const 5
-        (loop $b (param i32)
-          local.set $k
-          (local.set $k (i32.const 0))
-          (loop $c
-            (local.set $r (i32.add (i32.mul (local.get $r) (i32.const 3))
-              (i32.add (i32.mul (local.get $i) (i32.const 16)) (i32.add (i32.mul (local.get $j) (i32.const 4)) (local.get $k)))))
-            (br_if $all (i32.eq (local.get $r) (i32.const 123456)))
-            (local.set $k (i32.add (local.get $k) (i32.const 1)))
-            (br_if $c (i32.lt_u (local.get $k) (local.get $n))))
-          (local.set $j (i32.add (local.get $j) (i32.const 1)))
-          (br_if $rows (i32.and (i32.eq (local.get $j) (i32.const 2)) (i32.eq (local.get $i) (i32.const 1))))
-          (if (i32.lt_u (local.get $j) (local.get $n)) (then i32.const 6 br $b))))
-      (local.set $i (i32.add (local.get $i) (i32.const 1)))
-      (br_if $a (i32.lt_u (local.get $i) (local.get $n)))))
-  local.get $r i32.add)))";
 
 uint32_t nest(uint32_t n, uint32_t i, uint32_t j, uint32_t k, uint32_t r, int level) {
   bool in_b = level >= 1;
@@ -71,7 +46,7 @@ uint32_t nest(uint32_t n, uint32_t i, uint32_t j, uint32_t k, uint32_t r, int le
 }
 
 TEST(Osr, EveryLevelOfANestCanBeEntered) {
-  Optimized m = with_osr(kNest, 3);
+  Optimized m = with_osr(kThreeLoops, 3);
   const CodeVersion* version = m.compile("f");
   ASSERT_NE(version, nullptr);
   ASSERT_EQ(version->osr_entries.size(), 3u);
@@ -96,9 +71,9 @@ TEST(Osr, EveryLevelOfANestCanBeEntered) {
 TEST(Osr, EntriesCanBeCompiledWithoutTheWholeFunction) {
   OptimizeRequest request;
   request.osr_loops = {LoopIndex(2)};
-  Optimized both(kNest, request);
+  Optimized both(kThreeLoops, request);
   request.loop_entries_only = true;
-  Optimized alone(kNest, request);
+  Optimized alone(kThreeLoops, request);
   const CodeVersion* version = alone.compile("f");
   ASSERT_NE(version, nullptr);
   EXPECT_EQ(version->entry, nullptr);
