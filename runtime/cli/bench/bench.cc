@@ -138,6 +138,8 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
       runs.kept.push_back(run->kept);
       runs.rolled_back.push_back(run->rolled_back);
       runs.unit = run->unit;
+      runs.late_seconds.push_back(run->late_seconds);
+      runs.late.push_back(run->late);
     }
     // A wrong answer does not get better by repetition, and its times mean nothing.
     if (!result.answers_ok) break;

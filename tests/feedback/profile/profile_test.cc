@@ -10,7 +10,7 @@ namespace hindsight::feedback {
 namespace {
 
 // One function (index 0) with an outer loop [10, 90] and an inner loop [30, 60].
-std::shared_ptr<const wasm::Module> module_with_loops() {
+std::shared_ptr<wasm::Module> module_with_loops() {
   auto module = std::make_shared<wasm::Module>();
   module->name = "test";
   module->types.push_back({});
@@ -26,6 +26,7 @@ std::shared_ptr<const wasm::Module> module_with_loops() {
   inner.depth = 1;
   inner.parent = LoopIndex(0);
   body.loops = {outer, inner};
+  body.loop_frames.resize(1);
   // i32.load at 40 and 44, an i32.add at 47 that a code generator may fold the second into; the rest is nop.
   module->bytes.assign(100, 0x01);
   for (size_t at : {40, 44}) {
@@ -56,6 +57,123 @@ TEST(Profile, ALoopHasTheSamplesBetweenItsOpcodeAndItsEnd) {
   EXPECT_DOUBLE_EQ(e.samples_baseline, 5);
   EXPECT_DOUBLE_EQ(e.total_samples, 5);
   EXPECT_NEAR(e.seconds_baseline, 5e-3, 1e-9);
+}
+
+TEST(Profile, ALoopsOwnSamplesAreThoseInBaselineCodeAndInNoInnerLoop) {
+  Profile profile(module_with_loops());
+  for (const uint32_t at : {7, 10, 20, 40, 50, 59, 60, 95})
+    profile.add_sample(kFunction, WasmOffset(at), false, 1e-3);
+  profile.add_sample(kFunction, WasmOffset(40), true, 1e-3);
+  profile.add_sample(kFunction, WasmOffset(4000), false, 1e-3);  // of an inlined body
+  profile.add_sample(kFunction, WasmOffset(~0u), false, 1e-3);
+  profile.add_value(kFunction, WasmOffset(30), 12, false);
+  profile.decay(0.5);
+  const FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_DOUBLE_EQ(e.loops[0].samples_baseline, 1.5);
+  EXPECT_DOUBLE_EQ(e.loops[1].samples_baseline, 1.5);
+  EXPECT_NEAR(e.loops[1].seconds_baseline, 1.5e-3, 1e-9);
+  EXPECT_EQ(e.loops[0].code_bytes, 81u);
+  EXPECT_EQ(e.loops[1].code_bytes, 31u);
+  EXPECT_EQ(e.loops[1].no_nest, "");
+  EXPECT_EQ(e.loops[0].inner_loops, 1u);
+  EXPECT_EQ(e.loops[1].inner_loops, 0u);
+  EXPECT_EQ(e.loops[0].trip_records, 0u);
+  EXPECT_EQ(e.loops[1].trip_records, 1u);
+  const LoopCounts& inner = profile.counts(kFunction).loops.at(1);
+  EXPECT_EQ(inner.run_samples_baseline, 3);
+  EXPECT_NEAR(inner.run_seconds_baseline, 3e-3, 1e-9);
+}
+
+TEST(Profile, SaysOfALoopWithSamplesWhatItIsAsANest) {
+  const std::shared_ptr<wasm::Module> module = module_with_loops();
+  module->bodies[0].loops[1].too_deep = true;
+  Profile profile(module);
+  profile.add_sample(kFunction, WasmOffset(20), false, 1e-3);
+  EXPECT_EQ(profile.evidence(kFunction).loops[1].no_nest, "") << "nobody asked";
+  profile.add_sample(kFunction, WasmOffset(40), true, 1e-3);
+  const FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_EQ(e.loops[0].no_nest, "");
+  EXPECT_NE(e.loops[1].no_nest.find("63"), std::string::npos) << e.loops[1].no_nest;
+}
+
+TEST(Profile, LooksAtSoManyLoopsInEachOtherAndNoMore) {
+  const std::shared_ptr<wasm::Module> module = module_with_loops();
+  wasm::FunctionBody& body = module->bodies[0];
+  body.loops.clear();
+  for (uint32_t i = 0; i < 40; ++i) {
+    wasm::LoopInfo loop;
+    loop.offset = WasmOffset(5 + i);
+    loop.end = WasmOffset(99 - i);
+    if (i > 0) loop.parent = LoopIndex(i - 1);
+    body.loops.push_back(loop);
+  }
+  Profile profile(module);
+  profile.add_sample(kFunction, WasmOffset(50), false, 1e-3);
+  for (int i = 0; i < 2; ++i) {
+    const FunctionEvidence e = profile.evidence(kFunction);
+    EXPECT_EQ(e.loops[39].no_nest, "");
+    EXPECT_EQ(e.loops[20].no_nest, "");
+    EXPECT_EQ(e.loops[0].no_nest, "too many loops are around each other");
+    EXPECT_EQ(e.loops[0].code_bytes, 95u);
+  }
+}
+
+TEST(Profile, SamplesInANestAreTheNestsAndNeitherStayedNorOfTheWholeVersion) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  const auto sample = [&](uint64_t version) {
+    profile.add_sample(kFunction, WasmOffset(40), true, 1e-3, VersionId(version), LoopIndex(1));
+  };
+  counts.nests[1].under_way = true;
+  EXPECT_TRUE(profile.evidence(kFunction).loops[1].has_nest);
+  counts.publish_nest(LoopIndex(1), VersionId(5));
+  sample(5);
+  counts.publish(VersionId(10));
+  sample(5);
+  EXPECT_EQ(counts.samples_stayed, 0);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 2);
+  EXPECT_NEAR(counts.nests[1].seconds_optimized, 2e-3, 1e-9);
+  counts.publish_nest(LoopIndex(1), VersionId(12));
+  sample(5);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 2) << "in code that was replaced";
+  sample(12);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 3);
+  EXPECT_NEAR(counts.nests[1].seconds_when_published, 2e-3, 1e-9);
+  const FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_FALSE(e.optimized);
+  EXPECT_NEAR(e.seconds_since_published, 0, 1e-9);
+  EXPECT_EQ(e.samples_optimized, 4);
+  EXPECT_TRUE(e.loops[1].has_nest);
+  EXPECT_FALSE(e.loops[0].has_nest);
+  profile.decay(0.5);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 1.5);
+  EXPECT_NEAR(counts.nests[1].seconds_when_published, 1e-3, 1e-9);
+  EXPECT_NEAR(counts.nests[1].run_seconds_optimized, 3e-3, 1e-9);
+}
+
+TEST(Profile, BaselineCodeThatIsToBeSeenAnewHasNoNestsButWhatTheyCost) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);
+  counts.nests[1] = {.version = 5, .compiles = 3, .fruitless = 1, .compile_seconds = 0.02};
+  counts.see_anew();
+  const LoopEvidence e = profile.evidence(kFunction).loops[1];
+  EXPECT_FALSE(e.has_nest);
+  EXPECT_EQ(e.samples_baseline, 0);
+  EXPECT_EQ(e.compiles, 3u);
+  EXPECT_EQ(e.fruitless, 1u);
+  EXPECT_EQ(e.compile_seconds, 0.02);
+  EXPECT_EQ(counts.loops.at(1).run_samples_baseline, 1);
+  // The next run knows what it took, if it is the same loop.
+  Profile next(module_with_loops());
+  FunctionEvidence earlier = profile.evidence(kFunction);
+  next.seed(earlier);
+  EXPECT_EQ(next.evidence(kFunction).loops[1].compile_seconds, 0.02);
+  EXPECT_EQ(next.evidence(kFunction).loops[1].compiles, 0u);
+  earlier.loops[1].offset = WasmOffset(31);
+  Profile other(module_with_loops());
+  other.seed(earlier);
+  EXPECT_EQ(other.evidence(kFunction).loops[1].compile_seconds, 0);
 }
 
 TEST(Profile, LoadsComeByStallWithTheirAddresses) {
