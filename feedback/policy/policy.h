@@ -72,6 +72,8 @@ FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config
 // numbers.
 bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds,
                              const PolicyConfig& config);
+// CPU time that a compile of so many bytes and loops is expected to take. `scale`: FunctionEvidence::compile_scale.
+double expected_seconds(uint32_t code_bytes, size_t loops, double scale, const PolicyConfig& config);
 // CPU time that the compile takes: what it took before, else the estimate.
 double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
 // `known`: what an earlier compile took; 0: not known.

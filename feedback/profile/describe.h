@@ -145,6 +145,14 @@ void describe(A& a, LoopEvidence& l) {
   a.count("depth", l.depth);
   a.number("samples", l.samples);
   a.index("parent", l.parent);
+  if (a.has("end", l.end.value != 0)) {
+    a.id("end", l.end);
+    a.flag("under_way", l.under_way);
+    a.amount("samples_optimized", l.samples_optimized);
+    a.amount("seconds_optimized", l.seconds_optimized);
+    a.amount("seconds_run_baseline", l.seconds_run_baseline);
+    a.amount("seconds_run_optimized", l.seconds_run_optimized);
+  }
 }
 
 template <typename A>
@@ -176,6 +184,7 @@ void describe(A& a, FunctionEvidence& e) {
   a.list("exit_loops", e.exit_loops);
   a.list("entry_loops", e.entry_loops);
   a.amount("compile_seconds", e.compile_seconds);
+  if (a.has("compile_scale", e.compile_scale != 1)) a.amount("compile_scale", e.compile_scale);
   a.list("loads", e.loads);
   a.list("loops", e.loops);
   a.list("branches", e.branches);
@@ -208,6 +217,7 @@ void describe(A& a, Episode& e) {
   a.part("evidence", e.evidence);
   a.text("action", e.action);
   a.list("osr_loops", e.osr_loops);
+  if (a.has("nest", e.nest.has_value())) a.count("nest", e.nest ? *e.nest : e.nest.emplace());
   a.list("changes", e.changes);
   a.text("reason", e.reason);
   a.list("alternatives", e.alternatives);
