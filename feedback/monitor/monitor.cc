@@ -432,7 +432,8 @@ void Monitor::attribute(const lwp::EventRecord& record, const lwp::RawSample* sa
       ++(located ? counts_.clock_attributed : counts_.clock_no_offset);
       profile_of(code->module)
           .add_sample(function, located ? row->wasm : jit::kNoWasmOffset, optimized,
-                      sample ? static_cast<double>(sample->period_ns) * 1e-9 : 0, code->version->id);
+                      sample ? static_cast<double>(sample->period_ns) * 1e-9 : 0, code->version->id,
+                      code->version->nest);
       return;
     case lwp::EventId::kDcacheMiss: {
       counts_.stall_records += 1;

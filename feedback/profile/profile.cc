@@ -53,8 +53,25 @@ void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most) {
                    [](const Place& a, const Place& b) { return a.offset < b.offset; });
 }
 
+const FunctionLoops& Profile::loops_of(FuncIndex function) const {
+  return loops_.try_emplace(function.value, module_->body(function)).first->second;
+}
+
+namespace {
+
+void add_sample_of_nest(FunctionCounts& counts, LoopIndex root, VersionId version, double seconds) {
+  counts.seconds_in_nests += seconds;
+  NestCounts& nest = counts.nests[root.value];
+  if (version.value == 0 || version.value != nest.version) return;
+  nest.samples_optimized += 1;
+  nest.seconds_optimized += seconds;
+  nest.run_seconds_optimized += seconds;
+}
+
+}  // namespace
+
 void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds,
-                         VersionId version) {
+                         VersionId version, std::optional<LoopIndex> nest) {
   FunctionCounts& counts = functions_[function.value];
   if (optimized_code) {
     counts.samples_optimized += 1;
@@ -63,7 +80,9 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
         version.value != 0 && (version.value < counts.published_version ||
                                std::find(counts.lost_versions.begin(), counts.lost_versions.end(),
                                          version.value) != counts.lost_versions.end());
-    if (replaced) {
+    if (nest) {
+      add_sample_of_nest(counts, *nest, version, seconds);
+    } else if (replaced) {
       counts.samples_stayed += 1;
       counts.seconds_stayed += seconds;
     } else if (version.value != 0) {
@@ -77,6 +96,13 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
     counts.seconds_baseline += seconds;
     counts.run_seconds_baseline += seconds;
     counts.run_samples_baseline += 1;
+    if (const std::optional<LoopIndex> loop = loops_of(function).innermost(at)) {
+      LoopCounts& of_loop = counts.loops[loop->value];
+      of_loop.samples_baseline += 1;
+      of_loop.seconds_baseline += seconds;
+      of_loop.run_samples_baseline += 1;
+      of_loop.run_seconds_baseline += seconds;
+    }
   }
   counts.samples_at[at.value] += 1;
   counts.places[at.value].samples += 1;
@@ -270,7 +296,7 @@ void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits,
   samples_stayed = seconds_stayed = 0;
   samples_when_published = samples_baseline;
   seconds_when_published = seconds_baseline;
-  optimized_seconds_when_published = seconds_optimized;
+  optimized_seconds_when_published = seconds_optimized - seconds_in_nests;
   for (const auto& [offset, later] : unforeseen) values[offset].fade_into(later);
   unforeseen.clear();
 }
@@ -280,6 +306,13 @@ void FunctionCounts::publish_again(VersionId lost) {
   publish(VersionId(published_version), std::move(exit_loops), std::move(entry_loops));
   run_seconds_when_published = since;
   lost_versions.push_back(lost.value);
+}
+
+void FunctionCounts::publish_nest(LoopIndex root, VersionId version) {
+  NestCounts& nest = nests[root.value];
+  nest.version = version.value;
+  nest.under_way = false;
+  nest.seconds_when_published = nest.seconds_optimized;
 }
 
 void FunctionCounts::stay() {
@@ -300,6 +333,19 @@ void FunctionCounts::see_anew() {
   anew.instruction_records = instruction_records;
   anew.compile_seconds = compile_seconds;
   anew.places = std::move(places);
+  for (const auto& [loop, of] : loops) {
+    LoopCounts& again = anew.loops[loop];
+    again.run_samples_baseline = of.run_samples_baseline;
+    again.run_seconds_baseline = of.run_seconds_baseline;
+  }
+  for (const auto& [root, of] : nests) {
+    NestCounts& again = anew.nests[root];
+    again.under_way = of.under_way;
+    again.compiles = of.compiles;
+    again.fruitless = of.fruitless;
+    again.compile_seconds = of.compile_seconds;
+    again.run_seconds_optimized = of.run_seconds_optimized;
+  }
   *this = std::move(anew);
 }
 
@@ -346,10 +392,20 @@ void Profile::decay(double factor) {
     counts.seconds_stayed *= factor;
     counts.seconds_baseline *= factor;
     counts.seconds_optimized *= factor;
+    counts.seconds_in_nests *= factor;
     counts.seconds_when_watched *= factor;
     counts.optimized_seconds_when_published *= factor;
     if (counts.samples_when_published) *counts.samples_when_published *= factor;
     if (counts.seconds_when_published) *counts.seconds_when_published *= factor;
+    for (auto& [loop, of] : counts.loops) {
+      of.samples_baseline *= factor;
+      of.seconds_baseline *= factor;
+    }
+    for (auto& [root, nest] : counts.nests) {
+      nest.samples_optimized *= factor;
+      nest.seconds_optimized *= factor;
+      nest.seconds_when_published *= factor;
+    }
     for (auto& [offset, samples] : counts.samples_at) samples *= factor;
     for (auto& [offset, load] : counts.loads) {
       load.stall_baseline *= factor;
@@ -431,6 +487,35 @@ uint64_t bytes_of_bodies(const wasm::Module& module) {
 }
 
 }  // namespace
+
+LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& counts, LoopIndex index) const {
+  const wasm::LoopInfo& loop = module_->body(function).loops[index.value];
+  LoopEvidence e;
+  e.loop = index;
+  e.offset = loop.offset;
+  e.depth = loop.depth;
+  e.parent = loop.parent ? static_cast<int32_t>(loop.parent->value) : -1;
+  if (!loop.reachable) return e;
+  // Those between its opcode and its end.
+  const auto last = counts.samples_at.lower_bound(loop.end.value);
+  for (auto at = counts.samples_at.lower_bound(loop.offset.value); at != last; ++at) e.samples += at->second;
+  e.code_bytes = loop.end.value - loop.offset.value;
+  e.inner_loops = loops_of(function).inner_loops(index);
+  if (const auto of = counts.loops.find(index.value); of != counts.loops.end()) {
+    e.samples_baseline = of->second.samples_baseline;
+    e.seconds_baseline = of->second.seconds_baseline;
+  }
+  if (const auto trips = counts.values.find(loop.offset.value); trips != counts.values.end())
+    e.trip_records = trips->second.total;
+  if (const auto of = counts.nests.find(index.value); of != counts.nests.end()) {
+    const NestCounts& nest = of->second;
+    e.has_nest = nest.under_way || nest.version != 0;
+    e.compiles = nest.compiles;
+    e.fruitless = nest.fruitless;
+    e.compile_seconds = nest.compile_seconds;
+  }
+  return e;
+}
 
 FunctionEvidence Profile::evidence(FuncIndex function) const {
   FunctionEvidence evidence;
@@ -537,8 +622,8 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     }
     evidence.calls.push_back(std::move(e));
   }
-  evidence.seconds_since_published =
-      std::max(0.0, counts.seconds_optimized - counts.optimized_seconds_when_published);
+  evidence.seconds_since_published = std::max(
+      0.0, counts.seconds_optimized - counts.seconds_in_nests - counts.optimized_seconds_when_published);
   std::stable_sort(evidence.calls.begin(), evidence.calls.end(),
                    [](const CallEvidence& a, const CallEvidence& b) {
                      return a.records + a.unforeseen_records > b.records + b.unforeseen_records;
@@ -555,21 +640,8 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                    [](const ValueEvidence& a, const ValueEvidence& b) { return a.records > b.records; });
   if (evidence.values.size() > kMaxValues) evidence.values.resize(kMaxValues);
 
-  // A loop's samples are those between its opcode and its end, inner loops included.
-  for (size_t i = 0; i < body.loops.size(); ++i) {
-    const wasm::LoopInfo& loop = body.loops[i];
-    LoopEvidence e;
-    e.loop = LoopIndex(static_cast<uint32_t>(i));
-    e.offset = loop.offset;
-    e.depth = loop.depth;
-    e.parent = loop.parent ? static_cast<int32_t>(loop.parent->value) : -1;
-    if (loop.reachable) {
-      auto first = counts.samples_at.lower_bound(loop.offset.value);
-      auto last = counts.samples_at.lower_bound(loop.end.value);
-      for (auto it = first; it != last; ++it) e.samples += it->second;
-    }
-    evidence.loops.push_back(e);
-  }
+  for (uint32_t i = 0; i < body.loops.size(); ++i)
+    evidence.loops.push_back(loop_evidence(function, counts, LoopIndex(i)));
   return evidence;
 }
 
@@ -595,6 +667,11 @@ FunctionSamples Profile::run_samples(FuncIndex function) const {
 void Profile::seed(const FunctionEvidence& earlier) {
   FunctionCounts& counts = functions_[earlier.function.value];
   counts.compile_seconds = earlier.compile_seconds;
+  const std::vector<wasm::LoopInfo>& loops = module_->body(earlier.function).loops;
+  for (const LoopEvidence& loop : earlier.loops)
+    if (loop.compile_seconds > 0 && loop.loop.value < loops.size() &&
+        loops[loop.loop.value].offset == loop.offset)
+      counts.nests[loop.loop.value].compile_seconds = loop.compile_seconds;
   counts.settle(seed_of(earlier.changes));
   for (const LoadEvidence& load : earlier.loads) {
     if (!counts.loads.contains(load.load.value) && load.latency.timed == 0) continue;

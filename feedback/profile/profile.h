@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "feedback/profile/evidence.h"
+#include "feedback/profile/function_loops.h"
 #include "feedback/profile/sample_shift.h"
 #include "jit/wasm/module.h"
 
@@ -65,14 +66,36 @@ struct PlaceCounts {
   uint64_t stalls = 0;  // of loads: samples that stood after it
 };
 
+// Of one loop in baseline code: samples in it and in no loop inside it.
+struct LoopCounts {
+  double samples_baseline = 0;
+  double seconds_baseline = 0;
+  double run_samples_baseline = 0;  // these two do not decay
+  double run_seconds_baseline = 0;
+};
+
+// Of one loop as a nest (jit/code/unit.h).
+struct NestCounts {
+  uint64_t version = 0;               // VersionId of its published code; 0: none
+  bool under_way = false;             // asked for, not yet published or given up
+  uint32_t compiles = 0;              // asked for
+  uint32_t fruitless = 0;             // of these: brought nothing new
+  double compile_seconds = 0;         // of the last one, in an earlier run if there was none in this
+  double seconds_when_published = 0;  // what seconds_optimized was then
+  double samples_optimized = 0;       // in the code that was published at the time
+  double seconds_optimized = 0;
+  double run_seconds_optimized = 0;  // does not decay
+};
+
 struct FunctionCounts {
   double samples_baseline = 0;
   double samples_optimized = 0;
   double samples_recent = 0;  // of the latter, fading fast
   double seconds_baseline = 0;
   double seconds_optimized = 0;
+  double seconds_in_nests = 0;  // of the latter, in code of nests, replaced ones included
   uint64_t instruction_records = 0;
-  bool optimized = false;
+  bool optimized = false;  // nests do not make it so
   uint32_t optimize_count = 0;
   Entered entered = Entered::kUnknown;
   double seconds_when_watched = 0;      // seconds_baseline when watching began
@@ -80,7 +103,7 @@ struct FunctionCounts {
   bool loop_entries_only = false;       // the optimized version cannot be called
   // What samples_baseline and seconds_baseline were when the optimized version was published; none before.
   std::optional<double> samples_when_published, seconds_when_published;
-  double optimized_seconds_when_published = 0;  // what seconds_optimized was then
+  double optimized_seconds_when_published = 0;  // what seconds_optimized without nests was then
   // In optimized versions before that one, since then.
   double samples_stayed = 0, seconds_stayed = 0;
   uint64_t published_version = 0;  // VersionId; those before it have lower ones
@@ -95,6 +118,8 @@ struct FunctionCounts {
                std::vector<LoopIndex> entries = {});
   // The published one goes on, and what was on trial in its place, seen with it, does not.
   void publish_again(VersionId lost);
+  // Code of one loop alone takes over, beside whatever else is published.
+  void publish_nest(LoopIndex root, VersionId version);
   // A compile was asked for, and the version before it stays. It is looked at anew, as one that has just been published,
   // but where its first samples stood is still known.
   void stay();
@@ -106,6 +131,8 @@ struct FunctionCounts {
   // changes. What counts the whole run stays, and how often it was compiled.
   void see_anew();
   double run_seconds() const { return run_seconds_baseline + run_seconds_optimized; }
+  std::map<uint32_t, LoopCounts> loops;       // by LoopIndex
+  std::map<uint32_t, NestCounts> nests;       // by LoopIndex of the root
   std::map<uint32_t, double> samples_at;      // wasm offset -> clock samples (both tiers)
   std::map<uint32_t, LoadCounts> loads;       // wasm offset of the load
   std::map<uint32_t, BranchCounts> branches;  // wasm offset
@@ -143,9 +170,9 @@ class Profile {
   explicit Profile(std::shared_ptr<const wasm::Module> module) : module_(std::move(module)) {}
 
   // One clock sample in `function`'s code at wasm offset `at` (kNoWasmOffset value allowed), worth `seconds`
-  // of CPU time. `version`: of optimized code, which; 0: not known.
+  // of CPU time. `version`: of optimized code, which; 0: not known. `nest`: the loop that this code is of, if of one alone.
   void add_sample(FuncIndex function, WasmOffset at, bool optimized_code, double seconds,
-                  VersionId version = {});
+                  VersionId version = {}, std::optional<LoopIndex> nest = {});
   // The same sample stood right after a load. `address`: linear-memory address, if known. `load` may be the instruction
   // that consumes the value: code generators fold loads into their consumers, whose offset the code then has. The stall
   // is charged to the nearest load at or in front of it in the same body. If there is none it is not counted and the
@@ -187,9 +214,12 @@ class Profile {
 
  private:
   std::optional<WasmOffset> load_at_or_before(WasmOffset at);
+  const FunctionLoops& loops_of(FuncIndex function) const;
+  LoopEvidence loop_evidence(FuncIndex function, const FunctionCounts& counts, LoopIndex loop) const;
 
   std::shared_ptr<const wasm::Module> module_;
   std::map<uint32_t, FunctionCounts> functions_;
+  mutable std::map<uint32_t, FunctionLoops> loops_;  // of functions that were seen; filled when asked for
   std::map<uint32_t, std::vector<uint32_t>> load_offsets_;  // of bodies in which something stalled, ascending
   double total_samples_ = 0;
   PageCounts pages_;

@@ -58,6 +58,88 @@ TEST(Profile, ALoopHasTheSamplesBetweenItsOpcodeAndItsEnd) {
   EXPECT_NEAR(e.seconds_baseline, 5e-3, 1e-9);
 }
 
+TEST(Profile, ALoopsOwnSamplesAreThoseInBaselineCodeAndInNoInnerLoop) {
+  Profile profile(module_with_loops());
+  for (const uint32_t at : {7, 10, 20, 40, 50, 59, 60, 95})
+    profile.add_sample(kFunction, WasmOffset(at), false, 1e-3);
+  profile.add_sample(kFunction, WasmOffset(40), true, 1e-3);
+  profile.add_sample(kFunction, WasmOffset(4000), false, 1e-3);  // of an inlined body
+  profile.add_sample(kFunction, WasmOffset(~0u), false, 1e-3);
+  profile.add_value(kFunction, WasmOffset(30), 12, false);
+  profile.decay(0.5);
+  const FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_DOUBLE_EQ(e.loops[0].samples_baseline, 1.5);
+  EXPECT_DOUBLE_EQ(e.loops[1].samples_baseline, 1.5);
+  EXPECT_NEAR(e.loops[1].seconds_baseline, 1.5e-3, 1e-9);
+  EXPECT_EQ(e.loops[0].code_bytes, 80u);
+  EXPECT_EQ(e.loops[1].code_bytes, 30u);
+  EXPECT_EQ(e.loops[0].inner_loops, 1u);
+  EXPECT_EQ(e.loops[1].inner_loops, 0u);
+  EXPECT_EQ(e.loops[0].trip_records, 0u);
+  EXPECT_EQ(e.loops[1].trip_records, 1u);
+  const LoopCounts& inner = profile.counts(kFunction).loops.at(1);
+  EXPECT_EQ(inner.run_samples_baseline, 3);
+  EXPECT_NEAR(inner.run_seconds_baseline, 3e-3, 1e-9);
+}
+
+TEST(Profile, SamplesInANestAreTheNestsAndNeitherStayedNorOfTheWholeVersion) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  const auto sample = [&](uint64_t version) {
+    profile.add_sample(kFunction, WasmOffset(40), true, 1e-3, VersionId(version), LoopIndex(1));
+  };
+  counts.nests[1].under_way = true;
+  EXPECT_TRUE(profile.evidence(kFunction).loops[1].has_nest);
+  counts.publish_nest(LoopIndex(1), VersionId(5));
+  sample(5);
+  counts.publish(VersionId(10));
+  sample(5);
+  EXPECT_EQ(counts.samples_stayed, 0);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 2);
+  EXPECT_NEAR(counts.nests[1].seconds_optimized, 2e-3, 1e-9);
+  counts.publish_nest(LoopIndex(1), VersionId(12));
+  sample(5);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 2) << "in code that was replaced";
+  sample(12);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 3);
+  EXPECT_NEAR(counts.nests[1].seconds_when_published, 2e-3, 1e-9);
+  const FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_FALSE(e.optimized);
+  EXPECT_NEAR(e.seconds_since_published, 0, 1e-9);
+  EXPECT_EQ(e.samples_optimized, 4);
+  EXPECT_TRUE(e.loops[1].has_nest);
+  EXPECT_FALSE(e.loops[0].has_nest);
+  profile.decay(0.5);
+  EXPECT_EQ(counts.nests[1].samples_optimized, 1.5);
+  EXPECT_NEAR(counts.nests[1].seconds_when_published, 1e-3, 1e-9);
+  EXPECT_NEAR(counts.nests[1].run_seconds_optimized, 3e-3, 1e-9);
+}
+
+TEST(Profile, BaselineCodeThatIsToBeSeenAnewHasNoNestsButWhatTheyCost) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);
+  counts.nests[1] = {.version = 5, .compiles = 3, .fruitless = 1, .compile_seconds = 0.02};
+  counts.see_anew();
+  const LoopEvidence e = profile.evidence(kFunction).loops[1];
+  EXPECT_FALSE(e.has_nest);
+  EXPECT_EQ(e.samples_baseline, 0);
+  EXPECT_EQ(e.compiles, 3u);
+  EXPECT_EQ(e.fruitless, 1u);
+  EXPECT_EQ(e.compile_seconds, 0.02);
+  EXPECT_EQ(counts.loops.at(1).run_samples_baseline, 1);
+  // The next run knows what it took, if it is the same loop.
+  Profile next(module_with_loops());
+  FunctionEvidence earlier = profile.evidence(kFunction);
+  next.seed(earlier);
+  EXPECT_EQ(next.evidence(kFunction).loops[1].compile_seconds, 0.02);
+  EXPECT_EQ(next.evidence(kFunction).loops[1].compiles, 0u);
+  earlier.loops[1].offset = WasmOffset(31);
+  Profile other(module_with_loops());
+  other.seed(earlier);
+  EXPECT_EQ(other.evidence(kFunction).loops[1].compile_seconds, 0);
+}
+
 TEST(Profile, LoadsComeByStallWithTheirAddresses) {
   Profile profile(module_with_loops());
   uint64_t low = 0x1000, high = 0x9008;
