@@ -27,14 +27,16 @@ feedback::Episode DecisionLog::at(Id id) const {
   return decisions_.at(id).episode;
 }
 
-DecisionLog::Functions DecisionLog::under_way() const {
-  Functions functions;
+DecisionLog::Units DecisionLog::under_way() const {
+  Units units;
   const std::lock_guard lock(mutex_);
   for (const Id id : queued_) {
     const Decision& decision = decisions_.at(id);
-    functions.insert({decision.module, decision.episode.evidence.function.value});
+    jit::Unit unit{decision.episode.evidence.function};
+    if (decision.episode.nest) unit.nest = LoopIndex(*decision.episode.nest);
+    units.insert({decision.module, unit});
   }
-  return functions;
+  return units;
 }
 
 std::vector<feedback::Episode> DecisionLog::all() const {

@@ -25,7 +25,8 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
   if (f < module.imported_functions || f >= module.function_count()) return false;
   const wasm::FunctionBody& body = module.body(episode.evidence.function);
   return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
-                     [&](uint32_t loop) { return loop < body.loops.size(); });
+                     [&](uint32_t loop) { return loop < body.loops.size(); }) &&
+         (!episode.nest || *episode.nest < body.loops.size());
 }
 
 // What a decision was made on, with what became of its prefetches since.
