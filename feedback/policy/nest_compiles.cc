@@ -1,10 +1,10 @@
 // Decides by place: which loop of a function is compiled next as a nest (jit/code/unit.h), for the first time or again.
 // Baseline code calls a nest wherever it comes to the loop, and goes on after it. So nests live side by side, and each
-// is decided about by itself: what was compiled before, of the function or of other loops, counts for nothing.
+// is decided about by itself. What was compiled before, of the function or of other loops, counts for nothing.
 //
-// The place is the hottest loop in baseline code that has no code of its own. Its nest is that loop, or one around it:
-// the outermost that still compiles quickly and is seen to iterate, for a nest is entered at its loop's header only. It is
-// asked what a function is asked in front of its first compile, about what was seen of the nest alone.
+// The place is the hottest loop in baseline code that has no code of its own. Its nest is that loop, or one around it that
+// still compiles quickly and is seen to iterate. For a nest is entered at its loop's header only. It is asked what a function
+// is asked in front of its first compile, about what was seen of the nest alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr double kSamplesToIterate = 2;  // of a loop outside of its inner one, 
 class Nests {
  public:
   Nests(const FunctionEvidence& e, const PolicyConfig& config) : e_(e), config_(config), sums_(e.loops.size()) {
-    // Children stand behind their parents.
+    // Children come after their parents.
     for (size_t i = e.loops.size(); i-- > 0;) {
       const LoopEvidence& loop = e.loops[i];
       Sum& sum = sums_[i];
@@ -101,7 +101,7 @@ class Nests {
   }
 
  private:
-  // Of a loop with those in it.
+  // One loop with those in it.
   struct Sum {
     double samples = 0, seconds = 0, seconds_run = 0;  // in baseline code
     double samples_optimized = 0, seconds_optimized = 0;

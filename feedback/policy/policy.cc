@@ -93,7 +93,7 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
   episode.evidence = evidence;
   episode.action = to_string(plan.action);
   for (const LoopIndex loop : plan.osr_loops) episode.osr_loops.push_back(loop.value);
-  if (plan.nest) episode.nest = plan.nest->value;
+  episode.nest = plan.nest;
   episode.reason = plan.reason;
   std::set<std::string_view> said;  // several changes of one load have the same reason
   for (const Candidate& candidate : plan.candidates) {

@@ -13,6 +13,9 @@
 // goes by, and compiling them all pays all the same. t is then what the function ran since it was loaded, which does not
 // fade. What compiling it gains has to be min_flat_return times the cost.
 //
+// Loops are decided about by themselves where their function is not known to be called again, or is large
+// (nest_compiles.cc). What was compiled before counts for nothing there.
+//
 // What is asked for beside the compile, each decision says for itself (changes/).
 //
 // Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as

@@ -217,7 +217,7 @@ void describe(A& a, Episode& e) {
   a.part("evidence", e.evidence);
   a.text("action", e.action);
   a.list("osr_loops", e.osr_loops);
-  if (a.has("nest", e.nest.has_value())) a.count("nest", e.nest ? *e.nest : e.nest.emplace());
+  if (a.has("nest", e.nest.has_value())) a.id("nest", e.nest ? *e.nest : e.nest.emplace());
   a.list("changes", e.changes);
   a.text("reason", e.reason);
   a.list("alternatives", e.alternatives);

@@ -127,7 +127,7 @@ struct LoopEvidence {
   std::string no_nest = {};     // why it can be none; empty: it can
   WasmOffset end = {};          // after its `end`
   bool under_way = false;       // its code as a nest is being made
-  // Of late, in the published nest with this root.
+  // In the published nest with this root, of late.
   double samples_optimized = 0, seconds_optimized = 0;
   // These do not decay: in baseline code in no inner loop, and in nests with this root.
   double seconds_run_baseline = 0, seconds_run_optimized = 0;

@@ -37,7 +37,7 @@ struct Episode {
   FunctionEvidence evidence;
   std::string action;  // policy.h: to_string(Action)
   std::vector<uint32_t> osr_loops;
-  std::optional<uint32_t> nest;    // this loop was to be compiled, and nothing else of the function
+  std::optional<LoopIndex> nest = {};  // the decision is about this loop alone
   std::vector<jit::Site> changes;  // that were asked for; with what follows from the evidence
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates

@@ -32,9 +32,7 @@ DecisionLog::Units DecisionLog::under_way() const {
   const std::lock_guard lock(mutex_);
   for (const Id id : queued_) {
     const Decision& decision = decisions_.at(id);
-    jit::Unit unit{decision.episode.evidence.function};
-    if (decision.episode.nest) unit.nest = LoopIndex(*decision.episode.nest);
-    units.insert({decision.module, unit});
+    units.insert({decision.module, {decision.episode.evidence.function, decision.episode.nest}});
   }
   return units;
 }

@@ -12,8 +12,8 @@
 
 namespace hindsight::rt {
 
-// What comes first, in ascending order. What is hot: nests first, which take little, and of each kind the one that ran
-// longest for each second that its compile takes (Smith's rule). Then what earlier runs decided, which is compiled before
+// What comes first, in ascending order. What is hot: nests, which take little, before functions. Of each kind it is the one
+// that ran longest for each second that its compile takes (Smith's rule). Then what earlier runs decided, which is compiled before
 // it is hot. Then a version without what a trial has rejected.
 struct Hot {
   bool nest = false;

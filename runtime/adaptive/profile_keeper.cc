@@ -26,7 +26,7 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
   const wasm::FunctionBody& body = module.body(episode.evidence.function);
   return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
                      [&](uint32_t loop) { return loop < body.loops.size(); }) &&
-         (!episode.nest || *episode.nest < body.loops.size());
+         (!episode.nest || episode.nest->value < body.loops.size());
 }
 
 // What a decision was made on, with what became of its prefetches since.

@@ -144,19 +144,19 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
   const auto last = questions.in_flight.lower_bound({module, jit::Unit{FuncIndex(function.value + 1)}});
   if (first != last && !first->second.nest) return false;
   if (static_cast<size_t>(std::distance(first, last)) >= kMostNests) return false;
+  feedback::FunctionCounts& counts = profile.counts(function);
+  for (auto& [root, nest] : counts.nests)
+    nest.under_way = questions.in_flight.contains({module, jit::Unit{function, LoopIndex(root)}});
   feedback::FunctionEvidence evidence = profile.evidence(function);
   evidence.compile_scale = scale_.get();
-  for (auto at = first; at != last; ++at) {
-    feedback::LoopEvidence& loop = evidence.loops[at->second.nest->value];
-    loop.under_way = loop.has_nest = true;
-  }
   feedback::FunctionPlan plan = feedback::decide(evidence, engine_.policy);
   waits_ |= plan.action == feedback::Action::kWait;
   const bool compiles =
       plan.action == feedback::Action::kOptimize || plan.action == feedback::Action::kReoptimize;
-  feedback::FunctionCounts& counts = profile.counts(function);
   if (compiles && plan.nest) {
-    counts.nests[plan.nest->value].compiles += 1;
+    feedback::NestCounts& nest = counts.nests[plan.nest->value];
+    nest.compiles += 1;
+    nest.under_way = true;
     mark_in_trial(counts, plan);
     questions.in_flight.insert({module, jit::Unit{function, plan.nest}});
   } else if (first != last) {
