@@ -175,9 +175,20 @@ void Monitor::with_profiles(const std::function<void(Profiles&)>& look) {
 void Monitor::forget(const wasm::Module* module) {
   std::shared_ptr<const wasm::Module> kept;  // let go of after the lock is released
   std::lock_guard lock(mutex_);
-  profiles_.erase(module);
+  if (const auto profile = profiles_.find(module); profile != profiles_.end()) {
+    forgotten_late_.add(profile->second->late());
+    profiles_.erase(profile);
+  }
   for (auto& keep : keep_modules_)
     if (keep.get() == module) kept = std::move(keep);
+}
+
+LateSummary Monitor::late() const {
+  std::lock_guard lock(mutex_);
+  LateSummary all = forgotten_late_;
+  for (const auto& [module, profile] : profiles_)
+    if (profile != nullptr) all.add(profile->late());
+  return all;
 }
 
 MonitorCounts Monitor::counts() const {
@@ -282,7 +293,7 @@ void Monitor::drain(Watched& watched) {
 Profile& Monitor::profile_of(const std::shared_ptr<const wasm::Module>& module) {
   std::unique_ptr<Profile>& profile = profiles_[module.get()];
   if (!profile) {
-    profile = std::make_unique<Profile>(module);
+    profile = make_profile(module);
     const auto place = std::find(keep_modules_.begin(), keep_modules_.end(), nullptr);
     (place != keep_modules_.end() ? *place : keep_modules_.emplace_back()) = module;
   }

@@ -113,6 +113,7 @@ class Monitor {
     // Asks threads for bursts of consecutive branches and runs them through a predictor model. For units whose
     // branch records come from instrumented code.
     bool branch_bursts = false;
+    HotRule hot = {};  // of the profiles
   };
 
   Monitor(const jit::CodeRegistry& registry, Config config);
@@ -136,6 +137,12 @@ class Monitor {
   // Runs `look` with the profiles, excluding rounds. The map's key is the module.
   using Profiles = std::map<const wasm::Module*, std::unique_ptr<Profile>>;
   void with_profiles(const std::function<void(Profiles&)>& look);
+  // A profile that is to be put among these.
+  std::unique_ptr<Profile> make_profile(const std::shared_ptr<const wasm::Module>& module) const {
+    return std::make_unique<Profile>(module, config_.hot);
+  }
+  // What ran late of all modules, forgotten ones included.
+  LateSummary late() const;
   // Lets go of a module that no code is left of, with its profile. Any thread.
   void forget(const wasm::Module* module);
 
@@ -185,6 +192,7 @@ class Monitor {
   Profiles profiles_;
   std::vector<std::shared_ptr<const wasm::Module>> keep_modules_;  // null: forgotten, a place for another
   MonitorCounts counts_;
+  LateSummary forgotten_late_;
   lwp::UnitCounters ended_;
   uint64_t ended_emitted_ = 0;
   double ended_seconds_ = 0;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "feedback/profile/evidence.h"
@@ -145,6 +146,17 @@ void describe(A& a, LoopEvidence& l) {
   a.count("depth", l.depth);
   a.number("samples", l.samples);
   a.index("parent", l.parent);
+  // Version 2 has none of these.
+  if (a.has("code_bytes", l.code_bytes != 0)) a.count("code_bytes", l.code_bytes);
+  if (a.has("inner_loops", l.inner_loops != 0)) a.count("inner_loops", l.inner_loops);
+  if (a.has("samples_baseline", l.samples_baseline != 0)) a.amount("samples_baseline", l.samples_baseline);
+  if (a.has("seconds_baseline", l.seconds_baseline != 0)) a.amount("seconds_baseline", l.seconds_baseline);
+  if (a.has("trip_records", l.trip_records != 0)) a.count("trip_records", l.trip_records, kMostCount);
+  if (a.has("has_nest", l.has_nest)) a.flag("has_nest", l.has_nest);
+  if (a.has("compiles", l.compiles != 0)) a.count("compiles", l.compiles);
+  if (a.has("fruitless", l.fruitless != 0)) a.count("fruitless", l.fruitless);
+  if (a.has("compile_seconds", l.compile_seconds != 0)) a.amount("compile_seconds", l.compile_seconds);
+  if (a.has("no_nest", !l.no_nest.empty())) a.text("no_nest", l.no_nest);
   if (a.has("end", l.end.value != 0)) {
     a.id("end", l.end);
     a.flag("under_way", l.under_way);
@@ -200,6 +212,14 @@ void describe(A& a, FunctionEvidence& e) {
   }
 }
 
+// A loop that is compiled alone, if one is.
+template <typename A>
+void describe_nest(A& a, std::optional<LoopIndex>& nest) {
+  if (!a.has("nest", nest.has_value())) return;
+  if (!nest) nest.emplace();
+  a.id("nest", *nest);
+}
+
 template <typename A>
 void describe(A& a, Episode::Earlier& e) {
   a.amount("runs", e.runs);
@@ -207,6 +227,7 @@ void describe(A& a, Episode::Earlier& e) {
   a.amount("seconds_optimized", e.seconds_optimized);
   a.amount("compile_seconds", e.compile_seconds);
   a.list("osr_loops", e.osr_loops);
+  describe_nest(a, e.nest);
   describe(a, "outcomes", e.outcomes);
 }
 
@@ -217,7 +238,7 @@ void describe(A& a, Episode& e) {
   a.part("evidence", e.evidence);
   a.text("action", e.action);
   a.list("osr_loops", e.osr_loops);
-  if (a.has("nest", e.nest.has_value())) a.id("nest", e.nest ? *e.nest : e.nest.emplace());
+  describe_nest(a, e.nest);
   a.list("changes", e.changes);
   a.text("reason", e.reason);
   a.list("alternatives", e.alternatives);

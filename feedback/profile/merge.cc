@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 namespace hindsight::feedback {
 namespace {
@@ -42,7 +44,10 @@ void fade(FunctionEvidence& e, double factor) {
     v.records = faded(v.records, factor);
     for (ValueEvidence::Value& value : v.values) value.records = faded(value.records, factor);
   }
-  for (LoopEvidence& l : e.loops) l.samples *= factor;
+  for (LoopEvidence& l : e.loops) {
+    for (double* count : {&l.samples, &l.samples_baseline, &l.seconds_baseline}) *count *= factor;
+    l.trip_records = faded(l.trip_records, factor);
+  }
 }
 
 constexpr size_t kMostDifferent = 8;  // ValueCounts::kCandidates
@@ -92,6 +97,22 @@ void put_in_order(FunctionEvidence& e) {
   std::stable_sort(e.values.begin(), e.values.end(),
                    [](const ValueEvidence& a, const ValueEvidence& b) { return a.records > b.records; });
   if (e.values.size() > kMaxValues) e.values.resize(kMaxValues);
+}
+
+// `to` has faded already.
+void add(LoopEvidence& to, const LoopEvidence& more) {
+  to.samples += more.samples;
+  to.samples_baseline += more.samples_baseline;
+  to.seconds_baseline += more.seconds_baseline;
+  to.trip_records += more.trip_records;
+  if (more.code_bytes != 0) to.code_bytes = more.code_bytes;
+  to.inner_loops = more.inner_loops;
+  to.no_nest = more.no_nest;
+  // These are of one run alone.
+  to.has_nest = more.has_nest;
+  to.compiles = more.compiles;
+  to.fruitless = more.fruitless;
+  if (more.compile_seconds > 0) to.compile_seconds = more.compile_seconds;
 }
 
 // `to` has faded already.
@@ -184,7 +205,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
       std::equal(to.loops.begin(), to.loops.end(), more.loops.begin(), more.loops.end(),
                  [](const LoopEvidence& a, const LoopEvidence& b) { return a.offset == b.offset; });
   if (same_loops) {
-    for (size_t i = 0; i < to.loops.size(); ++i) to.loops[i].samples += more.loops[i].samples;
+    for (size_t i = 0; i < to.loops.size(); ++i) add(to.loops[i], more.loops[i]);
   } else {
     to.loops = more.loops;
   }
@@ -253,14 +274,16 @@ void take_outcomes(Episode& decided, const Episode& later) {
 }
 
 void merge_episodes(ModuleProfile& to, const ModuleProfile& run) {
-  std::map<uint32_t, std::vector<Episode>> by_function;
+  // A function or one loop: what was decided about one says nothing about another.
+  const auto unit_of = [](const Episode& e) { return std::pair(e.evidence.function.value, e.nest); };
+  std::map<std::pair<uint32_t, std::optional<LoopIndex>>, std::vector<Episode>> by_unit;
   for (Episode& e : to.episodes) {
     e.runs_ago = older(e.runs_ago, run.runs_seen);
     e.outcomes.age(run.runs_seen);
-    by_function[e.evidence.function.value].push_back(std::move(e));
+    by_unit[unit_of(e)].push_back(std::move(e));
   }
   for (const Episode& e : run.episodes) {
-    std::vector<Episode>& known = by_function[e.evidence.function.value];
+    std::vector<Episode>& known = by_unit[unit_of(e)];
     if (e.origin == Origin::kDecided || known.empty()) {
       // One that was undone before it began says nothing against the one before.
       known.push_back(e);
@@ -269,9 +292,9 @@ void merge_episodes(ModuleProfile& to, const ModuleProfile& run) {
     }
   }
   to.episodes.clear();
-  for (auto& [function, episodes] : by_function) {
+  for (auto& [unit, episodes] : by_unit) {
     const auto seen = std::find_if(to.samples.begin(), to.samples.end(),
-                                   [&](const FunctionSamples& s) { return s.function.value == function; });
+                                   [&](const FunctionSamples& s) { return s.function.value == unit.first; });
     if (seen == to.samples.end() && episodes.back().runs_ago > kRunsToForgetIdle) continue;
     if (episodes.size() > kMaxEpisodesKept)
       episodes.erase(episodes.begin(), episodes.end() - static_cast<ptrdiff_t>(kMaxEpisodesKept));
@@ -346,6 +369,9 @@ FunctionEvidence without(FunctionEvidence seen, const FunctionEvidence& seed) {
     less(b.judged, known->judged);
     less(b.mispredicted, known->mispredicted);
   }
+  for (LoopEvidence& l : seen.loops)
+    for (const ValueEvidence& v : seed.values)
+      if (v.at == l.offset) less(l.trip_records, v.records);
   std::erase_if(seen.branches, [](const BranchEvidence& b) { return b.outcomes + b.sampled == 0; });
   for (CallEvidence& c : seen.calls) {
     const auto known = std::find_if(seed.calls.begin(), seed.calls.end(),

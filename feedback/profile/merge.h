@@ -19,7 +19,7 @@ inline constexpr double kHalfLifeRuns = 8;
 inline constexpr uint32_t kRunsToForgetLosers = 16;
 // So many runs after which a decision is forgotten about a function in which no run since has been seen.
 inline constexpr uint32_t kRunsToForgetIdle = 32;
-inline constexpr size_t kMaxEpisodesKept = 4;  // of a function
+inline constexpr size_t kMaxEpisodesKept = 4;  // of a function, or of one loop alone
 inline constexpr size_t kMaxPageEpisodesKept = 8;
 inline constexpr size_t kMaxLayoutEpisodesKept = 4;
 inline constexpr size_t kMaxFunctionsKept = 64;  // with all their evidence
@@ -44,7 +44,9 @@ inline constexpr std::array kMergeParameters = [] {
                {kCount, kBound,
                 "forgets a function that was not seen for so many runs, as input of another kind came"}},
       Constant{
-          "kMaxEpisodesKept", kMaxEpisodesKept, {kCount, kBound, "keeps so many decisions of a function"}},
+          "kMaxEpisodesKept",
+          kMaxEpisodesKept,
+          {kCount, kBound, "keeps so many decisions of a function, or of a loop that is compiled alone"}},
       Constant{"kMaxPageEpisodesKept", kMaxPageEpisodesKept, {kCount, kBound, "keeps so many of a module"}},
       Constant{
           "kMaxLayoutEpisodesKept", kMaxLayoutEpisodesKept, {kCount, kBound, "keeps so many of a module"}},

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "jit/wasm/instr_reader.h"
+#include "jit/wasm/loop_nests.h"
 
 namespace hindsight::feedback {
 
@@ -53,8 +54,27 @@ void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most) {
                    [](const Place& a, const Place& b) { return a.offset < b.offset; });
 }
 
-const FunctionLoops& Profile::loops_of(FuncIndex function) const {
+Profile::KnownLoops& Profile::loops_of(FuncIndex function) const {
   return loops_.try_emplace(function.value, module_->body(function)).first->second;
+}
+
+const Profile::NestFacts& Profile::nest_facts(FuncIndex function, LoopIndex loop) const {
+  // Each loop is read with all in it. Where they are deep in each other, that is not done for all of them.
+  constexpr uint64_t kTimesTheFunction = 16;
+  KnownLoops& known = loops_of(function);
+  const auto [found, fresh] = known.nests.try_emplace(loop.value);
+  NestFacts& facts = found->second;
+  if (!fresh) return facts;
+  const wasm::FunctionBody& body = module_->body(function);
+  facts.bytes = body.loops[loop.value].end.value + 1 - body.loops[loop.value].offset.value;
+  known.bytes_read += facts.bytes;
+  if (known.bytes_read > kTimesTheFunction * (body.end.value - body.begin.value)) {
+    facts.why_none = "too many loops are around each other";
+    return facts;
+  }
+  facts.bytes = wasm::nest_bytes(*module_, function, loop);
+  facts.why_none = wasm::why_no_nest(*module_, function, loop);
+  return facts;
 }
 
 namespace {
@@ -98,7 +118,9 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
     counts.seconds_baseline += seconds;
     counts.run_seconds_baseline += seconds;
     counts.run_samples_baseline += 1;
-    if (const std::optional<LoopIndex> loop = loops_of(function).innermost(at)) {
+    const std::optional<LoopIndex> loop = loops_of(function).loops.innermost(at);
+    if (late_.counts()) add_late(function, counts, loop, seconds);
+    if (loop) {
       LoopCounts& of_loop = counts.loops[loop->value];
       of_loop.samples_baseline += 1;
       of_loop.seconds_baseline += seconds;
@@ -116,6 +138,37 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
   total_samples_ += 1;
   samples_seen_ += 1;
   seconds_seen_ += seconds;
+}
+
+void Profile::add_late(FuncIndex function, const FunctionCounts& counts, std::optional<LoopIndex> loop,
+                       double seconds) {
+  LateTime::Place* const place = late_.add_sample(*module_, function, loop, seconds);
+  if (place == nullptr) return;
+  const PlaceState seen = state_of(function, counts, loop);
+  PlaceState state = place->state.value_or(seen);
+  // What was published may have been taken back since.
+  if (state == PlaceState::kPublished) state = seen;
+  place->late[static_cast<size_t>(state)] += seconds;
+}
+
+PlaceState Profile::state_of(FuncIndex function, const FunctionCounts& counts,
+                             std::optional<LoopIndex> loop) const {
+  bool under_way = false;
+  const std::vector<wasm::LoopInfo>& loops = module_->body(function).loops;
+  for (; loop && !counts.nests.empty(); loop = loops[loop->value].parent) {
+    const auto nest = counts.nests.find(loop->value);
+    if (nest == counts.nests.end()) continue;
+    if (nest->second.version != 0) return PlaceState::kPublished;
+    under_way = under_way || nest->second.under_way;
+  }
+  if (counts.samples_when_published) return PlaceState::kPublished;
+  if (counts.observed) return PlaceState::kObserved;
+  return under_way || counts.optimized ? PlaceState::kCompiling : PlaceState::kWaiting;
+}
+
+void Profile::note_place(FuncIndex function, std::optional<LoopIndex> loop, PlaceState state,
+                         std::string why) {
+  late_.note(*module_, function, loop, state, std::move(why));
 }
 
 std::optional<WasmOffset> Profile::load_at_or_before(WasmOffset at) {
@@ -294,6 +347,7 @@ void FunctionCounts::settle(jit::Site site, ChangeState state) {
 
 void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits,
                              std::vector<LoopIndex> entries) {
+  observed = false;
   published_version = version.value;
   std::erase_if(lost_versions, [&](uint64_t lost) { return lost < published_version; });
   run_seconds_when_published = run_seconds();
@@ -343,6 +397,7 @@ void FunctionCounts::stay() {
 
 void FunctionCounts::see_anew() {
   FunctionCounts anew;
+  anew.observed = true;
   anew.optimize_count = optimize_count;
   anew.published_version = published_version;
   anew.lost_versions = lost_versions;
@@ -434,6 +489,7 @@ void Profile::decay(double factor) {
     }
   }
   total_samples_ *= factor;
+  late_.decay(factor);
 }
 
 namespace {
@@ -519,9 +575,8 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
   // Those between its opcode and its end.
   const auto last = counts.samples_at.lower_bound(loop.end.value);
   for (auto at = counts.samples_at.lower_bound(loop.offset.value); at != last; ++at) e.samples += at->second;
-  e.code_bytes = loop.end.value - loop.offset.value;
   e.end = loop.end;
-  e.inner_loops = loops_of(function).inner_loops(index);
+  e.inner_loops = loops_of(function).loops.inner_loops(index);
   if (const auto of = counts.loops.find(index.value); of != counts.loops.end()) {
     e.samples_baseline = of->second.samples_baseline;
     e.seconds_baseline = of->second.seconds_baseline;
@@ -539,6 +594,13 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
     e.samples_optimized = nest.samples_optimized;
     e.seconds_optimized = nest.seconds_optimized;
     e.seconds_run_optimized = nest.run_seconds_optimized;
+  }
+  if (e.samples > 0 || e.has_nest) {
+    const NestFacts& facts = nest_facts(function, index);
+    e.code_bytes = facts.bytes;
+    e.no_nest = facts.why_none;
+  } else {
+    e.code_bytes = loop.end.value + 1 - loop.offset.value;
   }
   return e;
 }
@@ -666,8 +728,10 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
                    [](const ValueEvidence& a, const ValueEvidence& b) { return a.records > b.records; });
   if (evidence.values.size() > kMaxValues) evidence.values.resize(kMaxValues);
 
-  for (uint32_t i = 0; i < body.loops.size(); ++i)
-    evidence.loops.push_back(loop_evidence(function, counts, LoopIndex(i)));
+  // From the innermost ones on: not all of them may be looked at (nest_facts).
+  evidence.loops.resize(body.loops.size());
+  for (size_t i = body.loops.size(); i-- > 0;)
+    evidence.loops[i] = loop_evidence(function, counts, LoopIndex(static_cast<uint32_t>(i)));
   return evidence;
 }
 

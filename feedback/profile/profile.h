@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "feedback/profile/evidence.h"
 #include "feedback/profile/function_loops.h"
+#include "feedback/profile/late_time.h"
 #include "feedback/profile/sample_shift.h"
 #include "jit/wasm/module.h"
 
@@ -66,7 +68,7 @@ struct PlaceCounts {
   uint64_t stalls = 0;  // of loads: samples that stood after it
 };
 
-// Of one loop in baseline code: samples in it and in no loop inside it.
+// One loop in baseline code: samples in it and in no loop inside it.
 struct LoopCounts {
   double samples_baseline = 0;
   double seconds_baseline = 0;
@@ -74,7 +76,7 @@ struct LoopCounts {
   double run_seconds_baseline = 0;
 };
 
-// Of one loop as a nest (jit/code/unit.h).
+// One loop as a nest (jit/code/unit.h).
 struct NestCounts {
   uint64_t version = 0;               // VersionId of its published code; 0: none
   bool under_way = false;             // asked for, not yet published or given up
@@ -96,6 +98,7 @@ struct FunctionCounts {
   double seconds_in_nests = 0;  // of the latter, in code of nests, replaced ones included
   uint64_t instruction_records = 0;
   bool optimized = false;  // nests do not make it so
+  bool observed = false;   // was taken back to baseline code, and nothing was published since
   uint32_t optimize_count = 0;
   Entered entered = Entered::kUnknown;
   double seconds_when_watched = 0;      // seconds_baseline when watching began
@@ -169,7 +172,9 @@ struct PageCounts {
 
 class Profile {
  public:
-  explicit Profile(std::shared_ptr<const wasm::Module> module) : module_(std::move(module)) {}
+  // `hot`: the rule by which late time is counted.
+  explicit Profile(std::shared_ptr<const wasm::Module> module, HotRule hot = {})
+      : module_(std::move(module)), late_(hot) {}
 
   // One clock sample in `function`'s code at wasm offset `at` (kNoWasmOffset value allowed), worth `seconds`
   // of CPU time. `version`: of optimized code, which; 0: not known. `nest`: the loop that this code is of, if of one alone.
@@ -194,6 +199,11 @@ class Profile {
   // its first operand.
   void add_value(FuncIndex function, WasmOffset at, uint64_t value, bool optimized_code);
   void add_instructions(FuncIndex function);
+
+  // What the places in the loop, or the one that it is in, wait for from now on; without a loop, all of the function's. The
+  // late time from here on is counted under this state. Where nothing was said it goes by what is published or under way.
+  void note_place(FuncIndex function, std::optional<LoopIndex> loop, PlaceState state, std::string why = {});
+  LateSummary late() const { return late_.summary(*module_); }
 
   // Everything fades: halves the decaying counts. Called by the monitor about once a half-life.
   void decay(double factor);
@@ -220,13 +230,30 @@ class Profile {
 
  private:
   std::optional<WasmOffset> load_at_or_before(WasmOffset at);
-  const FunctionLoops& loops_of(FuncIndex function) const;
+  // What the module says of a loop as a nest.
+  struct NestFacts {
+    uint32_t bytes = 0;
+    std::string_view why_none;
+  };
+  // What it says of a function's loops; of each as a nest once that is asked for.
+  struct KnownLoops {
+    explicit KnownLoops(const wasm::FunctionBody& body) : loops(body) {}
+    FunctionLoops loops;
+    std::map<uint32_t, NestFacts> nests;
+    uint64_t bytes_read = 0;  // for these
+  };
+  KnownLoops& loops_of(FuncIndex function) const;
+  const NestFacts& nest_facts(FuncIndex function, LoopIndex loop) const;
+  PlaceState state_of(FuncIndex function, const FunctionCounts& counts, std::optional<LoopIndex> loop) const;
+  void add_late(FuncIndex function, const FunctionCounts& counts, std::optional<LoopIndex> loop,
+                double seconds);
   LoopEvidence loop_evidence(FuncIndex function, const FunctionCounts& counts, LoopIndex loop) const;
 
   std::shared_ptr<const wasm::Module> module_;
   std::map<uint32_t, FunctionCounts> functions_;
-  mutable std::map<uint32_t, FunctionLoops> loops_;  // of functions that were seen; filled when asked for
+  mutable std::map<uint32_t, KnownLoops> loops_;  // of functions that were seen; filled when asked for
   std::map<uint32_t, std::vector<uint32_t>> load_offsets_;  // of bodies in which something stalled, ascending
+  LateTime late_;
   double total_samples_ = 0;
   PageCounts pages_;
   uint64_t samples_seen_ = 0;  // these two do not decay

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/files.h"
@@ -108,7 +109,7 @@ Result<ProfileFile> read_profile(const std::string& text) {
   if (format != kFormatName) return bad("'format' is not 'hindsight-profile'");
   double version = 0;
   reader.number("version", version);
-  if (version != kProfileVersion) {
+  if (version != std::clamp(std::floor(version), double{kOldestProfileVersion}, double{kProfileVersion})) {
     return make_error(ErrorKind::kUnsupported,
                       fmt::format("is of version {}, and this program's is {}", version, kProfileVersion));
   }

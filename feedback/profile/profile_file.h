@@ -38,7 +38,7 @@ struct Episode {
   std::string action;  // policy.h: to_string(Action)
   std::vector<uint32_t> osr_loops;
   std::optional<LoopIndex> nest = {};  // the decision is about this loop alone
-  std::vector<jit::Site> changes;  // that were asked for; with what follows from the evidence
+  std::vector<jit::Site> changes;      // that were asked for; with what follows from the evidence
   std::string reason;
   std::vector<std::string> alternatives;  // in words, with estimates
   // Afterwards:
@@ -56,6 +56,7 @@ struct Episode {
     double compile_seconds = 0;  // what the compile took; 0: not known
     std::vector<uint32_t> osr_loops;
     ChangeLedger outcomes;
+    std::optional<LoopIndex> nest = {};  // Episode::nest
     friend bool operator==(const Earlier&, const Earlier&) = default;
   };
   std::optional<Earlier> earlier;  // exactly where the origin is kProfile
@@ -134,8 +135,10 @@ struct ProfileFile {
 
 inline constexpr size_t kMaxProfileFileBytes = size_t{256} << 20;
 
-// The version of files. Those of other versions are refused: they are caches, and the next run makes a new one.
-inline constexpr int kProfileVersion = 2;
+// The version of files that are written, and the oldest that is read: 2 knows of no nests. Those of other versions are
+// refused: they are caches, and the next run makes a new one.
+inline constexpr int kProfileVersion = 3;
+inline constexpr int kOldestProfileVersion = 2;
 
 Result<ProfileFile> parse_profile(const std::string& text, const std::string& name);
 // The same, with nothing but the defect in the error: of kind kUnsupported where the file is of another version.

@@ -2,6 +2,7 @@
 
 #include "runtime/adaptive/engine_policy.h"
 #include "runtime/adaptive/functions/function_reports.h"
+#include "runtime/adaptive/late_report.h"
 #include "runtime/code/profiling_counts.h"
 #include "runtime/instance/address_ranges.h"
 
@@ -75,6 +76,7 @@ feedback::Monitor::Config AdaptiveTiers::monitor_config(const lwp::Selection& se
   monitor.on_record = [&feed](const feedback::LocatedRecord& record) { feed.on_record(record); };
   monitor.only_guest_records = !feed.wants_all();
   monitor.count_events = true;
+  monitor.hot = hot_rule(policy_);
   return monitor;
 }
 
@@ -219,6 +221,7 @@ FeedbackReport AdaptiveTiers::feedback_report() const {
   report.counts = profiling_counts(monitor_);
   latencies_.refresh();
   report_evidence(monitor_, report);
+  report_late(monitor_.late(), report);
   governor_.report(report.bursts);
   for (const feedback::PmuReading& reading : monitor_.pmu())
     report.pmu.push_back({reading.name, reading.available, reading.why_not, reading.value, reading.scale});

@@ -55,7 +55,7 @@ void CodeKeeper::install(const std::shared_ptr<ModuleCode>& code) const {
     feedback::FunctionEvidence evidence;
     engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
       auto& profile = profiles[module];
-      if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
+      if (!profile) profile = engine_.monitor.make_profile(code->module());
       feedback::FunctionCounts& counts = profile->counts(function);
       counts.optimized = true;
       counts.optimize_count = std::max(counts.optimize_count, 1u);

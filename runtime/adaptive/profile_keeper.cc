@@ -24,6 +24,10 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
   const uint32_t f = episode.evidence.function.value;
   if (f < module.imported_functions || f >= module.function_count()) return false;
   const wasm::FunctionBody& body = module.body(episode.evidence.function);
+  const auto is_loop = [&](std::optional<LoopIndex> nest) {
+    return !nest || (nest->value < body.loops.size() && body.loops[nest->value].reachable);
+  };
+  if (!is_loop(episode.nest) || (episode.earlier && !is_loop(episode.earlier->nest))) return false;
   return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
                      [&](uint32_t loop) { return loop < body.loops.size(); }) &&
          (!episode.nest || episode.nest->value < body.loops.size());
@@ -112,7 +116,7 @@ void ProfileKeeper::seed(const std::shared_ptr<ModuleCode>& code,
     seeds.emplace(question.decision->evidence.function.value, seed_of(question));
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     auto& profile = profiles[&module];
-    if (!profile) profile = std::make_unique<feedback::Profile>(code->module());
+    if (!profile) profile = engine_.monitor.make_profile(code->module());
     for (const auto& [function, evidence] : seeds) profile->seed(evidence);
   });
   const std::lock_guard lock(mutex_);

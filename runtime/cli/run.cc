@@ -119,9 +119,12 @@ int run_command(const RunOptions& options) {
   };
   if (!plan->profile_out.empty()) finish((*engine)->save_profile(plan->profile_out));
   if (options.verbosity > 0) {
+    const FeedbackReport feedback = (*engine)->feedback_report();
     const double least_share = options.verbosity > 1 ? 0 : 0.01;
-    for (const std::string& line : (*engine)->feedback_report().pass_table(least_share))
+    for (const std::string& line : feedback.pass_table(least_share))
       plan->engine.log(LogLevel::kInfo, "passes", line);
+    if (const std::string line = feedback.late_text(); !line.empty())
+      plan->engine.log(LogLevel::kInfo, "baseline", line);
   }
   if (!plan->report.empty() || !plan->trace.empty()) {
     const FeedbackReport feedback = (*engine)->feedback_report();

@@ -506,6 +506,30 @@ struct LoadReport {
   double latency_ns = 0;    // of the level, as calibrated
 };
 
+// What one place of a program ran in baseline code after it was hot. A place is a loop with what is in it, or a function
+// outside of its loops. CPU time by samples; each second is in one of the parts, by what the place waited for then.
+struct LateReport {
+  std::string function;
+  uint32_t wasm_offset = 0;  // of the loop, or of the function's first instruction
+  bool in_loop = false;
+  double seconds = 0;    // the sum of these:
+  double waiting = 0;    // for a decision, or the evidence for one
+  double queued = 0;     // for the compile to begin
+  double compiling = 0;  // for the compile, or also for it to begin
+  double entering = 0;   // to get into code that is there
+  double refused = 0;    // for nothing: it is not to be compiled
+  double observed = 0;   // back from optimized code, to be seen anew
+  std::string why;       // the last that was said about it; may be empty
+};
+struct LatePart {
+  const char* name;
+  double LateReport::*seconds;
+};
+inline constexpr LatePart kLateParts[] = {
+    {"waiting", &LateReport::waiting},     {"queued", &LateReport::queued},
+    {"compiling", &LateReport::compiling}, {"entering", &LateReport::entering},
+    {"refused", &LateReport::refused},     {"observed", &LateReport::observed}};
+
 // Bursts of sampling and of branch outcomes: how many, and what they cost beyond the steady state.
 struct BurstReport {
   uint64_t rate_bursts = 0;  // times that the sampling rate was raised
@@ -526,6 +550,10 @@ struct FeedbackReport {
   std::vector<LoadReport> loads;       // by descending stall samples, at most 16
   std::vector<BranchReport> branches;  // by descending mispredictions seen, at most 16
   std::vector<DecisionReport> decisions;
+  // What ran in baseline code after it was hot, in tier auto, in so many places; the worst of these, at most 16.
+  double late_seconds = 0;
+  uint64_t late_places = 0;
+  std::vector<LateReport> late;
   // Counts modules that ended while others came: only the last few of these have their decisions told.
   uint64_t modules_forgotten = 0, decisions_forgotten = 0;
   uint64_t functions_baseline = 0, functions_optimized = 0;  // compiled in this process
@@ -577,6 +605,8 @@ struct FeedbackReport {
   std::vector<PassTime> optimizer_passes;
   // A head and a line a pass; passes with less than this share of the time are one line. Empty where there are none.
   HINDSIGHT_API std::vector<std::string> pass_table(double least_share = 0.01) const;
+  // The late time with its worst place in one line; empty where there is none.
+  HINDSIGHT_API std::string late_text() const;
   HINDSIGHT_API std::string to_string() const;  // for people
 };
 

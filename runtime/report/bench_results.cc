@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "runtime/report/late_json.h"
 #include "runtime/report/text.h"
 
 namespace hindsight::report {
@@ -106,6 +107,14 @@ std::string to_json(const BenchResults& results) {
         mode["unit"] = runs.unit;
         mode["decisions_kept"] = runs.kept;
         mode["decisions_rolled_back"] = runs.rolled_back;
+      }
+      if (runs.mode != "baseline") {
+        mode["late_seconds"] = runs.late_seconds;
+        mode["late"] = Json::array();
+        for (const std::vector<LateReport>& places : runs.late) {
+          Json& run = mode["late"].emplace_back(Json::array());
+          for (const LateReport& place : places) run.push_back(late_json(place));
+        }
       }
       modes[runs.mode] = std::move(mode);
     }

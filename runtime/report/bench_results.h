@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/engine/hindsight.h"
 #include "runtime/report/statistics.h"
 
 namespace hindsight::report {
@@ -25,7 +26,9 @@ struct ModeRuns {
       seconds;  // of the whole guest run, loading and compiling included; see BenchResults::time
   std::vector<uint64_t> kept;  // decisions kept, a run
   std::vector<uint64_t> rolled_back;
-  std::string unit;  // LWP unit of the last run
+  std::string unit;                                // LWP unit of the last run
+  std::vector<double> late_seconds = {};           // in baseline code after it was hot, a run
+  std::vector<std::vector<LateReport>> late = {};  // the worst places of each run
 };
 
 // Time in `slower` divided by time in `faster`, computed within each round and only then summarized.

@@ -48,6 +48,16 @@ std::string to_json(const FeedbackReport& report) {
                         {"judged", r.judged},
                         {"mispredicted", r.mispredicted}});
   }
+  Json late = Json::array();
+  for (const LateReport& place : report.late) {
+    Json entry{{"function", place.function},
+               {"wasm_offset", place.wasm_offset},
+               {"in_loop", place.in_loop},
+               {"seconds", place.seconds}};
+    for (const LatePart& part : kLateParts) entry[part.name] = place.*part.seconds;
+    if (!place.why.empty()) entry["why"] = place.why;
+    late.push_back(std::move(entry));
+  }
   Json pmu = Json::array();
   for (const auto& count : report.pmu) {
     Json entry{{"name", count.name}, {"available", count.available}};
@@ -139,6 +149,9 @@ std::string to_json(const FeedbackReport& report) {
                                  {"mispredicted_share", b.mispredicted_share}}},
                  {"loads", std::move(loads)},
                  {"branches", std::move(branches)},
+                 {"late_seconds", report.late_seconds},
+                 {"late_places", report.late_places},
+                 {"late", std::move(late)},
                  {"decisions", std::move(decisions)},
                  {"decisions_forgotten", report.decisions_forgotten},
                  {"modules_forgotten", report.modules_forgotten},

@@ -131,6 +131,27 @@ std::string loads_section(const FeedbackReport& report) {
   return out + "</table></div>\n";
 }
 
+std::string late_section(const FeedbackReport& report) {
+  if (report.late.empty()) return {};
+  std::string out = fmt::format(
+      "<h2>Baseline code that was hot</h2>\n<p class=\"note\">{:.3f} s of CPU time in {} places after they "
+      "were hot, by what each waited for; the worst of them:</p>\n",
+      report.late_seconds, report.late_places);
+  out += "<div class=\"scroll\"><table><tr><th>place</th><th class=\"n\">seconds</th>";
+  for (const LatePart& part : kLateParts) out += fmt::format("<th class=\"n\">{}</th>", part.name);
+  out += "<th>why</th></tr>\n";
+  for (const LateReport& place : report.late) {
+    out += fmt::format(
+        "<tr><td class=\"name\">{} {}</td><td class=\"n\">{:.3f}</td>", escape_html(place.function),
+        place.in_loop ? fmt::format("at 0x{:x}", place.wasm_offset) : "outside of its loops", place.seconds);
+    for (const LatePart& part : kLateParts)
+      out += place.*part.seconds > 0 ? fmt::format("<td class=\"n\">{:.3f}</td>", place.*part.seconds)
+                                     : std::string("<td class=\"n\">-</td>");
+    out += "<td>" + escape_html(place.why) + "</td></tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
 std::string branches_section(const FeedbackReport& report) {
   if (report.branches.empty()) return {};
   std::string out =
@@ -189,9 +210,9 @@ std::string run_page(const RunSummary& run, const FeedbackReport& report) {
        "code versions retired / waiting"},
   });
   if (!run.trap.empty()) body += "<h2>Trap</h2>\n<pre>" + escape_html(run.trap) + "</pre>\n";
-  body += decisions_section(report) + functions_section(report) + loads_section(report) +
-          branches_section(report) + guest_section(report.guest, run.seconds) + records_section(report) +
-          pmu_section(report);
+  body += decisions_section(report) + functions_section(report) + late_section(report) +
+          loads_section(report) + branches_section(report) + guest_section(report.guest, run.seconds) +
+          records_section(report) + pmu_section(report);
   body += fmt::format("<footer>LWP unit: {}. {}</footer>",
                       escape_html(report.unit.empty() ? "none" : report.unit), escape_html(run.mode));
   std::string command = run.program;

@@ -4,6 +4,27 @@
 #include "runtime/engine/hindsight.h"
 
 namespace hindsight {
+namespace {
+
+// "main at 0x46e 0.120 s (waiting 0.030, compiling 0.090)"
+std::string late_place(const LateReport& place) {
+  std::string parts;
+  for (const LatePart& part : kLateParts)
+    if (place.*part.seconds > 0)
+      parts += fmt::format("{}{} {:.3f}", parts.empty() ? "" : ", ", part.name, place.*part.seconds);
+  return fmt::format("{} {} {:.3f} s ({})", printable_name(place.function),
+                     place.in_loop ? fmt::format("at 0x{:x}", place.wasm_offset) : "outside of its loops",
+                     place.seconds, parts);
+}
+
+}  // namespace
+
+std::string FeedbackReport::late_text() const {
+  if (late.empty()) return {};
+  return fmt::format("{:.3f} s in {} place{} after {} hot; most: {}", late_seconds, late_places,
+                     late_places == 1 ? "" : "s", late_places == 1 ? "it was" : "they were",
+                     late_place(late.front()));
+}
 
 std::string FeedbackReport::to_string() const {
   std::string text = fmt::format("unit: {}\n", unit);
@@ -45,6 +66,10 @@ std::string FeedbackReport::to_string() const {
   for (const SystemRefusal& refusal : system_refusals)
     text += fmt::format("refused by the system: {}, {} times{}\n", refusal.what, refusal.count,
                         refusal.first_error.empty() ? "" : ", first: " + refusal.first_error);
+  if (const std::string line = late_text(); !line.empty()) text += "in baseline code: " + line + "\n";
+  for (const LateReport& place : late)
+    text += fmt::format("  {}{}\n", late_place(place),
+                        place.why.empty() ? "" : ": " + std::string(printable_line(place.why)));
   for (const std::string& line : pass_table()) text += line + "\n";
   for (const PmuCount& count : pmu) {
     if (count.available && count.scale < 1)

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
+#include "jit/wasm/loop_nests.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
-// Wasm bytes of a body. An operator with its operands takes about four bytes. So 48 bytes are about what a
-// call's own moves, spills and branch cost, and 240 what LLVM's inliner accepts at -O2.
-constexpr uint32_t kAlways = 48;
-constexpr uint32_t kInLoop = 240;
+// Wasm bytes of a body; those of jit/wasm/loop_nests.h go with them.
 constexpr uint32_t kOutsideLoops = 96;
 constexpr uint32_t kMaxDepth = 4;
-constexpr uint32_t kMaxLocals = 64;
 // All inlined bodies of one function together.
 constexpr uint32_t kLeastGrowth = 1500;
 constexpr uint32_t kMostGrowth = 12000;
@@ -21,15 +19,15 @@ constexpr uint32_t kMostGrowth = 12000;
 bool worth_inlining(const wasm::FunctionBody& callee, const wasm::FunctionBody& compiled,
                     const InlineSituation& situation) {
   if (situation.recursive || situation.depth >= kMaxDepth) return false;
-  if (callee.locals.size() > kMaxLocals) return false;
+  if (callee.locals.size() > wasm::kMostInlinedLocals) return false;
   const uint32_t size = callee.end.value - callee.begin.value;
   const uint32_t own_size = compiled.end.value - compiled.begin.value;
   const uint32_t growth = std::clamp(2 * own_size, kLeastGrowth, kMostGrowth);
   if (situation.inlined_bytes + size > growth) return false;
-  if (size <= kAlways) return true;
+  if (size <= wasm::kAlwaysInlined) return true;
   // A callee with a loop spends its time there; calling it costs nothing in comparison.
   if (!callee.loops.empty()) return false;
-  return size <= (situation.in_loop ? kInLoop : kOutsideLoops);
+  return size <= (situation.in_loop ? wasm::kInlinedInLoops : kOutsideLoops);
 }
 
 }  // namespace hindsight::jit::optimizing

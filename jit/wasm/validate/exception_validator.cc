@@ -28,7 +28,7 @@ bool FunctionValidator::catch_clause() {
   std::span<const ValType> values;
   if (!clause.catches_all() && !tag(values)) return false;
   const Frame* target = nullptr;
-  if (!label(target)) return false;
+  if (!branch(target)) return false;
   std::span<const ValType> expected = target->label_types();
   steps_ += expected.size();
   if (clause.takes_reference()) {
@@ -41,7 +41,7 @@ bool FunctionValidator::catch_clause() {
   return true;
 }
 
-bool FunctionValidator::catch_clauses() {
+bool FunctionValidator::catch_clauses(bool& any) {
   const uint32_t count_at = reader_.offset();
   uint32_t count = 0;
   if (!reader_.u32(count)) return false;
@@ -51,6 +51,7 @@ bool FunctionValidator::catch_clauses() {
     return reader_.too_many(count_at, count, "catch clauses of one try_table", kMaxCatchClauses);
   for (uint32_t i = 0; i < count; ++i)
     if (!catch_clause()) return false;
+  any = count > 0;
   return true;
 }
 

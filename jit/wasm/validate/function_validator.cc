@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "jit/wasm/limits.h"
+#include "jit/wasm/loop_nests.h"
 
 namespace hindsight::wasm {
 
@@ -290,6 +291,12 @@ bool FunctionValidator::label(const Frame*& frame) {
   return true;
 }
 
+bool FunctionValidator::branch(const Frame*& frame) {
+  if (!label(frame)) return false;
+  note_branch(static_cast<size_t>(frame - frames_.data()));
+  return true;
+}
+
 [[gnu::always_inline]] inline bool FunctionValidator::local(const FunctionBody& body, uint32_t& index,
                                                             ValType& type) {
   if (!reader_.u32(index)) return false;
@@ -327,24 +334,94 @@ bool FunctionValidator::block(FunctionBody& body, Opcode opcode) {
   std::span<const ValType> params;
   std::span<const ValType> results;
   if (!block_type(params, results)) return false;
-  if (opcode == Opcode::kTryTable && !catch_clauses()) return false;
+  bool has_clauses = false;
+  if (opcode == Opcode::kTryTable && !catch_clauses(has_clauses)) return false;
   if (opcode == Opcode::kIf && !pop(ValType::kI32)) return false;
   if (!pop_all(params) || !push_frame(opcode, params, results)) return false;
   body.max_control_depth = std::max(body.max_control_depth, static_cast<uint32_t>(frames_.size() - 1));
-  if (opcode != Opcode::kLoop) return true;
+  frames_.back().has_clauses = has_clauses;
+  if (opcode == Opcode::kLoop) open_loop(body);
+  return true;
+}
+
+LoopFrame::Kind FunctionValidator::kind_of(const Frame& frame) {
+  switch (frame.opcode) {
+    case Opcode::kLoop:
+      return LoopFrame::Kind::kLoop;
+    case Opcode::kTry:
+    case Opcode::kCatch:
+    case Opcode::kCatchAll:
+      return LoopFrame::Kind::kHandler;
+    default:
+      return frame.has_clauses ? LoopFrame::Kind::kHandler : LoopFrame::Kind::kBlock;
+  }
+}
+
+// Notes the loop that was opened last, and the frames around it that no loop before has noted: each once.
+void FunctionValidator::open_loop(FunctionBody& body) {
+  size_t first = frames_.size();  // not noted yet
+  uint32_t catches = open_catches_;
+  for (; first > 0 && frames_[first - 1].noted == kNotNoted; --first) {
+    const Opcode opcode = frames_[first - 1].opcode;
+    catches -= opcode == Opcode::kCatch || opcode == Opcode::kCatchAll ? 1 : 0;
+  }
+  for (; first < frames_.size(); ++first) {
+    ++steps_;
+    Frame& frame = frames_[first];
+    LoopFrame noted;
+    noted.offset = WasmOffset(frame.offset);
+    noted.height = frame.height + catches;
+    if (first == 0) {
+      noted.kind = LoopFrame::Kind::kFunction;
+    } else {
+      noted.kind = kind_of(frame);
+      noted.type_offset = frame.offset + 1;
+      noted.parent = frames_[first - 1].noted;
+    }
+    catches += frame.opcode == Opcode::kCatch || frame.opcode == Opcode::kCatchAll ? 1 : 0;
+    frame.noted = static_cast<uint32_t>(body.loop_frames.size());
+    body.loop_frames.push_back(noted);
+  }
 
   Frame& frame = frames_.back();
   LoopInfo loop;
   loop.offset = WasmOffset(at_);
   loop.stack_height = frame.height + open_catches_;
-  loop.param_count = static_cast<uint32_t>(params.size());
+  loop.param_count = static_cast<uint32_t>(frame.params.size());
   loop.depth = static_cast<uint32_t>(open_loops_.size());
-  if (!open_loops_.empty()) loop.parent = LoopIndex(open_loops_.back());
+  if (!open_loops_.empty()) loop.parent = LoopIndex(open_loops_.back().index);
   loop.reachable = !frame.entered_dead;
+  loop.frame = frame.noted;
   frame.loop = static_cast<uint32_t>(body.loops.size());
-  open_loops_.push_back(*frame.loop);
+  const auto position = static_cast<uint32_t>(frames_.size() - 1);
+  open_loops_.push_back({*frame.loop, position, position});
   body.loops.push_back(loop);
-  return true;
+}
+
+void FunctionValidator::note_branch(size_t target) {
+  frames_[target].branched = at_;
+  if (open_loops_.empty()) return;
+  uint32_t& lowest = open_loops_.back().lowest;
+  lowest = std::min(lowest, static_cast<uint32_t>(target));
+}
+
+// A frame is a target of the loop if the last branch to it came after the loop's beginning. At most 63 frames are looked at.
+void FunctionValidator::close_loop(LoopInfo& loop) {
+  const OpenLoop open = open_loops_.back();
+  open_loops_.pop_back();
+  loop.end = WasmOffset(at_);
+  uint32_t last = open.lowest;
+  if (open.frame - last > kMostLoopLevels) {
+    loop.too_deep = true;
+    last = open.frame - kMostLoopLevels;
+  }
+  for (uint32_t at = last; at < open.frame; ++at) {
+    ++steps_;
+    if (frames_[at].branched > loop.offset.value) loop.targets |= uint64_t{1} << (open.frame - at);
+  }
+  if (open_loops_.empty()) return;
+  uint32_t& lowest = open_loops_.back().lowest;
+  lowest = std::min(lowest, open.lowest);
 }
 
 bool FunctionValidator::else_branch() {
@@ -369,10 +446,7 @@ bool FunctionValidator::end(FunctionBody& body) {
   // An if without else passes its parameters on, so that they must be its results.
   if (frame.opcode == Opcode::kIf && !std::ranges::equal(frame.params, frame.results, is_subtype))
     return fail("type mismatch: an if without else must have the same parameters and results");
-  if (frame.loop) {
-    body.loops[*frame.loop].end = WasmOffset(at_);
-    open_loops_.pop_back();
-  }
+  if (frame.loop) close_loop(body.loops[*frame.loop]);
   if (frame.opcode == Opcode::kCatch || frame.opcode == Opcode::kCatchAll) --open_catches_;
   frames_.pop_back();
   if (frames_.empty()) {
@@ -408,6 +482,7 @@ bool FunctionValidator::br_table() {
     Frame& frame = frames_[frames_.size() - 1 - depth];
     if (frame.br_table_mark == mark) continue;
     frame.br_table_mark = mark;
+    note_branch(frames_.size() - 1 - depth);
     const auto types = frame.label_types();
     if (!arity) arity = types.size();
     if (types.size() != *arity)
@@ -630,11 +705,11 @@ bool FunctionValidator::step(FunctionBody& body) {
     case Opcode::kEnd:
       return end(body);
     case Opcode::kBr:
-      if (!label(target) || !pop_all(target->label_types())) return false;
+      if (!branch(target) || !pop_all(target->label_types())) return false;
       set_unreachable();
       return true;
     case Opcode::kBrIf:
-      if (!label(target) || !pop(ValType::kI32)) return false;
+      if (!branch(target) || !pop(ValType::kI32)) return false;
       if (on_top(target->label_types())) return true;
       // Popping and pushing back turns unknown operands into the label's types, as the specification does.
       return pop_all(target->label_types()) && push_all(target->label_types());
@@ -642,6 +717,7 @@ bool FunctionValidator::step(FunctionBody& body) {
       return br_table();
     case Opcode::kReturn:
       if (!pop_all(frames_.front().results)) return false;
+      note_branch(0);
       set_unreachable();
       return true;
     case Opcode::kCall:

@@ -41,6 +41,7 @@ class FunctionValidator {
   using Operand = uint32_t;
   static constexpr Operand kUnknown = 0;
   static constexpr Operand kUnknownRef = 1 | kNonNullBit;
+  static constexpr uint32_t kNotNoted = ~0u;
 
   struct Frame {
     Opcode opcode = Opcode::kBlock;
@@ -50,6 +51,9 @@ class FunctionValidator {
     uint32_t br_table_mark = 0;  // the last br_table that checked this label
     uint32_t set_locals = 0;     // height of set_locals_
     uint32_t offset = 0;         // of the opcode
+    uint32_t branched = 0;       // offset of the last branch to this label
+    uint32_t noted = kNotNoted;  // in FunctionBody::loop_frames
+    bool has_clauses = false;    // try_table
     std::optional<uint32_t> loop;
     std::span<const ValType> params;
     std::span<const ValType> results;
@@ -63,6 +67,9 @@ class FunctionValidator {
   bool prefixed();
 
   bool block(FunctionBody& body, Opcode opcode);
+  void open_loop(FunctionBody& body);
+  void close_loop(LoopInfo& loop);
+  static LoopFrame::Kind kind_of(const Frame& frame);
   bool else_branch();
   bool end(FunctionBody& body);
   bool br_table();
@@ -79,7 +86,7 @@ class FunctionValidator {
 
   // exception_validator.cc
   bool exceptions(FunctionBody& body, Opcode opcode);
-  bool catch_clauses();
+  bool catch_clauses(bool& any);
   bool catch_clause();
   bool begin_catch(Opcode opcode);
   bool delegate(FunctionBody& body);
@@ -104,6 +111,9 @@ class FunctionValidator {
   bool memory_argument(uint32_t align_log2, const MemoryType*& type, bool exactly = false);
   bool memory_copy();
   bool label(const Frame*& frame);
+  // The same, of a branch: loops around it are to know where it goes.
+  bool branch(const Frame*& frame);
+  void note_branch(size_t target);
   bool local(const FunctionBody& body, uint32_t& index, ValType& type);
   bool table(uint32_t& index, ValType& element);
   bool global(const Global*& global);
@@ -151,7 +161,12 @@ class FunctionValidator {
   std::vector<Operand> operands_;  // [0, height_) is the stack; the rest is capacity
   uint32_t height_ = 0;
   std::vector<Frame> frames_;
-  std::vector<uint32_t> open_loops_;
+  struct OpenLoop {
+    uint32_t index;
+    uint32_t frame;   // in frames_
+    uint32_t lowest;  // frame that a branch in the loop went to
+  };
+  std::vector<OpenLoop> open_loops_;
   std::unordered_set<ValType> singles_;  // what block types of the short form refer to, beyond the usual
   // Only of functions with locals that have no default value: which locals have a value here, and those that
   // got it in open blocks.

@@ -33,14 +33,14 @@ bool FunctionValidator::ref_as_non_null() {
 bool FunctionValidator::br_on_null() {
   const Frame* target = nullptr;
   Operand operand = 0;
-  if (!label(target) || !pop_reference(operand)) return false;
+  if (!branch(target) || !pop_reference(operand)) return false;
   return pop_all(target->label_types()) && push_all(target->label_types()) && push(operand | kNonNullBit);
 }
 
 bool FunctionValidator::br_on_non_null() {
   const Frame* target = nullptr;
   Operand operand = 0;
-  if (!label(target)) return false;
+  if (!branch(target)) return false;
   const std::span<const ValType> types = target->label_types();
   if (types.empty() || !is_reference(types.back()))
     return fail("type mismatch: br_on_non_null to a label that does not take a reference");

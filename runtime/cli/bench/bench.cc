@@ -104,7 +104,7 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
   result.name = workload.name;
   result.suite = workload.suite;
   result.description = workload.description;
-  for (const auto& mode : options.modes) result.modes.push_back(ModeRuns{mode, {}, {}, {}, {}});
+  for (const auto& mode : options.modes) result.modes.push_back(ModeRuns{mode, {}, {}, {}, {}, {}, {}});
   progress.start(result);
 
   std::optional<std::string> expected = options.quick ? workload.quick_expected : workload.expected;
@@ -131,6 +131,8 @@ WorkloadResult measure(const Workload& workload, const BenchOptions& options, ui
       runs.kept.push_back(run->kept);
       runs.rolled_back.push_back(run->rolled_back);
       runs.unit = run->unit;
+      runs.late_seconds.push_back(run->late_seconds);
+      runs.late.push_back(run->late);
     }
     // A wrong answer does not get better by repetition, and its times mean nothing.
     if (!result.answers_ok) break;

@@ -16,6 +16,8 @@
 
 extern char** environ;
 
+#include "runtime/report/late_json.h"
+
 namespace hindsight::cli {
 namespace {
 
@@ -84,6 +86,8 @@ Collected collect(Pipe& result, Pipe& message, std::chrono::steady_clock::time_p
 }  // namespace
 
 std::string to_json(const ChildResult& result) {
+  nlohmann::json late = nlohmann::json::array();
+  for (const LateReport& place : result.late) late.push_back(nlohmann::json(report::late_json(place)));
   const nlohmann::json all{{"seconds", result.seconds},
                            {"cpu_seconds", result.cpu_seconds},
                            {"exit_status", result.exit_status},
@@ -92,7 +96,9 @@ std::string to_json(const ChildResult& result) {
                            {"unit", result.unit},
                            {"decisions", result.decisions},
                            {"kept", result.kept},
-                           {"rolled_back", result.rolled_back}};
+                           {"rolled_back", result.rolled_back},
+                           {"late_seconds", result.late_seconds},
+                           {"late", std::move(late)}};
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -102,7 +108,8 @@ Result<ChildResult> parse_child_result(const std::string& text) {
   const auto string = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
   if (!json.is_object() || !number("seconds") || !number("cpu_seconds") || !number("exit_status") ||
       !number("decisions") || !number("kept") || !number("rolled_back") || !string("output") ||
-      !string("trap") || !string("unit")) {
+      !string("trap") || !string("unit") || !number("late_seconds") || !json.contains("late") ||
+      !json["late"].is_array()) {
     return make_error(ErrorKind::kInternal, "the measuring process sent no usable result");
   }
   ChildResult result;
@@ -115,6 +122,12 @@ Result<ChildResult> parse_child_result(const std::string& text) {
   result.decisions = json["decisions"];
   result.kept = json["kept"];
   result.rolled_back = json["rolled_back"];
+  result.late_seconds = json["late_seconds"];
+  for (const auto& place : json["late"]) {
+    LateReport& late = result.late.emplace_back();
+    if (!report::read_late_json(place, late))
+      return make_error(ErrorKind::kInternal, "the measuring process sent a place that is none");
+  }
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "runtime/engine/hindsight.h"
 
 namespace hindsight::cli {
 
@@ -27,6 +28,8 @@ struct ChildResult {
   std::string trap;
   std::string unit;
   uint64_t decisions = 0, kept = 0, rolled_back = 0;
+  double late_seconds = 0;  // FeedbackReport's
+  std::vector<LateReport> late;
 };
 
 inline constexpr size_t kMaxOutput = size_t{1} << 20;

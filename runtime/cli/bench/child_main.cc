@@ -170,6 +170,8 @@ int bench_child_command(const BenchChildOptions& options) {
     result.kept += decision.state == DecisionState::kKept ? 1 : 0;
     result.rolled_back += decision.state == DecisionState::kRolledBack ? 1 : 0;
   }
+  result.late_seconds = feedback.late_seconds;
+  result.late = feedback.late;
   std::string json = to_json(result);
   for (std::string_view rest = json; !rest.empty();) {
     const ssize_t written = ::write(options.descriptor, rest.data(), rest.size());

@@ -167,6 +167,30 @@ TEST(Merge, AddsNewDecisionsBehindOldOnesAndKeepsTheLastFew) {
   EXPECT_EQ(all.episodes.back().id, all.episodes.size());
 }
 
+TEST(Merge, KeepsDecisionsAboutLoopsApartFromEachOtherAndFromThoseAboutTheFunction) {
+  const auto about = [](std::optional<uint32_t> nest, double seconds, Origin origin = Origin::kDecided) {
+    Episode e = decision(1, origin);
+    if (nest) e.nest = LoopIndex(*nest);
+    e.seconds = e.compile_seconds = seconds;
+    return e;
+  };
+  ModuleProfile all = run({about(0, 1), about({}, 2), about(3, 3)});
+  all = merge(std::move(all), run({about(3, 4, Origin::kProfile), about(0, 5)}));
+  ASSERT_EQ(all.episodes.size(), 4u);
+  EXPECT_EQ(all.episodes[0], [&] {
+    Episode first = about(0, 1);
+    first.id = 1;
+    first.runs_ago = 1;
+    return first;
+  }());
+  EXPECT_EQ(all.episodes[1].compile_seconds, 2);
+  EXPECT_EQ(all.episodes[2].nest, LoopIndex(3));
+  EXPECT_EQ(all.episodes[2].compile_seconds, 4) << "what the run found out about it";
+  EXPECT_EQ(all.episodes[3].nest, LoopIndex(0));
+  for (int i = 0; i < 10; ++i) all = merge(std::move(all), run({about(7, i)}));
+  EXPECT_EQ(all.episodes.size(), 4 + kMaxEpisodesKept);
+}
+
 TEST(Merge, ForgetsAfterAWhileThatAPrefetchLostButNotThatOneWon) {
   Episode before = decision(1);
   before.outcomes = {{{jit::ChangeKind::kPrefetch, WasmOffset(77)}, {.state = ChangeState::kRolledBack}},
@@ -249,6 +273,31 @@ TEST(Merge, OperandsOfRunsAddUpAndFade) {
   EXPECT_EQ(merged.functions[0].values[1].at, WasmOffset(9));
 }
 
+TEST(Merge, SamplesOfLoopsAddUpAndFadeAndWhatTheirCompilesGaveIsTheLastRuns) {
+  const auto with_loop = [](double samples, uint32_t compiles, double compile_seconds) {
+    ModuleProfile m = run();
+    m.functions[0].loops = {{.loop = LoopIndex(0),
+                             .offset = WasmOffset(7),
+                             .samples = samples,
+                             .code_bytes = 30,
+                             .samples_baseline = samples,
+                             .seconds_baseline = samples / 1000,
+                             .trip_records = 100,
+                             .compiles = compiles,
+                             .compile_seconds = compile_seconds}};
+    return m;
+  };
+  const ModuleProfile merged = merge(with_loop(80, 2, 0.02), with_loop(8, 1, 0));
+  const LoopEvidence& loop = merged.functions[0].loops.at(0);
+  const double left = fading(1);
+  EXPECT_NEAR(loop.samples_baseline, 8 + 80 * left, 1e-9);
+  EXPECT_NEAR(loop.seconds_baseline, (8 + 80 * left) / 1000, 1e-9);
+  EXPECT_NEAR(static_cast<double>(loop.trip_records), 100 + 100 * left, 1);
+  EXPECT_EQ(loop.code_bytes, 30u);
+  EXPECT_EQ(loop.compiles, 1u);
+  EXPECT_EQ(loop.compile_seconds, 0.02) << "the last that is known";
+}
+
 TEST(Merge, WhatARunWasSeededWithIsNotCountedAgain) {
   FunctionEvidence seed = evidence(1, 10);
   seed.branches = {{WasmOffset(5), 7, 3, 100, 90, 80, 10}, {WasmOffset(6), 1, 1, 0, 0, 0, 0}};
@@ -260,6 +309,7 @@ TEST(Merge, WhatARunWasSeededWithIsNotCountedAgain) {
   seen.calls[0].targets = {{1, 10}, {3, 1}};
   seed.values = {{WasmOffset(7), ValueSite::kDivisor, 10, {{97, 10}}}};
   seen.values = {{WasmOffset(7), ValueSite::kDivisor, 14, {{97, 13}, {3, 1}}}};
+  seen.loops = {{.loop = LoopIndex(0), .offset = WasmOffset(7), .trip_records = 14}};
   const FunctionEvidence news = without(seen, seed);
   ASSERT_EQ(news.branches.size(), 1u);
   EXPECT_EQ(news.branches[0], (BranchEvidence{WasmOffset(5), 0, 0, 20, 5, 0, 0}));
@@ -268,6 +318,7 @@ TEST(Merge, WhatARunWasSeededWithIsNotCountedAgain) {
   EXPECT_EQ(news.calls[0].targets, (std::vector<CallEvidence::Target>{{1, 3}, {3, 1}}));
   EXPECT_EQ(news.values,
             (std::vector<ValueEvidence>{{WasmOffset(7), ValueSite::kDivisor, 4, {{97, 3}, {3, 1}}}}));
+  EXPECT_EQ(news.loops[0].trip_records, 4u);
   EXPECT_TRUE(without(seed, seed).calls.empty());
   EXPECT_TRUE(without(seed, seed).values.empty());
 }

@@ -44,6 +44,22 @@ ProfileFile example() {
   e.evidence.seconds_since_published = 0.5;
   e.evidence.loops.push_back({LoopIndex(0), WasmOffset(50), 0, 40, -1});
   e.evidence.loops.push_back({LoopIndex(1), WasmOffset(60), 1, 30, 0});
+  e.evidence.loops.push_back({.loop = LoopIndex(2),
+                              .offset = WasmOffset(65),
+                              .depth = 2,
+                              .samples = 20,
+                              .parent = 1,
+                              .code_bytes = 30,
+                              .inner_loops = 2,
+                              .samples_baseline = 8.5,
+                              .seconds_baseline = 0.0085,
+                              .trip_records = 9,
+                              .has_nest = true,
+                              .compiles = 3,
+                              .fruitless = 1,
+                              .compile_seconds = 0.02,
+                              .no_nest = "a branch goes too far"});
+  e.nest = LoopIndex(2);
   e.action = "optimize";
   e.osr_loops = {0, 1};
   using enum jit::ChangeKind;
@@ -200,12 +216,34 @@ TEST(ProfileFile, RefusesDeepNestingWithoutRecursion) {
 
 TEST(ProfileFile, RefusesAnotherVersion) {
   std::string text = format_profile(example());
-  text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
+  const size_t at = text.find("\"version\": 3");
+  for (const std::string version : {"4", "2.5"}) {
+    std::string other = text;
+    EXPECT_FALSE(parse_profile(other.replace(at, 12, "\"version\": " + version), "test")) << version;
+  }
+  text.replace(at, 12, "\"version\": 1");
   auto result = parse_profile(text, "test");
   ASSERT_FALSE(result);
-  EXPECT_NE(result.error().message.find("it is of version 1, and this program's is 2"), std::string::npos);
+  EXPECT_NE(result.error().message.find("it is of version 1, and this program's is 3"), std::string::npos);
   EXPECT_NE(result.error().message.find("--profile-out"), std::string::npos) << "what to do";
   EXPECT_EQ(read_profile(text).error().kind, ErrorKind::kUnsupported) << "who keeps it himself only says so";
+}
+
+TEST(ProfileFile, ReadsTheVersionThatKnowsOfNoNests) {
+  ProfileFile file = example();
+  file.modules[0].functions.clear();
+  for (Episode& e : file.modules[0].episodes) {
+    e.nest.reset();
+    for (LoopEvidence& loop : e.evidence.loops)
+      loop = {loop.loop, loop.offset, loop.depth, loop.samples, loop.parent};
+  }
+  std::string text = format_profile(file, /*compact=*/true);
+  for (const std::string name : {"nest", "code_bytes\":30", "inner_loops", "fruitless", "trip_records"})
+    EXPECT_EQ(text.find("\"" + name), std::string::npos) << name << ": costs nothing where there is none";
+  text.replace(text.find("\"version\":3"), 11, "\"version\":2");
+  const auto back = parse_profile(text, "test");
+  ASSERT_TRUE(back) << back.error().describe();
+  EXPECT_EQ(*back, file);
 }
 
 TEST(ProfileFile, RefusesTwoOutcomesOfOneChange) {

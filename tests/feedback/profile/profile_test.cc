@@ -10,7 +10,7 @@ namespace hindsight::feedback {
 namespace {
 
 // One function (index 0) with an outer loop [10, 90] and an inner loop [30, 60].
-std::shared_ptr<const wasm::Module> module_with_loops() {
+std::shared_ptr<wasm::Module> module_with_loops() {
   auto module = std::make_shared<wasm::Module>();
   module->name = "test";
   module->types.push_back({});
@@ -26,6 +26,7 @@ std::shared_ptr<const wasm::Module> module_with_loops() {
   inner.depth = 1;
   inner.parent = LoopIndex(0);
   body.loops = {outer, inner};
+  body.loop_frames.resize(1);
   // i32.load at 40 and 44, an i32.add at 47 that a code generator may fold the second into; the rest is nop.
   module->bytes.assign(100, 0x01);
   for (size_t at : {40, 44}) {
@@ -71,8 +72,9 @@ TEST(Profile, ALoopsOwnSamplesAreThoseInBaselineCodeAndInNoInnerLoop) {
   EXPECT_DOUBLE_EQ(e.loops[0].samples_baseline, 1.5);
   EXPECT_DOUBLE_EQ(e.loops[1].samples_baseline, 1.5);
   EXPECT_NEAR(e.loops[1].seconds_baseline, 1.5e-3, 1e-9);
-  EXPECT_EQ(e.loops[0].code_bytes, 80u);
-  EXPECT_EQ(e.loops[1].code_bytes, 30u);
+  EXPECT_EQ(e.loops[0].code_bytes, 81u);
+  EXPECT_EQ(e.loops[1].code_bytes, 31u);
+  EXPECT_EQ(e.loops[1].no_nest, "");
   EXPECT_EQ(e.loops[0].inner_loops, 1u);
   EXPECT_EQ(e.loops[1].inner_loops, 0u);
   EXPECT_EQ(e.loops[0].trip_records, 0u);
@@ -80,6 +82,40 @@ TEST(Profile, ALoopsOwnSamplesAreThoseInBaselineCodeAndInNoInnerLoop) {
   const LoopCounts& inner = profile.counts(kFunction).loops.at(1);
   EXPECT_EQ(inner.run_samples_baseline, 3);
   EXPECT_NEAR(inner.run_seconds_baseline, 3e-3, 1e-9);
+}
+
+TEST(Profile, SaysOfALoopWithSamplesWhatItIsAsANest) {
+  const std::shared_ptr<wasm::Module> module = module_with_loops();
+  module->bodies[0].loops[1].too_deep = true;
+  Profile profile(module);
+  profile.add_sample(kFunction, WasmOffset(20), false, 1e-3);
+  EXPECT_EQ(profile.evidence(kFunction).loops[1].no_nest, "") << "nobody asked";
+  profile.add_sample(kFunction, WasmOffset(40), true, 1e-3);
+  const FunctionEvidence e = profile.evidence(kFunction);
+  EXPECT_EQ(e.loops[0].no_nest, "");
+  EXPECT_NE(e.loops[1].no_nest.find("63"), std::string::npos) << e.loops[1].no_nest;
+}
+
+TEST(Profile, LooksAtSoManyLoopsInEachOtherAndNoMore) {
+  const std::shared_ptr<wasm::Module> module = module_with_loops();
+  wasm::FunctionBody& body = module->bodies[0];
+  body.loops.clear();
+  for (uint32_t i = 0; i < 40; ++i) {
+    wasm::LoopInfo loop;
+    loop.offset = WasmOffset(5 + i);
+    loop.end = WasmOffset(99 - i);
+    if (i > 0) loop.parent = LoopIndex(i - 1);
+    body.loops.push_back(loop);
+  }
+  Profile profile(module);
+  profile.add_sample(kFunction, WasmOffset(50), false, 1e-3);
+  for (int i = 0; i < 2; ++i) {
+    const FunctionEvidence e = profile.evidence(kFunction);
+    EXPECT_EQ(e.loops[39].no_nest, "");
+    EXPECT_EQ(e.loops[20].no_nest, "");
+    EXPECT_EQ(e.loops[0].no_nest, "too many loops are around each other");
+    EXPECT_EQ(e.loops[0].code_bytes, 95u);
+  }
 }
 
 TEST(Profile, SamplesInANestAreTheNestsAndNeitherStayedNorOfTheWholeVersion) {

@@ -67,12 +67,29 @@ TEST(ChildResult, SurvivesThePipeWhateverTheGuestPrinted) {
   result.exit_status = 3;
   result.output = "a \"b\"\n\xe2\x82\xac";
   result.kept = 2;
+  result.late_seconds = 0.5;
+  result.late.push_back({.function = "a \"b\"",
+                         .wasm_offset = 0x46e,
+                         .in_loop = true,
+                         .seconds = 0.25,
+                         .entering = 0.25,
+                         .why = "words"});
   const auto back = parse_child_result(to_json(result));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->seconds, 1.25);
   EXPECT_EQ(back->exit_status, 3);
   EXPECT_EQ(back->output, result.output);
   EXPECT_EQ(back->kept, 2u);
+  EXPECT_EQ(back->late_seconds, 0.5);
+  ASSERT_EQ(back->late.size(), 1u);
+  EXPECT_EQ(back->late[0].function, "a \"b\"");
+  EXPECT_EQ(back->late[0].wasm_offset, 0x46eu);
+  EXPECT_TRUE(back->late[0].in_loop);
+  EXPECT_EQ(back->late[0].entering, 0.25);
+  EXPECT_EQ(back->late[0].why, "words");
+  std::string damaged = to_json(result);
+  damaged.replace(damaged.find("\"entering\""), 10, "\"x\"");
+  EXPECT_FALSE(parse_child_result(damaged));
   EXPECT_FALSE(parse_child_result(""));
   EXPECT_FALSE(parse_child_result("{\"seconds\": 1}"));
 }

@@ -88,6 +88,19 @@ TEST(Json, HasTheFieldsThatReadersRelyOn) {
   EXPECT_EQ(gather["speedup"]["feedback_vs_optimized"]["max"], 4.0);
 }
 
+TEST(Json, HasWhatRanLateInEachRun) {
+  BenchResults results = two_workloads();
+  ModeRuns& runs = results.workloads[0].modes[2];
+  runs.late_seconds = {0.25, 0};
+  runs.late = {{{.function = "f", .wasm_offset = 7, .in_loop = true, .seconds = 0.25, .queued = 0.25}}, {}};
+  const json mode = json::parse(to_json(results))["workloads"][0]["modes"]["feedback"];
+  EXPECT_EQ(mode["late_seconds"], json({0.25, 0.0}));
+  ASSERT_EQ(mode["late"].size(), 2u);
+  EXPECT_EQ(mode["late"][0][0]["function"], "f");
+  EXPECT_EQ(mode["late"][0][0]["queued"], 0.25);
+  EXPECT_TRUE(mode["late"][1].empty());
+}
+
 TEST(Summary, LeavesWorkloadsWithWrongAnswersOut) {
   BenchResults results = two_workloads();
   results.workloads[0].answers_ok = false;

@@ -26,6 +26,7 @@ FeedbackReport hostile_report() {
   decision.wasm_offset = 0x1234;
   report.decisions.push_back(decision);
   report.pmu.push_back({kHostile, false, kHostile, 0, 1});
+  report.late.push_back({.function = kHostile, .seconds = 1, .waiting = 1, .why = kHostile});
   return report;
 }
 
@@ -113,6 +114,16 @@ FeedbackReport full_report() {
   decision.measured_gain = 1.5;
   decision.seconds = 0.25;
   report.decisions.push_back(decision);
+  report.late_seconds = 0.312;
+  report.late_places = 5;
+  report.late.push_back({.function = "main",
+                         .wasm_offset = 0x46e,
+                         .in_loop = true,
+                         .seconds = 0.12,
+                         .waiting = 0.03,
+                         .compiling = 0.09,
+                         .why = "60 ms for stalls"});
+  report.late.push_back({.function = "gather", .wasm_offset = 0x560, .seconds = 0.1, .refused = 0.1});
   report.modules_forgotten = 18;
   report.decisions_forgotten = 54;
   report.functions_baseline = 12;
@@ -181,6 +192,31 @@ TEST(FeedbackJson, ParsesWhateverTheNamesHold) {
   EXPECT_EQ(json["decisions"].size(), 1u);
   EXPECT_EQ(json["decisions"][0]["wasm_offset"], 0x1234);
   EXPECT_EQ(json["pmu"][0]["available"], false);
+}
+
+TEST(FeedbackJson, SaysWhatRanLateAndWhatItWaitedFor) {
+  const auto json = nlohmann::json::parse(to_json(full_report()));
+  EXPECT_EQ(json["late_seconds"], 0.312);
+  EXPECT_EQ(json["late_places"], 5);
+  ASSERT_EQ(json["late"].size(), 2u);
+  EXPECT_EQ(json["late"][0]["wasm_offset"], 0x46e);
+  EXPECT_EQ(json["late"][0]["compiling"], 0.09);
+  EXPECT_EQ(json["late"][0]["queued"], 0);
+  EXPECT_EQ(json["late"][0]["why"], "60 ms for stalls");
+  EXPECT_EQ(json["late"][1]["in_loop"], false);
+}
+
+TEST(LateText, NamesTheWorstPlaceInOneLineAndNothingWhereNothingWasLate) {
+  EXPECT_EQ(FeedbackReport{}.late_text(), "");
+  EXPECT_EQ(full_report().late_text(),
+            "0.312 s in 5 places after they were hot; most: main at 0x46e 0.120 s (waiting 0.030, compiling "
+            "0.090)");
+  FeedbackReport one = full_report();
+  one.late_places = 1;
+  one.late_seconds = 0.1;
+  one.late.erase(one.late.begin());
+  EXPECT_EQ(one.late_text(),
+            "0.100 s in 1 place after it was hot; most: gather outside of its loops 0.100 s (refused 0.100)");
 }
 
 }  // namespace
