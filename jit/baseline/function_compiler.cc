@@ -290,6 +290,7 @@ void FunctionCompiler::emit_constants() {
     const uint64_t base = a_.offset_of(table.label);
     for (const Label& target : table.targets) a_.embed32(static_cast<uint32_t>(a_.offset_of(target) - base));
   }
+  emit_nest_tables();
   if (options_.osr_polls && !body_.loops.empty()) {
     // A line of their own: they are written while the code runs.
     a_.align_data(64);
@@ -306,6 +307,7 @@ Result<std::unique_ptr<CodeVersion>> FunctionCompiler::compile(CodeArena& arena)
   compile_body();
   if (a_.offset() <= kMaxCodeBytes) emit_out_of_line();
   if (a_.offset() <= kMaxCodeBytes) emit_loop_entries();
+  if (a_.offset() <= kMaxCodeBytes) emit_resume_points();
   if (a_.offset() > kMaxCodeBytes)
     return make_error(ErrorKind::kResource,
                       "the machine code of a function is larger than 256 MiB; split the function",

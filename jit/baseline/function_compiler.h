@@ -36,6 +36,7 @@
 
 #include "jit/abi/builtins.h"
 #include "jit/abi/call_layout.h"
+#include "jit/abi/nest_exits.h"
 #include "jit/abi/type_registry.h"
 #include "jit/abi/vm_context.h"
 #include "jit/baseline/emitter.h"
@@ -120,6 +121,7 @@ struct Control {
   // Exceptions: the handler in force around the block, and that of its body (kTry, kTryTable).
   uint32_t outer_handler = kNoIndex;
   uint32_t handler = kNoIndex;
+  uint32_t resume = kNoIndex;              // where nests go on after this, in resume_points_
   std::vector<wasm::CatchClause> catches;  // kTryTable
   wasm::BlockType type;
   LocalCache at_label;  // valid if targeted
@@ -240,6 +242,17 @@ class FunctionCompiler {
   void set_from_condition(const Condition& condition, const x86::Gp& to);
   void jump_if(const Condition& condition, const Label& to);
   void osr_poll(uint32_t loop);
+
+  // --- nests (nests.cc)
+  // Makes the table by which a nest of the loop that was opened last goes on; null: none may be called there.
+  std::optional<Label> note_nest(uint32_t loop, const Label& after_poll);
+  const Label& resume_entry(Control& control);
+  void call_nest(const Label& table);  // to rax
+  // At the end of the frame, where nothing is pending: its nests go on here.
+  void resume_here(const Control& control, const Label& label, const LocalCache& cache);
+  void end_of_nests(const Control& loop);
+  void emit_resume_points();
+  void emit_nest_tables();
 
   // --- exceptions (exceptions.cc)
   void exception_instruction(const Instr& instr);
@@ -540,6 +553,21 @@ class FunctionCompiler {
     std::vector<Label> targets;
   };
   std::vector<JumpTable> jump_tables_;
+  // What follows a frame around a nest, or the nest's loop. The entry is a piece out of line, which loads what the label wants.
+  struct ResumePoint {
+    Label entry, label;
+    WasmOffset offset;
+    LocalCache cache;
+    enum class Kind : uint8_t { kNever, kLabel, kReturn } kind = Kind::kNever;
+    ResumePoint() {}  // NOLINT: clears nothing but what has an initializer
+  };
+  std::vector<ResumePoint> resume_points_;
+  struct NestTable {
+    Label label;
+    uint32_t first;  // of its ways; the next table's follow them
+  };
+  std::vector<NestTable> nest_tables_;
+  std::vector<Label> nest_ways_;  // by number (jit/abi/nest_exits.h)
   std::unordered_map<uint64_t, Label>& constants8_;
   std::vector<std::pair<uint64_t, Label>>& constants8_order_;
   struct Constant16 {

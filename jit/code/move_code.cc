@@ -37,12 +37,13 @@ Result<std::unique_ptr<CodeVersion>> copy_version(const std::shared_ptr<const Co
   };
   copy->function = version.function;
   copy->tier = version.tier;
+  copy->nest = version.nest;
   copy->code_size = parted ? version.hot_bytes : version.code_size;
   copy->hot_bytes = parted ? CodeOffset() : version.hot_bytes;
   copy->entry = moved(version.entry);
   copy->pc_map = version.pc_map;
   for (const OsrEntry& entry : version.osr_entries)
-    copy->osr_entries.push_back({entry.loop, moved(entry.code)});
+    copy->osr_entries.push_back({entry.loop, moved(entry.code), entry.kind});
   copy->loop_cells = version.loop_cells;
   copy->answers = version.answers;
   copy->handlers = version.handlers;

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "base/printable.h"
 #include "jit/baseline/baseline_compiler.h"
 #include "jit/code/move_code.h"
+#include "jit/wasm/loop_nests.h"
 #include "runtime/code/charged_version.h"
 #include "runtime/code/random_hints.h"
 #include "runtime/instance/instance.h"
@@ -46,6 +48,7 @@ ModuleCode::~ModuleCode() {
     if (code.baseline_registered) services_.registry().remove(*code.baseline);
     if (code.optimized) services_.registry().remove(*code.optimized);
     if (code.observing) services_.registry().remove(*code.observing);
+    for (const auto& [root, nest] : code.nests) services_.registry().remove(*nest);
   }
 }
 
@@ -171,9 +174,12 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
   HINDSIGHT_ASSIGN(jit::Optimizer * optimizer, services_.optimizer());
   // A compile costs much: not for what will surely have no place. Optimized code is hardly ever smaller than the body.
   const wasm::FunctionBody& body = module_->body(request.function);
-  if (const Status room =
-          tally_->room_for_speed(words_for(request.function), body.end.value - body.begin.value);
-      !room) {
+  uint32_t bytes = body.end.value - body.begin.value;
+  if (request.nest) {
+    const wasm::LoopInfo& root = body.loops[request.nest->value];
+    bytes = root.end.value - root.offset.value;
+  }
+  if (const Status room = tally_->room_for_speed(words_for(request.function), bytes); !room) {
     note_no_room(room.error());
     return std::unexpected(room.error());
   }
@@ -194,7 +200,7 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
   if (!result) {
     const std::lock_guard lock(mutex_);
     counts_.no_code[static_cast<size_t>(why)]++;
-    if (why != jit::NoCode::kAbandoned && !code_of(request.function).optimized_current)
+    if (why != jit::NoCode::kAbandoned && !request.nest && !code_of(request.function).optimized_current)
       left_in_baseline_.insert_or_assign(request.function.value, result.error().message);
     counts_.functions_left = left_in_baseline_.size();
     return std::unexpected(result.error());
@@ -206,7 +212,7 @@ Result<ModuleCode::Optimized> ModuleCode::optimize(jit::OptimizeRequest request)
   // The optimizer's library has a counter of its own; ids are unique in the process.
   made.version->id = jit::CodeRegistry::next_version_id();
   const std::lock_guard lock(mutex_);
-  left_in_baseline_.erase(request.function.value);
+  if (!request.nest) left_in_baseline_.erase(request.function.value);
   counts_.functions_left = left_in_baseline_.size();
   counts_.optimized_functions++;
   counts_.optimized_seconds += made.version->compile_seconds;
@@ -240,20 +246,39 @@ void ModuleCode::store_entries(FuncIndex f, const void* entry) {
   for (Instance* instance : instances_) instance->publish(f, entry);
 }
 
-void ModuleCode::set_osr_slots(FunctionCode& code, const jit::CodeVersion* target) {
-  const auto entry_of = [&](LoopIndex loop) -> const void* {
-    if (target == nullptr) return nullptr;
-    for (const jit::OsrEntry& osr : target->osr_entries)
-      if (osr.loop == loop) return osr.code;
-    return nullptr;
+const void* ModuleCode::slot_word(const FunctionCode& code, LoopIndex loop) {
+  const jit::OsrEntry* newest = nullptr;
+  VersionId id;
+  const auto look_at = [&](const jit::CodeVersion& version) {
+    if (newest != nullptr && version.id < id) return;
+    for (const jit::OsrEntry& osr : version.osr_entries) {
+      if (osr.loop != loop) continue;
+      newest = &osr;
+      id = version.id;
+    }
   };
+  if (code.optimized_current) look_at(*code.optimized);
+  for (const auto& [root, nest] : code.nests) look_at(*nest);
+  return newest != nullptr ? jit::slot_word(*newest) : nullptr;
+}
+
+const void* ModuleCode::exit_word(const FunctionCode& code, LoopIndex loop) {
+  const jit::CodeVersion* const target = code.observing != nullptr ? code.observing.get()
+                                         : code.optimized_current  ? code.optimized.get()
+                                                                   : nullptr;
+  if (target == nullptr) return nullptr;
+  for (const jit::OsrEntry& osr : target->osr_entries)
+    if (osr.loop == loop && osr.kind == jit::OsrEntry::Kind::kRemainder) return osr.code;
+  return nullptr;
+}
+
+void ModuleCode::set_osr_slots(FunctionCode& code) {
   // Release: the target's code is complete before a loop header jumps to it.
   const auto set_polls = [&](const jit::CodeVersion& baseline) {
     if (baseline.osr_slot_count == 0) return;
-    const bool leave = target != nullptr && target->tier == jit::Tier::kOptimized;
     const jit::CodeWriting writing = baseline.memory.write();
     for (uint32_t i = 0; i < baseline.osr_slot_count; i++)
-      baseline.osr_slots[i].store(leave ? entry_of(LoopIndex(i)) : nullptr, std::memory_order_release);
+      baseline.osr_slots[i].store(slot_word(code, LoopIndex(i)), std::memory_order_release);
   };
   if (code.baseline != nullptr) set_polls(*code.baseline);
   std::erase_if(code.before, [&](const std::weak_ptr<jit::CodeVersion>& weak) {
@@ -264,9 +289,33 @@ void ModuleCode::set_osr_slots(FunctionCode& code, const jit::CodeVersion* targe
     const jit::CodeWriting writing = earlier->memory.write();
     // One that is current again keeps its loops.
     for (const jit::OsrExit& exit : earlier->osr_exits)
-      exit.slot->store(earlier.get() == target ? nullptr : entry_of(exit.loop), std::memory_order_release);
+      exit.slot->store(earlier == code.optimized ? nullptr : exit_word(code, exit.loop),
+                       std::memory_order_release);
     return false;
   });
+}
+
+void ModuleCode::retire(std::shared_ptr<jit::CodeVersion> version) {
+  counts_.retired++;
+  services_.retired().add(std::move(version));
+}
+
+void ModuleCode::publish_nest(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& nest) {
+  services_.registry().add(module_, nest);
+  std::shared_ptr<jit::CodeVersion> replaced = std::exchange(code.nests[nest->nest->value], nest);
+  set_osr_slots(code);
+  // Invariant: nothing leads to the replaced version any more. Those who run it come back when their loop ends.
+  if (replaced != nullptr && replaced != nest) retire(std::move(replaced));
+}
+
+bool ModuleCode::withdraw_nest(FuncIndex function, LoopIndex root) {
+  const std::lock_guard lock(mutex_);
+  FunctionCode& code = code_of(function);
+  auto node = code.nests.extract(root.value);
+  if (node.empty()) return false;
+  set_osr_slots(code);
+  retire(std::move(node.mapped()));
+  return true;
 }
 
 void ModuleCode::remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced) {
@@ -285,8 +334,10 @@ void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
       code.baseline = version;
       code.baseline_registered = code.baseline_current = true;
       // A function that is already optimized keeps that; the baseline version is for loops and rolling back.
-      if (code.optimized_current) set_osr_slots(code, code.optimized.get());
+      if (code.optimized_current || !code.nests.empty()) set_osr_slots(code);
       if (current_entry(code) == version->entry) store_entries(version->function, version->entry);
+    } else if (version->nest) {
+      publish_nest(code, version);
     } else {
       services_.registry().add(module_, version);
       std::shared_ptr<jit::CodeVersion> replaced = std::move(code.optimized);
@@ -298,16 +349,11 @@ void ModuleCode::publish(const std::shared_ptr<jit::CodeVersion>& version) {
       else if (replaced != nullptr && replaced->entry != nullptr)
         store_entries(version->function, entry_or_stub(version->function));
       if (replaced != nullptr && replaced != version) remember_exits(code, replaced);
-      set_osr_slots(code, version.get());
+      const std::shared_ptr<jit::CodeVersion> observed = std::exchange(code.observing, nullptr);
+      set_osr_slots(code);
       // Invariant: nothing leads to the replaced version any more when it is handed over.
-      if (replaced != nullptr && replaced != version) {
-        counts_.retired++;
-        services_.retired().add(std::move(replaced));
-      }
-      if (code.observing != nullptr) {
-        counts_.retired++;
-        services_.retired().add(std::move(code.observing));
-      }
+      if (replaced != nullptr && replaced != version) retire(std::move(replaced));
+      if (observed != nullptr) retire(observed);
     }
     counts_.published++;
   }
@@ -336,23 +382,24 @@ bool ModuleCode::observe(FuncIndex function) {
 bool ModuleCode::take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion> observing) {
   const std::lock_guard lock(mutex_);
   FunctionCode& code = code_of(function);
-  if (!code.optimized_current) return false;
+  if (!code.optimized_current && code.nests.empty()) return false;
+  const std::shared_ptr<jit::CodeVersion> optimized = std::exchange(code.optimized, nullptr);
+  const auto nests = std::exchange(code.nests, {});
   code.optimized_current = false;
-  remember_exits(code, code.optimized);
+  if (optimized != nullptr) remember_exits(code, optimized);
   if (observing != nullptr) {
     services_.registry().add(module_, observing);
-    set_osr_slots(code, observing.get());
     // From here on it is one of those that loops may be in.
     code.before.push_back(observing);
     counts_.published++;
     code.observing = std::move(observing);
-  } else {
-    set_osr_slots(code, nullptr);
   }
-  store_entries(function, entry_or_stub(function));
-  counts_.retired++;
-  services_.retired().add(std::move(code.optimized));
-  code.optimized = nullptr;
+  set_osr_slots(code);
+  if (optimized != nullptr) {
+    store_entries(function, entry_or_stub(function));
+    retire(optimized);
+  }
+  for (const auto& [root, nest] : nests) retire(nest);
   return true;
 }
 
@@ -368,7 +415,41 @@ void ModuleCode::leave_at_loops(std::shared_ptr<jit::CodeVersion> first,
   const jit::CodeWriting writing = baseline->memory.write();
   // Release: as in set_osr_slots.
   for (const jit::OsrEntry& entry : first->osr_entries)
-    baseline->osr_slots[entry.loop.value].store(entry.code, std::memory_order_release);
+    baseline->osr_slots[entry.loop.value].store(jit::slot_word(entry), std::memory_order_release);
+}
+
+Status ModuleCode::enter_at_nests(Instance& instance, FuncIndex function) {
+  HINDSIGHT_ASSIGN(auto slow, baseline(function, *instance.store().budget()));
+  publish(slow);
+  const std::vector<wasm::LoopInfo>& loops = module_->body(function).loops;
+  // Outermost loops that can be nests, or innermost ones.
+  std::vector<bool> around(loops.size()), chosen(loops.size());
+  for (uint32_t i = 0; i < loops.size(); i++) {
+    const auto parent = loops[i].parent;
+    if (parent) around[i] = around[parent->value];
+    if (!wasm::why_no_nest(*module_, function, LoopIndex(i)).empty()) continue;
+    if (!services_.knobs.inner_nests && around[i]) continue;
+    around[i] = chosen[i] = true;
+    for (auto outer = parent; services_.knobs.inner_nests && outer; outer = loops[outer->value].parent)
+      chosen[outer->value] = false;
+  }
+  for (uint32_t i = 0; i < loops.size(); i++) {
+    if (!chosen[i]) continue;
+    jit::OptimizeRequest request;
+    request.function = function;
+    request.nest = LoopIndex(i);
+    auto made = optimize_and_wait(instance, std::move(request));
+    if (made) {
+      publish(made->version);
+      continue;
+    }
+    if (!services_.optimizer()) return std::unexpected(made.error());
+    if (is_out_of_room()) return {};
+    services_.say(LogLevel::kWarning, "compile",
+                  fmt::format("loop {} of {} stays in baseline code: {}", i, module_->function_name(function),
+                              made.error().describe()));
+  }
+  return {};
 }
 
 Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex function) {
@@ -384,7 +465,13 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
       return entry;
     }
   }
-  if (first_ == jit::Tier::kOptimized && services_.may_optimize(function)) {
+  const bool optimizes = first_ == jit::Tier::kOptimized && services_.may_optimize(function);
+  if (optimizes && services_.knobs.enter_at_nests && !module_->body(function).loops.empty()) {
+    HINDSIGHT_TRY(enter_at_nests(instance, function));
+    const std::lock_guard lock(mutex_);
+    return current_entry(code_of(function));
+  }
+  if (optimizes) {
     const size_t loops = module_->body(function).loops.size();
     const bool at_loops = services_.knobs.enter_at_loops && loops != 0;
     const auto request_with = [&](uint32_t seed) {
@@ -473,15 +560,14 @@ std::vector<bool> ModuleCode::exchange(std::span<const Exchange> exchanges) {
     remember_exits(code, e.from);
     // What is watched is put back by the call that it is watched for.
     if (e.to->entry != nullptr && !code.watched) store_entries(e.to->function, e.to->entry);
-    set_osr_slots(code, e.to.get());
+    set_osr_slots(code);
   }
   return done;
 }
 
 void ModuleCode::retire_copy(std::shared_ptr<jit::CodeVersion> version) {
   const std::lock_guard lock(mutex_);
-  counts_.retired++;
-  services_.retired().add(std::move(version));
+  retire(std::move(version));
 }
 
 bool ModuleCode::meter_calls(FuncIndex function) {
@@ -549,6 +635,21 @@ std::vector<std::shared_ptr<jit::CodeVersion>> ModuleCode::optimized_versions() 
   std::vector<std::shared_ptr<jit::CodeVersion>> versions;
   for (const FunctionCode& code : functions_)
     if (code.optimized_current) versions.push_back(code.optimized);
+  return versions;
+}
+
+std::vector<std::shared_ptr<jit::CodeVersion>> ModuleCode::nests(FuncIndex function) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<jit::CodeVersion>> versions;
+  for (const auto& [root, nest] : code_of(function).nests) versions.push_back(nest);
+  return versions;
+}
+
+std::vector<std::shared_ptr<jit::CodeVersion>> ModuleCode::all_nests() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<jit::CodeVersion>> versions;
+  for (const FunctionCode& code : functions_)
+    for (const auto& [root, nest] : code.nests) versions.push_back(nest);
   return versions;
 }
 

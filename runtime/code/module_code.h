@@ -108,9 +108,13 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // one go into the baseline version's OSR slots. They also go into the exits of earlier optimized versions that may
   // still be running. The optimized version it replaces goes to the retire list. A version without an entry is published
   // to running loops alone. Calls go on to baseline code, and a watch for them goes on.
+  // A nest (CodeVersion::nest) replaces what was published of the same loop, and concerns nothing else. Several live side by side.
   void publish(const std::shared_ptr<jit::CodeVersion>& version);
-  // Back to baseline code: slots and OSR slots; the optimized version is retired. False: none was current.
+  // Back to baseline code: slots and OSR slots; the optimized version and the nests are retired. A nest that runs ends its loop first.
+  // False: there was neither.
   bool withdraw(FuncIndex function);
+  // The same of one nest, by its outermost loop.
+  bool withdraw_nest(FuncIndex function, LoopIndex root);
   // The same, and loops that run in optimized code leave it where it has exits. They go to baseline code that is made for
   // that, to be seen again. They go on into the next optimized version that has entries for them.
   bool observe(FuncIndex function);
@@ -145,7 +149,10 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // Null if there is none. `current` is the one in the entry slots.
   std::shared_ptr<jit::CodeVersion> current(FuncIndex function) const;
   std::shared_ptr<jit::CodeVersion> version(FuncIndex function, jit::Tier tier) const;
-  // The current optimized versions.
+  // The published nests of a function and of all, by function and outermost loop.
+  std::vector<std::shared_ptr<jit::CodeVersion>> nests(FuncIndex function) const;
+  std::vector<std::shared_ptr<jit::CodeVersion>> all_nests() const;
+  // The current optimized versions; nests are none of them.
   std::vector<std::shared_ptr<jit::CodeVersion>> optimized_versions() const;
   size_t instance_count() const;
   // What of these addresses lies in which of the instances' memories.
@@ -168,7 +175,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
  private:
   struct FunctionCode {
     std::shared_ptr<jit::CodeVersion> baseline;  // compiled; published before or with the first optimized one
-    std::shared_ptr<jit::CodeVersion> optimized;  // published, if any
+    std::shared_ptr<jit::CodeVersion> optimized;                  // published, if any
+    std::map<uint32_t, std::shared_ptr<jit::CodeVersion>> nests;  // published, by their outermost loop
     // Those before it with ways out of their loops, as far as they are not freed: loops may still be running in them.
     std::vector<std::weak_ptr<jit::CodeVersion>> before;
     // Baseline code that running loops came back to; goes when a next optimized version comes. Calls do not go there.
@@ -194,13 +202,21 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   std::string words_for(FuncIndex function) const;
   // For tests: a copy of what was just published, somewhere, takes its place.
   void move_elsewhere(const std::shared_ptr<jit::CodeVersion>& version);
-  // Loops go on in `target`, an optimized version or `observing`, which baseline loops do not leave their code for.
-  // Null: running loops go on where they are.
-  static void set_osr_slots(FunctionCode& code, const jit::CodeVersion* target);
+  // What a baseline version's slot for the loop holds: it leads to the newest code that has an entry there. Null: the loop goes on.
+  static const void* slot_word(const FunctionCode& code, LoopIndex loop);
+  // Where a loop leaves optimized code for: the optimized version or `observing`. Null: it goes on. Never a nest, which comes back to
+  // baseline code's frame.
+  static const void* exit_word(const FunctionCode& code, LoopIndex loop);
+  // Stores both into all versions that may be running.
+  static void set_osr_slots(FunctionCode& code);
+  void publish_nest(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& nest);
+  void retire(std::shared_ptr<jit::CodeVersion> version);
   bool take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion> observing);
   // For tests: makes both versions known, which have loop entries alone. Loops enter `first` and leave it for `second`,
   // or, where that is null, for baseline code.
   void leave_at_loops(std::shared_ptr<jit::CodeVersion> first, std::shared_ptr<jit::CodeVersion> second);
+  // For tests: nests of the function's loops, published with its baseline code.
+  Status enter_at_nests(Instance& instance, FuncIndex function);
   // Loops that run in `replaced` are to follow what becomes current.
   static void remember_exits(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& replaced);
   const void* current_entry(const FunctionCode& code) const;

@@ -16,6 +16,11 @@ struct TestKnobs {
   bool leave_at_loops = false;
   // With leave_at_loops: for baseline code.
   bool leave_for_baseline = false;
+  // Tier optimized without profiling: functions that have loops stay in baseline code. The outermost of these that can be nests are compiled
+  // as nests, and published with it.
+  bool enter_at_nests = false;
+  // With enter_at_nests: the innermost ones.
+  bool inner_nests = false;
   // Tier auto. Not 0: trials do not go by the processor. A change makes its loop so many times as fast, and a call in a
   // version with a decision counts for so many. So below 1 they lose and above it they win. Whole versions go on trial
   // as soon as they can.

@@ -53,10 +53,14 @@ constexpr uint64_t kMostModuleBytes = uint64_t{1} << 30;  // what engines agreed
 Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, const TestKnobs& knobs) {
   if (config.tier == TierMode::kAuto && !config.profiling)
     return make_error(ErrorKind::kUsage, "tier auto needs profiling; choose a fixed tier to run without");
-  const bool for_tests = knobs.random_hints != 0 || knobs.enter_at_loops;
+  const bool for_tests = knobs.random_hints != 0 || knobs.enter_at_loops || knobs.enter_at_nests;
   if (for_tests && (config.tier != TierMode::kOptimized || config.profiling))
     return make_error(ErrorKind::kUsage,
                       "random hints and entering at loops are for tier optimized without profiling");
+  if (knobs.enter_at_nests && (knobs.enter_at_loops || knobs.random_hints != 0))
+    return make_error(ErrorKind::kUsage, "nests are entered without hints, and not with remainders");
+  if (knobs.inner_nests && !knobs.enter_at_nests)
+    return make_error(ErrorKind::kUsage, "inner nests are entered at nests");
   if (knobs.leave_at_loops && !knobs.enter_at_loops)
     return make_error(ErrorKind::kUsage, "only code that was entered at loops is left there");
   if (knobs.leave_for_baseline && !knobs.leave_at_loops)
@@ -71,7 +75,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, 
   options.bounds = config.guard_pages && guard_pages_available() ? jit::BoundsChecks::kGuardPages
                                                                  : jit::BoundsChecks::kExplicit;
   options.lwp_counting = config.profiling;
-  options.osr_polls = config.tier == TierMode::kAuto || knobs.enter_at_loops;
+  options.osr_polls = config.tier == TierMode::kAuto || knobs.enter_at_loops || knobs.enter_at_nests;
 
   std::unique_ptr<TraceDirectory> trace;
   if (config.profiling && config.unit == "model") {

@@ -13,7 +13,7 @@
 //     --node FILE|none   the independent engine (default: the node that runs this)
 //     --patience N       seconds that a batch may take on one engine (default 120); an engine that takes longer differs
 //     --keep FOLDER      where modules that differ are left (default: a folder in the temporary directory)
-//     --modes A,B        (default baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints)
+//     --modes A,B        (default baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints,optimized-nests,optimized-inner-nests-explicit)
 //
 // Exit status: 0; 1 where something differed; 2 for usage or missing tools. Prints the seed of everything that differed:
 // `--seed S --count 1` is that module again.
@@ -29,7 +29,7 @@ const { options } = readOptions({
   bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
   seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
   kinds: { type: 'string', default: 'loops,binaryen,features,steps,mixed,binaryen,end,linked,steps,loops,end-loops,features,straight' }, 'after-traps': { type: 'string', default: 'all' },
-  keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints' },
+  keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints,optimized-nests,optimized-inner-nests-explicit' },
 }, { positionals: false });
 const count = Number(options.count);
 const firstSeed = Number(options.seed);

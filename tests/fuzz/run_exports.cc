@@ -263,6 +263,8 @@ int main(int argc, char** argv) {
   config.profiling = tier == "auto";
   hindsight::TestKnobs knobs;
   knobs.enter_at_loops = mode.find("-loops") != std::string::npos;
+  knobs.inner_nests = mode.find("-inner-nests") != std::string::npos;
+  knobs.enter_at_nests = mode.find("-nests") != std::string::npos;
   knobs.leave_for_baseline = mode.find("-back") != std::string::npos;
   knobs.leave_at_loops = knobs.leave_for_baseline || mode.find("-exits") != std::string::npos;
   const size_t hints = mode.find("-hints");

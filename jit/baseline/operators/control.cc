@@ -241,17 +241,25 @@ void FunctionCompiler::osr_poll(uint32_t loop) {
   a_.cmp(at, 0);
   a_.jne(enter);
   a_.bind(resume);
-  out_of_line(enter, [this, at, resume] {
+  out_of_line(enter, [this, at, resume, table = note_nest(loop, resume)] {
     // Loaded once more: the slot may have been emptied meanwhile.
     a_.mov(x86::rax, at);
     a_.test(x86::rax, x86::rax);
     a_.jz(resume);
     a_.mov(x86::rdi, x86::rbx);
     a_.lea(x86::rsi, x86::ptr(x86::rbp, frame_disp_));
+    const Label nest = a_.new_label();
+    if (table) {
+      a_.test(x86::eax, 1);
+      a_.jnz(nest);
+    }
     pc_map_.add_row({CodeOffset(static_cast<uint32_t>(a_.offset())), offset_, kLoopGoesOn});
     a_.call(x86::rax);
     row(offset_);
     a_.jmp(epilogue_);
+    if (!table) return;
+    a_.bind(nest);
+    call_nest(*table);
   });
 }
 
@@ -298,6 +306,7 @@ void FunctionCompiler::do_end() {
     case Control::Kind::kLoop: {
       // Jumps to a loop go to its header: its end is nothing but where it is left, usually.
       if (control.counts_turns && control.varies && reachable_) sample_turns(control);
+      end_of_nests(control);
       controls_.pop_back();
       return;
     }
@@ -339,6 +348,7 @@ void FunctionCompiler::do_end() {
   reachable_ = true;
   set_height(control.base, control, true);
   restore_cache(control.at_label);
+  resume_here(control, control.label, control.at_label);
   controls_.pop_back();
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "jit/abi/nest_exits.h"
 #include "jit/baseline/baseline_compiler.h"
 #include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/handles.h"
@@ -363,6 +364,174 @@ TEST_F(LoopsOf, AFunctionTrapInTheCodeThatTheyWentOnIn) {
   EXPECT_THAT(functions_of(guest_->last_trap()), testing::ElementsAre("spin"));
   inside_ = {};
   EXPECT_EQ(spin(3), spin(3));
+}
+
+// Code of single loops beside each other. It is made by hand: it sets a local, and says that its loop has ended.
+class Nests : public testing::Test {
+ protected:
+  void SetUp() override {
+    EngineConfig config;
+    config.tier = TierMode::kOptimized;
+    config.profiling = false;
+    config.first_optimized = config.last_optimized = ~uint32_t{0};
+    engine_ = std::static_pointer_cast<EngineHandle>(
+        create_engine_for_tests(config, {.enter_at_nests = true}).value());
+    module_ =
+        load(*engine_, R"((module (func (export "f") (param $n i32) (result i32) (local $a i32) (local $b i32)
+      (loop $x (local.set $a (i32.add (local.get $a) (i32.const 1)))
+               (br_if $x (i32.lt_u (local.get $a) (local.get $n))))
+      (loop $y (local.set $b (i32.add (local.get $b) (i32.const 1)))
+               (br_if $y (i32.lt_u (local.get $b) (local.get $n))))
+      (i32.add (i32.mul (local.get $a) (i32.const 1000)) (local.get $b)))))");
+    guest_ = Linker(*engine_).instantiate(module_).value();
+  }
+  ModuleCode& code() { return *static_cast<const ModuleHandle&>(*module_).code(); }
+  int32_t f() { return guest_->call("f", std::array{Value::i32(5)}).value()[0].as_i32(); }
+
+  std::shared_ptr<jit::CodeVersion> version_of(std::span<const uint8_t> bytes) {
+    auto version = std::make_shared<jit::CodeVersion>();
+    version->id = jit::CodeRegistry::next_version_id();
+    version->tier = jit::Tier::kOptimized;
+    version->memory = engine_->code().arena().allocate(64).value();
+    version->code_size = CodeOffset(static_cast<uint32_t>(bytes.size()));
+    std::ranges::copy(bytes, reinterpret_cast<uint8_t*>(version->memory.write().bytes().data()));
+    return version;
+  }
+  // Of loop 0 or 1, which leaves `value` in its counter.
+  std::shared_ptr<jit::CodeVersion> nest(uint32_t loop, uint8_t value) {
+    const uint8_t bytes[] = {0xc7,
+                             0x86,
+                             static_cast<uint8_t>(8 * (loop + 1)),
+                             0,
+                             0,
+                             0,
+                             value,
+                             0,
+                             0,
+                             0,  // mov dword [rsi + ...], value
+                             0xb8,
+                             jit::kNestEnded,
+                             0,
+                             0,
+                             0,      // mov eax, ...
+                             0xc3};  // ret
+    auto version = version_of(bytes);
+    version->nest = LoopIndex(loop);
+    version->osr_entries = {{LoopIndex(loop), version->begin(), jit::OsrEntry::Kind::kNest}};
+    return version;
+  }
+  // What runs the function to its end from loop 0 on, and returns `result`.
+  std::shared_ptr<jit::CodeVersion> remainder(uint8_t result) {
+    const uint8_t bytes[] = {0xb8, result, 0, 0, 0, 0xc3};
+    auto version = version_of(bytes);
+    version->osr_entries = {{LoopIndex(0), version->begin()}};
+    return version;
+  }
+  const void* slot(uint32_t loop) {
+    return code().version(FuncIndex(0), jit::Tier::kBaseline)->osr_slots[loop].load();
+  }
+
+  std::shared_ptr<EngineHandle> engine_;
+  std::shared_ptr<const hindsight::Module> module_;
+  std::shared_ptr<hindsight::Instance> guest_;
+};
+
+TEST_F(Nests, LiveBesideEachOther) {
+  // The first comes before there is any code, as out of a cache.
+  code().publish(nest(0, 7));
+  EXPECT_EQ(f(), 7005);
+  EXPECT_EQ(code().current(FuncIndex(0))->tier, jit::Tier::kBaseline) << "calls go where they went";
+  code().publish(nest(1, 9));
+  EXPECT_EQ(f(), 7009);
+  EXPECT_EQ(code().nests(FuncIndex(0)).size(), 2u);
+  EXPECT_EQ(code().all_nests().size(), 2u);
+  EXPECT_TRUE(code().optimized_versions().empty());
+  EXPECT_TRUE(code().withdraw_nest(FuncIndex(0), LoopIndex(0)));
+  EXPECT_FALSE(code().withdraw_nest(FuncIndex(0), LoopIndex(0)));
+  EXPECT_EQ(f(), 5009);
+  EXPECT_TRUE(code().withdraw(FuncIndex(0)));
+  EXPECT_FALSE(code().withdraw(FuncIndex(0)));
+  EXPECT_EQ(f(), 5005);
+  EXPECT_EQ(engine_->code().collect_retired(), 2u);
+}
+
+TEST_F(Nests, AreFreedWhenReplaced) {
+  EXPECT_EQ(f(), 5005);
+  const size_t registered = engine_->code().registry().size();
+  std::shared_ptr<jit::CodeVersion> first = nest(0, 7);
+  const std::weak_ptr<jit::CodeVersion> watched = first;
+  code().publish(std::move(first));
+  code().publish(nest(0, 8));
+  EXPECT_EQ(f(), 8005);
+  EXPECT_EQ(engine_->code().collect_retired(), 1u);
+  EXPECT_TRUE(watched.expired());
+  EXPECT_EQ(engine_->code().registry().size(), registered + 1);
+  EXPECT_EQ(code().counts().retired, 1u);
+}
+
+TEST_F(Nests, GiveWayToTheNewestCodeOfTheirLoop) {
+  EXPECT_EQ(f(), 5005);
+  code().publish(nest(0, 7));
+  code().publish(nest(1, 9));
+  code().publish(remainder(42));
+  EXPECT_EQ(f(), 42) << "it is newer";
+  code().publish(nest(0, 8));
+  EXPECT_EQ(f(), 8009);
+  EXPECT_TRUE(code().withdraw_nest(FuncIndex(0), LoopIndex(0)));
+  EXPECT_EQ(f(), 42);
+  EXPECT_TRUE(code().observe(FuncIndex(0)));
+  EXPECT_EQ(f(), 5005) << "all of it is seen again";
+  EXPECT_TRUE(code().all_nests().empty());
+}
+
+TEST_F(Nests, AreNotWhereARemainderLeavesItsLoopFor) {
+  EXPECT_EQ(f(), 5005);
+  const std::shared_ptr<jit::CodeVersion> left = remainder(42);
+  for (const uint32_t loop : {0u, 1u}) left->add_exit(LoopIndex(loop), CodeOffset(16 + 8 * loop));
+  code().publish(left);
+  code().publish(nest(0, 7));
+  code().publish(nest(1, 7));
+  const std::shared_ptr<jit::CodeVersion> next = remainder(43);
+  code().publish(next);
+  EXPECT_EQ(left->osr_exits[0].slot->load(), next->begin());
+  EXPECT_EQ(left->osr_exits[1].slot->load(), nullptr) << "only a nest has the loop";
+  code().publish(nest(0, 8));
+  EXPECT_EQ(left->osr_exits[0].slot->load(), next->begin());
+  EXPECT_NE(slot(0), next->begin());
+  EXPECT_EQ(f(), 8007);
+}
+
+TEST_F(Nests, ArePublishedAndWithdrawnWhileEightThreadsAreInThem) {
+  EXPECT_EQ(f(), 5005);
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> calls{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; i++)
+    threads.emplace_back([&] {
+      const auto own = Linker(*engine_).instantiate(module_).value();
+      while (!done || calls < 1000) {
+        const int32_t result = own->call("f", std::array{Value::i32(5)}).value()[0].as_i32();
+        ASSERT_THAT(result / 1000, testing::AnyOf(5, 7)) << result;
+        ASSERT_THAT(result % 1000, testing::AnyOf(5, 9)) << result;
+        calls++;
+      }
+    });
+  size_t freed = 0;
+  uint64_t published = 0;
+  for (int i = 0; i < 600; i++) {
+    code().publish(nest(0, 7));
+    code().publish(nest(1, 9));
+    published += 2;
+    if (i % 3 == 0) code().withdraw_nest(FuncIndex(0), LoopIndex(1));
+    if (i % 7 == 0) code().withdraw(FuncIndex(0));
+    if (i % 5 == 0) freed += engine_->code().collect_retired();
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  code().withdraw(FuncIndex(0));
+  freed += engine_->code().collect_retired();
+  EXPECT_EQ(freed, published);
+  EXPECT_EQ(f(), 5005);
 }
 
 TEST_F(Codes, SayWhereTheOptimizerWasLookedForWhenItIsNotThere) {
