@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/free_memory.h"
+#include "jit/optimizing/pass_limits.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -21,13 +22,11 @@ constexpr uint64_t kLeastFree = uint64_t{24} << 20, kLeastFreeToBegin = uint64_t
                    kBytesPerByte = 1024;
 
 double seconds_for(const OptimizeRequest& request) {
-  const wasm::FunctionBody& body = request.module->body(request.function);
-  return std::min(kMostSeconds, kFixedSeconds + kSecondsPerByte * (body.end.value - body.begin.value));
+  return std::min(kMostSeconds, kFixedSeconds + kSecondsPerByte * bytes_to_compile(request));
 }
 
 uint64_t least_free_for(const OptimizeRequest& request) {
-  const wasm::FunctionBody& body = request.module->body(request.function);
-  return kLeastFreeToBegin + kBytesPerByte * (body.end.value - body.begin.value);
+  return kLeastFreeToBegin + kBytesPerByte * bytes_to_compile(request);
 }
 
 }  // namespace

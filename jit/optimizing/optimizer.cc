@@ -32,17 +32,12 @@
 #include "jit/optimizing/vectors/access_order.h"
 #include "jit/optimizing/vectors/early_return.h"
 #include "jit/optimizing/versions/loop_exits.h"
+#include "jit/wasm/loop_nests.h"
 
 extern "C" hindsight::jit::Optimizer* hindsight_create_optimizer();
 
 namespace hindsight::jit::optimizing {
 namespace {
-
-constexpr const char* kEntryName = "function";
-
-std::string osr_name(LoopIndex loop) {
-  return "osr" + std::to_string(loop.value);
-}
 
 // What LLVM has to say instead of printing it.
 struct Diagnostics {
@@ -76,7 +71,7 @@ Status verify(llvm::Function& function) {
   return {};
 }
 
-// Generates the function and its OSR entries. Returns whether all of them check the stack.
+// Generates the function and its OSR entries, or the nest. Returns whether all of them check the stack.
 Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits) {
   const OptimizeRequest& request = ir.request;
   const wasm::FuncType& type = ir.wasm.type_of(request.function);
@@ -90,6 +85,21 @@ Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits)
     all_check = all_check && generator.checks_stack();
     return limits.check();
   };
+  const auto verified = [&]() -> Result<bool> {
+    ir.finish_debug_info();
+    for (llvm::Function& function : ir.module)
+      if (!function.isDeclaration()) HINDSIGHT_TRY(verify(function));
+    return all_check;
+  };
+  if (request.nest) {
+    llvm::Function* const nest = ir.make_function(llvm::FunctionType::get(ir.i32, {ir.ptr, ir.ptr}, false),
+                                                  nest_name(*request.nest), request.function);
+    FunctionGenerator generator(ir, request.function, nest, /*whole=*/nullptr);
+    generator.set_always_check_stack(always_check_stack);
+    generator.generate_nest(*request.nest);
+    HINDSIGHT_TRY(finish(*nest, generator));
+    return verified();
+  }
   const bool tail_calls = ir.wasm.body(request.function).has_tail_calls;
   llvm::FunctionType* const whole_type = tail_calls ? ir.erased_type(type) : ir.native_type(type);
   llvm::Function* const whole = ir.make_function(whole_type, kEntryName, request.function);
@@ -110,10 +120,7 @@ Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits)
   // The whole body was generated for what its loops' entries begin with.
   if (request.loop_entries_only && !generator.osr_points().empty() && whole->use_empty())
     whole->eraseFromParent();
-  ir.finish_debug_info();
-  for (llvm::Function& function : ir.module)
-    if (!function.isDeclaration()) HINDSIGHT_TRY(verify(function));
-  return all_check;
+  return verified();
 }
 
 // One compilation, which may have to begin anew with what it learned.
@@ -144,7 +151,13 @@ class Compilation {
   Result<OptimizeResult> compile() {
     const double begin = thread_seconds();
     const wasm::FunctionBody& body = request_.module->body(request_.function);
-    HINDSIGHT_TRY(check_body(body));
+    if (request_.nest) {
+      const std::string_view why = request_.nest->value < body.loops.size()
+                                       ? wasm::why_no_nest(*request_.module, request_.function, *request_.nest)
+                                       : "there is no such loop";
+      if (!why.empty()) return make_error(ErrorKind::kUsage, "the loop cannot be a nest: " + std::string(why));
+    }
+    HINDSIGHT_TRY(check_body(request_));
     const bool large =
         body.end.value - body.begin.value > kMostBodyBytesForOsr || body.loops.size() > kMostLoopsForOsr;
     if (large && request_.osr_loops.size() > 1) request_.osr_loops = {request_.osr_loops.back()};
@@ -236,7 +249,12 @@ class Compilation {
     version->entry = symbol(kEntryName);
     for (LoopIndex loop : request_.osr_loops)
       if (const void* entry = symbol(osr_name(loop))) version->osr_entries.push_back({loop, entry});
-    if (!version->entry && (!request_.loop_entries_only || version->osr_entries.empty()))
+    version->nest = request_.nest;
+    if (request_.nest)
+      if (const void* entry = symbol(nest_name(*request_.nest)))
+        version->osr_entries.push_back({*request_.nest, entry, OsrEntry::Kind::kNest});
+    const bool without_whole = request_.nest || request_.loop_entries_only;
+    if (!version->entry && (!without_whole || version->osr_entries.empty()))
       return make_error(ErrorKind::kInternal, "linked code has no entry");
     for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
     version->loop_cells = std::move(changes.cells);

@@ -4,6 +4,7 @@
 #include <llvm/Analysis/LoopInfo.h>
 
 #include <algorithm>
+#include <span>
 
 #include "jit/optimizing/ir/ir_unit.h"
 
@@ -66,13 +67,30 @@ Error too_large(const std::string& what, uint64_t count, uint64_t limit) {
 
 }  // namespace
 
-Status check_body(const wasm::FunctionBody& body) {
-  const uint32_t bytes = body.end.value - body.begin.value;
+uint32_t bytes_to_compile(const OptimizeRequest& request) {
+  const wasm::FunctionBody& body = request.module->body(request.function);
+  if (!request.nest) return body.end.value - body.begin.value;
+  const wasm::LoopInfo& root = body.loops[request.nest->value];
+  return root.end.value + 1 - root.offset.value;
+}
+
+Status check_body(const OptimizeRequest& request) {
+  const uint32_t bytes = bytes_to_compile(request);
   if (bytes > kMostBodyBytes) return std::unexpected(too_large("bytes", bytes, kMostBodyBytes));
-  if (body.loops.size() > kMostLoops)
-    return std::unexpected(too_large("loops", body.loops.size(), kMostLoops));
+  // The nest's loops stand together, after its root.
+  std::span<const wasm::LoopInfo> loops = request.module->body(request.function).loops;
+  uint32_t outside = 0;
+  if (request.nest) {
+    loops = loops.subspan(request.nest->value);
+    outside = loops.front().depth;
+    const WasmOffset end = loops.front().end;
+    const auto after =
+        std::ranges::find_if(loops, [&](const wasm::LoopInfo& loop) { return loop.offset > end; });
+    loops = loops.first(static_cast<size_t>(after - loops.begin()));
+  }
+  if (loops.size() > kMostLoops) return std::unexpected(too_large("loops", loops.size(), kMostLoops));
   uint32_t depth = 0;
-  for (const wasm::LoopInfo& loop : body.loops) depth = std::max(depth, loop.depth + 1);
+  for (const wasm::LoopInfo& loop : loops) depth = std::max(depth, loop.depth + 1 - outside);
   if (depth > kMostLoopDepth)
     return std::unexpected(too_large("levels of nested loops", depth, kMostLoopDepth));
   return {};

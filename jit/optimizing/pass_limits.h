@@ -18,6 +18,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "jit/optimizing/optimizer.h"
 #include "jit/wasm/module.h"
 
 namespace hindsight::jit::optimizing {
@@ -48,8 +49,11 @@ inline constexpr size_t kMostLocalsTimesBlocks = 3'000'000;
 inline constexpr uint32_t kMostBodyBytesForOsr = 40'000;
 inline constexpr size_t kMostLoopsForOsr = 48;
 
-// Before anything is generated. Errors: kResource, which name the limit.
-Status check_body(const wasm::FunctionBody& body);
+// The wasm bytes that become code, without what is inlined: the function's, or those of the nest's loop.
+uint32_t bytes_to_compile(const OptimizeRequest& request);
+
+// Of these bytes, before anything is generated. Errors: kResource, which name the limit.
+Status check_body(const OptimizeRequest& request);
 // Generated, its locals not yet values. `moves_too_much`: more than kMostMovedValues.
 Status check_generated(const llvm::Function& function, size_t locals, bool moves_too_much);
 

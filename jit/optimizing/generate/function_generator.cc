@@ -12,7 +12,12 @@ using wasm::Opcode;
 
 FunctionGenerator::FunctionGenerator(IrModule& ir, FuncIndex index, llvm::Function* function,
                                      llvm::Function* whole)
-    : ir_(ir), index_(index), function_(function), whole_(whole), b_(ir.context) {}
+    : ir_(ir),
+      index_(index),
+      function_(function),
+      whole_(whole),
+      begin_(ir.wasm.body(index).begin),
+      b_(ir.context) {}
 
 void FunctionGenerator::generate() {
   begin_entry();
@@ -60,16 +65,21 @@ void FunctionGenerator::generate_from(const OsrPoint& point) {
   finish_entry();
 }
 
-void FunctionGenerator::begin_entry() {
+void FunctionGenerator::begin_entry(const NestShape* nest) {
   entry_ = make_block("entry");
   start_ = make_block("start");
   activations_.emplace_back(ir_.wasm, index_);
   Activation& activation = top();
   activation.scope = function_->getSubprogram();
-  for (wasm::ValType local : activation.body.locals)
-    activation.locals.push_back(make_slot(ir_.type_of(local)));
+  const std::vector<wasm::ValType>& locals = activation.body.locals;
+  if (nest) {
+    activation.locals.resize(locals.size());
+    for (const uint32_t local : nest->used) activation.locals[local] = make_slot(ir_.type_of(locals[local]));
+  } else {
+    for (const wasm::ValType local : locals) activation.locals.push_back(make_slot(ir_.type_of(local)));
+  }
   b_.SetInsertPoint(entry_);
-  set_position(activation.body.begin);
+  set_position(begin_);
   thread_ = entry_field(kVmThread);
   if (!ir_.wasm.memories.empty()) entry_field(kVmMemoryBase);
   b_.SetInsertPoint(start_);
@@ -78,8 +88,7 @@ void FunctionGenerator::begin_entry() {
 // The stack check comes last because only now is it known whether the function calls anything.
 void FunctionGenerator::finish_entry() {
   b_.SetInsertPoint(entry_);
-  b_.SetCurrentDebugLocation(
-      llvm::DILocation::get(ir_.context, ir_.wasm.body(index_).begin.value, 0, function_->getSubprogram()));
+  b_.SetCurrentDebugLocation(llvm::DILocation::get(ir_.context, begin_.value, 0, function_->getSubprogram()));
   const wasm::FunctionBody& body = ir_.wasm.body(index_);
   frame_estimate_ =
       256 + (body.uses_v128 ? 16 : 8) * (static_cast<uint32_t>(body.locals.size()) + body.max_stack);
@@ -89,16 +98,17 @@ void FunctionGenerator::finish_entry() {
 }
 
 void FunctionGenerator::run() {
+  while (!activations_.empty() && !moves_too_much()) step();
+}
+
+void FunctionGenerator::step() {
   wasm::Instr instr;
-  while (!activations_.empty() && !moves_too_much()) {
-    Activation& activation = top();
-    activation.reader.next(instr);
-    set_position(instr.offset);
-    if (reachable_) {
-      emit(instr);
-    } else {
-      skip_dead(instr);
-    }
+  top().reader.next(instr);
+  set_position(instr.offset);
+  if (reachable_) {
+    emit(instr);
+  } else {
+    skip_dead(instr);
   }
 }
 
@@ -288,7 +298,7 @@ Value* FunctionGenerator::entry_field(int64_t vmctx_offset, llvm::Type* type) {
     llvm::IRBuilder<>::InsertPointGuard keep(b_);
     b_.SetInsertPoint(entry_);
     b_.SetCurrentDebugLocation(
-        llvm::DILocation::get(ir_.context, ir_.wasm.body(index_).begin.value, 0, function_->getSubprogram()));
+        llvm::DILocation::get(ir_.context, begin_.value, 0, function_->getSubprogram()));
     field = load_runtime(type, vmctx(), vmctx_offset, true);
   }
   return field;

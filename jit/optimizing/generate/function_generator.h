@@ -20,6 +20,7 @@
 #include <optional>
 #include <vector>
 
+#include "jit/optimizing/generate/nest_shape.h"
 #include "jit/optimizing/ir/ir_module.h"
 #include "jit/optimizing/pass_limits.h"
 #include "jit/wasm/instr_reader.h"
@@ -27,7 +28,19 @@
 namespace hindsight::jit::optimizing {
 
 struct ControlFrame {
-  enum class Kind : uint8_t { kFunction, kBlock, kLoop, kIf, kElse, kPeeledLoop, kTry, kCatch, kTryTable };
+  enum class Kind : uint8_t {
+    kFunction,
+    kBlock,
+    kLoop,
+    kIf,
+    kElse,
+    kPeeledLoop,
+    kTry,
+    kCatch,
+    kTryTable,
+    kOutside,      // around a nest: a branch to it leaves the nest
+    kOutsideLoop,  // the same, to a loop's header
+  };
   Kind kind = Kind::kBlock;
   wasm::BlockType type = {};
   WasmOffset offset = {};  // of the opcode
@@ -54,7 +67,9 @@ struct ControlFrame {
   std::vector<wasm::CatchClause> catches = {};  // kTryTable
 
   bool is_handler() const { return kind == Kind::kTry || kind == Kind::kTryTable; }
-  bool is_loop() const { return kind == Kind::kLoop || kind == Kind::kPeeledLoop; }
+  bool is_loop() const {
+    return kind == Kind::kLoop || kind == Kind::kPeeledLoop || kind == Kind::kOutsideLoop;
+  }
   uint32_t label_arity() const { return is_loop() ? type.param_count() : type.result_count(); }
 };
 
@@ -70,13 +85,16 @@ class FunctionGenerator {
  public:
   // `function` must come from IrModule::make_function; `whole` is the one that holds the whole body (itself,
   // or for an OSR entry its sibling), for direct recursion. Both have their native types, or, if the wasm
-  // function has tail calls, the erased one.
+  // function has tail calls, the erased one. A nest has no such sibling: null.
   FunctionGenerator(IrModule& ir, FuncIndex index, llvm::Function* function, llvm::Function* whole);
 
   // The whole function. Records an OsrPoint for every loop of request.osr_loops (in byte order).
   void generate();
   // The remainder from a loop header on; `function` has the signature osr(vmctx, frame*).
   void generate_from(const OsrPoint& point);
+  // One loop and nothing else; `function` has the signature i32 nest(vmctx, frame*) (jit/abi/nest_exits.h). The loop can be a
+  // nest (jit/wasm/loop_nests.h).
+  void generate_nest(LoopIndex root);
 
   const std::vector<OsrPoint>& osr_points() const { return osr_points_; }
   // For protect.h.
@@ -98,8 +116,9 @@ class FunctionGenerator {
     FuncIndex function;
     const wasm::FunctionBody& body;
     wasm::InstrReader reader;
-    size_t control_base = 0;  // index of its kFunction frame
-    std::vector<llvm::AllocaInst*> locals;
+    size_t control_base =
+        0;  // index of its kFunction frame; of a nest's function, of the outermost frame that it can go to
+    std::vector<llvm::AllocaInst*> locals;  // null: a nest does not use it
     llvm::DISubprogram* scope = nullptr;
     llvm::DILocation* inlined_at = nullptr;
     uint32_t site = kNoInlineSite;
@@ -108,9 +127,10 @@ class FunctionGenerator {
   };
 
   // function_generator.cc
-  void begin_entry();
+  void begin_entry(const NestShape* nest = nullptr);
   void finish_entry();
   void run();
+  void step();
   void emit(const wasm::Instr& instr);
   void emit_parametric(const wasm::Instr& instr);
   void emit_variable(const wasm::Instr& instr);
@@ -160,6 +180,11 @@ class FunctionGenerator {
   void record_osr_point(const wasm::Instr& instr);
   // generate_exits.cc
   void mark_exit(const wasm::Instr& instr);
+  // generate_nest.cc
+  ControlFrame outside_frame(const wasm::LoopFrame& frame);
+  llvm::Value* slot_of_frame(uint32_t slot);
+  void leave_nest(uint32_t number, uint32_t height, const std::vector<llvm::Value*>& values,
+                  const std::vector<uint32_t>& locals);
 
   // generate_calls.cc
   void emit_call(const wasm::Instr& instr);
@@ -292,6 +317,7 @@ class FunctionGenerator {
   const FuncIndex index_;
   llvm::Function* const function_;
   llvm::Function* const whole_;
+  WasmOffset begin_;                   // where what is generated begins: the body, or the nest's loop
   llvm::BasicBlock* entry_ = nullptr;  // slots and invariant loads; ends in a branch to start_
   llvm::BasicBlock* start_ = nullptr;
   llvm::IRBuilder<> b_;

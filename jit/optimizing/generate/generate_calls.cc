@@ -19,7 +19,8 @@ bool FunctionGenerator::should_inline(FuncIndex callee) const {
   situation.recursive = std::any_of(activations_.begin(), activations_.end(),
                                     [callee](const Activation& a) { return a.function == callee; });
   situation.in_loop = in_loop();
-  return worth_inlining(ir_.wasm.body(callee), ir_.wasm.body(index_), situation);
+  situation.growth = inlined_growth(ir_.request);
+  return worth_inlining(ir_.wasm.body(callee), situation);
 }
 
 bool FunctionGenerator::in_loop() const {
@@ -32,7 +33,7 @@ void FunctionGenerator::emit_call(const wasm::Instr& instr) {
   if (should_inline(callee)) return enter_inlined(callee, instr.offset, /*tail=*/false);
   const wasm::FuncType& type = ir_.wasm.type_of(callee);
   // Itself: no slot to read. A newer version takes over from outside, with the next call through the slot.
-  if (callee == index_) return call_native(type, whole_, vmctx());
+  if (callee == index_ && whole_) return call_native(type, whole_, vmctx());
   Value* context = vmctx();
   if (ir_.wasm.is_imported(callee)) {
     // The slot of an import never changes its owner.

@@ -11,7 +11,7 @@ namespace hindsight::jit::optimizing {
 // others and without one of its own is left by those. One that stands alone is left only where running code
 // entered it. There, the strips that looking may take cost only once.
 void FunctionGenerator::mark_exit(const wasm::Instr& instr) {
-  if (!ir_.request.loop_exits || activations_.size() != 1 || !can_leave_loops(ir_.wasm, index_)) return;
+  if (!ir_.request.loop_exits || ir_.request.nest || activations_.size() != 1 || !can_leave_loops(ir_.wasm, index_)) return;
   const wasm::FunctionBody& body = ir_.wasm.body(index_);
   const auto found =
       std::lower_bound(body.loops.begin(), body.loops.end(), instr.offset,

@@ -88,7 +88,7 @@ void FunctionGenerator::emit_return_call(const wasm::Instr& instr) {
   const wasm::FuncType& type = ir_.wasm.type_of(callee);
   if (callee == index_ && again_ && top().tail) return begin_again();
   if (should_inline(callee)) return enter_inlined(callee, instr.offset, /*tail=*/true);
-  if (callee == index_) return return_native(type, whole_, vmctx());
+  if (callee == index_ && whole_) return return_native(type, whole_, vmctx());
   Value* context = vmctx();
   if (ir_.wasm.is_imported(callee))
     context = load_runtime(ir_.ptr, vmctx(), ir_.layout.func_context(callee.value), true);

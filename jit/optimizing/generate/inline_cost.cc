@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/pass_limits.h"
 #include "jit/wasm/loop_nests.h"
 
 namespace hindsight::jit::optimizing {
@@ -16,14 +17,16 @@ constexpr uint32_t kMostGrowth = 12000;
 
 }  // namespace
 
-bool worth_inlining(const wasm::FunctionBody& callee, const wasm::FunctionBody& compiled,
-                    const InlineSituation& situation) {
+uint32_t inlined_growth(const OptimizeRequest& request) {
+  const uint32_t own = bytes_to_compile(request);
+  return request.nest ? wasm::most_inlined_into_nest(own) : std::clamp(2 * own, kLeastGrowth, kMostGrowth);
+}
+
+bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& situation) {
   if (situation.recursive || situation.depth >= kMaxDepth) return false;
   if (callee.locals.size() > wasm::kMostInlinedLocals) return false;
   const uint32_t size = callee.end.value - callee.begin.value;
-  const uint32_t own_size = compiled.end.value - compiled.begin.value;
-  const uint32_t growth = std::clamp(2 * own_size, kLeastGrowth, kMostGrowth);
-  if (situation.inlined_bytes + size > growth) return false;
+  if (situation.inlined_bytes + size > situation.growth) return false;
   if (size <= wasm::kAlwaysInlined) return true;
   // A callee with a loop spends its time there; calling it costs nothing in comparison.
   if (!callee.loops.empty()) return false;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "jit/optimizing/optimizer.h"
 #include "jit/wasm/module.h"
 
 namespace hindsight::jit::optimizing {
@@ -12,11 +13,13 @@ namespace hindsight::jit::optimizing {
 struct InlineSituation {
   uint32_t depth = 0;          // inlined bodies already open around the call
   uint32_t inlined_bytes = 0;  // wasm bytes inlined into this function so far
+  uint32_t growth = 0;         // the most of these
   bool in_loop = false;        // of the function that contains the call
   bool recursive = false;      // the callee is already open
 };
 
-bool worth_inlining(const wasm::FunctionBody& callee, const wasm::FunctionBody& compiled,
-                    const InlineSituation& situation);
+// The wasm bytes that may be inlined into what the request compiles. A nest is to be there soon: it has a smaller share.
+uint32_t inlined_growth(const OptimizeRequest& request);
+bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& situation);
 
 }  // namespace hindsight::jit::optimizing

@@ -1,11 +1,14 @@
 #include "jit/optimizing/generate/local_liveness.h"
 
+#include "jit/abi/nest_exits.h"
 #include "jit/wasm/instr_reader.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
 
 using wasm::Opcode;
+
+constexpr uint32_t kNone = ~uint32_t{0};
 
 // The body instructions that matter.
 struct Step {
@@ -23,32 +26,44 @@ struct Step {
     kLeave
   };
   Kind kind;
-  uint32_t index = 0;              // local, depth, or loop
-  size_t opener = 0;               // kEnd, kElse: of the block; kNone: the function's
-  std::vector<uint32_t> depths{};  // kTable
+  uint32_t index = 0;       // local, depth, loop, or table
+  uint32_t opener = kNone;  // kEnd, kElse: of the block; kNone: the function's
 };
-constexpr size_t kNone = ~size_t{0};
 
-std::vector<Step> read_steps(const wasm::Module& module, const wasm::FunctionBody& body) {
-  using Kind = Step::Kind;
+// What is asked about: locals by number, densely.
+struct Asked {
+  std::vector<uint32_t> number;  // by local; kNone: nobody asks
+  size_t count = 0;
+};
+
+struct Steps {
   std::vector<Step> steps;
-  std::vector<size_t> open{kNone};
-  uint32_t loop = 0;
+  std::vector<std::vector<uint32_t>> tables;  // depths
+};
+
+// From `begin` on, which is the body's beginning or a loop, with `around` blocks around it besides the function's.
+Steps read_steps(const wasm::Module& module, const wasm::FunctionBody& body, const Asked& asked,
+                 WasmOffset at, uint32_t loop, size_t around) {
+  using Kind = Step::Kind;
+  Steps all;
+  std::vector<Step>& steps = all.steps;
+  std::vector<uint32_t> open{kNone};
   wasm::InstrReader reader(module, body);
   wasm::Instr instr;
   const auto begin = [&](Kind kind, uint32_t index) {
-    open.push_back(steps.size());
+    open.push_back(static_cast<uint32_t>(steps.size()));
     steps.push_back({kind, index});
   };
+  for (size_t i = 0; i < around; ++i) begin(Kind::kBlock, 0);
+  reader.seek(at);
   while (!reader.at_end()) {
     reader.next(instr);
     switch (instr.opcode) {
       case Opcode::kLocalGet:
-        steps.push_back({Kind::kRead, instr.index});
-        break;
       case Opcode::kLocalSet:
       case Opcode::kLocalTee:
-        steps.push_back({Kind::kWrite, instr.index});
+        if (const uint32_t number = asked.number[instr.index]; number != kNone)
+          steps.push_back({instr.opcode == Opcode::kLocalGet ? Kind::kRead : Kind::kWrite, number});
         break;
       case Opcode::kBlock:
         begin(Kind::kBlock, 0);
@@ -75,7 +90,8 @@ std::vector<Step> read_steps(const wasm::Module& module, const wasm::FunctionBod
         steps.push_back({Kind::kMayJump, instr.index});
         break;
       case Opcode::kBrTable:
-        steps.push_back({Kind::kTable, 0, kNone, reader.br_table()});
+        steps.push_back({Kind::kTable, static_cast<uint32_t>(all.tables.size())});
+        all.tables.push_back(reader.br_table());
         break;
       case Opcode::kReturn:
       case Opcode::kUnreachable:
@@ -90,26 +106,32 @@ std::vector<Step> read_steps(const wasm::Module& module, const wasm::FunctionBod
         break;
     }
   }
-  return steps;
+  return all;
 }
 
 class Liveness {
  public:
-  Liveness(size_t locals, size_t loops, const std::vector<Step>& steps)
-      : steps_(steps), live_(locals), at_loops_(loops, std::vector<bool>(locals)) {}
+  Liveness(size_t locals, size_t loops, const Steps& steps)
+      : steps_(steps.steps), tables_(steps.tables), live_(locals), at_loops_(loops) {}
 
-  // Backwards; a loop's body again until what its header needs no longer grows. False: it takes too long.
-  bool run() {
-    constexpr size_t kMostWork = 40'000'000;  // steps times locals, about
+  // Notes what is live around this loop, at each level up to `levels`.
+  void watch(uint32_t loop, size_t levels) {
+    watched_ = loop;
+    around_.resize(levels + 1);
+  }
+  // Backwards; a loop's body again until what its header needs no longer grows. False: it takes too long, in steps times locals, about.
+  bool run(size_t most_work) {
     size_t work = 0;
     for (size_t i = steps_.size(); i-- > 0;) {
       work += touches_all(steps_[i]) ? live_.size() / 16 + 1 : 1;
-      if (work > kMostWork) return false;
+      if (work > most_work) return false;
       take(steps_[i], i);
     }
     return true;
   }
-  std::vector<std::vector<bool>> result() { return std::move(at_loops_); }
+  std::vector<std::vector<bool>> at_loops() { return std::move(at_loops_); }
+  const std::vector<bool>& at_loop(uint32_t loop) const { return at_loops_[loop]; }
+  const std::vector<std::vector<bool>>& around() const { return around_; }
 
  private:
   using Kind = Step::Kind;
@@ -142,6 +164,7 @@ class Liveness {
       case Kind::kEnd: {
         const Step* const opener = step.opener == kNone ? nullptr : &steps_[step.opener];
         if (!opener) live_.assign(live_.size(), false);
+        if (opener && opener->kind == Kind::kLoop) at_loops_[opener->index].resize(live_.size());
         frames_.push_back(
             {opener ? opener->kind : Kind::kBlock, opener ? opener->index : 0, at, live_, live_});
         return;
@@ -165,6 +188,11 @@ class Liveness {
           at = frames_.back().end;  // the step before it is next
           return;
         }
+        // Once more for each time that a loop around it is taken; the last time nothing grows.
+        if (step.index == watched_) {
+          around_[0] = frames_.back().after;
+          for (uint32_t level = 1; level < around_.size(); ++level) around_[level] = target(level);
+        }
         frames_.pop_back();
         return;
       }
@@ -176,7 +204,7 @@ class Liveness {
         return;
       case Kind::kTable:
         live_.assign(live_.size(), false);
-        for (const uint32_t depth : step.depths) add(live_, target(depth));
+        for (const uint32_t depth : tables_[step.index]) add(live_, target(depth));
         return;
       case Kind::kLeave:
         live_.assign(live_.size(), false);
@@ -185,19 +213,60 @@ class Liveness {
   }
 
   const std::vector<Step>& steps_;
+  const std::vector<std::vector<uint32_t>>& tables_;
   std::vector<bool> live_;
-  std::vector<Frame> frames_;  // outermost first
-  std::vector<std::vector<bool>> at_loops_;
+  std::vector<Frame> frames_;                // outermost first
+  std::vector<std::vector<bool>> at_loops_;  // empty: not come to yet
+  uint32_t watched_ = kNone;
+  std::vector<std::vector<bool>> around_;  // the watched loop, by level
 };
 
 }  // namespace
 
 std::vector<std::vector<bool>> locals_live_at_loops(const wasm::Module& module,
                                                     const wasm::FunctionBody& body) {
-  const std::vector<Step> steps = read_steps(module, body);
-  Liveness liveness(body.locals.size(), body.loops.size(), steps);
-  if (liveness.run()) return liveness.result();
-  return std::vector(body.loops.size(), std::vector<bool>(body.locals.size(), true));
+  constexpr size_t kMostWork = 40'000'000;
+  Asked asked;
+  for (; asked.count < body.locals.size(); ++asked.count)
+    asked.number.push_back(static_cast<uint32_t>(asked.count));
+  const Steps steps = read_steps(module, body, asked, body.begin, 0, 0);
+  Liveness liveness(asked.count, body.loops.size(), steps);
+  if (liveness.run(kMostWork)) return liveness.at_loops();
+  return std::vector(body.loops.size(), std::vector<bool>(asked.count, true));
+}
+
+LiveAround locals_live_around(const wasm::Module& module, const wasm::FunctionBody& body, LoopIndex loop,
+                              const std::vector<uint32_t>& asked) {
+  constexpr size_t kMostWork = 1'000'000;
+  const auto parent = [&](uint32_t frame) { return body.loop_frames[frame].parent; };
+  size_t levels = 0;
+  for (uint32_t at = parent(body.loops[loop.value].frame); at != kNone && levels < kMostNestLevels;
+       at = parent(at))
+    ++levels;
+  LiveAround all{std::vector(levels + 1, asked), asked};
+  if (asked.empty() || body.has_handlers) return all;
+
+  // Nothing that stands before the outermost loop is reached again.
+  uint32_t outermost = loop.value;
+  while (const std::optional<LoopIndex> around = body.loops[outermost].parent) outermost = around->value;
+  size_t around = 0;
+  for (uint32_t at = parent(body.loops[outermost].frame); parent(at) != kNone; at = parent(at)) ++around;
+  Asked numbers;
+  numbers.number.assign(body.locals.size(), kNone);
+  for (const uint32_t local : asked) numbers.number[local] = static_cast<uint32_t>(numbers.count++);
+  const Steps steps = read_steps(module, body, numbers, body.loops[outermost].offset, outermost, around);
+  Liveness liveness(numbers.count, body.loops.size(), steps);
+  liveness.watch(loop.value, levels);
+  if (!liveness.run(kMostWork)) return all;
+  const auto among = [&](const std::vector<bool>& live) {
+    std::vector<uint32_t> locals;
+    for (size_t i = 0; i < asked.size(); ++i)
+      if (live[i]) locals.push_back(asked[i]);
+    return locals;
+  };
+  LiveAround live{{}, among(liveness.at_loop(loop.value))};
+  for (const std::vector<bool>& way : liveness.around()) live.ways_out.push_back(among(way));
+  return live;
 }
 
 }  // namespace hindsight::jit::optimizing

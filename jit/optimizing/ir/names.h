@@ -10,6 +10,16 @@ namespace hindsight::jit::optimizing {
 
 // Symbols.
 
+// What is compiled: the whole function, and code that its running loops enter.
+inline constexpr const char* kEntryName = "function";
+inline constexpr const char* kRemainderPrefix = "osr";
+inline constexpr const char* kNestPrefix = "nest";
+inline std::string osr_name(LoopIndex loop) {
+  return kRemainderPrefix + std::to_string(loop.value);
+}
+inline std::string nest_name(LoopIndex root) {
+  return kNestPrefix + std::to_string(root.value);
+}
 // Its value: the size of the largest frame (IrModule::frame_bytes).
 inline constexpr const char* kFrameBytesSymbol = "hindsight_frame_bytes";
 // A name whose tables LLVM knows how to write. Linked to nothing that could be called.

@@ -24,8 +24,6 @@ using llvm::Instruction;
 using llvm::Value;
 
 constexpr const char* kMarker = "hindsight.loop_exit";
-constexpr const char* kEntryForRunningLoops =
-    "osr";  // what names of such functions begin with (optimizer.cc)
 // The length of a strip whose end is polled, in iterations: some tens of microseconds.
 constexpr uint32_t kStrip = 1 << 16;
 // A poll is two instructions that nothing waits for: hardly half a percent of an iteration of so many. Inner
@@ -67,7 +65,7 @@ bool begins_header(const llvm::CallInst& marker, const llvm::Loop& loop) {
 }
 
 bool is_for_running_loops(const llvm::Function& function) {
-  return function.getName().starts_with(kEntryForRunningLoops);
+  return function.getName().starts_with(kRemainderPrefix) || function.getName().starts_with(kNestPrefix);
 }
 
 // Instructions of an iteration, inner loops' included.
