@@ -19,14 +19,15 @@ void append(std::vector<Candidate>& to, std::vector<Candidate> more) {
   std::move(more.begin(), more.end(), std::back_inserter(to));
 }
 
+}  // namespace
+
 std::vector<Candidate> propose_all(const Case& c) {
   std::vector<Candidate> all = propose_for_loads(c.e, c.config);
   append(all, propose_for_version(c.e, c.config));
   return all;
 }
 
-// Weighs the compile by itself, and with each kind of change that there may be in it.
-bool weigh(Case& c) {
+void weigh_changes(Case& c) {
   const double gain = gain_of(c);
   c.offer("optimize", c.compile_cost, gain);
   const std::vector<Candidate> all = propose_all(c);
@@ -45,6 +46,18 @@ bool weigh(Case& c) {
               gain + c.e.seconds_baseline / c.config.optimized_speedup * sum.share + sum.seconds);
     }
   }
+}
+
+std::optional<std::string> wants_more(const FunctionEvidence& e, const PolicyConfig& config) {
+  for (const ChangePolicy* policy : change_policies())
+    if (auto wait = policy->wants_more(e, config)) return std::move(wait->reason);
+  return std::nullopt;
+}
+
+namespace {
+
+bool weigh(Case& c) {
+  weigh_changes(c);
   return false;
 }
 
@@ -90,10 +103,8 @@ bool is_too_cheap(Case& c) {
 }
 
 bool waits_for_evidence(Case& c) {
-  for (const ChangePolicy* policy : change_policies())
-    if (auto wait = policy->wants_more(c.e, c.config))
-      return c.answer(Action::kWait, std::move(wait->reason));
-  return false;
+  auto reason = wants_more(c.e, c.config);
+  return reason && c.answer(Action::kWait, std::move(*reason));
 }
 
 // Not called so far, and not yet seen to sit in a loop. A function may take a small part of the time, between

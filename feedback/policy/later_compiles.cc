@@ -13,10 +13,7 @@ namespace hindsight::feedback {
 namespace {
 
 bool may_compile_again(const FunctionEvidence& e, const PolicyConfig& config) {
-  const double earned =
-      config.follow_shifts && config.seconds_per_compile > 0 ? e.seconds_run / config.seconds_per_compile : 0;
-  return e.optimize_count < config.max_compiles + std::min(config.max_later_compiles,
-                                                           static_cast<uint32_t>(std::min(earned, 1e6)));
+  return e.optimize_count < config.max_compiles + earned_compiles(e.seconds_run, config);
 }
 
 // What the last second alone would have shown.
@@ -67,7 +64,10 @@ bool is_called_after_all(Case& c) {
 // Is a loop still in baseline code that has no way out of it?
 bool was_left_behind(Case& c) {
   const FunctionEvidence& e = c.e;
-  if (!c.config.optimize || !is_left_behind(e, c.config) || !may_compile_again(e, c.config)) return false;
+  if (!c.config.optimize || !is_left_behind(e, c.config) || is_for_nests(e, c.config)) return false;
+  // A loop that has no code gets it, whatever was compiled before, once it ran many times as long as that takes.
+  const bool ran_long = e.seconds_left_behind * c.config.max_nest_share >= compile_seconds(e, c.config);
+  if (!ran_long && !may_compile_again(e, c.config)) return false;
   const double gain = e.seconds_left_behind * (1 - 1 / c.config.optimized_speedup);
   c.offer("recompile with a loop entry for the loop in baseline code", c.compile_cost, gain);
   std::vector<LoopIndex> loops = plan_osr_loops(e, c.config);
@@ -142,12 +142,23 @@ bool time_moved(Case& c) {
                               100 * e.moved_share));
 }
 
-// Is there a stall that nobody has tried to remove?
 bool has_new_stalls(Case& c) {
+  if (!may_compile_again(c.e, c.config))
+    return c.answer(Action::kNothing, fmt::format("compiled {} times already", c.e.optimize_count));
+  return ask_for_new_stalls(c);
+}
+
+}  // namespace
+
+uint32_t earned_compiles(double seconds_run, const PolicyConfig& config) {
+  const double earned =
+      config.follow_shifts && config.seconds_per_compile > 0 ? seconds_run / config.seconds_per_compile : 0;
+  return std::min(config.max_later_compiles, static_cast<uint32_t>(std::min(earned, 1e6)));
+}
+
+bool ask_for_new_stalls(Case& c) {
   const FunctionEvidence& e = c.e;
   const PolicyConfig& config = c.config;
-  if (!may_compile_again(e, config))
-    return c.answer(Action::kNothing, fmt::format("compiled {} times already", e.optimize_count));
   const bool any_on = std::any_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const auto& change) {
     return change.of_load && config.changes[change.kind];
   });
@@ -185,8 +196,6 @@ bool has_new_stalls(Case& c) {
   c.plan.osr_loops = plan_osr_loops(e, config);
   return c.answer(Action::kReoptimize, words);
 }
-
-}  // namespace
 
 std::span<const Question> later_questions() {
   static constexpr std::array<Question, 6> kQuestions = {

@@ -44,6 +44,16 @@ struct PolicyConfig {
   double compile_fixed_seconds = 0.012;
   double compile_seconds_per_byte = 41e-6;
   double background_cost = 1.0 / 32;
+  // For loop nests.
+  double compile_seconds_per_loop = 0.003;
+  double most_nest_seconds = 0.030;
+  double min_parent_share = 0.05;
+  double whole_over_nest = 2;
+  double small_function_seconds = 0.040;
+  uint32_t max_fruitless = 2;
+  uint32_t max_nest_compiles = 8;
+  double max_nest_seconds = 0.5;
+  double max_nest_share = 0.10;
   // For later ones.
   double min_reoptimize_samples = 60;
   double min_reoptimize_share = 0.20;

@@ -28,6 +28,11 @@ const char* to_string(Action action) {
   return "unknown";
 }
 
+double expected_seconds(uint32_t code_bytes, size_t loops, double scale, const PolicyConfig& config) {
+  return scale * (config.compile_fixed_seconds + config.compile_seconds_per_byte * code_bytes +
+                  config.compile_seconds_per_loop * static_cast<double>(loops));
+}
+
 double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config) {
   return known > 0 ? known : config.compile_fixed_seconds + config.compile_seconds_per_byte * code_bytes;
 }
@@ -44,6 +49,7 @@ bool may_pay_in_flat_profile(double seconds_run, double samples_run, double comp
 }
 
 FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
+  if (std::optional<FunctionPlan> nest = decide_nest(e, config)) return std::move(*nest);
   Case c(e, config);
   for (const Question question : e.optimized ? later_questions() : first_questions())
     if (question(c)) break;
@@ -60,7 +66,7 @@ std::vector<jit::Request> requests_of(const FunctionPlan& plan) {
 
 bool same_plan(const FunctionPlan& a, const FunctionPlan& b) {
   return a.action == b.action && a.function == b.function && a.osr_loops == b.osr_loops &&
-         a.loop_entries_only == b.loop_entries_only &&
+         a.loop_entries_only == b.loop_entries_only && a.nest == b.nest &&
          std::equal(a.candidates.begin(), a.candidates.end(), b.candidates.begin(), b.candidates.end(),
                     [](const Candidate& x, const Candidate& y) {
                       // The plan depends on shares and counts only by what it asks for.
@@ -87,6 +93,7 @@ Episode make_episode(const FunctionEvidence& evidence, const FunctionPlan& plan)
   episode.evidence = evidence;
   episode.action = to_string(plan.action);
   for (const LoopIndex loop : plan.osr_loops) episode.osr_loops.push_back(loop.value);
+  episode.nest = plan.nest;
   episode.reason = plan.reason;
   std::set<std::string_view> said;  // several changes of one load have the same reason
   for (const Candidate& candidate : plan.candidates) {
@@ -104,7 +111,7 @@ bool replays(const Episode& episode, const PolicyConfig& config) {
           ? make_episode(episode.evidence, decide_start(episode.evidence, *episode.earlier, config).plan)
           : make_episode(episode.evidence, decide(episode.evidence, config));
   return again.action == episode.action && again.osr_loops == episode.osr_loops &&
-         again.changes == episode.changes;
+         again.nest == episode.nest && again.changes == episode.changes;
 }
 
 }  // namespace hindsight::feedback

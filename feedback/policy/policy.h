@@ -13,6 +13,9 @@
 // goes by, and compiling them all pays all the same. t is then what the function ran since it was loaded, which does not
 // fade. What compiling it gains has to be min_flat_return times the cost.
 //
+// Loops are decided about by themselves where their function is not known to be called again, or is large
+// (nest_compiles.cc). What was compiled before counts for nothing there.
+//
 // What is asked for beside the compile, each decision says for itself (changes/).
 //
 // Shifts: what a program was like does not say what it is like. Code that is optimized is looked at by its last second as
@@ -72,6 +75,8 @@ FunctionPlan decide(const FunctionEvidence& evidence, const PolicyConfig& config
 // numbers.
 bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds,
                              const PolicyConfig& config);
+// CPU time that a compile of so many bytes and loops is expected to take. `scale`: FunctionEvidence::compile_scale.
+double expected_seconds(uint32_t code_bytes, size_t loops, double scale, const PolicyConfig& config);
 // CPU time that the compile takes: what it took before, else the estimate.
 double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
 // `known`: what an earlier compile took; 0: not known.

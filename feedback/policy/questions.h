@@ -1,6 +1,7 @@
 // decide() as a table of questions, asked in order until one of them has the answer. Private to the room.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "feedback/policy/policy.h"
@@ -28,6 +29,24 @@ using Question = bool (*)(Case&);
 // (later_compiles.cc).
 std::span<const Question> first_questions();
 std::span<const Question> later_questions();
+
+// A plan about one of the function's loops as a nest, first compile or later one, or that such a plan is waited for. None:
+// the function is decided about as a whole. That is so wherever nothing is known of its loops as nests (nest_compiles.cc).
+std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyConfig& config);
+// Whether a loop that can be a nest is what runs in baseline code.
+bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config);
+
+// What nests and whole functions are asked alike.
+// Everything that there is to ask for in a first compile.
+std::vector<Candidate> propose_all(const Case& c);
+// Offers the compile by itself, and with each kind of change that there may be in it.
+void weigh_changes(Case& c);
+// Why the compile would come too early.
+std::optional<std::string> wants_more(const FunctionEvidence& e, const PolicyConfig& config);
+// Is there a stall that nobody has tried to remove? Answers in any case.
+bool ask_for_new_stalls(Case& c);
+// How many more compiles are earned by running so long.
+uint32_t earned_compiles(double seconds_run, const PolicyConfig& config);
 
 // Loops run on in baseline code, though there is optimized code.
 bool is_left_behind(const FunctionEvidence& e, const PolicyConfig& config);

@@ -25,6 +25,9 @@ struct SamplingConfig {
   double seconds_a_sample = 13e-6;
   double budget_seconds = 0.020;  // CPU time that bursts may cost beyond the steady rate
   double budget_share = 0.001;    // of the run so far, on top
+  double place_seconds = 0.010;
+  double budget_seconds_a_place = 0.0005;  // on top, for each loop that begins to run in baseline code,
+  double most_budget_for_places = 0.020;   // up to so much
 };
 
 inline constexpr std::array kSamplingParameters = [] {
@@ -52,6 +55,16 @@ inline constexpr std::array kSamplingParameters = [] {
                {kSeconds, kBound, "lets bursts cost so much in all: 1,600 samples"}},
       Constant{
           "budget_share", kConfig.budget_share, {kShare, kBound, "and this share of the run so far on top"}},
+      Constant{"place_seconds",
+               kConfig.place_seconds,
+               {kSeconds, kDerived,
+                "looks so long at learn_hz at a loop that begins to run in baseline code: 40 samples"}},
+      Constant{"budget_seconds_a_place",
+               kConfig.budget_seconds_a_place,
+               {kSeconds, kDerived, "pays for these 40 samples"}},
+      Constant{"most_budget_for_places",
+               kConfig.most_budget_for_places,
+               {kSeconds, kBound, "lets bursts for such loops cost so much in all: 40 loops"}},
   };
 }();
 
@@ -59,6 +72,8 @@ struct SamplingState {
   double now = 0;                                                 // seconds since the start
   double new_code = -std::numeric_limits<double>::infinity();     // when code nobody knows last began to run
   double new_version = -std::numeric_limits<double>::infinity();  // when a compile was last asked for or done
+  double new_place = -std::numeric_limits<double>::infinity();    // when a loop last began to run in baseline code
+  double places = 0;         // how many did
   bool waiting = false;      // the policy answered "wait" about some function
   double spent_seconds = 0;  // CPU time that bursts have cost, burst_cost() summed up
 };

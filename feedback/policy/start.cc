@@ -121,7 +121,8 @@ std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
         episode.action == to_string(Action::kOptimize) || episode.action == to_string(Action::kReoptimize);
     // What stayed is told of by the decision that it came from.
     const bool runs = episode.state != DecisionState::kFailed && episode.state != DecisionState::kRefused;
-    if (compiled && runs) latest[episode.evidence.function.value] = &episode;
+    // A nest is found hot anew: it takes little to compile, and says nothing of the whole function.
+    if (compiled && runs && !episode.nest) latest[episode.evidence.function.value] = &episode;
   }
   std::vector<StartQuestion> questions;
   for (const auto& [function, episode] : latest) {

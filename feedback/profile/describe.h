@@ -157,6 +157,14 @@ void describe(A& a, LoopEvidence& l) {
   if (a.has("fruitless", l.fruitless != 0)) a.count("fruitless", l.fruitless);
   if (a.has("compile_seconds", l.compile_seconds != 0)) a.amount("compile_seconds", l.compile_seconds);
   if (a.has("no_nest", !l.no_nest.empty())) a.text("no_nest", l.no_nest);
+  if (a.has("end", l.end.value != 0)) {
+    a.id("end", l.end);
+    a.flag("under_way", l.under_way);
+    a.amount("samples_optimized", l.samples_optimized);
+    a.amount("seconds_optimized", l.seconds_optimized);
+    a.amount("seconds_run_baseline", l.seconds_run_baseline);
+    a.amount("seconds_run_optimized", l.seconds_run_optimized);
+  }
 }
 
 template <typename A>
@@ -188,6 +196,7 @@ void describe(A& a, FunctionEvidence& e) {
   a.list("exit_loops", e.exit_loops);
   a.list("entry_loops", e.entry_loops);
   a.amount("compile_seconds", e.compile_seconds);
+  if (a.has("compile_scale", e.compile_scale != 1)) a.amount("compile_scale", e.compile_scale);
   a.list("loads", e.loads);
   a.list("loops", e.loops);
   a.list("branches", e.branches);

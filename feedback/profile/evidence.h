@@ -125,6 +125,12 @@ struct LoopEvidence {
   uint32_t fruitless = 0;       // of these: brought nothing new
   double compile_seconds = 0;   // what its last one took; 0: not known
   std::string no_nest = {};     // why it can be none; empty: it can, where it has samples
+  WasmOffset end = {};          // after its `end`
+  bool under_way = false;       // its code as a nest is being made
+  // In the published nest with this root, of late.
+  double samples_optimized = 0, seconds_optimized = 0;
+  // These do not decay: in baseline code in no inner loop, and in nests with this root.
+  double seconds_run_baseline = 0, seconds_run_optimized = 0;
   friend bool operator==(const LoopEvidence&, const LoopEvidence&) = default;
 };
 
@@ -165,6 +171,7 @@ struct FunctionEvidence {
   // By which running loops can leave the published optimized code, and by which others may enter it.
   std::vector<LoopIndex> exit_loops, entry_loops;
   double compile_seconds = 0;       // what compiling it took in an earlier run; 0: not known
+  double compile_scale = 1;         // what compiles of this process took for each second that was expected
   std::vector<LoadEvidence> loads;  // by descending stall_samples, at most kMaxLoads
   std::vector<LoopEvidence> loops;  // in LoopIndex order
   std::vector<BranchEvidence>

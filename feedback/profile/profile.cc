@@ -79,6 +79,8 @@ const Profile::NestFacts& Profile::nest_facts(FuncIndex function, LoopIndex loop
 
 namespace {
 
+constexpr double kSamplesOfNewPlace = 2;  // one may be a loop that ends at once
+
 void add_sample_of_nest(FunctionCounts& counts, LoopIndex root, VersionId version, double seconds) {
   counts.seconds_in_nests += seconds;
   NestCounts& nest = counts.nests[root.value];
@@ -124,6 +126,11 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
       of_loop.seconds_baseline += seconds;
       of_loop.run_samples_baseline += 1;
       of_loop.run_seconds_baseline += seconds;
+      const auto nest = counts.nests.find(loop->value);
+      if (nest == counts.nests.end() || nest->second.version == 0) {
+        samples_without_code_ += 1;
+        if (of_loop.run_samples_baseline == kSamplesOfNewPlace) new_places_ += 1;
+      }
     }
   }
   counts.samples_at[at.value] += 1;
@@ -353,6 +360,19 @@ void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits,
   optimized_seconds_when_published = seconds_optimized - seconds_in_nests;
   for (const auto& [offset, later] : unforeseen) values[offset].fade_into(later);
   unforeseen.clear();
+  // What loops run in baseline code from here on, they run in spite of it.
+  for (auto& [loop, of] : loops) of.samples_baseline = of.seconds_baseline = 0;
+}
+
+void FunctionCounts::settle_baseline(LoopIndex loop) {
+  const auto found = loops.find(loop.value);
+  if (found == loops.end()) return;
+  LoopCounts& of = found->second;
+  samples_baseline = std::max(0.0, samples_baseline - of.samples_baseline);
+  seconds_baseline = std::max(0.0, seconds_baseline - of.seconds_baseline);
+  if (samples_when_published) *samples_when_published = std::min(*samples_when_published, samples_baseline);
+  if (seconds_when_published) *seconds_when_published = std::min(*seconds_when_published, seconds_baseline);
+  of.samples_baseline = of.seconds_baseline = 0;
 }
 
 void FunctionCounts::publish_again(VersionId lost) {
@@ -555,10 +575,12 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
   // Those between its opcode and its end.
   const auto last = counts.samples_at.lower_bound(loop.end.value);
   for (auto at = counts.samples_at.lower_bound(loop.offset.value); at != last; ++at) e.samples += at->second;
+  e.end = loop.end;
   e.inner_loops = loops_of(function).loops.inner_loops(index);
   if (const auto of = counts.loops.find(index.value); of != counts.loops.end()) {
     e.samples_baseline = of->second.samples_baseline;
     e.seconds_baseline = of->second.seconds_baseline;
+    e.seconds_run_baseline = of->second.run_seconds_baseline;
   }
   if (const auto trips = counts.values.find(loop.offset.value); trips != counts.values.end())
     e.trip_records = trips->second.total;
@@ -568,6 +590,10 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
     e.compiles = nest.compiles;
     e.fruitless = nest.fruitless;
     e.compile_seconds = nest.compile_seconds;
+    e.under_way = nest.under_way;
+    e.samples_optimized = nest.samples_optimized;
+    e.seconds_optimized = nest.seconds_optimized;
+    e.seconds_run_optimized = nest.run_seconds_optimized;
   }
   if (e.samples > 0 || e.has_nest) {
     const NestFacts& facts = nest_facts(function, index);

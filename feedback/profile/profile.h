@@ -123,6 +123,8 @@ struct FunctionCounts {
   void publish_again(VersionId lost);
   // Code of one loop alone takes over, beside whatever else is published.
   void publish_nest(LoopIndex root, VersionId version);
+  // The loop is in code of a nest by now: what it ran in baseline code of late says nothing of what is left there.
+  void settle_baseline(LoopIndex loop);
   // A compile was asked for, and the version before it stays. It is looked at anew, as one that has just been published,
   // but where its first samples stood is still known.
   void stay();
@@ -214,6 +216,10 @@ class Profile {
   double total_samples() const { return total_samples_; }
   double seconds_seen() const { return seconds_seen_; }  // CPU time of all functions; does not decay
   const wasm::Module& module() const { return *module_; }
+  // These do not decay. Loops that were seen in baseline code for the second time, and samples there in loops that are no
+  // nest with code.
+  uint64_t new_places() const { return new_places_; }
+  uint64_t samples_without_code() const { return samples_without_code_; }
 
   FunctionEvidence evidence(FuncIndex function) const;
   // What places of the function took, the dearest kMaxPlaces of them, in order of their offsets.
@@ -252,6 +258,7 @@ class Profile {
   PageCounts pages_;
   uint64_t samples_seen_ = 0;  // these two do not decay
   double seconds_seen_ = 0;
+  uint64_t new_places_ = 0, samples_without_code_ = 0;
 };
 
 }  // namespace hindsight::feedback

@@ -94,6 +94,7 @@ class AdaptiveTiers final : public TierManager {
   CompileQueue queue_;
   const EngineParts parts_{services_, monitor_, policy_, clock_, modules_, decisions_, queue_};
   FunctionTrials trials_;
+  CompileScale scale_;
   FunctionCompiler compiler_;
   FunctionPlanner planner_;
   EntryWatch entries_;

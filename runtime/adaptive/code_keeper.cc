@@ -93,6 +93,7 @@ void CodeKeeper::save(const ModuleCode& code) const {
   const wasm::Module* const module = code.module().get();
   std::map<uint32_t, KeptCode> kept;
   for (auto& version : code.optimized_versions()) {
+    if (version->nest) continue;
     const uint32_t function = version->function.value;
     // What is known is of the version with the decision, until a trial has ended.
     const std::shared_ptr<jit::CodeVersion> with = subject_(module, version->function);
@@ -117,6 +118,8 @@ void CodeKeeper::save(const ModuleCode& code) const {
   });
   trials_.each(module, [&](FuncIndex function, const Watch& watch) {
     const auto code_of = kept.find(function.value);
+    // Nests are not kept.
+    if (watch.version->nest) return;
     if (code_of == kept.end() || code_of->second.version != watch.version) return;
     CachedCalls& seen_calls = calls[function.value];
     for (const feedback::Candidate& candidate : watch.told) {

@@ -6,6 +6,20 @@
 
 namespace hindsight::rt {
 
+namespace {
+
+// In baseline code of late, of the loop and of those in it.
+double seconds_in(const feedback::FunctionCounts& counts, const wasm::FunctionBody& body, LoopIndex root) {
+  const WasmOffset end = body.loops[root.value].end;
+  double seconds = 0;
+  for (auto at = counts.loops.lower_bound(root.value);
+       at != counts.loops.end() && body.loops[at->first].offset < end; ++at)
+    seconds += at->second.seconds_baseline;
+  return seconds;
+}
+
+}  // namespace
+
 CompileQueue::CompileQueue(CodeServices& services, feedback::Monitor& monitor, DecisionLog& decisions,
                            SamplingGovernor& governor, Compile compile)
     : services_(services),
@@ -87,7 +101,7 @@ void CompileQueue::refresh_priorities() {
   struct Waiting {
     DecisionLog::Id episode;
     const wasm::Module* module;
-    FuncIndex function;
+    jit::Unit unit;
     double seconds = 0;
   };
   std::vector<Waiting> waiting;
@@ -96,15 +110,16 @@ void CompileQueue::refresh_priorities() {
     if (jobs_.size() < 2) return;
     for (const Job& job : jobs_)
       if (std::holds_alternative<Hot>(job.priority))
-        waiting.push_back({job.episode, job.module, job.plan.function});
+        waiting.push_back({job.episode, job.module, job.unit()});
   }
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (Waiting& w : waiting) {
       const auto profile = profiles.find(w.module);
       if (profile == profiles.end()) continue;
-      const auto counts = profile->second->functions().find(w.function.value);
-      if (counts != profile->second->functions().end())
-        w.seconds = counts->second.seconds_baseline + counts->second.seconds_optimized;
+      const auto counts = profile->second->functions().find(w.unit.function.value);
+      if (counts == profile->second->functions().end()) continue;
+      w.seconds = w.unit.nest ? seconds_in(counts->second, profile->second->module().body(w.unit.function), *w.unit.nest)
+                              : counts->second.seconds_baseline + counts->second.seconds_optimized;
     }
   });
   const std::lock_guard lock(mutex_);

@@ -27,14 +27,14 @@ feedback::Episode DecisionLog::at(Id id) const {
   return decisions_.at(id).episode;
 }
 
-DecisionLog::Functions DecisionLog::under_way() const {
-  Functions functions;
+DecisionLog::Units DecisionLog::under_way() const {
+  Units units;
   const std::lock_guard lock(mutex_);
   for (const Id id : queued_) {
     const Decision& decision = decisions_.at(id);
-    functions.insert({decision.module, decision.episode.evidence.function.value});
+    units.insert({decision.module, {decision.episode.evidence.function, decision.episode.nest}});
   }
-  return functions;
+  return units;
 }
 
 std::vector<feedback::Episode> DecisionLog::all() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "feedback/profile/profile_file.h"
+#include "jit/code/unit.h"
 #include "jit/wasm/module.h"
 
 namespace hindsight::rt {
@@ -35,9 +36,9 @@ class DecisionLog {
   // A copy. Precondition: the decision is not forgotten.
   feedback::Episode at(Id id) const;
 
-  // What a decision is under way about: modules and function indices.
-  using Functions = std::set<std::pair<const wasm::Module*, uint32_t>>;
-  Functions under_way() const;
+  // What a decision is under way about.
+  using Units = std::set<std::pair<const wasm::Module*, jit::Unit>>;
+  Units under_way() const;
 
   // Copies, in the order of their making.
   std::vector<feedback::Episode> all() const;
@@ -52,7 +53,7 @@ class DecisionLog {
   };
 
   mutable std::mutex mutex_;
-  std::map<Id, Decision> decisions_;  // bounded by PolicyConfig::max_compiles a function
+  std::map<Id, Decision> decisions_;  // bounded by what the policy lets be compiled of a function
   Id last_ = 0;
   std::set<Id> queued_;  // or being compiled for the first time
 };

@@ -1,4 +1,4 @@
-// Job: a function that is to be compiled, why, and with what.
+// Job: a function or one of its loops that is to be compiled, why, and with what.
 #pragma once
 
 #include <compare>
@@ -12,11 +12,19 @@
 
 namespace hindsight::rt {
 
-// What comes first, in ascending order. What is hot, the longest runner first. Then what earlier runs decided,
-// which is compiled before it is hot. Then a version without what a trial has rejected.
+// What comes first, in ascending order. What is hot: nests, which take little, before functions. Of each kind it is the one
+// that ran longest for each second that its compile takes (Smith's rule). Then what earlier runs decided, which is compiled before
+// it is hot. Then a version without what a trial has rejected.
 struct Hot {
-  double seconds = 0;  // of CPU time in the function so far
-  friend auto operator<=>(const Hot&, const Hot&) = default;
+  bool nest = false;
+  double seconds = 0;   // of CPU time in the unit so far
+  double expected = 1;  // that the compile takes
+  double rate() const { return expected > 0 ? seconds / expected : 0; }
+  friend auto operator<=>(const Hot& a, const Hot& b) {
+    if (a.nest != b.nest) return a.nest ? std::partial_ordering::greater : std::partial_ordering::less;
+    return a.rate() <=> b.rate();
+  }
+  friend bool operator==(const Hot& a, const Hot& b) { return a.nest == b.nest && a.rate() == b.rate(); }
 };
 struct AtStart {
   double gain = 0;  // of what is to be won for each second of compiling, as StartPlan::priority has it
@@ -39,6 +47,8 @@ struct Job {
   Settled settled;
   bool loop_exits = false;  // were asked for
   bool cached = false;      // its version is not compiled: it comes out of the code cache
+
+  jit::Unit unit() const { return {plan.function, plan.nest}; }
 };
 
 }  // namespace hindsight::rt

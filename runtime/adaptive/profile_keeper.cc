@@ -29,7 +29,8 @@ bool plausible(const feedback::Episode& episode, const wasm::Module& module) {
   };
   if (!is_loop(episode.nest) || (episode.earlier && !is_loop(episode.earlier->nest))) return false;
   return std::all_of(episode.osr_loops.begin(), episode.osr_loops.end(),
-                     [&](uint32_t loop) { return loop < body.loops.size(); });
+                     [&](uint32_t loop) { return loop < body.loops.size(); }) &&
+         (!episode.nest || episode.nest->value < body.loops.size());
 }
 
 // What a decision was made on, with what became of its prefetches since.

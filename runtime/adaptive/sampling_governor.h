@@ -22,6 +22,8 @@ class SamplingGovernor {
   static constexpr std::chrono::microseconds kBurstPeriod{1000}, kSteadyPeriod{50000};
   // While a loop is measured, or code is new: what is decided then is acted upon soon.
   static constexpr std::chrono::microseconds kTrialPeriod{5000};
+  // So long after a loop without code was seen in baseline code, what runs there is looked at as often.
+  static constexpr double kSecondsOfPlace = 0.1;
 
   // All outlive this.
   SamplingGovernor(const CodeServices& services, feedback::Monitor& monitor, const EngineClock& clock);
@@ -42,6 +44,8 @@ class SamplingGovernor {
     EngineClock::Time time;
     bool adapts = false;             // false: only bursts of branches are asked for
     bool policy_waits = false;       // the policy answered "wait" about some function
+    uint64_t new_places = 0;         // loops that began to run in baseline code so far
+    bool sees_places = false;        // some that have no code were seen in the last round
     bool versions_compared = false;  // their chunks begin and end with calls, as near as rounds come to them
     bool loops_measured = false;
   };
@@ -68,6 +72,7 @@ class SamplingGovernor {
   feedback::SamplingState state_;
   EngineClock::Time last_round_;
   Rep burst_series_at_ = 0;  // new_code_ when bursts of branches were last asked for
+  double place_seen_ = -kSecondsOfPlace;  // seconds, when sees_places was last true
   uint32_t rate_hz_ = 0;
   // For reports.
   std::atomic<uint64_t> bursts_{0};

@@ -422,7 +422,7 @@ struct DecisionReport {
   uint64_t id = 0;
   std::string kind;  // of decision_names()
   std::string function;
-  std::optional<uint32_t> wasm_offset;
+  std::optional<uint32_t> wasm_offset;    // of the instruction, or of the loop that is compiled alone
   std::string reason;                     // what was seen, with denominators
   std::vector<std::string> alternatives;  // each with its estimate, doing nothing included
   DecisionState state = DecisionState::kNone;

@@ -180,7 +180,7 @@ void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const 
 std::optional<Job> VersionExperiment::job_without(const Candidate& candidate, jit::ChangeKind decision) {
   std::optional<Job> made;
   const VersionTrials::Subject& subject = candidate.subject;
-  trials_.with(subject.module, subject.with->function, [&](const Watch& watch) {
+  trials_.with(subject.module, jit::Unit{subject.with->function}, [&](const Watch& watch) {
     if (watch.version != subject.with) return;
     Job job;
     job.module = subject.module;
@@ -226,7 +226,7 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
   std::optional<Whole> whole = take();
   if (!whole) return;
   bool watched = false;
-  trials_.with(module, function, [&](Watch& watch) {
+  trials_.with(module, jit::Unit{function}, [&](Watch& watch) {
     if (watch.version != ending.subject.with) return;
     watched = true;
     if (ending.outcome == ChangeState::kNone) {
@@ -248,7 +248,7 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
     if (ending.outcome != ChangeState::kNone) counts.settle(site, ending.outcome);
     if (ending.without == nullptr) return;
     if (!lost) return counts.publish_again(ending.without->id);
-    note_published(counts, *ending.without);
+    note_published(counts, *module, *ending.without);
   });
   const std::string what = fmt::format("{} in {}", to_string(decision), module->function_name(function));
   if (ending.outcome == ChangeState::kNone)

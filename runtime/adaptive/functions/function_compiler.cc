@@ -13,13 +13,14 @@ using feedback::ChangeState;
 jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCode& code) const {
   jit::OptimizeRequest request;
   request.function = job.plan.function;
+  request.nest = job.plan.nest;
   request.osr_loops = job.plan.osr_loops;
   request.loop_entries_only = job.plan.loop_entries_only;
   // Exits cost time to compile. What is called again soon comes to new code by that.
   const std::shared_ptr<jit::CodeVersion> before = code.version(job.plan.function, jit::Tier::kOptimized);
   const bool stays_long = !job.plan.osr_loops.empty() ||
                           (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
-  request.loop_exits = policy_.follow_shifts && stays_long;
+  request.loop_exits = policy_.follow_shifts && stays_long && !job.plan.nest;
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
   request.abandoned = &abandon_;
   request.changes = feedback::requests_of(job.plan);
@@ -32,6 +33,7 @@ void FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   const EngineClock::Time begin = EngineClock::Clock::now();
   auto result = code.optimize(std::move(request));
   if (!result) return say_failure(job, code, result.error());
+  scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
   say_made(job, code, *result, std::chrono::duration<double>(EngineClock::Clock::now() - begin).count());
   if (!trials_.keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
 }
@@ -43,8 +45,14 @@ void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const
     say(error.kind != ErrorKind::kResource ? LogLevel::kWarning
         : code.is_out_of_room()            ? LogLevel::kDebug  // said once
                                            : LogLevel::kInfo,
-        "compile", fmt::format("{}: {}", code.module()->function_name(job.plan.function), error.describe()));
+        "compile", fmt::format("{}: {}", unit_name(*code.module(), job.unit()), error.describe()));
   }
+  // Before it may be decided on again.
+  if (!abandoned && job.plan.nest)
+    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      if (const auto found = profiles.find(code.module().get()); found != profiles.end())
+        found->second->counts(job.plan.function).nests[job.plan.nest->value].fruitless += 1;
+    });
   if (abandoned)
     decisions_.end(job.episode, DecisionState::kAbandoned, "the engine ended");
   else
@@ -54,7 +62,7 @@ void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const
 void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
                                 double seconds) const {
   const jit::CodeVersion& version = *made.version;
-  const std::string name = code.module()->function_name(job.plan.function);
+  const std::string name = unit_name(*code.module(), job.unit());
   std::string passes;
   for (const jit::PassTime& pass : version.pass_times)
     passes += fmt::format(" {} {:.1f}", pass.name, 1e3 * pass.seconds);
@@ -133,9 +141,7 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
       if (!answer.is_applied()) outcomes.emplace_back(answer.site, ChangeState::kNotPossible);
     }
   });
-  trials_.put(module, function, std::move(watch));
-  // From here on the function may be decided on again: what is watched of it is this version.
-  decisions_.end(job.episode, undoing ? DecisionState::kRolledBack : DecisionState::kCompiled);
+  trials_.put(module, job.unit(), std::move(watch));
   for (const auto& [site, outcome] : outcomes) trials_.set_outcome(module, function, site, outcome);
   const bool loop_entries_only = version->entry == nullptr;
   code.publish(version);
@@ -143,9 +149,11 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
-    note_published(counts, *version);
-    counts.loop_entries_only = loop_entries_only;
+    note_published(counts, *module, *version);
+    if (!version->nest) counts.loop_entries_only = loop_entries_only;
   });
+  // From here on the unit may be decided on again: what is watched and known of it is this version.
+  decisions_.end(job.episode, undoing ? DecisionState::kRolledBack : DecisionState::kCompiled);
 }
 
 }  // namespace hindsight::rt

@@ -8,6 +8,7 @@
 
 #include "feedback/monitor/monitor.h"
 #include "runtime/adaptive/compile_queue.h"
+#include "runtime/adaptive/functions/compile_scale.h"
 #include "runtime/adaptive/functions/function_trials.h"
 
 namespace hindsight::rt {
@@ -16,12 +17,14 @@ class FunctionCompiler {
  public:
   // All outlive this.
   FunctionCompiler(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                   DecisionLog& decisions, FunctionTrials& trials, const std::atomic<bool>& abandon)
+                   DecisionLog& decisions, FunctionTrials& trials, CompileScale& scale,
+                   const std::atomic<bool>& abandon)
       : services_(services),
         monitor_(monitor),
         policy_(policy),
         decisions_(decisions),
         trials_(trials),
+        scale_(scale),
         abandon_(abandon) {}
 
   jit::OptimizeRequest request_of(const Job& job, const ModuleCode& code) const;
@@ -43,6 +46,7 @@ class FunctionCompiler {
   const feedback::PolicyConfig& policy_;
   DecisionLog& decisions_;
   FunctionTrials& trials_;
+  CompileScale& scale_;
   const std::atomic<bool>& abandon_;
 };
 

@@ -14,13 +14,31 @@ namespace {
 
 constexpr auto kFlatLook = 50ms;       // between looks at functions that have few samples of late
 constexpr size_t kMostFlatJobs = 8;    // of these functions' compiles, that wait at a time
+constexpr size_t kMostNests = 4;       // of one function that are under way
 constexpr double kPreopenSamples = 3;  // clock samples after which the optimizer is worth opening
+
+Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPlan& plan,
+                const feedback::PolicyConfig& policy) {
+  if (!plan.nest)
+    return {.seconds = e.seconds_baseline + e.seconds_optimized, .expected = feedback::compile_seconds(e, policy)};
+  const feedback::LoopEvidence& root = e.loops[plan.nest->value];
+  Hot hot{.nest = true, .expected = root.compile_seconds};
+  if (hot.expected <= 0)
+    hot.expected = feedback::expected_seconds(root.code_bytes, root.inner_loops + 1, e.compile_scale, policy);
+  for (const feedback::LoopEvidence& loop : e.loops)
+    if (root.offset <= loop.offset && loop.offset < root.end) hot.seconds += loop.seconds_baseline;
+  return hot;
+}
 
 }  // namespace
 
-FunctionPlanner::FunctionPlanner(const EngineParts& engine, FunctionTrials& trials,
+FunctionPlanner::FunctionPlanner(const EngineParts& engine, FunctionTrials& trials, const CompileScale& scale,
                                  SamplingGovernor& governor)
-    : engine_(engine), trials_(trials), governor_(governor), last_flat_look_(EngineClock::Clock::now()) {}
+    : engine_(engine),
+      trials_(trials),
+      scale_(scale),
+      governor_(governor),
+      last_flat_look_(EngineClock::Clock::now()) {}
 
 void FunctionPlanner::round(const Round& round) {
   waits_ = false;
@@ -53,7 +71,13 @@ void FunctionPlanner::round(const Round& round) {
 }
 
 bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bool look) const {
-  if (!counts.optimized) return counts.samples_baseline >= engine_.policy.min_samples;
+  if (!counts.optimized && counts.samples_baseline >= engine_.policy.min_samples) return true;
+  if (look && std::any_of(counts.nests.begin(), counts.nests.end(), [&](const auto& nest) {
+        return nest.second.version != 0 &&
+               nest.second.samples_optimized >= engine_.policy.min_reoptimize_samples;
+      }))
+    return true;
+  if (!counts.optimized) return false;
   const bool left_behind =
       counts.samples_when_published &&
       counts.samples_baseline - *counts.samples_when_published >= engine_.policy.min_samples_left_behind;
@@ -77,7 +101,10 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
     uint32_t function;
   };
   std::vector<Flat> flat;
+  uint64_t new_places = 0, samples_without_code = 0;
   for (auto& [module, profile] : profiles) {
+    new_places += profile->new_places();
+    samples_without_code += profile->samples_without_code();
     for (const auto& [index, counts] : profile->functions()) {
       questions.samples += counts.samples_baseline;
       if (is_worth_asking(counts, questions.look)) {
@@ -92,6 +119,10 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
       }
     }
   }
+  // Profiles that went take their counts with them.
+  sees_places_ = samples_without_code > samples_without_code_;
+  samples_without_code_ = samples_without_code;
+  new_places_ = std::max(new_places_, new_places);
   // Most return for each second of compiling first.
   std::stable_sort(flat.begin(), flat.end(), [](const Flat& a, const Flat& b) { return a.worth > b.worth; });
   if (flat.size() > questions.room) flat.resize(questions.room);
@@ -100,17 +131,41 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
 
 void FunctionPlanner::ask(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
                           Questions& questions) {
-  if (!engine_.services.may_optimize(function) || questions.in_flight.contains({module, function.value}))
-    return;
+  if (!engine_.services.may_optimize(function)) return;
+  // Each time another loop of it may be decided about.
+  for (size_t i = 0; i < kMostNests && ask_once(module, profile, function, questions); ++i) {
+  }
+}
+
+bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
+                               Questions& questions) {
+  // All of it, or some of its loops.
+  const auto first = questions.in_flight.lower_bound({module, jit::Unit{function}});
+  const auto last = questions.in_flight.lower_bound({module, jit::Unit{FuncIndex(function.value + 1)}});
+  if (first != last && !first->second.nest) return false;
+  if (static_cast<size_t>(std::distance(first, last)) >= kMostNests) return false;
+  feedback::FunctionCounts& counts = profile.counts(function);
+  for (auto& [root, nest] : counts.nests)
+    nest.under_way = questions.in_flight.contains({module, jit::Unit{function, LoopIndex(root)}});
   feedback::FunctionEvidence evidence = profile.evidence(function);
+  evidence.compile_scale = scale_.get();
   feedback::FunctionPlan plan = feedback::decide(evidence, engine_.policy);
   waits_ |= plan.action == feedback::Action::kWait;
-  feedback::FunctionCounts& counts = profile.counts(function);
-  if (plan.action == feedback::Action::kObserve) {
+  const bool compiles =
+      plan.action == feedback::Action::kOptimize || plan.action == feedback::Action::kReoptimize;
+  if (compiles && plan.nest) {
+    feedback::NestCounts& nest = counts.nests[plan.nest->value];
+    nest.compiles += 1;
+    nest.under_way = true;
+    mark_in_trial(counts, plan);
+    questions.in_flight.insert({module, jit::Unit{function, plan.nest}});
+  } else if (first != last) {
+    return false;  // what its loops show by then says more about it
+  } else if (plan.action == feedback::Action::kObserve) {
     // A version under way would take over again, and nobody would know that it is there.
-    if (questions.compiling) return;
+    if (questions.compiling) return false;
     counts.see_anew();
-  } else if (plan.action == feedback::Action::kOptimize || plan.action == feedback::Action::kReoptimize) {
+  } else if (compiles) {
     counts.optimized = true;
     counts.optimize_count += 1;
     counts.loop_entries_only = false;  // known again when it is installed
@@ -118,9 +173,11 @@ void FunctionPlanner::ask(const wasm::Module* module, feedback::Profile& profile
     counts.seconds_when_published.reset();
     mark_in_trial(counts, plan);
   } else {
-    return;
+    return false;
   }
+  const bool of_loop = plan.nest.has_value();
   questions.decided.push_back({module, std::move(evidence), std::move(plan)});
+  return of_loop;
 }
 
 void FunctionPlanner::say_alternatives(const feedback::FunctionPlan& plan) const {
@@ -130,7 +187,8 @@ void FunctionPlanner::say_alternatives(const feedback::FunctionPlan& plan) const
 
 void FunctionPlanner::say_plan(const Decided& decided) const {
   say(LogLevel::kInfo, "policy",
-      fmt::format("{} {}: {}", to_string(decided.plan.action), decided.evidence.name, decided.plan.reason));
+      fmt::format("{} {}: {}", to_string(decided.plan.action),
+                  unit_name(*decided.module, {decided.plan.function, decided.plan.nest}), decided.plan.reason));
 }
 
 void FunctionPlanner::compile(Decided decided) {
@@ -144,7 +202,7 @@ void FunctionPlanner::compile(Decided decided) {
   begin_where_settled(decided.plan, job.settled);
   job.episode = engine_.decisions.add(decided.module, feedback::make_episode(decided.evidence, decided.plan),
                                       engine_.clock.now());
-  job.priority = Hot{decided.evidence.seconds_baseline + decided.evidence.seconds_optimized};
+  job.priority = priority_of(decided.evidence, decided.plan, engine_.policy);
   say_plan(decided);
   for (const std::string& line : lines_of(decided.plan, decided.evidence.name))
     say(LogLevel::kInfo, "policy", line);

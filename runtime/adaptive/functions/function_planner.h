@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/adaptive/engine_parts.h"
+#include "runtime/adaptive/functions/compile_scale.h"
 #include "runtime/adaptive/functions/function_trials.h"
 
 namespace hindsight::rt {
@@ -16,11 +17,16 @@ namespace hindsight::rt {
 class FunctionPlanner {
  public:
   // All outlive this.
-  FunctionPlanner(const EngineParts& engine, FunctionTrials& trials, SamplingGovernor& governor);
+  FunctionPlanner(const EngineParts& engine, FunctionTrials& trials, const CompileScale& scale,
+                  SamplingGovernor& governor);
 
   void round(const Round& round);
   // The policy answered "wait" about some function in the last round.
   bool waits() const { return waits_; }
+  // Loops that began to run in baseline code since the engine's start, and whether some that have no code were seen in the
+  // last round.
+  uint64_t new_places() const { return new_places_; }
+  bool sees_places() const { return sees_places_; }
 
  private:
   struct Decided {
@@ -31,14 +37,18 @@ class FunctionPlanner {
   // What a round asks about, and what comes of that.
   struct Questions {
     bool look = false;
-    bool compiling = false;            // something is being compiled
-    size_t room = 0;                   // for compiles of functions in a flat profile
-    DecisionLog::Functions in_flight;  // of which something is decided already
-    double samples = 0;                // of what may still be compiled
+    bool compiling = false;        // something is being compiled
+    size_t room = 0;               // for compiles of functions in a flat profile
+    DecisionLog::Units in_flight;  // about which something is decided already
+    double samples = 0;            // of what may still be compiled
     std::vector<Decided> decided = {};
   };
   void ask_all(feedback::Monitor::Profiles& profiles, Questions& questions);
+  // Until there is nothing more to decide about the function in this round.
   void ask(const wasm::Module* module, feedback::Profile& profile, FuncIndex function, Questions& questions);
+  // False: nothing was decided, or something about the function as a whole.
+  bool ask_once(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
+                Questions& questions);
   bool is_worth_asking(const feedback::FunctionCounts& counts, bool look) const;
   void compile(Decided decided);
   void observe(const Decided& decided);
@@ -50,9 +60,11 @@ class FunctionPlanner {
 
   const EngineParts engine_;
   FunctionTrials& trials_;
+  const CompileScale& scale_;
   SamplingGovernor& governor_;
   EngineClock::Time last_flat_look_;
-  bool waits_ = false, opened_ = false;
+  bool waits_ = false, opened_ = false, sees_places_ = false;
+  uint64_t new_places_ = 0, samples_without_code_ = 0;
 };
 
 }  // namespace hindsight::rt

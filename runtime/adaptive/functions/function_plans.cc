@@ -33,11 +33,41 @@ void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPla
     if (!jit::is_of_version(candidate.kind())) counts.begin(candidate.site());
 }
 
-void note_published(feedback::FunctionCounts& counts, const jit::CodeVersion& version) {
+void note_published(feedback::FunctionCounts& counts, const wasm::Module& module,
+                    const jit::CodeVersion& version) {
+  if (version.nest) {
+    const std::vector<wasm::LoopInfo>& loops = module.body(version.function).loops;
+    counts.publish_nest(*version.nest, version.id);
+    counts.nests[version.nest->value].compile_seconds = version.compile_seconds;
+    const WasmOffset end = loops[version.nest->value].end;
+    for (uint32_t i = version.nest->value; i < loops.size() && loops[i].offset < end; ++i)
+      counts.settle_baseline(LoopIndex(i));
+    return;
+  }
   std::vector<LoopIndex> exits, entries;
   for (const jit::OsrExit& exit : version.osr_exits) exits.push_back(exit.loop);
   for (const jit::OsrEntry& entry : version.osr_entries) entries.push_back(entry.loop);
   counts.publish(version.id, std::move(exits), std::move(entries));
+}
+
+double expected_seconds(const wasm::Module& module, jit::Unit unit, const feedback::PolicyConfig& policy) {
+  const wasm::FunctionBody& body = module.body(unit.function);
+  WasmOffset begin = body.begin, end = body.end;
+  if (unit.nest) {
+    begin = body.loops[unit.nest->value].offset;
+    end = body.loops[unit.nest->value].end;
+  }
+  const auto loops = std::count_if(body.loops.begin(), body.loops.end(), [&](const wasm::LoopInfo& loop) {
+    return begin <= loop.offset && loop.offset < end;
+  });
+  return feedback::expected_seconds(end.value - begin.value, static_cast<size_t>(loops), 1, policy);
+}
+
+std::string unit_name(const wasm::Module& module, jit::Unit unit) {
+  const std::string function = module.function_name(unit.function);
+  return unit.nest ? fmt::format("the loop at 0x{:x} of {}",
+                                 module.body(unit.function).loops[unit.nest->value].offset.value, function)
+                   : function;
 }
 
 std::vector<std::string> lines_of(const feedback::FunctionPlan& plan, const std::string& function) {

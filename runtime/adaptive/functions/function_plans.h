@@ -18,7 +18,14 @@ void begin_where_settled(feedback::FunctionPlan& plan, const Settled& settled);
 std::vector<feedback::Candidate> told_by(const feedback::FunctionPlan& plan);
 
 void mark_in_trial(feedback::FunctionCounts& counts, const feedback::FunctionPlan& plan);
-void note_published(feedback::FunctionCounts& counts, const jit::CodeVersion& version);
+void note_published(feedback::FunctionCounts& counts, const wasm::Module& module,
+                    const jit::CodeVersion& version);
+
+// At the scale 1: what was expected before anything was compiled in this process.
+double expected_seconds(const wasm::Module& module, jit::Unit unit, const feedback::PolicyConfig& policy);
+
+// "main", "the loop at 0x3b2 of main".
+std::string unit_name(const wasm::Module& module, jit::Unit unit);
 
 // What is asked for in the function, a line a change.
 std::vector<std::string> lines_of(const feedback::FunctionPlan& plan, const std::string& function);

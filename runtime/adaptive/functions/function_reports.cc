@@ -86,6 +86,8 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
   decision.id = e.id;
   decision.kind = e.action == feedback::to_string(feedback::Action::kObserve) ? "follow-shifts" : "optimize";
   decision.function = e.evidence.name;
+  if (e.nest && e.nest->value < e.evidence.loops.size())
+    decision.wasm_offset = e.evidence.loops[e.nest->value].offset.value;
   decision.reason = e.reason;
   decision.alternatives = e.alternatives;
   decision.state = e.state;

@@ -111,25 +111,27 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   return watch;
 }
 
-void FunctionTrials::put(const wasm::Module* module, FuncIndex function, Watch watch) {
+void FunctionTrials::put(const wasm::Module* module, jit::Unit unit, Watch watch) {
   const std::lock_guard lock(mutex_);
-  watches_[module][function.value] = std::move(watch);
+  watches_[module][unit] = std::move(watch);
 }
 
 void FunctionTrials::drop(const wasm::Module* module, FuncIndex function) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = watches_.find(module); found != watches_.end()) found->second.erase(function.value);
+  if (const auto found = watches_.find(module); found != watches_.end())
+    std::erase_if(found->second, [&](const auto& entry) { return entry.first.function == function; });
 }
 
 void FunctionTrials::move(const wasm::Module* module, const ModuleCode::Exchange& pair) {
-  with(module, pair.to->function, [&](Watch& watch) {
+  with(module, jit::Unit{pair.to->function, pair.to->nest}, [&](Watch& watch) {
     if (watch.version == pair.from) watch.version = pair.to;
   });
 }
 
 Settled FunctionTrials::settled(const wasm::Module* module, FuncIndex function) {
   Settled settled;
-  with(module, function, [&](const Watch& watch) {
+  each(module, [&](FuncIndex of, const Watch& watch) {
+    if (of != function) return;
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell >= watch.trials.size()) continue;
       const LoopTrial::Status status = watch.trials[answer.cell]->status();
@@ -152,15 +154,15 @@ std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> FunctionTrials:
 
 void FunctionTrials::begin_comparing(const wasm::Module* module, FuncIndex function) {
   const std::lock_guard lock(mutex_);
-  compared_.insert({module, function.value});
+  compared_.insert({module, jit::Unit{function}});
 }
 
 void FunctionTrials::end_comparing(const wasm::Module* module, FuncIndex function) {
   const std::lock_guard lock(mutex_);
-  compared_.erase({module, function.value});
+  compared_.erase({module, jit::Unit{function}});
 }
 
-DecisionLog::Functions FunctionTrials::compared() const {
+DecisionLog::Units FunctionTrials::compared() const {
   const std::lock_guard lock(mutex_);
   return compared_;
 }
@@ -199,8 +201,8 @@ void FunctionTrials::round(const Round&) {
   {
     const std::lock_guard lock(mutex_);
     for (auto& [module, watches] : watches_)
-      for (auto& [function, watch] : watches)
-        if (!compared_.contains({module, function})) read(module, FuncIndex(function), watch, news);
+      for (auto& [unit, watch] : watches)
+        if (!compared_.contains({module, unit})) read(module, unit, watch, news);
   }
   for (const News::Change& change : news.changes)
     set_outcome(change.module, change.function, change.site, change.outcome);
@@ -218,12 +220,13 @@ void FunctionTrials::round(const Round&) {
     if (!code) continue;
     job.code = code;
     say(LogLevel::kInfo, "policy",
-        fmt::format("{}: {}", code->module()->function_name(job.plan.function), job.plan.reason));
+        fmt::format("{}: {}", unit_name(*code->module(), job.unit()), job.plan.reason));
     queue_(std::move(job));
   }
 }
 
-void FunctionTrials::read(const wasm::Module* module, FuncIndex function, Watch& watch, News& all) {
+void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& watch, News& all) {
+  const FuncIndex function = unit.function;
   bool news = false, pending = false;
   for (size_t i = 0; i < watch.trials.size(); ++i) {
     const TrialState now = watch.trials[i]->state();
@@ -263,6 +266,7 @@ void FunctionTrials::read(const wasm::Module* module, FuncIndex function, Watch&
   job.module = module;
   job.plan.action = feedback::Action::kReoptimize;
   job.plan.function = function;
+  job.plan.nest = unit.nest;
   job.plan.osr_loops = watch.osr_loops;
   const std::vector<jit::Site> instead = plan_without_losers(job, watch);
   for (const jit::Site& site : instead)
@@ -350,10 +354,12 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
                                          const jit::CodeVersion& made) const {
   // A version without what a trial has rejected is on its way, and does not know of what is new here.
   if (watch.has_lost()) return "only the changes that were not rejected";
-  if (code.version(job.plan.function, jit::Tier::kOptimized) != watch.version) return "no current version";
+  if (!job.plan.nest && code.version(job.plan.function, jit::Tier::kOptimized) != watch.version)
+    return "no current version";
   const feedback::FunctionEvidence evidence = decisions_.at(job.episode).evidence;
-  const bool loops_wait = evidence.samples_left_behind >= policy_.min_samples_left_behind ||
-                          evidence.samples_stayed >= policy_.min_samples_left_behind;
+  const bool loops_wait =
+      !job.plan.nest && (evidence.samples_left_behind >= policy_.min_samples_left_behind ||
+                         evidence.samples_stayed >= policy_.min_samples_left_behind);
   return what_is_new({*watch.version, watch.told}, {made, job.plan.candidates}, loops_wait);
 }
 
@@ -392,12 +398,12 @@ std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, c
 bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const jit::CodeVersion& made) {
   const wasm::Module* const module = code.module().get();
   const FuncIndex function = job.plan.function;
-  const std::string name = module->function_name(function);
+  const std::string name = unit_name(*module, job.unit());
   std::string_view news;
   std::vector<jit::Site> refused;
   std::map<jit::Site, bool> kept;
   bool loop_entries_only = false;
-  const bool watched = with(module, function, [&](Watch& watch) {
+  const bool watched = with(module, job.unit(), [&](Watch& watch) {
     news = news_of(job, watch, code, made);
     if (!news.empty()) return;
     refused = stay_with(job, watch, made);
@@ -418,6 +424,10 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
+    if (job.plan.nest) {
+      counts.nests[job.plan.nest->value].fruitless += 1;
+      return;
+    }
     counts.stay();
     counts.loop_entries_only = loop_entries_only;
   });

@@ -27,7 +27,7 @@
 
 namespace hindsight::rt {
 
-// The optimized version of a function that runs now, if feedback has anything to watch in it.
+// The optimized version of a function or of one of its loops that runs now.
 struct Watch {
   std::shared_ptr<jit::CodeVersion> version;
   std::vector<std::shared_ptr<LoopTrial>> trials;  // one a LoopCell
@@ -57,37 +57,37 @@ class FunctionTrials final : public Experiment {
 
   // Gives the version's loops their trials. Before it is published.
   Watch make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version);
-  // What is watched of the function from now on.
-  void put(const wasm::Module* module, FuncIndex function, Watch watch);
-  // Trials of code that nobody enters any more.
+  // What is watched of the unit from now on.
+  void put(const wasm::Module* module, jit::Unit unit, Watch watch);
+  // Trials of code that nobody enters any more, of the function and of its loops.
   void drop(const wasm::Module* module, FuncIndex function);
   // What was `from` is `to`: the same code, with the same loop cells.
   void move(const wasm::Module* module, const ModuleCode::Exchange& pair);
 
-  // Calls visit(FuncIndex, Watch&), or with const Watch&, for each of the module's.
+  // Calls visit(FuncIndex, Watch&), or with const Watch&, for each of the module's; which loop it is of, its version says.
   template <typename Visit>
   void each(const wasm::Module* module, Visit&& visit) {
     const std::lock_guard lock(mutex_);
     if (const auto found = watches_.find(module); found != watches_.end())
-      for (auto& [function, watch] : found->second) visit(FuncIndex(function), watch);
+      for (auto& [unit, watch] : found->second) visit(unit.function, watch);
   }
   template <typename Visit>
   void each(const wasm::Module* module, Visit&& visit) const {
     const std::lock_guard lock(mutex_);
     if (const auto found = watches_.find(module); found != watches_.end())
-      for (const auto& [function, watch] : found->second) visit(FuncIndex(function), watch);
+      for (const auto& [unit, watch] : found->second) visit(unit.function, watch);
   }
-  // Calls visit(Watch&) if the function is watched; false: it is not.
+  // Calls visit(Watch&) if the unit is watched; false: it is not.
   template <typename Visit>
-  bool with(const wasm::Module* module, FuncIndex function, Visit&& visit) {
+  bool with(const wasm::Module* module, jit::Unit unit, Visit&& visit) {
     const std::lock_guard lock(mutex_);
     const auto found = watches_.find(module);
-    if (found == watches_.end() || !found->second.contains(function.value)) return false;
-    visit(found->second.at(function.value));
+    if (found == watches_.end() || !found->second.contains(unit)) return false;
+    visit(found->second.at(unit));
     return true;
   }
 
-  // What was won already, as it was tuned.
+  // What was won already, as it was tuned, in whatever code of the function.
   Settled settled(const wasm::Module* module, FuncIndex function);
   // Loops whose trials are settled, and their ticks an iteration.
   std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> timed_loops(
@@ -101,7 +101,7 @@ class FunctionTrials final : public Experiment {
   // Two versions of the function run in turns: its news wait, and nothing is compiled of it meanwhile.
   void begin_comparing(const wasm::Module* module, FuncIndex function);
   void end_comparing(const wasm::Module* module, FuncIndex function);
-  DecisionLog::Functions compared() const;
+  DecisionLog::Units compared() const;
 
   // What was made has nothing that the version that runs has not: that stays, and its trials go on. `made` was not
   // published and is the caller's to drop. On a compile thread.
@@ -117,7 +117,7 @@ class FunctionTrials final : public Experiment {
 
  private:
   struct News;
-  void read(const wasm::Module* module, FuncIndex function, Watch& watch, News& news);  // under mutex_
+  void read(const wasm::Module* module, jit::Unit unit, Watch& watch, News& news);  // under mutex_
   // Under mutex_: what is new, in words; else the decision and the watch afterwards, and what was refused.
   std::string_view news_of(const Job& job, const Watch& watch, const ModuleCode& code,
                            const jit::CodeVersion& made) const;
@@ -135,8 +135,8 @@ class FunctionTrials final : public Experiment {
   const Queue queue_;
 
   mutable std::mutex mutex_;
-  std::map<const wasm::Module*, std::map<uint32_t, Watch>> watches_;  // by function index
-  DecisionLog::Functions compared_;
+  std::map<const wasm::Module*, std::map<jit::Unit, Watch>> watches_;
+  DecisionLog::Units compared_;  // whole functions
 };
 
 }  // namespace hindsight::rt

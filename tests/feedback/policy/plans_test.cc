@@ -58,6 +58,63 @@ class Evidence {
     e_.loops = {{LoopIndex(0), WasmOffset(100), 0, e_.samples_baseline, -1},
                 {LoopIndex(1), WasmOffset(120), 1, 0.9 * e_.samples_baseline, 0}};
   }
+  // loop INDEX at BEGIN to END [in PARENT] ms MS [optimized MS] [WORD...]: another loop of the function, in the order of
+  // their indices. It ran so long in baseline code in no inner loop, and in its own code, sampled at 4 kHz. WORDS: bytes N,
+  // ended N, code (there is), under way, compiled N, fruitless N, no (can be no nest).
+  void loop() {
+    if (count() == 0) e_.loops.clear();
+    LoopEvidence& l = e_.loops.emplace_back();
+    l.loop = LoopIndex(static_cast<uint32_t>(e_.loops.size() - 1));
+    skip();
+    l.offset = place();
+    skip();
+    l.end = place();
+    l.code_bytes = l.end.value - l.offset.value;
+    for (std::string what; in_ >> what;) {
+      if (what == "in") {
+        l.parent = static_cast<int32_t>(count());
+        for (int32_t at = l.parent; at >= 0; at = e_.loops[at].parent) e_.loops[at].inner_loops += 1;
+        l.depth = e_.loops[l.parent].depth + 1;
+      } else if (what == "ms") {
+        l.seconds_baseline = l.seconds_run_baseline = number() * 1e-3;
+        l.samples_baseline = l.samples = 4e3 * l.seconds_baseline;
+      } else if (what == "optimized") {
+        l.seconds_optimized = l.seconds_run_optimized = number() * 1e-3;
+        l.samples_optimized = 4e3 * l.seconds_optimized;
+      } else if (what == "bytes") {
+        l.code_bytes = static_cast<uint32_t>(count());
+      } else if (what == "ended") {
+        l.trip_records = count();
+      } else if (what == "code") {
+        l.has_nest = true;
+      } else if (what == "under") {
+        skip();
+        l.has_nest = l.under_way = true;
+      } else if (what == "compiled") {
+        l.compiles = static_cast<uint32_t>(count());
+      } else if (what == "fruitless") {
+        l.fruitless = static_cast<uint32_t>(count());
+      } else if (what == "no") {
+        l.no_nest = "a handler is around it";
+      } else {
+        in_.setstate(std::ios::failbit);
+        return;
+      }
+    }
+    in_.clear();
+    e_.samples_baseline = e_.seconds_baseline = 0;
+    for (const LoopEvidence& loop : e_.loops) {
+      e_.samples_baseline += loop.samples_baseline;
+      e_.seconds_baseline += loop.seconds_baseline;
+    }
+    e_.total_samples = e_.samples_baseline;
+  }
+  // main BYTES: a function of so many bytes that is not called again, with the loops that follow
+  void main() {
+    e_.code_bytes = static_cast<uint32_t>(count());
+    e_.entered = Entered::kNotYet;
+    e_.seconds_watched = e_.all_seconds_watched = 1;
+  }
   // flat SAMPLES: so many at 250 Hz in the whole run, one of 700 of late.
   void flat() { e_ = flat_function(number()); }
   // optimized SAMPLES SECONDS: as many in the code that was published since.
@@ -161,6 +218,7 @@ class Evidence {
         {"seconds_watched", &FunctionEvidence::seconds_watched},
         {"all_seconds_watched", &FunctionEvidence::all_seconds_watched},
         {"moved_share", &FunctionEvidence::moved_share},
+        {"compile_scale", &FunctionEvidence::compile_scale},
     };
     const std::string name = word();
     if (name == "code_bytes") {
@@ -189,6 +247,7 @@ class Evidence {
       {"call", [this] { call(); }},       {"unforeseen", [this] { unforeseen(); }},
       {"value", [this] { value(); }},     {"set", [this] { set(); }},
       {"entered", [this] { entered(); }}, {"with", [this] { with(); }},
+      {"main", [this] { main(); }},       {"loop", [this] { loop(); }},
   };
   FunctionEvidence e_;
   std::map<std::string, double> config_ = to_parameters(PolicyConfig());

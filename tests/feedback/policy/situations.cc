@@ -17,6 +17,7 @@ struct Cases : F... {
 std::string words_of(const FunctionPlan& plan) {
   std::string words = to_string(plan.action);
   for (const LoopIndex loop : plan.osr_loops) words += fmt::format(" entry:{}", loop.value);
+  if (plan.nest) words += fmt::format(" nest:{}", plan.nest->value);
   if (plan.loop_entries_only) words += " alone";
   for (const Candidate& candidate : plan.candidates) {
     words += fmt::format(" {}:{:x}", to_string(candidate.kind()), candidate.at().value);
@@ -353,6 +354,64 @@ std::vector<Situation> situations_by_hand() {
     FunctionEvidence e = hot(ms);
     e.optimized = e.loop_entries_only = true;
     e.optimize_count = 1;
+    return e;
+  });
+
+  // A loop of so many bytes around one of 80, in a function of 20 KiB that is not called again.
+  const auto nested = [](uint32_t bytes, double ms_outside, double ms_inside) {
+    FunctionEvidence e = hot(ms_outside + ms_inside);
+    e.entered = Entered::kNotYet;
+    e.code_bytes = 20'000;
+    const auto loop = [&](uint32_t at, uint32_t end, double ms, int32_t parent) {
+      LoopEvidence l{LoopIndex(static_cast<uint32_t>(parent + 1)), WasmOffset(at)};
+      l.end = WasmOffset(end);
+      l.code_bytes = end - at;
+      l.parent = parent;
+      l.samples_baseline = 4 * ms;
+      l.seconds_baseline = l.seconds_run_baseline = 1e-3 * ms;
+      return l;
+    };
+    e.loops = {loop(100, 100 + bytes, ms_outside, -1), loop(110, 190, ms_inside, 0)};
+    e.loops[0].inner_loops = 1;
+    return e;
+  };
+  // Its outer loop has code already, in which a load stalls.
+  const auto with_code = [=](uint32_t compiles, uint32_t fruitless) {
+    FunctionEvidence e = with(nested(200, 0, 0), load(130, 100));
+    e.loads[0].stall_samples_optimized = 100;
+    e.loops[0].has_nest = true;
+    e.loops[0].compiles = compiles;
+    e.loops[0].fruitless = fruitless;
+    e.loops[0].samples_optimized = 400;
+    e.loops[0].seconds_optimized = 0.1;
+    e.seconds_run = 100;
+    return e;
+  };
+  series("a loop of a large function", 0.5, 20, [&](double ms) {
+    FunctionEvidence e = nested(200, 0, ms);
+    e.loops[1].inner_loops = 20;
+    return e;
+  });
+  counted("bytes around a loop", 100, 1000, [&](uint32_t n) { return nested(n, 2, 20); });
+  series("samples around a loop", 0.1, 2, [&](double samples) { return nested(200, samples / 4, 5); });
+  for (const uint32_t nest : {100u, 1000u})
+    counted("bytes of a function that is called again", 200, 4000, [&](uint32_t n) {
+      FunctionEvidence e = nested(nest, 40, 60);
+      e.entered = Entered::kAgain;
+      e.code_bytes = n;
+      return e;
+    });
+  counted("fruitless compiles of a nest", 0, 6, [&](uint32_t n) { return with_code(n, n); });
+  counted("compiles of a nest", 0, 16, [&](uint32_t n) { return with_code(n, 0); });
+  counted("compiles of other nests", 0, 60, [&](uint32_t n) {
+    FunctionEvidence e = nested(200, 0, 5);
+    e.loops.push_back(e.loops[0]);
+    e.loops[2].loop = LoopIndex(2);
+    e.loops[2].offset = WasmOffset(1000);
+    e.loops[2].end = WasmOffset(1200);
+    e.loops[2].has_nest = true;
+    e.loops[2].compiles = n;
+    e.seconds_run = 2;
     return e;
   });
 

@@ -1,0 +1,301 @@
+// Decides by place: which loop of a function is compiled next as a nest (jit/code/unit.h), for the first time or again.
+// Baseline code calls a nest wherever it comes to the loop, and goes on after it. So nests live side by side, and each
+// is decided about by itself. What was compiled before, of the function or of other loops, counts for nothing.
+//
+// The place is the hottest loop in baseline code that has no code of its own. Its nest is that loop, or one around it that
+// still compiles quickly and is seen to iterate. For a nest is entered at its loop's header only. It is asked what a function
+// is asked in front of its first compile, about what was seen of the nest alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "feedback/policy/questions.h"
+
+namespace hindsight::feedback {
+namespace {
+
+constexpr double kSamplesToIterate = 2;  // of a loop outside of its inner one, which say that it iterates
+
+class Nests {
+ public:
+  Nests(const FunctionEvidence& e, const PolicyConfig& config) : e_(e), config_(config), sums_(e.loops.size()) {
+    // Children come after their parents.
+    for (size_t i = e.loops.size(); i-- > 0;) {
+      const LoopEvidence& loop = e.loops[i];
+      Sum& sum = sums_[i];
+      known_ |= loop.code_bytes != 0;
+      has_any_ |= loop.has_nest;
+      sum.samples += loop.samples_baseline;
+      sum.seconds += loop.seconds_baseline;
+      sum.seconds_run += loop.seconds_run_baseline;
+      sum.samples_optimized += loop.samples_optimized;
+      sum.seconds_optimized += loop.seconds_optimized;
+      if (loop.parent < 0) continue;
+      Sum& parent = sums_[loop.parent];
+      parent.samples += sum.samples;
+      parent.seconds += sum.seconds;
+      parent.seconds_run += sum.seconds_run;
+      parent.samples_optimized += sum.samples_optimized;
+      parent.seconds_optimized += sum.seconds_optimized;
+      parent.around_one_under_way |= loop.under_way || sum.around_one_under_way;
+    }
+    for (size_t i = 0; i < e.loops.size(); ++i) {
+      const LoopEvidence& loop = e.loops[i];
+      Sum& sum = sums_[i];
+      sum.under_way = loop.under_way || (loop.parent >= 0 && sums_[loop.parent].under_way);
+      sum.in_code = loop.parent >= 0 && (has_code(loop.parent) || sums_[loop.parent].in_code);
+    }
+  }
+
+  // Something is known of the loops as units of compiling.
+  bool known() const { return known_; }
+  bool has_any() const { return has_any_; }
+
+  // Loops with baseline samples of late in none of their inner loops, the hottest first.
+  std::vector<int32_t> places() const {
+    std::vector<int32_t> places;
+    for (size_t i = 0; i < e_.loops.size(); ++i)
+      if (e_.loops[i].samples_baseline > 0) places.push_back(static_cast<int32_t>(i));
+    std::stable_sort(places.begin(), places.end(), [&](int32_t a, int32_t b) {
+      return e_.loops[a].samples_baseline > e_.loops[b].samples_baseline;
+    });
+    return places;
+  }
+  // Its code is there or being made: by the next iteration of the loop, or of the one around it, it is entered.
+  bool is_served(int32_t place) const { return has_code(place) || sums_[place].under_way; }
+  // The loop whose nest is to serve it; -1: none can be a nest.
+  int32_t root_of(int32_t place) const {
+    int32_t root = place;
+    while (root >= 0 && !can_be_nest(root)) root = has_code(root) ? -1 : e_.loops[root].parent;
+    if (root < 0) return root;
+    for (int32_t parent = next(root); parent >= 0; parent = next(root)) {
+      if (expected(parent) > config_.most_nest_seconds || !iterates(parent, root)) break;
+      root = parent;
+    }
+    // Samples that are spread over several loops belong to the one around them.
+    for (int32_t parent = next(root); parent >= 0 && sums_[root].samples < enough(root); parent = next(root))
+      root = parent;
+    return root;
+  }
+  // In code that was to be left by now, a stale frame needs more.
+  double enough(int32_t root) const {
+    return e_.optimized || sums_[root].in_code ? config_.min_samples_left_behind : config_.min_samples;
+  }
+  // Not the whole function, which is called again: then its next call runs all of its code.
+  bool is_unit(int32_t root) const {
+    if (e_.optimized) return e_.samples_left_behind >= config_.min_samples_left_behind;
+    if (e_.entered != Entered::kAgain) return true;
+    const double whole = whole_seconds();
+    return whole > config_.small_function_seconds && whole > config_.whole_over_nest * expected(root) &&
+           2 * sums_[root].samples >= e_.samples_baseline;
+  }
+
+  FunctionPlan first_compile(int32_t root) const;
+  // None: nothing asks for it.
+  std::optional<FunctionPlan> later_compile(int32_t root) const;
+  FunctionPlan nothing() const {
+    Case c(e_, config_);
+    c.answer(Action::kNothing, "its loops are compiled as nests, and nothing else of it is hot");
+    return std::move(c.plan);
+  }
+
+ private:
+  // One loop with those in it.
+  struct Sum {
+    double samples = 0, seconds = 0, seconds_run = 0;  // in baseline code
+    double samples_optimized = 0, seconds_optimized = 0;
+    bool around_one_under_way = false;  // a nest inside is being made
+    bool under_way = false;             // it is, or one around it
+    bool in_code = false;               // one around it has code
+  };
+
+  bool has_code(int32_t i) const {
+    const std::vector<LoopIndex>& entries = e_.entry_loops;
+    return e_.loops[i].has_nest ||
+           (e_.optimized && std::find(entries.begin(), entries.end(), e_.loops[i].loop) != entries.end());
+  }
+  bool can_be_nest(int32_t i) const {
+    const LoopEvidence& loop = e_.loops[i];
+    return loop.code_bytes != 0 && loop.no_nest.empty() && !has_code(i) && !sums_[i].under_way &&
+           !sums_[i].around_one_under_way && loop.fruitless < config_.max_fruitless;
+  }
+  // The loop around it, if it may be a nest instead; else -1.
+  int32_t next(int32_t i) const {
+    const int32_t parent = e_.loops[i].parent;
+    return parent >= 0 && can_be_nest(parent) ? parent : -1;
+  }
+  bool iterates(int32_t parent, int32_t child) const {
+    const double outside = sums_[parent].samples - sums_[child].samples;
+    return outside >= kSamplesToIterate || outside >= config_.min_parent_share * sums_[parent].samples ||
+           e_.loops[child].trip_records > 0;
+  }
+  double expected(int32_t i) const {
+    const LoopEvidence& loop = e_.loops[i];
+    return loop.compile_seconds > 0
+               ? loop.compile_seconds
+               : expected_seconds(loop.code_bytes, loop.inner_loops + 1, e_.compile_scale, config_);
+  }
+  double whole_seconds() const {
+    return e_.compile_seconds > 0
+               ? e_.compile_seconds
+               : expected_seconds(e_.code_bytes, e_.loops.size(), e_.compile_scale, config_);
+  }
+  // What compiling nests of the function took, about.
+  double seconds_spent() const {
+    double spent = 0;
+    for (size_t i = 0; i < e_.loops.size(); ++i)
+      if (e_.loops[i].compiles > 0) spent += e_.loops[i].compiles * expected(static_cast<int32_t>(i));
+    return spent;
+  }
+  // Bounds what a function of a great many loops costs. What ran long enough by itself pays for itself.
+  bool is_affordable(int32_t root) const {
+    return seconds_spent() + expected(root) <=
+               config_.max_nest_seconds + config_.max_nest_share * e_.seconds_run ||
+           config_.max_nest_share * sums_[root].seconds_run >= expected(root);
+  }
+  bool may_compile_again(int32_t root) const {
+    const LoopEvidence& loop = e_.loops[root];
+    const uint32_t earned =
+        earned_compiles(sums_[root].seconds_run + loop.seconds_run_optimized, config_);
+    return loop.fruitless < config_.max_fruitless + earned && loop.compiles < config_.max_nest_compiles + earned;
+  }
+  FunctionEvidence view_of(int32_t root) const;
+  std::vector<Candidate> without_split(std::vector<Candidate> candidates) const {
+    // What is cold in a loop stays with it: nests are not moved.
+    std::erase_if(candidates, [](const Candidate& candidate) {
+      return candidate.kind() == jit::ChangeKind::kSplitCold;
+    });
+    return candidates;
+  }
+
+  const FunctionEvidence& e_;
+  const PolicyConfig& config_;
+  std::vector<Sum> sums_;
+  bool known_ = false, has_any_ = false;
+};
+
+// What was seen of the nest, as if it were a function.
+FunctionEvidence Nests::view_of(int32_t root) const {
+  const LoopEvidence& loop = e_.loops[root];
+  const Sum& sum = sums_[root];
+  const auto is_in = [](const LoopEvidence& around, WasmOffset at) {
+    return around.offset <= at && at < around.end;
+  };
+  FunctionEvidence view = e_;
+  view.code_bytes = loop.code_bytes;
+  view.compile_seconds = expected(root);
+  view.samples_baseline = sum.samples;
+  view.seconds_baseline = sum.seconds;
+  view.samples_optimized = sum.samples_optimized;
+  view.seconds_optimized = sum.seconds_optimized;
+  view.seconds_run = sum.seconds_run + loop.seconds_run_optimized;
+  view.optimized = false;
+  view.optimize_count = loop.compiles;
+  view.entered = Entered::kAgain;
+  view.samples_left_behind = view.seconds_left_behind = view.samples_stayed = view.seconds_stayed = 0;
+  // A load in a loop, and in none of the function's, is of a body that was inlined.
+  std::erase_if(view.loads, [&](const LoadEvidence& load) {
+    return !is_in(loop, load.load) &&
+           (!load.in_loop || std::any_of(e_.loops.begin(), e_.loops.end(), [&](const LoopEvidence& other) {
+             return is_in(other, load.load);
+           }));
+  });
+  std::erase_if(view.branches, [&](const BranchEvidence& branch) { return !is_in(loop, branch.branch); });
+  std::erase_if(view.calls, [&](const CallEvidence& call) { return !is_in(loop, call.call); });
+  std::erase_if(view.values, [&](const ValueEvidence& value) { return !is_in(loop, value.at); });
+  return view;
+}
+
+FunctionPlan Nests::first_compile(int32_t root) const {
+  const LoopEvidence& loop = e_.loops[root];
+  const Sum& sum = sums_[root];
+  const FunctionEvidence view = view_of(root);
+  Case c(view, config_);
+  const auto answer = [&](Action action, std::string reason) {
+    c.answer(action, std::move(reason));
+    return std::move(c.plan);
+  };
+  const std::string samples = fmt::format("{:.0f} of {:.0f} samples in baseline code of the loop at 0x{:x}",
+                                          sum.samples, e_.total_samples, loop.offset.value);
+  if (sum.samples < enough(root)) return answer(Action::kNothing, samples + ": too few to decide");
+  weigh_changes(c);
+  c.offer("optimize the whole function", config_.background_cost * whole_seconds(),
+          e_.seconds_baseline * (1 - 1 / config_.optimized_speedup));
+  const double gain = sum.seconds * (1 - 1 / config_.optimized_speedup);
+  const std::string words =
+      fmt::format("{} ({:.1f} ms): compiling it alone gains about {:.1f} ms and costs {:.1f} ms", samples,
+                  1e3 * sum.seconds, 1e3 * gain, 1e3 * c.compile_cost);
+  if (gain <= c.compile_cost) return answer(Action::kNothing, words);
+  if (!is_affordable(root)) {
+    return answer(Action::kNothing,
+                  fmt::format("{}; too much for a function that ran {:.1f} ms, and whose loops took {:.1f} ms to "
+                              "compile already",
+                              words, 1e3 * e_.seconds_run, 1e3 * seconds_spent()));
+  }
+  // What is waited for is bounded by what the loop ran, which does not fade.
+  FunctionEvidence so_far = view;
+  so_far.seconds_baseline = std::max(sum.seconds, sum.seconds_run);
+  if (so_far.seconds_baseline < config_.max_seconds_to_wait)
+    if (auto wait = wants_more(so_far, config_))
+      return answer(Action::kWait, fmt::format("the loop at 0x{:x}: {}", loop.offset.value, *wait));
+  c.plan.candidates = without_split(propose_all(c));
+  c.plan.nest = loop.loop;
+  return answer(Action::kOptimize, words);
+}
+
+std::optional<FunctionPlan> Nests::later_compile(int32_t root) const {
+  const LoopEvidence& loop = e_.loops[root];
+  if (!loop.has_nest || sums_[root].under_way || sums_[root].around_one_under_way ||
+      loop.samples_optimized < config_.min_reoptimize_samples || !may_compile_again(root) ||
+      !is_affordable(root))
+    return std::nullopt;
+  // Its own code alone says what is wrong with it.
+  FunctionEvidence view = view_of(root);
+  view.optimized = true;
+  view.samples_baseline = view.seconds_baseline = 0;
+  view.samples_optimized = loop.samples_optimized;
+  view.seconds_optimized = loop.seconds_optimized;
+  for (LoadEvidence& load : view.loads) load.stall_samples = load.stall_samples_optimized;
+  Case c(view, config_);
+  ask_for_new_stalls(c);
+  if (c.plan.action != Action::kReoptimize) return std::nullopt;
+  c.plan.candidates = without_split(std::move(c.plan.candidates));
+  c.plan.osr_loops.clear();
+  c.plan.nest = loop.loop;
+  c.plan.reason = fmt::format("the loop at 0x{:x}: {}", loop.offset.value, c.plan.reason);
+  return std::move(c.plan);
+}
+
+}  // namespace
+
+bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config) {
+  const Nests nests(e, config);
+  if (!nests.known()) return false;
+  const std::vector<int32_t> places = nests.places();
+  return places.empty() ? nests.has_any() : nests.is_served(places[0]) || nests.root_of(places[0]) >= 0;
+}
+
+std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyConfig& config) {
+  const Nests nests(e, config);
+  if (!config.optimize || !nests.known()) return std::nullopt;
+  std::optional<FunctionPlan> answer;  // of the hottest place that is not compiled now
+  std::vector<int32_t> asked;
+  for (const int32_t place : nests.places()) {
+    if (nests.is_served(place)) continue;
+    const int32_t root = nests.root_of(place);
+    if (root < 0 || !nests.is_unit(root) || std::find(asked.begin(), asked.end(), root) != asked.end()) continue;
+    asked.push_back(root);
+    FunctionPlan plan = nests.first_compile(root);
+    if (plan.action == Action::kOptimize) return plan;
+    if (!answer || (plan.action == Action::kWait && answer->action != Action::kWait)) answer = std::move(plan);
+  }
+  for (size_t i = 0; i < e.loops.size(); ++i)
+    if (auto plan = nests.later_compile(static_cast<int32_t>(i))) return plan;
+  if (answer && answer->action == Action::kWait) return answer;
+  // As a whole it is asked about if it is called again, or if what runs of it cannot be a nest.
+  if (e.optimized || e.entered == Entered::kAgain || !is_for_nests(e, config)) return std::nullopt;
+  return answer ? std::move(*answer) : nests.nothing();
+}
+
+}  // namespace hindsight::feedback
