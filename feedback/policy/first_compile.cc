@@ -75,6 +75,9 @@ bool is_in_flat_profile(Case& c) {
     return c.answer(Action::kNothing, fmt::format("{:.0f} of {:.0f} samples: too few to decide",
                                                   e.samples_baseline, e.total_samples));
   }
+  // What a loop ran before it had code is over.
+  if (std::any_of(e.loops.begin(), e.loops.end(), [](const LoopEvidence& loop) { return loop.has_nest; }))
+    return c.answer(Action::kNothing, "its loops are compiled as nests, and nothing else of it is hot");
   c.offer("optimize for what the whole run spent in it", c.compile_cost, gain);
   // Its loop may be all that ever runs of it, which only samples of late would tell.
   if (e.entered != Entered::kAgain) {

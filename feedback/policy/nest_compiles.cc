@@ -16,6 +16,7 @@ namespace hindsight::feedback {
 namespace {
 
 constexpr double kSamplesToIterate = 2;  // of a loop outside of its inner one, which say that it iterates
+constexpr double kShareOfPlace = 0.1;    // of the samples: a loop with less is no place to wait for
 
 class Nests {
  public:
@@ -73,9 +74,14 @@ class Nests {
       if (expected(parent) > config_.most_nest_seconds || !iterates(parent, root)) break;
       root = parent;
     }
-    // Samples that are spread over several loops belong to the one around them.
-    for (int32_t parent = next(root); parent >= 0 && sums_[root].samples < enough(root); parent = next(root))
+    // Samples that are spread over several loops belong to the one around them. If that takes long to compile, there have
+    // to be so many that each of those loops would have its own by now.
+    for (int32_t parent = next(root); parent >= 0 && sums_[root].samples < enough(root); parent = next(root)) {
+      if (expected(parent) > config_.most_nest_seconds &&
+          kShareOfPlace * sums_[parent].samples < config_.min_samples)
+        break;
       root = parent;
+    }
     return root;
   }
   // In code that was to be left by now, a stale frame needs more.

@@ -109,7 +109,8 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
       questions.samples += counts.samples_baseline;
       if (is_worth_asking(counts, questions.look)) {
         ask(module, *profile, FuncIndex(index), questions);
-      } else if (questions.room != 0 && !counts.optimized && counts.entered == feedback::Entered::kAgain) {
+      } else if (questions.room != 0 && !counts.optimized && counts.nests.empty() &&
+                 counts.entered == feedback::Entered::kAgain) {
         const wasm::FunctionBody& body = module->body(FuncIndex(index));
         const double cost = feedback::compile_seconds(counts.compile_seconds,
                                                       body.end.value - body.begin.value, engine_.policy);

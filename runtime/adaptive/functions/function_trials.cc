@@ -354,8 +354,11 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
                                          const jit::CodeVersion& made) const {
   // A version without what a trial has rejected is on its way, and does not know of what is new here.
   if (watch.has_lost()) return "only the changes that were not rejected";
-  if (!job.plan.nest && code.version(job.plan.function, jit::Tier::kOptimized) != watch.version)
-    return "no current version";
+  const std::vector<std::shared_ptr<jit::CodeVersion>> nests = code.nests(job.plan.function);
+  const bool current = job.plan.nest
+                           ? std::find(nests.begin(), nests.end(), watch.version) != nests.end()
+                           : code.version(job.plan.function, jit::Tier::kOptimized) == watch.version;
+  if (!current) return "no current version";
   const feedback::FunctionEvidence evidence = decisions_.at(job.episode).evidence;
   const bool loops_wait =
       !job.plan.nest && (evidence.samples_left_behind >= policy_.min_samples_left_behind ||
