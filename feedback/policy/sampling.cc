@@ -5,12 +5,13 @@ namespace hindsight::feedback {
 SamplingPlan plan_sampling(const SamplingState& state, const SamplingConfig& config) {
   const bool fresh = state.now - state.new_code < config.learn_seconds;
   const bool follow = state.now - state.new_version < config.follow_seconds;
-  if (!state.waiting && !fresh && !follow) return {config.steady_hz, "steady"};
+  if (!state.waiting && !fresh && !follow && !state.comparing) return {config.steady_hz, "steady"};
   if (state.spent_seconds >= config.budget_seconds + config.budget_share * state.now)
     return {config.steady_hz, "the budget of bursts is spent"};
   if (state.waiting) return {config.learn_hz, "a decision waits for samples"};
   if (fresh) return {config.learn_hz, "new code runs"};
-  return {config.follow_hz, "a new version runs"};
+  if (follow) return {config.follow_hz, "a new version runs"};
+  return {config.follow_hz, "stalls are compared while pages move"};
 }
 
 double burst_cost(uint32_t hz, double seconds, const SamplingConfig& config) {

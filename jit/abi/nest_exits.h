@@ -14,9 +14,10 @@ namespace hindsight::jit {
 // Level 0 is the nest's loop, level k the k-th frame around it. Branches over more levels than this make the loop no nest.
 inline constexpr uint32_t kMostNestLevels = 63;
 
-inline constexpr uint32_t kNestLeft = 0;           // the loop's header, before its poll
-inline constexpr uint32_t kNestLeftAfterPoll = 1;  // the same after it: the loop makes an iteration of progress (for tests)
-inline constexpr uint32_t kNestEnded = 2;          // after the loop's `end`, with its results
+inline constexpr uint32_t kNestLeft = 0;  // the loop's header, before its poll
+inline constexpr uint32_t kNestLeftAfterPoll =
+    1;  // the same after it: the loop makes an iteration of progress (for tests)
+inline constexpr uint32_t kNestEnded = 2;  // after the loop's `end`, with its results
 
 // The label of a frame around the nest: a block's end, a loop's header, the function's return. `targets`: LoopInfo::targets.
 // Precondition: 1 <= level <= kMostNestLevels, and its bit is set.
@@ -24,6 +25,8 @@ constexpr uint32_t nest_label(uint64_t targets, uint32_t level) {
   return 3 + static_cast<uint32_t>(std::popcount(targets & ((uint64_t{1} << level) - 1)));
 }
 // How many numbers there are.
-constexpr uint32_t nest_numbers(uint64_t targets) { return 3 + static_cast<uint32_t>(std::popcount(targets)); }
+constexpr uint32_t nest_numbers(uint64_t targets) {
+  return 3 + static_cast<uint32_t>(std::popcount(targets));
+}
 
 }  // namespace hindsight::jit

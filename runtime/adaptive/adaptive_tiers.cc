@@ -125,7 +125,8 @@ void AdaptiveTiers::round() {
                    .adapts = policy_.optimize,
                    .policy_waits = planner_.waits(),
                    .versions_compared = measurement_.is_held(Disturbs::kVersions),
-                   .loops_measured = measurement_.loops_are_measured()});
+                   .loops_measured = measurement_.loops_are_measured(),
+                   .pages_compared = pages_.compares()});
   collect(round.now);
   services_.say_system_failures();
   code_keeper_.round(round);

@@ -44,6 +44,7 @@ class SamplingGovernor {
     bool policy_waits = false;       // the policy answered "wait" about some function
     bool versions_compared = false;  // their chunks begin and end with calls, as near as rounds come to them
     bool loops_measured = false;
+    bool pages_compared = false;
   };
   void round(const Now& now);
 
