@@ -54,6 +54,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   for (const PageRange& range : ranges) bytes += range.end - range.begin;
   const auto footprint = static_cast<double>(bytes);
   const double beyond = std::max(0.0, 1 - config.tlb_reach_bytes / footprint);
+  plan.stall_share = stall_share;
   plan.estimated_gain = stall_share * config.walk_share_of_stalls * beyond;
   const double gain = plan.estimated_gain * e.seconds;
   const bool measured = e.move_seconds_per_byte > 0;
@@ -74,6 +75,8 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
     plan.reason = seen + ": they share few pages";
   } else if (footprint < 2 * config.tlb_reach_bytes) {
     plan.reason = seen + ": the TLB covers that";
+  } else if (footprint < 2 * static_cast<double>(e.vain_bytes)) {
+    plan.reason = fmt::format("{}: an earlier run moved {} MiB in vain", seen, e.vain_bytes >> 20);
   } else {
     plan.reason = fmt::format("{}: moving gains about {:.1f} ms and costs {:.1f} ms, {}", seen, 1e3 * gain,
                               1e3 * cost, measured ? "by what moves took so far" : "if the kernel is slow");
@@ -92,6 +95,23 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
     }
   }
   return plan;
+}
+
+PageJudgement judge_pages(const PageGain& gain, const PagePlan& plan, double seconds, double left_seconds,
+                          const PolicyConfig& config) {
+  const double margin = config.page_trial_errors * gain.error;
+  PageJudgement judgement;
+  judgement.words = fmt::format(
+      "a stall on moved pages takes {:.0f} to {:.0f} % of one beside them ({} samples while they moved)",
+      100 * std::max(0.0, 1 - gain.saved - margin), 100 * (1 - gain.saved + margin), gain.samples);
+  if (gain.samples == 0) judgement.words = "no stall was sampled while the pages moved";
+  if (static_cast<double>(gain.samples) < config.min_page_trial_samples) return judgement;
+  const double most = gain.saved + margin;
+  if (most < 0)
+    judgement.verdict = PageVerdict::kUndo;
+  else if (left_seconds > 0 && most * plan.stall_share * seconds < left_seconds)
+    judgement.verdict = PageVerdict::kStop;
+  return judgement;
 }
 
 PageStart decide_pages_at_start(const PageEpisode& earlier, const PolicyConfig& config) {

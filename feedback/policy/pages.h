@@ -12,6 +12,9 @@
 // `footprint` is the ranges' size, not what was sampled of it. What a byte takes to move is measured. A small part is
 // moved first, as soon as the whole would pay if that were as quick as it can be. What it took then says whether the rest
 // follows.
+//
+// What a move gives is seen while it is made (feedback/profile/page_trial.h). One that is seen to give less than its rest
+// costs ends early. One that makes stalls longer is taken back.
 #pragma once
 
 #include <string>
@@ -19,6 +22,7 @@
 
 #include "feedback/policy/policy.h"
 #include "feedback/profile/evidence.h"
+#include "feedback/profile/page_trial.h"
 #include "feedback/profile/profile_file.h"
 
 namespace hindsight::feedback {
@@ -36,12 +40,27 @@ struct PagePlan {
   bool probe = false;             // a part of them, to see what moving takes
   std::vector<PageRange> whole;   // what the parts belong to; `ranges` where it is no probe
   double most_seconds = 0;        // that the move may take: with more it would not have been begun
+  double stall_share = 0;         // of the module's time, that the ranges' stalls take
   double estimated_gain = 0;      // share of the module's time
   std::vector<Alternative> alternatives;
   std::string reason;
 };
 
 PagePlan decide_pages(const PageEvidence& evidence, const PolicyConfig& config);
+
+// Whether a move that is under way, or has ended, is worth it.
+enum class PageVerdict : uint8_t {
+  kGoOn,  // or it stays, where it has ended
+  kStop,  // what is left to move stays where it is
+  kUndo,  // and what has moved goes back
+};
+struct PageJudgement {
+  PageVerdict verdict = PageVerdict::kGoOn;
+  std::string words;
+};
+// `plan` is the move's; `seconds`: CPU time of all functions up to now; `left_seconds`: what the rest of it is expected to cost.
+PageJudgement judge_pages(const PageGain& gain, const PagePlan& plan, double seconds, double left_seconds,
+                          const PolicyConfig& config);
 
 // At a module's start, of a move that an earlier run made: whether to ask the kernel for huge pages before
 // the memory is touched. Nothing is there to be copied then, so nothing speaks against it where the move was

@@ -216,6 +216,9 @@ constexpr std::array kParameters = {
            "takes 5 to 8 ms for 2 MiB where the guest waits for that too"),
     NUMBER(kPages, page_probe_bytes, kBytes, kBound,
            "moves four pages first to learn which of the two it is"),
+    NUMBER(kPages, min_page_trial_samples, kCount, kDerived,
+           "judges a move from so many samples: they tell half more or less from nothing"),
+    NUMBER(kPages, page_trial_errors, kFactor, kDerived, "leaves one in twenty verdicts of a side to chance"),
 
     NUMBER(kFill, min_full_blocks, kCount, kBound,
            "judges how a memory is filled from so many full blocks of 2 MiB"),

@@ -129,6 +129,8 @@ struct PolicyConfig {
   double least_move_seconds_per_byte = 3e-10;
   double most_move_seconds_per_byte = 4e-9;
   double page_probe_bytes = 8.0 * (1 << 20);
+  double min_page_trial_samples = 60;
+  double page_trial_errors = 1.64;
   // For page_fill.h.
   double min_full_blocks = 4;
   double min_full_share = 0.75;

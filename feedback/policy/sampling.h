@@ -18,7 +18,7 @@ namespace hindsight::feedback {
 
 struct SamplingConfig {
   uint32_t steady_hz = 250;
-  uint32_t follow_hz = 1000;  // new optimized code: does anything stall in it?
+  uint32_t follow_hz = 1000;  // new optimized code, or pages that move: does anything stall there?
   uint32_t learn_hz = 4000;   // code that nothing is known of, or a decision that waits for samples
   double follow_seconds = 0.25;
   double learn_seconds = 0.12;
@@ -75,6 +75,7 @@ struct SamplingState {
   double new_place = -std::numeric_limits<double>::infinity();    // when a loop last began to run in baseline code
   double places = 0;         // how many did
   bool waiting = false;      // the policy answered "wait" about some function
+  bool comparing = false;    // pages move, and stalls on both kinds are compared
   double spent_seconds = 0;  // CPU time that bursts have cost, burst_cost() summed up
 };
 

@@ -228,6 +228,7 @@ void PageCounts::add(uint64_t address, uint64_t samples_seen) {
   stall_samples += 1;
   samples = samples_seen;
   const uint64_t region = address / kHugePageBytes;
+  if (trial) trial->add(region);
   if (huge.contains(region) || (regions.size() >= kMaxRegions && !regions.contains(region))) return;
   regions[region] += 1;
   addresses += 1;

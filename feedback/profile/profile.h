@@ -13,6 +13,7 @@
 #include "feedback/profile/evidence.h"
 #include "feedback/profile/function_loops.h"
 #include "feedback/profile/late_time.h"
+#include "feedback/profile/page_trial.h"
 #include "feedback/profile/sample_shift.h"
 #include "jit/wasm/module.h"
 
@@ -161,8 +162,9 @@ struct PageCounts {
   std::set<uint64_t> pages;                      // 4 KiB, of `regions`; bounded by kMaxPagesSeen
   uint64_t addresses = 0;                        // in `regions`
   // These do not decay: what was stalled once stays spread as it was, when prefetches hide it from the samples too.
-  uint64_t stall_samples = 0;  // with an address, wherever
-  uint64_t samples = 0;        // of any kind, up to the last of them
+  uint64_t stall_samples = 0;      // with an address, wherever
+  uint64_t samples = 0;            // of any kind, up to the last of them
+  std::optional<PageTrial> trial;  // of regions that are moving, all of them settled
   void add(uint64_t address, uint64_t samples_seen);
   // The regions from begin up to end are settled: their addresses do not count any more.
   void settle(uint64_t begin, uint64_t end);

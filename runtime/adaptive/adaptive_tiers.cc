@@ -133,7 +133,8 @@ void AdaptiveTiers::round() {
                    .new_places = planner_.new_places(),
                    .sees_places = planner_.sees_places(),
                    .versions_compared = measurement_.is_held(Disturbs::kVersions),
-                   .loops_measured = measurement_.loops_are_measured()});
+                   .loops_measured = measurement_.loops_are_measured(),
+                   .pages_compared = pages_.compares()});
   collect(round.now);
   services_.say_system_failures();
   code_keeper_.round(round);

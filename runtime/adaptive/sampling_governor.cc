@@ -34,6 +34,7 @@ void SamplingGovernor::round(const Now& now) {
     state_.new_place = state_.now;
   }
   if (now.sees_places) place_seen_ = state_.now;
+  state_.comparing = now.pages_compared;
   const feedback::SamplingPlan plan = feedback::plan_sampling(state_, config_);
   const bool burst = plan.hz > config_.steady_hz;
   if (plan.hz != rate_hz_) {
@@ -43,7 +44,7 @@ void SamplingGovernor::round(const Now& now) {
     monitor_.set_frequency(plan.hz);
   }
   // Rounds cost no samples: they come often also where the budget of these is spent.
-  const bool attentive = now.loops_measured || state_.now - state_.new_version < config_.follow_seconds ||
+  const bool attentive = now.loops_measured || now.pages_compared || state_.now - state_.new_version < config_.follow_seconds ||
                          state_.now - place_seen_ < kSecondsOfPlace;
   monitor_.set_period(burst || now.versions_compared ? kBurstPeriod
                       : attentive                    ? kTrialPeriod

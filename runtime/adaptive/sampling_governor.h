@@ -48,6 +48,7 @@ class SamplingGovernor {
     bool sees_places = false;        // some that have no code were seen in the last round
     bool versions_compared = false;  // their chunks begin and end with calls, as near as rounds come to them
     bool loops_measured = false;
+    bool pages_compared = false;
   };
   void round(const Now& now);
 

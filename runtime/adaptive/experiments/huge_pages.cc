@@ -44,7 +44,12 @@ double seconds_since(Clock::time_point begin) {
 
 HugePageMove::HugePageMove(std::vector<feedback::PageRange> ranges, double most_waited_seconds)
     : ranges_(std::move(ranges)), most_waited_seconds_(most_waited_seconds) {
-  if (!ranges_.empty()) at_ = ranges_.front().begin;
+  // By their place in memory, whatever range they are in.
+  for (const uint64_t first : {uint64_t{0}, uint64_t{1}})
+    for (const feedback::PageRange& range : ranges_)
+      for (uint64_t at = range.begin; at < range.end; at += kHugePageBytes)
+        if (at / kHugePageBytes % 2 == first) order_.push_back(at);
+  moved_.resize(order_.size());
 }
 
 HugePageMove::~HugePageMove() {
@@ -55,19 +60,20 @@ bool HugePageMove::step(const std::atomic<bool>& stop, double seconds) {
   const auto start = Clock::now();
   if (!begun_) begin();
   while (!ended_) {
-    if (result_.advised || stop.load(std::memory_order_relaxed)) {
+    const size_t done = done_.load(std::memory_order_relaxed);
+    if (result_.advised || stop.load(std::memory_order_relaxed) || done == order_.size()) {
       end();
-    } else if (at_ == ranges_[range_].end) {
-      if (++range_ == ranges_.size())
-        end();
-      else
-        at_ = ranges_[range_].begin;
+    } else if (stop_.load(std::memory_order_relaxed)) {
+      result_.stopped = true;
+      end();
     } else if (result_.waited_seconds > most_waited_seconds_) {
       result_.late = true;
       end();
     } else {
-      move_one();
-      at_ += kHugePageBytes;
+      const uint64_t before = result_.moved_bytes;
+      move_one(order_[done]);
+      moved_[done] = result_.moved_bytes != before ? 1 : 0;
+      done_.store(done + 1, std::memory_order_release);
       if (seconds_since(start) >= seconds) break;
     }
   }
@@ -106,7 +112,7 @@ bool HugePageMove::prepare() {
   return error == 0;
 }
 
-void HugePageMove::move_one() {
+void HugePageMove::move_one(uint64_t at) {
   const auto start = Clock::now();
   const bool prepared = prepare();
   result_.prepared_seconds += seconds_since(start);
@@ -115,7 +121,7 @@ void HugePageMove::move_one() {
     return;
   }
   const auto begin = Clock::now();
-  if (const int error = advise(at_, kHugePageBytes, MADV_COLLAPSE); error == 0) {
+  if (const int error = advise(at, kHugePageBytes, MADV_COLLAPSE); error == 0) {
     result_.moved_bytes += kHugePageBytes;
   } else {
     result_.refused_bytes += kHugePageBytes;

@@ -31,9 +31,14 @@ struct HugePageResult {
   double waited_seconds = 0;    // in which an access to the range may have had to wait
   double prepared_seconds = 0;  // in which nobody had to
   std::string first_refusal;    // the kernel's reason
+  bool stopped = false;         // stop_here() ended it
 };
 
-// A move, a step at a time. One thread at a time, any thread.
+// A move, a step at a time. One thread at a time, any thread. Every second page comes first, then those between them: what
+// has moved and what has not are alike meanwhile.
+//
+// Concurrency: done_ is stored with release after each page, so that who loads it knows those pages as moved. stop_ is a wish
+// (relaxed): a page more does not matter.
 class HugePageMove {
  public:
   // Ascending; both ends of each are multiples of 2 MiB. Ends early after the page with which `most_waited_seconds`
@@ -49,16 +54,25 @@ class HugePageMove {
   bool step(const std::atomic<bool>& stop, double seconds = std::numeric_limits<double>::infinity());
   const HugePageResult& result() const { return result_; }
 
+  // Any thread: the pages in the order in which they move (constant), how many of them have had their turn, which of those
+  // have moved, and a wish to leave the rest where it is.
+  const std::vector<uint64_t>& order() const { return order_; }
+  size_t done() const { return done_.load(std::memory_order_acquire); }
+  bool has_moved(size_t page) const { return moved_[page] != 0; }  // precondition: page < done()
+  void stop_here() { stop_.store(true, std::memory_order_relaxed); }
+
  private:
   void begin();
-  void move_one();
+  void move_one(uint64_t at);
   bool prepare();
   void end();
 
   std::vector<feedback::PageRange> ranges_;
   double most_waited_seconds_;
-  size_t range_ = 0;
-  uint64_t at_ = 0;
+  std::vector<uint64_t> order_;  // addresses
+  std::vector<uint8_t> moved_;   // by place in order_; written before done_ passes it
+  std::atomic<size_t> done_{0};
+  std::atomic<bool> stop_{false};
   bool begun_ = false, ended_ = false;
   uint64_t there_ = 0;     // on huge pages when it began
   void* place_ = nullptr;  // where pages are made

@@ -175,11 +175,16 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   if (huge == 0)
     return end_asking(watch, DecisionState::kFailed,
                       "the memory was filled, but the kernel gave no huge pages");
-  end_asking(
-      watch, DecisionState::kKept,
-      fmt::format(
-          "{} of {} MiB on huge pages since their first touch; the gain is not known, as nothing ran before",
-          huge >> 20, (asked.end - asked.begin) >> 20));
+  const double since = fill_rate(watch);
+  const std::string rates =
+      since > 0 && watch.rate_before > 0
+          ? fmt::format("filled {:.0f} MiB a second of the guest's time, and {:.0f} with small pages before",
+                        since / (1 << 20), watch.rate_before / (1 << 20))
+          : fmt::format("less than {} MiB were filled {}, too little to compare", kLeastToTell * 2,
+                        since > 0 ? "with small pages" : "since");
+  end_asking(watch, DecisionState::kKept,
+             fmt::format("{} of {} MiB on huge pages since their first touch; {}", huge >> 20,
+                         (asked.end - asked.begin) >> 20, rates));
 }
 
 void MemoryFilling::end_asking(Watched& watch, DecisionState state, const std::string& outcome) {

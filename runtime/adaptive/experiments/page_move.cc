@@ -93,9 +93,55 @@ bool PageMoves::already_huge(const wasm::Module* module, const feedback::PagePla
 // ---------------------------------------------------------------- monitor thread
 
 void PageMoves::round(const Round& round) {
+  follow();
   if (!round.look) return;
   judge(round.now);
   ask();
+}
+
+// What has moved since the last round is known to the profile, and what that gives to the move. Samples of a round that came
+// before a page moved in that round are taken for the other kind: rounds are short while something moves.
+void PageMoves::follow() {
+  struct Moving {
+    Move* move;
+    const wasm::Module* module;
+    std::vector<uint64_t> moved;
+    double left_seconds = 0;
+  };
+  std::vector<Moving> all;
+  {
+    const std::lock_guard lock(mutex_);
+    const double seconds_a_byte = bytes_copied_ > 0 ? copy_seconds_ / static_cast<double>(bytes_copied_)
+                                                    : engine_.policy.most_move_seconds_per_byte;
+    for (Move& move : moves_) {
+      if (move.under_way == nullptr) continue;
+      Moving moving{.move = &move, .module = move.module};
+      const size_t done = move.under_way->done();
+      for (; move.marked < done; ++move.marked)
+        if (move.under_way->has_moved(move.marked))
+          moving.moved.push_back(move.under_way->order()[move.marked] / feedback::kHugePageBytes);
+      moving.left_seconds = static_cast<double>(move.under_way->order().size() - done) *
+                            feedback::kHugePageBytes * seconds_a_byte;
+      all.push_back(std::move(moving));
+    }
+  }
+  for (Moving& moving : all) {
+    feedback::PageGain gain;
+    double seconds = 0;
+    engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      const auto found = profiles.find(moving.module);
+      if (found == profiles.end() || !found->second->pages().trial) return;
+      for (const uint64_t region : moving.moved) found->second->pages().trial->moved(region);
+      gain = found->second->pages().trial->gain();
+      seconds = found->second->seconds_seen();
+    });
+    const std::lock_guard lock(mutex_);
+    moving.move->gain = gain;
+    if (moving.move->under_way == nullptr || moving.left_seconds == 0) continue;
+    const feedback::PageJudgement judgement =
+        feedback::judge_pages(gain, moving.move->plan, seconds, moving.left_seconds, engine_.policy);
+    if (judgement.verdict != feedback::PageVerdict::kGoOn) moving.move->under_way->stop_here();
+  }
 }
 
 void PageMoves::judge(EngineClock::Time now) {
@@ -109,23 +155,52 @@ void PageMoves::judge(EngineClock::Time now) {
         if (const double after = trial->settled_ticks_an_iteration(); after > 0)
           gains.push_back(before / after - 1);
       move.state = DecisionState::kKept;
+      const feedback::PageJudgement judgement =
+          feedback::judge_pages(move.gain, move.plan, 0, 0, engine_.policy);
+      move.outcome += "; " + judgement.words;
       if (gains.empty()) {
-        move.outcome += "; the gain is not known, as no timed loop ran before and after";
+        move.measured_gain = move.gain.saved * move.plan.stall_share;
+        move.outcome += fmt::format("; {:+.1f} % with {:.0f} % of the time in such stalls",
+                                    100 * move.measured_gain, 100 * move.plan.stall_share);
+        if (judgement.verdict == feedback::PageVerdict::kUndo) take_back(move);
       } else {
         std::sort(gains.begin(), gains.end());
         move.measured_gain = gains[gains.size() / 2];
         move.outcome += fmt::format("; {:+.1f} % (median of {} timed loop{})", 100 * move.measured_gain,
                                     gains.size(), gains.size() == 1 ? "" : "s");
-        if (move.measured_gain < kWorthUndoing) {
-          for (const feedback::PageRange& range : move.plan.ranges) leave_huge_pages(range.begin, range.end);
-          move.state = DecisionState::kRolledBack;
-        }
+        if (move.measured_gain < kWorthUndoing) take_back(move);
       }
       lines.push_back(fmt::format("huge-pages: {}, {}", to_string(move.state), move.outcome));
     }
     end_lease();
   }
   for (const std::string& line : lines) say(LogLevel::kInfo, "trial", line);
+}
+
+void PageMoves::take_back(Move& move) {
+  for (const feedback::PageRange& range : move.plan.ranges) leave_huge_pages(range.begin, range.end);
+  move.state = DecisionState::kRolledBack;
+}
+
+// Of memory that an earlier run moved and took back.
+uint64_t PageMoves::vain_bytes(const wasm::Module* module) const {
+  const std::lock_guard lock(mutex_);
+  uint64_t most = 0;
+  if (const auto found = known_.find(module); found != known_.end())
+    for (const feedback::PageEpisode& earlier : found->second) {
+      if (earlier.state != DecisionState::kRolledBack) continue;
+      uint64_t bytes = 0;
+      for (const feedback::PageEpisode::Range& range : earlier.ranges) bytes += range.end - range.begin;
+      most = std::max(most, bytes);
+    }
+  // In this run as well; what was tried of a part stands for the whole.
+  for (const Move& move : moves_) {
+    if (move.module != module || move.state != DecisionState::kRolledBack) continue;
+    uint64_t bytes = 0;
+    for (const feedback::PageRange& range : move.plan.whole) bytes += range.end - range.begin;
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 void PageMoves::ask() {
@@ -151,6 +226,7 @@ void PageMoves::ask() {
       if (profile->pages().addresses == 0) continue;
       feedback::PageEvidence evidence = profile->page_evidence();
       evidence.move_seconds_per_byte = move_seconds_per_byte;
+      evidence.vain_bytes = vain_bytes(module);
       feedback::PagePlan plan = feedback::decide_pages(evidence, engine_.policy);
       if (plan.ranges.empty()) {
         reasons.push_back(std::move(plan.reason));
@@ -168,6 +244,7 @@ void PageMoves::ask() {
       continue;
     }
     settle(want.module, want.plan.ranges);
+    compare(want.module, want.plan, want.evidence);
     say(LogLevel::kInfo, "policy", fmt::format("huge-pages: {}", want.plan.reason));
     begin(want.module, std::move(want.plan), std::move(want.evidence));
   }
@@ -185,6 +262,24 @@ void PageMoves::settle(const wasm::Module* module, const std::vector<feedback::P
   });
 }
 
+// Stalls in what moves are counted apart from here on.
+void PageMoves::compare(const wasm::Module* module, const feedback::PagePlan& plan,
+                        const feedback::PageEvidence& evidence) {
+  std::vector<feedback::PageEvidence::Region> regions;
+  auto seen = evidence.regions.begin();
+  for (const feedback::PageRange& range : plan.ranges)
+    for (uint64_t index = range.begin / feedback::kHugePageBytes;
+         index < range.end / feedback::kHugePageBytes; ++index) {
+      while (seen != evidence.regions.end() && seen->index < index) ++seen;
+      regions.push_back(
+          {index, seen != evidence.regions.end() && seen->index == index ? seen->addresses : 0});
+    }
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    if (const auto found = profiles.find(module); found != profiles.end())
+      found->second->pages().trial.emplace(regions);
+  });
+}
+
 void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedback::PageEvidence evidence) {
   const std::shared_ptr<ModuleCode> code = engine_.modules.find(module);
   if (!code) return;
@@ -197,6 +292,7 @@ void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedb
     for (const ModuleCode::MemoryPlace& place : code->places_of(range.begin, range.end))
       move.places.push_back({.memory = place.memory, .begin = place.begin, .end = place.end});
   move.before = timed_loops_(module);
+  move.under_way = std::make_unique<HugePageMove>(move.plan.ranges, move.plan.most_seconds);
   Move* begun = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -205,6 +301,7 @@ void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedb
   if (engine_.queue.run([this] { move_pages(); })) return;
   const std::lock_guard lock(mutex_);
   begun->state = DecisionState::kFailed;
+  begun->under_way.reset();
   begun->outcome = "no thread could be created to move them";
 }
 
@@ -224,8 +321,6 @@ void PageMoves::move_pages() {
         std::find_if(moves_.begin(), moves_.end(), [](const Move& other) { return other.is_moving(); });
     if (next == moves_.end()) return;
     move = &*next;
-    if (!move->under_way)
-      move->under_way = std::make_unique<HugePageMove>(move->plan.ranges, move->plan.most_seconds);
     move->state = DecisionState::kMoving;
   }
   // No other task looks at it: there is one of these at a time.
@@ -243,6 +338,8 @@ void PageMoves::move_pages() {
   if (result.refused_bytes != 0)
     outcome +=
         fmt::format(", and the kernel refused {} MiB ({})", result.refused_bytes >> 20, result.first_refusal);
+  if (result.stopped)
+    outcome += ", and left the rest where it is, as what had moved was seen to bring too little";
   if (result.late)
     outcome += ", and left the rest where it is, as the move took longer than its gain is worth";
   say(LogLevel::kInfo, "pages", outcome);

@@ -3,12 +3,15 @@
 // memory. Of memory that is being filled (memory_filling.h) the outcomes are kept here too: it is the same decision,
 // made before the first touch.
 //
-// A move cannot alternate as a prefetch does. So its trial is before against after, by the time per iteration of the
-// loops whose prefetch is settled and keeps being timed. Where there is no such loop, nothing is claimed.
+// A move cannot alternate as a prefetch does. What it gives is seen in two ways.
+// - By ranges: while some pages have moved and others have not, stalls of both are compared (feedback/profile/page_trial.h). A
+//   move that is seen to bring less than its rest costs ends there.
+// - Before against after, by the time per iteration of the loops whose prefetch is settled and keeps being timed. Where there
+//   is such a loop this is the figure, as it is about the guest's time and not about its stalls.
 //
 // Concurrency: round() on the monitor thread; the move itself on a compile thread, one task at a time; the rest on any.
 // mutex_ protects the members below it. With it held only LoopTrial and Measurement are called. What is under way of
-// a move is touched by its task alone, also without the lock.
+// a move is stepped by its task alone, without the lock; others ask it under the lock for what any thread may (huge_pages.h).
 #pragma once
 
 #include <atomic>
@@ -55,6 +58,8 @@ class PageMoves final : public Experiment {
   bool take_measured() { return measured_.exchange(false, std::memory_order_relaxed); }
   // Modules with a move that waits for its thread, or is being made.
   std::set<const wasm::Module*> moving() const;
+  // Stalls are compared, of which there are the more the more samples are taken.
+  bool compares() const { return !moving().empty(); }
   // An earlier run's decision was taken over, and stands.
   bool kept_from_earlier(const wasm::Module* module) const;
 
@@ -80,7 +85,9 @@ class PageMoves final : public Experiment {
     DecisionState state = DecisionState::kQueued;
     std::string outcome;
     double seconds = 0, measured_gain = 0;
-    std::unique_ptr<HugePageMove> under_way;
+    std::unique_ptr<HugePageMove> under_way;  // goes, under mutex_, when it has ended
+    size_t marked = 0;                        // pages of it that the profile's trial knows as moved
+    feedback::PageGain gain;
     EngineClock::Time moved_at;
     std::vector<TimedLoop> before;
 
@@ -89,8 +96,13 @@ class PageMoves final : public Experiment {
     bool is_open() const { return is_moving() || state == DecisionState::kMoved; }
   };
 
+  void follow();
   void judge(EngineClock::Time now);
   void ask();
+  static void take_back(Move& move);
+  uint64_t vain_bytes(const wasm::Module* module) const;
+  void compare(const wasm::Module* module, const feedback::PagePlan& plan,
+               const feedback::PageEvidence& evidence);
   bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan) const;
   void settle(const wasm::Module* module, const std::vector<feedback::PageRange>& ranges);
   void begin(const wasm::Module* module, feedback::PagePlan plan, feedback::PageEvidence evidence);

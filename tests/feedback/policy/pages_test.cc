@@ -111,6 +111,40 @@ TEST(Pages, KeepRangesFarApartApart) {
             plan.ranges[0].end - plan.ranges[0].begin + plan.ranges[1].end - plan.ranges[1].begin);
 }
 
+TEST(Pages, StopMovingWhereWhatMovedBringsLessThanTheRestCosts) {
+  const PolicyConfig config;
+  const PagePlan plan = decide_pages(spread_over(256, 0.6), config);
+  ASSERT_GT(plan.stall_share, 0.5);
+  const PageGain nothing{.samples = 400, .saved = 0.01, .error = 0.03};
+  EXPECT_EQ(judge_pages(nothing, plan, 4, 0.5, config).verdict, PageVerdict::kStop);
+  EXPECT_EQ(judge_pages(nothing, plan, 4, 0, config).verdict, PageVerdict::kGoOn)
+      << "all have moved, and they stay";
+  const PageGain much{.samples = 400, .saved = 0.3, .error = 0.06};
+  EXPECT_EQ(judge_pages(much, plan, 4, 0.5, config).verdict, PageVerdict::kGoOn);
+  const PageGain worse{.samples = 400, .saved = -0.3, .error = 0.06};
+  EXPECT_EQ(judge_pages(worse, plan, 4, 0.5, config).verdict, PageVerdict::kUndo);
+  EXPECT_EQ(judge_pages(worse, plan, 4, 0, config).verdict, PageVerdict::kUndo);
+}
+
+TEST(Pages, AreNotJudgedByAFewSamplesAndSaySo) {
+  const PolicyConfig config;
+  const PagePlan plan = decide_pages(spread_over(256, 0.6), config);
+  const PageJudgement few = judge_pages({.samples = 20, .saved = -0.3, .error = 0.1}, plan, 4, 0.5, config);
+  EXPECT_EQ(few.verdict, PageVerdict::kGoOn);
+  EXPECT_EQ(few.words,
+            "a stall on moved pages takes 114 to 146 % of one beside them (20 samples while they moved)");
+  EXPECT_EQ(judge_pages({}, plan, 4, 0.5, config).words, "no stall was sampled while the pages moved");
+}
+
+TEST(Pages, DoNotMoveAgainWhatAnEarlierRunMovedInVain) {
+  PageEvidence e = spread_over(256, 0.6);
+  e.vain_bytes = 200 * kHugePageBytes;
+  EXPECT_TRUE(decide_pages(e, {}).ranges.empty());
+  EXPECT_NE(decide_pages(e, {}).reason.find("in vain"), std::string::npos);
+  e.vain_bytes = 100 * kHugePageBytes;
+  EXPECT_FALSE(decide_pages(e, {}).ranges.empty()) << "there is more than twice as much of it now";
+}
+
 PageEpisode kept_before() {
   PageEpisode earlier;
   earlier.state = DecisionState::kKept;
