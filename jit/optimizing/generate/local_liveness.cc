@@ -136,9 +136,9 @@ class Liveness {
  private:
   using Kind = Step::Kind;
   struct Frame {
-    Kind kind;
-    uint32_t loop;
-    size_t end;               // of its `end`
+    Kind kind = Kind::kBlock;
+    uint32_t loop = 0;
+    size_t end = 0;           // of its `end`
     std::vector<bool> after;  // live after it
     std::vector<bool> other;  // kIf: where the else arm begins, or after it
   };
@@ -149,8 +149,19 @@ class Liveness {
       if (more[i]) to[i] = true;
   }
   const std::vector<bool>& target(uint32_t depth) const {
-    const Frame& frame = frames_[frames_.size() - 1 - depth];
+    const Frame& frame = frames_[depth_ - 1 - depth];
     return frame.kind == Kind::kLoop ? at_loops_[frame.loop] : frame.after;
+  }
+
+  Frame& top() { return frames_[depth_ - 1]; }
+  void push(Kind kind, uint32_t loop, size_t end) {
+    if (depth_ == frames_.size()) frames_.emplace_back();
+    Frame& frame = frames_[depth_++];
+    frame.kind = kind;
+    frame.loop = loop;
+    frame.end = end;
+    frame.after = live_;
+    frame.other = live_;
   }
 
   void take(const Step& step, size_t& at) {
@@ -165,35 +176,34 @@ class Liveness {
         const Step* const opener = step.opener == kNone ? nullptr : &steps_[step.opener];
         if (!opener) live_.assign(live_.size(), false);
         if (opener && opener->kind == Kind::kLoop) at_loops_[opener->index].resize(live_.size());
-        frames_.push_back(
-            {opener ? opener->kind : Kind::kBlock, opener ? opener->index : 0, at, live_, live_});
+        push(opener ? opener->kind : Kind::kBlock, opener ? opener->index : 0, at);
         return;
       }
       case Kind::kElse:
-        frames_.back().other = live_;
-        live_ = frames_.back().after;
+        top().other = live_;
+        live_ = top().after;
         return;
       case Kind::kIf:
-        add(live_, frames_.back().other);
-        frames_.pop_back();
+        add(live_, top().other);
+        --depth_;
         return;
       case Kind::kBlock:
-        frames_.pop_back();
+        --depth_;
         return;
       case Kind::kLoop: {
         std::vector<bool>& known = at_loops_[step.index];
         if (known != live_) {
           add(known, live_);
-          live_ = frames_.back().after;
-          at = frames_.back().end;  // the step before it is next
+          live_ = top().after;
+          at = top().end;  // the step before it is next
           return;
         }
         // Once more for each time that a loop around it is taken; the last time nothing grows.
         if (step.index == watched_) {
-          around_[0] = frames_.back().after;
+          around_[0] = top().after;
           for (uint32_t level = 1; level < around_.size(); ++level) around_[level] = target(level);
         }
-        frames_.pop_back();
+        --depth_;
         return;
       }
       case Kind::kJump:
@@ -216,6 +226,7 @@ class Liveness {
   const std::vector<std::vector<uint32_t>>& tables_;
   std::vector<bool> live_;
   std::vector<Frame> frames_;                // outermost first
+  size_t depth_ = 0;                         // so many of them are open; the others are kept for their memory
   std::vector<std::vector<bool>> at_loops_;  // empty: not come to yet
   uint32_t watched_ = kNone;
   std::vector<std::vector<bool>> around_;  // the watched loop, by level
