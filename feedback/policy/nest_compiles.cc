@@ -20,7 +20,8 @@ constexpr double kShareOfPlace = 0.1;    // of the samples: a loop with less is 
 
 class Nests {
  public:
-  Nests(const FunctionEvidence& e, const PolicyConfig& config) : e_(e), config_(config), sums_(e.loops.size()) {
+  Nests(const FunctionEvidence& e, const PolicyConfig& config)
+      : e_(e), config_(config), sums_(e.loops.size()) {
     // Children come after their parents.
     for (size_t i = e.loops.size(); i-- > 0;) {
       const LoopEvidence& loop = e.loops[i];
@@ -76,7 +77,8 @@ class Nests {
     }
     // Samples that are spread over several loops belong to the one around them. If that takes long to compile, there have
     // to be so many that each of those loops would have its own by now.
-    for (int32_t parent = next(root); parent >= 0 && sums_[root].samples < enough(root); parent = next(root)) {
+    for (int32_t parent = next(root); parent >= 0 && sums_[root].samples < enough(root);
+         parent = next(root)) {
       if (expected(parent) > config_.most_nest_seconds &&
           kShareOfPlace * sums_[parent].samples < config_.min_samples)
         break;
@@ -162,16 +164,15 @@ class Nests {
   }
   bool may_compile_again(int32_t root) const {
     const LoopEvidence& loop = e_.loops[root];
-    const uint32_t earned =
-        earned_compiles(sums_[root].seconds_run + loop.seconds_run_optimized, config_);
-    return loop.fruitless < config_.max_fruitless + earned && loop.compiles < config_.max_nest_compiles + earned;
+    const uint32_t earned = earned_compiles(sums_[root].seconds_run + loop.seconds_run_optimized, config_);
+    return loop.fruitless < config_.max_fruitless + earned &&
+           loop.compiles < config_.max_nest_compiles + earned;
   }
   FunctionEvidence view_of(int32_t root) const;
   std::vector<Candidate> without_split(std::vector<Candidate> candidates) const {
     // What is cold in a loop stays with it: nests are not moved.
-    std::erase_if(candidates, [](const Candidate& candidate) {
-      return candidate.kind() == jit::ChangeKind::kSplitCold;
-    });
+    std::erase_if(candidates,
+                  [](const Candidate& candidate) { return candidate.kind() == jit::ChangeKind::kSplitCold; });
     return candidates;
   }
 
@@ -203,9 +204,8 @@ FunctionEvidence Nests::view_of(int32_t root) const {
   // A load in a loop, and in none of the function's, is of a body that was inlined.
   std::erase_if(view.loads, [&](const LoadEvidence& load) {
     return !is_in(loop, load.load) &&
-           (!load.in_loop || std::any_of(e_.loops.begin(), e_.loops.end(), [&](const LoopEvidence& other) {
-             return is_in(other, load.load);
-           }));
+           (!load.in_loop || std::any_of(e_.loops.begin(), e_.loops.end(),
+                                         [&](const LoopEvidence& other) { return is_in(other, load.load); }));
   });
   std::erase_if(view.branches, [&](const BranchEvidence& branch) { return !is_in(loop, branch.branch); });
   std::erase_if(view.calls, [&](const CallEvidence& call) { return !is_in(loop, call.call); });
@@ -234,10 +234,11 @@ FunctionPlan Nests::first_compile(int32_t root) const {
                   1e3 * sum.seconds, 1e3 * gain, 1e3 * c.compile_cost);
   if (gain <= c.compile_cost) return answer(Action::kNothing, words);
   if (!is_affordable(root)) {
-    return answer(Action::kNothing,
-                  fmt::format("{}; too much for a function that ran {:.1f} ms, and whose loops took {:.1f} ms to "
-                              "compile already",
-                              words, 1e3 * e_.seconds_run, 1e3 * seconds_spent()));
+    return answer(
+        Action::kNothing,
+        fmt::format("{}; too much for a function that ran {:.1f} ms, and whose loops took {:.1f} ms to "
+                    "compile already",
+                    words, 1e3 * e_.seconds_run, 1e3 * seconds_spent()));
   }
   // What is waited for is bounded by what the loop ran, which does not fade.
   FunctionEvidence so_far = view;
@@ -290,11 +291,13 @@ std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyC
   for (const int32_t place : nests.places()) {
     if (nests.is_served(place)) continue;
     const int32_t root = nests.root_of(place);
-    if (root < 0 || !nests.is_unit(root) || std::find(asked.begin(), asked.end(), root) != asked.end()) continue;
+    if (root < 0 || !nests.is_unit(root) || std::find(asked.begin(), asked.end(), root) != asked.end())
+      continue;
     asked.push_back(root);
     FunctionPlan plan = nests.first_compile(root);
     if (plan.action == Action::kOptimize) return plan;
-    if (!answer || (plan.action == Action::kWait && answer->action != Action::kWait)) answer = std::move(plan);
+    if (!answer || (plan.action == Action::kWait && answer->action != Action::kWait))
+      answer = std::move(plan);
   }
   for (size_t i = 0; i < e.loops.size(); ++i)
     if (auto plan = nests.later_compile(static_cast<int32_t>(i))) return plan;

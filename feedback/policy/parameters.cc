@@ -17,10 +17,10 @@ using enum Provenance::Origin;
     }                                          \
   }
 
-constexpr std::string_view kFirst = "the first compile", kNests = "loop nests", kLater = "later compiles", kEntries = "loop entries",
-                           kLoads = "loads", kCalls = "calls", kBranches = "branches and selects",
-                           kValues = "usual values", kShifts = "programs that change",
-                           kPages = "huge pages for memory in use",
+constexpr std::string_view kFirst = "the first compile", kNests = "loop nests", kLater = "later compiles",
+                           kEntries = "loop entries", kLoads = "loads", kCalls = "calls",
+                           kBranches = "branches and selects", kValues = "usual values",
+                           kShifts = "programs that change", kPages = "huge pages for memory in use",
                            kFill = "huge pages for memory being filled", kLayout = "code layout",
                            kVersions = "trials of whole versions";
 
@@ -49,23 +49,27 @@ constexpr std::array kParameters = {
            "core is charged 0.25: with 1, 16 short programs took 1.05 times as long"),
 
     NUMBER(kNests, compile_seconds_per_loop, kSeconds, kDerived,
-           "adds so much for each loop: functions of 105 to 230 bytes with one to four loops took 30 to 44 ms in "
+           "adds so much for each loop: functions of 105 to 230 bytes with one to four loops took 30 to 44 "
+           "ms in "
            "saved profiles, where their bytes alone promise 16 to 21"),
     NUMBER(kNests, most_nest_seconds, kSeconds, kBound,
            "goes on to the loop around one only if compiling that is expected to take no longer"),
     NUMBER(kNests, min_parent_share, kShare, kBound,
-           "takes a loop to iterate that has this share of its samples outside of the inner one, or two samples"),
+           "takes a loop to iterate that has this share of its samples outside of the inner one, or two "
+           "samples"),
     NUMBER(kNests, whole_over_nest, kFactor, kBound,
            "compiles a function that is called again as a whole if that takes at most so many times what its "
            "nest would"),
     NUMBER(kNests, small_function_seconds, kSeconds, kBound, "or at most so long"),
     NUMBER(kNests, max_fruitless, kCount, kBound,
            "lets so many compiles of a nest bring nothing new, and then asks no more until more are earned"),
-    NUMBER(kNests, max_nest_compiles, kCount, kBound, "bounds the compiles of one nest, until more are earned"),
+    NUMBER(kNests, max_nest_compiles, kCount, kBound,
+           "bounds the compiles of one nest, until more are earned"),
     NUMBER(kNests, max_nest_seconds, kSeconds, kBound,
            "lets the nests of one function take so long to compile in all, and"),
     NUMBER(kNests, max_nest_share, kShare, kBound,
-           "this share of the time that the function ran. A nest that ran as much longer than it takes to compile "
+           "this share of the time that the function ran. A nest that ran as much longer than it takes to "
+           "compile "
            "is compiled all the same"),
 
     NUMBER(kLater, min_reoptimize_samples, kSamples, kSwept,

@@ -9,7 +9,8 @@ SamplingPlan plan_sampling(const SamplingState& state, const SamplingConfig& con
   const bool follow = state.now - state.new_version < config.follow_seconds;
   const bool place = state.now - state.new_place < config.place_seconds;
   if (!state.waiting && !fresh && !follow && !place && !state.comparing) return {config.steady_hz, "steady"};
-  const double of_places = std::min(state.places * config.budget_seconds_a_place, config.most_budget_for_places);
+  const double of_places =
+      std::min(state.places * config.budget_seconds_a_place, config.most_budget_for_places);
   if (state.spent_seconds >= config.budget_seconds + of_places + config.budget_share * state.now)
     return {config.steady_hz, "the budget of bursts is spent"};
   if (state.waiting) return {config.learn_hz, "a decision waits for samples"};

@@ -72,11 +72,12 @@ struct SamplingState {
   double now = 0;                                                 // seconds since the start
   double new_code = -std::numeric_limits<double>::infinity();     // when code nobody knows last began to run
   double new_version = -std::numeric_limits<double>::infinity();  // when a compile was last asked for or done
-  double new_place = -std::numeric_limits<double>::infinity();    // when a loop last began to run in baseline code
-  double places = 0;         // how many did
-  bool waiting = false;      // the policy answered "wait" about some function
-  bool comparing = false;    // pages move, and stalls on both kinds are compared
-  double spent_seconds = 0;  // CPU time that bursts have cost, burst_cost() summed up
+  double new_place =
+      -std::numeric_limits<double>::infinity();  // when a loop last began to run in baseline code
+  double places = 0;                             // how many did
+  bool waiting = false;                          // the policy answered "wait" about some function
+  bool comparing = false;                        // pages move, and stalls on both kinds are compared
+  double spent_seconds = 0;                      // CPU time that bursts have cost, burst_cost() summed up
 };
 
 struct SamplingPlan {

@@ -109,8 +109,7 @@ void CompileQueue::refresh_priorities() {
     const std::lock_guard lock(mutex_);
     if (jobs_.size() < 2) return;
     for (const Job& job : jobs_)
-      if (std::holds_alternative<Hot>(job.priority))
-        waiting.push_back({job.episode, job.module, job.unit()});
+      if (std::holds_alternative<Hot>(job.priority)) waiting.push_back({job.episode, job.module, job.unit()});
   }
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (Waiting& w : waiting) {
@@ -118,7 +117,8 @@ void CompileQueue::refresh_priorities() {
       if (profile == profiles.end()) continue;
       const auto counts = profile->second->functions().find(w.unit.function.value);
       if (counts == profile->second->functions().end()) continue;
-      w.seconds = w.unit.nest ? seconds_in(counts->second, profile->second->module().body(w.unit.function), *w.unit.nest)
+      w.seconds = w.unit.nest ? seconds_in(counts->second, profile->second->module().body(w.unit.function),
+                                           *w.unit.nest)
                               : counts->second.seconds_baseline + counts->second.seconds_optimized;
     }
   });

@@ -44,7 +44,8 @@ void SamplingGovernor::round(const Now& now) {
     monitor_.set_frequency(plan.hz);
   }
   // Rounds cost no samples: they come often also where the budget of these is spent.
-  const bool attentive = now.loops_measured || now.pages_compared || state_.now - state_.new_version < config_.follow_seconds ||
+  const bool attentive = now.loops_measured || now.pages_compared ||
+                         state_.now - state_.new_version < config_.follow_seconds ||
                          state_.now - place_seen_ < kSecondsOfPlace;
   monitor_.set_period(burst || now.versions_compared ? kBurstPeriod
                       : attentive                    ? kTrialPeriod

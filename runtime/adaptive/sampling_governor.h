@@ -72,7 +72,7 @@ class SamplingGovernor {
   // Monitor thread only.
   feedback::SamplingState state_;
   EngineClock::Time last_round_;
-  Rep burst_series_at_ = 0;  // new_code_ when bursts of branches were last asked for
+  Rep burst_series_at_ = 0;               // new_code_ when bursts of branches were last asked for
   double place_seen_ = -kSecondsOfPlace;  // seconds, when sees_places was last true
   uint32_t rate_hz_ = 0;
   // For reports.

@@ -46,7 +46,8 @@ void explain_episode(const Episode& e, const PolicyConfig& policy, const wasm::M
                      Replayed& replayed, std::string& text) {
   const std::string nest =
       e.nest ? fmt::format(" the loop at {}", rt::loops_text(e.evidence, {*e.nest})) : std::string();
-  text += fmt::format("    [{}] {}{}, {}, at {:.3f} s", e.id, e.action, nest, rt::age_text(e.runs_ago), e.seconds);
+  text += fmt::format("    [{}] {}{}, {}, at {:.3f} s", e.id, e.action, nest, rt::age_text(e.runs_ago),
+                      e.seconds);
   if (e.origin != Origin::kDecided) text += fmt::format(", taken over ({})", to_string(e.origin));
   text += "\n";
   const FunctionEvidence& seen = e.evidence;

@@ -105,7 +105,7 @@ void PageMoves::follow() {
   struct Moving {
     Move* move;
     const wasm::Module* module;
-    std::vector<uint64_t> moved;
+    std::vector<uint64_t> moved = {};
     double left_seconds = 0;
   };
   std::vector<Moving> all;

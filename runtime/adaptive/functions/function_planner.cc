@@ -20,7 +20,8 @@ constexpr double kPreopenSamples = 3;  // clock samples after which the optimize
 Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPlan& plan,
                 const feedback::PolicyConfig& policy) {
   if (!plan.nest)
-    return {.seconds = e.seconds_baseline + e.seconds_optimized, .expected = feedback::compile_seconds(e, policy)};
+    return {.seconds = e.seconds_baseline + e.seconds_optimized,
+            .expected = feedback::compile_seconds(e, policy)};
   const feedback::LoopEvidence& root = e.loops[plan.nest->value];
   Hot hot{.nest = true, .expected = root.compile_seconds};
   if (hot.expected <= 0)
@@ -189,7 +190,8 @@ void FunctionPlanner::say_alternatives(const feedback::FunctionPlan& plan) const
 void FunctionPlanner::say_plan(const Decided& decided) const {
   say(LogLevel::kInfo, "policy",
       fmt::format("{} {}: {}", to_string(decided.plan.action),
-                  unit_name(*decided.module, {decided.plan.function, decided.plan.nest}), decided.plan.reason));
+                  unit_name(*decided.module, {decided.plan.function, decided.plan.nest}),
+                  decided.plan.reason));
 }
 
 void FunctionPlanner::compile(Decided decided) {

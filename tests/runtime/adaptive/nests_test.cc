@@ -74,7 +74,8 @@ TEST(Nests, AreCompiledForEachPhaseOfAFunctionThatIsCalledOnce) {
   auto engine = create_engine_for_tests(std::move(config), {});
   ASSERT_TRUE(engine) << engine.error().describe();
   auto module = load(**engine, phases());
-  const auto& loops = static_cast<const rt::ModuleHandle&>(*module).code()->module()->body(FuncIndex(1)).loops;
+  const auto& loops =
+      static_cast<const rt::ModuleHandle&>(*module).code()->module()->body(FuncIndex(1)).loops;
   ASSERT_EQ(loops.size(), 2 * kPhases);
 
   const auto is_compiled = [&](uint32_t phase) {
