@@ -137,7 +137,8 @@ TEST(Json, HasWhatRanLateInEachRun) {
   BenchResults results = two_workloads();
   ModeRuns& runs = results.workloads[0].modes[2];
   runs.late_seconds = {0.25, 0};
-  runs.late = {{{.function = "f", .wasm_offset = 7, .in_loop = true, .seconds = 0.25, .queued = 0.25}}, {}};
+  runs.late = {
+      {{.function = "f", .wasm_offset = 7, .in_loop = true, .seconds = 0.25, .queued = 0.25, .why = {}}}, {}};
   const json mode = json::parse(to_json(results))["workloads"][0]["modes"]["feedback"];
   EXPECT_EQ(mode["late_seconds"], json({0.25, 0.0}));
   ASSERT_EQ(mode["late"].size(), 2u);

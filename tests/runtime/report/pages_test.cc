@@ -123,7 +123,8 @@ FeedbackReport full_report() {
                          .waiting = 0.03,
                          .compiling = 0.09,
                          .why = "60 ms for stalls"});
-  report.late.push_back({.function = "gather", .wasm_offset = 0x560, .seconds = 0.1, .refused = 0.1});
+  report.late.push_back(
+      {.function = "gather", .wasm_offset = 0x560, .seconds = 0.1, .refused = 0.1, .why = {}});
   report.modules_forgotten = 18;
   report.decisions_forgotten = 54;
   report.functions_baseline = 12;
