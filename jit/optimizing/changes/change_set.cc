@@ -89,11 +89,6 @@ bool ChangeSet::is_known(Site site) const {
          std::ranges::find(followers_, site, &Answer::site) != followers_.end();
 }
 
-bool ChangeSet::has_interleaved() const {
-  return std::ranges::any_of(of(ChangeKind::kInterleave),
-                             [](const Slot& slot) { return slot.answer.is_applied(); });
-}
-
 std::expected<LoopClaim, std::string> ChangeSet::claim(const Slot& slot, const LoopPlace& place) {
   const Claim its = claim_of(slot.kind());
   if (its == Claim::kBeside && slot.answer.waits()) return std::unexpected(slot.answer.why);

@@ -61,7 +61,6 @@ class ChangeSet {
   // The place of the slot's address in its cell's upcoming[]; made at first use, empty if all are taken.
   std::optional<uint32_t> timed_slot(Slot& slot);
 
-  bool has_interleaved() const;
   // Loads are asked about that LLVM is told to keep apart.
   bool keeps_loads_apart() const;
   // Those of whose load nothing came, nor of its loop: these loads were kept apart for nothing.
@@ -72,6 +71,7 @@ class ChangeSet {
   IrModule& ir;
   std::vector<std::shared_ptr<LoopCell>> cells;  // the code names them by cell_symbol (names.h)
   std::set<uint32_t> short_loops;                // wasm offsets of loops whose runs may be short
+  bool has_regrouped_searches = false;  // there are loops by now that cannot be left where they could
 
  private:
   std::vector<Slot> slots_;  // by kind

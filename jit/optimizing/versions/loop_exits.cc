@@ -277,9 +277,10 @@ llvm::PreservedAnalyses UnparkExitsPass::run(llvm::Function& function,
   const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   llvm::IRBuilder<> b(ir_->context);
   for (ParkedExits::Marker& parked : parked_->markers) {
-    // At the very place: a rotated loop's header may store before it, which is not to be done twice.
+    // At the very place: a rotated loop's header may store before it, which is not to be done twice. The header may be
+    // two blocks by now.
     auto* const next = llvm::dyn_cast_or_null<Instruction>(static_cast<Value*>(parked.next));
-    if (!next || !loops.isLoopHeader(next->getParent())) continue;
+    if (!next || !loops.getLoopFor(next->getParent())) continue;
     std::vector<ExitValue> values;
     for (auto& [slot, value] : parked.values)
       if (value) values.push_back({slot, value});

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "jit/optimizing/changes/interleave/chased_loops.h"
+#include "jit/optimizing/changes/interleave/dry_run.h"
 #include "jit/optimizing/changes/interleave/interleave_code.h"
 #include "jit/optimizing/changes/interleave/interleave_shape.h"
 #include "jit/optimizing/versions/cell_code.h"
@@ -50,6 +52,16 @@ std::string describe(const IrModule& ir, const InterleaveShape& shape) {
   return text;
 }
 
+std::string describe(const DryRunShape& shape, const std::string& not_at_once) {
+  size_t step = 0;
+  for (const llvm::BasicBlock* block : shape.parts.steps) step += block->size();
+  std::string text = "a dry run of searches of " + std::to_string(step) + " operations a step";
+  if (!shape.far.empty()) text += ", heads first";
+  if (!shape.at_place.empty()) text += ", with words of memory beside it";
+  if (!shape.guesses.empty()) text += ", which guesses what calls return";
+  return text + ", as " + not_at_once;
+}
+
 class Interleaver {
  public:
   Interleaver(ChangeSet& changes, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
@@ -73,30 +85,84 @@ class Interleaver {
       return;
     }
     auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
+    if (!loops.getLoopFor(load.getParent())) return slot.refuse("it is in no loop");
+    const std::vector<llvm::Loop*> chases = chased_loops(ir_, load, loops);
+    if (chases.empty()) return slot.refuse("the address does not depend on an earlier iteration's load");
+    std::vector<std::string> not_at_once;
+    for (llvm::Loop* chase : chases) {
+      not_at_once.push_back(run_at_once(load, slot, *chase));
+      if (not_at_once.back().empty()) return;
+    }
+    std::string reason;
+    for (size_t i = 0; i < chases.size(); ++i) {
+      const std::string why = run_dry(load, slot, *chases[i], not_at_once[i]);
+      if (why.empty()) return;
+      if (reason.empty()) reason = why;
+    }
+    slot.refuse(reason);
+  }
+
+  // Returns why not; empty: this is done with.
+  std::string run_at_once(llvm::LoadInst& load, Slot& slot, llvm::Loop& chase) {
+    auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
     auto& dominators = analyses_.getResult<llvm::DominatorTreeAnalysis>(function_);
     auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
-    auto shape = find_interleave_shape(ir_, load, loops, dominators, evolution);
-    Backedges backedges;
-    LoopPlace place{.loop = slot.at(), .around = {}, .loads = {}};
-    if (shape) {
-      place = place_of(ir_, load, slot.at(), loops, *shape->outer);
-      backedges = emit_latch_backedges(*shape->outer, evolution, loop_location(ir_, function_, place.loop));
-      if (!backedges.count) shape = std::unexpected("the number of searches is not known before they begin");
-    }
-    if (!shape) return slot.refuse(shape.error());
-    place.loads = loads_in(*shape->outer);
+    const auto shape = find_interleave_shape(ir_, load, chase, loops, dominators, evolution);
+    if (!shape) return shape.error();
+    const LoopPlace place = place_in(load, slot, loops, *shape->outer);
+    const llvm::DebugLoc location = loop_location(ir_, function_, place.loop);
+    const Backedges backedges = emit_latch_backedges(*shape->outer, evolution, location);
+    if (!backedges.count) return "the number of searches is not known before they begin";
+    const auto cell = claim(slot, place, *shape->outer, [&] { return describe(ir_, *shape); });
+    if (!cell) return {};
+    const InterleaveStarts starts = find_interleave_starts(ir_, *shape, dominators, evolution);
+    emit_interleaved(ir_, function_, *shape, starts, backedges.count, *cell, location);
+    changes_.has_regrouped_searches = true;
+    has_changed();
+    return {};
+  }
+
+  // The same, since they cannot go at once.
+  std::string run_dry(llvm::LoadInst& load, Slot& slot, llvm::Loop& chase, const std::string& not_at_once) {
+    auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
+    auto& dominators = analyses_.getResult<llvm::DominatorTreeAnalysis>(function_);
+    auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
+    auto shape = find_dry_run_shape(ir_, load, chase, loops, dominators, evolution);
+    if (!shape) return shape.error();
+    const LoopPlace place = place_in(load, slot, loops, *shape->parts.outer);
+    const auto cell = claim(slot, place, *shape->parts.outer, [&] { return describe(*shape, not_at_once); });
+    if (!cell) return {};
+    emit_dry_run(ir_, function_, *shape, loops, *cell, loop_location(ir_, function_, place.loop));
+    has_changed();
+    return {};
+  }
+
+  LoopPlace place_in(const llvm::LoadInst& load, const Slot& slot, const llvm::LoopInfo& loops,
+                     const llvm::Loop& outer) const {
+    LoopPlace place = place_of(ir_, load, slot.at(), loops, outer);
+    place.loads = loads_in(outer);
+    return place;
+  }
+
+  // The loop's cell, if it is to be had. All its loads share the change, also those that have not stalled yet.
+  template <typename Describe>
+  std::optional<uint32_t> claim(Slot& slot, const LoopPlace& place, const llvm::Loop& outer,
+                                const Describe& describe) {
     const auto claim = changes_.claim(slot, place);
-    if (!claim) return slot.wait(claim.error());
-    if (!slot.answer.is_applied()) slot.apply(*claim, describe(ir_, *shape));
+    if (!claim) {
+      slot.wait(claim.error());
+      return std::nullopt;
+    }
+    if (!slot.answer.is_applied()) slot.apply(*claim, describe());
     const uint32_t cell = changes_.cell_of(*claim, slot);
-    // All loads of the loop share the change, also those that have not stalled yet.
-    for (const WasmOffset other : in_order_of_code(*shape->outer))
+    for (const WasmOffset other : in_order_of_code(outer))
       if (const Site site{ChangeKind::kInterleave, other}; !changes_.is_known(site))
         changes_.add_follower(site, *claim, cell, kFollows);
-    mark_interleaved(ir_, *shape->outer, place.loop);
-    const InterleaveStarts starts = find_interleave_starts(ir_, *shape, dominators, evolution);
-    emit_interleaved(ir_, function_, *shape, starts, backedges.count, cell,
-                     loop_location(ir_, function_, place.loop));
+    mark_interleaved(ir_, outer, place.loop);
+    return cell;
+  }
+
+  void has_changed() {
     changed_ = true;
     analyses_.invalidate(function_, llvm::PreservedAnalyses::none());
   }
@@ -142,7 +208,7 @@ void add_interleave(llvm::FunctionPassManager& passes, ChangeSet& changes) {
   const auto parked = std::make_shared<ParkedExits>();
   passes.addPass(ParkExitsPass(parked));
   passes.addPass(InterleavePass(changes));
-  passes.addPass(UnparkExitsPass(changes.ir, parked, [&changes] { return changes.has_interleaved(); }));
+  passes.addPass(UnparkExitsPass(changes.ir, parked, [&changes] { return changes.has_regrouped_searches; }));
   passes.addPass(llvm::LoopSimplifyPass());
   passes.addPass(llvm::LCSSAPass());
 }

@@ -4,12 +4,11 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/InlineAsm.h>
-#include <llvm/IR/InstIterator.h>
 
 #include <algorithm>
 #include <set>
 
-#include "jit/optimizing/versions/loop_walk.h"
+#include "jit/optimizing/changes/interleave/chased_loops.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -30,13 +29,6 @@ bool only_traps(const BasicBlock& block) {
              : nullptr;
   }
   return false;
-}
-
-// The empty assembly that keeps a load where it is (protect.h).
-bool is_pin(const Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  if (!call || !call->isInlineAsm() || !call->getType()->isVoidTy()) return false;
-  return llvm::cast<llvm::InlineAsm>(call->getCalledOperand())->getAsmString().empty();
 }
 
 // The operation that may be regrouped to which `instruction` adds a part; `partial` is the operand that the
@@ -65,8 +57,11 @@ class Finder {
          llvm::ScalarEvolution& evolution)
       : ir_(ir), loops_(loops), dominators_(dominators), evolution_(evolution) {}
 
-  std::expected<InterleaveShape, std::string> find(llvm::LoadInst& load) {
-    if (!find_loops(load) || !check_outer() || !check_contents()) return std::unexpected(reason_);
+  std::expected<InterleaveShape, std::string> find(llvm::LoadInst& load, llvm::Loop& chase) {
+    shape_.chase = &chase;
+    shape_.outer = chase.getParentLoop();
+    if (!shape_.outer) return std::unexpected("there is no loop around the search");
+    if (!check_outer() || !check_contents()) return std::unexpected(reason_);
     cut_blocks();
     find_reductions();
     if (!check_traps() || !cut_values() || !check_frame(*load.getFunction())) return std::unexpected(reason_);
@@ -77,80 +72,6 @@ class Finder {
   bool refuse(std::string reason) {
     if (reason_.empty()) reason_ = std::move(reason);
     return false;
-  }
-
-  // Finds the innermost loop around the load whose own progress the load's address hangs on, in a way that is
-  // no stride. Else it finds the innermost one in which another load's does. All of that loop's steps wait
-  // for what this load brings, as where a record's bytes go through a table one after the other.
-  bool find_loops(llvm::LoadInst& load) {
-    llvm::Loop* const innermost = loops_.getLoopFor(load.getParent());
-    if (!innermost) return refuse("it is in no loop");
-    for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop())
-      if (is_chased(load, *loop)) return take(*loop);
-    for (llvm::Loop* loop = innermost; loop->getParentLoop(); loop = loop->getParentLoop())
-      if (any_is_chased(*loop)) return take(*loop);
-    return refuse("the address does not depend on an earlier iteration's load");
-  }
-
-  bool take(llvm::Loop& chase) {
-    shape_.chase = &chase;
-    shape_.outer = chase.getParentLoop();
-    return shape_.outer != nullptr || refuse("there is no loop around the search");
-  }
-
-  // Asks about the loop itself: in a loop within it another search goes on.
-  bool any_is_chased(const llvm::Loop& loop) const {
-    for (BasicBlock* block : loop.blocks()) {
-      if (loops_.getLoopFor(block) != &loop) continue;
-      for (Instruction& instruction : *block)
-        if (auto* const other = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-            other && !ir_.is_of(*other, IrModule::World::kRuntime) && is_chased(*other, loop))
-          return true;
-    }
-    return false;
-  }
-
-  static bool is_chased(const llvm::LoadInst& load, const llvm::Loop& loop) {
-    for (const PHINode& phi : loop.getHeader()->phis())
-      if (reaches(load.getPointerOperand(), &phi, loop) && is_fed_by_load(phi, loop)) return true;
-    return false;
-  }
-
-  // Whether `from` is computed with `phi`, within one iteration of `loop` and without another load between.
-  static bool reaches(const Value* from, const PHINode* phi, const llvm::Loop& loop) {
-    LoopWalk walk(loop, kMaxInterleavedInstructions, from);
-    while (const Instruction* const instruction = walk.next()) {
-      if (instruction == phi) return true;
-      if (instruction->getParent() != loop.getHeader() || !llvm::isa<PHINode>(instruction))
-        walk.follow(*instruction);
-    }
-    return false;
-  }
-
-  // Whether the next value of `phi` needs a load of this iteration: as the value itself, or to choose it.
-  static bool is_fed_by_load(const PHINode& phi, const llvm::Loop& loop) {
-    const BasicBlock* latch = loop.getLoopLatch();
-    if (!latch) return false;
-    LoopWalk walk(loop, kMaxInterleavedInstructions, phi.getIncomingValueForBlock(latch));
-    while (const Instruction* const instruction = walk.next()) {
-      if (llvm::isa<llvm::LoadInst>(instruction)) return true;
-      if (const auto* joined = llvm::dyn_cast<PHINode>(instruction)) {
-        if (joined->getParent() == loop.getHeader()) continue;
-        for (const BasicBlock* from : joined->blocks())
-          for (const BasicBlock* chooses : choices_before(*from))
-            if (const auto* branch = llvm::dyn_cast<llvm::BranchInst>(chooses->getTerminator());
-                branch && branch->isConditional() && loop.contains(chooses))
-              walk.add(branch->getCondition());
-      }
-      walk.follow(*instruction);
-    }
-    return false;
-  }
-  // The block in which it was decided to come to `to` through `from`: that, or the only one in front of it.
-  static std::vector<const BasicBlock*> choices_before(const BasicBlock& from) {
-    std::vector<const BasicBlock*> blocks{&from};
-    if (const BasicBlock* before = from.getSinglePredecessor()) blocks.push_back(before);
-    return blocks;
   }
 
   bool check_outer() {
@@ -201,13 +122,7 @@ class Finder {
   void cut_blocks() {
     InterleaveShape& s = shape_;
     for (BasicBlock* block : s.chase->blocks()) s.in_steps.insert(block);
-    std::vector<BasicBlock*> work{s.chase->getLoopPreheader()};
-    while (!work.empty()) {
-      BasicBlock* const block = work.back();
-      work.pop_back();
-      if (!s.in_head.insert(block).second || block == s.outer->getHeader()) continue;
-      work.insert(work.end(), llvm::pred_begin(block), llvm::pred_end(block));
-    }
+    for (BasicBlock* block : blocks_before(*s.chase)) s.in_head.insert(block);
     for (BasicBlock* block : s.outer->blocks()) {
       if (s.in_steps.contains(block)) {
         s.steps.push_back(block);
@@ -323,11 +238,7 @@ class Finder {
 
   // The group's arrays lie in the frame: not in one of which there may be thousands.
   bool check_frame(const llvm::Function& function) {
-    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
-      const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-      const llvm::Function* callee = call ? call->getCalledFunction() : nullptr;
-      if (callee && !callee->isDeclaration()) return refuse("the function is recursive");
-    }
+    if (is_recursive(function)) return refuse("the function is recursive");
     std::set<const Value*> carried;
     const auto add_uses = [&](const std::vector<BasicBlock*>& blocks) {
       for (const BasicBlock* block : blocks)
@@ -393,16 +304,22 @@ class Finder {
 
 }  // namespace
 
+bool is_pin(const Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  if (!call || !call->isInlineAsm() || !call->getType()->isVoidTy()) return false;
+  return llvm::cast<llvm::InlineAsm>(call->getCalledOperand())->getAsmString().empty();
+}
+
 bool only_computes(const Instruction& instruction) {
   return !llvm::isa<PHINode>(instruction) && !instruction.isTerminator() &&
          !instruction.mayReadOrWriteMemory() && llvm::isSafeToSpeculativelyExecute(&instruction);
 }
 
 std::expected<InterleaveShape, std::string> find_interleave_shape(const IrModule& ir, llvm::LoadInst& load,
-                                                                  llvm::LoopInfo& loops,
+                                                                  llvm::Loop& chase, llvm::LoopInfo& loops,
                                                                   llvm::DominatorTree& dominators,
                                                                   llvm::ScalarEvolution& evolution) {
-  return Finder(ir, loops, dominators, evolution).find(load);
+  return Finder(ir, loops, dominators, evolution).find(load, chase);
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -76,11 +76,15 @@ inline constexpr size_t kMaxInterleavedInstructions = 400;
 // they should stay in the nearest cache.
 inline constexpr size_t kMaxInterleavedValues = 24;
 
-// The shape of the searches that `load` belongs to, or why they cannot run at once. Changes nothing.
+// The shape of the searches that `load` belongs to, if `chase` is one (chased_loops.h), or why they cannot run
+// at once. Changes nothing.
 std::expected<InterleaveShape, std::string> find_interleave_shape(const IrModule& ir, llvm::LoadInst& load,
-                                                                  llvm::LoopInfo& loops,
+                                                                  llvm::Loop& chase, llvm::LoopInfo& loops,
                                                                   llvm::DominatorTree& dominators,
                                                                   llvm::ScalarEvolution& evolution);
+
+// Whether it is the empty assembly that keeps a load where it is (protect.h).
+bool is_pin(const llvm::Instruction& instruction);
 
 // Whether nothing happens when it is executed but that its value is there, wherever its operands are.
 bool only_computes(const llvm::Instruction& instruction);

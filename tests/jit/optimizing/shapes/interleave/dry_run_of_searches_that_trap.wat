@@ -1,4 +1,4 @@
-;; Where loads fault by themselves, one of a later search would fault before the division does.
+;; The division in the search is by something in the dry run, whatever it finds.
 ;; change: interleave load 3 of f
 ;; fill: words 131072 to 179072 below 500 plus 1
 ;; fill: words 0 to 12000 below 500

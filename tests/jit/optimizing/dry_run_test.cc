@@ -1,0 +1,263 @@
+// Loops of searches that are not left to run at once: a dry run of the next searches comes first, and nobody can tell but by
+// the clock.
+#include "tests/jit/optimizing/searches.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+constexpr const char* kSumUp =
+    "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) (i64.extend_i32_u (local.get $p))))";
+
+void expect_dry_run(const Searches& s) {
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
+  EXPECT_NE(s.site().why.find("a dry run"), std::string::npos) << s.site().why;
+}
+
+std::vector<Value> of_tree(uint32_t n) {
+  return {i32(n), i32(kData)};
+}
+
+TEST(DryRun, WhatIsFoundMayBeStored) {
+  Searches s(searches("", kTreeSearch,
+                      "(i32.store offset=16384 (i32.shl (local.get $i) (i32.const 2)) (local.get $p))",
+                      "(local.get $sum)") +
+                 kEnd,
+             1);
+  expect_dry_run(s);
+  ASSERT_EQ(s.version->loop_cells.size(), 1u);
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths(of_tree);
+  EXPECT_GT(s.interleaved.instance->strips_ended, 0u);
+  s.expect_same({i32(100), i32(0)}, "without a tree");
+}
+
+// The next keys, and the nodes on the way to them.
+TEST(DryRun, WhatIsStoredMayBeWhatTheNextSearchesRead) {
+  const std::string stores[] = {
+      // The key after next.
+      "(i32.store offset=8 (i32.shl (local.get $i) (i32.const 2)) (i32.rem_u (i32.add (local.get $p) "
+      "(local.get $key)) "
+      "(i32.const 10002)))",
+      // A son of what was found becomes another, so that searches go elsewhere; most of them end there.
+      "(if (local.get $p) (then (i32.store (local.get $p) (i32.load offset=4 (local.get $p)))))",
+      // What was found gets another key.
+      "(if (local.get $p) (then (i32.store offset=8 (local.get $p) (i32.add (local.get $key) (i32.const "
+      "2)))))",
+  };
+  for (const std::string& store : stores) {
+    Searches s(searches("", kTreeSearch, store + kSumUp, "(local.get $sum)") + kEnd, 1);
+    expect_dry_run(s);
+    s.fill(fill_tree);
+    s.expect_same_at_all_widths(of_tree);
+  }
+}
+
+// The data say when it is over. The last key is the memory's last word, so that dry runs read on where there is none.
+TEST(DryRun, SearchesPastTheEndOfMemoryAreHarmless) {
+  const std::string wat =
+      R"((module (memory 4) (func (export "f") (param $at i32) (param $root i32) (result i64)
+    (local $key i32) (local $p i32) (local $sum i64)
+    (loop $l
+      (local.set $key (i32.load (local.get $at))))" +
+      std::string(kTreeSearch) + kSumUp +
+      R"((local.set $at (i32.add (local.get $at) (i32.const 4)))
+      (br_if $l (i32.ne (local.get $key) (i32.const 77777)))) (local.get $sum))))";
+  Searches s(wat, 1);
+  expect_dry_run(s);
+  s.fill([](uint32_t* words) {
+    fill_tree(words);
+    std::mt19937 random(7);
+    for (uint32_t i = 0; i < 1000; ++i) words[kWords - 1000 + i] = random() % 10002;
+    words[kWords - 1] = 77777;
+  });
+  s.expect_same_at_all_widths([](uint32_t n) {
+    return std::vector<Value>{i32(4 * (kWords - std::clamp(n, 1u, 1000u))), i32(kData)};
+  });
+  // Of wild places too, and across the end.
+  s.fill([](uint32_t* words) {
+    fill_tree(words);
+    for (uint32_t i = 0; i < 40; ++i) words[kData / 4 + 4 * (100 + i)] = 0xffffffffu - 3 * i;
+    for (uint32_t i = 0; i < 1000; ++i) words[kWords - 1000 + i] = 10 * i;
+    words[kWords - 1] = 77777;
+  });
+  s.expect_same_at_all_widths([](uint32_t n) {
+    return std::vector<Value>{i32(4 * (kWords - std::clamp(n, 1u, 1000u)) + n % 2), i32(kData)};
+  });
+}
+
+TEST(DryRun, LoopsMayBeLeftWhereverTheyAre) {
+  const std::string leaves[] = {
+      "(br_if $out (i32.eq (local.get $i) (i32.const 333)))",
+      "(br_if $out (i32.gt_u (local.get $p) (i32.const 140000)))",
+      "(if (i32.eq (local.get $i) (i32.const 207)) (then (return (i64.const 7))))",
+      "(br_if $l (i32.eqz (i32.and (local.get $key) (i32.const 3))))",  // and goes round for ever, but for what comes next
+  };
+  for (size_t i = 0; i < std::size(leaves); ++i) {
+    const std::string search = i == 3 ? "(local.set $i (i32.add (local.get $i) (i32.const 1))) "
+                                        "(br_if $out (i32.ge_u (local.get $i) (local.get $n)))" +
+                                            std::string(kTreeSearch)
+                                      : kTreeSearch;
+    Searches s(searches("", search, leaves[i] + kSumUp, "(local.get $sum)") + kEnd, 1);
+    expect_dry_run(s);
+    s.fill(fill_tree);
+    s.expect_same_at_all_widths(of_tree);
+  }
+}
+
+TEST(DryRun, TrapsAreTheLoopsOwn) {
+  // A subtree that is gone; a key to divide by; a result to divide by; a result to store at.
+  const std::string stored = "(i32.store offset=16384 (i32.shl (local.get $i) (i32.const 2)) (local.get $p))";
+  const struct {
+    std::string head, tail;
+    bool breaks_tree;
+    TrapCode trap;
+  } cases[] = {
+      {"", stored, true, TrapCode::kMemoryOutOfBounds},
+      {"(local.set $key (i32.div_u (i32.const 100000) (local.get $key)))", stored, false,
+       TrapCode::kIntegerDivideByZero},
+      {"", "(i32.store offset=16384 (i32.const 0) (i32.rem_s (local.get $i) (local.get $p)))", false,
+       TrapCode::kIntegerDivideByZero},
+      {"", "(i32.store offset=16384 (i32.mul (i32.eqz (local.get $p)) (i32.const -8)) (local.get $i))", false,
+       TrapCode::kMemoryOutOfBounds},
+  };
+  for (const BoundsChecks bounds : {BoundsChecks::kGuardPages, BoundsChecks::kExplicit}) {
+    for (const auto& c : cases) {
+      OptimizeRequest settings;
+      settings.options.bounds = bounds;
+      Searches s(searches("", c.head + kTreeSearch, c.tail + kSumUp, "(local.get $sum)") + kEnd, 1, false, {},
+                 settings);
+      expect_dry_run(s);
+      s.fill([&](uint32_t* words) {
+        fill_tree(words);
+        for (uint32_t i = 0; i < kMost; ++i) words[i] = 2 * (i % 4999) + 1;
+        words[205] = 0;
+        if (c.breaks_tree) words[kData / 4 + 400 * 4] = 0xfffffff0;
+      });
+      EXPECT_EQ(s.plain.call("f", {i32(kMost), i32(kData)}), traps(c.trap));
+      s.fill([&](uint32_t* words) { std::memcpy(words, s.words(s.plain), 4 * kWords); });
+      s.expect_same_at_all_widths(of_tree);
+    }
+  }
+}
+
+// A random number's state, and the counter, in memory; other stores may hit them.
+TEST(DryRun, WordsThatStayWhereTheyAreRunAheadToo) {
+  const std::string wat =
+      R"((module (memory 4) (func (export "f") (param $n i32) (param $root i32) (result i64)
+    (local $key i32) (local $p i32) (local $sum i64)
+    (i32.store offset=60000 (i32.const 0) (i32.const 0))
+    (block $out (loop $l
+      (br_if $out (i32.ge_u (i32.load offset=60000 (i32.const 0)) (local.get $n)))
+      (i32.store offset=60004 (i32.const 0) (i32.add (i32.mul (i32.load offset=60004 (i32.const 0))
+        (i32.const 1664525)) (i32.const 1013904223)))
+      (local.set $key (i32.rem_u (i32.shr_u (i32.load offset=60004 (i32.const 0)) (i32.const 7)) (i32.const 10002))))" +
+      std::string(kTreeSearch) + kSumUp +
+      R"((i32.store (i32.add (i32.const 59992) (i32.and (i32.shr_u (local.get $p) (i32.const 2))
+        (i32.const 12))) (local.get $p))
+      (i32.store offset=60000 (i32.const 0) (i32.add (i32.load offset=60000 (i32.const 0)) (i32.const 1)))
+      (br $l))) (local.get $sum))))";
+  // A store of the tail goes to the state itself, now and then.
+  Searches s(wat, 3);
+  expect_dry_run(s);
+  EXPECT_NE(s.site().why.find("words of memory"), std::string::npos) << s.site().why;
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n % 71), i32(kData)}; });
+}
+
+// In memory as it is, these searches go round for ever: each finds what the iteration before has stored.
+TEST(DryRun, GuessesThatGoRoundForEverEnd) {
+  const std::string wat =
+      R"((module (memory 4) (func (export "f") (param $n i32) (param $root i32) (result i64)
+    (local $i i32) (local $x i32) (local $p i32) (local $sum i64)
+    (i32.store offset=65540 (i32.const 0) (i32.const 0))
+    (i32.store offset=32768 (i32.const 0) (i32.const 0))
+    (block $out (loop $l
+      (br_if $out (i32.ge_u (local.get $i) (local.get $n)))
+      (local.set $x (local.get $i))
+      (block $ready (loop $wait
+        (br_if $ready (i32.eq (i32.load offset=32768 (i32.shl (i32.and (local.get $x) (i32.const 7)) (i32.const 2)))
+                              (local.get $i)))
+        (local.set $x (i32.add (local.get $x) (i32.const 1)))
+        (br $wait)))
+      (local.set $p (local.get $root))
+      (block $found (loop $chain
+        (br_if $found (i32.eq (i32.load offset=4 (local.get $p)) (local.get $i)))
+        (local.set $p (i32.load (local.get $p)))
+        (br $chain)))
+      (local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) (i64.extend_i32_u (local.get $p))))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (i32.store offset=4 (i32.load (i32.load (local.get $p))) (local.get $i))
+      (i32.store offset=32768 (i32.shl (i32.and (i32.mul (local.get $i) (i32.const 5)) (i32.const 7)) (i32.const 2))
+        (local.get $i))
+      (br $l))) (local.get $sum))))";
+  Searches s(wat, 2);
+  expect_dry_run(s);
+  s.fill([](uint32_t* words) {
+    for (uint32_t i = 0; i < 10; ++i) {  // a ring
+      words[kData / 4 + 4 * i] = kData + 16 * ((i + 1) % 10);
+      words[kData / 4 + 4 * i + 1] = 0xffffffff;
+    }
+  });
+  s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n % 71), i32(kData)}; });
+}
+
+TEST(DryRun, AnEmptyMemoryHasNone) {
+  const std::string wat =
+      R"((module (memory 0 4) (func (export "f") (param $n i32) (param $root i32) (result i64)
+    (local $i i32) (local $key i32) (local $p i32) (local $sum i64)
+    (loop $l
+      (local.set $p (local.get $root))
+      (local.set $key (local.get $i))
+      (block $found (loop $down
+        (br_if $found (i32.eqz (local.get $p)))
+        (br_if $found (i32.eq (i32.load offset=8 (local.get $p)) (local.get $key)))
+        (local.set $p (i32.load (i32.add (local.get $p)
+          (i32.shl (i32.ge_u (local.get $key) (i32.load offset=8 (local.get $p))) (i32.const 2)))))
+        (br $down)))
+      (drop (memory.grow (i32.const 0))))" +
+      std::string(kSumUp) + R"((local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $l (i32.lt_u (local.get $i) (local.get $n)))) (local.get $sum))))";
+  Searches s(wat, 0);
+  expect_dry_run(s);
+  for (uint32_t enabled : {1u, 0u}) {
+    s.cell().enabled = enabled;
+    EXPECT_EQ(s.interleaved.call("f", {i32(100), i32(0)}), s.plain.call("f", {i32(100), i32(0)}));
+    EXPECT_EQ(s.interleaved.call("f", {i32(100), i32(16)}), traps(TrapCode::kMemoryOutOfBounds));
+  }
+}
+
+// The loop around may be left in the middle of a group, and is entered there.
+TEST(DryRun, RunningLoopsAreEnteredInTheMiddleToo) {
+  Searches s(searches("", kTreeSearch,
+                      "(i32.store offset=16384 (i32.shl (local.get $i) (i32.const 2)) (local.get $p))",
+                      "(local.get $sum)") +
+                 kEnd,
+             1, true);
+  expect_dry_run(s);
+  ASSERT_EQ(s.version->osr_entries.size(), 1u);
+  s.fill(fill_tree);
+  s.expect_same({i32(kMost), i32(kData)}, "entered at the top");
+}
+
+// Strips count what the loop does, whether groups are over when it is left or not.
+TEST(DryRun, IterationsAreCountedWhereTheLoopIsLeft) {
+  Searches s(searches("", kTreeSearch,
+                      "(i32.store offset=16384 (i32.shl (local.get $i) (i32.const 2)) (local.get $p))",
+                      "(local.get $sum)") +
+                 kEnd,
+             1);
+  expect_dry_run(s);
+  s.fill(fill_tree);
+  for (const uint32_t enabled : {1u, 0u}) {
+    for (const uint32_t n : {1u, 5u, 16u, 17u, 40u, 100u}) {
+      s.cell().enabled = enabled;
+      s.cell().distance = 16;
+      s.cell().countdown = 100000;
+      s.expect_same({i32(n), i32(kData)}, "counted");
+      EXPECT_EQ(s.cell().countdown, 100000 - static_cast<int32_t>(n)) << enabled;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing

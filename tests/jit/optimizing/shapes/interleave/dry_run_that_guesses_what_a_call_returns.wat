@@ -1,0 +1,26 @@
+;; Whether two keys are the same is what a call returns: where it is asked, the dry run of the search ends.
+;; change: interleave load 4 of f
+;; fill: words 131072 to 179072 below 500
+;; fill: words 0 to 12000 below 500
+;; fill: words 65536 to 69632 below 3000 times 16 plus 131072
+;; fill: chain 131072 to 179072 by 16 length 6
+;; call: f 3000
+(module
+  (import "host" "same" (func $same (param i32 i32) (result i32)))
+  (memory 4)
+  (func (export "f") (param $n i32) (result i32)
+    (local $i i32) (local $sum i32) (local $p i32) (local $key i32)
+    (block $out
+      (br_if $out (i32.eqz (local.get $n)))
+      (loop $l
+        (local.set $key (i32.load (i32.shl (local.get $i) (i32.const 2))))
+        (local.set $p (i32.load offset=65536 (i32.and (i32.shl (local.get $key) (i32.const 2)) (i32.const 4092))))
+        (block $found
+          (loop $chain
+            (if (i32.eq (i32.and (i32.load offset=4 (local.get $p)) (i32.const 15)) (i32.and (local.get $key) (i32.const 15)))
+              (then (br_if $found (call $same (i32.eq (i32.load offset=4 (local.get $p)) (local.get $key)) (local.get $p)))))
+            (br_if $chain (local.tee $p (i32.load (local.get $p))))))
+        (i32.store offset=8 (local.get $p) (i32.add (i32.load offset=8 (local.get $p)) (i32.const 1)))
+        (local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 31)) (local.get $p)))
+        (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n)))))
+    (local.get $sum)))
