@@ -15,8 +15,11 @@
 namespace hindsight::feedback {
 namespace {
 
-constexpr double kSamplesToIterate = 2;  // of a loop outside of its inner one, which say that it iterates
-constexpr double kShareOfPlace = 0.1;    // of the samples: a loop with less is no place to wait for
+constexpr double kSamplesToIterate =
+    2;  // of a loop outside of its inner one, or of a branch there, which say that it iterates
+constexpr double kShareToWait = 0.5;   // of the samples stall: the loop around may take longer to compile
+constexpr double kWaitingNests = 4;    // so many times as long
+constexpr double kShareOfPlace = 0.1;  // of the samples: a loop with less is no place to wait for
 
 class Nests {
  public:
@@ -72,7 +75,7 @@ class Nests {
     while (root >= 0 && !can_be_nest(root)) root = has_code(root) ? -1 : e_.loops[root].parent;
     if (root < 0) return root;
     for (int32_t parent = next(root); parent >= 0; parent = next(root)) {
-      if (expected(parent) > config_.most_nest_seconds || !iterates(parent, root)) break;
+      if (expected(parent) > most_seconds(root) || !iterates(parent, root)) break;
       root = parent;
     }
     // Samples that are spread over several loops belong to the one around them. If that takes long to compile, there have
@@ -136,13 +139,37 @@ class Nests {
   bool iterates(int32_t parent, int32_t child) const {
     const double outside = sums_[parent].samples - sums_[child].samples;
     return outside >= kSamplesToIterate || outside >= config_.min_parent_share * sums_[parent].samples ||
-           e_.loops[child].trip_records > 0;
+           e_.loops[child].trip_records > 0 || branches_again(e_.loops[parent]);
+  }
+  // A branch of its own, in none of its inner loops, was seen to be executed again. Where one inner loop waits for memory,
+  // no sample may be outside of it.
+  bool branches_again(const LoopEvidence& loop) const {
+    return std::any_of(e_.branches.begin(), e_.branches.end(), [&](const BranchEvidence& branch) {
+      const auto contains = [&](const LoopEvidence& other) {
+        return other.offset <= branch.branch && branch.branch < other.end;
+      };
+      return static_cast<double>(branch.seen()) >= kSamplesToIterate && contains(loop) &&
+             std::none_of(e_.loops.begin(), e_.loops.end(), [&](const LoopEvidence& other) {
+               return other.depth > loop.depth && contains(other);
+             });
+    });
   }
   double expected(int32_t i) const {
     const LoopEvidence& loop = e_.loops[i];
     return loop.compile_seconds > 0
                ? loop.compile_seconds
                : expected_seconds(loop.code_bytes, loop.inner_loops + 1, e_.compile_scale, config_);
+  }
+  // How long compiling the loop around it may take. Where most of the time is waited for memory, baseline code is not much
+  // slower meanwhile, and what helps a search is a change of the loop around it.
+  double most_seconds(int32_t root) const {
+    const LoopEvidence& loop = e_.loops[root];
+    double stalled = 0;
+    for (const LoadEvidence& load : e_.loads)
+      if (loop.offset <= load.load && load.load < loop.end) stalled += load.stall_samples;
+    return stalled > 0 && stalled >= kShareToWait * sums_[root].samples
+               ? kWaitingNests * config_.most_nest_seconds
+               : config_.most_nest_seconds;
   }
   double whole_seconds() const {
     return e_.compile_seconds > 0

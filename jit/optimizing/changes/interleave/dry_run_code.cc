@@ -353,7 +353,8 @@ class DryRun {
   void fetch_step(Builder& b, const std::map<const Value*, Value*>& state, const OfHead& of_head) {
     for (const KnownLoad& known : shape_.starts.steps) {
       std::map<const Value*, Value*> copies = state;
-      const auto of = [&](Value* value) -> Value* {
+      const auto of = [&](Value* original) -> Value* {
+        Value* const value = known.first_of(original);
         if (const auto found = copies.find(value); found != copies.end()) return found->second;
         const auto* const made = llvm::dyn_cast<Instruction>(value);
         return made && parts_.in_head.contains(made->getParent()) ? of_head(value) : value;

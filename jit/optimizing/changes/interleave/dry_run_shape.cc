@@ -117,7 +117,15 @@ class DryRunFinder {
       if (!shape_.unknown.insert(instruction).second) continue;
       for (const llvm::User* user : instruction->users()) {
         const auto* by = llvm::cast<Instruction>(user);
-        if (is_copied(by->getParent()) && !is_header_phi(*by)) work.push_back(by);
+        if (!is_copied(by->getParent()) || is_header_phi(*by)) continue;
+        // Where ways meet of which one is known, the dry run takes nothing from the other.
+        const auto* phi = llvm::dyn_cast<PHINode>(by);
+        const bool known = phi && phi->getParent() != chase().getHeader() &&
+                           !llvm::all_of(phi->incoming_values(), [&](const Value* way) {
+                             const auto* made = llvm::dyn_cast<Instruction>(way);
+                             return made && shape_.unknown.contains(made);
+                           });
+        if (!known) work.push_back(by);
       }
     }
     for (const auto* blocks : {&shape_.parts.head, &shape_.parts.steps})

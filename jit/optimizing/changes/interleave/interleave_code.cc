@@ -132,14 +132,15 @@ void Emission::prefetch(Builder& b, const KnownLoad& known, const Copies& values
     copy->dropPoisonGeneratingFlags();
     copy->setMetadata("hindsight.position", nullptr);  // it is not the load that it copies
     for (llvm::Use& operand : copy->operands()) {
-      Value* const own = copy_of(copies, operand.get());
-      operand.set(own != operand.get() ? own : copy_of(values, operand.get()));
+      Value* const value = known.first_of(operand.get());
+      Value* const own = copy_of(copies, value);
+      operand.set(own != value ? own : copy_of(values, value));
     }
     b.Insert(copy);
     copy->setDebugLoc(location_);
     copies[operation] = copy;
   }
-  Value* const original = known.load->getPointerOperand();
+  Value* const original = known.first_of(known.load->getPointerOperand());
   Value* place = copy_of(copies, original);
   if (place == original) place = copy_of(values, original);
   b.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr},

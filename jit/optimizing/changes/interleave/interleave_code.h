@@ -1,6 +1,8 @@
 // Emits what interleave_pass.h describes.
 #pragma once
 
+#include <map>
+
 #include "jit/optimizing/changes/interleave/interleave_shape.h"
 
 namespace hindsight::jit::optimizing {
@@ -9,6 +11,13 @@ namespace hindsight::jit::optimizing {
 struct KnownLoad {
   llvm::LoadInst* load = nullptr;
   std::vector<llvm::Instruction*> operations;
+  // Of loops within the search: what their phis begin with, in their place.
+  std::map<llvm::Value*, llvm::Value*> firsts = {};
+
+  llvm::Value* first_of(llvm::Value* value) const {
+    const auto found = firsts.find(value);
+    return found == firsts.end() ? value : first_of(found->second);
+  }
 };
 
 struct InterleaveStarts {

@@ -12,8 +12,10 @@
 #include "jit/optimizing/changes/interleave/dry_run.h"
 #include "jit/optimizing/changes/interleave/interleave_code.h"
 #include "jit/optimizing/changes/interleave/interleave_shape.h"
+#include "jit/optimizing/changes/prefetch/prefetch_slice.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_exits.h"
+#include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/strips.h"
 
 namespace hindsight::jit::optimizing {
@@ -21,6 +23,9 @@ namespace {
 
 // On the loads of a loop that was interleaved, in all its copies: the wasm loop.
 constexpr const char* kInterleaved = "hindsight.interleaved";
+
+// Of a search. In fewer, a dry run costs more than it saves beyond a prefetch of the first.
+constexpr double kStepsOfADryRun = 2;
 
 void mark_interleaved(const IrModule& ir, const llvm::Loop& loop, WasmOffset wasm_loop) {
   llvm::MDNode* const mark = llvm::MDNode::get(
@@ -130,11 +135,30 @@ class Interleaver {
     auto shape = find_dry_run_shape(ir_, load, chase, loops, dominators, evolution);
     if (!shape) return shape.error();
     const LoopPlace place = place_in(load, slot, loops, *shape->parts.outer);
+    if (is_prefetched_instead(load, place, *shape)) {
+      slot.wait("searches of a step or two are prefetched instead");
+      return {};
+    }
     const auto cell = claim(slot, place, *shape->parts.outer, [&] { return describe(*shape, not_at_once); });
     if (!cell) return {};
     emit_dry_run(ir_, function_, *shape, loops, *cell, loop_location(ir_, function_, place.loop));
     has_changed();
     return {};
+  }
+
+  // A prefetch finds a search's first step at no such cost. Nor does it need the search to be executed twice.
+  bool is_prefetched_instead(llvm::LoadInst& load, const LoopPlace& place, const DryRunShape& shape) {
+    const double steps = expected_turns(*shape.parts.chase);
+    if (steps == 0 || steps >= kStepsOfADryRun) return false;
+    const auto its = changes_.of(ChangeKind::kPrefetch);
+    const bool asked =
+        std::ranges::any_of(its, [&](const Slot& other) { return place.loads.contains(other.at()); });
+    if (!asked) return false;
+    auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
+    auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
+    const auto slice =
+        find_prefetch_slice(ir_, load, loops, evolution, traits_of(ChangeKind::kPrefetch).knob.first);
+    return slice && slice->loop == shape.parts.outer;
   }
 
   LoopPlace place_in(const llvm::LoadInst& load, const Slot& slot, const llvm::LoopInfo& loops,

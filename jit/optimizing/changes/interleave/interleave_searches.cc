@@ -122,8 +122,8 @@ std::vector<std::pair<Value*, Value*>> Emission::outside_of(const KnownLoad& kno
       values.emplace_back(value, copy_of(copies, value));
   };
   for (Instruction* operation : known.operations)
-    for (Value* operand : operation->operands()) add(operand);
-  add(known.load->getPointerOperand());
+    for (Value* operand : operation->operands()) add(known.first_of(operand));
+  add(known.first_of(known.load->getPointerOperand()));
   return values;
 }
 

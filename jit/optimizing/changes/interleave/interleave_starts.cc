@@ -30,7 +30,7 @@ class StartFinder {
 
   InterleaveStarts find() {
     each_load(shape_.steps, [&](llvm::LoadInst& load) {
-      KnownLoad known{.load = &load, .operations = {}};
+      KnownLoad known{.load = &load, .operations = {}, .firsts = {}};
       bool varies = false;
       if (step_address(*load.getPointerOperand(), known, varies) && varies && !fetched(load))
         starts_.steps.push_back(std::move(known));
@@ -42,7 +42,7 @@ class StartFinder {
     if (!unchecked) return std::move(starts_);
     each_load(shape_.head, [&](llvm::LoadInst& load) {
       if (stride_of(evolution_, load.getPointerOperand(), *shape_.outer)) return;
-      KnownLoad known{.load = &load, .operations = {}};
+      KnownLoad known{.load = &load, .operations = {}, .firsts = {}};
       bool varies = false;
       const auto inductions = starts_.inductions;
       if (head_address(*load.getPointerOperand(), known, varies) && varies)
@@ -80,7 +80,11 @@ class StartFinder {
   bool step_address(Value& value, KnownLoad& known, bool& varies) {
     auto* const instruction = llvm::dyn_cast<Instruction>(&value);
     if (!instruction || !shape_.chase->contains(instruction) || has(known, *instruction)) return true;
-    if (llvm::isa<PHINode>(instruction)) {
+    if (auto* const phi = llvm::dyn_cast<PHINode>(instruction)) {
+      if (Value* const first = first_value(*phi)) {
+        known.firsts[phi] = first;
+        return step_address(*first, known, varies);
+      }
       if (instruction->getParent() != shape_.chase->getHeader() || shape_.reduction_of(instruction))
         return false;
       varies |= stride_of(evolution_, instruction, *shape_.chase) == nullptr;
@@ -90,6 +94,14 @@ class StartFinder {
     for (Value* operand : instruction->operands())
       if (!step_address(*operand, known, varies)) return false;
     return add(known, *instruction);
+  }
+
+  // What the phi of a loop within the search begins with.
+  Value* first_value(const PHINode& phi) const {
+    for (const llvm::Loop* loop : shape_.chase->getLoopsInPreorder())
+      if (loop != shape_.chase && loop->getHeader() == phi.getParent() && loop->getLoopPreheader())
+        return phi.getIncomingValueForBlock(loop->getLoopPreheader());
+    return nullptr;
   }
 
   bool head_address(Value& value, KnownLoad& known, bool& varies) {
