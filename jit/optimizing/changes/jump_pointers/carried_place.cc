@@ -25,6 +25,16 @@ bool only_computes(const Instruction& instruction) {
                    llvm::PtrToIntInst, llvm::IntToPtrInst, llvm::BitCastInst>(instruction);
 }
 
+// Loads from one place, whatever was stored before each of them: a pointer that is loaded in both arms of a branch.
+bool loads_one_place(const PHINode& phi) {
+  const auto* const first = llvm::dyn_cast<llvm::LoadInst>(phi.getIncomingValue(0));
+  return first != nullptr &&
+         std::all_of(phi.block_begin(), phi.block_end(), [&](const llvm::BasicBlock* from) {
+           const auto* const load = llvm::dyn_cast<llvm::LoadInst>(phi.getIncomingValueForBlock(from));
+           return load != nullptr && load->getPointerOperand() == first->getPointerOperand();
+         });
+}
+
 constexpr std::string_view kFromElsewhere = "the address is not computed from loop-carried values alone";
 
 class Finder {
@@ -83,12 +93,20 @@ class Finder {
     bool loads = false;
     while (const Instruction* const instruction = walk.next()) {
       if (const auto* const other = llvm::dyn_cast<PHINode>(instruction)) {
-        const bool of_header = other->getParent() == place_.loop->getHeader();
-        if (!of_header && other->getNumIncomingValues() != 1) return Next::kChooses;
-        walk.add(of_header ? other->getIncomingValueForBlock(latch) : other->getIncomingValue(0));
+        if (other->getParent() == place_.loop->getHeader()) {
+          walk.add(other->getIncomingValueForBlock(latch));
+        } else if (other->getNumIncomingValues() == 1 || loads_one_place(*other) || nodes_choose(phi)) {
+          walk.follow(*other);
+        } else {
+          return Next::kChooses;
+        }
         continue;
       }
-      if (llvm::isa<llvm::SelectInst>(instruction)) return Next::kChooses;
+      if (const auto* const choice = llvm::dyn_cast<llvm::SelectInst>(instruction)) {
+        if (!is_of_nodes(choice->getCondition(), phi)) return Next::kChooses;
+        walk.follow(*choice);
+        continue;
+      }
       if (const auto* const load = llvm::dyn_cast<llvm::LoadInst>(instruction)) {
         loads = true;
         walk.add(load->getPointerOperand());
@@ -101,6 +119,41 @@ class Finder {
     // A load from where the loop has not been loaded from says nothing of the next turn's address: p =
     // table[i].
     return loads && !walk.was_cut() && walk.has_seen(phi) ? Next::kLoads : Next::kComputes;
+  }
+
+  // Whether what stands in the nodes decides which way a turn goes within the loop, and nothing that comes from elsewhere, as
+  // the key of a search does. Then the loop goes the same way again, unless the nodes were written to.
+  bool nodes_choose(const PHINode& phi) const {
+    for (const llvm::BasicBlock* block : place_.loop->blocks()) {
+      const Instruction* const end = block->getTerminator();
+      if (end->getNumSuccessors() < 2 || place_.loop->isLoopExiting(block)) continue;
+      if (!llvm::isa<llvm::BranchInst, llvm::SwitchInst>(end) || !is_of_nodes(end->getOperand(0), phi))
+        return false;
+    }
+    return true;
+  }
+  bool is_of_nodes(const Value* value, const PHINode& phi) const {
+    std::vector<const Value*> work{value};
+    std::set<const Value*> seen;
+    while (!work.empty()) {
+      const Value* const one = work.back();
+      work.pop_back();
+      if (!seen.insert(one).second || one == &phi || llvm::isa<llvm::Constant>(one)) continue;
+      if (seen.size() > kMostFollowed) return false;
+      const auto* const made = llvm::dyn_cast<Instruction>(one);
+      if (made == nullptr || !place_.loop->contains(made)) {
+        if (!one->getType()->isPointerTy()) return false;  // a memory is no key
+        continue;
+      }
+      if (const auto* const load = llvm::dyn_cast<llvm::LoadInst>(made)) {
+        work.push_back(load->getPointerOperand());
+        continue;
+      }
+      const bool joins = llvm::isa<PHINode>(made) && made->getParent() != place_.loop->getHeader();
+      if (!joins && !only_computes(*made) && !llvm::isa<llvm::CmpInst, llvm::SelectInst>(made)) return false;
+      for (const Value* operand : made->operands()) work.push_back(operand);
+    }
+    return true;
   }
 
   const llvm::LoopInfo& loops_;

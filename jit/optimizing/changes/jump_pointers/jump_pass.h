@@ -7,8 +7,8 @@
 //     while (p) { work(p); p = p->next; }
 //
 // No slice can run ahead there, for the next address is known only when the node has come. A loop that
-// chooses its way by what it finds, as a search in a tree does, hardly goes the same way twice. It is left
-// alone.
+// chooses its way by a key, as a search in a tree does, hardly goes the same way twice. It is left alone. One
+// that chooses by what stands in its nodes does.
 //
 // It runs when LLVM is done with the IR, on one of two versions of the loop (loop_versions.h):
 //
