@@ -259,5 +259,67 @@ TEST(DryRun, IterationsAreCountedWhereTheLoopIsLeft) {
   }
 }
 
+// Lists of lists: what a step computes in front of the loop within is needed in it and behind it.
+TEST(DryRun, TurnsOfALoopWithinASearchAreStepsToo) {
+  const std::string walks[] = {
+      // Down the levels of a skip list.
+      R"((local.set $p (i32.const 65536)) (local.set $level (local.get $root))
+      (loop $levels
+        (local.set $low (i32.xor (i32.load offset=12 (local.get $p)) (i32.mul (local.get $level) (i32.const 77))))
+        (local.set $steps (i32.const 0))
+        (block $end (loop $walk
+          (local.set $next (i32.load (i32.add (local.get $p) (i32.shl (local.get $level) (i32.const 2)))))
+          (br_if $end (i32.gt_u (local.tee $steps (i32.add (local.get $steps) (i32.const 1)))
+                                (i32.and (local.get $low) (i32.const 15))))
+          (br_if $end (i32.gt_u (i32.rem_u (i32.load offset=8 (local.get $next)) (i32.const 3001)) (local.get $key)))
+          (local.set $p (local.get $next))
+          (br $walk)))
+        (local.set $x (i32.add (i32.mul (local.get $x) (i32.const 31)) (i32.add (local.get $low) (local.get $p))))
+        (br_if $levels (i32.ge_s (local.tee $level (i32.sub (local.get $level) (i32.const 1))) (i32.const 0)))))",
+      // Two walks in a step, one after the other, and one in an arm alone.
+      R"((local.set $p (i32.add (i32.const 65536) (i32.shl (i32.and (local.get $key) (i32.const 1023)) (i32.const 4))))
+      (local.set $level (local.get $root))
+      (loop $levels
+        (local.set $low (i32.add (i32.load offset=8 (local.get $p)) (local.get $level)))
+        (local.set $next (local.get $p)) (local.set $steps (i32.const 0))
+        (loop $one
+          (local.set $next (i32.load (local.get $next)))
+          (br_if $one (i32.lt_u (local.tee $steps (i32.add (local.get $steps) (i32.const 1)))
+                                (i32.and (local.get $low) (i32.const 7)))))
+        (local.set $steps (i32.add (i32.and (local.get $next) (i32.const 112)) (local.get $steps)))
+        (if (i32.and (local.get $low) (i32.const 1)) (then
+          (loop $two
+            (local.set $p (i32.load offset=4 (local.get $p)))
+            (br_if $two (i32.gt_s (local.tee $steps (i32.sub (local.get $steps) (i32.const 16))) (i32.const 0)))
+            (br_if $two (i32.eq (i32.load offset=12 (local.get $p)) (local.get $low)))))
+        (else (local.set $p (local.get $next))))
+        (local.set $x (i32.xor (i32.rotl (local.get $x) (i32.const 5)) (i32.add (local.get $low) (local.get $p))))
+        (br_if $levels (i32.ge_s (local.tee $level (i32.sub (local.get $level) (i32.const 1))) (i32.const 0)))))",
+  };
+  for (const std::string& walk : walks) {
+    for (const char* stores :
+         {"",
+          "(i32.store offset=4 (local.get $p) (i32.add (i32.const 65536) (i32.shl (i32.and "
+          "(local.get $x) (i32.const 1023)) (i32.const 4))))"}) {
+      Searches s(
+          searches("(local $x i32) (local $low i32) (local $level i32) (local $next i32) (local $steps i32)",
+                   walk,
+                   "(i32.store offset=16384 (i32.shl (local.get $i) (i32.const 2)) (local.get $x))" +
+                       std::string(stores) + kSumUp,
+                   "(local.get $sum)") +
+              kEnd,
+          2);
+      expect_dry_run(s);
+      EXPECT_NE(s.site().why.find("turns of loops within"), std::string::npos) << s.site().why;
+      s.fill([](uint32_t* words) {
+        std::mt19937 random(11);
+        for (uint32_t i = 0; i < 4 * 1024; ++i) words[kData / 4 + i] = kData + 16 * (random() % 1024);
+        for (uint32_t i = 0; i < kMost; ++i) words[i] = random() % 3000;
+      });
+      s.expect_same_at_all_widths([](uint32_t n) { return std::vector<Value>{i32(n), i32(n % 4)}; });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hindsight::jit::testing

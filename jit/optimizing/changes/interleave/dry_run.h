@@ -12,6 +12,9 @@
 //     rounds:  until none is active: one step of each active search, then prefetch what its next step loads;
 //              goto rest
 //
+// A turn of a loop within the search that follows pointers itself is a step too, as on a level of a skip list. The next step
+// then begins in the middle of the search's own.
+//
 // Then the iterations run unchanged, in order, and find what they load in the cache. So nothing that the
 // program can see depends on the dry run, whatever its tails store. It costs each search twice, which the trial
 // weighs against what is saved.
@@ -43,8 +46,17 @@ struct DryRunShape {
     llvm::Value* next = nullptr;  // stored after the search, if it can be computed without that
   };
 
+  // A loop within the search, whose turns are steps as well.
+  struct Within {
+    llvm::Loop* loop = nullptr;
+    std::vector<KnownLoad> steps;  // what its next turn loads
+    std::vector<llvm::Instruction*>
+        live;  // of the search's step, in front of the loop: needed in it, or behind it
+  };
+
   InterleaveShape parts;  // loops and blocks, head and steps; `ahead` are phis that the dry run carries along
   InterleaveStarts starts;  // of steps alone
+  std::vector<Within> within;
   std::vector<Place> places;
   std::map<const llvm::Instruction*, size_t> at_place;            // accesses of heads
   llvm::SmallPtrSet<const llvm::Instruction*, 16> unknown;        // computed from what a call returns, say

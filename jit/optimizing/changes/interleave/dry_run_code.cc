@@ -3,6 +3,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
+#include <llvm/Transforms/Utils/SSAUpdater.h>
 
 #include "jit/abi/loop_cell.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
@@ -62,6 +63,11 @@ class DryRun {
     PHINode* index = nullptr;
     std::map<const PHINode*, PHINode*> ahead;
     BasicBlock *first = nullptr, *end = nullptr, *out = nullptr, *stop = nullptr;
+  };
+
+  // Of a loop within the search: its turn, and where the next step begins with it.
+  struct TurnWithin {
+    BasicBlock *from = nullptr, *turn = nullptr, *resume = nullptr;
   };
 
   llvm::IntegerType* i64() const { return ir_.i64; }
@@ -127,6 +133,7 @@ class DryRun {
     turns_ = in_frame(ir_.i32);
     b.CreateStore(word(kMostTurns), turns_);
     waiting_ = array(i64());
+    if (!shape_.within.empty()) where_ = array(ir_.i32);
     const llvm::DataLayout& layout = ir_.module.getDataLayout();
     for (const DryRunShape::Place& place : shape_.places) {
       own_.push_back(in_frame(place.type));
@@ -289,13 +296,19 @@ class DryRun {
         turns = loop;
     }
     if (!turns) return;
+    end.setMetadata(llvm::LLVMContext::MD_loop, nullptr);
+    for (size_t i = 0; i < shape_.within.size(); ++i) {
+      if (shape_.within[i].loop != turns) continue;
+      turns_within_[i] = {.from = end.getParent(), .turn = new_block("dry.turn")};
+      end.setSuccessor(successor, turns_within_[i].turn);
+      return;
+    }
     BasicBlock* const turn = new_block("dry.turn");
     Builder b = at(turn);
     Value* const rest = b.CreateSub(b.CreateLoad(ir_.i32, turns_), word(1));
     b.CreateStore(rest, turns_);
     llvm::BranchInst* const branch = b.CreateCondBr(b.CreateIsNotNull(rest), to, out);
     branch->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));
-    end.setMetadata(llvm::LLVMContext::MD_loop, nullptr);
     to->replacePhiUsesWith(end.getParent(), turn);
     end.setSuccessor(successor, turn);
   }
@@ -349,15 +362,15 @@ class DryRun {
     b.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {address, word(0), word(3), word(1)});
   }
   // What the search's next step loads; `state` are its header's phis by then, `value` gives it what heads made.
-  template <typename OfHead>
-  void fetch_step(Builder& b, const std::map<const Value*, Value*>& state, const OfHead& of_head) {
-    for (const KnownLoad& known : shape_.starts.steps) {
+  template <typename Other>
+  void fetch_step(Builder& b, const std::vector<KnownLoad>& loads,
+                  const std::map<const Value*, Value*>& state, const Other& of_other) {
+    for (const KnownLoad& known : loads) {
       std::map<const Value*, Value*> copies = state;
       const auto of = [&](Value* original) -> Value* {
         Value* const value = known.first_of(original);
         if (const auto found = copies.find(value); found != copies.end()) return found->second;
-        const auto* const made = llvm::dyn_cast<Instruction>(value);
-        return made && parts_.in_head.contains(made->getParent()) ? of_head(value) : value;
+        return of_other(value);
       };
       for (Instruction* operation : known.operations) {
         std::vector<Value*> operands;
@@ -384,7 +397,8 @@ class DryRun {
       b.CreateStore(start, element(b, state_.at(&phi), heads_.index));
       state[&phi] = start;
     }
-    fetch_step(b, state, [&](Value* value) { return copy_of(heads_.copies, value); });
+    fetch_step(b, shape_.starts.steps, state, [&](Value* value) { return copy_of(heads_.copies, value); });
+    if (where_) b.CreateStore(word(0), element(b, where_, heads_.index));
     b.CreateStore(heads_.index, element(b, waiting_, active));
   }
 
@@ -448,7 +462,7 @@ class DryRun {
     }
     llvm::remapInstructionsInBlocks(made, copies);
     make_harmless(parts_.steps, copies);
-    b.CreateBr(block_copy(copies, header));
+    turns_within_.resize(shape_.within.size());
     for (BasicBlock* block : parts_.steps) redirect(copies, *block, header, again, over, over);
 
     Builder in_again = at(again);
@@ -458,23 +472,94 @@ class DryRun {
       in_again.CreateStore(next, element(in_again, state_.at(&phi), slot));
       state[&phi] = next;
     }
-    fetch_step(in_again, state, [&](Value* value) { return copy_of(copies, value); });
+    fetch_step(in_again, shape_.starts.steps, state, [&](Value* value) { return copy_of(copies, value); });
+    if (where_) in_again.CreateStore(word(0), element(in_again, where_, slot));
     in_again.CreateStore(slot, element(in_again, waiting_, still));
     Value* const one_more = in_again.CreateAdd(still, number(1), "", true, true);
     in_again.CreateBr(step_end);
     at(over).CreateBr(step_end);
+    PHINode* const still_now = phi_in(step_end, i64());
+    still_now->addIncoming(one_more, again);
+    still_now->addIncoming(still, over);
+
+    // Where the step begins: at its beginning, or at a loop within.
+    if (!where_) {
+      b.CreateBr(block_copy(copies, header));
+    } else {
+      llvm::SwitchInst* const choice = b.CreateSwitch(load(b, where_, slot), block_copy(copies, header));
+      for (size_t i = 0; i < shape_.within.size(); ++i) {
+        if (!turns_within_[i].turn) continue;  // a guess goes elsewhere
+        choice->addCase(word(static_cast<uint32_t>(i + 1)), emit_within(i, copies, slot, still));
+        Builder turn = at(turns_within_[i].turn);
+        still_now->addIncoming(turn.CreateAdd(still, number(1), "", true, true), turns_within_[i].turn);
+        turn.CreateBr(step_end);
+      }
+      keep_live(copies, slot);
+    }
 
     b.SetInsertPoint(step_end);
     b.SetCurrentDebugLocation(location_);
-    PHINode* const still_now = b.CreatePHI(i64(), 2);
-    still_now->addIncoming(one_more, again);
-    still_now->addIncoming(still, over);
     Value* const next = b.CreateAdd(index, number(1), "", true, true);
     index->addIncoming(next, step_end);
     still->addIncoming(still_now, step_end);
     active_in_round_->addIncoming(still_now, step_end);
     rounds->addIncoming(b.CreateAdd(rounds, number(1), "", true, true), step_end);
     end_loop(b, b.CreateICmpULT(next, active_in_round_), step, round_);
+  }
+
+  // A turn of a loop within: its state into the slot. Returns the block in which the next step begins there.
+  BasicBlock* emit_within(size_t i, const Copies& copies, Value* slot, Value* still) {
+    const DryRunShape::Within& within = shape_.within[i];
+    TurnWithin& its = turns_within_[i];
+    its.resume = new_block("dry.resume");
+    BasicBlock* const header = block_copy(copies, within.loop->getHeader());
+    Builder turn = at(its.turn);
+    Builder resume = at(its.resume);
+    std::map<const Value*, Value*> state;
+    for (PHINode& phi : within.loop->getHeader()->phis()) {
+      auto* const copy = llvm::cast<PHINode>(copy_of(copies, &phi));
+      llvm::AllocaInst* const kept = array(phi.getType());
+      Value* const next = copy->getIncomingValueForBlock(its.from);
+      turn.CreateStore(next, element(turn, kept, slot));
+      copy->setIncomingValueForBlock(its.from, load(resume, kept, slot));
+      state[&phi] = next;
+    }
+    resume.CreateBr(header);
+    header->replacePhiUsesWith(its.from, its.resume);
+    fetch_step(turn, within.steps, state, [&](Value* value) { return copy_of(copies, value); });
+    turn.CreateStore(word(static_cast<uint32_t>(i + 1)), element(turn, where_, slot));
+    turn.CreateStore(slot, element(turn, waiting_, still));
+    return its.resume;
+  }
+
+  // What a step has computed in front of a loop within is there where the next one begins with that loop.
+  void keep_live(const Copies& copies, Value* slot) {
+    std::vector<Instruction*> live;
+    for (const DryRunShape::Within& within : shape_.within)
+      for (Instruction* value : within.live)
+        if (!llvm::is_contained(live, value)) live.push_back(value);
+    for (Instruction* original : live) {
+      auto* const made = llvm::dyn_cast<Instruction>(copy_of(copies, original));
+      if (made == nullptr || made == original) continue;
+      std::vector<llvm::Use*> uses;
+      for (llvm::Use& use : made->uses()) {
+        const auto* user = llvm::cast<Instruction>(use.getUser());
+        if (user->getParent() != made->getParent() || llvm::isa<PHINode>(user)) uses.push_back(&use);
+      }
+      llvm::AllocaInst* const kept = array(made->getType());
+      Builder b =
+          at(llvm::isa<PHINode>(made) ? &*made->getParent()->getFirstInsertionPt() : made->getNextNode());
+      b.CreateStore(made, element(b, kept, slot));
+      llvm::SSAUpdater values;
+      values.Initialize(made->getType(), "");
+      values.AddAvailableValue(made->getParent(), made);
+      for (size_t i = 0; i < shape_.within.size(); ++i) {
+        if (!turns_within_[i].resume || !llvm::is_contained(shape_.within[i].live, original)) continue;
+        Builder resume = at(turns_within_[i].resume->getTerminator());
+        values.AddAvailableValue(turns_within_[i].resume, load(resume, kept, slot));
+      }
+      for (llvm::Use* use : uses) values.RewriteUse(*use);
+    }
   }
 
   // The loop's header looks whether a group is over, and the rest of it goes on.
@@ -537,6 +622,8 @@ class DryRun {
   std::vector<llvm::AllocaInst*> own_;                      // places, beside memory
   std::vector<Value*> first_;                               // what memory has there
   Heads heads_;
+  llvm::AllocaInst* where_ = nullptr;  // steps begin: 0, or one more than the number of a loop within
+  std::vector<TurnWithin> turns_within_;
   PHINode* active_in_round_ = nullptr;
   std::map<const PHINode*, llvm::AllocaInst*> state_;  // by the search's header phi
   std::map<const Value*, llvm::AllocaInst*> kept_;     // by the head's value

@@ -30,7 +30,9 @@ class DryRunFinder {
     if (!check_loops() || !cut_blocks() || !find_unknown()) return std::unexpected(reason_);
     find_places();
     run_ahead();
-    if (!find_steps() || !check_searches() || !check_frame()) return std::unexpected(reason_);
+    if (!find_steps()) return std::unexpected(reason_);
+    find_within();
+    if (!check_searches() || !check_frame()) return std::unexpected(reason_);
     find_far();
     find_memories();
     return std::move(shape_);
@@ -223,8 +225,11 @@ class DryRunFinder {
     if (!is_new) return known->second;
     bool can = false;
     if (auto* const phi = llvm::dyn_cast<PHINode>(instruction)) {
+      // Neither what stays as it is brings the next search on, nor what a loop begins with.
+      const bool begins_loop = loops_.isLoopHeader(phi->getParent());
       for (Value* way : phi->incoming_values()) {
-        if (!can_know(*way)) continue;
+        const auto* made = llvm::dyn_cast<Instruction>(way);
+        if (begins_loop || (made && is_header_phi(*made)) || !can_know(*way)) continue;
         shape_.ways[phi] = way;
         can = true;
         break;
@@ -241,12 +246,36 @@ class DryRunFinder {
     shape_.starts = find_interleave_starts(ir_, shape_.parts, dominators_, evolution_);
     shape_.starts.heads.clear();
     shape_.starts.inductions.clear();
-    std::erase_if(shape_.starts.steps, [&](const KnownLoad& known) {
-      const auto* address = llvm::dyn_cast<Instruction>(known.load->getPointerOperand());
-      return (address && shape_.unknown.contains(address)) ||
-             !Speculation::memory_of(ir_, known.load->getPointerOperand(), *function_);
-    });
+    std::erase_if(shape_.starts.steps, [&](const KnownLoad& known) { return !can_fetch(known); });
     return !shape_.starts.steps.empty() || refuse("the search's next step is not known before it begins");
+  }
+
+  // Loops within, the innermost ones alone, in which each turn waits for the one before.
+  void find_within() {
+    for (llvm::Loop* loop : chase().getLoopsInPreorder()) {
+      if (loop == &chase() || !loop->isInnermost() || !loop->isLoopSimplifyForm()) continue;
+      DryRunShape::Within within{.loop = loop, .steps = find_turn_starts(*loop, evolution_), .live = {}};
+      std::erase_if(within.steps, [&](const KnownLoad& known) { return !can_fetch(known); });
+      if (within.steps.empty()) continue;
+      for (BasicBlock* block : shape_.parts.steps)
+        for (Instruction& instruction : *block)
+          if (dominators_.properlyDominates(block, loop->getHeader()) && is_used_elsewhere(instruction) &&
+              !(llvm::isa<PHINode>(instruction) && block == chase().getHeader()))
+            within.live.push_back(&instruction);
+      shape_.within.push_back(std::move(within));
+    }
+  }
+  static bool is_used_elsewhere(const Instruction& instruction) {
+    return llvm::any_of(instruction.users(), [&](const llvm::User* user) {
+      const auto* by = llvm::cast<Instruction>(user);
+      return by->getParent() != instruction.getParent() || llvm::isa<PHINode>(by);
+    });
+  }
+
+  bool can_fetch(const KnownLoad& known) const {
+    const auto* address = llvm::dyn_cast<Instruction>(known.load->getPointerOperand());
+    return !(address && shape_.unknown.contains(address)) &&
+           Speculation::memory_of(ir_, known.load->getPointerOperand(), *function_);
   }
 
   // Asks what the search's course depends on. Each has to be another one, and none may wait for the one before.
@@ -289,6 +318,10 @@ class DryRunFinder {
               from && shape_.parts.in_head.contains(from->getParent()))
             carried.insert(from);
     for (const PHINode& phi : chase().getHeader()->phis()) carried.insert(&phi);
+    for (const DryRunShape::Within& within : shape_.within) {
+      carried.insert(within.live.begin(), within.live.end());
+      for (const PHINode& phi : within.loop->getHeader()->phis()) carried.insert(&phi);
+    }
     return carried.size() <= kMaxInterleavedValues ||
            refuse("the search carries more than " + std::to_string(kMaxInterleavedValues) + " values");
   }

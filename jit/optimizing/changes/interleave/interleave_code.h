@@ -32,6 +32,9 @@ struct InterleaveStarts {
 InterleaveStarts find_interleave_starts(const IrModule& ir, const InterleaveShape& shape,
                                         llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution);
 
+// What the next turn of a loop within the search loads, made of that loop's header's phis and of what is computed before.
+std::vector<KnownLoad> find_turn_starts(llvm::Loop& within, llvm::ScalarEvolution& evolution);
+
 // How many searches go into a vector, each in a lane of its own. This needs a step that is one block of
 // operations that vectors have, with gathers of whole words for loads. 0: they do not.
 unsigned search_lanes(const IrModule& ir, const InterleaveShape& shape);

@@ -61,6 +61,7 @@ std::string describe(const DryRunShape& shape, const std::string& not_at_once) {
   size_t step = 0;
   for (const llvm::BasicBlock* block : shape.parts.steps) step += block->size();
   std::string text = "a dry run of searches of " + std::to_string(step) + " operations a step";
+  if (!shape.within.empty()) text += ", turns of loops within among them";
   if (!shape.far.empty()) text += ", heads first";
   if (!shape.at_place.empty()) text += ", with words of memory beside it";
   if (!shape.guesses.empty()) text += ", which guesses what calls return";

@@ -1,6 +1,7 @@
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "jit/optimizing/changes/interleave/interleave_code.h"
 
@@ -161,6 +162,36 @@ class StartFinder {
 };
 
 }  // namespace
+
+std::vector<KnownLoad> find_turn_starts(llvm::Loop& within, llvm::ScalarEvolution& evolution) {
+  std::vector<KnownLoad> starts;
+  for (llvm::BasicBlock* block : within.blocks()) {
+    for (Instruction& instruction : *block) {
+      auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (!load || starts.size() >= kMostLoads) continue;
+      KnownLoad known{.load = load, .operations = {}, .firsts = {}};
+      bool varies = false;
+      // Recursion is bounded by the operations' number.
+      const std::function<bool(Value&)> is_known = [&](Value& value) {
+        auto* const made = llvm::dyn_cast<Instruction>(&value);
+        if (!made || !within.contains(made) ||
+            std::ranges::find(known.operations, made) != known.operations.end())
+          return true;
+        if (llvm::isa<PHINode>(made)) {
+          varies |= stride_of(evolution, made, within) == nullptr;
+          return made->getParent() == within.getHeader();
+        }
+        if (!only_computes(*made) || known.operations.size() >= kMostOperations) return false;
+        for (Value* operand : made->operands())
+          if (!is_known(*operand)) return false;
+        known.operations.push_back(made);
+        return true;
+      };
+      if (is_known(*load->getPointerOperand()) && varies) starts.push_back(std::move(known));
+    }
+  }
+  return starts;
+}
 
 InterleaveStarts find_interleave_starts(const IrModule& ir, const InterleaveShape& shape,
                                         llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution) {

@@ -2,15 +2,15 @@
 ;; change: interleave load 2 of f
 ;; fill: words 0 to 12000 below 3000
 ;; fill: words 65536 to 113536 below 1000 times 16 plus 65600
-;; call: f 3000
+;; call: f 3000 3
 (module
   (memory 4)
-  (func (export "f") (param $n i32) (result i32)
+  (func (export "f") (param $n i32) (param $levels i32) (result i32)
     (local $i i32) (local $p i32) (local $key i32) (local $level i32) (local $next i32) (local $steps i32)
     (loop $l
       (local.set $key (i32.load (i32.shl (local.get $i) (i32.const 2))))
       (local.set $p (i32.const 65536))
-      (local.set $level (i32.const 3))
+      (local.set $level (local.get $levels))
       (local.set $steps (i32.const 0))
       (loop $levels
         (block $end
