@@ -53,7 +53,8 @@ constexpr std::array kParameters = {
            "ms in "
            "saved profiles, where their bytes alone promise 16 to 21"),
     NUMBER(kNests, most_nest_seconds, kSeconds, kBound,
-           "goes on to the loop around one only if compiling that is expected to take no longer, or four times as "
+           "goes on to the loop around one only if compiling that is expected to take no longer, or four "
+           "times as "
            "long where the inner one mostly waits for memory"),
     NUMBER(kNests, min_parent_share, kShare, kBound,
            "takes a loop to iterate that has this share of its samples outside of the inner one, or two "
