@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "feedback/lwp/format/sample.h"
 #include "jit/code/code_version.h"
 
 namespace hindsight::feedback {
@@ -13,16 +14,18 @@ namespace hindsight::feedback {
 struct PrecedingLoad {
   jit::CodeVersion const* version = nullptr;
   CodeOffset instruction;  // start of the load
-  // Effective address; unknown if the load overwrote its own base or index, and of a gather, which has many.
+  // Effective address; of a gather, that of one lane. Unknown if the load overwrote its own base or index, and of a
+  // gather whose lane is not known.
   std::optional<uint64_t> address;
+  bool is_gather = false;
 };
 
 // The load that ends at `pc`, if the instruction in front of `pc` reads memory other than its own frame and
-// constants. Folded loads
-// (`add rax, [rbx+8*rcx]`), gathers and read-modify-write instructions count. `registers` in x86 encoding order, as of
-// `pc`. Decodes from the nearest known instruction boundary; `pc` must lie in the version's code.
-// Thread-safe.
+// constants. Folded loads (`add rax, [rbx+8*rcx]`), gathers and read-modify-write instructions count. `registers` in x86
+// encoding order and `vector_index`, as of `pc`. Decodes from the nearest known instruction boundary; `pc` must lie in the
+// version's code. Thread-safe.
 std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOffset pc,
-                                         const uint64_t (&registers)[16]);
+                                         const uint64_t (&registers)[16],
+                                         const lwp::VectorIndex& vector_index = {});
 
 }  // namespace hindsight::feedback

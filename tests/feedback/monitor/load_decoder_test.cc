@@ -69,6 +69,23 @@ TEST(LoadDecoder, AGatherIsALoadWithoutOneAddress) {
   EXPECT_FALSE(load->address);
 }
 
+TEST(LoadDecoder, AGatherHasTheAddressOfTheLaneThatIsKnown) {
+  Code code{0x62, 0xf2, 0xfd, 0x29, 0x91, 0x4c, 0xd8, 0x02, 0x90};  // vpgatherqq ymm1 {k1}, [rax+8*ymm3+16]
+  uint64_t registers[16] = {};
+  registers[0] = 0x10000;
+  const auto address = [&](lwp::VectorIndex index) {
+    const auto load = load_before(code.version, CodeOffset(8), registers, index);
+    EXPECT_TRUE(load && load->is_gather);
+    return load ? load->address : std::nullopt;
+  };
+  EXPECT_EQ(address({.value = 0x500, .vector = 3, .bits = 64}), 0x12810u);
+  EXPECT_EQ(address({.value = ~uint64_t{0}, .vector = 3, .bits = 64}), 0x10008u);
+  // What the sampler took for another gather.
+  EXPECT_FALSE(address({.value = 0x500, .vector = 4, .bits = 64}));
+  EXPECT_FALSE(address({.value = 0x500, .vector = 3, .bits = 32}));
+  EXPECT_FALSE(address({}));
+}
+
 TEST(LoadDecoder, AStoreIsNot) {
   Code code{0x41, 0x89, 0x04, 0x17, 0x90};  // mov [r15+rdx], eax
   uint64_t registers[16] = {};
