@@ -30,9 +30,9 @@ bool is_lane_of(const lwp::VectorIndex& lane, const ZydisDecodedInstruction& gat
 
 }  // namespace
 
-std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOffset pc,
-                                         const uint64_t (&registers)[16],
-                                         const lwp::VectorIndex& vector_index) {
+std::optional<PrecedingAccess> access_before(const jit::CodeVersion& version, CodeOffset pc,
+                                             const uint64_t (&registers)[16],
+                                             const lwp::VectorIndex& vector_index) {
   if (pc.value == 0) return std::nullopt;
   const auto row = version.pc_map.find(CodeOffset(pc.value - 1));  // begins at an instruction
   if (!row) return std::nullopt;
@@ -55,19 +55,22 @@ std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOf
   for (int i = 0; i < instruction.operand_count_visible; ++i) {
     const ZydisDecodedOperand& op = operands[i];
     if (op.type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
-    const bool is_gather = op.mem.type == ZYDIS_MEMOP_TYPE_VSIB;
-    if (op.mem.type != ZYDIS_MEMOP_TYPE_MEM && !is_gather) continue;
-    if (!(op.actions & ZYDIS_OPERAND_ACTION_MASK_READ)) continue;
+    const bool has_lanes = op.mem.type == ZYDIS_MEMOP_TYPE_VSIB;
+    if (op.mem.type != ZYDIS_MEMOP_TYPE_MEM && !has_lanes) continue;
+    const bool is_store = !(op.actions & ZYDIS_OPERAND_ACTION_MASK_READ);
+    if (!(op.actions & (ZYDIS_OPERAND_ACTION_MASK_READ | ZYDIS_OPERAND_ACTION_MASK_WRITE))) continue;
     if (instruction.meta.category == ZYDIS_CATEGORY_PREFETCH) continue;
+    if (is_store && has_lanes) continue;              // a scatter
     if (op.mem.base == ZYDIS_REGISTER_RIP) continue;  // constants of the code
     int base = op.mem.base == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.base);
-    int index = op.mem.index == ZYDIS_REGISTER_NONE || is_gather ? -1 : encoding_of(op.mem.index);
-    if (!is_gather && index < 0 && (base == 4 || base == 5)) continue;  // rsp, rbp: the frame
-    PrecedingLoad load;
+    int index = op.mem.index == ZYDIS_REGISTER_NONE || has_lanes ? -1 : encoding_of(op.mem.index);
+    if (!has_lanes && index < 0 && (base == 4 || base == 5)) continue;  // rsp, rbp: the frame
+    PrecedingAccess load;
     load.version = &version;
     load.instruction = CodeOffset(start);
-    load.is_gather = is_gather;
-    const bool index_known = is_gather ? is_lane_of(vector_index, instruction, op.mem.index)
+    load.is_gather = has_lanes;
+    load.is_store = is_store;
+    const bool index_known = has_lanes ? is_lane_of(vector_index, instruction, op.mem.index)
                                        : op.mem.index == ZYDIS_REGISTER_NONE || index >= 0;
     bool known = (op.mem.base == ZYDIS_REGISTER_NONE || base >= 0) && index_known &&
                  op.mem.segment != ZYDIS_REGISTER_FS && op.mem.segment != ZYDIS_REGISTER_GS;
@@ -82,7 +85,7 @@ std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOf
       uint64_t address = static_cast<uint64_t>(op.mem.disp.has_displacement ? op.mem.disp.value : 0);
       if (base >= 0) address += registers[base];
       if (index >= 0) address += registers[index] * op.mem.scale;
-      if (is_gather) address += vector_index.value * op.mem.scale;
+      if (has_lanes) address += vector_index.value * op.mem.scale;
       load.address = address;
     }
     return load;

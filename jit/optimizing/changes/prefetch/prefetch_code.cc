@@ -49,7 +49,7 @@ class Emitter {
             load && !ir_.is_of(*load, IrModule::World::kRuntime))
           lengths_.emplace(memory_of(*load), nullptr);
     for (const PrefetchSlice& slice : work.slices)
-      for (const auto& [load, level] : slice.levels) lengths_.emplace(memory_of(*load), nullptr);
+      for (const auto& [access, level] : slice.levels) lengths_.emplace(memory_of(*access), nullptr);
     if (lengths_.empty()) lengths_.emplace(0, nullptr);
     for (const PrefetchSlice& slice : work.slices) {
       if (slice.recurrences.next.empty()) continue;
@@ -171,8 +171,8 @@ class Emitter {
     }
     return all;
   }
-  uint32_t memory_of(const llvm::LoadInst& load) const {
-    const Value* base = llvm::getUnderlyingObject(load.getPointerOperand(), 0);
+  uint32_t memory_of(const Instruction& access) const {
+    const Value* base = llvm::getUnderlyingObject(llvm::getLoadStorePointerOperand(&access), 0);
     return ir_.memory_of(base, function_.getArg(0)).value_or(0);
   }
 
@@ -203,7 +203,8 @@ class Emitter {
       const std::optional<uint32_t> slot = changes_.timed_slot(*work_.slots[i]);
       if (!slot) continue;
       Clones clones;
-      Value* const at_target = clone(slice.target->getPointerOperand(), slice, {.multiplier = 1}, clones);
+      Value* const at_target =
+          clone(llvm::getLoadStorePointerOperand(slice.target), slice, {.multiplier = 1}, clones);
       Value* place = b_.CreatePtrToInt(at_target, ir_.i64);
       if (go) place = b_.CreateSelect(go, place, llvm::ConstantInt::get(ir_.i64, 0));
       ir_.mark(b_.CreateAlignedStore(
@@ -228,16 +229,17 @@ class Emitter {
   void emit_slice(const PrefetchSlice& slice) {
     for (uint32_t level = slice.target_level; level >= 1; --level) {
       const uint32_t multiplier = slice.target_level - level + 1;
-      for (const auto& [load, load_level] : slice.levels) {
-        if (load_level != level || !done_.insert({load, multiplier}).second) continue;
+      for (const auto& [access, its_level] : slice.levels) {
+        if (its_level != level || !done_.insert({access, multiplier}).second) continue;
+        const Value* const original = llvm::getLoadStorePointerOperand(access);
         Clones clones;
-        Value* place = clone(load->getPointerOperand(), slice, {.multiplier = multiplier}, clones);
+        Value* place = clone(original, slice, {.multiplier = multiplier}, clones);
         if (!stays_near(*place)) {
-          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
+          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(original, 0));
           // A base that changes in the loop is none to measure from.
           if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made))
             continue;
-          place = clamp(place, base, lengths_.at(memory_of(*load)));
+          place = clamp(place, base, lengths_.at(memory_of(*access)));
         }
         if (may_be_vectors_)
           add_prefetch_call(ir_, b_, b_.CreatePtrToInt(place, ir_.i64));
@@ -655,7 +657,7 @@ class Emitter {
   bool may_be_vectors_ = false;
   std::map<const llvm::LoadInst*, Stream> streams_;
   const std::map<llvm::PHINode*, Value*>* next_ = nullptr;  // in place of the header's phis
-  std::set<std::pair<const llvm::LoadInst*, uint32_t>> done_;
+  std::set<std::pair<const Instruction*, uint32_t>> done_;
 };
 
 }  // namespace
