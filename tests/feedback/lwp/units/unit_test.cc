@@ -352,7 +352,7 @@ INSTANTIATE_TEST_SUITE_P(Sources, ClockUnit, testing::Values("clock/perf", "cloc
 class TimerSource : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto selection = select_unit("clock/timer"); !selection)
+    if (const auto selection = select_unit("clock-timer"); !selection)
       GTEST_SKIP() << selection.error().message;
     unit_ = make("clock/timer", {.frequency_hz = 1000});
   }
