@@ -22,10 +22,17 @@ const ZydisDecoder& decoder() {
   return instance;
 }
 
+// The sampler went by less than all of the code: does its lane belong to this gather's indices?
+bool is_lane_of(const lwp::VectorIndex& lane, const ZydisDecodedInstruction& gather, ZydisRegister indices) {
+  const uint8_t bits = gather.opcode & 1 ? 64 : 32;
+  return lane.bits == bits && lane.vector == static_cast<uint8_t>(ZydisRegisterGetId(indices));
+}
+
 }  // namespace
 
-std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOffset pc,
-                                         const uint64_t (&registers)[16]) {
+std::optional<PrecedingAccess> access_before(const jit::CodeVersion& version, CodeOffset pc,
+                                             const uint64_t (&registers)[16],
+                                             const lwp::VectorIndex& vector_index) {
   if (pc.value == 0) return std::nullopt;
   const auto row = version.pc_map.find(CodeOffset(pc.value - 1));  // begins at an instruction
   if (!row) return std::nullopt;
@@ -48,20 +55,24 @@ std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOf
   for (int i = 0; i < instruction.operand_count_visible; ++i) {
     const ZydisDecodedOperand& op = operands[i];
     if (op.type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
-    // A gather's indices are lanes of a vector, which samples have not.
-    const bool is_gather = op.mem.type == ZYDIS_MEMOP_TYPE_VSIB;
-    if (op.mem.type != ZYDIS_MEMOP_TYPE_MEM && !is_gather) continue;
-    if (!(op.actions & ZYDIS_OPERAND_ACTION_MASK_READ)) continue;
+    const bool has_lanes = op.mem.type == ZYDIS_MEMOP_TYPE_VSIB;
+    if (op.mem.type != ZYDIS_MEMOP_TYPE_MEM && !has_lanes) continue;
+    const bool is_store = !(op.actions & ZYDIS_OPERAND_ACTION_MASK_READ);
+    if (!(op.actions & (ZYDIS_OPERAND_ACTION_MASK_READ | ZYDIS_OPERAND_ACTION_MASK_WRITE))) continue;
     if (instruction.meta.category == ZYDIS_CATEGORY_PREFETCH) continue;
+    if (is_store && has_lanes) continue;              // a scatter
     if (op.mem.base == ZYDIS_REGISTER_RIP) continue;  // constants of the code
     int base = op.mem.base == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.base);
-    int index = op.mem.index == ZYDIS_REGISTER_NONE ? -1 : encoding_of(op.mem.index);
-    if (!is_gather && index < 0 && (base == 4 || base == 5)) continue;  // rsp, rbp: the frame
-    PrecedingLoad load;
+    int index = op.mem.index == ZYDIS_REGISTER_NONE || has_lanes ? -1 : encoding_of(op.mem.index);
+    if (!has_lanes && index < 0 && (base == 4 || base == 5)) continue;  // rsp, rbp: the frame
+    PrecedingAccess load;
     load.version = &version;
     load.instruction = CodeOffset(start);
-    bool known = (op.mem.base == ZYDIS_REGISTER_NONE || base >= 0) &&
-                 (op.mem.index == ZYDIS_REGISTER_NONE || index >= 0) && !is_gather &&
+    load.is_gather = has_lanes;
+    load.is_store = is_store;
+    const bool index_known = has_lanes ? is_lane_of(vector_index, instruction, op.mem.index)
+                                       : op.mem.index == ZYDIS_REGISTER_NONE || index >= 0;
+    bool known = (op.mem.base == ZYDIS_REGISTER_NONE || base >= 0) && index_known &&
                  op.mem.segment != ZYDIS_REGISTER_FS && op.mem.segment != ZYDIS_REGISTER_GS;
     for (int j = 0; j < instruction.operand_count && known; ++j) {
       const ZydisDecodedOperand& written = operands[j];
@@ -74,6 +85,7 @@ std::optional<PrecedingLoad> load_before(const jit::CodeVersion& version, CodeOf
       uint64_t address = static_cast<uint64_t>(op.mem.disp.has_displacement ? op.mem.disp.value : 0);
       if (base >= 0) address += registers[base];
       if (index >= 0) address += registers[index] * op.mem.scale;
+      if (has_lanes) address += vector_index.value * op.mem.scale;
       load.address = address;
     }
     return load;

@@ -333,12 +333,27 @@ void Monitor::attribute_sample(const lwp::RawSample& sample) {
   if (!code) return;
   CodeOffset pc(
       static_cast<uint32_t>(reinterpret_cast<const std::byte*>(sample.pc) - code->version->begin()));
-  auto load = load_before(*code->version, pc, sample.registers);
+  auto load = access_before(*code->version, pc, sample.registers, sample.vector_index);
   if (!load) return;
+  const auto in_guest_memory = [&](uint64_t address) {
+    return !config_.is_guest_memory || config_.is_guest_memory(address);
+  };
+  if (load->is_store) {
+    // No record says so: event 4 is about loads.
+    const auto row = code->version->pc_map.find(load->instruction);
+    if (!load->address || !in_guest_memory(*load->address) || !row || row->wasm == jit::kNoWasmOffset) return;
+    if (profile_of(code->module)
+            .add_store_stall(code->version->function, row->wasm, code->version->tier == jit::Tier::kOptimized,
+                             *load->address))
+      counts_.store_stalls += 1;
+    return;
+  }
+  // A lane may have been masked off: then its index leads nowhere.
+  if (load->is_gather && load->address && !in_guest_memory(*load->address)) load->address.reset();
   // A load whose address is lost because it overwrote it may also load the runtime's own data: a jump table, a
   // callee's address, a global.
   const auto row = code->version->pc_map.find(load->instruction);
-  const bool of_runtime = load->address ? config_.is_guest_memory && !config_.is_guest_memory(*load->address)
+  const bool of_runtime = load->address ? !in_guest_memory(*load->address)
                                         : row && row->wasm != jit::kNoWasmOffset &&
                                               row->wasm.value < code->module->bytes.size() &&
                                               code->module->bytes[row->wasm.value] < wasm::kFirstMemoryOpcode;

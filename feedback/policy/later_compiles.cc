@@ -166,7 +166,7 @@ bool ask_for_new_stalls(Case& c) {
     return c.answer(Action::kNothing, "optimized, and nothing asks for more");
   double untried_share = 0, untried_recently = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (!is_untried(load, e, config) || is_hopeless(load, config)) continue;
+    if (!is_untried(load, e, config) || is_hopeless(load, e, config)) continue;
     untried_share += load.stall_samples_optimized / e.samples_optimized;
     untried_recently += recent_share(load, e, config);
   }

@@ -122,6 +122,14 @@ constexpr std::array kParameters = {
     NUMBER(kLoads, min_search_share, kShare, kBound,
            "asks a load in a near cache for this share before it may be a search: half of binary_search's "
            "steps were mispredicted"),
+    NUMBER(kLoads, min_store_share, kShare, kBound,
+           "asks a store for this share: samples also stand after stores that hit, and 68 % or more after "
+           "one that "
+           "missed (Zen 5)"),
+    NUMBER(
+        kLoads, max_store_order, kShare, kBound,
+        "takes a store for one that fills memory in order if more of its sampled addresses lie above the one "
+        "before, or below; of random ones half do"),
     NUMBER(kLoads, min_span_bytes, kBytes, kMeasured,
            "takes addresses over less than this to lie in a near cache. On a Zen 4, prefetching gained 1.3 "
            "to 1.5 times over 512 KB and lost up to 20 % over 16 KB"),

@@ -76,6 +76,8 @@ struct PolicyConfig {
   double min_top_stall_share = 0.12;
   double min_blind_share = 0.15;
   double min_search_share = 0.15;
+  double min_store_share = 0.30;
+  double max_store_order = 0.75;
   double min_span_bytes = 512 * 1024;
   double min_addresses_for_span = 8;
   uint32_t max_prefetches = 8;

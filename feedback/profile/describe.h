@@ -87,6 +87,10 @@ void describe(A& a, LoadEvidence& l) {
     a.number("share_when_rejected", l.share_when_rejected);
   }
   if (a.has("latency", l.latency.timed != 0)) a.part("latency", l.latency);
+  if (a.has("is_store", l.is_store)) {
+    a.flag("is_store", l.is_store);
+    a.count("rising_addresses", l.rising_addresses);
+  }
 }
 
 template <typename A>

@@ -27,8 +27,9 @@ struct LoadLatency {
   friend bool operator==(const LoadLatency&, const LoadLatency&) = default;
 };
 
+// Of a load, or of a store that samples stood after.
 struct LoadEvidence {
-  WasmOffset load;                     // of the wasm load (or store) instruction
+  WasmOffset load;                     // of the wasm instruction
   double stall_samples = 0;            // clock samples that stood right after it
   double stall_samples_optimized = 0;  // of these, in optimized code
   uint64_t addresses = 0;              // known data addresses: of these, and of misses that hardware sampled
@@ -43,6 +44,8 @@ struct LoadEvidence {
   double seconds_since_rejected = 0;
   double share_when_rejected = 0;
   LoadLatency latency = {};
+  bool is_store = false;          // it only writes; the rest says of it what it says of loads
+  uint64_t rising_addresses = 0;  // of a store: of its addresses, those above the one before
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 

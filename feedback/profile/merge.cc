@@ -164,6 +164,8 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
       known->share_when_rejected = l.share_when_rejected;
     }
     if (l.latency.timed != 0) known->latency = l.latency;
+    known->is_store = l.is_store;
+    known->rising_addresses += l.rising_addresses;
   }
   for (const BranchEvidence& b : more.branches) {
     BranchEvidence* known = find_by(to.branches, &BranchEvidence::branch, b.branch);

@@ -6,6 +6,7 @@
 
 #include "jit/wasm/instr_reader.h"
 #include "jit/wasm/loop_nests.h"
+#include "jit/wasm/stores.h"
 
 namespace hindsight::feedback {
 
@@ -221,6 +222,21 @@ bool Profile::add_stall(FuncIndex function, WasmOffset load, bool optimized_code
     note_address(counts, *address);
     if (!comes_back(counts)) pages_.add(*address, samples_seen_);
   }
+  return true;
+}
+
+// Its addresses are no evidence about pages: after a store that touches a page first, the sample stands there too.
+bool Profile::add_store_stall(FuncIndex function, WasmOffset store, bool optimized_code, uint64_t address) {
+  if (!wasm::is_store(*module_, store)) return false;
+  FunctionCounts& of_function = functions_[function.value];
+  LoadCounts& counts = of_function.loads[store.value];
+  counts.is_store = true;
+  (optimized_code ? counts.stall_optimized : counts.stall_baseline) += 1;
+  if (optimized_code) counts.stall_recent += 1;
+  of_function.places[store.value].stalls += 1;
+  if (counts.addresses > 0 && address > counts.last) counts.rising += 1;
+  counts.last = address;
+  note_address(counts, address);
   return true;
 }
 
@@ -662,6 +678,8 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
       e.share_when_rejected = load.share_when_rejected;
     }
     e.latency = load.latency;
+    e.is_store = load.is_store;
+    e.rising_addresses = load.rising;
     evidence.loads.push_back(e);
   }
   std::stable_sort(
@@ -769,6 +787,7 @@ void Profile::seed(const FunctionEvidence& earlier) {
     LoadCounts& of_load = counts.loads[load.load.value];
     of_load.share_when_rejected = load.share_when_rejected;
     of_load.latency = load.latency;
+    of_load.is_store = load.is_store;
   }
   for (const BranchEvidence& branch : earlier.branches) {
     if (!branch.chooses) {

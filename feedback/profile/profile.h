@@ -30,6 +30,10 @@ struct LoadCounts {
   uint64_t highest = 0;
   std::set<uint64_t> pages;  // bounded by kMaxPagesSeen
   LoadLatency latency;
+  // Of a store: its last address, and how many lay above the one before.
+  bool is_store = false;
+  uint64_t last = 0;
+  uint64_t rising = 0;
 };
 
 // Counts of consecutive executions, seen in bursts; see BranchEvidence.
@@ -187,6 +191,8 @@ class Profile {
   // is charged to the nearest load at or in front of it in the same body. If there is none it is not counted and the
   // result is false. Addresses of a load that comes back to a few pages are no evidence about pages.
   bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
+  // The same of a store, which is charged itself. False if none stands there.
+  bool add_store_stall(FuncIndex function, WasmOffset store, bool optimized_code, uint64_t address);
   // An address that the load was seen to miss at, by a unit that counts misses and not time. Only of loads
   // that stalled; false for others.
   bool add_address(FuncIndex function, WasmOffset load, uint64_t address);

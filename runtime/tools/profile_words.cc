@@ -17,8 +17,9 @@ std::string share_text(double part, double whole) {
 }
 
 std::string load_text(const LoadEvidence& l, const FunctionEvidence& e) {
-  std::string text = fmt::format("load at 0x{:x}: {} samples stall on it", l.load.value,
-                                 share_text(l.stall_samples, e.samples_baseline + e.samples_optimized));
+  std::string text =
+      fmt::format("{} at 0x{:x}: {} samples stall on it", l.is_store ? "store" : "load", l.load.value,
+                  share_text(l.stall_samples, e.samples_baseline + e.samples_optimized));
   if (l.stall_samples_optimized > 0)
     text += fmt::format(", {:.0f} in optimized code", l.stall_samples_optimized);
   if (l.addresses > 0) {

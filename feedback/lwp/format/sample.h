@@ -34,11 +34,19 @@ enum class Register : uint8_t {
 };
 inline constexpr unsigned kRegisterCount = 16;
 
+// A gather loads at as many places as it has lanes: one lane of its indices, whichever it is.
+struct VectorIndex {
+  uint64_t value;  // sign-extended
+  uint8_t vector;  // the register's number
+  uint8_t bits;    // of the lane: 32 or 64; 0: nothing in front of pc looks like a gather, or nobody looked
+};
+
 struct RawSample {
   uint64_t pc;                         // of the next instruction: a stalled load ends here
   uint64_t time_ns;                    // CLOCK_MONOTONIC
   uint64_t registers[kRegisterCount];  // x86 encoding order
   uint64_t period_ns;                  // the CPU time this sample stands for
+  VectorIndex vector_index;
 
   uint64_t operator[](Register r) const { return registers[static_cast<unsigned>(r)]; }
 };

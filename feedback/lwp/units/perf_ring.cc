@@ -35,6 +35,7 @@ RawSample to_sample(const SampleBody& body, uint64_t period_ns) {
   sample.pc = body.ip;
   sample.time_ns = body.time;
   sample.period_ns = period_ns;
+  sample.vector_index = {};  // the kernel has none in user samples
   for (unsigned i = 0; i < kRegisterCount; ++i) {
     sample.registers[static_cast<unsigned>(x86_64::kPerfOrder[i])] = body.registers[i];
   }

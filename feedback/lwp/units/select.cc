@@ -80,6 +80,7 @@ std::unique_ptr<UnitFactory> make_factory(std::string_view probe_name, bool may_
 }  // namespace
 
 Result<Selection> select_unit(std::string_view name) {
+  if (name == "clock-timer") name = "clock/timer";  // as options say it
   Selection selection{nullptr, probe_all()};
   const bool automatic = name == "auto";
   const bool any_clock = name == "clock";

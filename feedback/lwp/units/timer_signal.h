@@ -1,7 +1,7 @@
 // The signal handler of the timer source, and what it shares with the rest. It is alone in its file so that
 // it can be read at a glance. The handler is async-signal-safe, bounded and allocation-free. It looks at one
-// thread-local pointer, compares the pc with a range, copies eighteen words into a queue slot, and calls
-// nothing but clock_gettime.
+// thread-local pointer, compares the pc with a range, copies some words into a queue slot, and calls nothing but
+// clock_gettime. Of the code it reads the last bytes in front of the pc, to see whether a gather may stand there.
 //
 // It stays installed once installed. A signal of a timer that was just deleted may still be pending, and the
 // default action of SIGPROF ends the process. It runs on the alternate stack where the thread has one (guest

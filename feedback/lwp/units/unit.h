@@ -192,7 +192,7 @@ struct Selection {
   std::vector<UnitProbe> probes;  // every unit there is, best first
 };
 
-// Chooses by name: "auto", or one of the probes' names, or "clock" for the better of its two sources. Asks
+// Chooses by name: "auto", or one of the probes' names, or "clock" for the better of its two sources, or "clock-timer" for the lesser. Asks
 // the machine at each call. kUnsupported with the reason if the named unit is not available here, kUsage if
 // there is no such name.
 Result<Selection> select_unit(std::string_view name);

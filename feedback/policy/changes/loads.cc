@@ -25,14 +25,23 @@ bool is_reopened(const LoadEvidence& load, const FunctionEvidence& e, const Poli
          recent_share(load, e, config) >= load.share_when_rejected + config.min_reopen_share;
 }
 
+// Of a store. Samples stand after some store of any loop that fills memory, so chance has to be ruled out.
+bool stands_out(const LoadEvidence& store, const FunctionEvidence& e, const PolicyConfig& config) {
+  const auto addresses = static_cast<double>(store.addresses);
+  const auto rising = static_cast<double>(store.rising_addresses);
+  return store.stall_samples >= config.min_store_share * function_samples(e) &&
+         addresses >= config.min_addresses_for_span && rising <= config.max_store_order * addresses &&
+         rising >= (1 - config.max_store_order) * addresses;
+}
+
 }  // namespace
 
 double function_samples(const FunctionEvidence& e) {
   return e.samples_baseline + e.samples_optimized;
 }
 
-bool is_hopeless(const LoadEvidence& load, const PolicyConfig& config) {
-  return !load.in_loop || is_cached(load, config);
+bool is_hopeless(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  return !load.in_loop || is_cached(load, config) || (load.is_store && !stands_out(load, e, config));
 }
 
 double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
@@ -56,10 +65,10 @@ bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const Polic
 }
 
 Stalls::Stalls(const FunctionEvidence& e, const PolicyConfig& config)
-    : config_(config), samples_(function_samples(e)) {
+    : e_(e), config_(config), samples_(function_samples(e)) {
   double all = 0, top = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (is_hopeless(load, config)) continue;
+    if (is_hopeless(load, e, config)) continue;
     all += load.stall_samples;
     top = std::max(top, load.stall_samples);
   }
@@ -70,18 +79,19 @@ Stalls::Stalls(const FunctionEvidence& e, const PolicyConfig& config)
 bool Stalls::are_worth_a_change(const LoadEvidence& load) const {
   const double share = share_of(load);
   const bool blind = load.addresses == 0 && share < config_.min_blind_share;
-  return stand_out_ && !blind && !is_hopeless(load, config_) &&
+  return stand_out_ && !blind && !is_hopeless(load, e_, config_) &&
          load.stall_samples >= config_.min_stall_samples && share >= config_.min_stall_share;
 }
 
 bool Stalls::are_worth_a_search(const LoadEvidence& load) const {
-  return load.in_loop && is_cached(load, config_) && load.stall_samples >= config_.min_stall_samples &&
-         share_of(load) >= config_.min_search_share;
+  return load.in_loop && !load.is_store && is_cached(load, config_) &&
+         load.stall_samples >= config_.min_stall_samples && share_of(load) >= config_.min_search_share;
 }
 
 std::string Stalls::words_of(const LoadEvidence& load) const {
-  std::string words = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stall on the load at 0x{:x}",
-                                  load.stall_samples, samples_, 100 * share_of(load), load.load.value);
+  std::string words =
+      fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stall on the {} at 0x{:x}", load.stall_samples,
+                  samples_, 100 * share_of(load), load.is_store ? "store" : "load", load.load.value);
   if (load.addresses > 0) {
     words += fmt::format(", {} addresses known, over {:.1f} MiB on {}{} pages", load.addresses,
                          static_cast<double>(load.address_span_bytes) / (1 << 20), load.distinct_pages,
@@ -101,7 +111,7 @@ std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfi
   const double samples = function_samples(e);
   double top_share = 0;
   for (const LoadEvidence& load : e.loads)
-    if (samples > 0 && !is_hopeless(load, config))
+    if (samples > 0 && !is_hopeless(load, e, config))
       top_share = std::max(top_share, load.stall_samples / samples);
   if (top_share < config.stall_share_to_wait || samples >= config.min_samples_with_stalls ||
       e.seconds_baseline >= config.max_seconds_to_wait)
@@ -119,6 +129,8 @@ void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,
   size_t proposed = 0;
   for (const LoadEvidence& load : e.loads) {
     if (proposed >= config.max_prefetches) break;
+    // A store is waited for by nobody who could search or follow pointers.
+    if (load.is_store && kind_ != jit::ChangeKind::kPrefetch) continue;
     if (!in_use(e.changes.state({kind_, load.load})) && !is_worth_trying(load, stalls, e, config)) continue;
     Candidate candidate = stalls.candidate(kind_, load);
     candidate.estimate.share *= share_saved();

@@ -11,8 +11,9 @@ namespace hindsight::feedback {
 
 double function_samples(const FunctionEvidence& e);
 
-// Nothing to gain by having its data earlier, wherever the samples stand.
-bool is_hopeless(const LoadEvidence& load, const PolicyConfig& config);
+// Nothing to gain by having its data earlier, wherever the samples stand. A store is so, too, unless it stands out and goes
+// up and down in memory: what is written in order the processor's own buffers take.
+bool is_hopeless(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config);
 
 // Its share of the last second's samples in optimized code; 0 where these are too few.
 double recent_share(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config);
@@ -39,6 +40,7 @@ class Stalls {
   double share_of(const LoadEvidence& load) const { return load.stall_samples / samples_; }
   std::string words_of(const LoadEvidence& load) const;
 
+  const FunctionEvidence& e_;
   const PolicyConfig& config_;
   double samples_;
   bool stand_out_ = false;

@@ -10,6 +10,7 @@
 #include "jit/optimizing/changes/interleave/interleave_pass.h"
 #include "jit/optimizing/changes/jump_pointers/jump_pass.h"
 #include "jit/optimizing/changes/prefetch/prefetch_pass.h"
+#include "jit/optimizing/changes/prefetch/spread_prefetches.h"
 #include "jit/optimizing/changes/values/usual_trips.h"
 
 namespace hindsight::jit::optimizing {
@@ -33,6 +34,7 @@ constexpr ChangePass kPasses[] = {
     {ChangeKind::kPrefetch, Stage::kLeavable, asks_for<ChangeKind::kPrefetch, ChangeKind::kInterleave>,
      add_prefetch},
     {ChangeKind::kJumpPointers, Stage::kWidened, asks_for<ChangeKind::kJumpPointers>, add_keep_turns},
+    {ChangeKind::kPrefetch, Stage::kOptimized, asks_for<ChangeKind::kPrefetch>, add_spread_prefetches},
     // Branches, choices and operators of one loop are one change.
     {ChangeKind::kSelect, Stage::kOptimized,
      asks_for<ChangeKind::kSelect, ChangeKind::kBranch, ChangeKind::kValue>, add_form},

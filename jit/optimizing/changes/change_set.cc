@@ -4,6 +4,7 @@
 
 #include "jit/code/cell_memory.h"
 #include "jit/wasm/opcodes.h"
+#include "jit/wasm/stores.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -165,7 +166,8 @@ std::vector<const Slot*> ChangeSet::kept_apart_for_nothing() const {
   };
   for (const ChangeKind kind : {ChangeKind::kPrefetch, ChangeKind::kInterleave})
     for (const Slot& slot : of(kind))
-      if (!is_of_use(slot.at())) refused.push_back(&slot);
+      // Stores are not kept apart.
+      if (!is_of_use(slot.at()) && !wasm::is_store(ir.wasm, slot.at())) refused.push_back(&slot);
   return refused;
 }
 

@@ -42,8 +42,8 @@ class StripMaker {
     after_ = branch->getSuccessor(branch->getSuccessor(0) == with_.header ? 1 : 0);
   }
 
-  Strips make(Backedges backedges, const std::function<StripChoice(llvm::IRBuilder<>&)>& choose,
-              uint32_t shortest = 0) {
+  using Choose = std::function<StripChoice(llvm::IRBuilder<>&, const CarriedValues&)>;
+  Strips make(Backedges backedges, const Choose& choose, uint32_t shortest = 0) {
     Strips strips;
     head_ = strips.head = new_block("strip.head");
     tail_ = strips.tail = new_block("strip.tail");
@@ -78,7 +78,7 @@ class StripMaker {
       carried.push_back({in_head, &phi});
       strips.first[&phi] = in_head;
     }
-    const StripChoice choice = choose(b);
+    const StripChoice choice = choose(b, strips.first);
     // In backedges, so that a loop of 2^64 iterations has a length, too.
     Value* const here = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, remaining, choice.most_backedges);
     strips.count = b.CreateAdd(here, b.getInt64(1), "count", /*NUW=*/true, /*NSW=*/true);
@@ -372,13 +372,14 @@ Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& ev
 }
 
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
-                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose, uint32_t shortest) {
+                   const std::function<StripChoice(llvm::IRBuilder<>&, const CarriedValues&)>& choose,
+                   uint32_t shortest) {
   return StripMaker(loop, std::move(location), /*copied=*/true).make(backedges, choose, shortest);
 }
 
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location, uint32_t most) {
   return StripMaker(loop, std::move(location), /*copied=*/false)
-      .make(backedges, [most](llvm::IRBuilder<>& head) -> StripChoice {
+      .make(backedges, [most](llvm::IRBuilder<>& head, const CarriedValues&) -> StripChoice {
         return {.most_backedges = head.getInt64(most - 1)};
       });
 }

@@ -40,6 +40,9 @@ Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& domi
 Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& evolution,
                                const llvm::DebugLoc& location);
 
+// What the header's phis are in some iteration.
+using CarriedValues = std::map<llvm::PHINode*, llvm::Value*>;
+
 struct Strips {
   llvm::BasicBlock* head = nullptr;           // ends in a branch on the choice
   llvm::BasicBlock* with_entry = nullptr;     // preheader of the loop as it was
@@ -48,9 +51,9 @@ struct Strips {
   llvm::Value* count = nullptr;               // i64, in the tail: iterations of this strip, at least 1
   llvm::Value* left = nullptr;  // i64, in the tail: iterations after this strip; 0: it was the last
   // In the tail: what the loop's header phis become in the iteration after this strip, were there one.
-  std::map<llvm::PHINode*, llvm::Value*> next;
+  CarriedValues next;
   // In the head: what they are in the strip's first iteration.
-  std::map<llvm::PHINode*, llvm::Value*> first;
+  CarriedValues first;
 };
 
 struct StripChoice {
@@ -58,11 +61,13 @@ struct StripChoice {
   llvm::Value* with = nullptr;            // i1
 };
 
-// Precondition: `backedges` is what emit_backedges() said, with a count. `choose` emits into the head.
+// Precondition: `backedges` is what emit_backedges() said, with a count. `choose` emits into the head; `first` is
+// Strips::first.
 // Analyses know nothing of the change, but the loop's own set of blocks stays what it was. The loop as it was
-// is marked to be neither vectorized nor unrolled. `shortest`: runs of fewer iterations go round the strips.
+// is marked to be neither vectorized nor unrolled, until its maker gives it another identity. `shortest`: runs of fewer iterations go round the strips.
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,
-                   const std::function<StripChoice(llvm::IRBuilder<>&)>& choose, uint32_t shortest = 0);
+                   const std::function<StripChoice(llvm::IRBuilder<>&, const CarriedValues& first)>& choose,
+                   uint32_t shortest = 0);
 // The same without a copy, for a place between strips. Strips of at most `most` iterations, below 2^31, are
 // those of the loop as it was, which stays free to be vectorized and unrolled. `without_entry` is null.
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location, uint32_t most);

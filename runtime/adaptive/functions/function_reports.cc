@@ -107,8 +107,9 @@ void report_function(const feedback::Episode& e, const feedback::PolicyConfig& p
     for (const feedback::LoadEvidence& load : e.evidence.loads) {
       if (load.load != site.at || samples <= 0) continue;
       change.estimated_gain = load.stall_samples / samples;
-      change.reason = fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stall on this load",
-                                  load.stall_samples, samples, 100 * load.stall_samples / samples);
+      change.reason =
+          fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stall on this {}", load.stall_samples, samples,
+                      100 * load.stall_samples / samples, load.is_store ? "store" : "load");
     }
     if (!jit::is_tuned(site.kind)) explain_site(e.evidence, policy, site, change);
     change.alternatives = {"nothing: costs nothing, gains nothing",
@@ -135,6 +136,7 @@ void report_evidence(feedback::Monitor& monitor, FeedbackReport& report) {
       for (const auto& [index, function] : profile->functions()) {
         const std::string name = module->function_name(FuncIndex(index));
         for (const auto& [offset, load] : function.loads) {
+          if (load.is_store) continue;
           report.loads.push_back({.function = name,
                                   .wasm_offset = offset,
                                   .stall_samples = load.stall_baseline + load.stall_optimized,

@@ -99,6 +99,30 @@ TEST_F(MonitorTest, ASampleBehindALoadBecomesAClockAndAMissRecord) {
   });
 }
 
+TEST_F(MonitorTest, ASampleBehindAStoreStallsOnItAndIsNoMissRecord) {
+  const auto stored = testing::module_with(0x36);          // i32.store
+  const uint8_t bytes[] = {0x41, 0x89, 0x04, 0x17, 0x90};  // mov [r15+rdx], eax
+  auto code = std::make_shared<jit::CodeVersion>();
+  code->function = FuncIndex(0);
+  code->memory = std::move(*arena->allocate(sizeof bytes));
+  std::memcpy(code->memory.writable().data(), bytes, sizeof bytes);
+  code->code_size = CodeOffset(sizeof bytes);
+  jit::PcMapBuilder rows;
+  rows.add_row({CodeOffset(0), WasmOffset(20), jit::kNoInlineSite});
+  code->pc_map = rows.finish();
+  registry.add(stored, code);
+  unit->samples.push_back(sample(reinterpret_cast<uint64_t>(code->begin()) + 4));
+  monitor->round();
+  EXPECT_EQ(monitor->counts().store_stalls, 1u);
+  EXPECT_EQ(monitor->counts().stall_records, 0u);
+  monitor->with_profiles([&](Monitor::Profiles& profiles) {
+    const FunctionEvidence e = profiles[stored.get()]->evidence(FuncIndex(0));
+    ASSERT_EQ(e.loads.size(), 1u);
+    EXPECT_TRUE(e.loads[0].is_store);
+    EXPECT_EQ(e.loads[0].load, WasmOffset(20));
+  });
+}
+
 TEST_F(MonitorTest, ALoadOfTheRuntimesOwnDataIsNoStall) {
   Monitor::Config config;
   config.is_guest_memory = [](uint64_t address) { return address < 0x1000; };

@@ -150,6 +150,24 @@ TEST(Policy, NeitherWaitsNorAsksForAPrefetchOfALoadOutsideOfLoops) {
   EXPECT_TRUE(listed(plan, kPrefetch).empty());
 }
 
+TEST(Policy, PrefetchesAStoreThatStandsOutAndGoesUpAndDownInMemory) {
+  const auto asks = [](double samples, double rising) {
+    FunctionEvidence e = hot_function(100);
+    e.loads.push_back(stalling_load(130, samples));
+    e.loads.back().is_store = true;
+    e.loads.back().rising_addresses = static_cast<uint64_t>(rising * samples);
+    const FunctionPlan plan = decide(e, {});
+    EXPECT_FALSE(plan.has(jit::ChangeKind::kInterleave));
+    EXPECT_FALSE(plan.has(jit::ChangeKind::kJumpPointers));
+    return plan.has(jit::ChangeKind::kPrefetch);
+  };
+  const double all = hot_function(100).samples_baseline;
+  EXPECT_TRUE(asks(0.6 * all, 0.5));
+  EXPECT_FALSE(asks(0.2 * all, 0.5)) << "samples stand after any store";
+  EXPECT_FALSE(asks(0.6 * all, 0.97)) << "a stream";
+  EXPECT_FALSE(asks(0.6 * all, 0.03)) << "a stream, downwards";
+}
+
 TEST(Policy, PrefetchesTheLoadsThatHoldTheStalls) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));

@@ -305,6 +305,15 @@ std::vector<Situation> situations_by_hand() {
     l.address_span_bytes = 4096;
     return with(hot(), l);
   });
+  const auto store = [](double samples, double rising) {
+    LoadEvidence l = load(130, samples);
+    l.is_store = true;
+    l.rising_addresses = static_cast<uint64_t>(rising * samples);
+    return l;
+  };
+  series("a store that stalls", 0.01, 1, [&](double share) { return with(hot(), store(400 * share, 0.5)); });
+  series("the order of a store's addresses", 0.05, 1,
+         [&](double rising) { return with(hot(), store(200, rising)); });
   series("the span of a load's addresses", 1e4, 1e7, [](double bytes) {
     LoadEvidence l = load(130, 150);
     l.address_span_bytes = static_cast<uint64_t>(bytes);

@@ -202,6 +202,24 @@ TEST(Profile, AStallBehindAFoldedLoadIsChargedToTheLoad) {
   EXPECT_EQ(e.loads[0].load, WasmOffset(44));
 }
 
+TEST(Profile, AStallBehindAStoreIsChargedToTheStore) {
+  const std::shared_ptr<wasm::Module> module = module_with_loops();
+  module->bytes[50] = 0x36;  // i32.store
+  Profile profile(module);
+  for (const uint64_t address : {0x5000, 0x9000, 0x1000, 0x2000})
+    EXPECT_TRUE(profile.add_store_stall(kFunction, WasmOffset(50), true, address));
+  EXPECT_FALSE(profile.add_store_stall(kFunction, WasmOffset(44), true, 0x5000)) << "a load";
+  const FunctionEvidence e = profile.evidence(kFunction);
+  ASSERT_EQ(e.loads.size(), 1u);
+  EXPECT_EQ(e.loads[0].load, WasmOffset(50));
+  EXPECT_TRUE(e.loads[0].is_store);
+  EXPECT_DOUBLE_EQ(e.loads[0].stall_samples_optimized, 4);
+  EXPECT_EQ(e.loads[0].addresses, 4u);
+  EXPECT_EQ(e.loads[0].address_span_bytes, 0x8000u);
+  EXPECT_EQ(e.loads[0].rising_addresses, 2u);
+  EXPECT_EQ(profile.page_evidence().addresses, 0u);
+}
+
 TEST(Profile, CountsFade) {
   Profile profile(module_with_loops());
   profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);

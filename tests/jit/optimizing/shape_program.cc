@@ -28,6 +28,7 @@ std::string_view class_of(Opcode opcode) {
   if (opcode == Opcode::kCallIndirect || opcode == Opcode::kCallRef) return "call";
   if (opcode == Opcode::kMemoryCopy || opcode == Opcode::kMemoryFill) return "copy";
   if (has(".load")) return "load";
+  if (has(".store")) return "store";
   if (name.starts_with("i") && !has("x") && (has(".div_") || has(".rem_"))) return "division";
   return {};
 }

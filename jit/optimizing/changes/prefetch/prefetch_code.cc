@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "jit/optimizing/changes/prefetch/prefetch_call.h"
+#include "jit/optimizing/changes/prefetch/stream_step.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
 
@@ -47,7 +49,7 @@ class Emitter {
             load && !ir_.is_of(*load, IrModule::World::kRuntime))
           lengths_.emplace(memory_of(*load), nullptr);
     for (const PrefetchSlice& slice : work.slices)
-      for (const auto& [load, level] : slice.levels) lengths_.emplace(memory_of(*load), nullptr);
+      for (const auto& [access, level] : slice.levels) lengths_.emplace(memory_of(*access), nullptr);
     if (lengths_.empty()) lengths_.emplace(0, nullptr);
     for (const PrefetchSlice& slice : work.slices) {
       if (slice.recurrences.next.empty()) continue;
@@ -86,9 +88,12 @@ class Emitter {
 
   // Once a strip.
   void emit_in_strips(Backedges backedges) {
+    may_be_vectors_ = may_be_vectors(backedges);
+    if (may_be_vectors_) find_streams();
+    llvm::MDNode* const identity = work_.loop->getLoopID();
     const Strips strips = make_strips(
         *work_.loop, backedges, location_,
-        [&](llvm::IRBuilder<>& head) -> StripChoice {
+        [&](llvm::IRBuilder<>& head, const CarriedValues& first) -> StripChoice {
           b_.SetInsertPoint(head.GetInsertBlock());
           b_.SetCurrentDebugLocation(location_);
           // Negative if another thread of this cell has just ended its strip.
@@ -96,11 +101,17 @@ class Emitter {
           Value* const most =
               b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, countdown, int32(kShortestStrip - 1));
           Value* const enabled = b_.CreateIsNotNull(cell_load(kCellEnabled));
-          return {.most_backedges = b_.CreateZExt(most, ir_.i64), .with = enabled};
+          StripChoice choice{.most_backedges = b_.CreateZExt(most, ir_.i64), .with = enabled};
+          if (may_be_vectors_) begin_streams(first, choice);
+          return choice;
         },
         work_.has_rows ? kShortestRow : 0);
     at(strips.with_entry->getTerminator());
-    load_lengths();
+    if (may_be_vectors_) {
+      work_.loop->getLoopLatch()->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, identity);
+    } else {
+      load_lengths();
+    }
     if (!has_a_page()) {
       // Clamped loads read address 0, which must exist.
       Instruction* const rest = strips.with_entry->getTerminator();
@@ -114,11 +125,13 @@ class Emitter {
         phi.addIncoming(phi.getIncomingValueForBlock(strips.head), check);
       at(rest);
     }
-    distance_ = cell_load(kCellDistance);
+    if (!may_be_vectors_) distance_ = cell_load(kCellDistance);
     run_ahead_from(strips.first);
     carry_recurrences();
-    at(&*work_.loop->getHeader()->getFirstInsertionPt());
+    Instruction* const rest = &*work_.loop->getHeader()->getFirstInsertionPt();
+    at(rest);
     step_in_strips();
+    go_through_streams(*strips.with_entry, rest);
     for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
     // After the strip, so that what the countdown says has happened when its time is taken.
     Instruction* const end = strips.tail->getTerminator();
@@ -158,8 +171,8 @@ class Emitter {
     }
     return all;
   }
-  uint32_t memory_of(const llvm::LoadInst& load) const {
-    const Value* base = llvm::getUnderlyingObject(load.getPointerOperand(), 0);
+  uint32_t memory_of(const Instruction& access) const {
+    const Value* base = llvm::getUnderlyingObject(llvm::getLoadStorePointerOperand(&access), 0);
     return ir_.memory_of(base, function_.getArg(0)).value_or(0);
   }
 
@@ -190,7 +203,8 @@ class Emitter {
       const std::optional<uint32_t> slot = changes_.timed_slot(*work_.slots[i]);
       if (!slot) continue;
       Clones clones;
-      Value* const at_target = clone(slice.target->getPointerOperand(), slice, {.multiplier = 1}, clones);
+      Value* const at_target =
+          clone(llvm::getLoadStorePointerOperand(slice.target), slice, {.multiplier = 1}, clones);
       Value* place = b_.CreatePtrToInt(at_target, ir_.i64);
       if (go) place = b_.CreateSelect(go, place, llvm::ConstantInt::get(ir_.i64, 0));
       ir_.mark(b_.CreateAlignedStore(
@@ -215,18 +229,22 @@ class Emitter {
   void emit_slice(const PrefetchSlice& slice) {
     for (uint32_t level = slice.target_level; level >= 1; --level) {
       const uint32_t multiplier = slice.target_level - level + 1;
-      for (const auto& [load, load_level] : slice.levels) {
-        if (load_level != level || !done_.insert({load, multiplier}).second) continue;
+      for (const auto& [access, its_level] : slice.levels) {
+        if (its_level != level || !done_.insert({access, multiplier}).second) continue;
+        const Value* const original = llvm::getLoadStorePointerOperand(access);
         Clones clones;
-        Value* place = clone(load->getPointerOperand(), slice, {.multiplier = multiplier}, clones);
+        Value* place = clone(original, slice, {.multiplier = multiplier}, clones);
         if (!stays_near(*place)) {
-          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
+          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(original, 0));
           // A base that changes in the loop is none to measure from.
           if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made))
             continue;
-          place = clamp(place, base, lengths_.at(memory_of(*load)));
+          place = clamp(place, base, lengths_.at(memory_of(*access)));
         }
-        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
+        if (may_be_vectors_)
+          add_prefetch_call(ir_, b_, b_.CreatePtrToInt(place, ir_.i64));
+        else
+          b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
       }
     }
   }
@@ -249,6 +267,8 @@ class Emitter {
     auto* const phi = llvm::dyn_cast<llvm::PHINode>(instruction);
     if (const auto way = slice.ways.find(instruction); way != slice.ways.end()) {
       made = of(way->second);
+    } else if (Value* const place = place_in_stream(*instruction, ahead)) {
+      made = copy_at(llvm::cast<llvm::LoadInst>(*instruction), place);
     } else if (!phi) {
       // Depth is bounded by the slice's length.
       made = copy_of(*instruction, of);
@@ -283,13 +303,26 @@ class Emitter {
     auto* const load = llvm::dyn_cast<llvm::LoadInst>(copy);
     if (load && !ir_.is_of(*load, IrModule::World::kRuntime)) {
       load->setOperand(0, clamp(load->getPointerOperand(), llvm::cast<llvm::LoadInst>(original)));
-      load->setMetadata(llvm::LLVMContext::MD_range, nullptr);
-      load->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
-      load->setMetadata(llvm::LLVMContext::MD_noundef, nullptr);
+      forget_values(*load);
     }
     b_.Insert(copy);
     copy->setDebugLoc(location_);
     return copy;
+  }
+  // Of a load, elsewhere.
+  Value* copy_at(const llvm::LoadInst& original, Value* place) {
+    auto* const copy = llvm::cast<llvm::LoadInst>(original.clone());
+    copy->setMetadata("hindsight.position", nullptr);
+    copy->setOperand(0, place);
+    forget_values(*copy);
+    b_.Insert(copy);
+    copy->setDebugLoc(location_);
+    return copy;
+  }
+  static void forget_values(llvm::LoadInst& load) {
+    load.setMetadata(llvm::LLVMContext::MD_range, nullptr);
+    load.setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+    load.setMetadata(llvm::LLVMContext::MD_noundef, nullptr);
   }
   template <typename Of>
   Value* choose(const Choice& choice, const Of& of) {
@@ -509,6 +542,102 @@ class Emitter {
     return memory && !ir_.wasm.memories[*memory].is64;
   }
 
+  // Strips whose copy with prefetches may become vectors, as the one without may. Its prefetches are calls that vectors can
+  // have, and what the slices load in even steps is not clamped: whether it stays in memory the strip's head asks. So an
+  // iteration is as free of choices as one without. Short rows end before vectors pay, and recurrences have none.
+  bool may_be_vectors(Backedges backedges) const {
+    return ir_.request.tuning.vectorize && backedges.known_to_llvm && !work_.has_rows && stages_ == 0 &&
+           has_a_page();
+  }
+
+  // A load of a slice, and where it is so many distances ahead in the strip's first iteration.
+  struct Stream {
+    const PrefetchSlice* slice = nullptr;
+    int64_t step = 0;
+    uint32_t stages = 0;
+    std::vector<Value*> first;   // a stage each
+    std::vector<Value*> places;  // now
+  };
+  void find_streams() {
+    for (const PrefetchSlice& slice : work_.slices) {
+      for (const Instruction* operation : slice.operations) {
+        const auto* load = llvm::dyn_cast<llvm::LoadInst>(operation);
+        if (!load || ir_.is_of(*load, IrModule::World::kRuntime)) continue;
+        const int64_t step = stream_step(slice, *load);
+        if (step == 0) continue;
+        Stream& stream = streams_[load];
+        if (stream.slice == nullptr)
+          stream = {.slice = &slice, .step = step, .stages = 0, .first = {}, .places = {}};
+        stream.stages = std::max(stream.stages, slice.target_level);
+      }
+    }
+  }
+
+  // At the end of the head: a strip with prefetches ends before one of the streams leaves memory.
+  //
+  // Invariant: in each of its iterations what a stream reads is in memory. The first place is, because it is looked at;
+  // the last one is not further than the rest of memory is long, in steps, and steps lead the same way.
+  void begin_streams(const CarriedValues& first, StripChoice& choice) {
+    load_lengths();
+    // Read once: the cell is shared with others, and what was looked at has to be what is used.
+    Value* const distance = cell_load(kCellDistance);
+    Value* const ahead = b_.CreateZExt(distance, ir_.i64);
+    Value* most = choice.most_backedges;
+    next_ = &first;
+    distance_ = int32(0);
+    for (auto& [load, stream] : streams_) {
+      Clones clones;
+      Value* const here =
+          b_.CreateFreeze(clone(load->getPointerOperand(), *stream.slice, {.multiplier = 1}, clones));
+      auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
+      const uint64_t bytes = function_.getParent()->getDataLayout().getTypeStoreSize(load->getType());
+      Value* const last = b_.CreateSub(lengths_.at(memory_of(*load)), llvm::ConstantInt::get(ir_.i64, bytes));
+      Value* const offset = b_.CreateSub(b_.CreatePtrToInt(here, ir_.i64), b_.CreatePtrToInt(base, ir_.i64));
+      for (uint32_t stage = 1; stage <= stream.stages; ++stage) {
+        llvm::Constant* const step = llvm::ConstantInt::getSigned(ir_.i64, stage * stream.step);
+        Value* const begin = b_.CreateAdd(offset, b_.CreateMul(ahead, step));
+        choice.with = b_.CreateAnd(choice.with, b_.CreateICmpULE(begin, last));
+        Value* const rest = stream.step > 0 ? b_.CreateSub(last, begin) : begin;
+        most = b_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::umin, most,
+            b_.CreateUDiv(rest, llvm::ConstantInt::getSigned(ir_.i64, std::abs(stream.step))));
+        stream.first.push_back(b_.CreateGEP(ir_.i8, base, begin));
+      }
+    }
+    choice.most_backedges = b_.CreateSelect(choice.with, most, choice.most_backedges);
+    next_ = nullptr;
+    distance_ = distance;
+  }
+
+  // In the copy with: one counter for all streams of a step.
+  void go_through_streams(llvm::BasicBlock& entry, Instruction* rest) {
+    llvm::BasicBlock* const header = work_.loop->getHeader();
+    Instruction* const end = work_.loop->getLoopLatch()->getTerminator();
+    std::map<int64_t, llvm::PHINode*> offsets;
+    for (auto& [load, stream] : streams_) {
+      llvm::PHINode*& offset = offsets[stream.step];
+      if (offset == nullptr) {
+        offset = llvm::PHINode::Create(ir_.i64, 2, "", header->begin());
+        offset->setDebugLoc(location_);
+        at(end);
+        offset->addIncoming(llvm::ConstantInt::get(ir_.i64, 0), &entry);
+        offset->addIncoming(b_.CreateNSWAdd(offset, llvm::ConstantInt::getSigned(ir_.i64, stream.step)),
+                            end->getParent());
+      }
+      at(rest);
+      for (Value* first : stream.first) stream.places.push_back(b_.CreateGEP(ir_.i8, first, offset));
+    }
+  }
+
+  // Null: it is in none, or where it is is asked for elsewhere than in the strip.
+  Value* place_in_stream(const Instruction& instruction, Ahead ahead) const {
+    const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+    if (load == nullptr || next_ != nullptr || ahead.back != 0) return nullptr;
+    const auto stream = streams_.find(load);
+    if (stream == streams_.end() || ahead.multiplier > stream->second.places.size()) return nullptr;
+    return stream->second.places[ahead.multiplier - 1];
+  }
+
   llvm::ConstantInt* int32(uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); }
 
   ChangeSet& changes_;
@@ -525,8 +654,10 @@ class Emitter {
   std::vector<Values> carried_;         // phis of the loop
   Value* iterations_ahead_ = nullptr;   // of the first stage; in a loop without strips
   Value* distance_ = nullptr;
+  bool may_be_vectors_ = false;
+  std::map<const llvm::LoadInst*, Stream> streams_;
   const std::map<llvm::PHINode*, Value*>* next_ = nullptr;  // in place of the header's phis
-  std::set<std::pair<const llvm::LoadInst*, uint32_t>> done_;
+  std::set<std::pair<const Instruction*, uint32_t>> done_;
 };
 
 }  // namespace

@@ -77,6 +77,12 @@ bool length_is_looked_up(const llvm::Loop& loop) {
   return false;
 }
 
+// A load or store of the guest's.
+bool may_stall(const IrModule& ir, const Instruction& instruction) {
+  return llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) && !instruction.isVolatile() &&
+         !ir.is_of(instruction, IrModule::World::kRuntime) && !ir.is_of(instruction, IrModule::World::kCells);
+}
+
 }  // namespace
 
 llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
@@ -90,18 +96,17 @@ llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::Functi
   for (Slot& slot : changes.of(ChangeKind::kPrefetch)) {
     if (slot.answer.waits()) continue;
     for (Instruction& instruction : llvm::instructions(function)) {
-      auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-      if (!load || load->isVolatile() || ir.is_of(*load, IrModule::World::kRuntime)) continue;
-      const llvm::DILocation* const position = ir.position_of(*load);
+      if (!may_stall(ir, instruction)) continue;
+      const llvm::DILocation* const position = ir.position_of(instruction);
       if (!position || position->getLine() != slot.at().value) continue;
-      auto slice = find_prefetch_slice(ir, *load, loops, evolution, slot.setting());
+      auto slice = find_prefetch_slice(ir, instruction, loops, evolution, slot.setting());
       if (slice && !has_one_base(ir, *slice))
         slice = std::unexpected("the address is not based on one memory");
       if (!slice) {
         slot.refuse(slice.error());
         continue;
       }
-      const LoopPlace place = place_of(ir, *load, slot.at(), loops, *slice->loop);
+      const LoopPlace place = place_of(ir, instruction, slot.at(), loops, *slice->loop);
       const auto claim = changes.claim(slot, place);
       if (!claim) {
         slot.wait(claim.error());

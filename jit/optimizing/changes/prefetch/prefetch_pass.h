@@ -18,6 +18,11 @@
 //     }
 //     if ((cell->countdown -= count) < 0) strip_ended(vmctx, cell)
 //
+// Where the loop may become vectors, the copy with is free to become some as well: its prefetches are calls that LLVM makes
+// one of for each lane (prefetch_call.h), and prefetches once it is done (spread_prefetches.h). There is no choice in an
+// iteration then. What a slice loads in even steps (stream_step.h) is at a counter of its own, without a clamp. The head asks
+// whether the strip's first such place is in memory, and ends the strip before one would not be.
+//
 // A strip is as long as the countdown says, but never shorter than kShortestStrip iterations unless the loop
 // ends. So the countdown falls below -1 by the iterations that the strip had too many.
 //

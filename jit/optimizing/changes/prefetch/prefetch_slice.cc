@@ -43,11 +43,12 @@ class Slicer {
          bool guesses)
       : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution), guesses_(guesses) {}
 
-  std::expected<PrefetchSlice, Refusal> slice(llvm::LoadInst& target) {
+  std::expected<PrefetchSlice, Refusal> slice(Instruction& target) {
     found_.result.target = &target;
     found_.result.loop = &loop_;
     Trait trait;
-    if (!visit(target.getPointerOperand(), trait)) return std::unexpected(Refusal{.why = reason_});
+    if (!visit(llvm::getLoadStorePointerOperand(&target), trait))
+      return std::unexpected(Refusal{.why = reason_});
     if (!trait.varies)
       return std::unexpected(
           Refusal{.why = "the address does not depend on an induction variable of the loop"});
@@ -77,11 +78,11 @@ class Slicer {
   }
 
   // A stride that a run is given is a row's length or the like.
-  bool long_stride(llvm::LoadInst& load) {
+  bool long_stride(const Instruction& access) {
     const auto is_given = [](const auto& step) { return !llvm::isa<llvm::Constant>(step.second); };
     if (std::ranges::any_of(found_.result.steps, is_given)) return true;
-    const auto* recurrence =
-        llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(load.getPointerOperand()));
+    auto* const pointer = const_cast<Value*>(llvm::getLoadStorePointerOperand(&access));
+    const auto* recurrence = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(pointer));
     if (!recurrence || recurrence->getLoop() != &loop_) return false;
     const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(recurrence->getStepRecurrence(evolution_));
     return !step || step->getAPInt().abs().uge(kLongStrideBytes);
@@ -444,18 +445,18 @@ constexpr uint32_t kMaxTripsOfShortStream = 64;
 
 }  // namespace
 
-std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, llvm::LoadInst& load,
+std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, Instruction& access,
                                                               llvm::LoopInfo& loops,
                                                               llvm::ScalarEvolution& evolution,
                                                               uint32_t distance) {
-  llvm::Loop* const innermost = loops.getLoopFor(load.getParent());
+  llvm::Loop* const innermost = loops.getLoopFor(access.getParent());
   if (!innermost) return std::unexpected("it is in no loop");
   std::optional<Refusal> first;
   // No loop's guess is better than what another loop says for sure.
   for (const bool guesses : {false, true}) {
     std::optional<PrefetchSlice> fallback;
     for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop()) {
-      auto slice = Slicer(ir, *loop, loops, evolution, guesses).slice(load);
+      auto slice = Slicer(ir, *loop, loops, evolution, guesses).slice(access);
       const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
       if (!slice) {
         // The innermost loop's reason is the one that says what the load is.

@@ -1,6 +1,6 @@
-// PrefetchSlice: the address computation of one load as a function of what a loop carries.
+// PrefetchSlice: the address computation of one load or store as a function of what a loop carries.
 //
-// The computation is followed backwards from the load's address: arithmetic, comparisons, selects and some loads
+// The computation is followed backwards from its address: arithmetic, comparisons, selects and some loads
 // from linear memory. It ends in values that do not change in the loop, or in what the loop carries:
 //
 // - An induction variable is ahead by its step times the distance.
@@ -40,7 +40,7 @@ struct Recurrences {
 };
 
 struct PrefetchSlice {
-  llvm::LoadInst* target = nullptr;
+  llvm::Instruction* target = nullptr;  // a load or a store
   llvm::Loop* loop = nullptr;
   // Instructions to clone, operands before users; the target itself is not among them.
   std::vector<llvm::Instruction*> operations;
@@ -51,9 +51,9 @@ struct PrefetchSlice {
   std::map<llvm::Instruction*, llvm::Value*> ways;  // phis and selects of which one operand is taken, a guess
   std::map<llvm::PHINode*, llvm::Value*> delayed;   // the header's, with their values one iteration earlier
   Recurrences recurrences;
-  // Loads that are expected to miss like the target, each with its level (1 = its address comes from the
+  // What is expected to miss like the target, each with its level (1 = its address comes from the
   // induction variable through cached loads only). The target has the highest.
-  std::map<const llvm::LoadInst*, uint32_t> levels;
+  std::map<const llvm::Instruction*, uint32_t> levels;
   uint32_t loads = 0;  // from linear memory, without the target
   uint32_t target_level = 1;
   // True if the inner loop of the slice is entered at unrelated places, so that running ahead in it would
@@ -64,9 +64,9 @@ struct PrefetchSlice {
 inline constexpr uint32_t kMaxSliceOperations = 64;
 inline constexpr uint32_t kMaxSliceLoads = 6;
 
-// The slice in the best of the loops around `load`, or why there is none. `distance`: expected, in
+// The slice in the best of the loops around a load or store, or why there is none. `distance`: expected, in
 // iterations.
-std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, llvm::LoadInst& load,
+std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, llvm::Instruction& access,
                                                               llvm::LoopInfo& loops,
                                                               llvm::ScalarEvolution& evolution,
                                                               uint32_t distance);

@@ -425,14 +425,15 @@ class TripMaker {
         known != backedges_.end() && known->second.count != nullptr) {
       BasicBlock* const latch = group.loop->getLoopLatch();
       const Strips strips =
-          make_strips(*group.loop, known->second, location, [&](llvm::IRBuilder<>& b) -> StripChoice {
-            b.SetCurrentDebugLocation(location);
-            Value* const most =
-                b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, code.load(b, kCellCountdown),
-                                        llvm::ConstantInt::getSigned(ir_.i32, kShortestTripStrip - 1));
-            return {.most_backedges = b.CreateZExt(most, ir_.i64),
-                    .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual)};
-          });
+          make_strips(*group.loop, known->second, location,
+                      [&](llvm::IRBuilder<>& b, const CarriedValues&) -> StripChoice {
+                        b.SetCurrentDebugLocation(location);
+                        Value* const most = b.CreateBinaryIntrinsic(
+                            llvm::Intrinsic::smax, code.load(b, kCellCountdown),
+                            llvm::ConstantInt::getSigned(ir_.i32, kShortestTripStrip - 1));
+                        return {.most_backedges = b.CreateZExt(most, ir_.i64),
+                                .with = b.CreateAnd(b.CreateIsNotNull(code.load(b, kCellEnabled)), usual)};
+                      });
       // As free as the copy to become vectors.
       latch->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, old_identity);
       llvm::IRBuilder<> b(strips.tail->getTerminator());

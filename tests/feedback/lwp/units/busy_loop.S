@@ -34,4 +34,21 @@ hindsight_test_busy_loop_end:
     pop %rbx
     ret
     .size hindsight_test_busy_loop, . - hindsight_test_busy_loop
+
+    .globl hindsight_test_gather_loop, hindsight_test_gather_loop_begin, hindsight_test_gather_loop_end
+    .type hindsight_test_gather_loop, @function
+hindsight_test_gather_loop:
+    vmovdqu (%rsi), %ymm9
+    vmovdqu 32(%rsi), %ymm10
+hindsight_test_gather_loop_begin:
+    vpcmpeqd %ymm1, %ymm1, %ymm1
+    vpgatherdd %ymm1, 4(%rsi,%ymm9,4), %ymm0
+    vpcmpeqd %ymm1, %ymm1, %ymm1
+    vpgatherqq %ymm1, (%rsi,%ymm10,8), %ymm0
+    dec %rdi
+    jnz hindsight_test_gather_loop_begin
+hindsight_test_gather_loop_end:
+    vzeroupper
+    ret
+    .size hindsight_test_gather_loop, . - hindsight_test_gather_loop
     .section .note.GNU-stack, "", @progbits

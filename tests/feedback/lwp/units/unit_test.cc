@@ -5,16 +5,21 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "feedback/lwp/units/x86_64.h"
 #include "tests/feedback/lwp/units/busy_loop.h"
 #include "tests/patience.h"
 
@@ -22,6 +27,12 @@ namespace hindsight::lwp {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+using Loop = std::function<void()>;
+
+void busy_loop() {
+  hindsight_test_busy_loop(50'000);
+}
 
 CodeRange busy_range() {
   return {reinterpret_cast<uint64_t>(hindsight_test_busy_loop_begin),
@@ -31,12 +42,12 @@ CodeRange busy_range() {
 // Runs body(unit) on a thread of its own that attaches before and detaches after.
 class Guest {
  public:
-  Guest(Unit& unit, bool detach = true) : unit_(unit) {
-    thread_ = std::thread([this, detach] {
+  explicit Guest(Unit& unit, bool detach = true, Loop loop = busy_loop) : unit_(unit) {
+    thread_ = std::thread([this, detach, loop = std::move(loop)] {
       status_ = unit_.attach();
       attached_.store(true, std::memory_order_release);
       while (!stopped()) {
-        hindsight_test_busy_loop(50'000);
+        loop();
         rounds_.fetch_add(1, std::memory_order_relaxed);
       }
       if (detach) unit_.detach();
@@ -144,6 +155,62 @@ TEST_P(ClockUnit, SamplesABusyLoopWhereItIsWithItsRegisters) {
   const UnitCounters counters = unit->counters();
   EXPECT_GE(counters.samples, batch.samples.size());
   EXPECT_EQ(counters.malformed, 0u);
+}
+
+TEST(GatherIndex, IsALaneOfTheIndicesOfTheGatherInFront) {
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this processor has no gathers";
+  const std::array<uint32_t, 16> table = {15, 3, 7, 1, 0, 0, 0, 0, 5, 0, 2, 0, 0, 0, 0, 0};
+  const CodeRange range = {reinterpret_cast<uint64_t>(hindsight_test_gather_loop_begin),
+                           reinterpret_cast<uint64_t>(hindsight_test_gather_loop_end)};
+  const auto unit = make("clock/timer", {.frequency_hz = 4000, .guest_code = range});
+  ASSERT_TRUE(unit);
+  Guest guest(*unit, true, [&] { hindsight_test_gather_loop(20'000, table.data()); });
+  ASSERT_TRUE(guest.status()) << guest.status().error().describe();
+  // By the register: lanes that were seen.
+  std::map<int, std::set<uint64_t>> seen;
+  Batch batch;
+  const auto is_seen = [&] { return seen[9].size() == 4 && seen[10].size() == 2; };
+  ASSERT_TRUE(drain_until(*unit, batch,
+                          [&] {
+                            for (const RawSample& sample : batch.samples) {
+                              const VectorIndex& index = sample.vector_index;
+                              if (index.bits == 0) continue;
+                              EXPECT_EQ(index.bits, index.vector == 9 ? 32 : 64);
+                              seen[index.vector].insert(index.value);
+                            }
+                            batch.clear();
+                            return is_seen();
+                          }))
+      << seen[9].size() << " and " << seen[10].size() << " lanes";
+  EXPECT_EQ(seen, (std::map<int, std::set<uint64_t>>{{9, {15, 3, 7, 1}}, {10, {5, 2}}}));
+}
+
+TEST(GatherIndex, IsFoundInEveryEncodingOfAGather) {
+  struct Encoded {
+    std::vector<uint8_t> bytes;
+    int vector, bits;  // 0: no gather
+  };
+  const std::vector<Encoded> all = {
+      {{0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x08}, 1, 32},                                 // dd [rax+ymm1]
+      {{0xc4, 0x82, 0x69, 0x91, 0x5c, 0x8f, 0x10}, 9, 64},                           // qd [r15+4*xmm9+16]
+      {{0xc4, 0x82, 0x6d, 0x90, 0x9c, 0xbd, 0x78, 0x56, 0x34, 0x12}, 15, 32},        // dd [r13+4*ymm15+...]
+      {{0xc4, 0xe2, 0x69, 0x90, 0x1c, 0x8d, 0x10, 0x00, 0x00, 0x00}, 1, 32},         // dd [4*xmm1+16]
+      {{0xc4, 0xa2, 0xc5, 0x92, 0x2c, 0xe7}, 12, 32},                                // dpd [rdi+8*xmm12]
+      {{0x62, 0xd2, 0xfd, 0x49, 0x91, 0x4c, 0xdd, 0x00}, 3, 64},                     // qq [r13+8*zmm3]
+      {{0x62, 0xf2, 0x7d, 0x42, 0x90, 0x4c, 0x88, 0x40}, 17, 32},                    // dd [rax+4*zmm17+256]
+      {{0x62, 0xb2, 0x7d, 0x23, 0x93, 0x94, 0x35, 0x78, 0x56, 0x34, 0x12}, 30, 64},  // qps [rbp+ymm30+...]
+      {{0x62, 0xb2, 0xfd, 0x4a, 0x92, 0x2c, 0xe7}, 12, 32},                          // dpd [rdi+8*ymm12]
+      {{0x62, 0xf2, 0x7d, 0x4a, 0xa0, 0x04, 0x8f}, 0, 0},                            // a scatter
+      {{0xc4, 0xe2, 0x7d, 0x18, 0x04, 0x08}, 0, 0},                                  // a broadcast
+      {{0x90, 0x44, 0x08, 0x01, 0x90, 0x90, 0x90}, 0, 0},
+  };
+  for (const Encoded& encoded : all) {
+    std::vector<uint8_t> code(x86_64::kMostGatherBytes, 0x90);
+    code.insert(code.end(), encoded.bytes.begin(), encoded.bytes.end());
+    const VectorIndex index = x86_64::gather_before(code.data() + code.size());
+    EXPECT_EQ(index.vector, encoded.vector) << testing::PrintToString(encoded.bytes);
+    EXPECT_EQ(index.bits, encoded.bits) << testing::PrintToString(encoded.bytes);
+  }
 }
 
 TEST_P(ClockUnit, JittersThePeriod) {
@@ -285,7 +352,7 @@ INSTANTIATE_TEST_SUITE_P(Sources, ClockUnit, testing::Values("clock/perf", "cloc
 class TimerSource : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto selection = select_unit("clock/timer"); !selection)
+    if (const auto selection = select_unit("clock-timer"); !selection)
       GTEST_SKIP() << selection.error().message;
     unit_ = make("clock/timer", {.frequency_hz = 1000});
   }
