@@ -44,8 +44,9 @@ class VersionMaker {
     loop.getUniqueExitBlocks(exits_);
   }
 
-  void make(const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
-            const std::function<void(Instruction*, Value*)>& ended) {
+  LoopVersions make(const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
+                    const std::function<void(Instruction*, Value*)>& ended) {
+    LoopVersions versions;
     BasicBlock* const head = new_block("versions.head");
     BasicBlock* const tail = new_block("versions.tail");
     copy_loop();
@@ -64,7 +65,9 @@ class VersionMaker {
       phi.setIncomingValueForBlock(with_.entry, in_head);
       in_without->setIncomingValueForBlock(without_.entry, in_head);
       carried.push_back({in_head, &phi, in_without});
+      versions.first[&phi] = in_head;
     }
+    versions.with_entry = with_.entry;
     const VersionChoice choice = choose(b);
     b.CreateCondBr(choice.with, with_.entry, without_.entry);
     before_->getTerminator()->replaceSuccessorWith(with_.header, head);
@@ -74,13 +77,16 @@ class VersionMaker {
     // Tail.
     b.SetInsertPoint(tail);
     b.SetCurrentDebugLocation(location_);
-    for (const Carried& c : carried)
-      c.in_head->addIncoming(merged(c.in_with->getIncomingValueForBlock(with_.turn),
-                                    c.in_without->getIncomingValueForBlock(without_.turn), tail),
-                             tail);
+    for (const Carried& c : carried) {
+      Value* const next = merged(c.in_with->getIncomingValueForBlock(with_.turn),
+                                 c.in_without->getIncomingValueForBlock(without_.turn), tail);
+      c.in_head->addIncoming(next, tail);
+      versions.next[c.in_with] = next;
+    }
     b.SetInsertPoint(tail);
     ended(b.CreateBr(head), choice.count);
     for (BasicBlock* exit : exits_) account(*exit, choice.count, ended);
+    return versions;
   }
 
  private:
@@ -225,10 +231,10 @@ size_t instructions_of(const llvm::Loop& loop) {
   return size;
 }
 
-void make_versions(llvm::Loop& loop, llvm::DebugLoc location,
-                   const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
-                   const std::function<void(Instruction*, Value*)>& ended) {
-  VersionMaker(loop, std::move(location)).make(choose, ended);
+LoopVersions make_versions(llvm::Loop& loop, llvm::DebugLoc location,
+                           const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
+                           const std::function<void(Instruction*, Value*)>& ended) {
+  return VersionMaker(loop, std::move(location)).make(choose, ended);
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -15,6 +15,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <functional>
+#include <map>
 #include <string_view>
 
 namespace hindsight::jit::optimizing {
@@ -41,11 +42,18 @@ inline constexpr size_t kMostInstructionsTwice = 1000;
 inline constexpr double kShortLoopTurns = 48;
 inline constexpr int32_t kShortestVersionStrip = 64;
 
+struct LoopVersions {
+  llvm::BasicBlock* with_entry = nullptr;  // preheader of the loop as it was
+  // What the header's phis are in the head, and what they become in the tail.
+  std::map<llvm::PHINode*, llvm::Value*> first, next;
+};
+
 // `choose` emits into the head. `ended` emits, before an instruction whose block it may split, what is to be
-// done when so many iterations (i32) were done. Precondition: why_not_in_versions() said nothing. Analyses
-// know nothing of the change; the loop's own set of blocks stays, but for the block by which its iterations go on.
-void make_versions(llvm::Loop& loop, llvm::DebugLoc location,
-                   const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
-                   const std::function<void(llvm::Instruction* before, llvm::Value* iterations)>& ended);
+// done when so many iterations (i32) were done: first in the tail, then where the loop is left.
+// Precondition: why_not_in_versions() said nothing. Analyses know nothing of the change; the loop's own set of
+// blocks stays, but for the block by which its iterations go on.
+LoopVersions make_versions(
+    llvm::Loop& loop, llvm::DebugLoc location, const std::function<VersionChoice(llvm::IRBuilder<>&)>& choose,
+    const std::function<void(llvm::Instruction* before, llvm::Value* iterations)>& ended);
 
 }  // namespace hindsight::jit::optimizing

@@ -342,12 +342,29 @@ Value* emit_zero_crossing(llvm::IRBuilder<>& b, Value* start, const llvm::APInt&
   return b.CreateSelect(b.CreateIsNull(rest), count, b.getInt64(~uint64_t{0}));
 }
 
+bool is_expandable(const llvm::SCEV& count, llvm::SCEVExpander& expander, llvm::ScalarEvolution& evolution,
+                   const Instruction& place) {
+  return evolution.getTypeSizeInBits(count.getType()) <= 64 && expander.isSafeToExpandAt(&count, &place);
+}
+
 }  // namespace
 
 Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
                          llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location) {
   if (!qualifies(loop, dominators)) return {};
   return emit_latch_backedges(loop, evolution, location);
+}
+
+bool can_be_in_strips(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
+                      llvm::ScalarEvolution& evolution) {
+  if (!qualifies(loop, dominators)) return false;
+  Instruction* const place = loop.getLoopPreheader()->getTerminator();
+  llvm::SCEVExpander expander(evolution, place->getModule()->getDataLayout(), "strip");
+  const llvm::SCEV* const backedges = evolution.getExitCount(&loop, loop.getLoopLatch());
+  if (!llvm::isa<llvm::SCEVCouldNotCompute>(backedges))
+    return is_expandable(*backedges, expander, evolution, *place);
+  const std::optional<ZeroCrossing> crossing = find_zero_crossing(loop, evolution);
+  return crossing && expander.isSafeToExpandAt(crossing->start, place);
 }
 
 Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& evolution,
@@ -358,9 +375,7 @@ Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& ev
   b.SetCurrentDebugLocation(location);
   const llvm::SCEV* const backedges = evolution.getExitCount(&loop, loop.getLoopLatch());
   if (!llvm::isa<llvm::SCEVCouldNotCompute>(backedges)) {
-    if (evolution.getTypeSizeInBits(backedges->getType()) > 64 ||
-        !expander.isSafeToExpandAt(backedges, place))
-      return {};
+    if (!is_expandable(*backedges, expander, evolution, *place)) return {};
     return {expander.expandCodeFor(evolution.getNoopOrZeroExtend(backedges, b.getInt64Ty()), b.getInt64Ty(),
                                    place),
             true};

@@ -35,6 +35,10 @@ struct Backedges {
 Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
                          llvm::ScalarEvolution& evolution, const llvm::DebugLoc& location);
 
+// Whether emit_backedges() has a count for it.
+bool can_be_in_strips(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
+                      llvm::ScalarEvolution& evolution);
+
 // The same for a loop that need not be innermost, nor without other ways out: of its latch alone. The loop
 // must be simplified and left by its latch.
 Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& evolution,

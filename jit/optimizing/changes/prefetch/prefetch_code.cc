@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 
 #include "jit/optimizing/changes/prefetch/prefetch_call.h"
 #include "jit/optimizing/changes/prefetch/stream_step.h"
@@ -31,6 +32,19 @@ constexpr uint32_t kTimedAheadBlindly = 256;
 // A run of a loop whose length is looked up each time, as a sparse row's or a bucket's is, may be short. In one of
 // fewer iterations, entering strips costs more than a prefetch returns. Measured: 0.82x-0.98x on rows of 8.
 constexpr uint32_t kShortestRow = 16;
+
+// A loop around counts iterations of its own: for each of them a slice goes so many of the inner loop's ahead, at most.
+// Measured natively: distances of 16 to 32 are best nearly everywhere.
+constexpr double kMostTurnsAtOnce = 16;
+
+uint32_t turns_at_once(const llvm::Loop& inner, const llvm::Loop& around) {
+  double turns = 1;
+  for (const llvm::Loop* loop = &inner; loop != &around; loop = loop->getParentLoop()) {
+    const double expected = expected_turns(*loop);
+    turns *= expected == 0 ? kMostTurnsAtOnce : expected;
+  }
+  return static_cast<uint32_t>(std::clamp(turns, 1.0, kMostTurnsAtOnce));
+}
 
 // Emits the instrumentation of one loop.
 class Emitter {
@@ -84,6 +98,44 @@ class Emitter {
     step_where_enabled(*past, *slice_end, paused);
     at(rest);
     emit_countdown(llvm::ConstantInt::get(ir_.i32, 1), rest, nullptr);
+  }
+
+  // In the version that prefetches, at whose entry the distance is read.
+  void emit_in_version(const LoopVersions& versions, uint32_t scale) {
+    at(versions.with_entry->getTerminator());
+    load_lengths();
+    distance_ = cell_load(kCellDistance);
+    if (scale != 1) distance_ = b_.CreateMul(distance_, int32(scale));
+    run_ahead_from(versions.first);
+    entry_ = b_.GetInsertBlock();
+    carry_recurrences();
+    at(&*work_.loop->getHeader()->getFirstInsertionPt());
+    step_in_strips();
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+  }
+  // Before `end`, where a strip of the loop's versions has ended.
+  void emit_upcoming_after(const LoopVersions& versions, Instruction* end) {
+    at(end);
+    load_lengths();
+    next_ = &versions.next;
+    emit_upcoming(nullptr);
+  }
+  // Before `end`, where the loop was left: there are no places to look at.
+  void emit_nothing_upcoming(Instruction* end) {
+    at(end);
+    for (const Slot* slot : work_.slots)
+      if (slot->answer.timed)
+        ir_.mark(b_.CreateAlignedStore(llvm::ConstantInt::get(ir_.i64, 0), upcoming(*slot->answer.timed),
+                                       llvm::Align(8)),
+                 IrModule::World::kCells);
+  }
+  // In the head: clamped loads read address 0, which must exist. Null: it does.
+  Value* may_prefetch(llvm::IRBuilder<>& head) {
+    if (has_a_page()) return nullptr;
+    b_.SetInsertPoint(head.GetInsertBlock());
+    b_.SetCurrentDebugLocation(location_);
+    load_lengths();
+    return nothing_is_empty();
   }
 
   // Once a strip.
@@ -143,6 +195,9 @@ class Emitter {
   void at(Instruction* before) {
     b_.SetInsertPoint(before);
     b_.SetCurrentDebugLocation(location_);
+  }
+  Value* upcoming(uint32_t slot) {
+    return cell_.field(b_, kCellUpcoming + static_cast<int32_t>(sizeof(uint64_t) * slot));
   }
   Value* cell_load(int32_t offset) { return cell_.load(b_, offset); }
   Value* runtime_load(llvm::Type* type, Value* base, int64_t offset, bool invariant) {
@@ -207,10 +262,7 @@ class Emitter {
           clone(llvm::getLoadStorePointerOperand(slice.target), slice, {.multiplier = 1}, clones);
       Value* place = b_.CreatePtrToInt(at_target, ir_.i64);
       if (go) place = b_.CreateSelect(go, place, llvm::ConstantInt::get(ir_.i64, 0));
-      ir_.mark(b_.CreateAlignedStore(
-                   place, cell_.field(b_, kCellUpcoming + static_cast<int32_t>(sizeof(uint64_t) * *slot)),
-                   llvm::Align(8)),
-               IrModule::World::kCells);
+      ir_.mark(b_.CreateAlignedStore(place, upcoming(*slot), llvm::Align(8)), IrModule::World::kCells);
     }
     ahead_ = running;
     next_ = nullptr;
@@ -430,8 +482,10 @@ class Emitter {
     const auto carry = [&](llvm::Type* type, Value* start) {
       llvm::PHINode* const carried = llvm::PHINode::Create(type, 2, "", header->begin());
       carried->setDebugLoc(location_);
-      for (llvm::BasicBlock* from : llvm::predecessors(header))
-        carried->addIncoming(work_.loop->contains(from) ? llvm::PoisonValue::get(type) : start, from);
+      for (llvm::BasicBlock* from : llvm::predecessors(header)) {
+        const bool is_entry = entry_ ? from == entry_ : !work_.loop->contains(from);
+        carried->addIncoming(is_entry ? start : llvm::PoisonValue::get(type), from);
+      }
       return carried;
     };
     ahead_.assign(stages_, {});
@@ -653,6 +707,8 @@ class Emitter {
   std::vector<Values> ahead_;           // what they are so many distances ahead, where slices are emitted
   std::vector<Values> carried_;         // phis of the loop
   Value* iterations_ahead_ = nullptr;   // of the first stage; in a loop without strips
+  llvm::BasicBlock* entry_ =
+      nullptr;  // of the version that prefetches, if the loop's set of blocks does not say
   Value* distance_ = nullptr;
   bool may_be_vectors_ = false;
   std::map<const llvm::LoadInst*, Stream> streams_;
@@ -669,6 +725,40 @@ void emit_prefetches(ChangeSet& changes, llvm::Function& function, LoopWork& wor
     emitter.emit_in_strips(backedges);
   } else {
     emitter.emit_in_loop();
+  }
+}
+
+void emit_prefetches_in_versions(ChangeSet& changes, llvm::Function& function, VersionedWorks& group,
+                                 uint32_t cell) {
+  const CellCode code(changes.ir, function, cell);
+  const llvm::DebugLoc location = loop_location(changes.ir, function, group.claim.loop());
+  std::vector<uint32_t> scales;  // of the loops as they were
+  std::vector<std::unique_ptr<Emitter>> emitters;
+  for (LoopWork& work : group.works) {
+    scales.push_back(turns_at_once(*work.loop, *group.loop));
+    emitters.push_back(std::make_unique<Emitter>(changes, function, work, cell));
+  }
+  std::vector<Instruction*> strip_ends;  // in the tail, which comes first, and where the loop is left
+  const LoopVersions versions = make_versions(
+      *group.loop, location,
+      [&](llvm::IRBuilder<>& head) {
+        VersionChoice choice = choice_of(code, head);
+        for (const auto& emitter : emitters)
+          if (Value* const may = emitter->may_prefetch(head)) choice.with = head.CreateAnd(choice.with, may);
+        return choice;
+      },
+      [&](Instruction* before, Value* iterations) {
+        code.emit_countdown(iterations, before, location,
+                            [&](Instruction* end) { strip_ends.push_back(end); });
+      });
+  for (size_t i = 0; i < emitters.size(); ++i) emitters[i]->emit_in_version(versions, scales[i]);
+  for (size_t i = 0; i < emitters.size(); ++i) {
+    if (group.works[i].loop != group.loop) continue;
+    // Before the runtime is called there.
+    const auto begin_of = [](Instruction* end) { return &*end->getParent()->getFirstInsertionPt(); };
+    emitters[i]->emit_upcoming_after(versions, begin_of(strip_ends.front()));
+    for (size_t exit = 1; exit < strip_ends.size(); ++exit)
+      emitters[i]->emit_nothing_upcoming(begin_of(strip_ends[exit]));
   }
 }
 

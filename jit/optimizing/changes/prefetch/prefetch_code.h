@@ -5,6 +5,7 @@
 
 #include "jit/optimizing/changes/change_set.h"
 #include "jit/optimizing/changes/prefetch/prefetch_slice.h"
+#include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/strips.h"
 
 namespace hindsight::jit::optimizing {
@@ -18,8 +19,19 @@ struct LoopWork {
   std::vector<Slot*> slots;  // one a slice
 };
 
+// A loop that is had in two versions for the slices in it, which may be of inner loops.
+struct VersionedWorks {
+  llvm::Loop* loop = nullptr;
+  LoopClaim claim;
+  std::vector<LoopWork> works = {};
+};
+
 // `backedges`: what emit_backedges() said of the loop. With a count it goes in strips. All slots have the cell `cell`.
 void emit_prefetches(ChangeSet& changes, llvm::Function& function, LoopWork& work, uint32_t cell,
                      Backedges backedges);
+// The same where the choice is made between strips of another loop, or of one that is not counted. Precondition:
+// why_not_in_versions() says nothing of `group.loop`. Recurrences are of that loop.
+void emit_prefetches_in_versions(ChangeSet& changes, llvm::Function& function, VersionedWorks& group,
+                                 uint32_t cell);
 
 }  // namespace hindsight::jit::optimizing

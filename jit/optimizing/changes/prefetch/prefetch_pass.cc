@@ -83,73 +83,156 @@ bool may_stall(const IrModule& ir, const Instruction& instruction) {
          !ir.is_of(instruction, IrModule::World::kRuntime) && !ir.is_of(instruction, IrModule::World::kCells);
 }
 
+// Is it known to iterate a few times only, or is that looked up anew each time?
+bool may_be_short(const llvm::Loop& loop) {
+  const double turns = expected_turns(loop);
+  return turns != 0 ? turns < kShortLoopTurns : length_is_looked_up(loop);
+}
+
+// One load or store with its slice, and the loop that is had twice for it.
+struct Found {
+  Slot* slot = nullptr;
+  Instruction* access = nullptr;
+  PrefetchSlice slice;
+  llvm::Loop* around = nullptr;  // null: the slice's own loop is no loop for versions
+};
+
+class Placer {
+ public:
+  Placer(ChangeSet& changes, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
+      : changes_(changes),
+        ir_(changes.ir),
+        function_(function),
+        loops_(analyses.getResult<llvm::LoopAnalysis>(function)),
+        dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)),
+        evolution_(analyses.getResult<llvm::ScalarEvolutionAnalysis>(function)) {}
+
+  void run() {
+    std::vector<Found> all = find_slices();
+    take_what_is_inside(all);
+    for (Found& found : all) place(std::move(found));
+    // Trip counts come first, while the analyses are true. Next are versions of loops and strips, which need the analyses
+    // no more but for the loops' own blocks. The rest comes last: outer and inner loops may both have work.
+    std::vector<Backedges> backedges;
+    for (const LoopWork& work : works_)
+      backedges.push_back(emit_backedges(*work.loop, dominators_, evolution_,
+                                         loop_location(ir_, function_, work.claim.loop())));
+    for (VersionedWorks& group : groups_) {
+      uint32_t cell = 0;
+      for (const LoopWork& work : group.works)
+        for (Slot* slot : work.slots) cell = changes_.cell_of(group.claim, *slot);
+      emit_prefetches_in_versions(changes_, function_, group, cell);
+    }
+    for (const bool in_strips : {true, false}) {
+      for (size_t i = 0; i < works_.size(); ++i) {
+        LoopWork& work = works_[i];
+        if ((backedges[i].count != nullptr) != in_strips) continue;
+        uint32_t cell = 0;  // the same for all slots of a loop
+        for (Slot* slot : work.slots) cell = changes_.cell_of(work.claim, *slot);
+        emit_prefetches(changes_, function_, work, cell, backedges[i]);
+      }
+    }
+  }
+
+ private:
+  std::vector<Found> find_slices() {
+    std::vector<Found> all;
+    for (Slot& slot : changes_.of(ChangeKind::kPrefetch)) {
+      if (slot.answer.waits()) continue;
+      for (Instruction& instruction : llvm::instructions(function_)) {
+        if (!may_stall(ir_, instruction)) continue;
+        const llvm::DILocation* const position = ir_.position_of(instruction);
+        if (!position || position->getLine() != slot.at().value) continue;
+        auto slice = find_prefetch_slice(ir_, instruction, loops_, evolution_, slot.setting());
+        if (slice && !has_one_base(ir_, *slice))
+          slice = std::unexpected("the address is not based on one memory");
+        if (!slice) {
+          slot.refuse(slice.error());
+          continue;
+        }
+        llvm::Loop* const around = loop_for_versions(*slice);
+        all.push_back({.slot = &slot, .access = &instruction, .slice = std::move(*slice), .around = around});
+      }
+    }
+    return all;
+  }
+
+  // A long counted loop goes in strips, of which the copy without is what LLVM would have made of it. Others are had twice
+  // as they are. A short one goes with the loop around it: it has no time for a choice.
+  llvm::Loop* loop_for_versions(const PrefetchSlice& slice) const {
+    const bool is_short = may_be_short(*slice.loop) && slice.loop->getParentLoop() != nullptr;
+    if (!is_short && can_be_in_strips(*slice.loop, dominators_, evolution_)) return nullptr;
+    if (!why_not_twice(*slice.loop, dominators_).empty()) return nullptr;
+    // What runs ahead of a loop of a few iterations begins anew for each run of it.
+    if (!is_short || !slice.recurrences.next.empty()) return slice.loop;
+    llvm::Loop* const parent = slice.loop->getParentLoop();
+    if (!why_not_twice(*parent, dominators_).empty()) return nullptr;
+    return &with_short_loops(*parent, dominators_, expected_turns);
+  }
+
+  // What is in a loop that is had twice goes with it.
+  static void take_what_is_inside(std::vector<Found>& all) {
+    for (Found& found : all)
+      for (const Found& other : all)
+        if (other.around != nullptr && other.around->contains(found.slice.loop) &&
+            (found.around == nullptr || other.around->contains(found.around)))
+          found.around = other.around;
+  }
+
+  void place(Found found) {
+    const bool runs_ahead = !found.slice.recurrences.next.empty();
+    if (runs_ahead && found.around != nullptr && found.around != found.slice.loop)
+      return found.slot->wait("a loop around it is had in two versions for other loads");
+    llvm::Loop& loop = found.around ? *found.around : *found.slice.loop;
+    const LoopPlace place = place_of(ir_, *found.access, found.slot->at(), loops_, loop);
+    const auto claim = changes_.claim(*found.slot, place);
+    if (!claim) return found.slot->wait(claim.error());
+    // A copy of the loop that stands elsewhere: one change has one cell.
+    if (found.slot->is_elsewhere(*claim)) return;
+    if (!found.slot->answer.is_applied()) {
+      found.slot->apply(*claim, describe(found.slice));
+      found.slot->answer.slice_loads = found.slice.loads;
+      found.slot->answer.operations = static_cast<uint32_t>(found.slice.operations.size());
+    }
+    // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole function,
+    // which came first, has.
+    const WasmOffset its_loop =
+        place_of(ir_, *found.access, found.slot->at(), loops_, *found.slice.loop).loop;
+    if (length_is_looked_up(*found.slice.loop)) changes_.short_loops.insert(its_loop.value);
+    std::vector<LoopWork>& works = found.around ? group_of(*found.around, *claim).works : works_;
+    auto work = std::ranges::find(works, found.slice.loop, &LoopWork::loop);
+    if (work == works.end()) {
+      works.push_back({.loop = found.slice.loop,
+                       .claim = *claim,
+                       .has_rows = changes_.short_loops.contains(its_loop.value),
+                       .slices = {},
+                       .slots = {}});
+      work = std::prev(works.end());
+    }
+    work->slices.push_back(std::move(found.slice));
+    work->slots.push_back(found.slot);
+  }
+  VersionedWorks& group_of(llvm::Loop& loop, const LoopClaim& claim) {
+    const auto found = std::ranges::find(groups_, &loop, &VersionedWorks::loop);
+    return found != groups_.end() ? *found : groups_.emplace_back(VersionedWorks{&loop, claim});
+  }
+
+  ChangeSet& changes_;
+  IrModule& ir_;
+  llvm::Function& function_;
+  llvm::LoopInfo& loops_;
+  llvm::DominatorTree& dominators_;
+  llvm::ScalarEvolution& evolution_;
+  std::vector<LoopWork> works_;  // of loops in strips, and of those that look at their cell in each iteration
+  std::vector<VersionedWorks> groups_;
+};
+
 }  // namespace
 
 llvm::PreservedAnalyses PrefetchPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
-  ChangeSet& changes = *changes_;
-  IrModule& ir = changes.ir;
-  auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
-  auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
   // The loads are found below; what kept them apart until now has done its work.
   remove_temporary_users(function);
-  std::vector<LoopWork> works;
-  for (Slot& slot : changes.of(ChangeKind::kPrefetch)) {
-    if (slot.answer.waits()) continue;
-    for (Instruction& instruction : llvm::instructions(function)) {
-      if (!may_stall(ir, instruction)) continue;
-      const llvm::DILocation* const position = ir.position_of(instruction);
-      if (!position || position->getLine() != slot.at().value) continue;
-      auto slice = find_prefetch_slice(ir, instruction, loops, evolution, slot.setting());
-      if (slice && !has_one_base(ir, *slice))
-        slice = std::unexpected("the address is not based on one memory");
-      if (!slice) {
-        slot.refuse(slice.error());
-        continue;
-      }
-      const LoopPlace place = place_of(ir, instruction, slot.at(), loops, *slice->loop);
-      const auto claim = changes.claim(slot, place);
-      if (!claim) {
-        slot.wait(claim.error());
-        continue;
-      }
-      if (!slot.answer.is_applied()) {
-        slot.apply(*claim, describe(*slice));
-        slot.answer.slice_loads = slice->loads;
-        slot.answer.operations = static_cast<uint32_t>(slice->operations.size());
-      }
-      // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole function,
-      // which came first, has.
-      if (length_is_looked_up(*slice->loop)) changes.short_loops.insert(place.loop.value);
-      auto work = std::ranges::find(works, slice->loop, &LoopWork::loop);
-      if (work == works.end()) {
-        works.push_back({.loop = slice->loop,
-                         .claim = *claim,
-                         .has_rows = changes.short_loops.contains(place.loop.value),
-                         .slices = {},
-                         .slots = {}});
-        work = std::prev(works.end());
-      }
-      work->slices.push_back(std::move(*slice));
-      work->slots.push_back(&slot);
-    }
-  }
-  if (works.empty()) return llvm::PreservedAnalyses::none();
-  // Trip counts come first, while the analyses are true. Strips are next, which need the analyses no more but
-  // for the loops' own blocks. The rest comes last: outer and inner loops may both have work.
-  auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
-  std::vector<Backedges> backedges;
-  for (const LoopWork& work : works)
-    backedges.push_back(
-        emit_backedges(*work.loop, dominators, evolution, loop_location(ir, function, work.claim.loop())));
-  for (const bool in_strips : {true, false}) {
-    for (size_t i = 0; i < works.size(); ++i) {
-      LoopWork& work = works[i];
-      if ((backedges[i].count != nullptr) != in_strips) continue;
-      uint32_t cell = 0;  // the same for all slots of a loop
-      for (Slot* slot : work.slots) cell = changes.cell_of(work.claim, *slot);
-      emit_prefetches(changes, function, work, cell, backedges[i]);
-    }
-  }
+  Placer(*changes_, function, analyses).run();
   return llvm::PreservedAnalyses::none();
 }
 

@@ -26,7 +26,12 @@
 // A strip is as long as the countdown says, but never shorter than kShortestStrip iterations unless the loop
 // ends. So the countdown falls below -1 by the iterations that the strip had too many.
 //
-// Outer loops, and loops whose trip count is not known at entry, look at the cell every iteration:
+// Outer loops, and loops whose trip count is not known at entry, are had in two versions (loop_versions.h): one decrement an
+// iteration. So are the loops around short ones, of which rows and buckets are the usual kind: entering a strip would cost
+// as much as such a run. The distance then counts iterations of the loop around. A slice in a short loop goes for each of
+// them as far ahead as that loop iterates, at most 16 times.
+//
+// What cannot be had twice looks at the cell every iteration:
 //
 //   loop:
 //     if (cell->enabled) { ... slices ... }        // one guard for all slices of the loop

@@ -1,4 +1,4 @@
-;; The data say when the loop ends: no strips, a look at the cell each iteration.
+;; The data say when the loop ends: no strips, and two versions of the loop as it is.
 ;; change: prefetch load 1 of f
 ;; fill: words 0 to 40000 below 1024
 ;; fill: words 65536 to 69632 below 4 plus 1

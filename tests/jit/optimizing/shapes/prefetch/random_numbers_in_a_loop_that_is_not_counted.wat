@@ -1,5 +1,5 @@
 ;; A shift register, one way of a branch or the other, in a loop whose end the data say. The copy is carried from iteration to
-;; iteration, and runs ahead anew where the cell was switched.
+;; iteration, and runs ahead anew where the version is entered.
 ;; change: prefetch load 0 of f
 ;; fill: words 0 to 40000 below 1024
 ;; fill: words 65536 to 131072 below 1000000000

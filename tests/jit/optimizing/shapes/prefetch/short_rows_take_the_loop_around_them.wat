@@ -1,4 +1,4 @@
-;; for i: for e in off[i]..off[i + 1]: sum += x[column[e]]. Rows of 5 pay for a comparison and no strips.
+;; for i: for e in off[i]..off[i + 1]: sum += x[column[e]]. Rows of 5 have no time for strips: the loop around is had in two versions.
 ;; change: prefetch load 3 of f
 ;; fill: words 40000 to 90000 rising by 5
 ;; fill: words 90000 to 190000 below 10000
