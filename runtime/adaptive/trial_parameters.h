@@ -40,6 +40,8 @@ inline constexpr uint32_t kStripsToKnow = 4;
 inline constexpr uint32_t kStripsToForget = 4;
 inline constexpr uint64_t kMostTurnsLearning = 2 * uint64_t{jit::kHistoryCapacity};
 inline constexpr uint64_t kLeastTurnsToReanchor = 65536;
+inline constexpr double kMostLearningSeconds = 0.02;
+inline constexpr double kMostLearningShare = 0.005;
 
 // ---------------------------------------------------------------- timed loads: timed_loads.h
 inline constexpr double kTimedEverySeconds = 200e-6;
@@ -165,6 +167,11 @@ inline constexpr std::array kTrialParameters = [] {
       Constant{"kLeastTurnsToReanchor",
                kLeastTurnsToReanchor,
                {kCount, kBound, "keeps an anchor so long, as short periods come and go"}},
+      Constant{"kMostLearningSeconds",
+               kMostLearningSeconds,
+               {kSeconds, kBound, "lets remembering cost so much before anything has come again, and"}},
+      Constant{
+          "kMostLearningShare", kMostLearningShare, {kShare, kBound, "this share of the loop's time on top"}},
 
       Constant{"kTimedEverySeconds",
                kTimedEverySeconds,

@@ -9,30 +9,42 @@
 //   known      the trial has its turn, as for any change. kStripsToForget strips with the change in a row
 //              of which most turns came elsewhere: the structure is another by now, and it is learning
 //              again
-//   hopeless   as many turns as there is room for, twice, were not enough: nothing comes again
+//   hopeless   as many turns as there is room for, twice, were not enough: nothing comes again. Or remembering
+//              has cost more than it may
 //
 // Pure. Cost while learning: what remembering takes, a few operations a turn, and no prefetch that brings
-// anything but the line that the turn wants anyway.
+// anything but the line that the turn wants anyway. A loop that waits for each of its loads hides that; one whose
+// turns overlap does not. So one strip in kPlainStripEvery remembers nothing, and tells what the others cost.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace hindsight::rt {
 
 class HistoryWatch {
  public:
+  static constexpr uint64_t kPlainStripEvery = 16;
   enum class State : uint8_t { kLearning, kKnown, kHopeless };
+
+  // `ticks_per_second`: of the ticks of strip(). 0: what remembering costs is not asked about.
+  explicit HistoryWatch(double ticks_per_second = 0) : ticks_per_second_(ticks_per_second) {}
 
   // A strip ended in which the loop was with the history, or without. Of a strip with: `valid` of its turns
   // came where they had been before. `period`: turns between the last two times at the anchor, 0 if not
-  // known.
-  void strip(bool with, uint64_t turns, uint64_t valid, uint32_t period);
+  // known. `ticks`: how long it took; 0: not known.
+  void strip(bool with, uint64_t turns, uint64_t valid, uint32_t period, uint64_t ticks = 0);
 
   State state() const { return state_; }
   // Whether to take a new anchor; says so once.
   bool take_anchor();
   uint64_t turns_learning() const { return learning_; }  // in this state, or until it was hopeless
   uint64_t times_forgotten() const { return forgotten_; }
+  // Whether the next strip, while learning, is to be without, to tell what the others cost.
+  bool wants_plain() const { return ticks_per_second_ > 0 && strips_ % kPlainStripEvery == 1; }
+  // What remembering cost, as a share of what the same turns take without. 0: not known.
+  double cost() const;
+  bool is_too_dear() const { return too_dear_; }  // why it is hopeless
 
  private:
   State state_ = State::kLearning;
@@ -41,6 +53,14 @@ class HistoryWatch {
   uint32_t in_a_row_ = 0;  // strips that speak for the other state
   bool anchor_asked_ = false;
   bool anchor_wanted_ = false;
+  const double ticks_per_second_;
+  uint64_t strips_ = 0;              // while learning
+  std::vector<double> plain_rates_;  // ticks a turn, of the last strips without
+  double with_ticks_ = 0;            // of strips with, since a rate without is known
+  double plain_ticks_ = 0;           // the same turns at the rate without
+  bool too_dear_ = false;
+
+  void weigh(bool with, uint64_t turns, uint64_t ticks);
 };
 
 }  // namespace hindsight::rt

@@ -379,7 +379,9 @@ void TrialLogic::reject() {
 
 LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share,
                      TrialGate& gate, jit::Knob knob)
-    : gate_(gate), logic_(ticks_per_second, first_distance, settled, stall_share, knob) {
+    : gate_(gate),
+      logic_(ticks_per_second, first_distance, settled, stall_share, knob),
+      watch_(ticks_per_second) {
   state_.store(logic_.state(), std::memory_order_relaxed);
 }
 
@@ -422,19 +424,19 @@ StripSetting LoopTrial::learning() const {
   return {true, 0, logic_.setting().strip_length};
 }
 
-bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations) {
+bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations, uint64_t ticks) {
   if (logic_.state() == TrialState::kRejected || watch_.state() == HistoryWatch::State::kHopeless)
     return false;
   jit::TraversalHistory& history = jit::history_of(cell);
   const bool with = std::atomic_ref(cell.enabled).load(std::memory_order_relaxed) != 0;
   const bool learned = watch_.state() == HistoryWatch::State::kLearning;
   watch_.strip(with, iterations, std::atomic_ref(history.valid).exchange(0, std::memory_order_relaxed),
-               std::atomic_ref(history.period).load(std::memory_order_relaxed));
+               std::atomic_ref(history.period).load(std::memory_order_relaxed), ticks);
   if (watch_.take_anchor()) std::atomic_ref(history.anchor).store(0, std::memory_order_relaxed);
   switch (watch_.state()) {
     case HistoryWatch::State::kLearning:
       leave_gate();
-      write(cell, learning());
+      write(cell, watch_.wants_plain() ? StripSetting{false, 0, logic_.setting().strip_length} : learning());
       return true;
     case HistoryWatch::State::kKnown:
       if (!learned) return false;
@@ -443,11 +445,14 @@ bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations) {
       return true;
     case HistoryWatch::State::kHopeless:
       leave_gate();
-      logic_.give_up(fmt::format("no traversal repeated an earlier one in {} iterations{}",
-                                 watch_.turns_learning(),
-                                 watch_.times_forgotten() > 0
-                                     ? fmt::format(", the last of {} attempts", watch_.times_forgotten() + 1)
-                                     : ""));
+      logic_.give_up(fmt::format(
+          "{}no traversal repeated an earlier one in {} iterations{}",
+          watch_.is_too_dear() ? fmt::format("remembering takes {:.0f} % longer, and ", 100 * watch_.cost())
+                               : "",
+          watch_.turns_learning(),
+          watch_.times_forgotten() > 0
+              ? fmt::format(", the last of {} attempts", watch_.times_forgotten() + 1)
+              : ""));
       write(cell, logic_.setting());
       return true;
   }
@@ -479,7 +484,7 @@ void LoopTrial::strip_ended(jit::LoopCell& cell) {
   thread_ = self;
   last_tick_ = now;
 
-  if (remembers_ && learns(cell, iterations)) return;
+  if (remembers_ && learns(cell, iterations, ticks)) return;
   if (logic_.measuring() && !(holding_ && gate_.stay(this, now))) {
     holding_ = gate_.enter(this, now);
     if (!holding_) return write(cell, logic_.waiting());

@@ -251,7 +251,7 @@ class LoopTrial {
   void write(jit::LoopCell& cell, const StripSetting& setting);  // and notes the state
   void leave_gate();
   // Whether the loop has to learn its way before anything else; then the next strip is set.
-  bool learns(jit::LoopCell& cell, uint64_t iterations);
+  bool learns(jit::LoopCell& cell, uint64_t iterations, uint64_t ticks);
   StripSetting learning() const;
 
   TrialGate& gate_;

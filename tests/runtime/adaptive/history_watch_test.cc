@@ -74,5 +74,27 @@ TEST(HistoryWatch, TakesAnotherAnchorOnceWhenTheOldOneStaysAway) {
   EXPECT_FALSE(first.take_anchor());
 }
 
+// Learns in strips of which one in sixteen is plain, until that ends; says after how many seconds.
+double seconds_of_learning(HistoryWatch& watch, uint64_t ticks_with, uint64_t ticks_plain) {
+  double seconds = 0;
+  bool plain = false;
+  while (watch.state() == State::kLearning && seconds < 10) {
+    const uint64_t ticks = plain ? ticks_plain : ticks_with;
+    watch.strip(!plain, 1000, 0, 0, ticks);
+    seconds += static_cast<double>(ticks) / 1e9;
+    plain = watch.wants_plain();
+  }
+  return seconds;
+}
+
+TEST(HistoryWatch, GivesUpSoonWhereRememberingTakesLong) {
+  HistoryWatch dear(1e9), cheap(1e9);
+  EXPECT_NEAR(seconds_of_learning(dear, 130'000, 100'000), 0.1, 0.02);
+  EXPECT_TRUE(dear.is_too_dear());
+  EXPECT_NEAR(dear.cost(), 0.3, 0.001);
+  EXPECT_GT(seconds_of_learning(cheap, 100'100, 100'000), 1.5);
+  EXPECT_FALSE(cheap.is_too_dear());
+}
+
 }  // namespace
 }  // namespace hindsight::rt

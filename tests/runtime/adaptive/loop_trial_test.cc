@@ -310,11 +310,13 @@ TEST(Trial, OfALoopThatRemembersItsWayBeginsWhenThatComesAgain) {
   const auto cell = jit::make_loop_cell_with_history();
   trial.judge_history();
   trial.arm(*cell);
-  for (int i = 0; i < 100; ++i) {
+  int plain = 0;
+  for (int i = 0; i < 96; ++i) {
     end_strip(trial, *cell, 0);
-    ASSERT_EQ(cell->enabled, 1u);
+    plain += cell->enabled == 0 ? 1 : 0;
     ASSERT_EQ(cell->distance, 0u);
   }
+  EXPECT_EQ(plain, 6) << "one in sixteen tells what the others cost";
   // Meanwhile others may measure.
   EXPECT_TRUE(gate.enter(&other, 1));
   gate.leave(&other);
