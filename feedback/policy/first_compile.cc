@@ -110,21 +110,21 @@ bool waits_for_evidence(Case& c) {
   return reason && c.answer(Action::kWait, std::move(*reason));
 }
 
-// Not called so far, and not yet seen to sit in a loop. A function may take a small part of the time, between
-// calls of others. It is not waited for as long as it takes to run that long itself.
-bool may_be_called_soon(const FunctionEvidence& e, const PolicyConfig& config) {
+bool is_still_watched(const FunctionEvidence& e, const PolicyConfig& config) {
   return e.seconds_watched < config.max_seconds_to_wait_for_entry &&
          (e.seconds_watched < config.min_seconds_watched ||
           e.all_seconds_watched < config.max_all_seconds_to_wait_for_entry);
 }
 
+std::string waits_for_call(const FunctionEvidence& e, const PolicyConfig& config) {
+  return fmt::format("hot, and not called in {:.1f} ms: waits up to {:.1f} ms for its next call",
+                     1e3 * e.seconds_watched, 1e3 * config.max_seconds_to_wait_for_entry);
+}
+
 bool waits_for_entry(Case& c) {
   const FunctionEvidence& e = c.e;
-  return e.entered == Entered::kNotYet && may_be_called_soon(e, c.config) &&
-         !plan_osr_loops(e, c.config).empty() &&
-         c.answer(Action::kWait,
-                  fmt::format("hot, and not called in {:.1f} ms: waits up to {:.1f} ms for its next call",
-                              1e3 * e.seconds_watched, 1e3 * c.config.max_seconds_to_wait_for_entry));
+  return e.entered == Entered::kNotYet && is_still_watched(e, c.config) &&
+         !plan_osr_loops(e, c.config).empty() && c.answer(Action::kWait, waits_for_call(e, c.config));
 }
 
 bool compile(Case& c) {
@@ -144,6 +144,14 @@ bool compile(Case& c) {
 }
 
 }  // namespace
+
+std::optional<std::string> wants_its_next_call(const FunctionEvidence& e, const PolicyConfig& config) {
+  // Watching begins a round after its first samples.
+  const bool waits = e.entered == Entered::kUnknown
+                         ? e.seconds_baseline < config.max_seconds_to_wait_for_entry
+                         : e.entered == Entered::kNotYet && is_still_watched(e, config);
+  return waits ? std::optional(waits_for_call(e, config)) : std::nullopt;
+}
 
 std::span<const Question> first_questions() {
   static constexpr std::array<Question, 7> kQuestions = {

@@ -156,6 +156,10 @@ uint32_t earned_compiles(double seconds_run, const PolicyConfig& config) {
   return std::min(config.max_later_compiles, static_cast<uint32_t>(std::min(earned, 1e6)));
 }
 
+bool ask_whether_it_moved(Case& c) {
+  return calls_moved(c) || time_moved(c);
+}
+
 bool ask_for_new_stalls(Case& c) {
   const FunctionEvidence& e = c.e;
   const PolicyConfig& config = c.config;

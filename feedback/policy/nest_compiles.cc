@@ -3,7 +3,7 @@
 // is decided about by itself. What was compiled before, of the function or of other loops, counts for nothing.
 //
 // The place is the hottest loop in baseline code that has no code of its own. Its nest is that loop, or one around it that
-// still compiles quickly and is seen to iterate. For a nest is entered at its loop's header only. It is asked what a function
+// compiles quickly, or in little more time, and is seen to iterate. For a nest is entered at its loop's header only. It is asked what a function
 // is asked in front of its first compile, about what was seen of the nest alone.
 #include <fmt/format.h>
 
@@ -15,8 +15,9 @@
 namespace hindsight::feedback {
 namespace {
 
-constexpr double kSamplesToIterate =
-    2;  // of a loop outside of its inner one, or of a branch there, which say that it iterates
+constexpr double kSamplesToIterate = 2;     // of a loop outside of its inner one, which say that it iterates
+constexpr uint64_t kBranchesToIterate = 2;  // or so many branches, and this share of them: it iterates within
+constexpr double kShareOfBranches = 0.001;  // microseconds
 constexpr double kShareToWait = 0.5;   // of the samples stall: the loop around may take longer to compile
 constexpr double kWaitingNests = 4;    // so many times as long
 constexpr double kShareOfPlace = 0.1;  // of the samples: a loop with less is no place to wait for
@@ -74,8 +75,10 @@ class Nests {
     int32_t root = place;
     while (root >= 0 && !can_be_nest(root)) root = has_code(root) ? -1 : e_.loops[root].parent;
     if (root < 0) return root;
+    // A loop around it that adds little is waited for: what is looked up ahead, or side by side, is in that one.
+    const double most = most_seconds_around(root);
     for (int32_t parent = next(root); parent >= 0; parent = next(root)) {
-      if (expected(parent) > most_seconds(root) || !iterates(parent, root)) break;
+      if (expected(parent) > most || !iterates(parent, root)) break;
       root = parent;
     }
     // Samples that are spread over several loops belong to the one around them. If that takes long to compile, there have
@@ -89,6 +92,24 @@ class Nests {
     }
     return root;
   }
+  // The loop around a nest, which calls it: in baseline code for long, if never for much of the time.
+  bool grows(int32_t root) const {
+    const LoopEvidence& loop = e_.loops[root];
+    if (loop.samples_baseline <= 0 || loop.seconds_run_baseline * (1 - 1 / config_.optimized_speedup) <
+                                          config_.min_flat_return * config_.background_cost * expected(root))
+      return false;
+    for (size_t i = 0; i < e_.loops.size(); ++i)
+      if (e_.loops[i].parent == root && e_.loops[i].has_nest &&
+          expected(root) <= most_seconds_around(static_cast<int32_t>(i)))
+        return true;
+    return false;
+  }
+  bool has_nest_inside(int32_t root) const {
+    const LoopEvidence& around = e_.loops[root];
+    return std::any_of(e_.loops.begin(), e_.loops.end(), [&](const LoopEvidence& loop) {
+      return loop.has_nest && around.offset < loop.offset && loop.offset < around.end;
+    });
+  }
   // In code that was to be left by now, a stale frame needs more.
   double enough(int32_t root) const {
     return e_.optimized || sums_[root].in_code ? config_.min_samples_left_behind : config_.min_samples;
@@ -97,14 +118,23 @@ class Nests {
   bool is_unit(int32_t root) const {
     if (e_.optimized) return e_.samples_left_behind >= config_.min_samples_left_behind;
     if (e_.entered != Entered::kAgain) return true;
-    const double whole = whole_seconds();
-    return whole > config_.small_function_seconds && whole > config_.whole_over_nest * expected(root) &&
-           2 * sums_[root].samples >= e_.samples_baseline;
+    return !is_small(root) && 2 * sums_[root].samples >= e_.samples_baseline;
+  }
+  // Compiling the function takes hardly longer than compiling the nest. Whatever compiles take at the time: a function is
+  // not another one while the machine is busy.
+  bool is_small(int32_t root) const {
+    const LoopEvidence& loop = e_.loops[root];
+    const double whole = expected_seconds(e_.code_bytes, e_.loops.size(), 1, config_);
+    return whole <= config_.small_function_seconds ||
+           whole <=
+               config_.whole_over_nest * expected_seconds(loop.code_bytes, loop.inner_loops + 1, 1, config_);
   }
 
   FunctionPlan first_compile(int32_t root) const;
   // None: nothing asks for it.
   std::optional<FunctionPlan> later_compile(int32_t root) const;
+  // The program changed under its code: it is compiled again, or all of the function is seen anew.
+  std::optional<FunctionPlan> follow(int32_t root) const;
   FunctionPlan nothing() const {
     Case c(e_, config_);
     c.answer(Action::kNothing, "its loops are compiled as nests, and nothing else of it is hot");
@@ -139,20 +169,22 @@ class Nests {
   bool iterates(int32_t parent, int32_t child) const {
     const double outside = sums_[parent].samples - sums_[child].samples;
     return outside >= kSamplesToIterate || outside >= config_.min_parent_share * sums_[parent].samples ||
-           e_.loops[child].trip_records > 0 || branches_again(e_.loops[parent]);
+           e_.loops[child].trip_records > 0 || branches_outside(parent, child);
   }
-  // A branch of its own, in none of its inner loops, was seen to be executed again. Where one inner loop waits for memory,
-  // no sample may be outside of it.
-  bool branches_again(const LoopEvidence& loop) const {
-    return std::any_of(e_.branches.begin(), e_.branches.end(), [&](const BranchEvidence& branch) {
-      const auto contains = [&](const LoopEvidence& other) {
-        return other.offset <= branch.branch && branch.branch < other.end;
-      };
-      return static_cast<double>(branch.seen()) >= kSamplesToIterate && contains(loop) &&
-             std::none_of(e_.loops.begin(), e_.loops.end(), [&](const LoopEvidence& other) {
-               return other.depth > loop.depth && contains(other);
-             });
-    });
+  // Branches of the parent were seen beside those of the child. Of a loop that iterates too often to be left, there are
+  // hardly any.
+  bool branches_outside(int32_t parent, int32_t child) const {
+    const auto is_in = [](const LoopEvidence& loop, WasmOffset at) {
+      return loop.offset <= at && at < loop.end;
+    };
+    uint64_t in_parent = 0, in_child = 0;
+    for (const BranchEvidence& branch : e_.branches) {
+      const uint64_t seen = branch.seen();
+      if (is_in(e_.loops[parent], branch.branch)) in_parent += seen;
+      if (is_in(e_.loops[child], branch.branch)) in_child += seen;
+    }
+    return in_parent >= in_child + kBranchesToIterate &&
+           static_cast<double>(in_parent - in_child) >= kShareOfBranches * static_cast<double>(in_parent);
   }
   double expected(int32_t i) const {
     const LoopEvidence& loop = e_.loops[i];
@@ -160,16 +192,16 @@ class Nests {
                ? loop.compile_seconds
                : expected_seconds(loop.code_bytes, loop.inner_loops + 1, e_.compile_scale, config_);
   }
-  // How long compiling the loop around it may take. Where most of the time is waited for memory, baseline code is not much
-  // slower meanwhile, and what helps a search is a change of the loop around it.
-  double most_seconds(int32_t root) const {
-    const LoopEvidence& loop = e_.loops[root];
+  // What compiling a loop around it may take, to be compiled in its place. Where most of the time is waited for memory,
+  // baseline code is not much slower meanwhile, and what helps a search is a change of the loop around it.
+  double most_seconds_around(int32_t inner) const {
+    const LoopEvidence& loop = e_.loops[inner];
     double stalled = 0;
     for (const LoadEvidence& load : e_.loads)
       if (loop.offset <= load.load && load.load < loop.end) stalled += load.stall_samples;
-    return stalled > 0 && stalled >= kShareToWait * sums_[root].samples
-               ? kWaitingNests * config_.most_nest_seconds
-               : config_.most_nest_seconds;
+    const bool waits = stalled > 0 && stalled >= kShareToWait * sums_[inner].samples;
+    return std::max((waits ? kWaitingNests : 1) * config_.most_nest_seconds,
+                    config_.whole_over_nest * expected(inner));
   }
   double whole_seconds() const {
     return e_.compile_seconds > 0
@@ -243,7 +275,13 @@ FunctionEvidence Nests::view_of(int32_t root) const {
 FunctionPlan Nests::first_compile(int32_t root) const {
   const LoopEvidence& loop = e_.loops[root];
   const Sum& sum = sums_[root];
-  const FunctionEvidence view = view_of(root);
+  FunctionEvidence view = view_of(root);
+  // What was not possible in a nest inside of it may be in this one: a search has the loop around it now.
+  if (has_nest_inside(root))
+    view.changes.forget_if([&](const ChangeLedger::Entry& entry) {
+      return entry.outcome.state == ChangeState::kNotPossible && jit::is_of_load(entry.site.kind) &&
+             loop.offset <= entry.site.at && entry.site.at < loop.end;
+    });
   Case c(view, config_);
   const auto answer = [&](Action action, std::string reason) {
     c.answer(action, std::move(reason));
@@ -251,14 +289,16 @@ FunctionPlan Nests::first_compile(int32_t root) const {
   };
   const std::string samples = fmt::format("{:.0f} of {:.0f} samples in baseline code of the loop at 0x{:x}",
                                           sum.samples, e_.total_samples, loop.offset.value);
-  if (sum.samples < enough(root)) return answer(Action::kNothing, samples + ": too few to decide");
+  const bool grows = this->grows(root);
+  if (sum.samples < enough(root) && !grows) return answer(Action::kNothing, samples + ": too few to decide");
   weigh_changes(c);
   c.offer("optimize the whole function", config_.background_cost * whole_seconds(),
           e_.seconds_baseline * (1 - 1 / config_.optimized_speedup));
-  const double gain = sum.seconds * (1 - 1 / config_.optimized_speedup);
-  const std::string words =
-      fmt::format("{} ({:.1f} ms): compiling it alone gains about {:.1f} ms and costs {:.1f} ms", samples,
-                  1e3 * sum.seconds, 1e3 * gain, 1e3 * c.compile_cost);
+  const double seconds = grows ? std::max(sum.seconds, loop.seconds_run_baseline) : sum.seconds;
+  const double gain = seconds * (1 - 1 / config_.optimized_speedup);
+  const std::string words = fmt::format(
+      "{} ({:.1f} ms{}): compiling it alone gains about {:.1f} ms and costs {:.1f} ms", samples,
+      1e3 * seconds, grows ? " in the whole run, around a nest" : "", 1e3 * gain, 1e3 * c.compile_cost);
   if (gain <= c.compile_cost) return answer(Action::kNothing, words);
   if (!is_affordable(root)) {
     return answer(
@@ -267,6 +307,9 @@ FunctionPlan Nests::first_compile(int32_t root) const {
                     "compile already",
                     words, 1e3 * e_.seconds_run, 1e3 * seconds_spent()));
   }
+  // It is known in time whether it is called again, and then all of it is compiled.
+  if (!e_.optimized && !has_any_ && is_small(root))
+    if (auto wait = wants_its_next_call(e_, config_)) return answer(Action::kWait, std::move(*wait));
   // What is waited for is bounded by what the loop ran, which does not fade.
   FunctionEvidence so_far = view;
   so_far.seconds_baseline = std::max(sum.seconds, sum.seconds_run);
@@ -301,6 +344,24 @@ std::optional<FunctionPlan> Nests::later_compile(int32_t root) const {
   return std::move(c.plan);
 }
 
+std::optional<FunctionPlan> Nests::follow(int32_t root) const {
+  const LoopEvidence& loop = e_.loops[root];
+  if (!loop.has_nest || sums_[root].under_way || sums_[root].around_one_under_way ||
+      !may_compile_again(root) || !is_affordable(root))
+    return std::nullopt;
+  FunctionEvidence view = view_of(root);
+  view.optimized = true;
+  view.seconds_since_published = loop.seconds_in_code;
+  view.moved_share = loop.moved_share;
+  Case c(view, config_);
+  if (!ask_whether_it_moved(c)) return std::nullopt;
+  c.plan.candidates = without_split(std::move(c.plan.candidates));
+  c.plan.osr_loops.clear();
+  if (c.plan.action == Action::kReoptimize) c.plan.nest = loop.loop;
+  c.plan.reason = fmt::format("the loop at 0x{:x}: {}", loop.offset.value, c.plan.reason);
+  return std::move(c.plan);
+}
+
 }  // namespace
 
 bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config) {
@@ -326,8 +387,10 @@ std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyC
     if (!answer || (plan.action == Action::kWait && answer->action != Action::kWait))
       answer = std::move(plan);
   }
-  for (size_t i = 0; i < e.loops.size(); ++i)
+  for (size_t i = 0; i < e.loops.size(); ++i) {
+    if (auto plan = nests.follow(static_cast<int32_t>(i))) return plan;
     if (auto plan = nests.later_compile(static_cast<int32_t>(i))) return plan;
+  }
   if (answer && answer->action == Action::kWait) return answer;
   // As a whole it is asked about if it is called again, or if what runs of it cannot be a nest.
   if (e.optimized || e.entered == Entered::kAgain || !is_for_nests(e, config)) return std::nullopt;

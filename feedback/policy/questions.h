@@ -43,8 +43,14 @@ std::vector<Candidate> propose_all(const Case& c);
 void weigh_changes(Case& c);
 // Why the compile would come too early.
 std::optional<std::string> wants_more(const FunctionEvidence& e, const PolicyConfig& config);
+// Why to wait for what its next call would say: whether it is called again. Not called so far, and not yet seen to sit in a
+// loop. A function may take a small part of the time, between calls of others. It is not waited for as long as it takes to run
+// that long itself.
+std::optional<std::string> wants_its_next_call(const FunctionEvidence& e, const PolicyConfig& config);
 // Is there a stall that nobody has tried to remove? Answers in any case.
 bool ask_for_new_stalls(Case& c);
+// Do its calls go elsewhere by now, or its time? Then the plan says what to do about it.
+bool ask_whether_it_moved(Case& c);
 // How many more compiles are earned by running so long.
 uint32_t earned_compiles(double seconds_run, const PolicyConfig& config);
 

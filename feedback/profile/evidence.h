@@ -134,6 +134,8 @@ struct LoopEvidence {
   double samples_optimized = 0, seconds_optimized = 0;
   // These do not decay: in baseline code in no inner loop, and in nests with this root.
   double seconds_run_baseline = 0, seconds_run_optimized = 0;
+  double seconds_in_code = 0;  // of the latter, in the published nest
+  double moved_share = 0;      // of the samples in it; see FunctionEvidence
   friend bool operator==(const LoopEvidence&, const LoopEvidence&) = default;
 };
 

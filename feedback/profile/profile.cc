@@ -82,13 +82,15 @@ namespace {
 
 constexpr double kSamplesOfNewPlace = 2;  // one may be a loop that ends at once
 
-void add_sample_of_nest(FunctionCounts& counts, LoopIndex root, VersionId version, double seconds) {
+void add_sample_of_nest(FunctionCounts& counts, LoopIndex root, VersionId version, WasmOffset at,
+                        double seconds) {
   counts.seconds_in_nests += seconds;
   NestCounts& nest = counts.nests[root.value];
   if (version.value == 0 || version.value != nest.version) return;
   nest.samples_optimized += 1;
   nest.seconds_optimized += seconds;
   nest.run_seconds_optimized += seconds;
+  nest.shift.add(at.value);
 }
 
 }  // namespace
@@ -104,7 +106,7 @@ void Profile::add_sample(FuncIndex function, WasmOffset at, bool optimized_code,
                                std::find(counts.lost_versions.begin(), counts.lost_versions.end(),
                                          version.value) != counts.lost_versions.end());
     if (nest) {
-      add_sample_of_nest(counts, *nest, version, seconds);
+      add_sample_of_nest(counts, *nest, version, at, seconds);
     } else if (replaced) {
       counts.samples_stayed += 1;
       counts.seconds_stayed += seconds;
@@ -404,6 +406,16 @@ void FunctionCounts::publish_nest(LoopIndex root, VersionId version) {
   nest.version = version.value;
   nest.under_way = false;
   nest.seconds_when_published = nest.seconds_optimized;
+  nest.run_seconds_when_published = nest.run_seconds_optimized;
+  nest.shift = {};
+}
+
+void FunctionCounts::foresee_calls(WasmOffset begin, WasmOffset end) {
+  auto later = unforeseen.lower_bound(begin.value);
+  while (later != unforeseen.end() && later->first < end.value) {
+    values[later->first].fade_into(later->second);
+    later = unforeseen.erase(later);
+  }
 }
 
 void FunctionCounts::stay() {
@@ -611,6 +623,8 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
     e.samples_optimized = nest.samples_optimized;
     e.seconds_optimized = nest.seconds_optimized;
     e.seconds_run_optimized = nest.run_seconds_optimized;
+    e.seconds_in_code = nest.run_seconds_optimized - nest.run_seconds_when_published;
+    e.moved_share = nest.shift.share();
   }
   if (e.samples > 0 || e.has_nest) {
     const NestFacts& facts = nest_facts(function, index);

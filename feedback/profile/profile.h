@@ -91,7 +91,9 @@ struct NestCounts {
   double seconds_when_published = 0;  // what seconds_optimized was then
   double samples_optimized = 0;       // in the code that was published at the time
   double seconds_optimized = 0;
-  double run_seconds_optimized = 0;  // does not decay
+  double run_seconds_optimized = 0;       // does not decay
+  double run_seconds_when_published = 0;  // what that was
+  SampleShift shift = {};                 // of samples in the published code
 };
 
 struct FunctionCounts {
@@ -128,6 +130,8 @@ struct FunctionCounts {
   void publish_again(VersionId lost);
   // Code of one loop alone takes over, beside whatever else is published.
   void publish_nest(LoopIndex root, VersionId version);
+  // Code was made in which the calls of [begin, end) go where they were seen to go: what is seen from now on is later.
+  void foresee_calls(WasmOffset begin, WasmOffset end);
   // The loop is in code of a nest by now: what it ran in baseline code of late says nothing of what is left there.
   void settle_baseline(LoopIndex loop);
   // A compile was asked for, and the version before it stays. It is looked at anew, as one that has just been published,

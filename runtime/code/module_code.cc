@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "jit/abi/nest_exits.h"
 #include "jit/baseline/baseline_compiler.h"
 #include "jit/code/move_code.h"
 #include "jit/wasm/loop_nests.h"
@@ -304,8 +305,21 @@ void ModuleCode::publish_nest(FunctionCode& code, const std::shared_ptr<jit::Cod
   services_.registry().add(module_, nest);
   std::shared_ptr<jit::CodeVersion> replaced = std::exchange(code.nests[nest->nest->value], nest);
   set_osr_slots(code);
-  // Invariant: nothing leads to the replaced version any more. Those who run it come back when their loop ends.
-  if (replaced != nullptr && replaced != nest) retire(std::move(replaced));
+  // Invariant: nothing leads to the replaced version any more. Those who run it come back by its exit, or when their loop
+  // ends.
+  if (replaced != nullptr && replaced != nest) retire_nest(std::move(replaced));
+}
+
+// The OSR slots come first: who leaves asks them again at the loop's header. One who read a slot before may enter once more,
+// leaves at once, and reads the new word.
+void ModuleCode::retire_nest(std::shared_ptr<jit::CodeVersion> nest) {
+  if (!nest->osr_exits.empty()) {
+    const jit::CodeWriting writing = nest->memory.write();
+    // Release: the slots that it leads to were written before.
+    for (const jit::OsrExit& exit : nest->osr_exits)
+      exit.slot->store(jit::nest_leave_word(jit::kNestLeft), std::memory_order_release);
+  }
+  retire(std::move(nest));
 }
 
 bool ModuleCode::withdraw_nest(FuncIndex function, LoopIndex root) {
@@ -314,7 +328,7 @@ bool ModuleCode::withdraw_nest(FuncIndex function, LoopIndex root) {
   auto node = code.nests.extract(root.value);
   if (node.empty()) return false;
   set_osr_slots(code);
-  retire(std::move(node.mapped()));
+  retire_nest(std::move(node.mapped()));
   return true;
 }
 
@@ -399,7 +413,7 @@ bool ModuleCode::take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion>
     store_entries(function, entry_or_stub(function));
     retire(optimized);
   }
-  for (const auto& [root, nest] : nests) retire(nest);
+  for (const auto& [root, nest] : nests) retire_nest(nest);
   return true;
 }
 

@@ -211,6 +211,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   static void set_osr_slots(FunctionCode& code);
   void publish_nest(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& nest);
   void retire(std::shared_ptr<jit::CodeVersion> version);
+  void retire_nest(
+      std::shared_ptr<jit::CodeVersion> nest);  // it is left where it runs, and its slots lead elsewhere
   bool take_back(FuncIndex function, std::shared_ptr<jit::CodeVersion> observing);
   // For tests: makes both versions known, which have loop entries alone. Loops enter `first` and leave it for `second`,
   // or, where that is null, for baseline code.

@@ -20,7 +20,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   const std::shared_ptr<jit::CodeVersion> before = code.version(job.plan.function, jit::Tier::kOptimized);
   const bool stays_long = !job.plan.osr_loops.empty() ||
                           (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
-  request.loop_exits = policy_.follow_shifts && stays_long && !job.plan.nest;
+  request.loop_exits = policy_.follow_shifts && (stays_long || job.plan.nest);
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
   request.abandoned = &abandon_;
   request.changes = feedback::requests_of(job.plan);

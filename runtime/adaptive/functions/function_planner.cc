@@ -73,21 +73,25 @@ void FunctionPlanner::round(const Round& round) {
 
 bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bool look) const {
   if (!counts.optimized && counts.samples_baseline >= engine_.policy.min_samples) return true;
+  const bool calls_elsewhere =
+      std::any_of(counts.unforeseen.begin(), counts.unforeseen.end(), [&](const auto& call) {
+        return static_cast<double>(call.second.total) >= engine_.policy.min_call_records;
+      });
   if (look && std::any_of(counts.nests.begin(), counts.nests.end(), [&](const auto& nest) {
-        return nest.second.version != 0 &&
-               nest.second.samples_optimized >= engine_.policy.min_reoptimize_samples;
+        const feedback::NestCounts& its = nest.second;
+        return its.version != 0 &&
+               (calls_elsewhere || its.samples_optimized >= engine_.policy.min_reoptimize_samples ||
+                (engine_.policy.follow_shifts && its.shift.share() >= engine_.policy.min_moved_share));
       }))
     return true;
+  // What little runs of it in baseline code may be a loop that calls a nest in each iteration.
+  if (look && !counts.optimized && !counts.nests.empty() && counts.samples_baseline > 0) return true;
   if (!counts.optimized) return false;
   const bool left_behind =
       counts.samples_when_published &&
       counts.samples_baseline - *counts.samples_when_published >= engine_.policy.min_samples_left_behind;
   if (left_behind || (counts.loop_entries_only && counts.entered == feedback::Entered::kAgain)) return true;
   if (!look) return false;
-  const bool calls_elsewhere =
-      std::any_of(counts.unforeseen.begin(), counts.unforeseen.end(), [&](const auto& call) {
-        return static_cast<double>(call.second.total) >= engine_.policy.min_call_records;
-      });
   const bool shifted =
       engine_.policy.follow_shifts && (counts.samples_stayed >= engine_.policy.min_samples_left_behind ||
                                        counts.shift.share() >= engine_.policy.min_moved_share);

@@ -38,6 +38,11 @@ void note_published(feedback::FunctionCounts& counts, const wasm::Module& module
   if (version.nest) {
     const std::vector<wasm::LoopInfo>& loops = module.body(version.function).loops;
     counts.publish_nest(*version.nest, version.id);
+    const wasm::LoopInfo& root = loops[version.nest->value];
+    counts.foresee_calls(root.offset, root.end);
+    for (const jit::OsrExit& exit : version.osr_exits)
+      if (std::find(counts.exit_loops.begin(), counts.exit_loops.end(), exit.loop) == counts.exit_loops.end())
+        counts.exit_loops.push_back(exit.loop);
     counts.nests[version.nest->value].compile_seconds = version.compile_seconds;
     const WasmOffset end = loops[version.nest->value].end;
     for (uint32_t i = version.nest->value; i < loops.size() && loops[i].offset < end; ++i)

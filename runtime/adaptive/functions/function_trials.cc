@@ -191,7 +191,7 @@ struct FunctionTrials::News {
     ChangeState outcome;
   };
   std::vector<Change> changes;
-  std::vector<std::pair<const wasm::Module*, FuncIndex>> unsettled;
+  std::vector<std::pair<const wasm::Module*, jit::Unit>> unsettled;
   std::vector<Job> cleanups;
   std::vector<std::string> lines;
 };
@@ -209,9 +209,12 @@ void FunctionTrials::round(const Round&) {
   if (!news.unsettled.empty()) {
     // Trials move samples as well.
     monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
-      for (const auto& [module, function] : news.unsettled)
-        if (const auto found = profiles.find(module); found != profiles.end())
-          found->second->counts(function).shift = {};
+      for (const auto& [module, unit] : news.unsettled) {
+        const auto found = profiles.find(module);
+        if (found == profiles.end()) continue;
+        feedback::FunctionCounts& counts = found->second->counts(unit.function);
+        (unit.nest ? counts.nests[unit.nest->value].shift : counts.shift) = {};
+      }
     });
   }
   for (const std::string& line : news.lines) say(LogLevel::kInfo, "trial", line);
@@ -259,7 +262,7 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
           status.words));
     }
   }
-  if (news || pending) all.unsettled.emplace_back(module, function);
+  if (news || pending) all.unsettled.emplace_back(module, unit);
   // Something lost and nothing is open any more: a version without the losers takes over.
   if (!news || pending || !watch.has_lost()) return;
   Job job;

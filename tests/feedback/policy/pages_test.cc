@@ -138,10 +138,10 @@ TEST(Pages, AreNotJudgedByAFewSamplesAndSaySo) {
 
 TEST(Pages, DoNotMoveAgainWhatAnEarlierRunMovedInVain) {
   PageEvidence e = spread_over(256, 0.6);
-  e.vain_bytes = 200 * kHugePageBytes;
+  e.vain_bytes = uint64_t{200} << 20;
   EXPECT_TRUE(decide_pages(e, {}).ranges.empty());
   EXPECT_NE(decide_pages(e, {}).reason.find("in vain"), std::string::npos);
-  e.vain_bytes = 100 * kHugePageBytes;
+  e.vain_bytes = uint64_t{100} << 20;
   EXPECT_FALSE(decide_pages(e, {}).ranges.empty()) << "there is more than twice as much of it now";
 }
 

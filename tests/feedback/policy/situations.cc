@@ -44,7 +44,8 @@ std::string kind_of(const Situation& situation) {
             [](const StartSituation&) { return "start"; },
             [](const PageEvidence& e) { return e.fill ? "fill" : "pages"; },
             [](const PageEpisode&) { return "start"; }, [](const LayoutEvidence&) { return "layout"; },
-            [](const VersionEvidence&) { return "versions"; }, [](const FillSpeeds&) { return "fill"; }},
+            [](const VersionEvidence&) { return "versions"; }, [](const FillSpeeds&) { return "fill"; },
+            [](const PageGain&) { return "pages"; }},
       situation.evidence);
 }
 
@@ -71,6 +72,19 @@ std::string answer(const Situation& situation, const PolicyConfig& config) {
             },
             [&](const FillSpeeds& s) -> std::string {
               return fills_slower(s.before, s.since, config) ? "take back" : "go on";
+            },
+            [&](const PageGain& gain) -> std::string {
+              PagePlan plan;
+              plan.stall_share = 0.5;
+              switch (judge_pages(gain, plan, /*seconds=*/10, /*left_seconds=*/0.5, config).verdict) {
+                case PageVerdict::kUndo:
+                  return "take back";
+                case PageVerdict::kStop:
+                  return "stop";
+                case PageVerdict::kGoOn:
+                  break;
+              }
+              return "go on";
             }},
       situation.evidence);
 }
@@ -566,6 +580,12 @@ std::vector<Situation> situations_by_hand() {
     e.fill->end = static_cast<uint64_t>(mib) << 20;
     return e;
   });
+  counted("samples while pages moved", 10, 200,
+          [](uint32_t n) { return PageGain{.samples = n, .saved = 0, .error = 0.01}; });
+  series("what a move saves", 0.01, 0.5,
+         [](double saved) { return PageGain{.samples = 400, .saved = saved, .error = 0.05}; });
+  series("how sure that is", 0.001, 0.5,
+         [](double error) { return PageGain{.samples = 400, .saved = 0, .error = error}; });
   series("how fast memory fills", 0.2, 5, [](double ratio) { return FillSpeeds{1e9, 1e9 * ratio}; });
 
   series("time of a large program", 0.1, 100, [](double seconds) { return code(400, seconds); });

@@ -155,7 +155,7 @@ TEST(Shifts, ARunningLoopIsSeenAgainInBaselineCodeWhenItsBranchesGoElsewhere) {
   std::vector<uint32_t> limits;
   size_t compiles_when_seen = 0;
   linker.define_function("host", "next", [&]() -> int32_t {
-    const size_t compiles = lines.count("compile: run:");
+    const size_t compiles = lines.count(" bytes of code");  // of the function or of its loops
     const bool seen_again = lines.count("observe run:") > 0;
     if (seen_again && compiles_when_seen == 0) compiles_when_seen = compiles;
     // Long enough in optimized code for its samples to be known.
