@@ -163,9 +163,11 @@ std::string compiled_next(const std::string& late) {
   };
   run_until("f0", [&] { return !compiles.lines().empty(); });
   for (const std::string function : {"f1", "f2"})
-    run_until(function, [&, decided = "optimize " + function + ":"] {
-      return std::ranges::any_of(decisions.lines(),
-                                 [&](const std::string& line) { return line.starts_with(decided); });
+    // Or the loop of it: which of them hangs on what compiles take here.
+    run_until(function, [&, decided = function + ": "] {
+      return std::ranges::any_of(decisions.lines(), [&](const std::string& line) {
+        return line.starts_with("optimize ") && line.find(decided) != std::string::npos;
+      });
     });
   // Until most of all samples are its own.
   const auto samples = [&] { return engine->feedback_report().counts.attributed; };
@@ -173,7 +175,9 @@ std::string compiled_next(const std::string& late) {
   compiles.let_go();
   engine->wait_for_compiles();
   const std::vector<std::string> lines = compiles.lines();
-  return lines.size() > 1 ? lines[1].substr(0, lines[1].find(':')) : "";
+  if (lines.size() < 2) return "";
+  const std::string unit = lines[1].substr(0, lines[1].find(':'));
+  return unit.substr(unit.rfind(' ') + 1);
 }
 
 TEST(AutomaticTiers, CompileFirstWhatGotHotWhileItWaited) {

@@ -64,7 +64,7 @@ TEST_F(ProfileCommand, ASecondStartBeginsWithWhatTheFirstDecided) {
   EXPECT_THAT(first.err, HasSubstr("kept, of 1 runs"));
   EXPECT_THAT(first.err, Not(HasSubstr("decided in an earlier run")));
   // No compile is so short that nothing runs meanwhile.
-  EXPECT_THAT(first.err, HasSubstr(" hot; most: run at 0x")) << "how long baseline code ran on";
+  EXPECT_THAT(first.err, HasSubstr(" hot; most: ")) << "how long baseline code ran on";
   EXPECT_EQ(files(), 1u);
   const Outcome second = run(module);
   EXPECT_EQ(second.status, 0) << second.err;

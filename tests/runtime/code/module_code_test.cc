@@ -460,7 +460,8 @@ TEST_F(Nests, AreFreedWhenReplaced) {
   const size_t registered = engine_->code().registry().size();
   std::shared_ptr<jit::CodeVersion> first = nest(0, 7);
   const std::weak_ptr<jit::CodeVersion> watched = first;
-  code().publish(std::move(first));
+  code().publish(first);
+  first.reset();
   code().publish(nest(0, 8));
   EXPECT_EQ(f(), 8005);
   EXPECT_EQ(engine_->code().collect_retired(), 1u);
