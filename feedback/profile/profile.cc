@@ -623,7 +623,7 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
     e.samples_optimized = nest.samples_optimized;
     e.seconds_optimized = nest.seconds_optimized;
     e.seconds_run_optimized = nest.run_seconds_optimized;
-    e.seconds_in_code = nest.run_seconds_optimized - nest.run_seconds_when_published;
+    e.seconds_in_code = std::max(0.0, nest.run_seconds_optimized - nest.run_seconds_when_published);
     e.moved_share = nest.shift.share();
   }
   if (e.samples > 0 || e.has_nest) {

@@ -606,5 +606,29 @@ TEST(Profile, WhatWasSeenOfTrialsOfVersionsIsForgottenWithTheRest) {
   EXPECT_TRUE(profile.evidence(kFunction).changes.empty());
 }
 
+TEST(Profile, KnowsOfANestWhetherItsSamplesMovedAndItsCallsWereForeseen) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  const LoopIndex root(0);
+  counts.publish_nest(root, VersionId(10));
+  const auto sample = [&](uint32_t at) {
+    profile.add_sample(kFunction, WasmOffset(at), true, 1e-3, VersionId(10), root);
+  };
+  for (size_t i = 0; i < SampleShift::kSettling + SampleShift::kReference; ++i) sample(40);
+  for (size_t i = 0; i < SampleShift::kRecent; ++i) sample(60);
+  EXPECT_GT(counts.nests.at(0).shift.share(), 0.5);
+  EXPECT_EQ(counts.shift.share(), 0) << "of the function's own code nothing was seen";
+  counts.publish_nest(root, VersionId(11));
+  EXPECT_EQ(counts.nests.at(0).shift.share(), 0);
+  EXPECT_EQ(counts.nests.at(0).run_seconds_when_published, counts.nests.at(0).run_seconds_optimized);
+
+  counts.unforeseen[50].add(3);
+  counts.unforeseen[500].add(3);
+  counts.foresee_calls(WasmOffset(40), WasmOffset(100));
+  EXPECT_EQ(counts.unforeseen.size(), 1u);
+  EXPECT_TRUE(counts.unforeseen.contains(500)) << "of other code";
+  EXPECT_TRUE(counts.values.contains(50));
+}
+
 }  // namespace
 }  // namespace hindsight::feedback
