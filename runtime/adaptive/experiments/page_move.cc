@@ -158,7 +158,10 @@ void PageMoves::judge(EngineClock::Time now) {
       const feedback::PageJudgement judgement =
           feedback::judge_pages(move.gain, move.plan, 0, 0, engine_.policy);
       move.outcome += "; " + judgement.words;
-      if (gains.empty()) {
+      if (gains.empty() && static_cast<double>(move.gain.samples) < engine_.policy.min_page_trial_samples) {
+        // One sample can say anything: a figure would be taken for one by a later run.
+        move.outcome += ": too few to tell what it gave";
+      } else if (gains.empty()) {
         move.measured_gain = move.gain.saved * move.plan.stall_share;
         move.outcome += fmt::format("; {:+.1f} % with {:.0f} % of the time in such stalls",
                                     100 * move.measured_gain, 100 * move.plan.stall_share);
