@@ -22,6 +22,10 @@ constexpr double kShareToWait = 0.5;   // of the samples stall: the loop around 
 constexpr double kWaitingNests = 4;    // so many times as long
 constexpr double kShareOfPlace = 0.1;  // of the samples: a loop with less is no place to wait for
 
+bool is_in(const LoopEvidence& loop, WasmOffset at) {
+  return loop.offset <= at && at < loop.end;
+}
+
 class Nests {
  public:
   Nests(const FunctionEvidence& e, const PolicyConfig& config)
@@ -174,9 +178,6 @@ class Nests {
   // Branches of the parent were seen beside those of the child. Of a loop that iterates too often to be left, there are
   // hardly any.
   bool branches_outside(int32_t parent, int32_t child) const {
-    const auto is_in = [](const LoopEvidence& loop, WasmOffset at) {
-      return loop.offset <= at && at < loop.end;
-    };
     uint64_t in_parent = 0, in_child = 0;
     for (const BranchEvidence& branch : e_.branches) {
       const uint64_t seen = branch.seen();
@@ -198,7 +199,7 @@ class Nests {
     const LoopEvidence& loop = e_.loops[inner];
     double stalled = 0;
     for (const LoadEvidence& load : e_.loads)
-      if (loop.offset <= load.load && load.load < loop.end) stalled += load.stall_samples;
+      if (is_in(loop, load.load)) stalled += load.stall_samples;
     const bool waits = stalled > 0 && stalled >= kShareToWait * sums_[inner].samples;
     return std::max((waits ? kWaitingNests : 1) * config_.most_nest_seconds,
                     config_.whole_over_nest * expected(inner));
@@ -245,9 +246,6 @@ class Nests {
 FunctionEvidence Nests::view_of(int32_t root) const {
   const LoopEvidence& loop = e_.loops[root];
   const Sum& sum = sums_[root];
-  const auto is_in = [](const LoopEvidence& around, WasmOffset at) {
-    return around.offset <= at && at < around.end;
-  };
   FunctionEvidence view = e_;
   view.code_bytes = loop.code_bytes;
   view.compile_seconds = expected(root);
@@ -280,7 +278,7 @@ FunctionPlan Nests::first_compile(int32_t root) const {
   if (has_nest_inside(root))
     view.changes.forget_if([&](const ChangeLedger::Entry& entry) {
       return entry.outcome.state == ChangeState::kNotPossible && jit::is_of_load(entry.site.kind) &&
-             loop.offset <= entry.site.at && entry.site.at < loop.end;
+             is_in(loop, entry.site.at);
     });
   Case c(view, config_);
   const auto answer = [&](Action action, std::string reason) {

@@ -342,9 +342,26 @@ Value* emit_zero_crossing(llvm::IRBuilder<>& b, Value* start, const llvm::APInt&
   return b.CreateSelect(b.CreateIsNull(rest), count, b.getInt64(~uint64_t{0}));
 }
 
-bool is_expandable(const llvm::SCEV& count, llvm::SCEVExpander& expander, llvm::ScalarEvolution& evolution,
-                   const Instruction& place) {
-  return evolution.getTypeSizeInBits(count.getType()) <= 64 && expander.isSafeToExpandAt(&count, &place);
+// What says how often the loop's backedge is taken: LLVM, or else where its counter comes to zero.
+struct Counted {
+  const llvm::SCEV* backedges = nullptr;
+  std::optional<ZeroCrossing> crossing = {};
+};
+
+// None, if it cannot be computed at the end of the loop's preheader.
+std::optional<Counted> find_count(const llvm::Loop& loop, llvm::ScalarEvolution& evolution,
+                                  llvm::SCEVExpander& expander) {
+  const Instruction* const place = loop.getLoopPreheader()->getTerminator();
+  const llvm::SCEV* const backedges = evolution.getExitCount(&loop, loop.getLoopLatch());
+  if (!llvm::isa<llvm::SCEVCouldNotCompute>(backedges)) {
+    if (evolution.getTypeSizeInBits(backedges->getType()) > 64 ||
+        !expander.isSafeToExpandAt(backedges, place))
+      return {};
+    return Counted{.backedges = backedges};
+  }
+  const std::optional<ZeroCrossing> crossing = find_zero_crossing(loop, evolution);
+  if (!crossing || !expander.isSafeToExpandAt(crossing->start, place)) return {};
+  return Counted{.crossing = crossing};
 }
 
 }  // namespace
@@ -358,13 +375,8 @@ Backedges emit_backedges(const llvm::Loop& loop, const llvm::DominatorTree& domi
 bool can_be_in_strips(const llvm::Loop& loop, const llvm::DominatorTree& dominators,
                       llvm::ScalarEvolution& evolution) {
   if (!qualifies(loop, dominators)) return false;
-  Instruction* const place = loop.getLoopPreheader()->getTerminator();
-  llvm::SCEVExpander expander(evolution, place->getModule()->getDataLayout(), "strip");
-  const llvm::SCEV* const backedges = evolution.getExitCount(&loop, loop.getLoopLatch());
-  if (!llvm::isa<llvm::SCEVCouldNotCompute>(backedges))
-    return is_expandable(*backedges, expander, evolution, *place);
-  const std::optional<ZeroCrossing> crossing = find_zero_crossing(loop, evolution);
-  return crossing && expander.isSafeToExpandAt(crossing->start, place);
+  llvm::SCEVExpander expander(evolution, loop.getHeader()->getModule()->getDataLayout(), "strip");
+  return find_count(loop, evolution, expander).has_value();
 }
 
 Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& evolution,
@@ -373,17 +385,15 @@ Backedges emit_latch_backedges(const llvm::Loop& loop, llvm::ScalarEvolution& ev
   llvm::SCEVExpander expander(evolution, place->getModule()->getDataLayout(), "strip");
   llvm::IRBuilder<> b(place);
   b.SetCurrentDebugLocation(location);
-  const llvm::SCEV* const backedges = evolution.getExitCount(&loop, loop.getLoopLatch());
-  if (!llvm::isa<llvm::SCEVCouldNotCompute>(backedges)) {
-    if (!is_expandable(*backedges, expander, evolution, *place)) return {};
-    return {expander.expandCodeFor(evolution.getNoopOrZeroExtend(backedges, b.getInt64Ty()), b.getInt64Ty(),
-                                   place),
+  const std::optional<Counted> counted = find_count(loop, evolution, expander);
+  if (!counted) return {};
+  if (counted->backedges != nullptr)
+    return {expander.expandCodeFor(evolution.getNoopOrZeroExtend(counted->backedges, b.getInt64Ty()),
+                                   b.getInt64Ty(), place),
             true};
-  }
-  const std::optional<ZeroCrossing> crossing = find_zero_crossing(loop, evolution);
-  if (!crossing || !expander.isSafeToExpandAt(crossing->start, place)) return {};
-  Value* const start = expander.expandCodeFor(crossing->start, crossing->start->getType(), place);
-  return {emit_zero_crossing(b, start, crossing->step), false};
+  const ZeroCrossing& crossing = *counted->crossing;
+  Value* const start = expander.expandCodeFor(crossing.start, crossing.start->getType(), place);
+  return {emit_zero_crossing(b, start, crossing.step), false};
 }
 
 Strips make_strips(llvm::Loop& loop, Backedges backedges, llvm::DebugLoc location,

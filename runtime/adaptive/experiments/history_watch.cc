@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/adaptive/experiments/median.h"
 #include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
 namespace {
 
 constexpr size_t kPlainRates = 8;
-
-double middle_of(std::vector<double> rates) {
-  const auto middle = rates.begin() + static_cast<ptrdiff_t>(rates.size() / 2);
-  std::nth_element(rates.begin(), middle, rates.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -27,7 +22,7 @@ void HistoryWatch::weigh(bool with, uint64_t turns, uint64_t ticks) {
   }
   if (plain_rates_.size() < kPlainRates / 2) return;
   with_ticks_ += static_cast<double>(ticks);
-  plain_ticks_ += middle_of(plain_rates_) * static_cast<double>(turns);
+  plain_ticks_ += median(plain_rates_) * static_cast<double>(turns);
   too_dear_ = with_ticks_ - plain_ticks_ >
               kMostLearningSeconds * ticks_per_second_ + kMostLearningShare * with_ticks_;
 }

@@ -9,18 +9,12 @@
 
 #include "base/ticks.h"
 #include "jit/code/cell_memory.h"
+#include "runtime/adaptive/experiments/median.h"
 #include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
 
 namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 size_t rung_of(uint32_t distance) {
   size_t best = 0;
