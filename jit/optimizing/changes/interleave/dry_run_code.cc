@@ -21,17 +21,15 @@ constexpr uint32_t kMostRounds = 128;
 // Of loops within heads and steps, all of a group's together.
 constexpr uint32_t kMostTurns = 4096;
 
-class DryRun {
+class DryRun : private GroupCode {
  public:
   DryRun(IrModule& ir, llvm::Function& function, DryRunShape& shape, const llvm::LoopInfo& loops,
          uint32_t cell, const llvm::DebugLoc& location)
-      : ir_(ir),
-        function_(function),
+      : GroupCode(ir, function, location),
         shape_(shape),
         parts_(shape.parts),
         loops_(loops),
         cell_(ir, function, cell),
-        location_(location),
         speculation_(ir, function, location),
         header_(shape.parts.outer->getHeader()),
         latch_(shape.parts.outer->getLoopLatch()),
@@ -70,33 +68,9 @@ class DryRun {
     BasicBlock *from = nullptr, *turn = nullptr, *resume = nullptr;
   };
 
-  llvm::IntegerType* i64() const { return ir_.i64; }
-  llvm::ConstantInt* number(uint64_t value) const { return llvm::ConstantInt::get(ir_.i64, value); }
   llvm::ConstantInt* word(uint32_t value) const { return llvm::ConstantInt::get(ir_.i32, value); }
   BasicBlock* new_block(const char* name) {
     return BasicBlock::Create(ir_.context, name, &function_, latch_->getNextNode());
-  }
-  template <typename Place>
-  Builder at(Place* place) const {
-    return Builder(place, location_);
-  }
-  llvm::AllocaInst* in_frame(llvm::Type* type) {
-    llvm::IRBuilder<> b(&*function_.getEntryBlock().getFirstInsertionPt());
-    return b.CreateAlloca(type);
-  }
-  // One element a search of the group.
-  llvm::AllocaInst* array(llvm::Type* type) {
-    return in_frame(llvm::ArrayType::get(type, kMaxInterleaveWidth));
-  }
-  Value* element(Builder& b, llvm::AllocaInst* array, Value* index) const {
-    return b.CreateInBoundsGEP(array->getAllocatedType(), array, {number(0), index});
-  }
-  Value* load(Builder& b, llvm::AllocaInst* array, Value* index) const {
-    return b.CreateLoad(array->getAllocatedType()->getArrayElementType(), element(b, array, index));
-  }
-  static Value* copy_of(const Copies& copies, Value* value) {
-    const auto found = copies.find(value);
-    return found == copies.end() ? value : static_cast<Value*>(found->second);
   }
   static BasicBlock* block_copy(const Copies& copies, BasicBlock* block) {
     return llvm::cast<BasicBlock>(copy_of(copies, block));
@@ -214,14 +188,6 @@ class DryRun {
     llvm::remapInstructionsInBlocks(made, heads.copies);
     make_harmless(parts_.head, heads.copies);
     b.CreateBr(block_copy(heads.copies, header_));
-  }
-
-  // Before operands are mapped: nothing uses the copy yet.
-  static void replace(Copies& copies, Instruction& original, Value* by) {
-    auto* const copy = llvm::cast<Instruction>(static_cast<Value*>(copies[&original]));
-    copies.erase(&original);
-    copy->eraseFromParent();
-    if (by) copies[&original] = by;
   }
 
   void make_harmless(const std::vector<BasicBlock*>& originals, Copies& copies) {
@@ -605,13 +571,10 @@ class DryRun {
     }
   }
 
-  IrModule& ir_;
-  llvm::Function& function_;
   DryRunShape& shape_;
   const InterleaveShape& parts_;
   const llvm::LoopInfo& loops_;
   const CellCode cell_;
-  const llvm::DebugLoc location_;
   Speculation speculation_;
   BasicBlock *const header_, *const latch_, *const before_;
   llvm::SmallVector<BasicBlock*, 4> exits_;

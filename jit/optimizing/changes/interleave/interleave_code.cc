@@ -15,12 +15,10 @@ constexpr uint32_t kShortestPlain = 32;
 
 Emission::Emission(IrModule& ir, llvm::Function& function, const InterleaveShape& shape,
                    const InterleaveStarts& starts, uint32_t cell, const llvm::DebugLoc& location)
-    : ir_(ir),
-      function_(function),
+    : GroupCode(ir, function, location),
       shape_(shape),
       starts_(starts),
       cell_(ir, function, cell),
-      location_(location),
       header_(shape.outer->getHeader()),
       latch_(shape.outer->getLoopLatch()),
       before_(shape.outer->getLoopPreheader()),
@@ -56,13 +54,6 @@ void Emission::emit(Value* backedges) {
     count_->removeIncomingValue(abandon_);
     abandon_->eraseFromParent();
   }
-}
-
-void Emission::replace(Copies& copies, Instruction& original, Value* by) {
-  auto* const copy = llvm::cast<Instruction>(static_cast<Value*>(copies[&original]));
-  copies.erase(&original);
-  copy->eraseFromParent();
-  if (by) copies[&original] = by;
 }
 
 void Emission::emit_group(Value* backedges) {

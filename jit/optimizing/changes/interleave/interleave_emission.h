@@ -27,30 +27,25 @@ struct Builder : llvm::IRBuilder<> {
   }
 };
 
-class Emission {
- public:
-  Emission(IrModule& ir, llvm::Function& function, const InterleaveShape& shape,
-           const InterleaveStarts& starts, uint32_t cell, const llvm::DebugLoc& location);
+// A group of searches as code: what its searches keep in the frame, and what became of the loop's values in copies.
+class GroupCode {
+ protected:
+  GroupCode(IrModule& ir, llvm::Function& function, const llvm::DebugLoc& location)
+      : ir_(ir), function_(function), location_(location) {}
+  ~GroupCode() = default;
 
-  void emit(Value* backedges);
-
- private:
   llvm::IntegerType* i64() const { return ir_.i64; }
   llvm::ConstantInt* number(uint64_t value) const { return llvm::ConstantInt::get(ir_.i64, value); }
-  BasicBlock* new_block(const char* name) {
-    return BasicBlock::Create(ir_.context, name, &function_, header_);
-  }
   Builder at(BasicBlock* block) const { return Builder(block, location_); }
   Builder at(Instruction* before) const { return Builder(before, location_); }
-  void move(Builder& b, BasicBlock* block) const {
-    b.SetInsertPoint(block);
-    b.SetCurrentDebugLocation(location_);
-  }
 
-  // One element a search of the group, in the frame.
-  llvm::AllocaInst* array(llvm::Type* type) {
+  llvm::AllocaInst* in_frame(llvm::Type* type) {
     llvm::IRBuilder<> b(&*function_.getEntryBlock().getFirstInsertionPt());
-    return b.CreateAlloca(llvm::ArrayType::get(type, kMaxInterleaveWidth));
+    return b.CreateAlloca(type);
+  }
+  // One element a search of the group.
+  llvm::AllocaInst* array(llvm::Type* type) {
+    return in_frame(llvm::ArrayType::get(type, kMaxInterleaveWidth));
   }
   Value* element(Builder& b, llvm::AllocaInst* array, Value* index) const {
     return b.CreateInBoundsGEP(array->getAllocatedType(), array, {number(0), index});
@@ -63,6 +58,34 @@ class Emission {
     const auto found = copies.find(value);
     return found == copies.end() ? value : static_cast<Value*>(found->second);
   }
+  // Before operands are mapped: nothing uses the copy yet.
+  static void replace(Copies& copies, Instruction& original, Value* by) {
+    auto* const copy = llvm::cast<Instruction>(static_cast<Value*>(copies[&original]));
+    copies.erase(&original);
+    copy->eraseFromParent();
+    if (by) copies[&original] = by;
+  }
+
+  IrModule& ir_;
+  llvm::Function& function_;
+  const llvm::DebugLoc location_;
+};
+
+class Emission : private GroupCode {
+ public:
+  Emission(IrModule& ir, llvm::Function& function, const InterleaveShape& shape,
+           const InterleaveStarts& starts, uint32_t cell, const llvm::DebugLoc& location);
+
+  void emit(Value* backedges);
+
+ private:
+  BasicBlock* new_block(const char* name) {
+    return BasicBlock::Create(ir_.context, name, &function_, header_);
+  }
+  void move(Builder& b, BasicBlock* block) const {
+    b.SetInsertPoint(block);
+    b.SetCurrentDebugLocation(location_);
+  }
 
   // A loop of the group: neither worth vectors nor copies of its body.
   void end_loop(BasicBlock* block, Value* next, Value* end, BasicBlock* again, BasicBlock* out) {
@@ -70,9 +93,6 @@ class Emission {
     llvm::BranchInst* const branch = b.CreateCondBr(b.CreateICmpULT(next, end), again, out);
     branch->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));
   }
-
-  // Before operands are mapped: nothing uses the copy yet.
-  static void replace(Copies& copies, Instruction& original, Value* by);
 
   // interleave_code.cc
   void emit_group(Value* backedges);
@@ -151,12 +171,9 @@ class Emission {
   // The latch iterates `count_` times instead of asking its old condition.
   void count_iterations(BasicBlock* exit);
 
-  IrModule& ir_;
-  llvm::Function& function_;
   const InterleaveShape& shape_;
   const InterleaveStarts& starts_;
   const CellCode cell_;
-  const llvm::DebugLoc location_;
   BasicBlock *const header_, *const latch_, *const before_;
   BasicBlock* after_ = nullptr;
   BasicBlock *group_ = nullptr, *plain_ = nullptr, *abandon_ = nullptr, *entry_of_heads_ = nullptr;
