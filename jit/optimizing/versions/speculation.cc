@@ -6,6 +6,18 @@ namespace hindsight::jit::optimizing {
 
 using llvm::Value;
 
+// Invariant: a division by it does not trap, whatever it was.
+Value* harmless_divisor(llvm::IRBuilder<>& b, const llvm::Instruction& division) {
+  Value* const divisor = division.getOperand(1);
+  if (llvm::isa<llvm::ConstantInt>(divisor)) return divisor;
+  llvm::Constant* const one = llvm::ConstantInt::get(divisor->getType(), 1);
+  Value* const known = b.CreateFreeze(divisor);
+  if (division.getOpcode() == llvm::Instruction::UDiv || division.getOpcode() == llvm::Instruction::URem)
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, known, one);
+  // Neither 0 nor -1.
+  return b.CreateSelect(b.CreateICmpULE(b.CreateAdd(known, one), one), one, known);
+}
+
 std::optional<uint32_t> Speculation::memory_of(const IrModule& ir, const Value* address,
                                                const llvm::Function& function) {
   // Where there is one memory, it is that one. Which one decides what a guess reads, and nothing else.
@@ -55,12 +67,7 @@ void Speculation::make_harmless(llvm::Instruction& copy, const llvm::Instruction
     load->setOperand(0, clamp(b, load->getPointerOperand(), memory, bytes));
     load->setAlignment(llvm::Align(1));
   } else if (copy.isIntDivRem()) {
-    Value* const divisor = copy.getOperand(1);
-    if (llvm::isa<llvm::ConstantInt>(divisor)) return;
-    llvm::Constant* const one = llvm::ConstantInt::get(divisor->getType(), 1);
-    Value* const known = b.CreateFreeze(divisor);
-    // Neither 0 nor -1.
-    copy.setOperand(1, b.CreateSelect(b.CreateICmpULE(b.CreateAdd(known, one), one), one, known));
+    copy.setOperand(1, harmless_divisor(b, copy));
   } else if (auto* const branch = llvm::dyn_cast<llvm::BranchInst>(&copy)) {
     if (branch->isConditional()) branch->setCondition(b.CreateFreeze(branch->getCondition()));
   } else if (auto* const choice = llvm::dyn_cast<llvm::SwitchInst>(&copy)) {

@@ -12,6 +12,9 @@
 
 namespace hindsight::jit::optimizing {
 
+// The divisor of an integer division, or what stands in for it where it would trap.
+llvm::Value* harmless_divisor(llvm::IRBuilder<>& b, const llvm::Instruction& division);
+
 class Speculation {
  public:
   Speculation(IrModule& ir, llvm::Function& function, llvm::DebugLoc location)

@@ -13,6 +13,7 @@
 #include "jit/optimizing/changes/prefetch/stream_step.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
+#include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -351,7 +352,7 @@ class Emitter {
     copy->setMetadata("hindsight.position", nullptr);  // it is not the load that it copies
     copy->setDebugLoc(location_);
     for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
-    if (copy->isIntDivRem()) copy->setOperand(1, harmless_divisor(*copy));
+    if (copy->isIntDivRem()) copy->setOperand(1, harmless_divisor(b_, *copy));
     auto* const load = llvm::dyn_cast<llvm::LoadInst>(copy);
     if (load && !ir_.is_of(*load, IrModule::World::kRuntime)) {
       load->setOperand(0, clamp(load->getPointerOperand(), llvm::cast<llvm::LoadInst>(original)));
@@ -381,18 +382,6 @@ class Emitter {
     Value* const condition = of(choice.condition);
     Value* const then = of(choice.then);
     return b_.CreateSelect(condition, then, of(choice.otherwise));
-  }
-
-  // Invariant: a division by it does not trap, whatever it was.
-  Value* harmless_divisor(const Instruction& division) {
-    Value* const divisor = division.getOperand(1);
-    if (llvm::isa<llvm::ConstantInt>(divisor)) return divisor;
-    llvm::Constant* const one = llvm::ConstantInt::get(divisor->getType(), 1);
-    Value* const known = b_.CreateFreeze(divisor);
-    if (division.getOpcode() == Instruction::UDiv || division.getOpcode() == Instruction::URem)
-      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, known, one);
-    // Neither 0 nor -1.
-    return b_.CreateSelect(b_.CreateICmpULE(b_.CreateAdd(known, one), one), one, known);
   }
 
   bool is_varying(Instruction* instruction, const PrefetchSlice& slice) const {
