@@ -97,20 +97,45 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   return plan;
 }
 
-PageJudgement judge_pages(const PageGain& gain, const PagePlan& plan, double seconds, double left_seconds,
-                          const PolicyConfig& config) {
+uint64_t bytes_before_hold(const PagePlan& plan, const PolicyConfig& config) {
+  const double bytes =
+      std::max(config.page_probe_bytes, config.page_trial_share * static_cast<double>(plan.bytes));
+  return plan.probe || 2 * bytes > static_cast<double>(plan.bytes) ? 0 : static_cast<uint64_t>(bytes);
+}
+
+PageJudgement judge_pages(const PageProgress& progress, const PagePlan& plan, const PolicyConfig& config) {
+  const PageGain& gain = progress.gain;
   const double margin = config.page_trial_errors * gain.error;
   PageJudgement judgement;
   judgement.words = fmt::format(
       "a stall on moved pages takes {:.0f} to {:.0f} % of one beside them ({} samples while they moved)",
       100 * std::max(0.0, 1 - gain.saved - margin), 100 * (1 - gain.saved + margin), gain.samples);
   if (gain.samples == 0) judgement.words = "no stall was sampled while the pages moved";
-  if (static_cast<double>(gain.samples) < config.min_page_trial_samples) return judgement;
-  const double most = gain.saved + margin;
+  const bool holds = progress.held_seconds > 0;
+  const bool is_over = progress.held_seconds >= config.most_page_hold_seconds;
+  const auto pays = [&](double saved) {
+    return saved * plan.stall_share * progress.seconds >= progress.left_seconds;
+  };
+  if (static_cast<double>(gain.samples) < config.min_page_trial_samples) {
+    // Stalls that prefetches hide are hardly sampled; the time of their loops says what the whole gave.
+    if (holds && !is_over)
+      judgement.verdict = PageVerdict::kHold;
+    else if (holds && !progress.timed)
+      judgement.verdict = PageVerdict::kStop;
+    return judgement;
+  }
+  const double least = gain.saved - margin, most = gain.saved + margin;
   if (most < 0)
     judgement.verdict = PageVerdict::kUndo;
-  else if (left_seconds > 0 && most * plan.stall_share * seconds < left_seconds)
+  else if (progress.left_seconds > 0 && !pays(most))
     judgement.verdict = PageVerdict::kStop;
+  else if (holds && progress.held_seconds < config.min_page_hold_seconds)
+    // One that is looked at every few milliseconds would look good once.
+    judgement.verdict = PageVerdict::kHold;
+  else if (holds && least <= 0)
+    judgement.verdict = !is_over           ? PageVerdict::kHold
+                        : pays(gain.saved) ? PageVerdict::kGoOn
+                                           : PageVerdict::kStop;
   return judgement;
 }
 

@@ -13,8 +13,10 @@
 // moved first, as soon as the whole would pay if that were as quick as it can be. What it took then says whether the rest
 // follows.
 //
-// What a move gives is seen while it is made (feedback/profile/page_trial.h). One that is seen to give less than its rest
-// costs ends early. One that makes stalls longer is taken back.
+// What a move gives is seen while it is made (feedback/profile/page_trial.h). Other pages are other memory: in a virtual
+// machine they may as well be slower, where the host has only just given them. So a large move holds after a part of it,
+// until the stalls there are seen to be shorter. One that is seen to give less than its rest costs ends early. One that
+// makes stalls longer is taken back.
 #pragma once
 
 #include <string>
@@ -48,9 +50,21 @@ struct PagePlan {
 
 PagePlan decide_pages(const PageEvidence& evidence, const PolicyConfig& config);
 
-// Whether a move that is under way, or has ended, is worth it.
+// A move holds after so many bytes until it is seen what they gave. 0: it goes through, as it is small.
+uint64_t bytes_before_hold(const PagePlan& plan, const PolicyConfig& config);
+
+// A move that is under way, or has ended.
+struct PageProgress {
+  PageGain gain;
+  double seconds = 0;       // CPU time of all functions up to now
+  double left_seconds = 0;  // what the rest of it is expected to cost; 0: nothing is left
+  double held_seconds = 0;  // for which it has held by now; 0: it does not
+  bool timed = false;       // there are loops whose time will tell what it gave
+};
+// Whether it is worth it.
 enum class PageVerdict : uint8_t {
   kGoOn,  // or it stays, where it has ended
+  kHold,  // nothing more moves for now, as too few stalls were seen
   kStop,  // what is left to move stays where it is
   kUndo,  // and what has moved goes back
 };
@@ -58,9 +72,8 @@ struct PageJudgement {
   PageVerdict verdict = PageVerdict::kGoOn;
   std::string words;
 };
-// `plan` is the move's; `seconds`: CPU time of all functions up to now; `left_seconds`: what the rest of it is expected to cost.
-PageJudgement judge_pages(const PageGain& gain, const PagePlan& plan, double seconds, double left_seconds,
-                          const PolicyConfig& config);
+// `plan` is the move's.
+PageJudgement judge_pages(const PageProgress& progress, const PagePlan& plan, const PolicyConfig& config);
 
 // At a module's start, of a move that an earlier run made: whether to ask the kernel for huge pages before
 // the memory is touched. Nothing is there to be copied then, so nothing speaks against it where the move was

@@ -233,6 +233,12 @@ constexpr std::array kParameters = {
     NUMBER(kPages, min_page_trial_samples, kCount, kDerived,
            "judges a move from so many samples: they tell half more or less from nothing"),
     NUMBER(kPages, page_trial_errors, kFactor, kDerived, "leaves one in twenty verdicts of a side to chance"),
+    NUMBER(kPages, page_trial_share, kShare, kDerived,
+           "holds after this share: were its stalls a third longer, the program would lose 4 %"),
+    NUMBER(kPages, min_page_hold_seconds, kSeconds, kBound,
+           "holds at least so long: who looks again and again finds a gain by chance"),
+    NUMBER(kPages, most_page_hold_seconds, kSeconds, kDerived,
+           "holds so long: 1,500 stalls in moved pages or beside them tell a tenth from nothing"),
 
     NUMBER(kFill, min_full_blocks, kCount, kBound,
            "judges how a memory is filled from so many full blocks of 2 MiB"),

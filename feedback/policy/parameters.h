@@ -133,6 +133,9 @@ struct PolicyConfig {
   double page_probe_bytes = 8.0 * (1 << 20);
   double min_page_trial_samples = 60;
   double page_trial_errors = 1.64;
+  double page_trial_share = 0.125;
+  double min_page_hold_seconds = 0.7;
+  double most_page_hold_seconds = 3;
   // For page_fill.h.
   double min_full_blocks = 4;
   double min_full_share = 0.75;

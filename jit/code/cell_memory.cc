@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+
 namespace hindsight::jit {
 namespace {
 
@@ -37,6 +39,12 @@ std::shared_ptr<LoopCell> make_loop_cell_with_history() {
 
 TraversalHistory& history_of(LoopCell& cell) {
   return reinterpret_cast<CellWithHistory*>(&cell)->history;
+}
+
+void remember_whole_traversals(TraversalHistory& history) {
+  // All of it will be touched. Where there are no huge pages, small ones do.
+  if (history.places != nullptr) ::madvise(history.places, kPlacesBytes, MADV_HUGEPAGE);
+  std::atomic_ref(history.last).store(kHistoryCapacity - 1, std::memory_order_relaxed);
 }
 
 }  // namespace hindsight::jit

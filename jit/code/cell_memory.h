@@ -20,5 +20,7 @@ std::shared_ptr<LoopCell> make_loop_cell();
 std::shared_ptr<LoopCell> make_loop_cell_with_history();
 // Precondition: the cell was made with one.
 TraversalHistory& history_of(LoopCell& cell);
+// From now on whole traversals are written down. Any thread.
+void remember_whole_traversals(TraversalHistory& history);
 
 }  // namespace hindsight::jit

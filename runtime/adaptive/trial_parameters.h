@@ -42,6 +42,7 @@ inline constexpr uint64_t kMostTurnsLearning = 2 * uint64_t{jit::kHistoryCapacit
 inline constexpr uint64_t kLeastTurnsToReanchor = 65536;
 inline constexpr double kMostLearningSeconds = 0.02;
 inline constexpr double kMostLearningShare = 0.005;
+inline constexpr double kMinPairsToBeTooDear = 8;
 
 // ---------------------------------------------------------------- timed loads: timed_loads.h
 inline constexpr double kTimedEverySeconds = 200e-6;
@@ -172,6 +173,10 @@ inline constexpr std::array kTrialParameters = [] {
                {kSeconds, kBound, "lets remembering cost so much before anything has come again, and"}},
       Constant{
           "kMostLearningShare", kMostLearningShare, {kShare, kBound, "this share of the loop's time on top"}},
+      Constant{
+          "kMinPairsToBeTooDear",
+          kMinPairsToBeTooDear,
+          {kCount, kBound, "finds that out from so many plain strips: one alone may have been interrupted"}},
 
       Constant{"kTimedEverySeconds",
                kTimedEverySeconds,

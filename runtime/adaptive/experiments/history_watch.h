@@ -3,14 +3,16 @@
 // nothing ahead. What it remembers is compared with where it is turn by turn, by its own code; here strips of
 // such turns add up.
 //
-//   learning   every strip remembers. After kStripsToKnow strips in a row of which most turns came where
-//              they had been before, the history is known. An anchor that the loop has not come by in twice
-//              its period is given up for a new one, once.
+//   learning   every strip remembers, but only the first part of a traversal is written down. Once kStripsToKnow strips
+//              in a row had most turns where they had been before, the way is known to come again, and whole traversals
+//              are written down. When that is so behind the first part too, or when that part is all there is, the
+//              history is known. An anchor that the loop has not come by in twice its period is given up for a new
+//              one, once.
 //   known      the trial has its turn, as for any change. kStripsToForget strips with the change in a row
 //              of which most turns came elsewhere: the structure is another by now, and it is learning
 //              again
-//   hopeless   as many turns as there is room for, twice, were not enough: nothing comes again. Or remembering
-//              has cost more than it may
+//   hopeless   as many turns as there is room for, twice, were not enough: nothing comes again. Nor did it in two
+//              periods where the first part had come again. Or remembering a first part has cost more than it may
 //
 // Pure. Cost while learning: what remembering takes, a few operations a turn, and no prefetch that brings
 // anything but the line that the turn wants anyway. A loop that waits for each of its loads hides that; one whose
@@ -18,7 +20,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 namespace hindsight::rt {
 
@@ -28,14 +29,23 @@ class HistoryWatch {
   enum class State : uint8_t { kLearning, kKnown, kHopeless };
 
   // `ticks_per_second`: of the ticks of strip(). 0: what remembering costs is not asked about.
-  explicit HistoryWatch(double ticks_per_second = 0) : ticks_per_second_(ticks_per_second) {}
+  // `whole`: an earlier run has seen the way come again.
+  explicit HistoryWatch(double ticks_per_second = 0, bool whole = false)
+      : whole_(whole), ticks_per_second_(ticks_per_second) {}
 
-  // A strip ended in which the loop was with the history, or without. Of a strip with: `valid` of its turns
-  // came where they had been before. `period`: turns between the last two times at the anchor, 0 if not
-  // known. `ticks`: how long it took; 0: not known.
-  void strip(bool with, uint64_t turns, uint64_t valid, uint32_t period, uint64_t ticks = 0);
+  struct Strip {
+    bool with = false;  // the history, or without
+    uint64_t turns = 0;
+    uint64_t valid = 0;     // of a strip with: turns that came where they had been before
+    uint32_t period = 0;    // turns between the last two times at the anchor; 0: not known
+    uint32_t position = 0;  // turns since the anchor, by now
+    uint64_t ticks = 0;     // how long it took; 0: not known
+  };
+  void strip(const Strip& strip);  // one has ended
 
   State state() const { return state_; }
+  // Whether whole traversals are to be written down.
+  bool wants_whole() const { return whole_; }
   // Whether to take a new anchor; says so once.
   bool take_anchor();
   uint64_t turns_learning() const { return learning_; }  // in this state, or until it was hopeless
@@ -43,7 +53,7 @@ class HistoryWatch {
   // Whether the next strip, while learning, is to be without, to tell what the others cost.
   bool wants_plain() const { return ticks_per_second_ > 0 && strips_ % kPlainStripEvery == 1; }
   // What remembering cost, as a share of what the same turns take without. 0: not known.
-  double cost() const;
+  double cost() const { return cost_; }
   bool is_too_dear() const { return too_dear_; }  // why it is hopeless
 
  private:
@@ -51,16 +61,17 @@ class HistoryWatch {
   uint64_t learning_ = 0;
   uint64_t forgotten_ = 0;
   uint32_t in_a_row_ = 0;  // strips that speak for the other state
+  bool whole_ = false;
   bool anchor_asked_ = false;
   bool anchor_wanted_ = false;
   const double ticks_per_second_;
-  uint64_t strips_ = 0;              // while learning
-  std::vector<double> plain_rates_;  // ticks a turn, of the last strips without
-  double with_ticks_ = 0;            // of strips with, since a rate without is known
-  double plain_ticks_ = 0;           // the same turns at the rate without
+  uint64_t strips_ = 0;                        // while learning
+  double with_ticks_ = 0;                      // of strips with
+  double pair_ticks_ = 0, pair_turns_ = 0;     // of those since the last one without
+  double pairs_ = 0, cost_ = 0, squares_ = 0;  // their mean excess, and the sum of the squares about it
   bool too_dear_ = false;
 
-  void weigh(bool with, uint64_t turns, uint64_t ticks);
+  void weigh(const Strip& strip);
 };
 
 }  // namespace hindsight::rt

@@ -42,13 +42,15 @@ double seconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-HugePageMove::HugePageMove(std::vector<feedback::PageRange> ranges, double most_waited_seconds)
+HugePageMove::HugePageMove(std::vector<feedback::PageRange> ranges, double most_waited_seconds,
+                           uint64_t bytes_before_hold)
     : ranges_(std::move(ranges)), most_waited_seconds_(most_waited_seconds) {
   // By their place in memory, whatever range they are in.
-  for (const uint64_t first : {uint64_t{0}, uint64_t{1}})
+  for (const uint64_t first : {0, 4, 2, 6, 1, 5, 3, 7})
     for (const feedback::PageRange& range : ranges_)
       for (uint64_t at = range.begin; at < range.end; at += kHugePageBytes)
-        if (at / kHugePageBytes % 2 == first) order_.push_back(at);
+        if (at / kHugePageBytes % 8 == first) order_.push_back(at);
+  if (bytes_before_hold != 0) hold_.store(bytes_before_hold / kHugePageBytes, std::memory_order_relaxed);
   moved_.resize(order_.size());
 }
 
@@ -69,6 +71,8 @@ bool HugePageMove::step(const std::atomic<bool>& stop, double seconds) {
     } else if (result_.waited_seconds > most_waited_seconds_) {
       result_.late = true;
       end();
+    } else if (holds()) {
+      break;
     } else {
       const uint64_t before = result_.moved_bytes;
       move_one(order_[done]);

@@ -34,23 +34,24 @@ struct HugePageResult {
   bool stopped = false;         // stop_here() ended it
 };
 
-// A move, a step at a time. One thread at a time, any thread. Every second page comes first, then those between them: what
-// has moved and what has not are alike meanwhile.
+// A move, a step at a time. One thread at a time, any thread. Every eighth page comes first, then those half way between
+// them, and so on: what has moved and what has not are alike meanwhile.
 //
-// Concurrency: done_ is stored with release after each page, so that who loads it knows those pages as moved. stop_ is a wish
-// (relaxed): a page more does not matter.
+// Concurrency: done_ is stored with release after each page, so that who loads it knows those pages as moved. stop_ and hold_
+// are wishes (relaxed): a page more does not matter.
 class HugePageMove {
  public:
   // Ascending; both ends of each are multiples of 2 MiB. Ends early after the page with which `most_waited_seconds`
-  // have been waited.
+  // have been waited. Holds after `bytes_before_hold` (0: nowhere) until go_on().
   explicit HugePageMove(std::vector<feedback::PageRange> ranges,
-                        double most_waited_seconds = std::numeric_limits<double>::infinity());
+                        double most_waited_seconds = std::numeric_limits<double>::infinity(),
+                        uint64_t bytes_before_hold = 0);
   ~HugePageMove();
   HugePageMove(const HugePageMove&) = delete;
   HugePageMove& operator=(const HugePageMove&) = delete;
 
-  // Goes on for about `seconds`, but for a page at least, or until `stop` is true. True: it has ended, and result() is
-  // whole.
+  // Goes on for about `seconds`, but for a page at least, or until `stop` is true, or up to where it holds. True: it has
+  // ended, and result() is whole.
   bool step(const std::atomic<bool>& stop, double seconds = std::numeric_limits<double>::infinity());
   const HugePageResult& result() const { return result_; }
 
@@ -60,6 +61,10 @@ class HugePageMove {
   size_t done() const { return done_.load(std::memory_order_acquire); }
   bool has_moved(size_t page) const { return moved_[page] != 0; }  // precondition: page < done()
   void stop_here() { stop_.store(true, std::memory_order_relaxed); }
+  bool holds() const {
+    return done() == hold_.load(std::memory_order_relaxed) && !stop_.load(std::memory_order_relaxed);
+  }
+  void go_on() { hold_.store(kNowhere, std::memory_order_relaxed); }
 
  private:
   void begin();
@@ -73,6 +78,8 @@ class HugePageMove {
   std::vector<uint8_t> moved_;   // by place in order_; written before done_ passes it
   std::atomic<size_t> done_{0};
   std::atomic<bool> stop_{false};
+  static constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
+  std::atomic<size_t> hold_{kNowhere};  // pages
   bool begun_ = false, ended_ = false;
   uint64_t there_ = 0;     // on huge pages when it began
   void* place_ = nullptr;  // where pages are made

@@ -375,7 +375,7 @@ LoopTrial::LoopTrial(double ticks_per_second, uint32_t first_distance, bool sett
                      TrialGate& gate, jit::Knob knob)
     : gate_(gate),
       logic_(ticks_per_second, first_distance, settled, stall_share, knob),
-      watch_(ticks_per_second) {
+      watch_(ticks_per_second, settled) {
   state_.store(logic_.state(), std::memory_order_relaxed);
 }
 
@@ -402,6 +402,7 @@ void LoopTrial::simulate(double speedup) {
 
 void LoopTrial::arm(jit::LoopCell& cell) {
   std::lock_guard lock(mutex_);
+  if (remembers_ && watch_.wants_whole()) jit::remember_whole_traversals(jit::history_of(cell));
   write(cell, remembers_ ? learning() : logic_.setting());
   // Release: a thread that ends a strip finds a complete trial.
   std::atomic_ref(cell.trial).store(this, std::memory_order_release);
@@ -424,8 +425,14 @@ bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations, uint64_t ticks)
   jit::TraversalHistory& history = jit::history_of(cell);
   const bool with = std::atomic_ref(cell.enabled).load(std::memory_order_relaxed) != 0;
   const bool learned = watch_.state() == HistoryWatch::State::kLearning;
-  watch_.strip(with, iterations, std::atomic_ref(history.valid).exchange(0, std::memory_order_relaxed),
-               std::atomic_ref(history.period).load(std::memory_order_relaxed), ticks);
+  const bool whole = watch_.wants_whole();
+  watch_.strip({.with = with,
+                .turns = iterations,
+                .valid = std::atomic_ref(history.valid).exchange(0, std::memory_order_relaxed),
+                .period = std::atomic_ref(history.period).load(std::memory_order_relaxed),
+                .position = std::atomic_ref(history.position).load(std::memory_order_relaxed),
+                .ticks = ticks});
+  if (!whole && watch_.wants_whole()) jit::remember_whole_traversals(history);
   if (watch_.take_anchor()) std::atomic_ref(history.anchor).store(0, std::memory_order_relaxed);
   switch (watch_.state()) {
     case HistoryWatch::State::kLearning:

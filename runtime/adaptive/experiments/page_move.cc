@@ -93,7 +93,7 @@ bool PageMoves::already_huge(const wasm::Module* module, const feedback::PagePla
 // ---------------------------------------------------------------- monitor thread
 
 void PageMoves::round(const Round& round) {
-  follow();
+  follow(round.now);
   if (!round.look) return;
   judge(round.now);
   ask();
@@ -101,7 +101,7 @@ void PageMoves::round(const Round& round) {
 
 // What has moved since the last round is known to the profile, and what that gives to the move. Samples of a round that came
 // before a page moved in that round are taken for the other kind: rounds are short while something moves.
-void PageMoves::follow() {
+void PageMoves::follow(EngineClock::Time now) {
   struct Moving {
     Move* move;
     const wasm::Module* module;
@@ -125,6 +125,7 @@ void PageMoves::follow() {
       all.push_back(std::move(moving));
     }
   }
+  std::vector<Move*> released;
   for (Moving& moving : all) {
     feedback::PageGain gain;
     double seconds = 0;
@@ -136,12 +137,36 @@ void PageMoves::follow() {
       seconds = found->second->seconds_seen();
     });
     const std::lock_guard lock(mutex_);
-    moving.move->gain = gain;
-    if (moving.move->under_way == nullptr || moving.left_seconds == 0) continue;
-    const feedback::PageJudgement judgement =
-        feedback::judge_pages(gain, moving.move->plan, seconds, moving.left_seconds, engine_.policy);
-    if (judgement.verdict != feedback::PageVerdict::kGoOn) moving.move->under_way->stop_here();
+    Move& move = *moving.move;
+    move.gain = gain;
+    if (move.under_way == nullptr || moving.left_seconds == 0) continue;
+    // More than nothing, also in the round in which it holds.
+    const double held_seconds =
+        move.held_since ? std::max(1e-9, std::chrono::duration<double>(now - *move.held_since).count()) : 0;
+    const feedback::PageJudgement judgement = feedback::judge_pages({.gain = gain,
+                                                                     .seconds = seconds,
+                                                                     .left_seconds = moving.left_seconds,
+                                                                     .held_seconds = held_seconds,
+                                                                     .timed = !move.before.empty()},
+                                                                    move.plan, engine_.policy);
+    if (judgement.verdict == feedback::PageVerdict::kHold) continue;
+    if (judgement.verdict == feedback::PageVerdict::kGoOn) {
+      if (!move.held_since) continue;
+      move.under_way->go_on();
+    } else {
+      move.under_way->stop_here();
+    }
+    if (std::exchange(move.held_since, std::nullopt)) released.push_back(&move);
   }
+  for (Move* move : released) step_again(*move);
+}
+
+void PageMoves::step_again(Move& move) {
+  if (engine_.queue.run([this] { move_pages(); })) return;
+  const std::lock_guard lock(mutex_);
+  move.state = DecisionState::kFailed;
+  move.under_way.reset();
+  move.outcome = "no thread could be created to move them";
 }
 
 void PageMoves::judge(EngineClock::Time now) {
@@ -156,7 +181,7 @@ void PageMoves::judge(EngineClock::Time now) {
           gains.push_back(before / after - 1);
       move.state = DecisionState::kKept;
       const feedback::PageJudgement judgement =
-          feedback::judge_pages(move.gain, move.plan, 0, 0, engine_.policy);
+          feedback::judge_pages({.gain = move.gain}, move.plan, engine_.policy);
       move.outcome += "; " + judgement.words;
       if (gains.empty() && static_cast<double>(move.gain.samples) < engine_.policy.min_page_trial_samples) {
         // One sample can say anything: a figure would be taken for one by a later run.
@@ -295,17 +320,14 @@ void PageMoves::begin(const wasm::Module* module, feedback::PagePlan plan, feedb
     for (const ModuleCode::MemoryPlace& place : code->places_of(range.begin, range.end))
       move.places.push_back({.memory = place.memory, .begin = place.begin, .end = place.end});
   move.before = timed_loops_(module);
-  move.under_way = std::make_unique<HugePageMove>(move.plan.ranges, move.plan.most_seconds);
+  move.under_way = std::make_unique<HugePageMove>(move.plan.ranges, move.plan.most_seconds,
+                                                  feedback::bytes_before_hold(move.plan, engine_.policy));
   Move* begun = nullptr;
   {
     const std::lock_guard lock(mutex_);
     begun = &moves_.emplace_back(std::move(move));
   }
-  if (engine_.queue.run([this] { move_pages(); })) return;
-  const std::lock_guard lock(mutex_);
-  begun->state = DecisionState::kFailed;
-  begun->under_way.reset();
-  begun->outcome = "no thread could be created to move them";
+  step_again(*begun);
 }
 
 void PageMoves::end_lease() {
@@ -321,20 +343,27 @@ void PageMoves::move_pages() {
   {
     const std::lock_guard lock(mutex_);
     const auto next =
-        std::find_if(moves_.begin(), moves_.end(), [](const Move& other) { return other.is_moving(); });
+        std::find_if(moves_.begin(), moves_.end(), [](const Move& other) { return other.is_waiting(); });
     if (next == moves_.end()) return;
     move = &*next;
     move->state = DecisionState::kMoving;
+    move->stepping = true;
   }
-  // No other task looks at it: there is one of these at a time.
   const bool ended = move->under_way->step(engine_.queue.abandon(), kMoveStepSeconds);
   const HugePageResult result = move->under_way->result();
   // Who stops the engine has told the step so, and it ends at the next one: nothing else ends the move.
-  if (!ended) return engine_.queue.run_again([this] { move_pages(); });
+  const bool holds = !ended && move->under_way->holds();
+  if (!ended && !holds) {
+    {
+      const std::lock_guard lock(mutex_);
+      move->stepping = false;
+    }
+    return engine_.queue.run_again([this] { move_pages(); });
+  }
   std::string outcome =
       fmt::format("moved {} MiB in {:.1f} ms, for up to {:.1f} ms of which the guest may have waited",
                   result.moved_bytes >> 20, 1e3 * result.seconds, 1e3 * result.waited_seconds);
-  if (result.copied_bytes < result.moved_bytes)
+  if (ended && result.copied_bytes < result.moved_bytes)
     outcome += fmt::format(", {} MiB of them on huge pages already",
                            (result.moved_bytes - result.copied_bytes) >> 20);
   if (result.advised) outcome += ", and left the rest to the kernel, which cannot move at once";
@@ -345,8 +374,15 @@ void PageMoves::move_pages() {
     outcome += ", and left the rest where it is, as what had moved was seen to bring too little";
   if (result.late)
     outcome += ", and left the rest where it is, as the move took longer than its gain is worth";
+  if (holds) outcome += ", and holds until it is seen what that gives";
   say(LogLevel::kInfo, "pages", outcome);
   const std::lock_guard lock(mutex_);
+  move->stepping = false;
+  if (holds) {
+    move->outcome = outcome;
+    move->held_since = EngineClock::Clock::now();
+    return;
+  }
   bytes_copied_ += result.copied_bytes;
   if (result.copied_bytes > 0)
     copy_seconds_ += result.waited_seconds + engine_.policy.background_cost * result.prepared_seconds;

@@ -5,7 +5,8 @@
 //
 // A move cannot alternate as a prefetch does. What it gives is seen in two ways.
 // - By ranges: while some pages have moved and others have not, stalls of both are compared (feedback/profile/page_trial.h). A
-//   move that is seen to bring less than its rest costs ends there.
+//   large move holds after a part, until those are seen to be shorter. One that is seen to bring less than its rest costs
+//   ends there.
 // - Before against after, by the time per iteration of the loops whose prefetch is settled and keeps being timed. Where there
 //   is such a loop this is the figure, as it is about the guest's time and not about its stalls.
 //
@@ -88,15 +89,20 @@ class PageMoves final : public Experiment {
     std::unique_ptr<HugePageMove> under_way;  // goes, under mutex_, when it has ended
     size_t marked = 0;                        // pages of it that the profile's trial knows as moved
     feedback::PageGain gain;
+    std::optional<EngineClock::Time> held_since;  // no task steps it, until follow() says so
+    bool stepping = false;                        // a task does
     EngineClock::Time moved_at;
     std::vector<TimedLoop> before;
 
+    bool is_waiting() const { return is_moving() && !held_since && !stepping; }  // for a task
     bool is_moving() const { return state == DecisionState::kQueued || state == DecisionState::kMoving; }
     // Nothing else may disturb what it is judged by.
     bool is_open() const { return is_moving() || state == DecisionState::kMoved; }
   };
 
-  void follow();
+  void follow(EngineClock::Time now);
+  // Has a task step it; it has failed where there can be none.
+  void step_again(Move& move);
   void judge(EngineClock::Time now);
   void ask();
   static void take_back(Move& move);

@@ -116,24 +116,66 @@ TEST(Pages, StopMovingWhereWhatMovedBringsLessThanTheRestCosts) {
   const PagePlan plan = decide_pages(spread_over(256, 0.6), config);
   ASSERT_GT(plan.stall_share, 0.5);
   const PageGain nothing{.samples = 400, .saved = 0.01, .error = 0.03};
-  EXPECT_EQ(judge_pages(nothing, plan, 4, 0.5, config).verdict, PageVerdict::kStop);
-  EXPECT_EQ(judge_pages(nothing, plan, 4, 0, config).verdict, PageVerdict::kGoOn)
+  EXPECT_EQ(judge_pages({.gain = nothing, .seconds = 4, .left_seconds = 0.5}, plan, config).verdict,
+            PageVerdict::kStop);
+  EXPECT_EQ(judge_pages({.gain = nothing, .seconds = 4, .left_seconds = 0}, plan, config).verdict,
+            PageVerdict::kGoOn)
       << "all have moved, and they stay";
   const PageGain much{.samples = 400, .saved = 0.3, .error = 0.06};
-  EXPECT_EQ(judge_pages(much, plan, 4, 0.5, config).verdict, PageVerdict::kGoOn);
+  EXPECT_EQ(judge_pages({.gain = much, .seconds = 4, .left_seconds = 0.5}, plan, config).verdict,
+            PageVerdict::kGoOn);
   const PageGain worse{.samples = 400, .saved = -0.3, .error = 0.06};
-  EXPECT_EQ(judge_pages(worse, plan, 4, 0.5, config).verdict, PageVerdict::kUndo);
-  EXPECT_EQ(judge_pages(worse, plan, 4, 0, config).verdict, PageVerdict::kUndo);
+  EXPECT_EQ(judge_pages({.gain = worse, .seconds = 4, .left_seconds = 0.5}, plan, config).verdict,
+            PageVerdict::kUndo);
+  EXPECT_EQ(judge_pages({.gain = worse, .seconds = 4, .left_seconds = 0}, plan, config).verdict,
+            PageVerdict::kUndo);
 }
 
 TEST(Pages, AreNotJudgedByAFewSamplesAndSaySo) {
   const PolicyConfig config;
   const PagePlan plan = decide_pages(spread_over(256, 0.6), config);
-  const PageJudgement few = judge_pages({.samples = 20, .saved = -0.3, .error = 0.1}, plan, 4, 0.5, config);
+  const PageJudgement few =
+      judge_pages({.gain = {.samples = 20, .saved = -0.3, .error = 0.1}, .seconds = 4, .left_seconds = 0.5},
+                  plan, config);
   EXPECT_EQ(few.verdict, PageVerdict::kGoOn);
   EXPECT_EQ(few.words,
             "a stall on moved pages takes 114 to 146 % of one beside them (20 samples while they moved)");
-  EXPECT_EQ(judge_pages({}, plan, 4, 0.5, config).words, "no stall was sampled while the pages moved");
+  EXPECT_EQ(judge_pages({.seconds = 4, .left_seconds = 0.5}, plan, config).words,
+            "no stall was sampled while the pages moved");
+}
+
+TEST(Pages, HoldAfterAPartUntilItsStallsAreSeenToBeShorter) {
+  const PolicyConfig config;
+  const PagePlan plan = decide_pages(spread_over(256, 0.6), config);
+  EXPECT_EQ(bytes_before_hold(plan, config), plan.bytes / 8);
+  const auto verdict = [&](PageGain gain, double held, bool timed = false) {
+    return judge_pages(
+               {.gain = gain, .seconds = 4, .left_seconds = 0.05, .held_seconds = held, .timed = timed}, plan,
+               config)
+        .verdict;
+  };
+  const PageGain shorter{.samples = 400, .saved = 0.3, .error = 0.14};
+  const PageGain perhaps{.samples = 400, .saved = 0.2, .error = 0.14};
+  const PageGain hardly{.samples = 400, .saved = 0.01, .error = 0.14};
+  const PageGain longer{.samples = 400, .saved = -0.3, .error = 0.14};
+  EXPECT_EQ(verdict(shorter, 0.1), PageVerdict::kHold) << "by chance, perhaps";
+  EXPECT_EQ(verdict(shorter, 1), PageVerdict::kGoOn);
+  EXPECT_EQ(verdict(perhaps, 1), PageVerdict::kHold);
+  EXPECT_EQ(verdict(perhaps, 4), PageVerdict::kGoOn) << "more likely than not, and it will be seen";
+  EXPECT_EQ(verdict(hardly, 1), PageVerdict::kHold);
+  EXPECT_EQ(verdict(hardly, 4), PageVerdict::kStop);
+  EXPECT_EQ(verdict(longer, 0.1), PageVerdict::kUndo);
+  EXPECT_EQ(verdict(perhaps, 0), PageVerdict::kGoOn) << "it does not hold";
+  EXPECT_EQ(verdict({}, 0.1), PageVerdict::kHold);
+  EXPECT_EQ(verdict({}, 4), PageVerdict::kStop) << "nobody would see what the rest gives";
+  EXPECT_EQ(verdict({}, 4, true), PageVerdict::kGoOn) << "the loops' time will say it";
+}
+
+TEST(Pages, GoThroughWithoutAHoldWhereThereAreFew) {
+  const PolicyConfig config;
+  EXPECT_EQ(bytes_before_hold({.bytes = 15 << 20}, config), 0u);
+  EXPECT_EQ(bytes_before_hold({.bytes = 16 << 20}, config), uint64_t{8} << 20);
+  EXPECT_EQ(bytes_before_hold({.bytes = 256 << 20, .probe = true}, config), 0u);
 }
 
 TEST(Pages, DoNotMoveAgainWhatAnEarlierRunMovedInVain) {

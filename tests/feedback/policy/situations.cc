@@ -45,7 +45,7 @@ std::string kind_of(const Situation& situation) {
             [](const PageEvidence& e) { return e.fill ? "fill" : "pages"; },
             [](const PageEpisode&) { return "start"; }, [](const LayoutEvidence&) { return "layout"; },
             [](const VersionEvidence&) { return "versions"; }, [](const FillSpeeds&) { return "fill"; },
-            [](const PageGain&) { return "pages"; }},
+            [](const PageProgress&) { return "pages"; }, [](const PagePlan&) { return "pages"; }},
       situation.evidence);
 }
 
@@ -73,10 +73,15 @@ std::string answer(const Situation& situation, const PolicyConfig& config) {
             [&](const FillSpeeds& s) -> std::string {
               return fills_slower(s.before, s.since, config) ? "take back" : "go on";
             },
-            [&](const PageGain& gain) -> std::string {
+            [&](const PagePlan& plan) -> std::string {
+              return fmt::format("hold after {} bytes", bytes_before_hold(plan, config));
+            },
+            [&](const PageProgress& progress) -> std::string {
               PagePlan plan;
               plan.stall_share = 0.5;
-              switch (judge_pages(gain, plan, /*seconds=*/10, /*left_seconds=*/0.5, config).verdict) {
+              switch (judge_pages(progress, plan, config).verdict) {
+                case PageVerdict::kHold:
+                  return "hold";
                 case PageVerdict::kUndo:
                   return "take back";
                 case PageVerdict::kStop:
@@ -580,12 +585,21 @@ std::vector<Situation> situations_by_hand() {
     e.fill->end = static_cast<uint64_t>(mib) << 20;
     return e;
   });
-  counted("samples while pages moved", 10, 200,
-          [](uint32_t n) { return PageGain{.samples = n, .saved = 0, .error = 0.01}; });
-  series("what a move saves", 0.01, 0.5,
-         [](double saved) { return PageGain{.samples = 400, .saved = saved, .error = 0.05}; });
-  series("how sure that is", 0.001, 0.5,
-         [](double error) { return PageGain{.samples = 400, .saved = 0, .error = error}; });
+  const auto moving = [](uint32_t samples, double saved, double error, double held = 0) {
+    return PageProgress{.gain = {.samples = samples, .saved = saved, .error = error},
+                        .seconds = 10,
+                        .left_seconds = 0.5,
+                        .held_seconds = held};
+  };
+  counted("samples while pages moved", 10, 200, [&](uint32_t n) { return moving(n, 0, 0.01); });
+  series("what a move saves", 0.01, 0.5, [&](double saved) { return moving(400, saved, 0.05); });
+  series("how sure that is", 0.001, 0.5, [&](double error) { return moving(400, 0, error); });
+  series("what a part of a move saves", 0.01, 0.5, [&](double saved) { return moving(400, saved, 0.2, 1); });
+  series("how long a move holds", 0.1, 10, [&](double seconds) { return moving(400, 0.2, 0.2, seconds); });
+  series("how long one holds that is seen to save", 0.1, 10,
+         [&](double seconds) { return moving(400, 0.3, 0.01, seconds); });
+  series("how much moves", 1e6, 1e9,
+         [](double bytes) { return PagePlan{.ranges = {}, .bytes = static_cast<uint64_t>(bytes)}; });
   series("how fast memory fills", 0.2, 5, [](double ratio) { return FillSpeeds{1e9, 1e9 * ratio}; });
 
   series("time of a large program", 0.1, 100, [](double seconds) { return code(400, seconds); });

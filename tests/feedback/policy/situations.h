@@ -29,7 +29,7 @@ struct FillSpeeds {
 struct Situation {
   std::string name;  // what it is about, the same for all of its kind: "a load that stalls"
   std::variant<FunctionEvidence, StartSituation, PageEvidence, PageEpisode, LayoutEvidence, VersionEvidence,
-               FillSpeeds, PageGain>
+               FillSpeeds, PagePlan, PageProgress>
       evidence;
 };
 

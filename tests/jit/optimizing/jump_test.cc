@@ -241,6 +241,20 @@ TEST(JumpPointers, WhateverStandsInAHistoryChangesNothing) {
   }
 }
 
+TEST(JumpPointers, OnlyTheFirstPartIsWrittenDownUntilAllIsWanted) {
+  Jumps j(kWalk);
+  const uint32_t head = j.make_lists(10, {kNodes})[0];
+  j.history().last = 99;
+  j.walk(head);
+  EXPECT_NE(j.history().places[98], 0u);
+  EXPECT_EQ(j.history().places[100], 0u);
+  EXPECT_EQ(j.walk(head), 99u) << "of the last entry, all later turns but one";
+  remember_whole_traversals(j.history());
+  EXPECT_EQ(j.history().last, kHistoryCapacity - 1);
+  j.walk(head);
+  EXPECT_EQ(j.walk(head), kNodes);
+}
+
 TEST(JumpPointers, WithoutMemoryForThePlacesALoopGoesWithout) {
   Jumps j(kWalk);
   uint32_t* const places = std::exchange(j.history().places, nullptr);

@@ -73,6 +73,28 @@ TEST_F(HugePages, TakeOverARangeStepByStepAndSayWhatWasWaited) {
   EXPECT_EQ(bytes_on_huge_pages(begin_, begin_ + 4 * kHuge), result.moved_bytes);
 }
 
+TEST_F(HugePages, HoldAfterAPartUntilTheyAreToGoOn) {
+  HugePageMove move({{begin_, begin_ + 4 * kHuge}}, std::numeric_limits<double>::infinity(), kHuge);
+  const bool ended = move.step(stop_);
+  if (move.result().advised) GTEST_SKIP() << "no MADV_COLLAPSE";
+  EXPECT_FALSE(ended);
+  EXPECT_TRUE(move.holds());
+  EXPECT_EQ(move.done(), 1u);
+  EXPECT_FALSE(move.step(stop_)) << "it goes on holding";
+  EXPECT_EQ(move.done(), 1u);
+  move.go_on();
+  EXPECT_TRUE(move.step(stop_));
+  EXPECT_EQ(move.done(), 4u);
+  EXPECT_TRUE(unchanged());
+
+  HugePageMove other({{begin_, begin_ + 4 * kHuge}}, std::numeric_limits<double>::infinity(), kHuge);
+  EXPECT_FALSE(other.step(stop_));
+  other.stop_here();
+  EXPECT_TRUE(other.step(stop_));
+  EXPECT_TRUE(other.result().stopped);
+  EXPECT_EQ(other.done(), 1u);
+}
+
 TEST_F(HugePages, EndWhereWhoLivesThereHasWaitedLongEnough) {
   HugePageMove move({{begin_, begin_ + 4 * kHuge}}, 0);
   EXPECT_TRUE(move.step(stop_));

@@ -300,6 +300,7 @@ TEST(Trial, GivesUpWhateverItWasDoing) {
 // A strip of what the cell asks for, of which `valid` turns came where they had been.
 void end_strip(LoopTrial& trial, jit::LoopCell& cell, uint32_t valid) {
   jit::history_of(cell).valid = cell.enabled != 0 ? valid : 0;
+  jit::history_of(cell).period = 10'000;
   cell.countdown = -1;
   trial.strip_ended(cell);
 }

@@ -154,7 +154,8 @@ class Emitter {
     turn->addIncoming(position, before);
     turn->addIncoming(int32(0), anchored->getParent());
     // Invariant: whatever the position, the entries are the history's own.
-    Value* const index = b.CreateZExt(b.CreateAnd(turn, int32(kHistoryCapacity - 1)), ir_.i64);
+    Value* const index =
+        b.CreateZExt(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, turn, load(b, kHistoryLast)), ir_.i64);
     Value* const entry = b.CreateGEP(ir_.i32, places_, index);
     Value* const last = load_entry(b, entry);
     store(b, b.CreateAdd(load(b, kHistoryValid), b.CreateZExt(b.CreateICmpEQ(last, here), ir_.i32)),
