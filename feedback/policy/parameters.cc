@@ -21,8 +21,8 @@ constexpr std::string_view kFirst = "the first compile", kNests = "loop nests", 
                            kEntries = "loop entries", kLoads = "loads", kCalls = "calls",
                            kBranches = "branches and selects", kValues = "usual values",
                            kShifts = "programs that change", kPages = "huge pages for memory in use",
-                           kFill = "huge pages for memory being filled", kLayout = "code layout",
-                           kVersions = "trials of whole versions";
+                           kFill = "huge pages for memory being filled", kPopulate = "pages made ahead",
+                           kLayout = "code layout", kVersions = "trials of whole versions";
 
 constexpr std::array kParameters = {
     NUMBER(kFirst, min_samples, kSamples, kSwept,
@@ -240,9 +240,24 @@ constexpr std::array kParameters = {
     NUMBER(kPages, most_page_hold_seconds, kSeconds, kDerived,
            "holds so long: 1,500 stalls in moved pages or beside them tell a tenth from nothing"),
 
+    NUMBER(kPopulate, min_growth_watched_bytes, kBytes, kBound,
+           "judges how a memory grows from so much of it: two steps of a malloc"),
+    NUMBER(kPopulate, min_growth_touched_share, kShare, kDerived,
+           "asks this share of earlier growth to be touched: making a page takes 0.2 to 0.6 of a page fault"),
+    NUMBER(kPopulate, max_growth_step_bytes, kBytes, kBound,
+           "makes steps up to this size at once, in which the guest waits: 0.05 to 0.3 ms"),
+    NUMBER(kPopulate, growth_watch_every, kCount, kBound,
+           "leaves one step in so many to the guest, to see whether it touches it"),
+    NUMBER(kPopulate, first_window_bytes, kBytes, kBound, "makes two blocks of 2 MiB ahead at first"),
+    NUMBER(kPopulate, max_window_bytes, kBytes, kDerived,
+           "makes so much ahead at most: 10 ms of a guest that fills 6 GB a second"),
+    NUMBER(kPopulate, max_window_share, kShare, kBound,
+           "makes at most this share of what the guest has touched ahead, as it may stop there"),
+
     NUMBER(kFill, min_full_blocks, kCount, kBound,
            "judges how a memory is filled from so many full blocks of 2 MiB"),
-    NUMBER(kFill, min_full_share, kShare, kSwept, "asks this share of the touched blocks to be full"),
+    NUMBER(kFill, min_full_share, kShare, kSwept,
+           "asks this share of the touched blocks to be full: several arrays are filled at a time"),
     NUMBER(kFill, min_untouched_share, kShare, kBound,
            "asks this share of the memory to be untouched; less is not worth a call"),
     NUMBER(kFill, max_available_share, kShare, kBound,

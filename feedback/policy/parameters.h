@@ -34,6 +34,7 @@ struct PolicyConfig {
   bool optimize = true;
   ChangeSwitches changes = {};
   bool huge_pages = true;
+  bool populate = true;
   bool follow_shifts = true;
 
   // For the first compile.
@@ -136,9 +137,17 @@ struct PolicyConfig {
   double page_trial_share = 0.125;
   double min_page_hold_seconds = 0.7;
   double most_page_hold_seconds = 3;
+  // For populate.h.
+  double min_growth_watched_bytes = 128.0 * (1 << 10);
+  double min_growth_touched_share = 0.75;
+  double max_growth_step_bytes = 2.0 * (1 << 20);
+  double growth_watch_every = 16;
+  double first_window_bytes = 4.0 * (1 << 20);
+  double max_window_bytes = 64.0 * (1 << 20);
+  double max_window_share = 0.25;
   // For page_fill.h.
   double min_full_blocks = 4;
-  double min_full_share = 0.75;
+  double min_full_share = 0.5;
   double min_untouched_share = 0.05;
   double max_available_share = 0.25;
   double max_fill_slowdown = 1.4;
@@ -181,11 +190,12 @@ struct Decision {
 inline constexpr Decision kOptimize{"optimize", &PolicyConfig::optimize};
 // All of them: the changes of jit/change.h by their names there, and what is no change of code.
 inline constexpr auto kDecisions = [] {
-  std::array<Decision, jit::kChangeKinds + 3> all{};
+  std::array<Decision, jit::kChangeKinds + 4> all{};
   auto next = all.begin();
   *next++ = kOptimize;
   for (const jit::ChangeTraits& change : jit::kChanges) *next++ = {change.name, change.kind};
   *next++ = {"huge-pages", &PolicyConfig::huge_pages};
+  *next++ = {"populate", &PolicyConfig::populate};
   *next++ = {"follow-shifts", &PolicyConfig::follow_shifts};
   return all;
 }();

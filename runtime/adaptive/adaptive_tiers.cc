@@ -49,7 +49,8 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       latencies_(services, monitor_, clock_, modules_, trials_),
       pages_(parts_, measurement_,
              [this](const wasm::Module* module) { return trials_.timed_loops(module); }),
-      filling_(services, monitor_, policy_, modules_, pages_),
+      filling_(parts_, pages_),
+      growth_(parts_),
       layout_(services, monitor_, policy_, measurement_, layout_hooks()),
       versions_(parts_, measurement_, trials_, compiler_, services.knobs.trial_bias),
       profiles_(parts_, std::move(known), profile_hooks()),
@@ -122,6 +123,7 @@ void AdaptiveTiers::round() {
   trials_.round(round);
   if (policy_.optimize) entries_.round();
   filling_.round(round);
+  growth_.round(round);
   if (config_.unit != kTimeUnit) latencies_.round(round);
   pages_.round(round);
   layout_.round(round);
@@ -169,6 +171,11 @@ void AdaptiveTiers::strip_ended(Store&, jit::VmContext* context, jit::LoopCell* 
   } else {
     std::atomic_ref(cell->countdown).store(INT32_MAX, std::memory_order_relaxed);  // nobody asks
   }
+}
+
+void AdaptiveTiers::memory_grown(const wasm::Module* module, uint64_t base, uint64_t old_bytes,
+                                 uint64_t bytes) {
+  if (owner_.here()) growth_.grown(module, base, old_bytes, bytes);
 }
 
 // ---------------------------------------------------------------- modules

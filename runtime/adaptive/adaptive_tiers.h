@@ -14,7 +14,7 @@
 // held then.
 //
 // Threads: the monitor's is in round(); compile threads are in tasks of the queue. Guest threads are in
-// on_first_entry and strip_ended. Threads that load, instantiate and let go of modules are in the rest. In a child of
+// on_first_entry, strip_ended and memory_grown. Threads that load, instantiate and let go of modules are in the rest. In a child of
 // fork() nothing is watched, decided or told: the engine's threads are not there, and may have gone with locks. So
 // everything that locks asks for the owner first.
 #pragma once
@@ -28,6 +28,7 @@
 #include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/experiments/code_layout.h"
 #include "runtime/adaptive/experiments/memory_filling.h"
+#include "runtime/adaptive/experiments/memory_growth.h"
 #include "runtime/adaptive/experiments/page_move.h"
 #include "runtime/adaptive/experiments/version_experiment.h"
 #include "runtime/adaptive/functions/entry_watch.h"
@@ -64,6 +65,7 @@ class AdaptiveTiers final : public TierManager {
   // ThreadHooks
   std::shared_ptr<LwpSink> on_first_entry(Store& store) override;
   void strip_ended(Store& store, jit::VmContext* context, jit::LoopCell* cell) override;
+  void memory_grown(const wasm::Module* module, uint64_t base, uint64_t old_bytes, uint64_t bytes) override;
 
   // CodeObserver
   void on_published(ModuleCode& code, const std::shared_ptr<jit::CodeVersion>& version) override;
@@ -101,11 +103,12 @@ class AdaptiveTiers final : public TierManager {
   LatencyWatch latencies_;
   PageMoves pages_;
   MemoryFilling filling_;
+  MemoryGrowth growth_;
   CodeLayout layout_;
   VersionExperiment versions_;
   ProfileKeeper profiles_;
   CodeKeeper code_keeper_;
-  const std::vector<Experiment*> experiments_{&trials_, &filling_, &pages_, &layout_, &versions_};
+  const std::vector<Experiment*> experiments_{&trials_, &filling_, &growth_, &pages_, &layout_, &versions_};
   // Monitor thread only.
   EngineClock::Time last_look_, last_collect_;
 };

@@ -760,8 +760,8 @@ HINDSIGHT_API Result<uint64_t> clear_kept_profiles(const std::string& directory)
 
 // What feedback may decide, each of which EngineConfig::disabled_decisions can switch off. They are "optimize",
 // "prefetch", "interleave", "jump-pointers", "inline-calls", "huge-pages", "weigh-branches" and "select" (in place of a
-// branch). Then "branch" (in place of a select), "values" (code for what operands usually are), "code-layout" and
-// "follow-shifts".
+// branch). Then "branch" (in place of a select), "values" (code for what operands usually are), "code-layout", "populate"
+// (pages made before they are touched) and "follow-shifts".
 HINDSIGHT_API std::span<const std::string_view> decision_names();
 HINDSIGHT_API const char* version();
 

@@ -130,8 +130,14 @@ const void* compile_lazily(Call& call, VmContext* context, uint32_t func_index) 
 }
 
 uint64_t memory_grow(Call& call, VmContext* context, uint32_t memory, uint64_t delta_pages) {
-  const auto old = instance_of(context).memory(memory)->grow(delta_pages);
-  return old ? *old : ~uint64_t{0};
+  Instance& instance = instance_of(context);
+  Memory& of = *instance.memory(memory);
+  const auto old = of.grow(delta_pages);
+  if (!old) return ~uint64_t{0};
+  if (ThreadHooks* const hooks = store_of(context).services().hooks; hooks != nullptr && delta_pages != 0)
+    hooks->memory_grown(instance.module().get(), reinterpret_cast<uint64_t>(of.base()),
+                        *old * wasm::kPageBytes, (*old + delta_pages) * wasm::kPageBytes);
+  return *old;
 }
 
 void memory_init(Call& call, VmContext* context, uint64_t data_memory, uint64_t dst, uint32_t src,

@@ -23,6 +23,9 @@ class ThreadHooks {
   virtual std::shared_ptr<LwpSink> on_first_entry(Store& store) = 0;
   // LoopCell::countdown became negative. Must re-arm the cell.
   virtual void strip_ended(Store& store, jit::VmContext* context, jit::LoopCell* cell) = 0;
+  // Code of the module has grown the memory at `base` from so many bytes to so many.
+  virtual void memory_grown(const wasm::Module* /*module*/, uint64_t /*base*/, uint64_t /*old_bytes*/,
+                            uint64_t /*bytes*/) {}
 };
 
 // One an engine. Thread-safe.

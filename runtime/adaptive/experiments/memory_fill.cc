@@ -14,18 +14,22 @@ namespace hindsight::rt {
 
 using feedback::kHugePageBytes;
 
+std::optional<uint32_t> touched_pages(uint64_t begin) {
+  std::array<unsigned char, kHugePageBytes / 4096> there;
+  if (::mincore(reinterpret_cast<void*>(begin), kHugePageBytes, there.data()) != 0) return std::nullopt;
+  return static_cast<uint32_t>(
+      std::count_if(there.begin(), there.end(), [](unsigned char page) { return (page & 1) != 0; }));
+}
+
 std::optional<MemoryFill> look_at_fill(uint64_t begin, uint64_t end, uint32_t most_blocks) {
-  constexpr size_t kPages = kHugePageBytes / 4096;
-  std::array<unsigned char, kPages> there;
   MemoryFill fill;
   const uint64_t blocks = (end - begin) / kHugePageBytes;
   const uint64_t looked_at = std::min<uint64_t>(blocks, most_blocks);
   for (uint64_t i = 0; i < looked_at; ++i) {
     const uint64_t at = begin + i * blocks / looked_at * kHugePageBytes;
-    if (::mincore(reinterpret_cast<void*>(at), kHugePageBytes, there.data()) != 0) return std::nullopt;
-    const auto pages = static_cast<size_t>(
-        std::count_if(there.begin(), there.end(), [](unsigned char page) { return (page & 1) != 0; }));
-    ++(10 * pages >= 9 * kPages ? fill.full : pages > 0 ? fill.part : fill.untouched);
+    const std::optional<uint32_t> pages = touched_pages(at);
+    if (!pages) return std::nullopt;
+    ++(is_full_block(*pages) ? fill.full : *pages > 0 ? fill.part : fill.untouched);
   }
   return fill;
 }

@@ -14,6 +14,14 @@ struct MemoryFill {
   friend bool operator==(const MemoryFill&, const MemoryFill&) = default;
 };
 
+// How many of the 512 small pages of the 2 MiB from there on are there. Nothing if the kernel will not say, or they are not
+// mapped any more. Any thread.
+std::optional<uint32_t> touched_pages(uint64_t begin);
+// Whether that is nearly all of them.
+constexpr bool is_full_block(uint32_t pages) {
+  return 10 * pages >= 9 * 512;
+}
+
 // Looks at up to `most_blocks` blocks, evenly spread; 2 us each. Both ends are multiples of 2 MiB. Nothing if the
 // kernel will not say, or the range is not mapped any more. Any thread.
 std::optional<MemoryFill> look_at_fill(uint64_t begin, uint64_t end, uint32_t most_blocks);

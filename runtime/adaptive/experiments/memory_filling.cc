@@ -36,17 +36,12 @@ uint64_t down(uint64_t address) {
 
 }  // namespace
 
-MemoryFilling::MemoryFilling(CodeServices& services, feedback::Monitor& monitor,
-                             const feedback::PolicyConfig& policy, const LoadedModules& modules,
-                             PageMoves& pages)
-    : services_(services), monitor_(monitor), policy_(policy), modules_(modules), pages_(pages) {}
-
 void MemoryFilling::round(const Round& round) {
   const EngineClock::Time now = round.now;
-  if (!policy_.huge_pages || now - last_look_ < kQuickLook) return;
+  if (!engine_.policy.huge_pages || now - last_look_ < kQuickLook) return;
   last_look_ = now;
   std::vector<Watched> watches;
-  for (const std::shared_ptr<ModuleCode>& code : modules_.alive()) {
+  for (const std::shared_ptr<ModuleCode>& code : engine_.modules.alive()) {
     for (const ModuleCode::MemorySpan& span : code->memories()) {
       if (span.bytes < kLeastBytes) continue;
       const auto same = [&](const Watched& watch) { return watch.base == span.base; };
@@ -74,7 +69,9 @@ void MemoryFilling::round(const Round& round) {
 
 void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
   const uint64_t begin = up(watch.base), end = down(watch.base + watch.bytes);
-  const std::optional<MemoryFill> fill = look_at_fill(begin, end, kMostBlocks);
+  // What was made ahead is not touched yet.
+  const std::optional<MemoryFill> fill =
+      watch.ahead ? watch.ahead->fill(kMostBlocks) : look_at_fill(begin, end, kMostBlocks);
   if (!fill) {
     watch.next_look = now + kIdleLook;
     return;
@@ -92,17 +89,30 @@ void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
   watch.next_look = now + watch.patience;
   if (watch.asked) judge(watch, now);
   if (watch.asked_end < end && !watch.slower) ask_ahead(watch, begin, end);
+  if (watch.ahead) go_ahead(watch);
+}
+
+void MemoryFilling::go_ahead(const Watched& watch) {
+  if (!watch.ahead->begin_pass()) return;
+  engine_.queue.run([ahead = watch.ahead, &policy = engine_.policy, &stop = engine_.queue.abandon()] {
+    ahead->pass(policy, stop);
+  });
 }
 
 void MemoryFilling::count_from_here(Watched& watch) const {
   watch.touched_from = touched_bytes(watch.last, watch.bytes);
-  watch.seconds_from = monitor_.guest_seconds();
+  watch.seconds_from = engine_.monitor.guest_seconds();
 }
 
 double MemoryFilling::fill_rate(const Watched& watch) const {
   const uint64_t blocks = uint64_t{watch.last.full} + watch.last.part + watch.last.untouched;
-  const uint64_t touched = touched_bytes(watch.last, watch.bytes);
-  const double seconds = monitor_.guest_seconds() - watch.seconds_from;
+  uint64_t touched = touched_bytes(watch.last, watch.bytes);
+  // The guest is somewhere in what was made ahead of it. That it is at its end is the answer that takes nothing back.
+  if (watch.ahead) {
+    const FillAhead::Made made = watch.ahead->made();
+    touched += made.bytes - made.reached;
+  }
+  const double seconds = engine_.monitor.guest_seconds() - watch.seconds_from;
   if (blocks == 0 || touched < watch.touched_from + kLeastToTell * watch.bytes / blocks || seconds <= 0)
     return 0;
   return static_cast<double>(touched - watch.touched_from) / seconds;
@@ -117,7 +127,7 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
                    .part = watch.last.part,
                    .untouched = watch.last.untouched,
                    .available_bytes = available_memory_bytes()};
-  feedback::PagePlan plan = feedback::decide_pages(evidence, policy_);
+  feedback::PagePlan plan = feedback::decide_pages(evidence, engine_.policy);
   if (plan.ranges.empty()) {
     if (watch.said != plan.reason)
       say(LogLevel::kDebug, "policy", "no huge-pages before the first touch: " + plan.reason);
@@ -135,9 +145,10 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
   const bool asked = ask_for_huge_pages(begin, end);
   watch.asked_end = end;
   if (asked) watch.asked = evidence.fill;
+  if (asked && engine_.policy.populate) watch.ahead = std::make_shared<FillAhead>(begin, end);
   say(LogLevel::kInfo, "policy", "huge-pages before the first touch: " + plan.reason);
   // What stalls there is not to be moved a second time.
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     if (const auto found = profiles.find(watch.module); found != profiles.end())
       found->second->pages().settle(begin, end);
   });
@@ -151,7 +162,8 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
 // It has got slower, has ended, or stands still.
 void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   const feedback::FillEvidence asked = *watch.asked;
-  if (const double since = fill_rate(watch); feedback::fills_slower(watch.rate_before, since, policy_)) {
+  if (const double since = fill_rate(watch);
+      feedback::fills_slower(watch.rate_before, since, engine_.policy)) {
     watch.slower = true;
     return end_asking(
         watch, DecisionState::kRolledBack,
@@ -187,13 +199,20 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
                          (asked.end - asked.begin) >> 20, rates));
 }
 
-void MemoryFilling::end_asking(Watched& watch, DecisionState state, const std::string& outcome) {
+void MemoryFilling::end_asking(Watched& watch, DecisionState state, const std::string& what) {
   const feedback::FillEvidence asked = *watch.asked;
   watch.asked.reset();
+  std::string outcome(what);
+  if (const auto ahead = std::exchange(watch.ahead, nullptr)) {
+    const FillAhead::Made made = ahead->made();
+    outcome += fmt::format(
+        "; populate: made {} MiB ahead in {:.1f} ms of another processor, and the guest came by {} of them",
+        made.bytes >> 20, 1e3 * made.seconds, made.reached >> 20);
+  }
   if (state == DecisionState::kRolledBack) {
     ask_for_small_pages(asked.begin, asked.end);
     // What stalls there may be moved after all, once it is known what that is worth.
-    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
       if (const auto found = profiles.find(watch.module); found != profiles.end())
         found->second->pages().reopen(asked.begin, asked.end);
     });

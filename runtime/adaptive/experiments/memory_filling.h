@@ -4,13 +4,17 @@
 //
 // It takes no lease: what nobody has touched is in nobody's measurement.
 //
-// Monitor thread only, and so without a lock.
+// While it asks, the pages behind where the guest is are made beside it, on a compile thread (fill_ahead.h).
+//
+// Monitor thread only, and so without a lock; what a task has it shares.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/adaptive/experiments/fill_ahead.h"
 #include "runtime/adaptive/experiments/memory_fill.h"
 #include "runtime/adaptive/experiments/page_move.h"
 
@@ -19,8 +23,7 @@ namespace hindsight::rt {
 class MemoryFilling final : public Experiment {
  public:
   // All outlive this.
-  MemoryFilling(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
-                const LoadedModules& modules, PageMoves& pages);
+  MemoryFilling(const EngineParts& engine, PageMoves& pages) : engine_(engine), pages_(pages) {}
 
   // Experiment
   void round(const Round& round) override;
@@ -37,6 +40,7 @@ class MemoryFilling final : public Experiment {
     uint64_t asked_end = 0;                       // what lies below has been asked for
     uint32_t full_before = 0;                     // blocks of an earlier filling that has ended
     std::optional<feedback::FillEvidence> asked;  // under trial
+    std::shared_ptr<FillAhead> ahead;             // while it is
     bool slower = false;                          // was asked for, and the filling got slower: not again
     // Where this filling began, or where it was asked, and what the guest had run by then.
     uint64_t touched_from = 0;  // bytes
@@ -48,18 +52,17 @@ class MemoryFilling final : public Experiment {
   void look_at(Watched& watch, EngineClock::Time now);
   void ask_ahead(Watched& watch, uint64_t begin, uint64_t end);
   void judge(Watched& watch, EngineClock::Time now);
+  // Has a task make pages ahead of the guest, unless one does.
+  void go_ahead(const Watched& watch);
   void end_asking(Watched& watch, DecisionState state, const std::string& outcome);
   void count_from_here(Watched& watch) const;
   // Bytes the guest filled a second of its time since touched_from; 0: too few to tell.
   double fill_rate(const Watched& watch) const;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
-    services_.say(level, topic, line);
+    engine_.services.say(level, topic, line);
   }
 
-  CodeServices& services_;
-  feedback::Monitor& monitor_;
-  const feedback::PolicyConfig& policy_;
-  const LoadedModules& modules_;
+  const EngineParts engine_;
   PageMoves& pages_;
   std::vector<Watched> watched_;
   EngineClock::Time last_look_;

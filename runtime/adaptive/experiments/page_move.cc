@@ -16,6 +16,7 @@ namespace {
 constexpr auto kJudgeAfter = 100ms;
 constexpr double kWorthUndoing = -0.05;
 constexpr double kMoveStepSeconds = 0.02;
+constexpr size_t kMostSizes = 1024;
 constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
 
 }  // namespace
@@ -265,6 +266,11 @@ void PageMoves::ask() {
   });
   for (const std::string& reason : reasons) say(LogLevel::kDebug, "policy", "no huge-pages: " + reason);
   for (Wanted& want : wanted) {
+    if (has_grown(want.module)) {
+      say(LogLevel::kDebug, "policy",
+          "no huge-pages: the memory grows, and most of what it will be is not known");
+      continue;
+    }
     if (already_huge(want.module, want.plan)) {
       settle(want.module, want.plan.whole);
       say(LogLevel::kInfo, "policy",
@@ -280,6 +286,14 @@ void PageMoves::ask() {
   const std::lock_guard lock(mutex_);
   lease_ = std::move(lease);
   end_lease();
+}
+
+bool PageMoves::has_grown(const wasm::Module* module) {
+  if (sizes_.size() > kMostSizes) sizes_.clear();  // of modules that are gone
+  uint64_t bytes = 0;
+  if (const std::shared_ptr<ModuleCode> code = engine_.modules.find(module))
+    for (const ModuleCode::MemorySpan& span : code->memories()) bytes += span.bytes;
+  return std::exchange(sizes_[module], bytes) != bytes;
 }
 
 void PageMoves::settle(const wasm::Module* module, const std::vector<feedback::PageRange>& ranges) {

@@ -106,6 +106,8 @@ class PageMoves final : public Experiment {
   void judge(EngineClock::Time now);
   void ask();
   static void take_back(Move& move);
+  // Whether the module's memories are as large as at the last look: what grows is not known yet.
+  bool has_grown(const wasm::Module* module);
   uint64_t vain_bytes(const wasm::Module* module) const;
   void compare(const wasm::Module* module, const feedback::PagePlan& plan,
                const feedback::PageEvidence& evidence);
@@ -121,7 +123,8 @@ class PageMoves final : public Experiment {
   const EngineParts engine_;
   Measurement& measurement_;
   const TimedLoops timed_loops_;
-  std::atomic<bool> measured_{false};  // relaxed: what has been measured is under mutex_
+  std::map<const wasm::Module*, uint64_t> sizes_;  // bytes at the last look; monitor thread
+  std::atomic<bool> measured_{false};              // relaxed: what has been measured is under mutex_
 
   mutable std::mutex mutex_;
   std::map<const wasm::Module*, std::vector<feedback::PageEpisode>> known_;

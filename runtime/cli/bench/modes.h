@@ -29,7 +29,7 @@ struct Family {
 // In the order in which `--split` adds them. What needs no code of ours comes first, then what single operations cost.
 // Last is where code lies, and when it is entered and left.
 inline constexpr std::array kFamilies{
-    Family{"pages", {"huge-pages"}},
+    Family{"pages", {"huge-pages", "populate"}},
     Family{"loads", {"prefetch", "interleave", "jump-pointers"}},
     Family{"branches", {"select", "branch", "weigh-branches"}},
     Family{"calls", {"inline-calls"}},

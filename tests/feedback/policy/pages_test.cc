@@ -140,7 +140,7 @@ TEST(Pages, AreNotJudgedByAFewSamplesAndSaySo) {
   EXPECT_EQ(few.verdict, PageVerdict::kGoOn);
   EXPECT_EQ(few.words,
             "a stall on moved pages takes 114 to 146 % of one beside them (20 samples while they moved)");
-  EXPECT_EQ(judge_pages({.seconds = 4, .left_seconds = 0.5}, plan, config).words,
+  EXPECT_EQ(judge_pages({.gain = {}, .seconds = 4, .left_seconds = 0.5}, plan, config).words,
             "no stall was sampled while the pages moved");
 }
 
@@ -173,9 +173,14 @@ TEST(Pages, HoldAfterAPartUntilItsStallsAreSeenToBeShorter) {
 
 TEST(Pages, GoThroughWithoutAHoldWhereThereAreFew) {
   const PolicyConfig config;
-  EXPECT_EQ(bytes_before_hold({.bytes = 15 << 20}, config), 0u);
-  EXPECT_EQ(bytes_before_hold({.bytes = 16 << 20}, config), uint64_t{8} << 20);
-  EXPECT_EQ(bytes_before_hold({.bytes = 256 << 20, .probe = true}, config), 0u);
+  PagePlan plan;
+  plan.bytes = 15 << 20;
+  EXPECT_EQ(bytes_before_hold(plan, config), 0u);
+  plan.bytes = 16 << 20;
+  EXPECT_EQ(bytes_before_hold(plan, config), uint64_t{8} << 20);
+  plan.bytes = 256 << 20;
+  plan.probe = true;
+  EXPECT_EQ(bytes_before_hold(plan, config), 0u);
 }
 
 TEST(Pages, DoNotMoveAgainWhatAnEarlierRunMovedInVain) {

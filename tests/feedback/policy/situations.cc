@@ -45,7 +45,9 @@ std::string kind_of(const Situation& situation) {
             [](const PageEvidence& e) { return e.fill ? "fill" : "pages"; },
             [](const PageEpisode&) { return "start"; }, [](const LayoutEvidence&) { return "layout"; },
             [](const VersionEvidence&) { return "versions"; }, [](const FillSpeeds&) { return "fill"; },
-            [](const PageProgress&) { return "pages"; }, [](const PagePlan&) { return "pages"; }},
+            [](const PageProgress&) { return "pages"; }, [](const PagePlan&) { return "pages"; },
+            [](const GrowthEvidence&) { return "populate"; }, [](const FillWindow&) { return "populate"; },
+            [](const GrowthStep&) { return "populate"; }},
       situation.evidence);
 }
 
@@ -72,6 +74,15 @@ std::string answer(const Situation& situation, const PolicyConfig& config) {
             },
             [&](const FillSpeeds& s) -> std::string {
               return fills_slower(s.before, s.since, config) ? "take back" : "go on";
+            },
+            [&](const GrowthEvidence& e) -> std::string {
+              return populates_growth(e, config) ? "make pages" : "nothing";
+            },
+            [&](const GrowthStep& step) -> std::string {
+              return watches_growth(step.populated_steps, config) ? "watch" : "make pages";
+            },
+            [&](const FillWindow& w) -> std::string {
+              return fmt::format("{} blocks", window_ahead(w.advances, w.touched_blocks, config));
             },
             [&](const PagePlan& plan) -> std::string {
               return fmt::format("hold after {} bytes", bytes_before_hold(plan, config));
@@ -585,6 +596,18 @@ std::vector<Situation> situations_by_hand() {
     e.fill->end = static_cast<uint64_t>(mib) << 20;
     return e;
   });
+  series("growth that was touched", 0.1, 1, [](double share) {
+    return GrowthEvidence{1 << 16, 1 << 20, static_cast<uint64_t>(share * (1 << 20))};
+  });
+  series("growth that was watched", 1e4, 1e6, [](double bytes) {
+    return GrowthEvidence{1 << 16, static_cast<uint64_t>(bytes), static_cast<uint64_t>(bytes)};
+  });
+  series("a step of growth", 1e4, 1e8, [](double bytes) {
+    return GrowthEvidence{static_cast<uint64_t>(bytes), 1 << 20, 1 << 20};
+  });
+  counted("steps of growth", 1, 40, [](uint32_t n) { return GrowthStep{n}; });
+  counted("times that a guest came by", 0, 10, [](uint32_t n) { return FillWindow{n, 1000}; });
+  counted("blocks that it touched", 0, 100, [](uint32_t n) { return FillWindow{6, n}; });
   const auto moving = [](uint32_t samples, double saved, double error, double held = 0) {
     return PageProgress{.gain = {.samples = samples, .saved = saved, .error = error},
                         .seconds = 10,
@@ -598,8 +621,11 @@ std::vector<Situation> situations_by_hand() {
   series("how long a move holds", 0.1, 10, [&](double seconds) { return moving(400, 0.2, 0.2, seconds); });
   series("how long one holds that is seen to save", 0.1, 10,
          [&](double seconds) { return moving(400, 0.3, 0.01, seconds); });
-  series("how much moves", 1e6, 1e9,
-         [](double bytes) { return PagePlan{.ranges = {}, .bytes = static_cast<uint64_t>(bytes)}; });
+  series("how much moves", 1e6, 1e9, [](double bytes) {
+    PagePlan plan;
+    plan.bytes = static_cast<uint64_t>(bytes);
+    return plan;
+  });
   series("how fast memory fills", 0.2, 5, [](double ratio) { return FillSpeeds{1e9, 1e9 * ratio}; });
 
   series("time of a large program", 0.1, 100, [](double seconds) { return code(400, seconds); });

@@ -11,6 +11,7 @@
 #include "feedback/policy/layout.h"
 #include "feedback/policy/page_fill.h"
 #include "feedback/policy/pages.h"
+#include "feedback/policy/populate.h"
 #include "feedback/policy/start.h"
 #include "feedback/policy/versions.h"
 
@@ -26,14 +27,23 @@ struct FillSpeeds {
   double before = 0, since = 0;
 };
 
+// Pages made ahead of a guest that has come by so many times, and has touched so many blocks of 2 MiB.
+struct FillWindow {
+  uint32_t advances = 0, touched_blocks = 0;
+};
+// A memory's growth whose pages are made, after so many such steps.
+struct GrowthStep {
+  uint64_t populated_steps = 0;
+};
+
 struct Situation {
   std::string name;  // what it is about, the same for all of its kind: "a load that stalls"
   std::variant<FunctionEvidence, StartSituation, PageEvidence, PageEpisode, LayoutEvidence, VersionEvidence,
-               FillSpeeds, PagePlan, PageProgress>
+               FillSpeeds, PagePlan, PageProgress, GrowthEvidence, FillWindow, GrowthStep>
       evidence;
 };
 
-// The kind of decision: "first compile", "later", "start", "pages", "fill", "layout", "versions".
+// The kind of decision: "first compile", "later", "start", "pages", "fill", "populate", "layout", "versions".
 std::string kind_of(const Situation& situation);
 // What is decided, without reasons and estimates.
 std::string answer(const Situation& situation, const PolicyConfig& config);

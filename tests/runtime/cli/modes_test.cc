@@ -57,7 +57,7 @@ TEST(Modes, OfFamiliesGoWithoutTheOthers) {
         on.push_back(name);
     return on;
   };
-  EXPECT_THAT(decides("pages"), ElementsAre("optimize", "huge-pages"));
+  EXPECT_THAT(decides("pages"), ElementsAre("optimize", "huge-pages", "populate"));
   EXPECT_THAT(decides("values+calls"), ElementsAre("optimize", "values", "inline-calls"));
   EXPECT_EQ(decides("pages+loads+branches+calls+values+entry").size(), decision_names().size());
   EXPECT_EQ(decides("feedback-prefetch").size(), decision_names().size() - 1);

@@ -1,0 +1,117 @@
+#include "runtime/adaptive/experiments/memory_growth.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "feedback/policy/populate.h"
+#include "runtime/adaptive/experiments/populate_pages.h"
+
+namespace hindsight::rt {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+// What is known of a memory's growth is mostly about the last so many bytes of it.
+constexpr uint64_t kRemembered = uint64_t{8} << 20;
+// Memories that are known at a time: where there are more, all are learned anew.
+constexpr size_t kMostMemories = 4096;
+
+}  // namespace
+
+void MemoryGrowth::grown(const wasm::Module* module, uint64_t base, uint64_t old_bytes, uint64_t bytes) {
+  if (!engine_.policy.populate || bytes <= old_bytes) return;
+  const std::lock_guard lock(mutex_);
+  if (refused_) return;
+  if (watched_.size() >= kMostMemories) watched_.clear();
+  Watched& watch = watched_[base];
+  // Another memory in the place of one that is gone.
+  if (watch.module != module || old_bytes < watch.bytes) watch = {.module = module};
+  watch.bytes = bytes;
+  look_at_left(watch);
+  const feedback::GrowthEvidence evidence{.step_bytes = bytes - old_bytes,
+                                          .watched_bytes = watch.watched_bytes,
+                                          .touched_bytes = watch.touched_bytes};
+  if (static_cast<double>(evidence.step_bytes) > engine_.policy.max_growth_step_bytes) return;
+  watch.populates = feedback::populates_growth(evidence, engine_.policy);
+  const uint64_t begin = base + old_bytes, end = base + bytes;
+  if (!watch.populates || feedback::watches_growth(watch.populated_steps + 1, engine_.policy)) {
+    if (watch.populates) ++watch.populated_steps;
+    watch.left_begin = begin;
+    watch.left_end = end;
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  refused_ = populate_pages(begin, end) != 0;
+  if (refused_) return;
+  watch.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (watch.begun_at == 0) watch.begun_at = engine_.clock.now();
+  ++watch.populated_steps;
+  watch.populated_bytes += end - begin;
+}
+
+// The step before this one, if the guest had it to itself.
+void MemoryGrowth::look_at_left(Watched& watch) {
+  std::array<unsigned char, 512> there;
+  for (uint64_t at = watch.left_begin; at < watch.left_end;) {
+    const uint64_t bytes = std::min(watch.left_end - at, there.size() * kPage);
+    if (::mincore(reinterpret_cast<void*>(at), bytes, there.data()) != 0) break;
+    watch.watched_bytes += bytes;
+    watch.touched_bytes += kPage * static_cast<uint64_t>(std::count_if(
+                                       there.begin(), there.begin() + static_cast<ptrdiff_t>(bytes / kPage),
+                                       [](unsigned char page) { return (page & 1) != 0; }));
+    at += bytes;
+  }
+  watch.left_begin = watch.left_end = 0;
+  if (watch.watched_bytes <= kRemembered) return;
+  watch.watched_bytes /= 2;
+  watch.touched_bytes /= 2;
+}
+
+std::string MemoryGrowth::reason_of(const Watched& watch) {
+  return fmt::format("{} of {} KiB by which the memory grew, and that were left to the guest, were touched",
+                     watch.touched_bytes >> 10, watch.watched_bytes >> 10);
+}
+
+std::string MemoryGrowth::outcome_of(const Watched& watch) {
+  return fmt::format("made the pages of {:.1f} MiB in {} steps, as the memory grew, in {:.1f} ms",
+                     static_cast<double>(watch.populated_bytes) / (1 << 20), watch.populated_steps,
+                     1e3 * watch.seconds);
+}
+
+void MemoryGrowth::round(const Round& round) {
+  if (!round.look) return;
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [base, watch] : watched_)
+      if (watch.begun_at != 0 && !std::exchange(watch.said, true))
+        lines.push_back(fmt::format("populate: {}: makes pages as the memory grows", reason_of(watch)));
+  }
+  for (const std::string& line : lines) engine_.services.say(LogLevel::kInfo, "policy", line);
+}
+
+size_t MemoryGrowth::forget_decisions(const wasm::Module* module) {
+  const std::lock_guard lock(mutex_);
+  return std::erase_if(watched_, [&](const auto& watch) { return watch.second.module == module; });
+}
+
+void MemoryGrowth::report(DecisionSink& decisions) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [base, watch] : watched_) {
+    if (watch.begun_at == 0) continue;
+    DecisionReport decision;
+    decision.id = decisions.size() + 1;
+    decision.kind = "populate";
+    decision.function = "linear memory";
+    decision.reason = reason_of(watch);
+    decision.state = watch.populates ? DecisionState::kKept : DecisionState::kRolledBack;
+    decision.outcome = outcome_of(watch);
+    decision.seconds = watch.begun_at;
+    decisions.push_back(std::move(decision));
+  }
+}
+
+}  // namespace hindsight::rt
