@@ -33,8 +33,8 @@ std::vector<uint32_t> blocks_ahead(std::span<const FillBlock> blocks, uint32_t w
 uint32_t window_ahead(uint32_t advances, uint32_t touched_blocks, const PolicyConfig& config) {
   constexpr auto kBlock = static_cast<double>(kHugePageBytes);
   const double first = config.first_window_bytes / kBlock;
-  const double most =
-      std::min(config.max_window_bytes / kBlock, config.max_window_share * static_cast<double>(touched_blocks));
+  const double most = std::min(config.max_window_bytes / kBlock,
+                               config.max_window_share * static_cast<double>(touched_blocks));
   const double wanted = first * static_cast<double>(uint64_t{1} << std::min(advances, 20u));
   return static_cast<uint32_t>(std::max(first, std::min(wanted, most)));
 }

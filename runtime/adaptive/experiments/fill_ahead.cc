@@ -83,8 +83,7 @@ void FillAhead::pass(const feedback::PolicyConfig& config, const std::atomic<boo
       states.push_back(block.state);
       touched += block.state == FillBlock::kTouched || block.state == FillBlock::kJustTouched ? 1 : 0;
     }
-    if (!first_)
-      ahead = feedback::blocks_ahead(states, feedback::window_ahead(advances_, touched, config));
+    if (!first_) ahead = feedback::blocks_ahead(states, feedback::window_ahead(advances_, touched, config));
     first_ = false;
   }
   for (const uint32_t block : ahead) {

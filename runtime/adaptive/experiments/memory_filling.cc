@@ -17,7 +17,8 @@ constexpr uint32_t kMostBlocks = 64;  // looked at at a time
 constexpr auto kQuickLook = 2ms;      // while the memory changes
 constexpr auto kSlowestLook = 32ms;   // while there is something left to ask for
 constexpr auto kIdleLook = 256ms;     // while there is not
-constexpr auto kFillingEnds = 1s;     // without a change
+constexpr auto kFillingPauses = 100ms;
+constexpr auto kFillingEnds = 1s;  // without a change
 
 constexpr uint32_t kLeastToTell = 3;  // blocks looked at that a rate is taken over
 
@@ -81,8 +82,9 @@ void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
     watch.changed = now;
     watch.patience = kQuickLook;
   } else {
-    // A filling begins after the last look that saw none.
-    if (!watch.asked) count_from_here(watch);
+    // A filling begins after the last look at a memory that had not changed for a while. Between two looks it may be within
+    // one block.
+    if (!watch.asked && now - watch.changed > kFillingPauses) count_from_here(watch);
     watch.patience =
         std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
   }

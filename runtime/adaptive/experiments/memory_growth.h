@@ -33,13 +33,13 @@ class MemoryGrowth final : public Experiment {
  private:
   struct Watched {
     const wasm::Module* module = nullptr;
-    uint64_t bytes = 0;                           // of the memory, when it was last seen
-    uint64_t left_begin = 0, left_end = 0;        // the last step, if it was left to the guest
+    uint64_t bytes = 0;                             // of the memory, when it was last seen
+    uint64_t left_begin = 0, left_end = 0;          // the last step, if it was left to the guest
     uint64_t watched_bytes = 0, touched_bytes = 0;  // of steps that were, the last ones counting most
     uint64_t populated_steps = 0, populated_bytes = 0;
-    double seconds = 0;       // that this took
-    double begun_at = 0;      // seconds of the engine; 0: not yet
-    bool populates = false;   // the last step that could be
+    double seconds = 0;      // that this took
+    double begun_at = 0;     // seconds of the engine; 0: not yet
+    bool populates = false;  // the last step that could be
     bool said = false;
   };
   static void look_at_left(Watched& watch);

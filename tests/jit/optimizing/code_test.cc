@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "jit/wasm/instr_reader.h"
 #include "tests/jit/optimizing/optimized.h"
 
@@ -138,8 +140,7 @@ uint32_t place_of(const Optimized& m, const CodeVersion& version, wasm::Opcode o
 
 TEST(OptimizedCode, ABranchFallsThroughToWhereItsHintSaysItGoes) {
   for (const bool likely : {true, false}) {
-    const std::string hint =
-        std::string("(@metadata.code.branch_hint \"") + (likely ? "\\01" : "\\00") + "\")";
+    const std::string hint = fmt::format("(@metadata.code.branch_hint \"\\{:02}\")", likely ? 1 : 0);
     Optimized m(R"((module
       (import "h" "a" (func $a (param i32))) (import "h" "b" (func $b (param i32)))
       (func (export "if") (param i32)

@@ -86,7 +86,8 @@ TEST_F(PagesMadeAhead, AreNoneWhereTheMemoryHasGone) {
   ::munmap(mapped_, (kBlocks + 1) * kBlock);
   pass(ahead);
   EXPECT_EQ(ahead.made().bytes, 0u);
-  mapped_ = ::mmap(nullptr, (kBlocks + 1) * kBlock, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  mapped_ =
+      ::mmap(nullptr, (kBlocks + 1) * kBlock, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 TEST_F(PagesMadeAhead, EndWhereTheEngineDoes) {
