@@ -14,7 +14,7 @@ bool populates_growth(const GrowthEvidence& e, const PolicyConfig& config) {
 }
 
 bool watches_growth(uint64_t populated_steps, const PolicyConfig& config) {
-  return populated_steps % static_cast<uint64_t>(config.growth_watch_every) == 0;
+  return populated_steps % std::max<uint64_t>(1, static_cast<uint64_t>(config.growth_watch_every)) == 0;
 }
 
 std::vector<uint32_t> blocks_ahead(std::span<const FillBlock> blocks, uint32_t window_blocks) {
@@ -36,7 +36,8 @@ uint32_t window_ahead(uint32_t advances, uint32_t touched_blocks, const PolicyCo
   const double most = std::min(config.max_window_bytes / kBlock,
                                config.max_window_share * static_cast<double>(touched_blocks));
   const double wanted = first * static_cast<double>(uint64_t{1} << std::min(advances, 20u));
-  return static_cast<uint32_t>(std::max(first, std::min(wanted, most)));
+  constexpr double kMost = 1 << 20;
+  return static_cast<uint32_t>(std::min(kMost, std::max(first, std::min(wanted, most))));
 }
 
 }  // namespace hindsight::feedback

@@ -20,7 +20,9 @@ constexpr auto kIdleLook = 256ms;     // while there is not
 constexpr auto kFillingPauses = 100ms;
 constexpr auto kFillingEnds = 1s;  // without a change
 
-constexpr uint32_t kLeastToTell = 3;  // blocks looked at that a rate is taken over
+constexpr uint32_t kLeastToTell = 3;      // blocks looked at that a rate is taken over
+constexpr uint32_t kLeastToTakeBack = 8;  // where pages are made ahead: that takes a while to begin
+constexpr uint64_t kMostAtOnce = 1024;    // blocks that the monitor looks at at once
 
 // As far as the blocks looked at say.
 uint64_t touched_bytes(const MemoryFill& fill, uint64_t bytes) {
@@ -86,7 +88,9 @@ void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {
     // one block.
     if (!watch.asked && now - watch.changed > kFillingPauses) count_from_here(watch);
     watch.patience =
-        std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
+        watch.ahead && now - watch.changed < kFillingPauses
+            ? kQuickLook
+            : std::min<Clock::duration>(2 * watch.patience, fill->untouched == 0 ? kIdleLook : kSlowestLook);
   }
   watch.next_look = now + watch.patience;
   if (watch.asked) judge(watch, now);
@@ -106,7 +110,7 @@ void MemoryFilling::count_from_here(Watched& watch) const {
   watch.seconds_from = engine_.monitor.guest_seconds();
 }
 
-double MemoryFilling::fill_rate(const Watched& watch) const {
+double MemoryFilling::fill_rate(const Watched& watch, uint32_t least) const {
   const uint64_t blocks = uint64_t{watch.last.full} + watch.last.part + watch.last.untouched;
   uint64_t touched = touched_bytes(watch.last, watch.bytes);
   // The guest is somewhere in what was made ahead of it. That it is at its end is the answer that takes nothing back.
@@ -115,8 +119,7 @@ double MemoryFilling::fill_rate(const Watched& watch) const {
     touched += made.bytes - made.reached;
   }
   const double seconds = engine_.monitor.guest_seconds() - watch.seconds_from;
-  if (blocks == 0 || touched < watch.touched_from + kLeastToTell * watch.bytes / blocks || seconds <= 0)
-    return 0;
+  if (blocks == 0 || touched < watch.touched_from + least * watch.bytes / blocks || seconds <= 0) return 0;
   return static_cast<double>(touched - watch.touched_from) / seconds;
 }
 
@@ -140,14 +143,19 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
     end_asking(watch, DecisionState::kKept, "filled until the memory grew");
   } else {
     // What it is to be compared with comes first, as long as there is enough left to ask for.
-    watch.rate_before = fill_rate(watch);
+    watch.rate_before = fill_rate(watch, kLeastToTell);
     if (watch.rate_before == 0 && watch.last.untouched > watch.last.full) return;
     count_from_here(watch);
   }
   const bool asked = ask_for_huge_pages(begin, end);
   watch.asked_end = end;
   if (asked) watch.asked = evidence.fill;
-  if (asked && engine_.policy.populate) watch.ahead = std::make_shared<FillAhead>(begin, end);
+  if (asked && engine_.policy.populate) {
+    watch.ahead = std::make_shared<FillAhead>(begin, end);
+    // The first pass looks at what is there; what is touched after it is where the guest is.
+    if ((end - begin) / feedback::kHugePageBytes <= kMostAtOnce && watch.ahead->begin_pass())
+      watch.ahead->pass(engine_.policy, engine_.queue.abandon());
+  }
   say(LogLevel::kInfo, "policy", "huge-pages before the first touch: " + plan.reason);
   // What stalls there is not to be moved a second time.
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
@@ -164,7 +172,7 @@ void MemoryFilling::ask_ahead(Watched& watch, uint64_t begin, uint64_t end) {
 // It has got slower, has ended, or stands still.
 void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   const feedback::FillEvidence asked = *watch.asked;
-  if (const double since = fill_rate(watch);
+  if (const double since = fill_rate(watch, watch.ahead ? kLeastToTakeBack : kLeastToTell);
       feedback::fills_slower(watch.rate_before, since, engine_.policy)) {
     watch.slower = true;
     return end_asking(
@@ -189,7 +197,7 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
   if (huge == 0)
     return end_asking(watch, DecisionState::kFailed,
                       "the memory was filled, but the kernel gave no huge pages");
-  const double since = fill_rate(watch);
+  const double since = fill_rate(watch, kLeastToTell);
   const std::string rates =
       since > 0 && watch.rate_before > 0
           ? fmt::format("filled {:.0f} MiB a second of the guest's time, and {:.0f} with small pages before",

@@ -56,8 +56,8 @@ class MemoryFilling final : public Experiment {
   void go_ahead(const Watched& watch);
   void end_asking(Watched& watch, DecisionState state, const std::string& outcome);
   void count_from_here(Watched& watch) const;
-  // Bytes the guest filled a second of its time since touched_from; 0: too few to tell.
-  double fill_rate(const Watched& watch) const;
+  // Bytes the guest filled a second of its time since touched_from; 0: fewer than `least` blocks, too few to tell.
+  double fill_rate(const Watched& watch, uint32_t least) const;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     engine_.services.say(level, topic, line);
   }

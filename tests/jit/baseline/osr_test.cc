@@ -10,12 +10,13 @@ class OsrTest : public BaselineTest {
   static inline VmContext* seen_context;
   static inline std::vector<uint64_t> seen;
   static inline size_t frame_slots;
-  static uint64_t replacement(VmContext* context, const uint64_t* frame) {
+  // Aligned as code of functions is: the lowest bits of an entry say what kind it is.
+  [[gnu::aligned(16)]] static uint64_t replacement(VmContext* context, const uint64_t* frame) {
     seen_context = context;
     seen.assign(frame, frame + frame_slots);
     return 4242;
   }
-  static double float_replacement(VmContext*, const uint64_t*) { return 2.5; }
+  [[gnu::aligned(16)]] static double float_replacement(VmContext*, const uint64_t*) { return 2.5; }
 };
 
 TEST_F(OsrTest, TheSlotIsCalledWithLocalsThenOperands) {
