@@ -76,7 +76,7 @@ PagePlan decide_pages(const PageEvidence& e, const PolicyConfig& config) {
   } else if (footprint < 2 * config.tlb_reach_bytes) {
     plan.reason = seen + ": the TLB covers that";
   } else if (footprint < 2 * static_cast<double>(e.vain_bytes)) {
-    plan.reason = fmt::format("{}: an earlier run moved {} MiB in vain", seen, e.vain_bytes >> 20);
+    plan.reason = fmt::format("{}: {} MiB were moved in vain before", seen, e.vain_bytes >> 20);
   } else {
     plan.reason = fmt::format("{}: moving gains about {:.1f} ms and costs {:.1f} ms, {}", seen, 1e3 * gain,
                               1e3 * cost, measured ? "by what moves took so far" : "if the kernel is slow");

@@ -222,9 +222,9 @@ uint64_t PageMoves::vain_bytes(const wasm::Module* module) const {
       for (const feedback::PageEpisode::Range& range : earlier.ranges) bytes += range.end - range.begin;
       most = std::max(most, bytes);
     }
-  // In this run as well; what was tried of a part stands for the whole.
+  // In this run as well, also what was left half done; what was tried of a part stands for the whole.
   for (const Move& move : moves_) {
-    if (move.module != module || move.state != DecisionState::kRolledBack) continue;
+    if (move.module != module || (move.state != DecisionState::kRolledBack && !move.stopped)) continue;
     uint64_t bytes = 0;
     for (const feedback::PageRange& range : move.plan.whole) bytes += range.end - range.begin;
     most = std::max(most, bytes);
@@ -401,6 +401,7 @@ void PageMoves::move_pages() {
   if (result.copied_bytes > 0)
     copy_seconds_ += result.waited_seconds + engine_.policy.background_cost * result.prepared_seconds;
   move->under_way.reset();
+  move->stopped = result.stopped;
   move->outcome = outcome;
   move->moved_at = EngineClock::Clock::now();
   move->state = result.moved_bytes == 0 && !result.advised ? DecisionState::kFailed : DecisionState::kMoved;

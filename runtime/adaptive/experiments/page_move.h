@@ -91,6 +91,7 @@ class PageMoves final : public Experiment {
     feedback::PageGain gain;
     std::optional<EngineClock::Time> held_since;  // no task steps it, until follow() says so
     bool stepping = false;                        // a task does
+    bool stopped = false;                         // as it was seen to bring too little
     EngineClock::Time moved_at;
     std::vector<TimedLoop> before;
 
