@@ -242,8 +242,8 @@ constexpr std::array kParameters = {
 
     NUMBER(kPopulate, min_growth_watched_bytes, kBytes, kBound,
            "judges how a memory grows from so much of it: two steps of a malloc"),
-    NUMBER(kPopulate, min_growth_touched_share, kShare, kDerived,
-           "asks this share of earlier growth to be touched: making a page takes 0.2 to 0.6 of a page fault"),
+    NUMBER(kPopulate, min_growth_touched_share, kShare, kBound,
+           "asks this share of earlier growth to be touched: what is not touched is made for nothing"),
     NUMBER(kPopulate, max_growth_step_bytes, kBytes, kBound,
            "makes steps up to this size at once, in which the guest waits: 0.05 to 0.3 ms"),
     NUMBER(kPopulate, growth_watch_every, kCount, kBound,
@@ -256,7 +256,7 @@ constexpr std::array kParameters = {
 
     NUMBER(kFill, min_full_blocks, kCount, kBound,
            "judges how a memory is filled from so many full blocks of 2 MiB"),
-    NUMBER(kFill, min_full_share, kShare, kSwept,
+    NUMBER(kFill, min_full_share, kShare, kBound,
            "asks this share of the touched blocks to be full: several arrays are filled at a time"),
     NUMBER(kFill, min_untouched_share, kShare, kBound,
            "asks this share of the memory to be untouched; less is not worth a call"),

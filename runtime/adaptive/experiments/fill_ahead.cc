@@ -1,7 +1,7 @@
 #include "runtime/adaptive/experiments/fill_ahead.h"
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "feedback/profile/evidence.h"
 #include "runtime/adaptive/experiments/populate_pages.h"
@@ -26,6 +26,11 @@ bool FillAhead::begin_pass() {
   return !refused_ && !std::exchange(in_pass_, true);
 }
 
+std::optional<uint64_t> FillAhead::pages_of(uint32_t block) const {
+  const uint64_t begin = begin_ + block * kHugePageBytes;
+  return touched_pages(begin, begin + kHugePageBytes);
+}
+
 // Which blocks may have changed.
 std::vector<uint32_t> FillAhead::look() {
   const std::lock_guard lock(mutex_);
@@ -35,14 +40,14 @@ std::vector<uint32_t> FillAhead::look() {
     Block& block = blocks_[i];
     if (block.state == FillBlock::kJustTouched) block.state = FillBlock::kTouched;
     if (block.state != FillBlock::kUntouched) near = i + kNear;
-    const bool changes = block.state == FillBlock::kUntouched ||
-                         (block.state == FillBlock::kTouched && !block.full && !block.ours);
+    const bool changes =
+        block.state == FillBlock::kUntouched || (block.state == FillBlock::kTouched && !block.full);
     if (changes && (first_ || i <= near || i % kFarEvery == 0)) unknown.push_back(i);
   }
   return unknown;
 }
 
-void FillAhead::note(uint32_t at, uint32_t pages) {
+void FillAhead::note(uint32_t at, uint64_t pages) {
   Block& block = blocks_[at];
   if (pages == 0) return;
   block.full = is_full_block(pages);
@@ -69,9 +74,9 @@ void FillAhead::note_reached() {
 
 void FillAhead::pass(const feedback::PolicyConfig& config, const std::atomic<bool>& stop) {
   const std::vector<uint32_t> unknown = look();
-  std::vector<std::pair<uint32_t, uint32_t>> seen;
+  std::vector<std::pair<uint32_t, uint64_t>> seen;
   for (const uint32_t block : unknown)
-    if (const auto pages = touched_pages(begin_ + block * kHugePageBytes)) seen.emplace_back(block, *pages);
+    if (const auto pages = pages_of(block)) seen.emplace_back(block, *pages);
   std::vector<uint32_t> ahead;
   {
     const std::lock_guard lock(mutex_);
@@ -90,19 +95,16 @@ void FillAhead::pass(const feedback::PolicyConfig& config, const std::atomic<boo
     if (stop.load(std::memory_order_relaxed)) break;
     const uint64_t begin = begin_ + block * kHugePageBytes;
     // The guest may have been quicker.
-    if (const auto pages = touched_pages(begin); !pages || *pages != 0) continue;
-    const auto start = std::chrono::steady_clock::now();
-    const int error = populate_pages(begin, begin + kHugePageBytes);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (const auto pages = pages_of(block); !pages || *pages != 0) continue;
+    const Populated populated = populate_pages(begin, begin + kHugePageBytes);
     const std::lock_guard lock(mutex_);
-    made_.seconds += seconds;
-    if (error != 0) {
+    made_.seconds += populated.seconds;
+    if (populated.error != 0) {
       refused_ = true;
       break;
     }
     made_.bytes += kHugePageBytes;
     blocks_[block].state = FillBlock::kMade;
-    blocks_[block].ours = true;
   }
   const std::lock_guard lock(mutex_);
   in_pass_ = false;

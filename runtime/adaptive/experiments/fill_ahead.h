@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "feedback/policy/populate.h"
@@ -42,10 +43,10 @@ class FillAhead {
   struct Block {
     feedback::FillBlock state = feedback::FillBlock::kUntouched;
     bool full = false;  // of small pages, nearly all are there
-    bool ours = false;  // was made here
   };
-  std::vector<uint32_t> look();  // and what to look at, without the lock
-  void note(uint32_t block, uint32_t pages);
+  std::vector<uint32_t> look();                            // what to look at
+  std::optional<uint64_t> pages_of(uint32_t block) const;  // that are there, as the kernel says
+  void note(uint32_t block, uint64_t pages);
   void note_reached();
 
   const uint64_t begin_;

@@ -14,11 +14,11 @@ struct MemoryFill {
   friend bool operator==(const MemoryFill&, const MemoryFill&) = default;
 };
 
-// How many of the 512 small pages of the 2 MiB from there on are there. Nothing if the kernel will not say, or they are not
-// mapped any more. Any thread.
-std::optional<uint32_t> touched_pages(uint64_t begin);
-// Whether that is nearly all of them.
-constexpr bool is_full_block(uint32_t pages) {
+// How many of the small pages of [begin, end), multiples of 4 KiB, are there. Nothing if the kernel will not say, or they are
+// not mapped any more. Any thread.
+std::optional<uint64_t> touched_pages(uint64_t begin, uint64_t end);
+// Whether so many are nearly all of a block of 2 MiB.
+constexpr bool is_full_block(uint64_t pages) {
   return 10 * pages >= 9 * 512;
 }
 

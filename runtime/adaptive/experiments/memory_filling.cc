@@ -209,10 +209,9 @@ void MemoryFilling::judge(Watched& watch, EngineClock::Time now) {
                          (asked.end - asked.begin) >> 20, rates));
 }
 
-void MemoryFilling::end_asking(Watched& watch, DecisionState state, const std::string& what) {
+void MemoryFilling::end_asking(Watched& watch, DecisionState state, std::string outcome) {
   const feedback::FillEvidence asked = *watch.asked;
   watch.asked.reset();
-  std::string outcome(what);
   if (const auto ahead = std::exchange(watch.ahead, nullptr)) {
     const FillAhead::Made made = ahead->made();
     outcome += fmt::format(

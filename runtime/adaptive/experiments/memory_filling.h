@@ -54,7 +54,7 @@ class MemoryFilling final : public Experiment {
   void judge(Watched& watch, EngineClock::Time now);
   // Has a task make pages ahead of the guest, unless one does.
   void go_ahead(const Watched& watch);
-  void end_asking(Watched& watch, DecisionState state, const std::string& outcome);
+  void end_asking(Watched& watch, DecisionState state, std::string outcome);
   void count_from_here(Watched& watch) const;
   // Bytes the guest filled a second of its time since touched_from; 0: fewer than `least` blocks, too few to tell.
   double fill_rate(const Watched& watch, uint32_t least) const;

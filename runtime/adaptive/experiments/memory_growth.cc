@@ -1,13 +1,11 @@
 #include "runtime/adaptive/experiments/memory_growth.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
+#include <utility>
 
 #include "feedback/policy/populate.h"
+#include "runtime/adaptive/experiments/memory_fill.h"
 #include "runtime/adaptive/experiments/populate_pages.h"
 
 namespace hindsight::rt {
@@ -43,26 +41,20 @@ void MemoryGrowth::grown(const wasm::Module* module, uint64_t base, uint64_t old
     watch.left_end = end;
     return;
   }
-  const auto start = std::chrono::steady_clock::now();
-  refused_ = populate_pages(begin, end) != 0;
+  const Populated populated = populate_pages(begin, end);
+  refused_ = populated.error != 0;
   if (refused_) return;
-  watch.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (watch.begun_at == 0) watch.begun_at = engine_.clock.now();
+  watch.seconds += populated.seconds;
+  if (watch.populated_bytes == 0) watch.begun_at = engine_.clock.now();
   ++watch.populated_steps;
   watch.populated_bytes += end - begin;
 }
 
 // The step before this one, if the guest had it to itself.
 void MemoryGrowth::look_at_left(Watched& watch) {
-  std::array<unsigned char, 512> there;
-  for (uint64_t at = watch.left_begin; at < watch.left_end;) {
-    const uint64_t bytes = std::min(watch.left_end - at, there.size() * kPage);
-    if (::mincore(reinterpret_cast<void*>(at), bytes, there.data()) != 0) break;
-    watch.watched_bytes += bytes;
-    watch.touched_bytes += kPage * static_cast<uint64_t>(std::count_if(
-                                       there.begin(), there.begin() + static_cast<ptrdiff_t>(bytes / kPage),
-                                       [](unsigned char page) { return (page & 1) != 0; }));
-    at += bytes;
+  if (const auto pages = touched_pages(watch.left_begin, watch.left_end)) {
+    watch.watched_bytes += watch.left_end - watch.left_begin;
+    watch.touched_bytes += *pages * kPage;
   }
   watch.left_begin = watch.left_end = 0;
   if (watch.watched_bytes <= kRemembered) return;
@@ -87,7 +79,7 @@ void MemoryGrowth::round(const Round& round) {
   {
     const std::lock_guard lock(mutex_);
     for (auto& [base, watch] : watched_)
-      if (watch.begun_at != 0 && !std::exchange(watch.said, true))
+      if (watch.populated_bytes != 0 && !std::exchange(watch.said, true))
         lines.push_back(fmt::format("populate: {}: makes pages as the memory grows", reason_of(watch)));
   }
   for (const std::string& line : lines) engine_.services.say(LogLevel::kInfo, "policy", line);
@@ -101,7 +93,7 @@ size_t MemoryGrowth::forget_decisions(const wasm::Module* module) {
 void MemoryGrowth::report(DecisionSink& decisions) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [base, watch] : watched_) {
-    if (watch.begun_at == 0) continue;
+    if (watch.populated_bytes == 0) continue;
     DecisionReport decision;
     decision.id = decisions.size() + 1;
     decision.kind = "populate";

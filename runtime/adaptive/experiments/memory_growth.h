@@ -38,7 +38,7 @@ class MemoryGrowth final : public Experiment {
     uint64_t watched_bytes = 0, touched_bytes = 0;  // of steps that were, the last ones counting most
     uint64_t populated_steps = 0, populated_bytes = 0;
     double seconds = 0;      // that this took
-    double begun_at = 0;     // seconds of the engine; 0: not yet
+    double begun_at = 0;     // seconds of the engine, where any were made
     bool populates = false;  // the last step that could be
     bool said = false;
   };

@@ -107,7 +107,7 @@ class PageMoves final : public Experiment {
   void judge(EngineClock::Time now);
   void ask();
   static void take_back(Move& move);
-  // Whether the module's memories are as large as at the last look: what grows is not known yet.
+  // Whether the module's memories have grown since the last look: most of what they will be is not known then.
   bool has_grown(const wasm::Module* module);
   uint64_t vain_bytes(const wasm::Module* module) const;
   void compare(const wasm::Module* module, const feedback::PagePlan& plan,

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
+
 #include "runtime/adaptive/experiments/populate_pages.h"
 
 namespace hindsight::rt {
@@ -20,7 +22,7 @@ class PagesMadeAhead : public testing::Test {
     ASSERT_NE(mapped_, MAP_FAILED);
     ::madvise(mapped_, (kBlocks + 1) * kBlock, MADV_NOHUGEPAGE);
     begin_ = (reinterpret_cast<uint64_t>(mapped_) + kBlock - 1) / kBlock * kBlock;
-    if (populate_pages(begin_ + (kBlocks - 1) * kBlock, begin_ + kBlocks * kBlock) != 0)
+    if (populate_pages(begin_ + (kBlocks - 1) * kBlock, begin_ + kBlocks * kBlock).error != 0)
       GTEST_SKIP() << "the kernel makes no pages ahead";
     ::madvise(reinterpret_cast<void*>(begin_), kBlocks * kBlock, MADV_DONTNEED);
   }
@@ -30,7 +32,9 @@ class PagesMadeAhead : public testing::Test {
     for (uint64_t at = 0; at < kBlock; at += 4096)
       reinterpret_cast<volatile char*>(begin_ + block * kBlock)[at] = static_cast<char>(block + 1);
   }
-  uint32_t there(uint32_t block) const { return touched_pages(begin_ + block * kBlock).value_or(0); }
+  uint64_t there(uint32_t block) const {
+    return touched_pages(begin_ + block * kBlock, begin_ + (block + 1) * kBlock).value_or(0);
+  }
   void pass(FillAhead& ahead) {
     ASSERT_TRUE(ahead.begin_pass());
     EXPECT_FALSE(ahead.begin_pass()) << "one at a time";

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "runtime/adaptive/experiments/memory_fill.h"
 #include "runtime/adaptive/experiments/populate_pages.h"
 #include "tests/runtime/engine/guest.h"
 
@@ -53,7 +52,8 @@ class MemoryThatGrows : public testing::Test {
 TEST_F(MemoryThatGrows, HasItsPagesMadeWhereTheGuestTouchesThem) {
   void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const bool can =
-      rt::populate_pages(reinterpret_cast<uint64_t>(page), reinterpret_cast<uint64_t>(page) + 4096) == 0;
+      rt::populate_pages(reinterpret_cast<uint64_t>(page), reinterpret_cast<uint64_t>(page) + 4096).error ==
+      0;
   ::munmap(page, 4096);
   if (!can) GTEST_SKIP() << "the kernel makes no pages ahead";
   const auto found = decisions(4096);

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <limits>
 
 namespace hindsight::rt {
 namespace {
