@@ -166,25 +166,27 @@ bool ask_for_new_stalls(Case& c) {
   const bool any_on = std::any_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const auto& change) {
     return change.of_load && config.changes[change.kind];
   });
-  if (!any_on || e.samples_optimized < config.min_reoptimize_samples)
+  // What is inlined for its loads would be in this code.
+  const double samples = e.samples_optimized + callee_samples(e, config);
+  if (!any_on || samples < config.min_reoptimize_samples)
     return c.answer(Action::kNothing, "optimized, and nothing asks for more");
   double untried_share = 0, untried_recently = 0;
   for (const LoadEvidence& load : e.loads) {
     if (!is_untried(load, e, config) || is_hopeless(load, e, config)) continue;
-    untried_share += load.stall_samples_optimized / e.samples_optimized;
+    untried_share += load.stall_samples_optimized / samples;
     untried_recently += recent_share(load, e, config);
   }
   // What changed a second ago counts as it is now.
   const bool changed = untried_recently > untried_share;
   const double share = changed ? untried_recently : untried_share;
-  const double gain = share * e.seconds_optimized;
+  const double gain = share * (e.seconds_optimized + callee_seconds(e, config));
   const std::string words =
       changed ? fmt::format(
                     "{:.0f} % of the last {:.0f} samples in optimized code stall on untried or changed "
                     "loads, {:.0f} % of {:.0f} before",
-                    100 * share, e.samples_recent, 100 * untried_share, e.samples_optimized)
+                    100 * share, e.samples_recent, 100 * untried_share, samples)
               : fmt::format("{:.0f} % of {:.0f} samples in optimized code stall on untried loads",
-                            100 * share, e.samples_optimized);
+                            100 * share, samples);
   c.offer("recompile with prefetches or interleaved searches", c.compile_cost, gain);
   if (share < config.min_reoptimize_share || gain <= c.compile_cost)
     return c.answer(Action::kNothing, words + ": too little for a compile");

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "feedback/policy/changes/loads.h"
 #include "feedback/policy/questions.h"
 
 namespace hindsight::feedback {
@@ -264,6 +265,13 @@ FunctionEvidence Nests::view_of(int32_t root) const {
            (!load.in_loop || std::any_of(e_.loops.begin(), e_.loops.end(),
                                          [&](const LoopEvidence& other) { return is_in(other, load.load); }));
   });
+  std::erase_if(view.callees, [&](const CalleeEvidence& callee) {
+    return !is_in(loop, e_.loops[callee.called_in.value].offset);
+  });
+  std::erase_if(view.loads, [&](const LoadEvidence& load) {
+    return load.callee && std::none_of(view.callees.begin(), view.callees.end(),
+                                       [&](const auto& callee) { return callee.function == *load.callee; });
+  });
   std::erase_if(view.branches, [&](const BranchEvidence& branch) { return !is_in(loop, branch.branch); });
   std::erase_if(view.calls, [&](const CallEvidence& call) { return !is_in(loop, call.call); });
   std::erase_if(view.values, [&](const ValueEvidence& value) { return !is_in(loop, value.at); });
@@ -322,11 +330,12 @@ FunctionPlan Nests::first_compile(int32_t root) const {
 std::optional<FunctionPlan> Nests::later_compile(int32_t root) const {
   const LoopEvidence& loop = e_.loops[root];
   if (!loop.has_nest || sums_[root].under_way || sums_[root].around_one_under_way ||
-      loop.samples_optimized < config_.min_reoptimize_samples || !may_compile_again(root) ||
-      !is_affordable(root))
+      !may_compile_again(root) || !is_affordable(root))
+    return std::nullopt;
+  FunctionEvidence view = view_of(root);
+  if (loop.samples_optimized + callee_samples(view, config_) < config_.min_reoptimize_samples)
     return std::nullopt;
   // Its own code alone says what is wrong with it.
-  FunctionEvidence view = view_of(root);
   view.optimized = true;
   view.samples_baseline = view.seconds_baseline = 0;
   view.samples_optimized = loop.samples_optimized;

@@ -122,6 +122,9 @@ constexpr std::array kParameters = {
     NUMBER(kLoads, min_search_share, kShare, kBound,
            "asks a load in a near cache for this share before it may be a search: half of binary_search's "
            "steps were mispredicted"),
+    NUMBER(kLoads, min_callee_stall_share, kShare, kBound,
+           "asks a callee's loads for this share of the run before it is inlined for them: half of what it "
+           "waits is then more than the compile"),
     NUMBER(kLoads, min_store_share, kShare, kBound,
            "asks a store for this share: samples also stand after stores that hit, and 68 % or more after "
            "one that "

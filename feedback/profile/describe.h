@@ -91,6 +91,20 @@ void describe(A& a, LoadEvidence& l) {
     a.flag("is_store", l.is_store);
     a.count("rising_addresses", l.rising_addresses);
   }
+  if (a.has("callee", l.callee.has_value())) {
+    if (!l.callee) l.callee.emplace();
+    a.id("callee", *l.callee);
+  }
+}
+
+template <typename A>
+void describe(A& a, CalleeEvidence& c) {
+  a.id("function", c.function);
+  a.text("name", c.name);
+  a.id("called_in", c.called_in);
+  a.number("samples", c.samples);
+  a.number("seconds", c.seconds);
+  a.number("stall_samples", c.stall_samples);
 }
 
 template <typename A>
@@ -205,6 +219,11 @@ void describe(A& a, FunctionEvidence& e) {
   if (a.has("compile_scale", e.compile_scale != 1)) a.amount("compile_scale", e.compile_scale);
   a.list("loads", e.loads);
   a.list("loops", e.loops);
+  if (a.has("callees", !e.callees.empty())) a.list("callees", e.callees);
+  a.require("callees",
+            std::all_of(e.callees.begin(), e.callees.end(),
+                        [&](const CalleeEvidence& c) { return c.called_in.value < e.loops.size(); }),
+            "are called in loops that there are not");
   a.list("branches", e.branches);
   a.list("calls", e.calls);
   a.list("values", e.values);

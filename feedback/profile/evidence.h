@@ -46,7 +46,21 @@ struct LoadEvidence {
   LoadLatency latency = {};
   bool is_store = false;          // it only writes; the rest says of it what it says of loads
   uint64_t rising_addresses = 0;  // of a store: of its addresses, those above the one before
+  // Of a function that a loop calls, and that would be inlined there for it: one of FunctionEvidence::callees.
+  std::optional<FuncIndex> callee = {};
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
+};
+
+// A function that a loop calls by name, with loads that stall, for which nothing can be done in the function itself: they
+// are in no loop of it, or in one that has to have another around it.
+struct CalleeEvidence {
+  FuncIndex function;
+  std::string name;
+  LoopIndex called_in;       // the innermost loop around the call; of several the one with the most samples
+  double samples = 0;        // clock samples of late in its code, whoever called it
+  double seconds = 0;        // the same as CPU time
+  double stall_samples = 0;  // of these, after the loads that are meant
+  friend bool operator==(const CalleeEvidence&, const CalleeEvidence&) = default;
 };
 
 // One execution of a branch in so many is recorded. So it is for a call, a select, or an operator whose operand is of
@@ -179,6 +193,7 @@ struct FunctionEvidence {
   double compile_scale = 1;         // what compiles of this process took for each second that was expected
   std::vector<LoadEvidence> loads;  // by descending stall_samples, at most kMaxLoads
   std::vector<LoopEvidence> loops;  // in LoopIndex order
+  std::vector<CalleeEvidence> callees;  // by descending stall_samples, at most kMaxCallees
   std::vector<BranchEvidence>
       branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches
   std::vector<CallEvidence> calls;  // by descending records, at most kMaxCalls
@@ -274,6 +289,7 @@ inline constexpr size_t kMaxLayoutFunctions = 8192;
 inline constexpr size_t kMaxLoads = 32;
 inline constexpr size_t kMaxBranches = 32;
 inline constexpr size_t kMaxCalls = 32;
+inline constexpr size_t kMaxCallees = 8;
 inline constexpr size_t kMaxValues = 32;
 inline constexpr size_t kMaxPagesSeen = 512;
 

@@ -139,6 +139,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.samples_stayed = more.samples_stayed;
   to.seconds_stayed = more.seconds_stayed;
   to.moved_share = more.moved_share;
+  to.callees = more.callees;
   to.seconds_run = more.seconds_run;
   to.seconds_run_baseline = more.seconds_run_baseline;
   to.samples_run_baseline = more.samples_run_baseline;
@@ -165,6 +166,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     }
     if (l.latency.timed != 0) known->latency = l.latency;
     known->is_store = l.is_store;
+    known->callee = l.callee;
     known->rising_addresses += l.rising_addresses;
   }
   for (const BranchEvidence& b : more.branches) {

@@ -78,6 +78,46 @@ const Profile::NestFacts& Profile::nest_facts(FuncIndex function, LoopIndex loop
   return facts;
 }
 
+const CallsInLoops& Profile::calls_in_loops(FuncIndex function) const {
+  KnownLoops& known = loops_of(function);
+  if (!known.calls) known.calls.emplace(*module_, function, known.loops);
+  return *known.calls;
+}
+
+bool Profile::is_for_callers(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const {
+  const WasmOffset at(load);
+  const bool in_use_there = std::any_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const auto& change) {
+    return change.of_load && in_use(counts.changes.state({change.kind, at}));
+  });
+  if (in_use_there) return false;
+  // A body that was inlined into the callee itself is not looked into.
+  const wasm::FunctionBody& body = module_->body(callee);
+  if (at < body.begin || body.end <= at) return false;
+  return !loops_of(callee).loops.innermost(at) ||
+         counts.changes.state({jit::ChangeKind::kInterleave, at}) == ChangeState::kNotPossible;
+}
+
+double Profile::stalls_for_callers(FuncIndex callee) const {
+  const auto found = functions_.find(callee.value);
+  if (found == functions_.end()) return 0;
+  double stalls = 0;
+  for (const auto& [offset, load] : found->second.loads)
+    if (!load.is_store && load.stall_baseline + load.stall_optimized > 0 &&
+        is_for_callers(callee, offset, found->second))
+      stalls += load.stall_baseline + load.stall_optimized;
+  return stalls;
+}
+
+bool Profile::calls_what_stalls(FuncIndex function, double samples) const {
+  const auto& calls = calls_in_loops(function).calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const CallsInLoops::Call& call) {
+    const auto found = functions_.find(call.callee.value);
+    return found != functions_.end() &&
+           found->second.samples_baseline + found->second.samples_optimized >= samples &&
+           stalls_for_callers(call.callee) >= samples;
+  });
+}
+
 namespace {
 
 constexpr double kSamplesOfNewPlace = 2;  // one may be a loop that ends at once
@@ -636,6 +676,60 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
   return e;
 }
 
+void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
+                          FunctionEvidence& evidence) const {
+  const std::vector<wasm::LoopInfo>& loops = module_->body(function).loops;
+  const auto samples_in = [&](LoopIndex loop) {
+    double samples = 0;
+    const auto last = counts.samples_at.lower_bound(loops[loop.value].end.value);
+    for (auto at = counts.samples_at.lower_bound(loops[loop.value].offset.value); at != last; ++at)
+      samples += at->second;
+    return samples;
+  };
+  for (const auto& [callee, loop] : calls_in_loops(function).calls()) {
+    // Calls are in order of their callees.
+    if (!evidence.callees.empty() && evidence.callees.back().function == callee) {
+      CalleeEvidence& known = evidence.callees.back();
+      if (samples_in(loop) > samples_in(known.called_in)) known.called_in = loop;
+      continue;
+    }
+    const double stalls = stalls_for_callers(callee);
+    if (stalls <= 0) continue;
+    const FunctionCounts& its = functions_.at(callee.value);
+    evidence.callees.push_back({.function = callee,
+                                .name = module_->function_name(callee),
+                                .called_in = loop,
+                                .samples = its.samples_baseline + its.samples_optimized,
+                                .seconds = its.seconds_baseline + its.seconds_optimized,
+                                .stall_samples = stalls});
+  }
+  std::stable_sort(evidence.callees.begin(), evidence.callees.end(),
+                   [](const auto& a, const auto& b) { return a.stall_samples > b.stall_samples; });
+  if (evidence.callees.size() > kMaxCallees) evidence.callees.resize(kMaxCallees);
+  for (const CalleeEvidence& callee : evidence.callees) {
+    const FunctionCounts& its = functions_.at(callee.function.value);
+    for (const auto& [offset, load] : its.loads) {
+      const double stalls = load.stall_baseline + load.stall_optimized;
+      if (load.is_store || stalls <= 0 || !is_for_callers(callee.function, offset, its)) continue;
+      // It may be in the function's own code as well, inlined there.
+      const auto own = std::find_if(evidence.loads.begin(), evidence.loads.end(),
+                                    [&](const LoadEvidence& l) { return l.load.value == offset; });
+      LoadEvidence& e = own != evidence.loads.end() ? *own : evidence.loads.emplace_back();
+      e.load = WasmOffset(offset);
+      e.callee = callee.function;
+      e.stall_samples += stalls;
+      e.stall_samples_optimized +=
+          stalls;  // whatever code it is: in that of the loop around, it would be this one
+      e.addresses += load.addresses;
+      e.address_span_bytes =
+          std::max(e.address_span_bytes, load.addresses ? load.highest - load.lowest : uint64_t{0});
+      e.distinct_pages = std::max<uint64_t>(e.distinct_pages, load.pages.size());
+      e.in_loop = true;
+      if (e.latency.timed == 0) e.latency = load.latency;
+    }
+  }
+}
+
 FunctionEvidence Profile::evidence(FuncIndex function) const {
   FunctionEvidence evidence;
   evidence.function = function;
@@ -696,6 +790,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     e.rising_addresses = load.rising;
     evidence.loads.push_back(e);
   }
+  add_callees(function, counts, evidence);
   std::stable_sort(
       evidence.loads.begin(), evidence.loads.end(),
       [](const LoadEvidence& a, const LoadEvidence& b) { return a.stall_samples > b.stall_samples; });

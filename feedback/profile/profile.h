@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "feedback/profile/calls_in_loops.h"
 #include "feedback/profile/evidence.h"
 #include "feedback/profile/function_loops.h"
 #include "feedback/profile/late_time.h"
@@ -234,6 +235,9 @@ class Profile {
   uint64_t samples_without_code() const { return samples_without_code_; }
 
   FunctionEvidence evidence(FuncIndex function) const;
+  // Whether at least so many clock samples of late stand after loads of one function that loops of this one call, as in
+  // FunctionEvidence::callees.
+  bool calls_what_stalls(FuncIndex function, double samples) const;
   // What places of the function took, the dearest kMaxPlaces of them, in order of their offsets.
   FunctionSamples run_samples(FuncIndex function) const;
   // What an earlier run knew of the function, to go on from: where its branches and calls went, what became of
@@ -252,7 +256,8 @@ class Profile {
     explicit KnownLoops(const wasm::FunctionBody& body) : loops(body) {}
     FunctionLoops loops;
     std::map<uint32_t, NestFacts> nests;
-    uint64_t bytes_read = 0;  // for these
+    uint64_t bytes_read = 0;            // for these
+    std::optional<CallsInLoops> calls;  // once asked for
   };
   KnownLoops& loops_of(FuncIndex function) const;
   const NestFacts& nest_facts(FuncIndex function, LoopIndex loop) const;
@@ -260,6 +265,11 @@ class Profile {
   void add_late(FuncIndex function, const FunctionCounts& counts, std::optional<LoopIndex> loop,
                 double seconds);
   LoopEvidence loop_evidence(FuncIndex function, const FunctionCounts& counts, LoopIndex loop) const;
+  const CallsInLoops& calls_in_loops(FuncIndex function) const;
+  // A load that stalls in a callee, which nothing in there can help.
+  bool is_for_callers(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const;
+  double stalls_for_callers(FuncIndex callee) const;
+  void add_callees(FuncIndex function, const FunctionCounts& counts, FunctionEvidence& evidence) const;
 
   std::shared_ptr<const wasm::Module> module_;
   std::map<uint32_t, FunctionCounts> functions_;

@@ -44,6 +44,11 @@ std::string_view why_no_nest(const Module& module, FuncIndex function, LoopIndex
   return {};
 }
 
+bool may_be_inlined_for_loads(const FunctionBody& callee) {
+  return callee.end.value - callee.begin.value <= kMostInlinedForLoads &&
+         callee.locals.size() <= kMostInlinedLocals && !callee.has_tail_calls && !callee.has_handlers;
+}
+
 uint32_t nest_bytes(const Module& module, FuncIndex function, LoopIndex root) {
   const FunctionBody& body = module.body(function);
   const LoopInfo& loop = body.loops[root.value];

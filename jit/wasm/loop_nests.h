@@ -24,6 +24,11 @@ uint32_t nest_bytes(const Module& module, FuncIndex function, LoopIndex root);
 inline constexpr uint32_t kAlwaysInlined = 48;
 inline constexpr uint32_t kInlinedInLoops = 240;  // callees without loops
 inline constexpr uint32_t kMostInlinedLocals = 64;
+// Callees with loads that stall, which only the loop around the call can have early. The insertion into a hash table of the C++ library
+// takes 1,000 to 1,500 bytes.
+inline constexpr uint32_t kMostInlinedForLoads = 2000;
+// Whether a callee may be inlined for its loads.
+bool may_be_inlined_for_loads(const FunctionBody& callee);
 
 // Bytes that may be inlined into a nest whose root has so many.
 constexpr uint32_t most_inlined_into_nest(uint32_t root_bytes) {

@@ -29,18 +29,43 @@ bool is_reopened(const LoadEvidence& load, const FunctionEvidence& e, const Poli
 bool stands_out(const LoadEvidence& store, const FunctionEvidence& e, const PolicyConfig& config) {
   const auto addresses = static_cast<double>(store.addresses);
   const auto rising = static_cast<double>(store.rising_addresses);
-  return store.stall_samples >= config.min_store_share * function_samples(e) &&
+  return store.stall_samples >= config.min_store_share * function_samples(e, config) &&
          addresses >= config.min_addresses_for_span && rising <= config.max_store_order * addresses &&
          rising >= (1 - config.max_store_order) * addresses;
 }
 
 }  // namespace
 
-double function_samples(const FunctionEvidence& e) {
-  return e.samples_baseline + e.samples_optimized;
+bool is_worth_inlining(const CalleeEvidence& callee, const FunctionEvidence& e, const PolicyConfig& config) {
+  return callee.stall_samples >= config.min_stall_samples &&
+         callee.stall_samples >= config.min_callee_stall_share * e.total_samples;
+}
+
+double callee_samples(const FunctionEvidence& e, const PolicyConfig& config) {
+  double samples = 0;
+  for (const CalleeEvidence& callee : e.callees)
+    if (is_worth_inlining(callee, e, config)) samples += callee.samples;
+  return samples;
+}
+
+double callee_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
+  double seconds = 0;
+  for (const CalleeEvidence& callee : e.callees)
+    if (is_worth_inlining(callee, e, config)) seconds += callee.seconds;
+  return seconds;
+}
+
+double function_samples(const FunctionEvidence& e, const PolicyConfig& config) {
+  return e.samples_baseline + e.samples_optimized + callee_samples(e, config);
 }
 
 bool is_hopeless(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  if (load.callee) {
+    const bool inlined = std::any_of(e.callees.begin(), e.callees.end(), [&](const CalleeEvidence& callee) {
+      return callee.function == *load.callee && is_worth_inlining(callee, e, config);
+    });
+    if (!inlined) return true;
+  }
   return !load.in_loop || is_cached(load, config) || (load.is_store && !stands_out(load, e, config));
 }
 
@@ -65,7 +90,7 @@ bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const Polic
 }
 
 Stalls::Stalls(const FunctionEvidence& e, const PolicyConfig& config)
-    : e_(e), config_(config), samples_(function_samples(e)) {
+    : e_(e), config_(config), samples_(function_samples(e, config)) {
   double all = 0, top = 0;
   for (const LoadEvidence& load : e.loads) {
     if (is_hopeless(load, e, config)) continue;
@@ -84,7 +109,7 @@ bool Stalls::are_worth_a_change(const LoadEvidence& load) const {
 }
 
 bool Stalls::are_worth_a_search(const LoadEvidence& load) const {
-  return load.in_loop && !load.is_store && is_cached(load, config_) &&
+  return load.in_loop && !load.is_store && !load.callee && is_cached(load, config_) &&
          load.stall_samples >= config_.min_stall_samples && share_of(load) >= config_.min_search_share;
 }
 
@@ -97,6 +122,9 @@ std::string Stalls::words_of(const LoadEvidence& load) const {
                          static_cast<double>(load.address_span_bytes) / (1 << 20), load.distinct_pages,
                          load.distinct_pages >= kMaxPagesSeen ? "+" : "");
   }
+  for (const CalleeEvidence& callee : e_.callees)
+    if (load.callee == callee.function)
+      words += fmt::format(", in {}, which is inlined for that", callee.name);
   return words;
 }
 
@@ -108,7 +136,7 @@ Candidate Stalls::candidate(jit::ChangeKind kind, const LoadEvidence& load) cons
 }
 
 std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfig& config) {
-  const double samples = function_samples(e);
+  const double samples = function_samples(e, config);
   double top_share = 0;
   for (const LoadEvidence& load : e.loads)
     if (samples > 0 && !is_hopeless(load, e, config))

@@ -9,7 +9,14 @@
 
 namespace hindsight::feedback {
 
-double function_samples(const FunctionEvidence& e);
+// With those of callees that would be inlined for their loads.
+double function_samples(const FunctionEvidence& e, const PolicyConfig& config);
+
+// It is called in a loop, and stalls for a share of the run that makes it worth inlining there.
+bool is_worth_inlining(const CalleeEvidence& callee, const FunctionEvidence& e, const PolicyConfig& config);
+// Of all those.
+double callee_samples(const FunctionEvidence& e, const PolicyConfig& config);
+double callee_seconds(const FunctionEvidence& e, const PolicyConfig& config);
 
 // Nothing to gain by having its data earlier, wherever the samples stand. A store is so, too, unless it stands out and goes
 // up and down in memory: what is written in order the processor's own buffers take.

@@ -22,10 +22,19 @@ uint32_t inlined_growth(const OptimizeRequest& request) {
   return request.nest ? wasm::most_inlined_into_nest(own) : std::clamp(2 * own, kLeastGrowth, kMostGrowth);
 }
 
+bool has_asked_load(const OptimizeRequest& request, const wasm::FunctionBody& callee) {
+  return std::any_of(request.changes.begin(), request.changes.end(), [&](const Request& change) {
+    return is_of_load(change.site.kind) && callee.begin <= change.site.at && change.site.at < callee.end;
+  });
+}
+
 bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& situation) {
   if (situation.recursive || situation.depth >= kMaxDepth) return false;
   if (callee.locals.size() > wasm::kMostInlinedLocals) return false;
   const uint32_t size = callee.end.value - callee.begin.value;
+  if (situation.has_asked_load && wasm::may_be_inlined_for_loads(callee) &&
+      situation.inlined_bytes + size <= situation.growth + wasm::kMostInlinedForLoads)
+    return true;
   if (situation.inlined_bytes + size > situation.growth) return false;
   if (size <= wasm::kAlwaysInlined) return true;
   // A callee with a loop spends its time there; calling it costs nothing in comparison.

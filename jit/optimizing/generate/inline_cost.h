@@ -1,6 +1,7 @@
-// Which callees are generated in place of their call. Deterministic, decided from sizes alone. Compilers of
+// Which callees are generated in place of their call. Deterministic, decided from sizes and from what is asked for. Compilers of
 // source languages have already inlined what is small *and* called from one place. What is left to gain are
-// small leaves called in loops and across language boundaries.
+// small leaves called in loops and across language boundaries. And loads of a callee that stall: what runs ahead of them, or goes
+// side by side, has to see the loop around the call.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,18 @@
 namespace hindsight::jit::optimizing {
 
 struct InlineSituation {
-  uint32_t depth = 0;          // inlined bodies already open around the call
-  uint32_t inlined_bytes = 0;  // wasm bytes inlined into this function so far
-  uint32_t growth = 0;         // the most of these
-  bool in_loop = false;        // of the function that contains the call
-  bool recursive = false;      // the callee is already open
+  uint32_t depth = 0;           // inlined bodies already open around the call
+  uint32_t inlined_bytes = 0;   // wasm bytes inlined into this function so far
+  uint32_t growth = 0;          // the most of these
+  bool in_loop = false;         // of the function that contains the call
+  bool recursive = false;       // the callee is already open
+  bool has_asked_load = false;  // in_loop, and a change of one of the callee's loads is asked for
 };
 
 // The wasm bytes that may be inlined into what the request compiles. A nest is to be there soon: it has a smaller share.
 uint32_t inlined_growth(const OptimizeRequest& request);
+// Whether a change of a load in this body is asked for.
+bool has_asked_load(const OptimizeRequest& request, const wasm::FunctionBody& callee);
 bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& situation);
 
 }  // namespace hindsight::jit::optimizing

@@ -98,6 +98,15 @@ bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bo
   return calls_elsewhere || shifted || counts.samples_optimized >= engine_.policy.min_reoptimize_samples;
 }
 
+// It has code, and a function that it calls in a loop waits for memory.
+bool FunctionPlanner::calls_what_stalls(const feedback::Profile& profile, FuncIndex function,
+                                        const feedback::FunctionCounts& counts) const {
+  return (counts.optimized || !counts.nests.empty()) &&
+         profile.calls_what_stalls(function,
+                                   std::max(engine_.policy.min_stall_samples,
+                                            engine_.policy.min_callee_stall_share * profile.total_samples()));
+}
+
 void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& questions) {
   struct Flat {
     double worth = 0;  // seconds of its run for each of compiling
@@ -112,7 +121,8 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
     samples_without_code += profile->samples_without_code();
     for (const auto& [index, counts] : profile->functions()) {
       questions.samples += counts.samples_baseline;
-      if (is_worth_asking(counts, questions.look)) {
+      if (is_worth_asking(counts, questions.look) ||
+          (questions.look && calls_what_stalls(*profile, FuncIndex(index), counts))) {
         ask(module, *profile, FuncIndex(index), questions);
       } else if (questions.room != 0 && !counts.optimized && counts.nests.empty() &&
                  counts.entered == feedback::Entered::kAgain) {

@@ -50,6 +50,8 @@ class FunctionPlanner {
   bool ask_once(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
                 Questions& questions);
   bool is_worth_asking(const feedback::FunctionCounts& counts, bool look) const;
+  bool calls_what_stalls(const feedback::Profile& profile, FuncIndex function,
+                         const feedback::FunctionCounts& counts) const;
   void compile(Decided decided);
   void observe(const Decided& decided);
   void say_plan(const Decided& decided) const;

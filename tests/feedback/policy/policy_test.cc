@@ -150,6 +150,56 @@ TEST(Policy, NeitherWaitsNorAsksForAPrefetchOfALoadOutsideOfLoops) {
   EXPECT_TRUE(listed(plan, kPrefetch).empty());
 }
 
+TEST(Policy, AsksForTheLoadsOfACalleeThatStallsInTheLoopThatCallsIt) {
+  // It ran twice as long as its caller, and waited half of that for a load.
+  const auto calling = [](double stalled) {
+    FunctionEvidence e = hot_function(100);
+    const double samples = 2 * e.samples_baseline;
+    e.total_samples += samples;
+    e.callees = {{.function = FuncIndex(8),
+                  .name = "find",
+                  .called_in = LoopIndex(0),
+                  .samples = samples,
+                  .seconds = 0.2,
+                  .stall_samples = stalled * samples}};
+    e.loads.push_back(stalling_load(900, stalled * samples));
+    e.loads.back().callee = FuncIndex(8);
+    return e;
+  };
+  const FunctionPlan plan = decide(calling(0.5), {});
+  ASSERT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
+  const Candidate& asked = *find(plan.candidates, {kInterleave, WasmOffset(900)});
+  EXPECT_NE(asked.reason.find("(33 %) stall on the load at 0x384"), std::string::npos) << asked.reason;
+  EXPECT_NE(asked.reason.find("in find, which is inlined for that"), std::string::npos) << asked.reason;
+  EXPECT_FALSE(decide(calling(0.01), {}).has({kInterleave, WasmOffset(900)})) << "too little of the run";
+  FunctionEvidence unknown = calling(0.5);
+  unknown.callees.clear();
+  EXPECT_FALSE(decide(unknown, {}).has({kInterleave, WasmOffset(900)})) << "nobody inlines it";
+}
+
+TEST(Policy, CompilesALoopAgainForACalleeThatStalls) {
+  FunctionEvidence e = hot_function(100);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.samples_baseline = e.seconds_baseline = 0;
+  e.samples_optimized = 5;
+  e.seconds_optimized = e.seconds_since_published = 0.02;
+  e.total_samples = 305;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+  e.callees = {{.function = FuncIndex(8),
+                .name = "find",
+                .called_in = LoopIndex(0),
+                .samples = 300,
+                .seconds = 1.2,
+                .stall_samples = 200}};
+  e.loads.push_back(stalling_load(900, 200));
+  e.loads.back().stall_samples_optimized = 200;
+  e.loads.back().callee = FuncIndex(8);
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kReoptimize) << plan.reason;
+  EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
+}
+
 TEST(Policy, PrefetchesAStoreThatStandsOutAndGoesUpAndDownInMemory) {
   const auto asks = [](double samples, double rising) {
     FunctionEvidence e = hot_function(100);

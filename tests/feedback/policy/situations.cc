@@ -335,6 +335,20 @@ std::vector<Situation> situations_by_hand() {
     l.address_span_bytes = 4096;
     return with(hot(), l);
   });
+  series("a callee that stalls, in a program that does other things", 500, 5000, [](double total) {
+    FunctionEvidence e = hot();
+    e.total_samples = total;
+    e.callees = {{.function = FuncIndex(8),
+                  .name = "find",
+                  .called_in = LoopIndex(1),
+                  .samples = 100,
+                  .seconds = 0.025,
+                  .stall_samples = 60}};
+    e.samples_baseline = e.samples_run_baseline = 40;
+    LoadEvidence l = load(900, 60);
+    l.callee = FuncIndex(8);
+    return with(e, l);
+  });
   const auto store = [](double samples, double rising) {
     LoadEvidence l = load(130, samples);
     l.is_store = true;

@@ -31,6 +31,51 @@ TEST(DryRun, WhatIsFoundMayBeStored) {
   s.expect_same({i32(100), i32(0)}, "without a tree");
 }
 
+// C++ passes keys by reference: they are stored in the frame, and loaded from there. Its slot has the distance from the stack
+// pointer once in the instruction, once added before.
+TEST(DryRun, AKeyThatGoesThroughTheFrameIsTheNextKeyAllTheSame) {
+  const auto through_frame = [](uint32_t distance) {
+    return searches("(local $sp i32)",
+                    "(local.set $sp (i32.add (local.get $root) (i32.const " + std::to_string(distance) +
+                        "))) (i32.store offset=24 (local.get $sp) (local.get $key)) "
+                        "(local.set $key (i32.load (i32.add (local.get $sp) (i32.const 24))))" +
+                        kTreeSearch,
+                    kSumUp, "(local.get $sum)") +
+           kEnd;
+  };
+  Searches s(through_frame(131072), 2);
+  expect_dry_run(s);
+  EXPECT_NE(s.site().why.find("words of memory beside it"), std::string::npos) << s.site().why;
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths(of_tree);
+  // Here it wraps: the key is loaded from elsewhere, and storing it traps.
+  Searches wraps(through_frame(~kData - 7), 2);
+  expect_dry_run(wraps);
+  wraps.fill(fill_tree);
+  wraps.expect_same(of_tree(100), "a frame at the end of the address space");
+}
+
+// What goes side by side has to see the loop around the call.
+TEST(DryRun, ACalleeWithALoopIsInlinedForItsLoads) {
+  const std::string callee =
+      "(func $find (export \"find\") (param $key i32) (param $root i32) (result i32) (local $p i32)" +
+      std::string(kTreeSearch) + " (local.get $p)) ";
+  const std::string wat =
+      searches("", "(local.set $p (call $find (local.get $key) (local.get $root)))",
+               "(i32.store offset=16384 (i32.shl (local.get $i) (i32.const 2)) (local.get $p))",
+               "(local.get $sum)") +
+      callee + kEnd;
+  Searches s(wat, 0, /*osr=*/false, {}, {}, "find");
+  expect_dry_run(s);
+  EXPECT_EQ(s.version->inlined.size(), 1u);
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths(of_tree);
+  Optimized unasked(wat);
+  const CodeVersion* const version = unasked.compile("f");
+  ASSERT_NE(version, nullptr);
+  EXPECT_TRUE(version->inlined.empty()) << "a loop spends its time by itself";
+}
+
 // The next keys, and the nodes on the way to them.
 TEST(DryRun, WhatIsStoredMayBeWhatTheNextSearchesRead) {
   const std::string stores[] = {

@@ -15,11 +15,12 @@ inline constexpr uint32_t kWords = 4 * 16384;  // of memory
 
 // The same function with the loop interleaved and as it is, in memories of the same content.
 struct Searches {
+  // Asks about a load of the export `of`, in the code of "f".
   Searches(std::string_view wat, uint32_t load, bool osr = false, TestInstance::Options options = {},
-           OptimizeRequest settings = {})
+           OptimizeRequest settings = {}, std::string_view of = "f")
       : interleaved(wat, settings, options), plain(wat, settings, options) {
     interleaved.request.changes = {
-        change(ChangeKind::kInterleave, load_of(*interleaved.module, "f", load), 0.5)};
+        change(ChangeKind::kInterleave, load_of(*interleaved.module, of, load), 0.5)};
     if (osr) interleaved.request.osr_loops = {LoopIndex(0)};
     version = interleaved.compile("f");
     if (version)

@@ -186,10 +186,17 @@ class DryRunFinder {
   }
   std::optional<size_t> known_place(const DryRunShape::Place& place) const {
     for (size_t i = 0; i < shape_.places.size(); ++i)
-      if (shape_.places[i].type == place.type &&
-          evolution_.getSCEV(shape_.places[i].address) == evolution_.getSCEV(place.address))
+      if (shape_.places[i].type == place.type && shape_.places[i].memory == place.memory &&
+          guest_address(*shape_.places[i].address) == guest_address(*place.address))
         return i;
     return std::nullopt;
+  }
+  // In 32 bits, in which a frame's slot is the same place whether its distance from the stack pointer was added as a number
+  // or stands in the instruction. For the program these differ where the sum wraps; a dry run may guess that it does not.
+  const llvm::SCEV* guest_address(Value& address) const {
+    const llvm::SCEV* const pointer = evolution_.getSCEV(&address);
+    const llvm::SCEV* const offset = evolution_.getMinusSCEV(pointer, evolution_.getPointerBase(pointer));
+    return evolution_.getTruncateExpr(offset, llvm::Type::getInt32Ty(address.getContext()));
   }
 
   void run_ahead() {
