@@ -55,6 +55,46 @@ TEST(DryRun, AKeyThatGoesThroughTheFrameIsTheNextKeyAllTheSame) {
   wraps.expect_same(of_tree(100), "a frame at the end of the address space");
 }
 
+// Words that are spelled into a place that stays, and looked up letter by letter. Of `unused` bytes in front of each, the dry
+// run keeps 64 beside memory, with what is behind them.
+TEST(DryRun, AWordThatIsSpelledIntoABufferIsTheNextWord) {
+  for (const uint32_t unused : {0u, 55u, 60u, 64u, 200u}) {
+    const std::string in_front = "(i32.const " + std::to_string(unused) + ")";
+    const std::string wat =
+        searches("(local $buffer i32) (local $end i32) (local $rest i32) (local $at i32) (local $letter i32)",
+                 R"((local.set $buffer (i32.add (local.get $root) (i32.const 131072)))
+      (local.set $end )" +
+                     in_front +
+                     R"() (local.set $rest (local.get $key))
+      (i32.store8 (i32.add (local.get $buffer) (i32.and (local.get $key) (i32.const 1))) (i32.const 3))
+      (loop $spell
+        (i32.store8 (i32.add (local.get $buffer) (local.get $end))
+          (i32.add (i32.and (local.get $rest) (i32.const 1)) (i32.const 1)))
+        (local.set $end (i32.add (local.get $end) (i32.const 1)))
+        (br_if $spell (local.tee $rest (i32.shr_u (local.get $rest) (i32.const 1)))))
+      (i32.store8 (i32.add (local.get $buffer) (local.get $end)) (i32.const 0))
+      (local.set $p (local.get $root)) (local.set $at (i32.add (local.get $buffer) )" +
+                     in_front + R"())
+      (block $found (loop $down
+        (br_if $found (i32.eqz (local.tee $letter (i32.load8_u (local.get $at)))))
+        (br_if $found (i32.eqz (local.get $p)))
+        (local.set $at (i32.add (local.get $at) (i32.const 1)))
+        (local.set $p (i32.load (i32.add (local.get $p)
+          (i32.shl (i32.sub (local.get $letter) (i32.const 1)) (i32.const 2)))))
+        (br $down))))",
+                 kSumUp, "(local.get $sum)") +
+        kEnd;
+    Searches s(wat, 2);
+    expect_dry_run(s);
+    EXPECT_NE(s.site().why.find("with bytes of memory beside it"), std::string::npos) << s.site().why;
+    s.fill(fill_tree);
+    s.expect_same_at_all_widths(of_tree);
+    s.expect_same({i32(100), i32(0)}, "without a tree");
+    s.expect_same({i32(100), i32(131072 - 300)}, "with a buffer at the end of memory");
+    s.expect_same({i32(100), i32(131072 + 300)}, "with a buffer outside of memory");
+  }
+}
+
 // What goes side by side has to see the loop around the call.
 TEST(DryRun, ACalleeWithALoopIsInlinedForItsLoads) {
   const std::string callee =

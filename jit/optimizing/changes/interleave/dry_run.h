@@ -22,7 +22,8 @@
 // What a dry run computes is a guess:
 //   - Its loads are clamped (speculation.h). Memory is as it is before the first of the iterations.
 //   - It does not store. But what heads read and write at a place that stays, as a random number's state, is
-//     kept beside memory (Place).
+//     kept beside memory (Place). So are the first bytes of what they write in a place that stays, as a word that
+//     is looked up (Buffer).
 //   - Results of calls are unknown. Where a branch needs one, the dry run goes on to the search, or ends it.
 //   - What an iteration takes from the one before comes from its head, or from what its tail computes with
 //     that. Where ways meet, one is taken. What hangs on a search's result stays as it is.
@@ -46,6 +47,16 @@ struct DryRunShape {
     llvm::Value* next = nullptr;  // stored after the search, if it can be computed without that
   };
 
+  // Bytes from a place on that stays where it is while the loop runs. Heads store to some of them, by an index, and heads or
+  // steps load some. What lies further on is as memory has it.
+  struct Buffer {
+    static constexpr uint32_t kBytes = 64;
+    const llvm::SCEV* begin = nullptr;  // its address for the guest, in 32 bits
+    llvm::Value* base = nullptr;        // where the memory begins
+    uint32_t memory = 0;
+    uint64_t stored_bytes = 0;  // by one store
+  };
+
   // A loop within the search, whose turns are steps as well.
   struct Within {
     llvm::Loop* loop = nullptr;
@@ -58,7 +69,9 @@ struct DryRunShape {
   InterleaveStarts starts;  // of steps alone
   std::vector<Within> within;
   std::vector<Place> places;
-  std::map<const llvm::Instruction*, size_t> at_place;            // accesses of heads
+  std::map<const llvm::Instruction*, size_t> at_place;  // accesses of heads
+  std::vector<Buffer> buffers;
+  std::map<const llvm::Instruction*, size_t> in_buffer;           // stores of heads, loads of heads and steps
   llvm::SmallPtrSet<const llvm::Instruction*, 16> unknown;        // computed from what a call returns, say
   std::map<const llvm::Instruction*, llvm::BasicBlock*> guesses;  // where branches go that hang on these
   std::map<const llvm::PHINode*, llvm::Value*> ways;              // taken where ways of a tail meet
@@ -77,6 +90,6 @@ std::expected<DryRunShape, std::string> find_dry_run_shape(const IrModule& ir, l
 
 // No analysis survives. Loops are neither simplified nor in LCSSA form.
 void emit_dry_run(IrModule& ir, llvm::Function& function, DryRunShape& shape, const llvm::LoopInfo& loops,
-                  uint32_t cell, const llvm::DebugLoc& location);
+                  llvm::ScalarEvolution& evolution, uint32_t cell, const llvm::DebugLoc& location);
 
 }  // namespace hindsight::jit::optimizing

@@ -4,6 +4,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/SSAUpdater.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include "jit/abi/loop_cell.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
@@ -24,7 +25,7 @@ constexpr uint32_t kMostTurns = 4096;
 class DryRun : private GroupCode {
  public:
   DryRun(IrModule& ir, llvm::Function& function, DryRunShape& shape, const llvm::LoopInfo& loops,
-         uint32_t cell, const llvm::DebugLoc& location)
+         llvm::ScalarEvolution& evolution, uint32_t cell, const llvm::DebugLoc& location)
       : GroupCode(ir, function, location),
         shape_(shape),
         parts_(shape.parts),
@@ -35,6 +36,7 @@ class DryRun : private GroupCode {
         latch_(shape.parts.outer->getLoopLatch()),
         before_(shape.parts.outer->getLoopPreheader()) {
     parts_.outer->getUniqueExitBlocks(exits_);
+    place_buffers(evolution);
   }
 
   // Copies come first, of the loop as it is. Then its header looks at the group.
@@ -67,6 +69,53 @@ class DryRun : private GroupCode {
   struct TurnWithin {
     BasicBlock *from = nullptr, *turn = nullptr, *resume = nullptr;
   };
+
+  // A buffer in the frame: for the heads under way, and for each search what its head left.
+  struct OwnBytes {
+    Value *begin = nullptr,
+          *first = nullptr;  // where the program has it, and what was in there when the group began
+    llvm::AllocaInst *of_heads = nullptr, *of_searches = nullptr;
+  };
+  static constexpr uint32_t kBufferBytes = DryRunShape::Buffer::kBytes;
+
+  llvm::Type* bytes() const { return llvm::FixedVectorType::get(ir_.i8, kBufferBytes); }
+  void copy_bytes(Builder& b, Value* from, Value* to) const {
+    b.CreateAlignedStore(b.CreateAlignedLoad(bytes(), from, llvm::Align(1)), to, llvm::Align(1));
+  }
+  // While analyses are good.
+  void place_buffers(llvm::ScalarEvolution& evolution) {
+    llvm::SCEVExpander expander(evolution, ir_.module.getDataLayout(), "dry");
+    for (const DryRunShape::Buffer& buffer : shape_.buffers) {
+      Value* const offset = expander.expandCodeFor(buffer.begin, ir_.i32, before_->getTerminator());
+      Builder b = at(before_->getTerminator());
+      OwnBytes& its = buffers_.emplace_back();
+      its.begin = b.CreateGEP(ir_.i8, buffer.base, b.CreateZExt(offset, i64()));
+      // Beside its bytes, what is stored elsewhere.
+      its.of_heads = in_frame(llvm::ArrayType::get(ir_.i8, 2 * kBufferBytes));
+      its.of_searches = array(llvm::ArrayType::get(ir_.i8, kBufferBytes));
+    }
+  }
+  // A copy of an access goes to the bytes in the frame, if it is there that the original goes. Returns what a load brings.
+  Value* access_own_bytes(Builder& b, size_t number_of_buffer, const Instruction& original,
+                          Instruction& copy) {
+    const OwnBytes& its = buffers_[number_of_buffer];
+    Value* const place = b.CreateFreeze(llvm::getLoadStorePointerOperand(&copy));
+    Value* const distance = b.CreateSub(b.CreatePtrToInt(place, i64()), b.CreatePtrToInt(its.begin, i64()));
+    const uint64_t size = ir_.module.getDataLayout().getTypeStoreSize(llvm::getLoadStoreType(&copy));
+    Value* const inside = b.CreateICmpULE(distance, number(kBufferBytes - size));
+    Value* const own = slot_ ? element(b, its.of_searches, slot_) : its.of_heads;
+    if (auto* const store = llvm::dyn_cast<llvm::StoreInst>(&copy)) {
+      Value* const to = b.CreateSelect(inside, distance, number(kBufferBytes));
+      b.CreateAlignedStore(store->getValueOperand(), b.CreateGEP(ir_.i8, own, to), llvm::Align(1));
+      return nullptr;
+    }
+    const uint32_t memory =
+        Speculation::memory_of(ir_, llvm::getLoadStorePointerOperand(&original), function_).value_or(0);
+    Value* const from =
+        b.CreateSelect(inside, b.CreateGEP(ir_.i8, own, b.CreateSelect(inside, distance, number(0))),
+                       speculation_.clamp(b, place, memory, size));
+    return b.CreateAlignedLoad(copy.getType(), from, llvm::Align(1));
+  }
 
   llvm::ConstantInt* word(uint32_t value) const { return llvm::ConstantInt::get(ir_.i32, value); }
   BasicBlock* new_block(const char* name) {
@@ -115,6 +164,11 @@ class DryRun : private GroupCode {
           speculation_.clamp(b, place.address, place.memory, layout.getTypeStoreSize(place.type));
       first_.push_back(
           ir_.mark(b.CreateAlignedLoad(place.type, from, llvm::Align(1)), IrModule::World::kMemory));
+    }
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      Value* const from = speculation_.clamp(b, buffers_[i].begin, shape_.buffers[i].memory, kBufferBytes);
+      buffers_[i].first =
+          ir_.mark(b.CreateAlignedLoad(bytes(), from, llvm::Align(1)), IrModule::World::kMemory);
     }
     b.CreateBr(heads_entry_);
   }
@@ -174,6 +228,7 @@ class DryRun : private GroupCode {
     Builder before = at(entry);
     // What they keep beside memory is as memory has it.
     for (size_t i = 0; i < own_.size(); ++i) before.CreateStore(first_[i], own_[i]);
+    for (const OwnBytes& its : buffers_) before.CreateAlignedStore(its.first, its.of_heads, llvm::Align(1));
     before.CreateBr(heads.first);
     Builder b = at(heads.first);
     heads.index = b.CreatePHI(i64(), 2);
@@ -209,6 +264,13 @@ class DryRun : private GroupCode {
         b.CreateStore(store->getValueOperand(), own);
       else
         copy.replaceAllUsesWith(b.CreateLoad(copy.getType(), own));
+      copy.eraseFromParent();
+      return;
+    }
+    if (const auto buffer = shape_.in_buffer.find(&original); buffer != shape_.in_buffer.end()) {
+      Builder b = at(&copy);
+      if (Value* const loaded = access_own_bytes(b, buffer->second, original, copy))
+        copy.replaceAllUsesWith(loaded);
       copy.eraseFromParent();
       return;
     }
@@ -344,8 +406,13 @@ class DryRun : private GroupCode {
         Instruction* const copy = operation->clone();
         for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
         b.Insert(copy);
-        speculation_.make_harmless(*copy, *operation);
         copies[operation] = copy;
+        if (const auto buffer = shape_.in_buffer.find(operation); buffer != shape_.in_buffer.end()) {
+          copies[operation] = access_own_bytes(b, buffer->second, *operation, *copy);
+          copy->eraseFromParent();
+        } else {
+          speculation_.make_harmless(*copy, *operation);
+        }
       }
       Value* const original = known.load->getPointerOperand();
       const uint32_t memory = Speculation::memory_of(ir_, original, function_).value_or(0);
@@ -364,6 +431,8 @@ class DryRun : private GroupCode {
       state[&phi] = start;
     }
     fetch_step(b, shape_.starts.steps, state, [&](Value* value) { return copy_of(heads_.copies, value); });
+    for (const OwnBytes& its : buffers_)
+      copy_bytes(b, its.of_heads, element(b, its.of_searches, heads_.index));
     if (where_) b.CreateStore(word(0), element(b, where_, heads_.index));
     b.CreateStore(heads_.index, element(b, waiting_, active));
   }
@@ -402,6 +471,7 @@ class DryRun : private GroupCode {
     PHINode* const still = b.CreatePHI(i64(), 2);
     still->addIncoming(number(0), round_);
     Value* const slot = load(b, waiting_, index);
+    slot_ = slot;
     Copies copies;
     const std::vector<BasicBlock*> made = copy_blocks(parts_.steps, ".step", copies);
     BasicBlock* const header = parts_.chase->getHeader();
@@ -584,6 +654,8 @@ class DryRun : private GroupCode {
   llvm::AllocaInst *turns_ = nullptr, *waiting_ = nullptr;  // of loops within; the numbers of active searches
   std::vector<llvm::AllocaInst*> own_;                      // places, beside memory
   std::vector<Value*> first_;                               // what memory has there
+  std::vector<OwnBytes> buffers_;
+  Value* slot_ = nullptr;  // of the search whose step it is; null in heads
   Heads heads_;
   llvm::AllocaInst* where_ = nullptr;  // steps begin: 0, or one more than the number of a loop within
   std::vector<TurnWithin> turns_within_;
@@ -596,8 +668,8 @@ class DryRun : private GroupCode {
 }  // namespace interleaving
 
 void emit_dry_run(IrModule& ir, llvm::Function& function, DryRunShape& shape, const llvm::LoopInfo& loops,
-                  uint32_t cell, const llvm::DebugLoc& location) {
-  interleaving::DryRun(ir, function, shape, loops, cell, location).emit();
+                  llvm::ScalarEvolution& evolution, uint32_t cell, const llvm::DebugLoc& location) {
+  interleaving::DryRun(ir, function, shape, loops, evolution, cell, location).emit();
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -16,6 +17,9 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
+// Each costs a frame 4 KiB.
+constexpr size_t kMostBuffers = 2;
+
 class DryRunFinder {
  public:
   DryRunFinder(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
@@ -28,6 +32,7 @@ class DryRunFinder {
     function_ = load.getFunction();
     if (!shape_.parts.outer) return std::unexpected("there is no loop around the search");
     if (!check_loops() || !cut_blocks() || !find_unknown()) return std::unexpected(reason_);
+    find_buffers();
     find_places();
     run_ahead();
     if (!find_steps()) return std::unexpected(reason_);
@@ -84,8 +89,7 @@ class DryRunFinder {
           return refuse("the search contains an instruction that cannot be copied");
     }
     if (instructions > kMaxInterleavedInstructions)
-      return refuse("the search is longer than " + std::to_string(kMaxInterleavedInstructions) +
-                    " instructions");
+      return refuse(fmt::format("the search is longer than {} instructions", kMaxInterleavedInstructions));
     return true;
   }
   // Goes back to the header of a loop.
@@ -130,16 +134,33 @@ class DryRunFinder {
         if (!known) work.push_back(by);
       }
     }
-    for (const auto* blocks : {&shape_.parts.head, &shape_.parts.steps})
-      for (BasicBlock* block : *blocks)
-        if (shape_.unknown.contains(block->getTerminator()) && !guess(*block->getTerminator())) return false;
-    return true;
+    return guess_branches();
   }
 
-  // On to the search; out of it.
-  bool guess(Instruction& end) {
-    if (!llvm::isa<llvm::BranchInst>(end))
-      return refuse("the search contains a branch that cannot be copied");
+  // On to the search; out of it. Where both ways stay in the search, only if nobody comes there.
+  bool guess_branches() {
+    std::vector<Instruction*> undecided;
+    for (const auto* blocks : {&shape_.parts.head, &shape_.parts.steps}) {
+      for (BasicBlock* block : *blocks) {
+        Instruction* const end = block->getTerminator();
+        if (!shape_.unknown.contains(end)) continue;
+        if (!llvm::isa<llvm::BranchInst>(end))
+          return refuse("the search contains a branch that cannot be copied");
+        if (BasicBlock* const taken = guess(*end))
+          shape_.guesses[end] = taken;
+        else
+          undecided.push_back(end);
+      }
+    }
+    if (undecided.empty()) return true;
+    const std::set<const BasicBlock*> reached = blocks_of_guesses();
+    for (Instruction* end : undecided) {
+      if (reached.contains(end->getParent())) return refuse("what the search does next depends on a call");
+      shape_.guesses[end] = end->getSuccessor(0);
+    }
+    return true;
+  }
+  BasicBlock* guess(Instruction& end) const {
     const bool in_search = shape_.parts.in_steps.contains(end.getParent());
     BasicBlock* taken = nullptr;
     for (BasicBlock* to : llvm::successors(&end)) {
@@ -148,16 +169,121 @@ class DryRunFinder {
       if (!taken || wanted) taken = to;
       if (wanted) break;
     }
-    if (in_search && shape_.parts.in_steps.contains(taken))
-      return refuse("what the search does next depends on a call");
-    shape_.guesses[&end] = taken;
-    return true;
+    return in_search && shape_.parts.in_steps.contains(taken) ? nullptr : taken;
+  }
+  // Of head and steps, where a dry run comes that goes as guessed.
+  std::set<const BasicBlock*> blocks_of_guesses() const {
+    std::set<const BasicBlock*> reached;
+    std::vector<const BasicBlock*> work = {outer().getHeader()};
+    while (!work.empty()) {
+      const BasicBlock* const block = work.back();
+      work.pop_back();
+      if (!is_copied(block) || !reached.insert(block).second) continue;
+      if (const auto guessed = shape_.guesses.find(block->getTerminator()); guessed != shape_.guesses.end())
+        work.push_back(guessed->second);
+      else
+        work.insert(work.end(), llvm::succ_begin(block), llvm::succ_end(block));
+    }
+    return reached;
+  }
+
+  // Stores by an index and loads from the same place on.
+  void find_buffers() {
+    std::vector<DryRunShape::Buffer> stored;
+    const auto access_of = [&](const Instruction& access) -> std::optional<DryRunShape::Buffer> {
+      const Value* const address = llvm::getLoadStorePointerOperand(&access);
+      if (!address || ir_.is_among(access, IrModule::World::kRuntime) ||
+          ir_.is_among(access, IrModule::World::kCells) || shape_.unknown.contains(&access))
+        return std::nullopt;
+      const uint64_t bytes = function_->getDataLayout().getTypeStoreSize(
+          llvm::getLoadStoreType(const_cast<Instruction*>(&access)));
+      if (bytes > sizeof(uint64_t)) return std::nullopt;
+      const auto memory = Speculation::memory_of(ir_, address, *function_);
+      const llvm::SCEV* const pointer = evolution_.getSCEV(const_cast<Value*>(address));
+      auto* const base = llvm::dyn_cast<llvm::SCEVUnknown>(evolution_.getPointerBase(pointer));
+      if (!memory || !base || !outer().isLoopInvariant(base->getValue())) return std::nullopt;
+      const llvm::SCEV* begin = part_that_stays(*guest_address(*address), /*depth=*/0);
+      if (begin && (begin->isZero() || llvm::SCEVExprContains(begin, [](const llvm::SCEV* part) {
+                      return llvm::isa<llvm::SCEVUDivExpr>(part);
+                    })))
+        begin = nullptr;
+      if (!begin && llvm::isa<llvm::StoreInst>(access)) return std::nullopt;
+      return DryRunShape::Buffer{
+          .begin = begin, .base = base->getValue(), .memory = *memory, .stored_bytes = bytes};
+    };
+    const auto same = [](const DryRunShape::Buffer& a, const DryRunShape::Buffer& b) {
+      return a.begin == b.begin && a.base == b.base && a.memory == b.memory;
+    };
+    // From its first byte on, or from some more into it. What loads a byte somewhere may do so in a buffer of bytes: where a
+    // pointer into it came from cannot be seen in a nest, but code in a dry run looks whether it is one.
+    const auto is_in = [&](const DryRunShape::Buffer& access, const DryRunShape::Buffer& buffer) {
+      if (access.base != buffer.base || access.memory != buffer.memory) return false;
+      if (access.stored_bytes == 1 && buffer.stored_bytes == 1) return true;
+      if (!access.begin) return false;
+      const auto* distance =
+          llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(access.begin, buffer.begin));
+      return distance && distance->getAPInt().ult(DryRunShape::Buffer::kBytes);
+    };
+    const auto each = [&](bool stores, const auto& visit) {
+      for (const auto* blocks : {&shape_.parts.head, &shape_.parts.steps})
+        for (const BasicBlock* block : *blocks)
+          for (const Instruction& instruction : *block)
+            if (stores ? llvm::isa<llvm::StoreInst>(instruction) && blocks == &shape_.parts.head
+                       : llvm::isa<llvm::LoadInst>(instruction))
+              if (const auto access = access_of(instruction)) visit(instruction, *access);
+    };
+    each(/*stores=*/true, [&](const Instruction& store, const DryRunShape::Buffer& access) {
+      // One place alone is no buffer.
+      if (evolution_.isLoopInvariant(guest_address(*llvm::getLoadStorePointerOperand(&store)), &outer()))
+        return;
+      if (llvm::none_of(stored, [&](const auto& other) { return same(access, other); }))
+        stored.push_back(access);
+    });
+    each(/*stores=*/false, [&](const Instruction&, const DryRunShape::Buffer& access) {
+      for (const DryRunShape::Buffer& buffer : stored)
+        if (is_in(access, buffer) && shape_.buffers.size() < kMostBuffers &&
+            llvm::none_of(shape_.buffers, [&](const auto& other) { return same(buffer, other); }))
+          shape_.buffers.push_back(buffer);
+    });
+    for (const bool stores : {true, false})
+      each(stores, [&](const Instruction& instruction, const DryRunShape::Buffer& access) {
+        for (size_t i = 0; i < shape_.buffers.size(); ++i)
+          if (is_in(access, shape_.buffers[i])) shape_.in_buffer.emplace(&instruction, i);
+      });
+  }
+
+  // What of an address is the same in all iterations, and what loops within begin with. Null: not known, or it goes on with
+  // the iterations.
+  const llvm::SCEV* part_that_stays(const llvm::SCEV& address, unsigned depth) const {
+    constexpr unsigned kDeepest = 8;
+    if (depth > kDeepest) return nullptr;
+    if (evolution_.isLoopInvariant(&address, &outer())) return &address;
+    if (const auto* turns = llvm::dyn_cast<llvm::SCEVAddRecExpr>(&address))
+      return turns->getLoop() == &outer() ? nullptr : part_that_stays(*turns->getStart(), depth + 1);
+    if (const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(&address)) {
+      const llvm::SCEV* all = evolution_.getZero(address.getType());
+      for (const llvm::SCEV* part : sum->operands()) {
+        const llvm::SCEV* const stays = part_that_stays(*part, depth + 1);
+        if (!stays) return nullptr;
+        all = evolution_.getAddExpr(all, stays);
+      }
+      return all;
+    }
+    if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(&address)) {
+      const auto* phi = llvm::dyn_cast<PHINode>(unknown->getValue());
+      if (phi && is_header_phi(*phi)) return nullptr;
+      const llvm::Loop* const loop = phi ? loops_.getLoopFor(phi->getParent()) : nullptr;
+      if (loop && loop->getHeader() == phi->getParent() && loop->getLoopPreheader())
+        return part_that_stays(*evolution_.getSCEV(phi->getIncomingValueForBlock(loop->getLoopPreheader())),
+                               depth + 1);
+    }
+    return evolution_.getZero(address.getType());
   }
 
   void find_places() {
     const auto place_of = [&](Instruction& access) -> std::optional<DryRunShape::Place> {
       Value* const address = llvm::getLoadStorePointerOperand(&access);
-      if (!address || ir_.is_among(access, IrModule::World::kRuntime) ||
+      if (!address || shape_.in_buffer.contains(&access) || ir_.is_among(access, IrModule::World::kRuntime) ||
           ir_.is_among(access, IrModule::World::kCells) || !outer().isLoopInvariant(address))
         return std::nullopt;
       const auto memory = Speculation::memory_of(ir_, address, *function_);
@@ -193,8 +319,8 @@ class DryRunFinder {
   }
   // In 32 bits, in which a frame's slot is the same place whether its distance from the stack pointer was added as a number
   // or stands in the instruction. For the program these differ where the sum wraps; a dry run may guess that it does not.
-  const llvm::SCEV* guest_address(Value& address) const {
-    const llvm::SCEV* const pointer = evolution_.getSCEV(&address);
+  const llvm::SCEV* guest_address(const Value& address) const {
+    const llvm::SCEV* const pointer = evolution_.getSCEV(const_cast<Value*>(&address));
     const llvm::SCEV* const offset = evolution_.getMinusSCEV(pointer, evolution_.getPointerBase(pointer));
     return evolution_.getTruncateExpr(offset, llvm::Type::getInt32Ty(address.getContext()));
   }
@@ -303,13 +429,14 @@ class DryRunFinder {
       const auto* const instruction = llvm::dyn_cast<Instruction>(work.back());
       work.pop_back();
       if (!instruction || !outer().contains(instruction) || !seen.insert(instruction).second) continue;
+      if (shape_.unknown.contains(instruction)) continue;  // guessed, whatever it depends on
       if (is_header_phi(*instruction)) {
         if (std::ranges::find(shape_.parts.behind, instruction) != shape_.parts.behind.end())
           return refuse("the search depends on the result of the one before it");
         differs = true;
         continue;
       }
-      differs |= shape_.at_place.contains(instruction);
+      differs |= shape_.at_place.contains(instruction) || shape_.in_buffer.contains(instruction);
       for (const Value* operand : instruction->operands()) work.push_back(operand);
     }
     return differs || refuse("all searches would be the same one");
@@ -330,11 +457,12 @@ class DryRunFinder {
       for (const PHINode& phi : within.loop->getHeader()->phis()) carried.insert(&phi);
     }
     return carried.size() <= kMaxInterleavedValues ||
-           refuse("the search carries more than " + std::to_string(kMaxInterleavedValues) + " values");
+           refuse(fmt::format("the search carries more than {} values", kMaxInterleavedValues));
   }
 
   void find_far() {
     auto& far = shape_.far;
+    if (!shape_.buffers.empty()) return;  // what is stored there may say where they are
     for (BasicBlock* block : shape_.parts.head)
       for (Instruction& instruction : *block) {
         auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);

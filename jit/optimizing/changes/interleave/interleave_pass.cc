@@ -64,6 +64,7 @@ std::string describe(const DryRunShape& shape, const std::string& not_at_once) {
   if (!shape.within.empty()) text += ", turns of loops within among them";
   if (!shape.far.empty()) text += ", heads first";
   if (!shape.at_place.empty()) text += ", with words of memory beside it";
+  if (!shape.buffers.empty()) text += ", with bytes of memory beside it";
   if (!shape.guesses.empty()) text += ", which guesses what calls return";
   return text + ", as " + not_at_once;
 }
@@ -142,7 +143,7 @@ class Interleaver {
     }
     const auto cell = claim(slot, place, *shape->parts.outer, [&] { return describe(*shape, not_at_once); });
     if (!cell) return {};
-    emit_dry_run(ir_, function_, *shape, loops, *cell, loop_location(ir_, function_, place.loop));
+    emit_dry_run(ir_, function_, *shape, loops, evolution, *cell, loop_location(ir_, function_, place.loop));
     has_changed();
     return {};
   }
