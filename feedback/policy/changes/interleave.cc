@@ -3,6 +3,8 @@
 // was won stays instead, or jump pointers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "feedback/policy/changes/loads.h"
 
 namespace hindsight::feedback {
@@ -24,9 +26,23 @@ class Interleave final : public LoadPolicy {
     const auto is_kept = [&](jit::ChangeKind other) {
       return e.changes.state({other, load.load}) == ChangeState::kKept;
     };
-    return is_open(jit::ChangeKind::kInterleave, load, e, config) && !is_kept(jit::ChangeKind::kPrefetch) &&
-           !is_kept(jit::ChangeKind::kJumpPointers) &&
+    return is_open(jit::ChangeKind::kInterleave, load, e, config) && !lost_around(load, e) &&
+           !is_kept(jit::ChangeKind::kPrefetch) && !is_kept(jit::ChangeKind::kJumpPointers) &&
            (stalls.are_worth_a_change(load) || stalls.are_worth_a_search(load));
+  }
+  // Searches in the loop that calls this one's function were on trial, and did not pay: a dry run of another search finds
+  // the same heads, and as few iterations that come to it.
+  static bool lost_around(const LoadEvidence& load, const FunctionEvidence& e) {
+    if (!load.callee) return false;
+    const auto callee = std::find_if(e.callees.begin(), e.callees.end(),
+                                     [&](const CalleeEvidence& c) { return c.function == *load.callee; });
+    if (callee == e.callees.end()) return false;
+    const LoopEvidence& loop = e.loops[callee->called_in.value];
+    return std::any_of(e.changes.begin(), e.changes.end(), [&](const ChangeLedger::Entry& entry) {
+      return entry.site.kind == jit::ChangeKind::kInterleave &&
+             entry.outcome.state == ChangeState::kRolledBack && loop.offset <= entry.site.at &&
+             entry.site.at < loop.end;
+    });
   }
   double share_saved() const override {
     return 1 - 1.0 / jit::traits_of(jit::ChangeKind::kInterleave).knob.first;

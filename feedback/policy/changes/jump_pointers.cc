@@ -24,8 +24,10 @@ class JumpPointers final : public LoadPolicy {
     const auto is_kept = [&](jit::ChangeKind other) {
       return e.changes.state({other, load.load}) == ChangeState::kKept;
     };
-    return is_open(jit::ChangeKind::kJumpPointers, load, e, config) && !is_kept(jit::ChangeKind::kPrefetch) &&
-           !is_kept(jit::ChangeKind::kInterleave) && stalls.are_worth_a_change(load);
+    // What goes the same way again does so in the function itself: the loop that calls it adds nothing to see.
+    return !load.callee && is_open(jit::ChangeKind::kJumpPointers, load, e, config) &&
+           !is_kept(jit::ChangeKind::kPrefetch) && !is_kept(jit::ChangeKind::kInterleave) &&
+           stalls.are_worth_a_change(load);
   }
 };
 

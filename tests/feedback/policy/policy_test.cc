@@ -172,6 +172,11 @@ TEST(Policy, AsksForTheLoadsOfACalleeThatStallsInTheLoopThatCallsIt) {
   EXPECT_NE(asked.reason.find("(33 %) stall on the load at 0x384"), std::string::npos) << asked.reason;
   EXPECT_NE(asked.reason.find("in find, which is inlined for that"), std::string::npos) << asked.reason;
   EXPECT_FALSE(decide(calling(0.01), {}).has({kInterleave, WasmOffset(900)})) << "too little of the run";
+  EXPECT_FALSE(plan.has(jit::ChangeKind::kJumpPointers)) << "its own loop shows whether it goes the same way";
+  FunctionEvidence lost = calling(0.5);
+  lost.loops[0].end = WasmOffset(300);
+  lost.changes.put({kInterleave, WasmOffset(150)}, {.state = ChangeState::kRolledBack, .rejections = 1});
+  EXPECT_FALSE(decide(lost, {}).has({kInterleave, WasmOffset(900)})) << "another search of the loop lost";
   FunctionEvidence unknown = calling(0.5);
   unknown.callees.clear();
   EXPECT_FALSE(decide(unknown, {}).has({kInterleave, WasmOffset(900)})) << "nobody inlines it";
