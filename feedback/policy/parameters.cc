@@ -123,8 +123,7 @@ constexpr std::array kParameters = {
            "asks a load in a near cache for this share before it may be a search: half of binary_search's "
            "steps were mispredicted"),
     NUMBER(kLoads, min_callee_stall_share, kShare, kBound,
-           "asks a callee's loads for this share of the run before it is inlined for them: half of what it "
-           "waits is then more than the compile"),
+           "asks a callee's loads for this share of the run: less is not worth inlining it for them"),
     NUMBER(kLoads, min_store_share, kShare, kBound,
            "asks a store for this share: samples also stand after stores that hit, and 68 % or more after "
            "one that "

@@ -46,12 +46,12 @@ struct LoadEvidence {
   LoadLatency latency = {};
   bool is_store = false;          // it only writes; the rest says of it what it says of loads
   uint64_t rising_addresses = 0;  // of a store: of its addresses, those above the one before
-  // Of a function that a loop calls, and that would be inlined there for it: one of FunctionEvidence::callees.
+  // The load is in a function that a loop calls, and that would be inlined there for it: one of FunctionEvidence::callees.
   std::optional<FuncIndex> callee = {};
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
-// A function that a loop calls by name, with loads that stall, for which nothing can be done in the function itself: they
+// A function that a loop calls by name, with loads that stall. Nothing can be done about them in the function itself: they
 // are in no loop of it, or in one that has to have another around it.
 struct CalleeEvidence {
   FuncIndex function;

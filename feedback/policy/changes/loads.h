@@ -14,7 +14,7 @@ double function_samples(const FunctionEvidence& e, const PolicyConfig& config);
 
 // It is called in a loop, and stalls for a share of the run that makes it worth inlining there.
 bool is_worth_inlining(const CalleeEvidence& callee, const FunctionEvidence& e, const PolicyConfig& config);
-// Of all those.
+// What all those ran.
 double callee_samples(const FunctionEvidence& e, const PolicyConfig& config);
 double callee_seconds(const FunctionEvidence& e, const PolicyConfig& config);
 
