@@ -268,10 +268,7 @@ FunctionEvidence Nests::view_of(int32_t root) const {
   std::erase_if(view.callees, [&](const CalleeEvidence& callee) {
     return !is_in(loop, e_.loops[callee.called_in.value].offset);
   });
-  std::erase_if(view.loads, [&](const LoadEvidence& load) {
-    return load.callee && std::none_of(view.callees.begin(), view.callees.end(),
-                                       [&](const auto& callee) { return callee.function == *load.callee; });
-  });
+  std::erase_if(view.loads, [&](const LoadEvidence& load) { return load.callee && !callee_of(load, view); });
   std::erase_if(view.branches, [&](const BranchEvidence& branch) { return !is_in(loop, branch.branch); });
   std::erase_if(view.calls, [&](const CallEvidence& call) { return !is_in(loop, call.call); });
   std::erase_if(view.values, [&](const ValueEvidence& value) { return !is_in(loop, value.at); });

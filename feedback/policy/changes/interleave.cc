@@ -33,10 +33,8 @@ class Interleave final : public LoadPolicy {
   // Searches in the loop that calls this one's function were on trial, and did not pay: a dry run of another search finds
   // the same heads, and as few iterations that come to it.
   static bool lost_around(const LoadEvidence& load, const FunctionEvidence& e) {
-    if (!load.callee) return false;
-    const auto callee = std::find_if(e.callees.begin(), e.callees.end(),
-                                     [&](const CalleeEvidence& c) { return c.function == *load.callee; });
-    if (callee == e.callees.end()) return false;
+    const CalleeEvidence* const callee = callee_of(load, e);
+    if (!callee) return false;
     const LoopEvidence& loop = e.loops[callee->called_in.value];
     return std::any_of(e.changes.begin(), e.changes.end(), [&](const ChangeLedger::Entry& entry) {
       return entry.site.kind == jit::ChangeKind::kInterleave &&

@@ -34,25 +34,33 @@ bool stands_out(const LoadEvidence& store, const FunctionEvidence& e, const Poli
          rising >= (1 - config.max_store_order) * addresses;
 }
 
-}  // namespace
-
 bool is_worth_inlining(const CalleeEvidence& callee, const FunctionEvidence& e, const PolicyConfig& config) {
   return callee.stall_samples >= config.min_stall_samples &&
          callee.stall_samples >= config.min_callee_stall_share * e.total_samples;
 }
 
-double callee_samples(const FunctionEvidence& e, const PolicyConfig& config) {
-  double samples = 0;
+double of_callees(double CalleeEvidence::*what, const FunctionEvidence& e, const PolicyConfig& config) {
+  double sum = 0;
   for (const CalleeEvidence& callee : e.callees)
-    if (is_worth_inlining(callee, e, config)) samples += callee.samples;
-  return samples;
+    if (is_worth_inlining(callee, e, config)) sum += callee.*what;
+  return sum;
+}
+
+}  // namespace
+
+const CalleeEvidence* callee_of(const LoadEvidence& load, const FunctionEvidence& e) {
+  const auto found = std::find_if(e.callees.begin(), e.callees.end(), [&](const CalleeEvidence& callee) {
+    return load.callee == callee.function;
+  });
+  return found == e.callees.end() ? nullptr : &*found;
+}
+
+double callee_samples(const FunctionEvidence& e, const PolicyConfig& config) {
+  return of_callees(&CalleeEvidence::samples, e, config);
 }
 
 double callee_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
-  double seconds = 0;
-  for (const CalleeEvidence& callee : e.callees)
-    if (is_worth_inlining(callee, e, config)) seconds += callee.seconds;
-  return seconds;
+  return of_callees(&CalleeEvidence::seconds, e, config);
 }
 
 double function_samples(const FunctionEvidence& e, const PolicyConfig& config) {
@@ -61,10 +69,8 @@ double function_samples(const FunctionEvidence& e, const PolicyConfig& config) {
 
 bool is_hopeless(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
   if (load.callee) {
-    const bool inlined = std::any_of(e.callees.begin(), e.callees.end(), [&](const CalleeEvidence& callee) {
-      return callee.function == *load.callee && is_worth_inlining(callee, e, config);
-    });
-    if (!inlined) return true;
+    const CalleeEvidence* const callee = callee_of(load, e);
+    if (!callee || !is_worth_inlining(*callee, e, config)) return true;
   }
   return !load.in_loop || is_cached(load, config) || (load.is_store && !stands_out(load, e, config));
 }
@@ -122,9 +128,8 @@ std::string Stalls::words_of(const LoadEvidence& load) const {
                          static_cast<double>(load.address_span_bytes) / (1 << 20), load.distinct_pages,
                          load.distinct_pages >= kMaxPagesSeen ? "+" : "");
   }
-  for (const CalleeEvidence& callee : e_.callees)
-    if (load.callee == callee.function)
-      words += fmt::format(", in {}, which is inlined for that", callee.name);
+  if (const CalleeEvidence* const callee = callee_of(load, e_))
+    words += fmt::format(", in {}, which is inlined for that", callee->name);
   return words;
 }
 

@@ -12,9 +12,9 @@ namespace hindsight::feedback {
 // With those of callees that would be inlined for their loads.
 double function_samples(const FunctionEvidence& e, const PolicyConfig& config);
 
-// It is called in a loop, and stalls for a share of the run that makes it worth inlining there.
-bool is_worth_inlining(const CalleeEvidence& callee, const FunctionEvidence& e, const PolicyConfig& config);
-// What all those ran.
+// The callee that has the load; null: none of the evidence's.
+const CalleeEvidence* callee_of(const LoadEvidence& load, const FunctionEvidence& e);
+// What callees ran that stall for a share of the run that makes them worth inlining in the loops that call them.
 double callee_samples(const FunctionEvidence& e, const PolicyConfig& config);
 double callee_seconds(const FunctionEvidence& e, const PolicyConfig& config);
 
