@@ -214,15 +214,18 @@ class DryRunFinder {
     const auto same = [](const DryRunShape::Buffer& a, const DryRunShape::Buffer& b) {
       return a.begin == b.begin && a.base == b.base && a.memory == b.memory;
     };
-    // From its first byte on, or from some more into it. What loads a byte somewhere may do so in a buffer of bytes: where a
-    // pointer into it came from cannot be seen in a nest, but code in a dry run looks whether it is one.
-    const auto is_in = [&](const DryRunShape::Buffer& access, const DryRunShape::Buffer& buffer) {
-      if (access.base != buffer.base || access.memory != buffer.memory) return false;
-      if (access.stored_bytes == 1 && buffer.stored_bytes == 1) return true;
-      if (!access.begin) return false;
+    // From its first byte on, or from some more into it.
+    const auto is_seen_in = [&](const DryRunShape::Buffer& access, const DryRunShape::Buffer& buffer) {
+      if (!access.begin || access.base != buffer.base || access.memory != buffer.memory) return false;
       const auto* distance =
           llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(access.begin, buffer.begin));
       return distance && distance->getAPInt().ult(DryRunShape::Buffer::kBytes);
+    };
+    // What loads a byte somewhere may do so in a buffer of bytes: where a pointer into it came from cannot be seen in a nest,
+    // but code in a dry run looks whether it is one.
+    const auto is_in = [&](const DryRunShape::Buffer& access, const DryRunShape::Buffer& buffer) {
+      return is_seen_in(access, buffer) || (access.stored_bytes == 1 && buffer.stored_bytes == 1 &&
+                                            access.base == buffer.base && access.memory == buffer.memory);
     };
     const auto each = [&](bool stores, const auto& visit) {
       for (const auto* blocks : {&shape_.parts.head, &shape_.parts.steps})
@@ -247,8 +250,11 @@ class DryRunFinder {
     });
     for (const bool stores : {true, false})
       each(stores, [&](const Instruction& instruction, const DryRunShape::Buffer& access) {
-        for (size_t i = 0; i < shape_.buffers.size(); ++i)
-          if (is_in(access, shape_.buffers[i])) shape_.in_buffer.emplace(&instruction, i);
+        // The one that it is seen to be in comes before one of bytes that it may be in.
+        for (const bool seen : {true, false})
+          for (size_t i = 0; i < shape_.buffers.size(); ++i)
+            if (seen ? is_seen_in(access, shape_.buffers[i]) : is_in(access, shape_.buffers[i]))
+              shape_.in_buffer.emplace(&instruction, i);
       });
   }
 
