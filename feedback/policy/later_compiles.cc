@@ -26,6 +26,15 @@ FunctionEvidence recent_view(const FunctionEvidence& e) {
   return recent;
 }
 
+// What is found out about its loads right now says what the next compile is to be made of.
+bool has_loads_in_trial(const FunctionEvidence& e) {
+  return std::any_of(e.loads.begin(), e.loads.end(), [&](const LoadEvidence& load) {
+    return std::any_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const jit::ChangeTraits& change) {
+      return change.of_load && e.changes.state({change.kind, load.load}) == ChangeState::kInTrial;
+    });
+  });
+}
+
 bool was_steady(const Case& c) {
   return c.config.follow_shifts && c.e.seconds_since_published >= c.config.min_seconds_steady;
 }
@@ -170,6 +179,8 @@ bool ask_for_new_stalls(Case& c) {
   const double samples = e.samples_optimized + callee_samples(e, config);
   if (!any_on || samples < config.min_reoptimize_samples)
     return c.answer(Action::kNothing, "optimized, and nothing asks for more");
+  if (e.seconds_since_published < config.max_seconds_for_trials && has_loads_in_trial(e))
+    return c.answer(Action::kNothing, "optimized, and changes of its loads are in trial");
   double untried_share = 0, untried_recently = 0;
   for (const LoadEvidence& load : e.loads) {
     if (!is_untried(load, e, config) || is_hopeless(load, e, config)) continue;

@@ -79,6 +79,8 @@ constexpr std::array kParameters = {
     NUMBER(kLater, min_reoptimize_share, kShare, kSwept,
            "compiles again if so many of these stall on untried loads; at 0.10 it compiled loops again that "
            "always hit, as their samples spread evenly"),
+    NUMBER(kLater, max_seconds_for_trials, kSeconds, kBound,
+           "waits so much of the code's time for the trials of its loads, which say what to compile next"),
     NUMBER(kLater, max_compiles, kCount, kBound,
            "bounds the compiles of one function, whatever evidence asks for"),
     NUMBER(kLater, seconds_per_compile, kSeconds, kBound,

@@ -58,6 +58,7 @@ struct PolicyConfig {
   // For later ones.
   double min_reoptimize_samples = 60;
   double min_reoptimize_share = 0.20;
+  double max_seconds_for_trials = 0.5;
   uint32_t max_compiles = 4;
   double seconds_per_compile = 8;
   uint32_t max_later_compiles = 60;

@@ -90,6 +90,8 @@ bool Profile::is_for_callers(FuncIndex callee, uint32_t load, const FunctionCoun
     return change.of_load && in_use(counts.changes.state({change.kind, at}));
   });
   if (in_use_there) return false;
+  // Where it could be prefetched and that gave nothing, its address is no matter of the loop around.
+  if (counts.changes.state({jit::ChangeKind::kPrefetch, at}) == ChangeState::kRolledBack) return false;
   // A body that was inlined into the callee itself is not looked into.
   const wasm::FunctionBody& body = module_->body(callee);
   if (at < body.begin || body.end <= at) return false;

@@ -205,6 +205,20 @@ TEST(Policy, CompilesALoopAgainForACalleeThatStalls) {
   EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
 }
 
+TEST(Policy, WaitsForTheTrialsOfItsLoadsBeforeItCompilesForOthers) {
+  FunctionEvidence e = optimized_function();
+  e.loads = {stalling_load(130, 100), stalling_load(140, 100)};
+  for (LoadEvidence& load : e.loads) load.stall_samples_optimized = 100;
+  e.changes.put({kInterleave, e.loads[0].load}, {.state = ChangeState::kInTrial});
+  e.seconds_since_published = 0.1;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "what is found out says what is asked for";
+  e.seconds_since_published = 1;
+  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize) << "a trial that does not end holds up nothing";
+  e.seconds_since_published = 0.1;
+  e.changes.put({kInterleave, e.loads[0].load}, {.state = ChangeState::kRolledBack, .rejections = 1});
+  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
+}
+
 TEST(Policy, PrefetchesAStoreThatStandsOutAndGoesUpAndDownInMemory) {
   const auto asks = [](double samples, double rising) {
     FunctionEvidence e = hot_function(100);

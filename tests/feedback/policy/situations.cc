@@ -320,6 +320,12 @@ std::vector<Situation> situations_by_hand() {
     for (uint32_t i = 0; i < 3; ++i) e.loads.push_back(load(130 + i, 400 * share));
     return e;
   });
+  series("a load beside one in trial", 0.1, 3, [](double seconds) {
+    FunctionEvidence e = optimized_with_load(250 * seconds, 0.5);
+    e = with(e, load(140, 20));
+    e.changes.put({jit::ChangeKind::kInterleave, WasmOffset(140)}, {.state = ChangeState::kInTrial});
+    return e;
+  });
   series("a load without addresses", 0.01, 1, [](double share) {
     LoadEvidence l = load(130, 400 * share);
     l.addresses = 0;

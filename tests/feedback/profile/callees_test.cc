@@ -91,6 +91,8 @@ TEST(Callees, ALoadInALoopIsEvidenceAboutCallersOnceItsSearchHasNoLoopAroundIt) 
   profile.counts(kFind).changes.settle({jit::ChangeKind::kPrefetch, load}, ChangeState::kKept);
   EXPECT_TRUE(profile.evidence(kCaller).callees.empty()) << "something is done about it";
   EXPECT_FALSE(profile.calls_what_stalls(kCaller, 1));
+  profile.counts(kFind).changes.settle({jit::ChangeKind::kPrefetch, load}, ChangeState::kRolledBack);
+  EXPECT_TRUE(profile.evidence(kCaller).callees.empty()) << "its address is known ahead in its own loop";
 }
 
 TEST(Callees, TheLoopWithTheMostSamplesIsTheOneThatCalls) {
