@@ -28,10 +28,9 @@ FunctionEvidence recent_view(const FunctionEvidence& e) {
 
 // What is found out about its loads right now says what the next compile is to be made of.
 bool has_loads_in_trial(const FunctionEvidence& e) {
+  const auto in_trial = [](jit::ChangeKind, ChangeState state) { return state == ChangeState::kInTrial; };
   return std::any_of(e.loads.begin(), e.loads.end(), [&](const LoadEvidence& load) {
-    return std::any_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const jit::ChangeTraits& change) {
-      return change.of_load && e.changes.state({change.kind, load.load}) == ChangeState::kInTrial;
-    });
+    return has_load_change(e.changes, load.load, in_trial);
   });
 }
 

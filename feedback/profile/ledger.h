@@ -4,6 +4,7 @@
 // There is one way to put two of them together (merge), and one description of them (describe.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -91,6 +92,14 @@ class ChangeLedger {
  private:
   std::vector<Entry> entries_;  // no two of one site; of most functions some dozens
 };
+
+// Whether a change that is made for a load at that place is in a state, by `is(kind, state)`.
+template <typename Is>
+bool has_load_change(const ChangeLedger& changes, WasmOffset load, Is is) {
+  return std::ranges::any_of(jit::kChanges, [&](const jit::ChangeTraits& change) {
+    return change.of_load && is(change.kind, changes.state({change.kind, load}));
+  });
+}
 
 // Takes over what `run` found out later. A trial that did not end says nothing against what is known.
 void merge(ChangeLedger& to, const ChangeLedger& run);

@@ -10,7 +10,7 @@
 namespace hindsight::feedback {
 namespace {
 
-uint64_t rounded(double value) {
+uint64_t whole_samples(double value) {
   return value > 0 ? static_cast<uint64_t>(std::min(std::round(value), 9e18)) : 0;
 }
 
@@ -41,7 +41,7 @@ std::string to_llvm_sample_profile(const ModuleProfile& profile, const wasm::Mod
     std::map<uint32_t, Line> lines;  // by offset from the function's begin
     uint64_t total = 0;
     for (const FunctionSamples::Place& place : function.places) {
-      const uint64_t samples = rounded(place.samples);
+      const uint64_t samples = whole_samples(place.samples);
       total += samples;
       if (samples == 0 || place.offset.value == ~uint32_t{0} || place.offset < function.begin) continue;
       lines[place.offset.value - function.begin.value].samples += samples;

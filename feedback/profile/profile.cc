@@ -86,10 +86,8 @@ const CallsInLoops& Profile::calls_in_loops(FuncIndex function) const {
 
 bool Profile::is_for_callers(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const {
   const WasmOffset at(load);
-  const bool in_use_there = std::any_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const auto& change) {
-    return change.of_load && in_use(counts.changes.state({change.kind, at}));
-  });
-  if (in_use_there) return false;
+  if (has_load_change(counts.changes, at, [](jit::ChangeKind, ChangeState state) { return in_use(state); }))
+    return false;
   // Where it could be prefetched and that gave nothing, its address is no matter of the loop around.
   if (counts.changes.state({jit::ChangeKind::kPrefetch, at}) == ChangeState::kRolledBack) return false;
   // A body that was inlined into the callee itself is not looked into.

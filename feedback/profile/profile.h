@@ -161,6 +161,8 @@ struct FunctionCounts {
   double run_samples_optimized = 0;
   double compile_seconds = 0;              // of an earlier run
   std::map<uint32_t, PlaceCounts> places;  // wasm offset
+
+  double samples() const { return samples_baseline + samples_optimized; }
 };
 
 // Stalled addresses of all functions, by 2 MiB of address space.

@@ -12,7 +12,7 @@ namespace baseline {
 namespace {
 
 constexpr uint64_t kMaxFrameBytes = 64 << 20;  // no stack is that large
-constexpr x86::Gp kIntArgs[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
+constexpr x86::Gp kIntParameters[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9};
 
 // Not the thread's CPU time, which takes a system call: a tenth of the time that a small function takes.
 double seconds_now() {
@@ -162,7 +162,7 @@ Status FunctionCompiler::prologue() {
       continue;
     }
     const bool is_float = place.kind == ArgPlace::Kind::kFloat;
-    const auto reg = static_cast<RegId>(is_float ? 16 + place.index : kIntArgs[place.index].id());
+    const auto reg = static_cast<RegId>(is_float ? 16 + place.index : kIntParameters[place.index].id());
     // I1: the caller's upper half is undefined.
     if (type == ValType::kI32) a_.mov(gp(reg, false), gp(reg, false));
     store_reg(slot(i), reg, type);

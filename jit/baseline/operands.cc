@@ -9,7 +9,7 @@ namespace hindsight::jit::baseline {
 using Kind = Entry::Kind;
 
 namespace {
-bool fits32(uint64_t bits) {
+bool is_sign_extended(uint64_t bits) {
   return static_cast<int64_t>(bits) == static_cast<int32_t>(bits);
 }
 }  // namespace
@@ -217,7 +217,7 @@ void FunctionCompiler::store_entry(const x86::Mem& to, const Entry& entry) {
       return store_reg(to, entry.reg, entry.type);
     case Kind::kConst:
       if (entry.type == ValType::kV128) break;
-      if (!wide || fits32(entry.bits)) {
+      if (!wide || is_sign_extended(entry.bits)) {
         a_.mov(m, asmjit::imm(static_cast<int32_t>(entry.bits)));
         return;
       }
@@ -240,7 +240,8 @@ void FunctionCompiler::store_entry(const x86::Mem& to, const Entry& entry) {
 }
 
 asmjit::Operand FunctionCompiler::int_operand(const Entry& entry, bool wide) {
-  if (entry.is_const() && (!wide || fits32(entry.bits))) return asmjit::imm(static_cast<int32_t>(entry.bits));
+  if (entry.is_const() && (!wide || is_sign_extended(entry.bits)))
+    return asmjit::imm(static_cast<int32_t>(entry.bits));
   if (entry.kind == Kind::kSlot) return place(entry, wide ? 8 : 4);
   return gp(use(entry), wide);
 }

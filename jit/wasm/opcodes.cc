@@ -6,10 +6,6 @@ namespace hindsight::wasm {
 
 namespace {
 
-constexpr uint16_t kPrefixed = 0xfc00;
-constexpr uint16_t kSimd = 0xfd00;
-constexpr uint16_t kRelaxedSimd = 0xff00;
-
 struct Tables {
   std::array<OpcodeInfo, 256> plain{};
   std::array<OpcodeInfo, 256> prefixed{};
@@ -21,14 +17,14 @@ struct Tables {
 constexpr Tables make_tables() {
   Tables tables;
   auto add = [&](uint16_t code, OpcodeInfo info) {
-    if (code >= kRelaxedSimd) {
-      tables.relaxed_simd[code - kRelaxedSimd] = info;
+    if (code >= kFirstRelaxedSimdCode) {
+      tables.relaxed_simd[code - kFirstRelaxedSimdCode] = info;
     } else if (code >= kAtomicPrefix) {
       tables.atomic[code - kAtomicPrefix] = info;
-    } else if (code >= kSimd) {
-      tables.simd[code - kSimd] = info;
-    } else if (code >= kPrefixed) {
-      tables.prefixed[code - kPrefixed] = info;
+    } else if (code >= kFirstSimdCode) {
+      tables.simd[code - kFirstSimdCode] = info;
+    } else if (code >= kFirstPrefixedCode) {
+      tables.prefixed[code - kFirstPrefixedCode] = info;
     } else {
       tables.plain[code] = info;
     }
@@ -48,14 +44,14 @@ const OpcodeInfo* find_opcode(uint16_t code) {
   const OpcodeInfo* info = nullptr;
   if (code < 256) {
     info = &kTables.plain[code];
-  } else if (code >= kPrefixed && code < kPrefixed + 256) {
-    info = &kTables.prefixed[code - kPrefixed];
+  } else if (code >= kFirstPrefixedCode && code < kFirstPrefixedCode + 256) {
+    info = &kTables.prefixed[code - kFirstPrefixedCode];
   } else if (code >= kAtomicPrefix && code < kAtomicPrefix + 256) {
     info = &kTables.atomic[code - kAtomicPrefix];
-  } else if (code >= kSimd && code < kSimd + 256) {
-    info = &kTables.simd[code - kSimd];
-  } else if (code >= kRelaxedSimd) {
-    info = &kTables.relaxed_simd[code - kRelaxedSimd];
+  } else if (code >= kFirstSimdCode && code < kFirstSimdCode + 256) {
+    info = &kTables.simd[code - kFirstSimdCode];
+  } else if (code >= kFirstRelaxedSimdCode) {
+    info = &kTables.relaxed_simd[code - kFirstRelaxedSimdCode];
   }
   return info != nullptr && info->name != nullptr ? info : nullptr;
 }

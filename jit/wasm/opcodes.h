@@ -313,6 +313,11 @@ struct CatchClause {
 
 inline constexpr uint8_t kSimdPrefix = 0xfd;
 
+// The least codes of opcodes with a prefix; atomic ones have kAtomicPrefix.
+inline constexpr uint16_t kFirstPrefixedCode = 0xfc00;
+inline constexpr uint16_t kFirstSimdCode = 0xfd00;
+inline constexpr uint16_t kFirstRelaxedSimdCode = 0xff00;
+
 // In front of a heap type: (ref null ht), (ref ht).
 inline constexpr uint8_t kNullableRef = 0x63;
 inline constexpr uint8_t kNonNullRef = 0x64;

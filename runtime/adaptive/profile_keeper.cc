@@ -49,15 +49,11 @@ feedback::FunctionEvidence seed_of(const feedback::StartQuestion& question) {
   return seed;
 }
 
-double total_of(const feedback::FunctionCounts& counts) {
-  return counts.samples_baseline + counts.samples_optimized;
-}
-
 std::vector<feedback::FunctionEvidence> hottest_of(const feedback::Profile& profile) {
   std::vector<std::pair<double, uint32_t>> order;
   for (const auto& [index, counts] : profile.functions()) {
-    if (total_of(counts) > 0 || !counts.branches.empty() || !counts.loads.empty())
-      order.emplace_back(total_of(counts), index);
+    if (counts.samples() > 0 || !counts.branches.empty() || !counts.loads.empty())
+      order.emplace_back(counts.samples(), index);
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -11,7 +11,7 @@
 namespace hindsight::cli {
 namespace {
 
-Status check_named(const std::string& directory) {
+Status check_cache_named(const std::string& directory) {
   if (!directory.empty()) return {};
   return make_error(ErrorKind::kUsage,
                     "there is no code cache: it is off, or no home is set; name one with --code-cache");
@@ -32,7 +32,7 @@ std::string profile_directory_of_environment() {
 }
 
 int cache_info_command(const std::string& directory, bool json) {
-  if (const Status named = check_named(directory); !named) return fail(named.error());
+  if (const Status named = check_cache_named(directory); !named) return fail(named.error());
   const auto info = code_cache_info(directory);
   if (!info) return fail(info.error());
   if (json) {
@@ -66,7 +66,7 @@ int cache_info_command(const std::string& directory, bool json) {
 }
 
 int cache_clear_command(const std::string& directory) {
-  if (const Status named = check_named(directory); !named) return fail(named.error());
+  if (const Status named = check_cache_named(directory); !named) return fail(named.error());
   const auto removed = clear_code_cache(directory);
   if (!removed) return fail(removed.error());
   fmt::print("{}: {} files removed\n", printable(directory), *removed);

@@ -13,7 +13,7 @@
 namespace hindsight::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string counted(const std::map<std::string, size_t>& kinds) {
   std::string out;
@@ -69,35 +69,35 @@ std::string text_of(const Module& module, const std::string& path, uintmax_t byt
   return out;
 }
 
-std::string json_of(const Module& module, const std::string& path, uintmax_t bytes) {
-  Json imports = Json::array(), exports = Json::array();
+std::string module_json(const Module& module, const std::string& path, uintmax_t bytes) {
+  OrderedJson imports = OrderedJson::array(), exports = OrderedJson::array();
   for (const auto& entry : module.imports()) {
-    Json json{{"module", entry.module}, {"name", entry.name}, {"kind", entry.kind}};
+    OrderedJson json{{"module", entry.module}, {"name", entry.name}, {"kind", entry.kind}};
     if (!entry.type.empty()) json["type"] = entry.type;
     imports.push_back(std::move(json));
   }
   for (const auto& entry : module.exports()) {
-    Json json{{"name", entry.name}, {"kind", entry.kind}};
+    OrderedJson json{{"name", entry.name}, {"kind", entry.kind}};
     if (!entry.type.empty()) json["type"] = entry.type;
     exports.push_back(std::move(json));
   }
   const ModuleTools tools = module.tools();
-  Json producers = Json::array();
+  OrderedJson producers = OrderedJson::array();
   for (const auto& [field, entries] : tools.producers)
     for (const auto& [name, version] : entries)
       producers.push_back({{"field", field}, {"name", name}, {"version", version}});
-  const Json all{{"path", path},
-                 {"name", module.name()},
-                 {"bytes", bytes},
-                 {"hash", module.content_hash_hex()},
-                 {"imports", imports},
-                 {"exports", exports},
-                 {"producers", producers},
-                 {"target_features", tools.target_features},
-                 {"custom_sections", tools.custom_sections},
-                 {"branch_hints", tools.branch_hints},
-                 {"malformed", tools.malformed}};
-  return all.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  const OrderedJson all{{"path", path},
+                        {"name", module.name()},
+                        {"bytes", bytes},
+                        {"hash", module.content_hash_hex()},
+                        {"imports", imports},
+                        {"exports", exports},
+                        {"producers", producers},
+                        {"target_features", tools.target_features},
+                        {"custom_sections", tools.custom_sections},
+                        {"branch_hints", tools.branch_hints},
+                        {"malformed", tools.malformed}};
+  return all.dump(2, ' ', true, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ int inspect_command(const std::string& path, bool json) {
   if (!module) return fail(module.error());
   std::error_code ignored;
   const uintmax_t bytes = std::filesystem::file_size(path, ignored);
-  fmt::print("{}", json ? json_of(**module, path, bytes) : text_of(**module, path, bytes));
+  fmt::print("{}", json ? module_json(**module, path, bytes) : text_of(**module, path, bytes));
   return kOk;
 }
 

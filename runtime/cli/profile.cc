@@ -41,7 +41,7 @@ Status write_file(const std::string& path, std::span<const std::byte> bytes) {
                     path);
 }
 
-Status check_named(const std::string& directory) {
+Status check_profiles_named(const std::string& directory) {
   if (!directory.empty()) return {};
   return make_error(ErrorKind::kUsage,
                     "there is no folder of profiles: keeping them is off, or no home is set; name one with "
@@ -89,7 +89,7 @@ int profile_export_command(const ExportOptions& options) {
 }
 
 int profile_list_command(const std::string& directory) {
-  if (const Status named = check_named(directory); !named) return fail(named.error());
+  if (const Status named = check_profiles_named(directory); !named) return fail(named.error());
   const auto kept = kept_profiles(directory);
   if (!kept) return fail(kept.error());
   fmt::print("{}: {} files, {} bytes\n", printable(kept->directory), kept->files.size(), kept->bytes);
@@ -105,7 +105,7 @@ int profile_list_command(const std::string& directory) {
 }
 
 int profile_clear_command(const std::string& directory) {
-  if (const Status named = check_named(directory); !named) return fail(named.error());
+  if (const Status named = check_profiles_named(directory); !named) return fail(named.error());
   const auto removed = clear_kept_profiles(directory);
   if (!removed) return fail(removed.error());
   fmt::print("{}: {} files removed\n", printable(directory), *removed);

@@ -126,7 +126,7 @@ bool truth(const Json& object, const char* key) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-std::string line_of(const LwpRecord& record, const Json& object) {
+std::string record_line(const LwpRecord& record, const Json& object) {
   std::string place = text(object, "function");
   if (place.empty()) place = "(unattributed)";
   if (record.wasm_offset) place += fmt::format(" +{:#x}", *record.wasm_offset);
@@ -203,7 +203,7 @@ Status read_lines(std::istream& in, const RecordsOptions& options, std::string h
     if (object.contains("wasm")) record.wasm_offset = number<uint32_t>(object, "wasm");
     if (object.contains("guest_address")) record.guest_address = number<uint64_t>(object, "guest_address");
     record.guest_memory = number<uint32_t>(object, "guest_memory");
-    out.add(record, line_of(record, object));
+    out.add(record, record_line(record, object));
   }
   if (!ended) return cut_off("the trace is cut off: its last line, with the counts, is missing");
   return {};

@@ -24,8 +24,10 @@ constexpr size_t kKeptBytes = size_t{256} << 10;  // of a stack, while its threa
 constexpr auto kPatience = 1s;                    // of a thread with nothing to do
 constexpr auto kLook = 5ms;                       // of those who wait, at what else there is
 
+}  // namespace
+
 // Addresses for a stack, the guard page below it included.
-class Stack {
+class CompileThreads::Stack {
  public:
   Stack() = default;
   Stack(Stack&& other) noexcept
@@ -76,8 +78,6 @@ class Stack {
   std::byte* begin_ = nullptr;
   size_t bytes_ = 0;
 };
-
-}  // namespace
 
 unsigned usable_threads() {
   // As large as the machine wants it: the call fails with a set that is too small.

@@ -50,6 +50,7 @@ class CompileThreads {
   void set_least_stack(size_t bytes) { least_stack_ = bytes; }
 
  private:
+  class Stack;
   class Thread;
   Status start();  // under mutex_
   void work(Thread& self);

@@ -1,21 +1,11 @@
 #include "runtime/code/guest_unit.h"
 
-#include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic_clock.h"
 #include "feedback/lwp/format/record.h"
 
 namespace hindsight::rt {
-namespace {
-
-// What the guest marks is looked at along time, so these records, unlike counted events, carry theirs.
-uint64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
-
-}  // namespace
 
 GuestUnit::GuestUnit(std::shared_ptr<lwp::Unit> unit, feedback::Monitor& monitor)
     : unit_(std::move(unit)),
@@ -77,15 +67,16 @@ void GuestUnit::value(jit::ThreadState& thread, const void* pc, uint32_t wasm_of
   thread.lwp_values = reload(kValueInterval);
 }
 
+// What the guest marks is looked at along time, so these records, unlike counted events, carry theirs.
 bool GuestUnit::insert_event(const void* pc, uint64_t data2, uint32_t data1, uint16_t flags) {
   return unit_->ring()
-      .store(lwp::make_programmed_record(reinterpret_cast<uint64_t>(pc), data2, data1, flags, now_ns()))
+      .store(lwp::make_programmed_record(reinterpret_cast<uint64_t>(pc), data2, data1, flags, monotonic_ns()))
       .missed;
 }
 
 bool GuestUnit::insert_value(const void* pc, uint64_t data2, uint32_t data1, uint16_t flags) {
   return unit_->ring()
-      .store(lwp::make_value_record(reinterpret_cast<uint64_t>(pc), data2, data1, flags, now_ns()))
+      .store(lwp::make_value_record(reinterpret_cast<uint64_t>(pc), data2, data1, flags, monotonic_ns()))
       .missed;
 }
 

@@ -1,17 +1,10 @@
 #include "runtime/code/record_feed.h"
 
-#include <time.h>
-
+#include "base/monotonic_clock.h"
 #include "runtime/instance/address_ranges.h"
 
 namespace hindsight::rt {
 namespace {
-
-uint64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // Turns `data2` of a miss into an address of the linear memory that holds it. That is its distance from
 // the memory's base, which is where the reservation begins.
@@ -28,7 +21,7 @@ void find_guest_address(const lwp::EventRecord& record, LwpRecord& out) {
 }  // namespace
 
 RecordFeed::RecordFeed(std::function<void(const LwpRecord&)> callback)
-    : callback_(std::move(callback)), log_(now_ns()) {}
+    : callback_(std::move(callback)), log_(monotonic_ns()) {}
 
 void RecordFeed::on_record(const feedback::LocatedRecord& located) {
   if (located.from_guest) log_.add(located);

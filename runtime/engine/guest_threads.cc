@@ -22,7 +22,7 @@ int32_t failure(wasi::Errno error) {
   return -static_cast<int32_t>(error);
 }
 
-std::string name_of(const wasm::Import& import) {
+std::string import_name(const wasm::Import& import) {
   return "\"" + import.module + "\" \"" + import.name + "\"";
 }
 
@@ -103,7 +103,7 @@ Status GuestThreads::check(const wasm::Module& module, const std::vector<Extern>
     }
     if (objection != nullptr)
       return make_error(ErrorKind::kLink,
-                        "incompatible import type: " + name_of(import) + " is " + objection +
+                        "incompatible import type: " + import_name(import) + " is " + objection +
                             ", which belongs to one thread, and the module spawns threads",
                         module.name, import.offset.value);
   }

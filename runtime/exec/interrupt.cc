@@ -206,7 +206,7 @@ bool watch_here(const std::shared_ptr<EntryState>& shared, Clock::time_point dea
   return false;
 }
 
-void ask(const std::shared_ptr<Store>& store, uint32_t reason) {
+void ask_to_end(const std::shared_ptr<Store>& store, uint32_t reason) {
   uint64_t sequence = 0;
   {
     EntryState& entry = store->entry_state();
@@ -307,11 +307,11 @@ void Timer::tell(const std::shared_ptr<Store>& store, pid_t thread, bool sent, c
 }  // namespace
 
 void interrupt(const std::shared_ptr<Store>& store) {
-  ask(store, EntryState::kByEmbedder);
+  ask_to_end(store, EntryState::kByEmbedder);
 }
 
 void end_program(const std::shared_ptr<Store>& store) {
-  ask(store, EntryState::kByProgram);
+  ask_to_end(store, EntryState::kByProgram);
 }
 
 void clear_interrupt(const std::shared_ptr<Store>& store) {

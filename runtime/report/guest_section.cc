@@ -19,7 +19,7 @@ std::string name_of(const Kind& kind) {
   return kind.name.empty() ? what : kind.name;
 }
 
-std::string shortened(const std::string& text, size_t limit) {
+std::string shortened_printable(const std::string& text, size_t limit) {
   const std::string shown = printable(text);
   size_t characters = 0;
   for (size_t k = 0; k < shown.size(); ++k) {
@@ -52,7 +52,7 @@ std::string time_line(const GuestEventReport& guest, double seconds) {
   for (const Kind& kind : guest.kinds) {
     const std::string name = name_of(kind);
     out += fmt::format("<text x=\"0\" y=\"{:.1f}\">{}<title>{}</title></text>", y + 16,
-                       escape_html(shortened(name, 27)), escape_html(name));
+                       escape_html(shortened_printable(name, 27)), escape_html(name));
     uint64_t most = 1;
     for (const uint64_t count : kind.timeline) most = std::max(most, count);
     for (size_t b = 0; b < kind.timeline.size(); ++b) {

@@ -38,10 +38,6 @@ constexpr uint64_t kMostFileBytes = uint64_t{1} << 30;
 constexpr auto kLockPatience = std::chrono::milliseconds(300);
 constexpr auto kLockNap = std::chrono::milliseconds(2);
 
-std::string reason(int error) {
-  return std::strerror(error);
-}
-
 // What is wrong with who may write this; empty: nothing.
 std::string too_open(const struct stat& status, uid_t owner) {
   if (status.st_uid != owner) return fmt::format("belongs to user {}, not to {}", status.st_uid, owner);
@@ -76,7 +72,7 @@ bool is_left_over(std::string_view name) {
 // A call of the system that failed: counted, and an error for whoever says it.
 std::unexpected<Error> failed_call(const std::string& what, int error, std::string place) {
   count_system_failure(SystemFailure::kKeptFiles, error);
-  return make_error(ErrorKind::kResource, what + ": " + reason(error), std::move(place));
+  return make_error(ErrorKind::kResource, what + ": " + std::strerror(error), std::move(place));
 }
 
 // Held until the result goes.
@@ -141,7 +137,7 @@ Contents contents_of(int folder) {
 void CacheDirectory::note_failure(const std::string& what, int error) const {
   count_system_failure(SystemFailure::kKeptFiles, error);
   if (failed_calls_.fetch_add(1, std::memory_order_relaxed) == 0 && hear_)
-    hear_(fmt::format("{}: {}: {}", path_, what, reason(error)));
+    hear_(fmt::format("{}: {}: {}", path_, what, std::strerror(error)));
 }
 
 std::vector<CacheDirectory::Entry> CacheDirectory::list(int folder) const {

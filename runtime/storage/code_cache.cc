@@ -10,6 +10,7 @@
 #include "runtime/code/charged_version.h"
 #include "runtime/code/machine_identity.h"
 #include "runtime/code/optimizer_loader.h"
+#include "runtime/storage/milliseconds_since.h"
 #include "runtime/storage/missing_key.h"
 #include "runtime/storage/user_key.h"
 
@@ -17,7 +18,7 @@ namespace hindsight::rt {
 namespace {
 
 // Every option that changes code, or which code is worth keeping, in words.
-std::string options_of(const EngineConfig& config, const jit::CompileOptions& options) {
+std::string code_options_of(const EngineConfig& config, const jit::CompileOptions& options) {
   const jit::Tuning tuning;  // what all requests have
   std::vector<std::string> disabled = config.disabled_decisions;
   std::sort(disabled.begin(), disabled.end());
@@ -34,10 +35,6 @@ std::string options_of(const EngineConfig& config, const jit::CompileOptions& op
   return text;
 }
 
-double milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-}
-
 }  // namespace
 
 std::unique_ptr<CodeCache> CodeCache::create(const EngineConfig& config, CodeServices& services) {
@@ -49,7 +46,7 @@ CodeCache::CodeCache(const EngineConfig& config, CodeServices& services)
     : services_(services),
       directory_(config.code_cache_directory, services.key, CacheDirectory::kCodeSuffix,
                  config.code_cache_bytes),
-      options_(options_of(config, services.options())) {
+      options_(code_options_of(config, services.options())) {
   directory_.on_first_failure([this](const std::string& what) {
     services_.say(LogLevel::kWarning, "cache", what + "; more such failures are counted, and not told");
   });

@@ -10,13 +10,14 @@
 #include "feedback/profile/merge.h"
 #include "jit/wasm/sha256.h"
 #include "runtime/code/machine_identity.h"
+#include "runtime/storage/milliseconds_since.h"
 #include "runtime/storage/missing_key.h"
 #include "runtime/storage/user_key.h"
 
 namespace hindsight::rt {
 namespace {
 
-std::string options_of(const EngineConfig& config, const jit::CompileOptions& options) {
+std::string profile_options_of(const EngineConfig& config, const jit::CompileOptions& options) {
   std::vector<std::string> disabled = config.disabled_decisions;
   std::sort(disabled.begin(), disabled.end());
   disabled.erase(std::unique(disabled.begin(), disabled.end()), disabled.end());
@@ -30,10 +31,6 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-double milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-}
-
 }  // namespace
 
 std::unique_ptr<ProfileStore> ProfileStore::create(const EngineConfig& config, const CodeServices& services) {
@@ -45,7 +42,7 @@ ProfileStore::ProfileStore(const EngineConfig& config, const CodeServices& servi
     : services_(services),
       directory_(config.profile_directory, services.key, CacheDirectory::kProfileSuffix,
                  config.profile_directory_bytes),
-      options_(options_of(config, services.options())) {
+      options_(profile_options_of(config, services.options())) {
   directory_.on_first_failure([this](const std::string& what) {
     services_.say(LogLevel::kWarning, "profile", what + "; more such failures are counted, and not told");
   });

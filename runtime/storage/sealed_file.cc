@@ -9,7 +9,7 @@
 namespace hindsight::rt {
 namespace {
 
-constexpr std::string_view kVersion = "1";
+constexpr std::string_view kSealVersion = "1";
 // What files of earlier versions, which had checksums only, begin with.
 constexpr std::string_view kUnsealedStarts[] = {"hindcode", "hindsight-kept-profile "};
 
@@ -30,7 +30,7 @@ std::string_view next_word(std::string_view& line) {
 Result<std::string> seal_line(const UserKey& key, std::string_view name,
                               std::span<const std::byte> contents) {
   HINDSIGHT_ASSIGN(const auto code, key.code_of(name, contents, UserKey::Missing::kMake));
-  std::string line = fmt::format("{}{} ", kSealedFileStart, kVersion);
+  std::string line = fmt::format("{}{} ", kSealedFileStart, kSealVersion);
   for (const uint8_t byte : *code) line += fmt::format("{:02x}", byte);
   return line + fmt::format(" {}\n", contents.size());
 }
@@ -48,9 +48,9 @@ Result<Seal> parse_seal(std::string_view start) {
                                              : "is damaged: its first line does not end");
   std::string_view line = start.substr(0, newline);
   line.remove_prefix(std::min(kSealedFileStart.size(), line.size()));
-  if (const std::string_view version = next_word(line); version != kVersion)
+  if (const std::string_view version = next_word(line); version != kSealVersion)
     return bad(fmt::format("was written by another version of the program: its seal is of format {}, not {}",
-                           version.substr(0, 16), kVersion));
+                           version.substr(0, 16), kSealVersion));
   Seal seal;
   seal.line_bytes = newline + 1;
   const std::string_view digits = next_word(line);

@@ -21,14 +21,10 @@ namespace hindsight::rt {
 namespace {
 
 // "hindsight-key 1 ", 64 hexadecimal digits, a line break.
-constexpr std::string_view kVersion = "1 ";
+constexpr std::string_view kKeyVersion = "1 ";
 constexpr size_t kDigits = 64;
-constexpr size_t kFileBytes = UserKey::kFileStart.size() + kVersion.size() + kDigits + 1;
-constexpr mode_t kFileMode = 0400;
-
-std::string reason(int error) {
-  return std::strerror(error);
-}
+constexpr size_t kFileBytes = UserKey::kFileStart.size() + kKeyVersion.size() + kDigits + 1;
+constexpr mode_t kKeyFileMode = 0400;
 
 bool fill_with_random_bytes(std::span<uint8_t> bytes) {
   while (!bytes.empty()) {
@@ -88,7 +84,7 @@ std::unexpected<Error> UserKey::bad(ErrorKind kind, const std::string& why) cons
 std::unexpected<Error> UserKey::failed_call(const std::string& what, int error,
                                             const std::string& advice) const {
   count_system_failure(SystemFailure::kKeptFiles, error);
-  return bad(ErrorKind::kResource, what + ": " + reason(error) + advice);
+  return bad(ErrorKind::kResource, what + ": " + std::strerror(error) + advice);
 }
 
 Result<std::optional<UserKey::Key>> UserKey::obtain(Missing missing) const {
@@ -157,11 +153,11 @@ Result<std::optional<UserKey::Key>> UserKey::read(int folder) const {
     return bad(ErrorKind::kUsage,
                fmt::format("it belongs to user {}, not to {}{}", status.st_uid, owner_, kRemove));
   // Exactly: no guest of ours can have made a file of this mode.
-  if ((status.st_mode & 07777) != kFileMode)
+  if ((status.st_mode & 07777) != kKeyFileMode)
     return bad(
         ErrorKind::kUsage,
         fmt::format("its mode is {:o}, and not {:o}, so that others, or a guest, may have made or read it{}",
-                    status.st_mode & 07777, kFileMode, kRemove));
+                    status.st_mode & 07777, kKeyFileMode, kRemove));
   std::array<char, kFileBytes + 1> text;
   size_t length = 0;
   while (length < text.size()) {
@@ -175,8 +171,8 @@ Result<std::optional<UserKey::Key>> UserKey::read(int folder) const {
     std::string_view line(text.data(), length);
     if (length != kFileBytes || !line.starts_with(kFileStart) || line.back() != '\n') return std::nullopt;
     line.remove_prefix(kFileStart.size());
-    if (!line.starts_with(kVersion)) return std::nullopt;
-    line.remove_prefix(kVersion.size());
+    if (!line.starts_with(kKeyVersion)) return std::nullopt;
+    line.remove_prefix(kKeyVersion.size());
     Key bytes{};
     for (size_t i = 0; i < bytes.size(); ++i) {
       const char* const digits = line.data() + 2 * i;
@@ -208,12 +204,12 @@ Status UserKey::make(int folder) const {
   const Descriptor file(
       ::openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0));
   if (!file) return failed("be created");
-  std::string text = std::string(kFileStart) + std::string(kVersion);
+  std::string text = std::string(kFileStart) + std::string(kKeyVersion);
   for (const uint8_t byte : key) text += fmt::format("{:02x}", byte);
   text += '\n';
   // Synced, once for all time: a key that a power failure tears would take all that is kept with it.
   bool placed =
-      write_all(file.get(), text) && ::fchmod(file.get(), kFileMode) == 0 && ::fsync(file.get()) == 0;
+      write_all(file.get(), text) && ::fchmod(file.get(), kKeyFileMode) == 0 && ::fsync(file.get()) == 0;
   sodium_memzero(text.data(), text.size());
   sodium_memzero(key.data(), key.size());
   if (placed && ::linkat(folder, temporary.c_str(), folder, name.c_str(), 0) != 0 && errno != EEXIST) {

@@ -146,7 +146,7 @@ std::vector<FuncIndex> hot_functions(const ModuleProfile& module) {
   return order;
 }
 
-std::string name_of(const ModuleProfile& module, FuncIndex function) {
+std::string function_name(const ModuleProfile& module, FuncIndex function) {
   for (const FunctionSamples& s : module.samples)
     if (s.function == function) return s.name;
   for (const Episode& e : module.episodes)
@@ -178,7 +178,7 @@ void explain_module(const ModuleProfile& module, const PolicyConfig& policy, con
       ++cold;
       continue;
     }
-    text += "  " + rt::function_text(function, name_of(module, function));
+    text += "  " + rt::function_text(function, function_name(module, function));
     if (samples != module.samples.end()) {
       text +=
           fmt::format(": {} samples, {:.1f} ms in baseline code, {:.1f} ms in optimized code{}",

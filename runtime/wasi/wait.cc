@@ -7,13 +7,13 @@
 namespace hindsight::wasi {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 // How long to sleep at most, as ppoll wants it; null for ever.
 const timespec* as_timeout(std::optional<uint64_t> nanoseconds, timespec& storage) {
   if (!nanoseconds) return nullptr;
-  storage.tv_sec = static_cast<time_t>(*nanoseconds / kSecond);
-  storage.tv_nsec = static_cast<long>(*nanoseconds % kSecond);
+  storage.tv_sec = static_cast<time_t>(*nanoseconds / kNsPerSecond);
+  storage.tv_nsec = static_cast<long>(*nanoseconds % kNsPerSecond);
   return &storage;
 }
 
@@ -22,7 +22,7 @@ const timespec* as_timeout(std::optional<uint64_t> nanoseconds, timespec& storag
 uint64_t monotonic_now() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
+  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
 Answer<int> wait_for(const WasiContext& context, std::span<pollfd> polled, std::optional<uint64_t> deadline) {

@@ -20,7 +20,7 @@ namespace {
 
 using chase::kLine, chase::kStretch, chase::make_cycle, chase::Stretches, chase::walk;
 
-constexpr uint64_t kMostBytes =
+constexpr uint64_t kMostChasedBytes =
     12 << 20;  // of memory used; huge pages fault in quickly, and not all is touched
 constexpr uint64_t kMemoryLines = 4096;     // flushed before each pass
 constexpr uint64_t kMemoryStride = 512;     // from line to line: no neighbour is fetched along
@@ -61,7 +61,7 @@ class Calibrator {
       : stop_(stop), begin_(seconds_of(CLOCK_THREAD_CPUTIME_ID)) {}
 
   Result<Calibration> run() {
-    const chase::Mapping memory(kMostBytes, chase::Pages::kHuge);
+    const chase::Mapping memory(kMostChasedBytes, chase::Pages::kHuge);
     if (!memory.data()) return make_error(ErrorKind::kResource, "no memory to calibrate with");
     Calibration c;
     const uint64_t first_tick = read_ticks();
@@ -78,7 +78,7 @@ class Calibrator {
     level(c.l1, memory.data(), in_l1);
     if (sizes.l2 != 0 && in_l2 <= sizes.l2 / 2) level(c.l2, memory.data(), in_l2);
     branches(c);
-    if (sizes.l3 >= 2 * sizes.l2 && sizes.l2 != 0 && 3 * sizes.l2 + kVictimBytes <= kMostBytes)
+    if (sizes.l3 >= 2 * sizes.l2 && sizes.l2 != 0 && 3 * sizes.l2 + kVictimBytes <= kMostChasedBytes)
       third(c.l3, memory.data(), 3 * sizes.l2);
     beyond(c.memory, memory.data());
     if (stopped_) return make_error(ErrorKind::kResource, "calibration was abandoned");

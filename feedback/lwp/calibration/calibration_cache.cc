@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "hindsight-calibration 1";
 constexpr std::string_view kLastLine = "end";
-constexpr size_t kMostBytes = 8192;
+constexpr size_t kMostFileBytes = 8192;
 
 // The one list of fields: name and member, written and read by the same walk.
 template <typename C, typename Visit>
@@ -127,7 +127,7 @@ Result<Calibration> parse_calibration(const std::string& text, const std::string
   const auto bad = [&](const std::string& why) {
     return make_error(ErrorKind::kUsage, "not a usable calibration: " + why, name);
   };
-  if (text.size() > kMostBytes) return bad("too long");
+  if (text.size() > kMostFileBytes) return bad("too long");
   std::string_view rest = text;
   const auto next_line = [&]() -> std::optional<std::string_view> {
     const size_t end = rest.find('\n');
@@ -190,7 +190,7 @@ Result<std::optional<Calibration>> load_calibration(const std::string& folder, c
     return ignored("the calibration is no regular file");
   if (status.st_uid != ::geteuid()) return ignored("the calibration belongs to somebody else");
   if (status.st_mode & (S_IWGRP | S_IWOTH)) return ignored("the calibration may be written by others");
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMostFileBytes + 1, '\0');
   size_t length = 0;
   while (length < text.size()) {
     const ssize_t n = ::read(file.get(), text.data() + length, text.size() - length);

@@ -15,10 +15,6 @@ uint64_t truncate(uint64_t value, unsigned bits) {
   return bits == 64 ? value : value & ((uint64_t{1} << bits) - 1);
 }
 
-bool is_canonical(uint64_t address) {
-  return static_cast<int64_t>(address << 16) >> 16 == static_cast<int64_t>(address);
-}
-
 uint64_t read_register(const Registers& registers, RegisterNumber number, unsigned bits) {
   return truncate(registers.general[number], bits);
 }

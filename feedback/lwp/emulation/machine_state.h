@@ -37,6 +37,15 @@ static_assert(sizeof(LwpControlBlockAddress) == 8);
 // enables what the hardware lacks.
 Outcome<Capabilities> enable(const Capabilities& hardware, const LwpConfig& config, bool xcr0_lwp);
 
+// 48-bit linear addresses: what processors with LWP had.
+constexpr bool is_canonical(uint64_t address) {
+  return static_cast<uint64_t>(static_cast<int64_t>(address << 16) >> 16) == address;
+}
+
+// CS of a thread, which says how wide its code is.
+inline constexpr uint16_t kSelector32 = 0x23;  // __USER32_CS
+inline constexpr uint16_t kSelector64 = 0x33;  // __USER_CS
+
 // XSAVE component 62: where it stands in the (standard-form) area, and its content.
 inline constexpr unsigned kXsaveComponent = 62;
 inline constexpr uint32_t kXsaveOffset = 832;

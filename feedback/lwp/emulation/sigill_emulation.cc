@@ -31,12 +31,10 @@
 #include <new>
 
 #include "feedback/lwp/emulation/emulator.h"
+#include "feedback/lwp/emulation/machine_state.h"
 
 namespace hindsight::lwp {
 namespace {
-
-constexpr uint16_t kSelector32 = 0x23;  // CS of 32-bit code, __USER32_CS
-constexpr uint16_t kSelector64 = 0x33;  // __USER_CS
 
 // Encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8..r15.
 constexpr std::array<int, 16> kContextOrder = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,

@@ -16,11 +16,6 @@ std::unexpected<Fault> page_fault(uint64_t address, const char* reason) {
   return std::unexpected(Fault{FaultKind::kPageFault, address, reason});
 }
 
-// 48-bit linear addresses: what processors with LWP had.
-bool is_canonical(uint64_t address) {
-  return static_cast<uint64_t>(static_cast<int64_t>(address << 16) >> 16) == address;
-}
-
 std::span<std::byte> bytes_of(auto& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }

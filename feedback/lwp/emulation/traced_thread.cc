@@ -19,8 +19,6 @@
 namespace hindsight::lwp::traced {
 namespace {
 
-constexpr uint64_t kSelector32 = 0x23;  // CS of 32-bit code, __USER32_CS
-constexpr uint64_t kSelector64 = 0x33;  // __USER_CS
 constexpr uint64_t kNoSystemCall = ~uint64_t{0};
 
 using SavedRegister = unsigned long long user_regs_struct::*;

@@ -13,9 +13,9 @@ constexpr unsigned kMapEvents = 0x0A;        // LWPINS, LWPVAL
 constexpr RegisterNumber kSp = 4, kBp = 5, kSi = 6, kDi = 7, kBx = 3;
 
 // Bytes one after the other; a read past the end gives 0 and is remembered, so that a decoder checks once.
-class Cursor {
+class CodeCursor {
  public:
-  explicit Cursor(std::span<const std::byte> bytes)
+  explicit CodeCursor(std::span<const std::byte> bytes)
       : bytes_(bytes.first(std::min(bytes.size(), kMaxInstructionBytes))) {}
 
   uint8_t byte() {
@@ -48,7 +48,7 @@ struct Prefixes {
 
 // Takes the prefixes that XOP allows; gives the first byte that is none of them. 66, F2, F3 and F0 are #UD
 // before XOP: they are not taken, and no XOP instruction begins with them.
-uint8_t skip_prefixes(Cursor& in, CodeWidth width, Prefixes& prefixes) {
+uint8_t skip_prefixes(CodeCursor& in, CodeWidth width, Prefixes& prefixes) {
   bool rex = false;
   for (;;) {
     const uint8_t byte = in.byte();
@@ -87,7 +87,7 @@ struct Xop {
   bool w;
 };
 
-Xop read_xop(Cursor& in) {
+Xop read_xop(CodeCursor& in) {
   const uint8_t p1 = in.byte();
   const uint8_t p2 = in.byte();
   return {.extend_index = (p1 & 0x40) ? 0u : 8u,
@@ -99,7 +99,7 @@ Xop read_xop(Cursor& in) {
           .w = (p2 & 0x80) != 0};
 }
 
-MemoryOperand read_memory_16(Cursor& in, unsigned mod, unsigned rm) {
+MemoryOperand read_memory_16(CodeCursor& in, unsigned mod, unsigned rm) {
   struct Form {
     RegisterNumber base, index;
   };
@@ -118,7 +118,7 @@ MemoryOperand read_memory_16(Cursor& in, unsigned mod, unsigned rm) {
   return out;
 }
 
-MemoryOperand read_memory(Cursor& in, unsigned mod, unsigned rm, const Xop& xop, CodeWidth width) {
+MemoryOperand read_memory(CodeCursor& in, unsigned mod, unsigned rm, const Xop& xop, CodeWidth width) {
   MemoryOperand out;
   // mod 0: no displacement, but for two forms without a base; mod 1: a byte; mod 2: four.
   unsigned displacement_bytes = mod == 1 ? 1 : mod == 2 ? 4 : 0;
@@ -161,7 +161,7 @@ const char* to_string(Operation operation) {
 }
 
 std::optional<Instruction> decode_lwp(std::span<const std::byte> code, CodeWidth width) {
-  Cursor in(code);
+  CodeCursor in(code);
   Prefixes prefixes;
   if (skip_prefixes(in, width, prefixes) != kXop) return std::nullopt;
   // With a map below 8 these bytes are POP r/m; neither map of ours is.

@@ -10,7 +10,7 @@
 namespace hindsight::lwp {
 namespace {
 
-Status check(const ControlBlock& block) {
+Status check_block(const ControlBlock& block) {
   const uint32_t size = block.buffer_size();
   if (block.buffer_base == 0 || block.buffer_base % alignof(uint64_t) != 0) {
     return make_error(
@@ -41,7 +41,7 @@ RingGeometry RingGeometry::of(uint32_t flags, uint32_t size_and_random, uint32_t
 }
 
 Result<RingWriter> RingWriter::create(ControlBlock& block, ContinuousPositions* positions) {
-  HINDSIGHT_TRY(check(block));
+  HINDSIGHT_TRY(check_block(block));
   RingWriter writer;
   writer.block_ = &block;
   writer.ring_ = RingGeometry::of(block.flags, block.size_and_random, block.threshold);
@@ -52,7 +52,7 @@ Result<RingWriter> RingWriter::create(ControlBlock& block, ContinuousPositions* 
 }
 
 Result<RingReader> RingReader::create(ControlBlock& block, const ContinuousPositions* positions) {
-  HINDSIGHT_TRY(check(block));
+  HINDSIGHT_TRY(check_block(block));
   RingReader reader;
   reader.block_ = &block;
   reader.positions_ = (block.flags & kFlagContinuous) ? positions : nullptr;

@@ -15,7 +15,7 @@ constexpr uint32_t kMemoryShift = 36;  // of the guest's 2^33 reachable bytes, r
 constexpr uint64_t kMemorySpan = (uint64_t{1} << 33) + 65536;
 constexpr uint64_t kElsewhere = uint64_t{1} << 63;  // host addresses beside the memories that are numbered
 
-uint64_t mix(uint64_t x) {
+uint64_t mix_key(uint64_t x) {
   x ^= x >> 32;
   x *= 0xd6e8feb86659fd93;
   x ^= x >> 32;
@@ -70,8 +70,8 @@ CoreModel::RunState* CoreModel::state_of(uint32_t id) {
   if (id >= runs_.size()) runs_.resize(id + 1);
   auto state = std::make_unique<RunState>();
   state->run = run;
-  const uint64_t function = mix(run->function->module ^ run->function->function.value);
-  state->key = mix(function + run->offset.value);
+  const uint64_t function = mix_key(run->function->module ^ run->function->function.value);
+  state->key = mix_key(function + run->offset.value);
   state->accesses.resize(run->accesses.size());
   runs_[id] = std::move(state);
   return runs_[id].get();

@@ -10,7 +10,7 @@
 namespace hindsight::lwp {
 namespace {
 
-constexpr EventInfo kEvents[] = {
+constexpr EventInfo kClockEvents[] = {
     {EventId::kValue, Accuracy::kExact, "recorded by instrumented baseline code; optimized code records none",
      "baseline code"},
     {EventId::kInstructions, Accuracy::kExact,
@@ -40,7 +40,7 @@ class ClockUnit final : public Unit {
     const std::lock_guard lock(mutex_);
     return name_;
   }
-  std::span<const EventInfo> events() const override { return kEvents; }
+  std::span<const EventInfo> events() const override { return kClockEvents; }
 
   Status attach() override {
     const std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ class ClockFactory final : public UnitFactory {
     }
     return "clock";
   }
-  std::span<const EventInfo> events() const override { return kEvents; }
+  std::span<const EventInfo> events() const override { return kClockEvents; }
   Result<std::unique_ptr<Unit>> create(const UnitConfig& config) const override {
     HINDSIGHT_TRY(check_frequency(config.frequency_hz));
     HINDSIGHT_ASSIGN(std::unique_ptr<Ring> ring, Ring::create(config.ring));

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kBufferWords =
     16384;  // 128 KiB: stays in the second-level cache with the model's own tables
 
-constexpr EventInfo kEvents[] = {
+constexpr EventInfo kModelEvents[] = {
     {.id = EventId::kValue, .accuracy = Accuracy::kExact, .how = "recorded by instrumented baseline code"},
     {.id = EventId::kInstructions,
      .accuracy = Accuracy::kExact,
@@ -54,7 +54,7 @@ ModelUnit::ModelUnit(std::unique_ptr<Ring> ring, const ModelConfig& model, const
 ModelUnit::~ModelUnit() = default;
 
 std::span<const EventInfo> ModelUnit::events() const {
-  return kEvents;
+  return kModelEvents;
 }
 
 Status ModelUnit::attach() {
@@ -125,7 +125,7 @@ class ModelFactory final : public UnitFactory {
  public:
   explicit ModelFactory(ModelConfig config) : config_(std::move(config)) {}
   std::string_view name() const override { return "model"; }
-  std::span<const EventInfo> events() const override { return kEvents; }
+  std::span<const EventInfo> events() const override { return kModelEvents; }
   Result<std::unique_ptr<Unit>> create(const UnitConfig& config) const override {
     ModelConfig model = config_;
     if (!config.model.empty()) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "feedback/lwp/units/perf_stream.h"
 #include "feedback/lwp/units/x86_64.h"
 
 namespace hindsight::lwp {
@@ -21,14 +22,6 @@ struct SampleBody {
 };
 constexpr size_t kSampleSize = sizeof(perf_event_header) + sizeof(SampleBody);
 constexpr size_t kSampleSizeWithoutRegisters = sizeof(perf_event_header) + offsetof(SampleBody, registers);
-
-// Copies `size` bytes at a free-running position out of the ring, across its end where needed.
-void copy_out(std::span<const std::byte> data, uint64_t position, void* to, size_t size) {
-  const size_t offset = position & (data.size() - 1);
-  const size_t first = std::min(size, data.size() - offset);
-  std::memcpy(to, data.data() + offset, first);
-  std::memcpy(static_cast<std::byte*>(to) + first, data.data(), size - first);
-}
 
 RawSample to_sample(const SampleBody& body, uint64_t period_ns) {
   RawSample sample;

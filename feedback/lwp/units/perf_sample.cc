@@ -8,9 +8,9 @@ namespace hindsight::lwp {
 namespace {
 
 // Takes fields off the front; once something was missing, everything is.
-class Cursor {
+class BodyCursor {
  public:
-  explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit BodyCursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
   template <typename T>
   T take() {
     T value{};
@@ -52,7 +52,7 @@ BranchEntry PerfSample::branch(size_t i) const {
 std::optional<PerfSample> parse_perf_sample(std::span<const std::byte> body, uint64_t sample_type) {
   if (sample_type & ~kKnownSampleFields) return std::nullopt;
   PerfSample s;
-  Cursor cursor(body);
+  BodyCursor cursor(body);
   // The kernel's order; see the comment at PERF_RECORD_SAMPLE.
   if (sample_type & PERF_SAMPLE_IDENTIFIER) s.identifier = cursor.take<uint64_t>();
   if (sample_type & PERF_SAMPLE_IP) s.ip = cursor.take<uint64_t>();

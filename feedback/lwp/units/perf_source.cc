@@ -23,11 +23,11 @@ constexpr size_t kDataPages = 8;
 // A paused event keeps a period, because the kernel has none that means never.
 constexpr uint64_t kIdlePeriodNs = 1'000'000'000;
 
-class Source final : public SampleSource {
+class PerfSampleSource final : public SampleSource {
  public:
-  Source(pmu::FileDescriptor fd, void* map, size_t page, CodeRange guest_code)
+  PerfSampleSource(pmu::FileDescriptor fd, void* map, size_t page, CodeRange guest_code)
       : fd_(std::move(fd)), map_(static_cast<std::byte*>(map)), page_(page), guest_code_(guest_code) {}
-  ~Source() override { munmap(map_, page_ * (1 + kDataPages)); }
+  ~PerfSampleSource() override { munmap(map_, page_ * (1 + kDataPages)); }
 
   std::string_view name() const override { return "clock/perf"; }
 
@@ -92,7 +92,7 @@ perf_event_attr task_clock_attr(uint64_t period_ns) {
   return attr;
 }
 
-Result<std::unique_ptr<Source>> open_source(uint64_t period_ns, CodeRange guest_code) {
+Result<std::unique_ptr<PerfSampleSource>> open_source(uint64_t period_ns, CodeRange guest_code) {
   HINDSIGHT_ASSIGN(pmu::FileDescriptor fd, pmu::open_perf_event(task_clock_attr(period_ns), "task clock"));
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* map = mmap(nullptr, page * (1 + kDataPages), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
@@ -103,13 +103,13 @@ Result<std::unique_ptr<Source>> open_source(uint64_t period_ns, CodeRange guest_
         fmt::format("the task clock's ring cannot be mapped: {}",
                     error == EPERM ? "the limit kernel.perf_event_mlock_kb is used up" : strerror(error)));
   }
-  return std::make_unique<Source>(std::move(fd), map, page, guest_code);
+  return std::make_unique<PerfSampleSource>(std::move(fd), map, page, guest_code);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<SampleSource>> PerfSource::open(uint64_t period_ns, CodeRange guest_code) {
-  HINDSIGHT_ASSIGN(std::unique_ptr<Source> source, open_source(period_ns, guest_code));
+  HINDSIGHT_ASSIGN(std::unique_ptr<PerfSampleSource> source, open_source(period_ns, guest_code));
   if (period_ns != 0) HINDSIGHT_TRY(source->set_period(period_ns));
   return source;
 }

@@ -7,15 +7,15 @@
 #include <cstring>
 
 namespace hindsight::lwp {
-namespace {
 
-// Copies `size` bytes at a free-running position out of the ring, across its end where needed.
 void copy_out(std::span<const std::byte> data, uint64_t position, void* to, size_t size) {
   const size_t offset = position & (data.size() - 1);
   const size_t first = std::min(size, data.size() - offset);
   std::memcpy(to, data.data() + offset, first);
   std::memcpy(static_cast<std::byte*>(to) + first, data.data(), size - first);
 }
+
+namespace {
 
 // The record's body in one piece: in place, or put together in `scratch`.
 std::span<const std::byte> body_at(std::span<const std::byte> data, uint64_t position, size_t size,

@@ -22,6 +22,9 @@ struct StreamCounts {
   uint64_t other = 0;            // well-formed records of other types
 };
 
+// Copies `size` bytes at a free-running position out of the ring, across its end where needed. The ring's size is a power of two.
+void copy_out(std::span<const std::byte> data, uint64_t position, void* to, size_t size);
+
 class SampleReader {
  public:
   virtual ~SampleReader() = default;

@@ -32,12 +32,12 @@ Result<timer_t> create_timer() {
   return make_error(ErrorKind::kResource, fmt::format("timer_create: {}", strerror(errno)));
 }
 
-class Source final : public SampleSource {
+class TimerSampleSource final : public SampleSource {
  public:
-  Source(timer_t timer, std::unique_ptr<SignalTarget> target)
+  TimerSampleSource(timer_t timer, std::unique_ptr<SignalTarget> target)
       : timer_(timer), target_(std::move(target)), thread_(gettid()) {}
 
-  ~Source() override {
+  ~TimerSampleSource() override {
     timer_delete(timer_);
     if (gettid() == thread_) {
       // A signal may still be pending; it will find no target.
@@ -103,7 +103,7 @@ Result<std::unique_ptr<SampleSource>> TimerSource::open(uint64_t period_ns, Code
   }
   target->guest_code = guest_code;
   set_signal_target(target.get());
-  std::unique_ptr<SampleSource> source = std::make_unique<Source>(timer, std::move(target));
+  std::unique_ptr<SampleSource> source = std::make_unique<TimerSampleSource>(timer, std::move(target));
   HINDSIGHT_TRY(source->set_period(period_ns));
   return source;
 }

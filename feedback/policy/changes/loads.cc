@@ -89,9 +89,8 @@ bool is_open(jit::ChangeKind kind, const LoadEvidence& load, const FunctionEvide
 
 bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
   return is_open(jit::ChangeKind::kPrefetch, load, e, config) &&
-         std::all_of(jit::kChanges.begin(), jit::kChanges.end(), [&](const jit::ChangeTraits& other) {
-           return other.kind == jit::ChangeKind::kPrefetch || !other.of_load ||
-                  !in_use(e.changes.state({other.kind, load.load}));
+         !has_load_change(e.changes, load.load, [](jit::ChangeKind kind, ChangeState state) {
+           return kind != jit::ChangeKind::kPrefetch && in_use(state);
          });
 }
 

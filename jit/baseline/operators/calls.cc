@@ -11,7 +11,7 @@ namespace hindsight::jit::baseline {
 using Kind = Entry::Kind;
 
 namespace {
-constexpr RegId kIntArgs[] = {7, 6, 2, 1, 8, 9};  // rdi, rsi, rdx, rcx, r8, r9
+constexpr RegId kIntArguments[] = {7, 6, 2, 1, 8, 9};  // rdi, rsi, rdx, rcx, r8, r9
 constexpr RegId kScratch = 11;
 constexpr RegId kFloatScratch = 31;
 }  // namespace
@@ -28,7 +28,7 @@ void FunctionCompiler::move_arguments(std::span<const Argument> arguments, std::
   size_t pending = 0;
   const auto target = [&](size_t i) {
     return static_cast<RegId>(places[i].kind == ArgPlace::Kind::kFloat ? 16 + places[i].index
-                                                                       : kIntArgs[places[i].index]);
+                                                                       : kIntArguments[places[i].index]);
   };
   const auto source = [&](const Argument& argument) {
     if (argument.immediate) return kNoReg;

@@ -15,7 +15,7 @@
 
 namespace hindsight::jit::baseline {
 
-using Kind = Control::Kind;
+using ControlKind = Control::Kind;
 
 void FunctionCompiler::exception_instruction(const Instr& instr) {
   switch (instr.opcode) {
@@ -91,8 +91,8 @@ void FunctionCompiler::rethrow(uint32_t depth) {
 
 void FunctionCompiler::enter_try(const Instr& instr) {
   const bool table = instr.opcode == Opcode::kTryTable;
-  if (table && reader_.catches().empty()) return enter_block(instr, Kind::kBlock);
-  enter_block(instr, table ? Kind::kTryTable : Kind::kTry);
+  if (table && reader_.catches().empty()) return enter_block(instr, ControlKind::kBlock);
+  enter_block(instr, table ? ControlKind::kTryTable : ControlKind::kTry);
   Control& control = controls_.back();
   control.handler = handler_ = static_cast<uint32_t>(handlers_.size());
   handlers_.push_back({a_.new_label(), false});
@@ -129,9 +129,9 @@ void FunctionCompiler::skip_unless(uint32_t tag, const Label& next) {
 void FunctionCompiler::do_catch(const Instr& instr) {
   if (reachable_) branch(0);
   Control& control = controls_.back();
-  const bool first = control.kind == Kind::kTry;
+  const bool first = control.kind == ControlKind::kTry;
   if (first) {
-    control.kind = Kind::kCatch;
+    control.kind = ControlKind::kCatch;
     handler_ = control.outer_handler;
     control.has_else = handlers_[control.handler].used;
     control.else_label = handlers_[control.handler].landing;
@@ -174,14 +174,14 @@ void FunctionCompiler::copy_value(const x86::Mem& to, const x86::Mem& from, ValT
 void FunctionCompiler::do_delegate(uint32_t depth) {
   Control& control = controls_.back();
   const Control& target = control_at(depth + 1);  // labels are counted from outside of the try
-  const bool catches = target.kind == Kind::kTry || target.kind == Kind::kTryTable;
+  const bool catches = target.kind == ControlKind::kTry || target.kind == ControlKind::kTryTable;
   const uint32_t outer = catches ? target.handler : target.outer_handler;
   handler_ = control.outer_handler;
   if (handlers_[control.handler].used) {
     use_handler(outer);
     out_of_line(handlers_[control.handler].landing, [this, outer] { throw_on(outer); });
   }
-  control.kind = Kind::kBlock;
+  control.kind = ControlKind::kBlock;
   do_end();
 }
 
@@ -190,12 +190,12 @@ void FunctionCompiler::end_try(Control& control) {
   handler_ = control.outer_handler;
   const uint32_t outer = control.outer_handler;
   switch (control.kind) {
-    case Kind::kCatch:
+    case ControlKind::kCatch:
       if (reachable_) branch(0);
       if (!control.has_else) return;
       use_handler(outer);
       return out_of_line(control.else_label, [this, outer] { throw_on(outer); });
-    case Kind::kTry:  // without a catch
+    case ControlKind::kTry:  // without a catch
       if (!handlers_[control.handler].used) return;
       use_handler(outer);
       return out_of_line(handlers_[control.handler].landing, [this, outer] { throw_on(outer); });
@@ -208,8 +208,8 @@ void FunctionCompiler::end_try(Control& control) {
   for (const wasm::CatchClause& clause : control.catches) {
     ++steps_;
     Control& to = control_at(clause.label + 1);
-    clauses.push_back({clause, to.label, to.base, to.kind == Kind::kFunction});
-    if (to.kind != Kind::kLoop && to.kind != Kind::kFunction) {
+    clauses.push_back({clause, to.label, to.base, to.kind == ControlKind::kFunction});
+    if (to.kind != ControlKind::kLoop && to.kind != ControlKind::kFunction) {
       to.at_label.registers = 0;
       to.targeted = true;
     }

@@ -13,8 +13,8 @@ constexpr int kEqual = 0, kLess = 1, kLessOrEqual = 2, kUnordered = 3, kNotEqual
 // Modes of roundps; 8 suppresses the inexact flag.
 constexpr int kNearest = 8 | 0, kFloor = 8 | 1, kCeil = 8 | 2, kTrunc = 8 | 3;
 
-constexpr uint64_t kSign32 = 0x8000000080000000;
-constexpr uint64_t kSign64 = 0x8000000000000000;
+constexpr uint64_t kLaneSign32 = 0x8000000080000000;
+constexpr uint64_t kLaneSign64 = 0x8000000000000000;
 }  // namespace
 
 void FunctionCompiler::simd_float(const Instr& instr) {
@@ -62,13 +62,13 @@ void FunctionCompiler::simd_float(const Instr& instr) {
     case Opcode::kF64x2Sqrt:
       return vector_unary(Inst::kIdSqrtpd);
     case Opcode::kF32x4Abs:
-      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Andps, andps), pop(), splat64(~kSign32)));
+      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Andps, andps), pop(), splat64(~kLaneSign32)));
     case Opcode::kF64x2Abs:
-      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Andpd, andpd), pop(), splat64(~kSign64)));
+      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Andpd, andpd), pop(), splat64(~kLaneSign64)));
     case Opcode::kF32x4Neg:
-      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Xorps, xorps), pop(), splat64(kSign32)));
+      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Xorps, xorps), pop(), splat64(kLaneSign32)));
     default:
-      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Xorpd, xorpd), pop(), splat64(kSign64)));
+      return push_reg(ValType::kV128, vector_apply(HINDSIGHT_VF(Xorpd, xorpd), pop(), splat64(kLaneSign64)));
   }
 }
 

@@ -18,7 +18,7 @@ using llvm::Value;
 
 namespace {
 // A sample of the calls does not show that no other target is ever called.
-constexpr double kLeastShareLeft = 0.01;
+constexpr double kLeastCallShareLeft = 0.01;
 }  // namespace
 
 std::vector<FunctionGenerator::LikelyTarget> FunctionGenerator::likely_targets(
@@ -68,7 +68,7 @@ bool FunctionGenerator::enter_likely_targets(const wasm::Instr& instr) {
     Value* const own = runtime_field(vmctx(), ir_.layout.func(target.function.value));
     left = std::max(0.0, left - target.share);
     b_.CreateCondBr(b_.CreateICmpEQ(reference, own), hit, miss,
-                    ir_.branch_weights(target.share, std::max(left, kLeastShareLeft)));
+                    ir_.branch_weights(target.share, std::max(left, kLeastCallShareLeft)));
     frame.others.push_back({target.function, hit});
     b_.SetInsertPoint(miss);
   }

@@ -10,12 +10,12 @@ using wasm::Opcode;
 
 namespace {
 
-struct Access {
+struct GuestAccess {
   uint32_t bytes;
   bool is_signed = false;
 };
 
-Access access_of(Opcode opcode) {
+GuestAccess access_of(Opcode opcode) {
   switch (opcode) {
     case Opcode::kI32Load8S:
     case Opcode::kI64Load8S:
@@ -153,7 +153,7 @@ Value* FunctionGenerator::settled(uint32_t memory, Value* loaded) {
 }
 
 void FunctionGenerator::emit_load(const wasm::Instr& instr) {
-  const Access access = access_of(instr.opcode);
+  const GuestAccess access = access_of(instr.opcode);
   llvm::Type* const result = ir_.type_of(loaded_type(instr.opcode));
   llvm::Type* const stored =
       result->isFloatingPointTy() ? result : llvm::IntegerType::get(ir_.context, 8 * access.bytes);
@@ -169,7 +169,7 @@ void FunctionGenerator::emit_load(const wasm::Instr& instr) {
 }
 
 void FunctionGenerator::emit_store(const wasm::Instr& instr) {
-  const Access access = access_of(instr.opcode);
+  const GuestAccess access = access_of(instr.opcode);
   Value* value = pop();
   if (!value->getType()->isFloatingPointTy())
     value = b_.CreateTrunc(value, llvm::IntegerType::get(ir_.context, 8 * access.bytes));

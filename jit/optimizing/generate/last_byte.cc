@@ -504,15 +504,15 @@ class Follower {
 };
 
 // A place as its base, what is added to it, and a constant offset.
-struct Place {
+struct BytePlace {
   const Value* base;
   llvm::SmallVector<const Value*, 4> indices;
   int64_t offset = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const BytePlace&) const = default;
 };
 
-Place place_of(const Value* pointer) {
-  Place place{pointer, {}, 0};
+BytePlace place_of(const Value* pointer) {
+  BytePlace place{pointer, {}, 0};
   while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(place.base)) {
     for (const Value* index : step->indices()) {
       const auto* number = llvm::dyn_cast<llvm::ConstantInt>(index);
@@ -541,7 +541,7 @@ BitSet shown_bits(const llvm::Use& use, const BitSet& bits, Strictness strictnes
 }
 
 bool may_store_less(const llvm::StoreInst& store) {
-  const Place place = place_of(store.getPointerOperand());
+  const BytePlace place = place_of(store.getPointerOperand());
   struct Step {
     const Value* value;
     bool whole;  // by what comes after it all bytes may change

@@ -36,16 +36,16 @@ struct Asked {
   size_t count = 0;
 };
 
-struct Steps {
+struct LivenessSteps {
   std::vector<Step> steps;
   std::vector<std::vector<uint32_t>> tables;  // depths
 };
 
 // From `begin` on, which is the body's beginning or a loop, with `around` blocks around it besides the function's.
-Steps read_steps(const wasm::Module& module, const wasm::FunctionBody& body, const Asked& asked,
-                 WasmOffset at, uint32_t loop, size_t around) {
+LivenessSteps read_steps(const wasm::Module& module, const wasm::FunctionBody& body, const Asked& asked,
+                         WasmOffset at, uint32_t loop, size_t around) {
   using Kind = Step::Kind;
-  Steps all;
+  LivenessSteps all;
   std::vector<Step>& steps = all.steps;
   std::vector<uint32_t> open{kNone};
   wasm::InstrReader reader(module, body);
@@ -111,7 +111,7 @@ Steps read_steps(const wasm::Module& module, const wasm::FunctionBody& body, con
 
 class Liveness {
  public:
-  Liveness(size_t locals, size_t loops, const Steps& steps)
+  Liveness(size_t locals, size_t loops, const LivenessSteps& steps)
       : steps_(steps.steps), tables_(steps.tables), live_(locals), at_loops_(loops) {}
 
   // Notes what is live around this loop, at each level up to `levels`.
@@ -240,7 +240,7 @@ std::vector<std::vector<bool>> locals_live_at_loops(const wasm::Module& module,
   Asked asked;
   for (; asked.count < body.locals.size(); ++asked.count)
     asked.number.push_back(static_cast<uint32_t>(asked.count));
-  const Steps steps = read_steps(module, body, asked, body.begin, 0, 0);
+  const LivenessSteps steps = read_steps(module, body, asked, body.begin, 0, 0);
   Liveness liveness(asked.count, body.loops.size(), steps);
   if (liveness.run(kMostWork)) return liveness.at_loops();
   return std::vector(body.loops.size(), std::vector<bool>(asked.count, true));
@@ -265,7 +265,8 @@ LiveAround locals_live_around(const wasm::Module& module, const wasm::FunctionBo
   Asked numbers;
   numbers.number.assign(body.locals.size(), kNone);
   for (const uint32_t local : asked) numbers.number[local] = static_cast<uint32_t>(numbers.count++);
-  const Steps steps = read_steps(module, body, numbers, body.loops[outermost].offset, outermost, around);
+  const LivenessSteps steps =
+      read_steps(module, body, numbers, body.loops[outermost].offset, outermost, around);
   Liveness liveness(numbers.count, body.loops.size(), steps);
   liveness.watch(loop.value, levels);
   if (!liveness.run(kMostWork)) return all;

@@ -21,7 +21,7 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-std::string count_of(size_t count, std::string_view one, std::string_view many) {
+std::string counted(size_t count, std::string_view one, std::string_view many) {
   return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }
 
@@ -53,7 +53,7 @@ class Contents {
   std::string text() const {
     std::vector<std::string> parts;
     const auto say = [&](size_t count, std::string_view one, std::string_view many) {
-      if (count != 0) parts.push_back(count_of(count, one, many));
+      if (count != 0) parts.push_back(counted(count, one, many));
     };
     say(phis_, "phi", "phis");
     say(loads_, "load", "loads");
@@ -179,8 +179,8 @@ class ShapeWriter {
     for (const BasicBlock& block : function)
       for (const Instruction& instruction : block) prefetches += is_prefetch(instruction) ? 1 : 0;
     std::vector<std::string> totals;
-    if (!all.empty()) totals.push_back(count_of(all.size(), "loop", "loops"));
-    if (prefetches != 0) totals.push_back(count_of(prefetches, "prefetch", "prefetches"));
+    if (!all.empty()) totals.push_back(counted(all.size(), "loop", "loops"));
+    if (prefetches != 0) totals.push_back(counted(prefetches, "prefetch", "prefetches"));
     const Contents outside(ir_, blocks_of(function, loops, nullptr), /*is_loop=*/false);
     std::string line = function.getName().str() + ": " + (totals.empty() ? "no loop" : joined(totals));
     if (const std::string more = outside.text(); !more.empty())
@@ -190,7 +190,7 @@ class ShapeWriter {
     for (const llvm::Loop* loop : all) {
       const Contents contents(ir_, blocks_of(function, loops, loop), /*is_loop=*/true);
       const std::string what = contents.text();
-      add_line(loop->getLoopDepth(), "loop of " + count_of(contents.blocks(), "block", "blocks") +
+      add_line(loop->getLoopDepth(), "loop of " + counted(contents.blocks(), "block", "blocks") +
                                          (what.empty() ? "" : ": ") + what);
       add_weights(loop->getLoopDepth() + 1, contents);
     }

@@ -11,7 +11,7 @@
 namespace hindsight::jit::optimizing {
 namespace {
 
-struct Access {
+struct OrderedAccess {
   llvm::Instruction* instruction;
   const llvm::Value* base;
   llvm::APInt end;  // of the access, from the base on
@@ -20,18 +20,18 @@ struct Access {
   bool may_trap;
 
   // Whether the other one traps wherever this one does: it reaches at least as far.
-  bool traps_no_more_than(const Access& other) const {
+  bool traps_no_more_than(const OrderedAccess& other) const {
     return !may_trap || (other.may_trap && base == other.base && end.sle(other.end));
   }
 };
 
 // A load and a store of the same place: the processor may have one instruction for both.
-bool are_update(const Access& first, const Access& second) {
+bool are_update(const OrderedAccess& first, const OrderedAccess& second) {
   return !first.stores && second.stores && first.pointer == second.pointer && first.end == second.end;
 }
 
 // Whether it shows which of them comes first.
-bool order_shows(const Access& first, const Access& second) {
+bool order_shows(const OrderedAccess& first, const OrderedAccess& second) {
   if ((!first.stores && !second.stores) || are_update(first, second)) return false;
   const bool first_shows = first.stores && !second.traps_no_more_than(first);
   const bool second_shows = second.stores && !first.traps_no_more_than(second);
@@ -47,21 +47,21 @@ class Orderer {
 
   void order(llvm::BasicBlock& block) {
     // The accesses since the last instruction that keeps its own place.
-    std::vector<Access> open;
+    std::vector<OrderedAccess> open;
     for (llvm::Instruction& instruction : block) {
-      const std::optional<Access> access = access_of(instruction);
+      const std::optional<OrderedAccess> access = access_of(instruction);
       if (!access) {
         const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
         if (call != nullptr && call->mayReadOrWriteMemory() && !llvm::isa<llvm::IntrinsicInst>(call))
           open.clear();
         continue;
       }
-      const auto shows = [&](const Access& earlier) { return order_shows(earlier, *access); };
+      const auto shows = [&](const OrderedAccess& earlier) { return order_shows(earlier, *access); };
       const auto last = std::find_if(open.rbegin(), open.rend(), shows).base();
       if (last != open.begin()) {
         // Before the load of an update, as it must be somewhere after the last whose order shows.
-        const auto load = std::find_if(last, open.end(),
-                                       [&](const Access& earlier) { return are_update(earlier, *access); });
+        const auto load = std::find_if(
+            last, open.end(), [&](const OrderedAccess& earlier) { return are_update(earlier, *access); });
         fence_off(load == open.end() ? instruction : *load->instruction);
         open.erase(open.begin(), load);
       }
@@ -76,7 +76,7 @@ class Orderer {
     fence->setDebugLoc(rest.getDebugLoc());
   }
 
-  std::optional<Access> access_of(llvm::Instruction& instruction) const {
+  std::optional<OrderedAccess> access_of(llvm::Instruction& instruction) const {
     const bool stores = llvm::isa<llvm::StoreInst>(instruction);
     if (!stores && !llvm::isa<llvm::LoadInst>(instruction)) return std::nullopt;
     if (ir_.is_among(instruction, IrModule::World::kCells)) return std::nullopt;
@@ -88,13 +88,13 @@ class Orderer {
     const llvm::Value* const base =
         pointer->stripAndAccumulateConstantOffsets(layout, end, /*AllowNonInbounds=*/true);
     end += layout.getTypeStoreSize(llvm::getLoadStoreType(&instruction)).getFixedValue();
-    return Access{&instruction,
-                  base,
-                  end,
-                  pointer,
-                  stores,
-                  of_memory && !is_inside_memory(instruction) &&
-                      !ir_.is_always_there(base, end, instruction.getFunction()->getArg(0))};
+    return OrderedAccess{&instruction,
+                         base,
+                         end,
+                         pointer,
+                         stores,
+                         of_memory && !is_inside_memory(instruction) &&
+                             !ir_.is_always_there(base, end, instruction.getFunction()->getArg(0))};
   }
 
   IrModule& ir_;

@@ -16,7 +16,7 @@ constexpr int64_t kMostDistance = 1 << 20;
 constexpr int64_t kMostOffset = int64_t{1} << 32;
 
 // One access by itself.
-struct Place {
+struct AffinePlace {
   const SCEV* base = nullptr;
   const SCEV* outer = nullptr;  // i64, without its constant
   int64_t constant = 0;
@@ -24,7 +24,7 @@ struct Place {
   int64_t step = 0;
 };
 
-std::optional<int64_t> constant_of(const SCEV* expression, int64_t most) {
+std::optional<int64_t> small_constant(const SCEV* expression, int64_t most) {
   const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(expression);
   if (!constant || constant->getAPInt().getSignificantBits() > 63) return {};
   const int64_t value = constant->getAPInt().getSExtValue();
@@ -33,21 +33,21 @@ std::optional<int64_t> constant_of(const SCEV* expression, int64_t most) {
 }
 
 // {start, +, step} of `loop`; `place` keeps it unless it has another already.
-bool take_recurrence(Place& place, const SCEV* expression, const llvm::Loop& loop,
+bool take_recurrence(AffinePlace& place, const SCEV* expression, const llvm::Loop& loop,
                      llvm::ScalarEvolution& evolution) {
   const auto* recurrence = llvm::dyn_cast<llvm::SCEVAddRecExpr>(expression);
   if (!recurrence || recurrence->getLoop() != &loop || !recurrence->isAffine() || place.start) return false;
-  const std::optional<int64_t> step = constant_of(recurrence->getStepRecurrence(evolution), kMostStep);
+  const std::optional<int64_t> step = small_constant(recurrence->getStepRecurrence(evolution), kMostStep);
   if (!step) return false;
   place.start = recurrence->getStart();
   place.step = *step;
   return true;
 }
 
-std::optional<Place> place_of(llvm::Value* pointer, const llvm::Loop& loop,
-                              llvm::ScalarEvolution& evolution) {
+std::optional<AffinePlace> affine_place(llvm::Value* pointer, const llvm::Loop& loop,
+                                        llvm::ScalarEvolution& evolution) {
   const SCEV* const address = evolution.getSCEV(pointer);
-  Place place;
+  AffinePlace place;
   place.base = evolution.getPointerBase(address);
   if (!evolution.isLoopInvariant(place.base, &loop)) return {};
   const SCEV* const index = evolution.getMinusSCEV(address, place.base);
@@ -61,7 +61,7 @@ std::optional<Place> place_of(llvm::Value* pointer, const llvm::Loop& loop,
     terms.push_back(index);
   llvm::SmallVector<const SCEV*, 4> outer{evolution.getZero(index->getType())};
   for (const SCEV* term : terms) {
-    if (const std::optional<int64_t> constant = constant_of(term, kMostOffset)) {
+    if (const std::optional<int64_t> constant = small_constant(term, kMostOffset)) {
       place.constant += *constant;
     } else if (evolution.isLoopInvariant(term, &loop)) {
       outer.push_back(term);
@@ -79,8 +79,8 @@ std::optional<Place> place_of(llvm::Value* pointer, const llvm::Loop& loop,
 }
 
 // A group being made: members' distances from its first one.
-struct Group {
-  Place first;
+struct AffineGroup {
+  AffinePlace first;
   struct Member {
     size_t access;
     const SCEV* start;
@@ -90,13 +90,13 @@ struct Group {
   std::vector<Member> members;
 };
 
-bool add_to(Group& group, size_t access, const Place& place, llvm::ScalarEvolution& evolution) {
-  const Place& first = group.first;
+bool add_to(AffineGroup& group, size_t access, const AffinePlace& place, llvm::ScalarEvolution& evolution) {
+  const AffinePlace& first = group.first;
   if (first.base != place.base || first.outer != place.outer || first.step != place.step ||
       first.start->getType() != place.start->getType())
     return false;
   const std::optional<int64_t> distance =
-      constant_of(evolution.getMinusSCEV(place.start, first.start), kMostDistance);
+      small_constant(evolution.getMinusSCEV(place.start, first.start), kMostDistance);
   if (!distance) return false;
   group.members.push_back({access, place.start, *distance, place.constant});
   return true;
@@ -112,15 +112,15 @@ const AffineAccess* AffineAccesses::of(const llvm::Instruction* instruction) con
 
 std::optional<AffineAccesses> find_affine_accesses(const llvm::Loop& loop, llvm::ScalarEvolution& evolution) {
   AffineAccesses found;
-  std::vector<Group> groups;
+  std::vector<AffineGroup> groups;
   const llvm::DataLayout& layout = loop.getHeader()->getModule()->getDataLayout();
   for (llvm::Instruction& instruction : *loop.getHeader()) {
     if (!instruction.mayReadOrWriteMemory()) continue;
     auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
     auto* const store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
     if (load ? !load->isSimple() : !store || !store->isSimple()) return {};
-    const std::optional<Place> place =
-        place_of(llvm::getLoadStorePointerOperand(&instruction), loop, evolution);
+    const std::optional<AffinePlace> place =
+        affine_place(llvm::getLoadStorePointerOperand(&instruction), loop, evolution);
     if (!place) return {};
     const size_t index = found.all.size();
     found.all.push_back({.instruction = &instruction,
@@ -128,12 +128,12 @@ std::optional<AffineAccesses> find_affine_accesses(const llvm::Loop& loop, llvm:
                              layout.getTypeStoreSize(llvm::getLoadStoreType(&instruction)).getFixedValue()),
                          .is_store = store != nullptr});
     bool added = false;
-    for (Group& group : groups)
+    for (AffineGroup& group : groups)
       if ((added = add_to(group, index, *place, evolution))) break;
     if (!added) groups.push_back({*place, {{index, place->start, 0, place->constant}}});
   }
-  for (const Group& group : groups) {
-    const auto by_distance = [](const Group::Member& a, const Group::Member& b) {
+  for (const AffineGroup& group : groups) {
+    const auto by_distance = [](const AffineGroup::Member& a, const AffineGroup::Member& b) {
       return a.distance < b.distance;
     };
     const auto [least, most] = std::minmax_element(group.members.begin(), group.members.end(), by_distance);
@@ -144,7 +144,7 @@ std::optional<AffineAccesses> find_affine_accesses(const llvm::Loop& loop, llvm:
                      .span = most->distance - least->distance,
                      .low = INT64_MAX,
                      .high = INT64_MIN};
-    for (const Group::Member& member : group.members) {
+    for (const AffineGroup::Member& member : group.members) {
       AffineAccess& access = found.all[member.access];
       access.group = found.groups.size();
       access.offset = member.distance - least->distance + member.constant;

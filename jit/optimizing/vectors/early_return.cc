@@ -20,7 +20,7 @@ using llvm::Instruction;
 using llvm::Value;
 
 // What is computed before the test is computed again after it.
-constexpr size_t kMostInstructions = 16;
+constexpr size_t kMostInstructionsBefore = 16;
 constexpr size_t kMostTests = 3;
 
 class Splitter {
@@ -142,7 +142,7 @@ class Splitter {
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
     if (!instruction || computed_.contains(instruction)) return true;
     if (llvm::isa<llvm::PHINode, llvm::CallBase>(instruction) || instruction->mayReadOrWriteMemory() ||
-        !llvm::isSafeToSpeculativelyExecute(instruction) || computed_.size() >= kMostInstructions)
+        !llvm::isSafeToSpeculativelyExecute(instruction) || computed_.size() >= kMostInstructionsBefore)
       return false;
     for (Value* operand : instruction->operands())
       if (!compute(operand)) return false;

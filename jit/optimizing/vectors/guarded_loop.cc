@@ -19,8 +19,8 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-constexpr uint64_t kMostBackedges = uint64_t{1} << 31;
-constexpr size_t kMostInstructions = 400;
+constexpr uint64_t kMostGuardedBackedges = uint64_t{1} << 31;
+constexpr size_t kMostInstructionsGuarded = 400;
 // Comparing two groups costs about six instructions whenever the loop is entered.
 constexpr size_t kMostComparisons = 24;
 
@@ -50,7 +50,7 @@ class Preparation {
     // count >= least and count < most, in one comparison.
     const uint64_t least = least_iterations / copies == 0 ? 0 : least_iterations / copies - 1;
     work_.enough = b_.CreateICmpULT(b_.CreateSub(work_.backedges, b_.getInt64(least)),
-                                    b_.getInt64(kMostBackedges - least));
+                                    b_.getInt64(kMostGuardedBackedges - least));
     if (inside != nullptr) require(inside);
     for (const AccessGroup& group : work_.accesses.groups) emit_start(group);
     for (const Rerolling::Advancing& advancing : work_.rerolling.advancing)
@@ -130,7 +130,7 @@ std::optional<GuardedLoop> find_guarded_loop(llvm::Loop& loop, llvm::DominatorTr
                                              llvm::ScalarEvolution& evolution) {
   if (loop.getNumBlocks() != 1 || !loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators)) return {};
   BasicBlock* const block = loop.getHeader();
-  if (block->size() > kMostInstructions || !loop.getUniqueExitBlock()) return {};
+  if (block->size() > kMostInstructionsGuarded || !loop.getUniqueExitBlock()) return {};
   if (is_marked(loop, "llvm.loop.vectorize.enable") || is_marked(loop, "llvm.loop.isvectorized")) return {};
   const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
   if (!branch || !branch->isConditional()) return {};

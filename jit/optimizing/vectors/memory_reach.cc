@@ -27,7 +27,7 @@ constexpr uint64_t kMostFactor = 1 << 16;
 constexpr size_t kMostGroups = 12;
 
 // Accesses at constant distances from each other.
-struct Group {
+struct ReachGroup {
   uint32_t memory = 0;
   const SCEV* invariant = nullptr;  // i64, modulo 2^64
   std::vector<const SCEV*> varying;
@@ -38,9 +38,9 @@ struct Span {
   Value *low, *high;  // i64, signed
 };
 
-class Finder {
+class ReachFinder {
  public:
-  Finder(const IrModule& ir, llvm::Loop& loop, llvm::ScalarEvolution& evolution)
+  ReachFinder(const IrModule& ir, llvm::Loop& loop, llvm::ScalarEvolution& evolution)
       : ir_(ir),
         loop_(loop),
         evolution_(evolution),
@@ -63,16 +63,17 @@ class Finder {
           evolution_.getTypeSizeInBits(count->getType()) > 64 || !expander_.isSafeToExpandAt(count, place_))
         return {Kind::kUnknown};
     }
-    if (!llvm::all_of(groups_, [&](const Group& group) { return can_emit(group); })) return {Kind::kUnknown};
+    if (!llvm::all_of(groups_, [&](const ReachGroup& group) { return can_emit(group); }))
+      return {Kind::kUnknown};
     // Nothing was changed up to here.
     backedges_ =
         backedges != nullptr ? backedges : expand(evolution_.getNoopOrZeroExtend(count, b_.getInt64Ty()));
     const bool variable_steps =
-        llvm::any_of(groups_, [&](const Group& group) { return has_variable_step(group); });
+        llvm::any_of(groups_, [&](const ReachGroup& group) { return has_variable_step(group); });
     const uint64_t most = variable_steps ? kMostBackedgesOfVariables : kMostBackedges;
     if (count == nullptr || evolution_.getUnsignedRangeMax(count).uge(most))
       require(b_.CreateICmpULT(backedges_, b_.getInt64(most)));
-    for (const Group& group : groups_) emit(group);
+    for (const ReachGroup& group : groups_) emit(group);
     return {Kind::kKnown, inside_};
   }
 
@@ -109,7 +110,7 @@ class Finder {
         std::min(ir_.wasm.memories[*memory].limits.min, wasm::kMaxPages) * wasm::kPageBytes;
     if (least >= bytes && evolution_.getUnsignedRangeMax(index).ule(least - bytes)) return true;
 
-    Group found{.memory = *memory, .invariant = nullptr, .varying = {}, .low = 0, .high = 0};
+    ReachGroup found{.memory = *memory, .invariant = nullptr, .varying = {}, .low = 0, .high = 0};
     llvm::SmallVector<const SCEV*, 4> terms, invariant{evolution_.getZero(index->getType())};
     if (const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(index))
       terms.append(sum->operands().begin(), sum->operands().end());
@@ -144,7 +145,7 @@ class Finder {
       found.invariant = evolution_.getZero(index->getType());
     }
     found.high = found.low + static_cast<int64_t>(bytes);
-    for (Group& group : groups_) {
+    for (ReachGroup& group : groups_) {
       if (group.memory != found.memory || group.invariant != found.invariant ||
           group.varying != found.varying)
         continue;
@@ -166,7 +167,7 @@ class Finder {
   }
 
   // The same conditions as emit() and span_of() go by.
-  bool can_emit(const Group& group) {
+  bool can_emit(const ReachGroup& group) {
     return expander_.isSafeToExpandAt(group.invariant, place_) &&
            llvm::all_of(group.varying, [&](const SCEV* term) { return can_span(term, group.memory); });
   }
@@ -188,7 +189,7 @@ class Finder {
     return evolution_.isLoopInvariant(step, &loop_) && expander_.isSafeToExpandAt(step, place_) &&
            evolution_.getSignedRange(step).getMinSignedBits() <= kVariableStepBits;
   }
-  bool has_variable_step(const Group& group) {
+  bool has_variable_step(const ReachGroup& group) {
     return llvm::any_of(group.varying, [&](const SCEV* term) {
       while (const auto* product = scaled(term)) term = product->getOperand(1);
       const auto* const recurrence = recurrence_in(term);
@@ -260,7 +261,7 @@ class Finder {
             b_.getInt64(range.getUnsignedMax().getZExtValue())};
   }
 
-  void emit(const Group& group) {
+  void emit(const ReachGroup& group) {
     Value* const invariant = expand(group.invariant);
     Value* low = b_.CreateAdd(invariant, b_.getInt64(static_cast<uint64_t>(group.low)));
     Value* last = b_.CreateAdd(invariant, b_.getInt64(static_cast<uint64_t>(group.high - 1)));
@@ -274,7 +275,7 @@ class Finder {
   }
 
   // Whether the first byte lies below the last one without more: all parts are positive numbers.
-  bool begins_low(const Group& group) {
+  bool begins_low(const ReachGroup& group) {
     return group.low >= 0 && evolution_.isKnownNonNegative(group.invariant) &&
            llvm::all_of(group.varying, [&](const SCEV* term) {
              const auto* const recurrence = of_loop(term);
@@ -309,7 +310,7 @@ class Finder {
   llvm::SCEVExpander expander_;
   llvm::IRBuilder<> b_;
   bool stores_ = false;
-  std::vector<Group> groups_;
+  std::vector<ReachGroup> groups_;
   Value* backedges_ = nullptr;
   Value* inside_ = nullptr;
   std::map<uint32_t, Value*> lengths_;
@@ -319,7 +320,7 @@ class Finder {
 
 MemoryReach find_memory_reach(const IrModule& ir, llvm::Loop& loop, llvm::ScalarEvolution& evolution,
                               Value* backedges) {
-  return Finder(ir, loop, evolution).find(backedges);
+  return ReachFinder(ir, loop, evolution).find(backedges);
 }
 
 llvm::MDNode* inside_memory(llvm::LLVMContext& context) {

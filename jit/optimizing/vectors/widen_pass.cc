@@ -28,7 +28,7 @@ using llvm::PHINode;
 using llvm::Value;
 
 // A loop of fewer iterations is over before vectors pay for their checks.
-constexpr uint64_t kLeastIterations = 16;
+constexpr uint64_t kLeastIterationsToWiden = 16;
 
 // What the header's phis carry, and all else, can be in vectors.
 bool could_be_vectors(llvm::Loop& loop, llvm::ScalarEvolution& evolution, llvm::DominatorTree& dominators) {
@@ -68,7 +68,7 @@ std::optional<GuardedLoop> prepare(const IrModule& ir, llvm::Loop& loop, llvm::D
   if (!found->may_wrap() && found->backedges_known_to_llvm && found->rerolling.copies == 1) return {};
   // One copy for several makes each iteration's accesses in an order of its own; the vectorizer sees to the rest (order_keeper.h).
   const bool reorders = found->rerolling.copies != 1;
-  if (!emit_guard(ir, *found, evolution, kLeastIterations, reorders)) return {};
+  if (!emit_guard(ir, *found, evolution, kLeastIterationsToWiden, reorders)) return {};
   return found;
 }
 

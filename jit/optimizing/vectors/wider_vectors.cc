@@ -22,7 +22,7 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-constexpr uint64_t kLeastIterations = 8;
+constexpr uint64_t kLeastVectorIterations = 8;
 constexpr unsigned kWasmVectorBits = 128;
 
 llvm::FixedVectorType* vector_type(const Value* value) {
@@ -457,8 +457,8 @@ llvm::PreservedAnalyses WiderVectorsPass::run(llvm::Function& function,
     if (copies % factor != 0 && factor % copies != 0) continue;
     auto kept = std::make_unique<GuardedLoop>(std::move(*found));
     auto selection = std::make_unique<Selection>(*kept, factor);
-    if (!selection->select() || !emit_guard(ir, *kept, evolution, kLeastIterations, /*reorders=*/true) ||
-        !kept->apart)
+    if (!selection->select() ||
+        !emit_guard(ir, *kept, evolution, kLeastVectorIterations, /*reorders=*/true) || !kept->apart)
       continue;
     work.emplace_back(std::move(kept), std::move(selection));
   }

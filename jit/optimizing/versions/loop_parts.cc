@@ -61,4 +61,8 @@ llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode
   return loop_identity(context, old, as_it_is);
 }
 
+bool only_traps(const llvm::BasicBlock& block) {
+  return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
+}
+
 }  // namespace hindsight::jit::optimizing

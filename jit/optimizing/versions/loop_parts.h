@@ -24,6 +24,9 @@ llvm::Value* closed_value(llvm::Value* value, llvm::BasicBlock* loop, llvm::Basi
 void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from,
                llvm::ArrayRef<const llvm::BasicBlock*> others = {});
 
+// Whether a block that a loop is left for ends in a trap.
+bool only_traps(const llvm::BasicBlock& block);
+
 // The loop stays as it is: neither vectorized nor unrolled with a remainder.
 llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);
 

@@ -271,10 +271,6 @@ class StripMaker {
   Value* is_all_ = nullptr;    // in the copy without: it came that way
 };
 
-bool only_traps(const BasicBlock& block) {
-  return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
-}
-
 bool qualifies(const llvm::Loop& loop, const llvm::DominatorTree& dominators) {
   if (!loop.isInnermost() || !loop.isLoopSimplifyForm() || !loop.isLCSSAForm(dominators)) return false;
   BasicBlock* const latch = loop.getLoopLatch();

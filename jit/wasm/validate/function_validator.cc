@@ -46,8 +46,6 @@ constexpr Signature parse_signature(ImmKind imm, const char* text) {
   return out;
 }
 
-constexpr uint16_t kPrefixed = 0xfc00;
-
 struct Signatures {
   std::array<Signature, 256> plain{};
   std::array<Signature, 32> prefixed{};
@@ -59,8 +57,8 @@ constexpr Signatures make_signatures() {
   auto add = [&](uint16_t code, ImmKind imm, const char* text) {
     if (code >= kAtomicPrefix) {
       out.atomic[code - kAtomicPrefix] = parse_signature(imm, text);
-    } else if (code >= kPrefixed) {
-      out.prefixed[code - kPrefixed] = parse_signature(imm, text);
+    } else if (code >= kFirstPrefixedCode) {
+      out.prefixed[code - kFirstPrefixedCode] = parse_signature(imm, text);
     } else {
       out.plain[code] = parse_signature(imm, text);
     }
@@ -619,12 +617,13 @@ bool FunctionValidator::table_copy() {
 bool FunctionValidator::prefixed() {
   uint32_t sub = 0;
   if (!reader_.u32(sub)) return false;
-  if (sub >= kSignatures.prefixed.size() || find_opcode(static_cast<uint16_t>(kPrefixed + sub)) == nullptr) {
+  if (sub >= kSignatures.prefixed.size() ||
+      find_opcode(static_cast<uint16_t>(kFirstPrefixedCode + sub)) == nullptr) {
     if (sub == 0x12) return reader_.unsupported(at_, "memory control (memory.discard)");
     if (sub >= 0x13 && sub <= 0x16) return reader_.unsupported(at_, "wide arithmetic");
     return fail(fmt::format("illegal opcode 0xfc 0x{:02x}", sub));
   }
-  const auto opcode = static_cast<Opcode>(kPrefixed + sub);
+  const auto opcode = static_cast<Opcode>(kFirstPrefixedCode + sub);
   // Everything after the conversions is a call into the runtime.
   if (opcode >= Opcode::kMemoryInit) has_calls_ = true;
   uint32_t index = 0;

@@ -9,11 +9,9 @@ namespace hindsight::wasm {
 
 namespace {
 
-constexpr uint16_t kSimd = 0xfd00;
-constexpr uint16_t kRelaxedSimd = 0xff00;
 constexpr uint32_t kFirstRelaxed = 0x100;
 
-struct Signature {
+struct SimdSignature {
   bool known = false;
   ImmKind imm = ImmKind::kNone;
   uint8_t param_count = 0;
@@ -22,7 +20,7 @@ struct Signature {
   ValType result = ValType::kV128;
 };
 
-constexpr ValType type_of_letter(char letter) {
+constexpr ValType simd_type_of_letter(char letter) {
   switch (letter) {
     case 'i':
       return ValType::kI32;
@@ -37,15 +35,16 @@ constexpr ValType type_of_letter(char letter) {
   }
 }
 
-constexpr std::array<Signature, 512> make_signatures() {
-  std::array<Signature, 512> all{};
+constexpr std::array<SimdSignature, 512> make_simd_signatures() {
+  std::array<SimdSignature, 512> all{};
   const auto add = [&](uint16_t code, ImmKind imm, const char* text) {
-    Signature& out = all[code >= kRelaxedSimd ? code - kRelaxedSimd + kFirstRelaxed : code - kSimd];
+    SimdSignature& out = all[code >= kFirstRelaxedSimdCode ? code - kFirstRelaxedSimdCode + kFirstRelaxed
+                                                           : code - kFirstSimdCode];
     out.known = true;
     out.imm = imm;
-    for (; *text != ':'; ++text) out.params[out.param_count++] = type_of_letter(*text);
+    for (; *text != ':'; ++text) out.params[out.param_count++] = simd_type_of_letter(*text);
     out.has_result = text[1] != '\0';
-    if (out.has_result) out.result = type_of_letter(text[1]);
+    if (out.has_result) out.result = simd_type_of_letter(text[1]);
   };
 #define HINDSIGHT_ADD(name, code, text, imm, signature) add(code, ImmKind::imm, signature);
   HINDSIGHT_WASM_SIMD_OPCODES(HINDSIGHT_ADD)
@@ -53,7 +52,7 @@ constexpr std::array<Signature, 512> make_signatures() {
   return all;
 }
 
-constexpr std::array<Signature, 512> kSignatures = make_signatures();
+constexpr std::array<SimdSignature, 512> kSimdSignatures = make_simd_signatures();
 
 // How many lanes an instruction with a lane number chooses from.
 uint32_t lanes_of(Opcode opcode) {
@@ -80,10 +79,11 @@ bool FunctionValidator::lane(uint32_t lanes) {
 bool FunctionValidator::simd() {
   uint32_t sub = 0;
   if (!reader_.u32(sub)) return false;
-  if (sub >= kSignatures.size() || !kSignatures[sub].known)
+  if (sub >= kSimdSignatures.size() || !kSimdSignatures[sub].known)
     return fail(fmt::format("illegal opcode 0xfd 0x{:02x}", sub));
-  const Signature& signature = kSignatures[sub];
-  const auto opcode = static_cast<Opcode>(sub < kFirstRelaxed ? kSimd + sub : kRelaxedSimd + (sub & 0xff));
+  const SimdSignature& signature = kSimdSignatures[sub];
+  const auto opcode =
+      static_cast<Opcode>(sub < kFirstRelaxed ? kFirstSimdCode + sub : kFirstRelaxedSimdCode + (sub & 0xff));
   const MemoryType* memory_type = nullptr;
   switch (signature.imm) {
     case ImmKind::kMemArg:

@@ -11,7 +11,7 @@
 namespace hindsight::rt {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSmallPage = 4096;
 // What is known of a memory's growth is mostly about the last so many bytes of it.
 constexpr uint64_t kRemembered = uint64_t{8} << 20;
 // Memories that are known at a time: where there are more, all are learned anew.
@@ -54,7 +54,7 @@ void MemoryGrowth::grown(const wasm::Module* module, uint64_t base, uint64_t old
 void MemoryGrowth::look_at_left(Watched& watch) {
   if (const auto pages = touched_pages(watch.left_begin, watch.left_end)) {
     watch.watched_bytes += watch.left_end - watch.left_begin;
-    watch.touched_bytes += *pages * kPage;
+    watch.touched_bytes += *pages * kSmallPage;
   }
   watch.left_begin = watch.left_end = 0;
   if (watch.watched_bytes <= kRemembered) return;

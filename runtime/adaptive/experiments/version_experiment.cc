@@ -13,7 +13,7 @@ namespace {
 using feedback::ChangeState;
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 200ms;
+constexpr auto kTrialLook = 200ms;
 
 void take_out(feedback::FunctionPlan& plan, jit::ChangeKind decision) {
   std::erase_if(plan.candidates,
@@ -59,7 +59,7 @@ VersionExperiment::VersionExperiment(const EngineParts& engine, Measurement& mea
       measurement_(measurement),
       trials_(trials),
       compiler_(compiler),
-      period_(bias != 0 ? 0ms : kLook),
+      period_(bias != 0 ? 0ms : kTrialLook),
       versions_(engine.services, hooks(), pace_of(bias)),
       last_look_(EngineClock::Clock::now()) {}
 

@@ -12,10 +12,6 @@ namespace {
 
 constexpr size_t kReported = 16;  // loads, and branches
 
-double total_of(const feedback::FunctionCounts& counts) {
-  return counts.samples_baseline + counts.samples_optimized;
-}
-
 DecisionState state_of(feedback::ChangeState state) {
   switch (state) {
     case feedback::ChangeState::kNone:
@@ -140,7 +136,7 @@ void report_evidence(feedback::Monitor& monitor, FeedbackReport& report) {
           report.loads.push_back({.function = name,
                                   .wasm_offset = offset,
                                   .stall_samples = load.stall_baseline + load.stall_optimized,
-                                  .function_samples = total_of(function),
+                                  .function_samples = function.samples(),
                                   .level = std::string(to_string(load.latency.level)),
                                   .timed = load.latency.timed,
                                   .mean_ticks = load.latency.mean_ticks,

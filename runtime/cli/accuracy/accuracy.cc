@@ -18,7 +18,7 @@ namespace hindsight::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr DelinquencyRule kLoads;
 constexpr double kHotCovered = 0.90;
@@ -106,7 +106,7 @@ void add_clock(Row& row, const ClockSide& clock, const ModelReport& model,
   }
 }
 
-Row measure(const Workload& workload, const SideOptions& options, uint32_t runs) {
+Row measure_sides(const Workload& workload, const SideOptions& options, uint32_t runs) {
   Row row;
   row.workload = workload;
   const auto model = run_model(workload, options);
@@ -163,7 +163,7 @@ struct Sum {
 };
 
 // By the clock unit.
-std::string rate_of(const Row& row) {
+std::string judged_rate(const Row& row) {
   return row.judged ? fmt::format("{:.1f} %", 100 * row.clock_rate()) : "-";
 }
 
@@ -176,7 +176,7 @@ std::string line_of(const Row& row) {
       "mispredicted {} in the model, {} by {} sampled branches",
       printable_name(row.workload.name), row.samples, row.clock_seconds, row.model_seconds, row.loads.truth(),
       row.loads.found(), row.loads.both, percent(row.right_address, row.stall_records),
-      percent(row.mispredicted, row.branches), rate_of(row), row.judged);
+      percent(row.mispredicted, row.branches), judged_rate(row), row.judged);
 }
 
 std::string table_of(const std::vector<Row>& rows) {
@@ -196,7 +196,7 @@ std::string table_of(const std::vector<Row>& rows) {
                std::to_string(row.samples), std::to_string(row.loads.truth()),
                std::to_string(row.loads.found()), std::to_string(row.loads.both),
                std::to_string(row.stall_records), percent(row.right_address, row.stall_records),
-               percent(row.mispredicted, row.branches), rate_of(row),
+               percent(row.mispredicted, row.branches), judged_rate(row),
                fmt::format("{}/{}", row.functions.both, row.functions.truth())});
   }
   return table.text();
@@ -235,7 +235,7 @@ std::string summary_of(const std::vector<Sum>& sums) {
   return table.text();
 }
 
-Json json_of(const Match& m) {
+OrderedJson json_of(const Match& m) {
   return {{"both", m.both},
           {"only_found", m.only_found},
           {"only_true", m.only_true},
@@ -243,8 +243,8 @@ Json json_of(const Match& m) {
           {"precision", m.precision()}};
 }
 
-Json json_of(const Row& row) {
-  Json json{{"workload", row.workload.name}, {"suite", row.workload.suite}};
+OrderedJson json_of(const Row& row) {
+  OrderedJson json{{"workload", row.workload.name}, {"suite", row.workload.suite}};
   if (!row.failed.empty()) {
     json["failed"] = row.failed;
     return json;
@@ -255,7 +255,7 @@ Json json_of(const Row& row) {
     if (weight >= 0.01 * row.cycles) sites.insert(site);
   for (const auto& [site, weight] : row.found_stall)
     if (weight >= 0.01 * static_cast<double>(row.samples)) sites.insert(site);
-  Json loads = Json::array();
+  OrderedJson loads = OrderedJson::array();
   const auto share = [](const SiteWeights& weights, const Site& site, double total) {
     const auto found = weights.find(site);
     return found == weights.end() || total == 0 ? 0.0 : found->second / total;
@@ -370,7 +370,7 @@ int lwp_accuracy_command(const AccuracyOptions& options) {
   side.model = options.model == "generic" ? "" : options.model;
   std::vector<Row> rows;
   for (const Workload& workload : *chosen) {
-    rows.push_back(measure(workload, side, options.runs));
+    rows.push_back(measure_sides(workload, side, options.runs));
     // Measured once, so that all workloads are compared with the same machine.
     if (!rows.back().model.empty()) side.model = rows.back().model;
     say(line_of(rows.back()));
@@ -381,14 +381,14 @@ int lwp_accuracy_command(const AccuracyOptions& options) {
   const bool failed =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.failed.empty(); });
   if (json.is_open()) {
-    Json workloads = Json::array();
+    OrderedJson workloads = OrderedJson::array();
     for (const Row& row : rows) workloads.push_back(json_of(row));
-    json << Json{{"quick", options.quick},
-                 {"sampling_hz", options.hz},
-                 {"clock_runs", options.runs},
-                 {"model", side.model},
-                 {"workloads", workloads}}
-                .dump(2, ' ', false, Json::error_handler_t::replace)
+    json << OrderedJson{{"quick", options.quick},
+                        {"sampling_hz", options.hz},
+                        {"clock_runs", options.runs},
+                        {"model", side.model},
+                        {"workloads", workloads}}
+                .dump(2, ' ', false, OrderedJson::error_handler_t::replace)
          << "\n"
          << std::flush;
     if (!json) return fail(Error{ErrorKind::kResource, "the file could not be written", options.json, {}});

@@ -55,8 +55,8 @@ Errno path_create_directory(WasiContext& context, GuestMemory memory, uint32_t f
 
 namespace {
 
-Errno get_filestat(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup, uint32_t path,
-                   uint32_t path_length, uint32_t stat, const layout::Filestat& to) {
+Errno get_path_filestat(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup, uint32_t path,
+                        uint32_t path_length, uint32_t stat, const layout::Filestat& to) {
   const auto file = locate_file(context, memory, fd, rights::kPathFilestatGet, path, path_length,
                                 lookup & kLookupSymlinkFollow);
   if (!file) return file.error();
@@ -69,12 +69,12 @@ Errno get_filestat(WasiContext& context, GuestMemory memory, uint32_t fd, uint32
 
 Errno path_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup, uint32_t path,
                         uint32_t path_length, uint32_t stat) {
-  return get_filestat(context, memory, fd, lookup, path, path_length, stat, layout::kFilestat);
+  return get_path_filestat(context, memory, fd, lookup, path, path_length, stat, layout::kFilestat);
 }
 
 Errno unstable_path_filestat_get(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup,
                                  uint32_t path, uint32_t path_length, uint32_t stat) {
-  return get_filestat(context, memory, fd, lookup, path, path_length, stat, layout::kFilestat0);
+  return get_path_filestat(context, memory, fd, lookup, path, path_length, stat, layout::kFilestat0);
 }
 
 Errno path_filestat_set_times(WasiContext& context, GuestMemory memory, uint32_t fd, uint32_t lookup,

@@ -7,7 +7,7 @@ namespace {
 
 // Ten seconds of a program whose time is spread evenly over `functions` of `bytes` each, all of it in
 // optimized code.
-LayoutEvidence flat(uint32_t functions, uint32_t bytes) {
+LayoutEvidence flat_code(uint32_t functions, uint32_t bytes) {
   LayoutEvidence e;
   e.samples = 1000;
   e.seconds = 10;
@@ -18,7 +18,7 @@ LayoutEvidence flat(uint32_t functions, uint32_t bytes) {
 }
 
 TEST(Layout, PlacesTogetherWhatIsLargerThanTheInstructionTlbReaches) {
-  const LayoutPlan plan = decide_layout(flat(400, 2000), {});
+  const LayoutPlan plan = decide_layout(flat_code(400, 2000), {});
   EXPECT_TRUE(plan.move) << plan.reason;
   EXPECT_GT(plan.estimated_gain, 0.02);
   ASSERT_EQ(plan.alternatives.size(), 2u);
@@ -27,19 +27,19 @@ TEST(Layout, PlacesTogetherWhatIsLargerThanTheInstructionTlbReaches) {
 }
 
 TEST(Layout, LeavesSmallCodeAlone) {
-  const LayoutPlan plan = decide_layout(flat(50, 2000), {});
+  const LayoutPlan plan = decide_layout(flat_code(50, 2000), {});
   EXPECT_FALSE(plan.move);
   EXPECT_NE(plan.reason.find("TLB"), std::string::npos) << plan.reason;
 }
 
 TEST(Layout, LooksAtTheHotPartOfTheCodeAlone) {
-  LayoutEvidence e = flat(50, 2000);
+  LayoutEvidence e = flat_code(50, 2000);
   for (uint32_t i = 0; i < 1000; ++i) e.functions.push_back({FuncIndex(100 + i), 4000, 0.01, false});
   EXPECT_FALSE(decide_layout(e, {}).move);
 }
 
 TEST(Layout, WaitsForSamplesForTimeAndForTheLastCompile) {
-  LayoutEvidence few = flat(400, 2000), young = few, busy = few;
+  LayoutEvidence few = flat_code(400, 2000), young = few, busy = few;
   for (LayoutEvidence::Function& f : few.functions) f.samples /= 20;
   young.seconds = 0.1;
   busy.seconds_settled = 0.1;
@@ -52,7 +52,7 @@ TEST(Layout, WaitsForSamplesForTimeAndForTheLastCompile) {
 }
 
 TEST(Layout, DoesNotWaitForTheLastCompileOfAFlatProfileButKeepsAMoveForIt) {
-  LayoutEvidence e = flat(400, 2000);
+  LayoutEvidence e = flat_code(400, 2000);
   e.seconds_settled = 0;
   EXPECT_TRUE(decide_layout(e, {}).move);
   e.layouts = PolicyConfig().max_layouts - 1;
@@ -62,7 +62,7 @@ TEST(Layout, DoesNotWaitForTheLastCompileOfAFlatProfileButKeepsAMoveForIt) {
 }
 
 TEST(Layout, MovesOnceMoreOnlyForWhatIsNewAndNotForever) {
-  LayoutEvidence e = flat(400, 2000);
+  LayoutEvidence e = flat_code(400, 2000);
   e.layouts = 1;
   for (size_t i = 0; i < 350; ++i) e.functions[i].tried = true;
   EXPECT_FALSE(decide_layout(e, {}).move);
@@ -75,13 +75,13 @@ TEST(Layout, MovesOnceMoreOnlyForWhatIsNewAndNotForever) {
 TEST(Layout, DoesNothingWhereItIsSwitchedOff) {
   PolicyConfig off;
   off.changes.set(jit::ChangeKind::kSplitCold, false);
-  const LayoutPlan plan = decide_layout(flat(400, 2000), off);
+  const LayoutPlan plan = decide_layout(flat_code(400, 2000), off);
   EXPECT_FALSE(plan.move || plan.wait);
 }
 
 TEST(Layout, ReplaysFromWhatIsSaved) {
   const PolicyConfig config;
-  const LayoutEvidence e = flat(400, 2000);
+  const LayoutEvidence e = flat_code(400, 2000);
   LayoutEpisode episode = make_layout_episode(e, decide_layout(e, config));
   episode.id = 7;
   episode.state = DecisionState::kKept;
@@ -104,7 +104,7 @@ TEST(Layout, ReplaysFromWhatIsSaved) {
 TEST(Layout, RefusesSavedFunctionsOutOfOrder) {
   ProfileFile file;
   file.modules.resize(1);
-  const LayoutEvidence e = flat(3, 100);
+  const LayoutEvidence e = flat_code(3, 100);
   file.modules[0].layout_episodes = {make_layout_episode(e, decide_layout(e, {}))};
   std::swap(file.modules[0].layout_episodes[0].evidence.functions[0],
             file.modules[0].layout_episodes[0].evidence.functions[1]);

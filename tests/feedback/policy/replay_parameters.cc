@@ -42,7 +42,7 @@ Flips replay(const std::vector<Asked>& all, const PolicyConfig& config, bool nam
   return flips;
 }
 
-std::string words_of(const Flips& flips) {
+std::string flip_counts(const Flips& flips) {
   if (flips.empty()) return "none";
   std::string words;
   for (const auto& [kind, count] : flips)
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     for (const ModuleProfile& module : file->modules) ask(of_profiles, situations_of(module));
   }
   std::printf("%zu decisions of profiles, %zu by hand: %s\n", of_profiles.size(), by_hand.size(),
-              words_of(kinds).c_str());
+              flip_counts(kinds).c_str());
   if (!wanted.empty()) {
     PolicyConfig changed;
     for (const Parameter& parameter : parameters()) {
@@ -133,8 +133,8 @@ int main(int argc, char** argv) {
       return 2;
     }
     const Flips flips = replay(of_profiles, changed, true);
-    std::printf("of profiles: %s\nby hand: %s\n", words_of(flips).c_str(),
-                words_of(replay(by_hand, changed, name_each)).c_str());
+    std::printf("of profiles: %s\nby hand: %s\n", flip_counts(flips).c_str(),
+                flip_counts(replay(by_hand, changed, name_each)).c_str());
     return 0;
   }
   std::printf(
@@ -146,8 +146,8 @@ int main(int argc, char** argv) {
       PolicyConfig changed = config;
       parameter.set(changed, varied(parameter, config, factor));
       std::printf("| %s | %g | %g | %s | %s |\n", std::string(parameter.name).c_str(), parameter.of(config),
-                  parameter.of(changed), words_of(replay(of_profiles, changed, name_each)).c_str(),
-                  words_of(replay(by_hand, changed, false)).c_str());
+                  parameter.of(changed), flip_counts(replay(of_profiles, changed, name_each)).c_str(),
+                  flip_counts(replay(by_hand, changed, false)).c_str());
     }
   }
 }

@@ -8,7 +8,7 @@ namespace hindsight::feedback {
 namespace {
 
 // A module of which `runs` runs are known, in each of which function 3 ran for `seconds` in optimized code.
-ModuleProfile known(double runs, double seconds) {
+ModuleProfile profile_of(double runs, double seconds) {
   Episode decision;
   decision.evidence.function = FuncIndex(3);
   decision.evidence.name = "kernel";
@@ -42,7 +42,7 @@ StartPlan decide(const ModuleProfile& m, const PolicyConfig& config = {}) {
 }
 
 TEST(Start, CompilesAtOnceWhatPaysInARunAsTheyAre) {
-  const StartPlan start = decide(known(2, 1));
+  const StartPlan start = decide(profile_of(2, 1));
   EXPECT_EQ(start.plan.action, Action::kOptimize);
   EXPECT_EQ(start.plan.osr_loops, std::vector<LoopIndex>{LoopIndex(1)});
   EXPECT_EQ(start.plan.alternatives.size(), 2u);
@@ -53,20 +53,20 @@ TEST(Start, WaitsWhereRunsAreTooShortForTheCompile) {
   // quarter.
   PolicyConfig config;
   config.background_cost = 0.25;
-  const StartPlan wait = decide(known(3, 0.004), config);
+  const StartPlan wait = decide(profile_of(3, 0.004), config);
   EXPECT_EQ(wait.plan.action, Action::kNothing);
   EXPECT_NE(wait.plan.reason.find("gains about 4.0 ms and costs 10.0 ms"), std::string::npos)
       << wait.plan.reason;
-  EXPECT_EQ(decide(known(3, 0.015), config).plan.action, Action::kOptimize);
+  EXPECT_EQ(decide(profile_of(3, 0.015), config).plan.action, Action::kOptimize);
 }
 
 TEST(Start, DoesNotTakeManyShortRunsForALongOne) {
-  ModuleProfile m = known(50, 0.001);
+  ModuleProfile m = profile_of(50, 0.001);
   EXPECT_EQ(decide(m).plan.action, Action::kNothing);
 }
 
 TEST(Start, TakesOverPrefetchesThatWereKeptAndTriesAgainThoseWhoseTrialDidNotEnd) {
-  const StartPlan start = decide(known(1, 1));
+  const StartPlan start = decide(profile_of(1, 1));
   ASSERT_EQ(listed(start.plan, kPrefetch).size(), 2u);
   EXPECT_EQ(listed(start.plan, kPrefetch)[0].at(), WasmOffset(77));
   EXPECT_EQ(listed(start.plan, kPrefetch)[0].request.setting, 24u);
@@ -76,7 +76,7 @@ TEST(Start, TakesOverPrefetchesThatWereKeptAndTriesAgainThoseWhoseTrialDidNotEnd
 }
 
 TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
-  ModuleProfile m = known(2, 1);
+  ModuleProfile m = profile_of(2, 1);
   m.episodes[0].outcomes = {
       {{kPrefetch, WasmOffset(77)}, {.state = ChangeState::kRolledBack}},
       {{kInterleave, WasmOffset(77)}, {.state = ChangeState::kKept, .setting = 12, .gain = 1.5}},
@@ -96,7 +96,7 @@ TEST(Start, TakesOverInterleavedSearchesAsItDoesPrefetches) {
 }
 
 TEST(Start, TakesOverJumpPointersAsItDoesPrefetches) {
-  ModuleProfile m = known(2, 1);
+  ModuleProfile m = profile_of(2, 1);
   m.episodes[0].outcomes = {
       {{kPrefetch, WasmOffset(77)}, {.state = ChangeState::kNotPossible}},
       {{kJumpPointers, WasmOffset(77)}, {.state = ChangeState::kKept, .setting = 8, .gain = 2.5}},
@@ -118,7 +118,7 @@ TEST(Start, TakesOverJumpPointersAsItDoesPrefetches) {
 }
 
 TEST(Start, TakesNoDistanceOnTrust) {
-  ModuleProfile m = known(1, 1);
+  ModuleProfile m = profile_of(1, 1);
   m.episodes[0].outcomes.entries()[0].outcome.setting = 4'000'000'000;
   EXPECT_EQ(decide(m).settled.at({kPrefetch, WasmOffset(77)}), jit::traits_of(kPrefetch).knob.most);
   m.episodes[0].outcomes.entries()[0].outcome.setting = 0;
@@ -126,7 +126,7 @@ TEST(Start, TakesNoDistanceOnTrust) {
 }
 
 TEST(Start, PutsTheUsualTargetsOfCallsInPlace) {
-  ModuleProfile m = known(1, 1);
+  ModuleProfile m = profile_of(1, 1);
   m.episodes[0].evidence.calls.push_back({WasmOffset(50), 40, {{3, 30}, {5, 9}}});
   const StartPlan start = decide(m);
   ASSERT_EQ(listed(start.plan, kInlineCalls).size(), 1u);
@@ -134,14 +134,14 @@ TEST(Start, PutsTheUsualTargetsOfCallsInPlace) {
 }
 
 TEST(Start, FirstCompilesWhatGainsMostForTheTimeItTakes) {
-  ModuleProfile quick = known(1, 1), slow = known(1, 2);
+  ModuleProfile quick = profile_of(1, 1), slow = profile_of(1, 2);
   quick.episodes[0].compile_seconds = 0.010;
   slow.episodes[0].compile_seconds = 0.200;
   EXPECT_GT(decide(quick).priority, decide(slow).priority);
 }
 
 TEST(Start, AsksAboutTheLastDecisionOnAFunctionAndRemembersWhatEarlierOnesLost) {
-  ModuleProfile m = known(1, 1);
+  ModuleProfile m = profile_of(1, 1);
   Episode again = m.episodes[0];
   again.action = "reoptimize";
   again.osr_loops = {};
@@ -159,13 +159,13 @@ TEST(Start, AsksAboutTheLastDecisionOnAFunctionAndRemembersWhatEarlierOnesLost) 
 }
 
 TEST(Start, LeavesOutWhatTheCompilerRefused) {
-  ModuleProfile m = known(1, 1);
+  ModuleProfile m = profile_of(1, 1);
   m.episodes[0].state = DecisionState::kFailed;
   EXPECT_TRUE(start_questions(m).empty());
 }
 
 TEST(Start, TakesTheDecisionWhoseCodeRanAndWhatLaterOnesFoundImpossible) {
-  ModuleProfile m = known(1, 1);
+  ModuleProfile m = profile_of(1, 1);
   Episode later = m.episodes[0];
   later.action = "reoptimize";
   later.state = DecisionState::kRefused;
@@ -182,13 +182,13 @@ TEST(Start, TakesTheDecisionWhoseCodeRanAndWhatLaterOnesFoundImpossible) {
 TEST(Start, DecisionsThatAreSwitchedOffStayOff) {
   PolicyConfig config;
   config.changes.set(jit::ChangeKind::kPrefetch, false);
-  EXPECT_TRUE(listed(decide(known(1, 1), config).plan, kPrefetch).empty());
+  EXPECT_TRUE(listed(decide(profile_of(1, 1), config).plan, kPrefetch).empty());
   config.optimize = false;
-  EXPECT_EQ(decide(known(1, 1), config).plan.action, Action::kNothing);
+  EXPECT_EQ(decide(profile_of(1, 1), config).plan.action, Action::kNothing);
 }
 
 TEST(Start, ReplaysFromWhatIsSaved) {
-  ModuleProfile m = known(2, 1);
+  ModuleProfile m = profile_of(2, 1);
   m.episodes[0].evidence.calls.push_back({WasmOffset(50), 40, {{3, 30}, {5, 9}}});
   const StartQuestion question = start_questions(m)[0];
   const PolicyConfig config;
@@ -211,7 +211,7 @@ TEST(Start, ReplaysFromWhatIsSaved) {
 }
 
 TEST(Start, SaysTheFirstReasonHoweverOftenADecisionIsTakenOver) {
-  ModuleProfile m = known(2, 1);
+  ModuleProfile m = profile_of(2, 1);
   for (int i = 0; i < 3; ++i) {
     const StartQuestion question = start_questions(m)[0];
     m.episodes = {
@@ -223,7 +223,7 @@ TEST(Start, SaysTheFirstReasonHoweverOftenADecisionIsTakenOver) {
 }
 
 TEST(Start, GivesBranchesTheFormsThatWereKeptAndNotThoseThatLost) {
-  ModuleProfile m = known(2, 1);
+  ModuleProfile m = profile_of(2, 1);
   for (const uint32_t at : {10u, 20u, 30u})
     m.episodes[0].evidence.branches.push_back({WasmOffset(at), 40, 20, 1000, 500, 1000, 400});
   m.episodes[0].outcomes = {{{kSelect, WasmOffset(10)}, {.state = ChangeState::kKept, .gain = 1.5}},
@@ -244,7 +244,7 @@ TEST(Start, GivesBranchesTheFormsThatWereKeptAndNotThoseThatLost) {
 }
 
 TEST(Start, HasCodeForTheUsualValuesThatWereKeptAndNotForThoseThatLost) {
-  ModuleProfile m = known(2, 1);
+  ModuleProfile m = profile_of(2, 1);
   for (const uint32_t at : {10u, 20u, 30u})
     m.episodes[0].evidence.values.push_back({WasmOffset(at), ValueSite::kWideDivisor, 2000, {{97, 2000}}});
   m.episodes[0].outcomes = {{{kValue, WasmOffset(10)}, {.state = ChangeState::kKept, .gain = 0.5}},

@@ -10,7 +10,7 @@
 namespace hindsight::feedback {
 namespace {
 
-VersionEvidence hot() {
+VersionEvidence hot_version() {
   VersionEvidence e;
   e.there = {kInlineCalls, kWeighBranches, kSplitCold};
   e.seconds_published = 2;
@@ -22,7 +22,7 @@ VersionEvidence hot() {
 
 TEST(VersionTrialPolicy, TriesOneDecisionAfterTheOther) {
   const PolicyConfig config;
-  VersionEvidence e = hot();
+  VersionEvidence e = hot_version();
   EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kInlineCalls);
   EXPECT_EQ(decide_version_trial(e, config).alternatives.size(), 2u);
   e.changes.settle(version_site(kInlineCalls), ChangeState::kKept);
@@ -37,20 +37,20 @@ TEST(VersionTrialPolicy, TriesOneDecisionAfterTheOther) {
 
 TEST(VersionTrialPolicy, LeavesAloneWhatIsNewColdOrTooDearToTry) {
   const PolicyConfig config;
-  VersionEvidence e = hot();
+  VersionEvidence e = hot_version();
   e.seconds_published = 0.5;
   EXPECT_FALSE(decide_version_trial(e, config).without);
-  e = hot();
+  e = hot_version();
   e.share = 0.05;
   EXPECT_FALSE(decide_version_trial(e, config).without);
   // 5 % of 2 s do not repay an eighth of a second of compiling and more.
-  e = hot();
+  e = hot_version();
   e.compile_seconds = 4;
   EXPECT_FALSE(decide_version_trial(e, config).without);
-  e = hot();
+  e = hot_version();
   e.guest_seconds = 1.1;
   EXPECT_FALSE(decide_version_trial(e, config).without);
-  e = hot();
+  e = hot_version();
   e.seconds_on_trial = 0.3;
   EXPECT_FALSE(decide_version_trial(e, config).without);
 }

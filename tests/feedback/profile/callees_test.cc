@@ -23,7 +23,7 @@ constexpr const char* kCalling = R"((module (memory 1)
       (loop $inner (drop (call $find (i32.const 4))) (drop (call $first (i32.const 8))))
       (br_if $outer (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))
 )";
-constexpr FuncIndex kFind(0), kFirst(1), kDeep(2), kCaller(3);
+constexpr FuncIndex kFind(0), kFirstCallee(1), kDeep(2), kCaller(3);
 
 std::shared_ptr<const wasm::Module> module_of(const char* text) {
   auto bytes = wasm::assemble_text(text, "test.wat");
@@ -57,10 +57,10 @@ TEST(Callees, ALoadInNoLoopOfItsFunctionIsEvidenceAboutTheLoopsThatCallIt) {
   const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
   Profile profile(module);
   profile.add_sample(kCaller, module->body(kCaller).loops[1].offset, true, 1e-3);
-  stall(profile, kFirst, 10);
+  stall(profile, kFirstCallee, 10);
   const FunctionEvidence e = profile.evidence(kCaller);
   ASSERT_EQ(e.callees.size(), 1u);
-  EXPECT_EQ(e.callees[0].function, kFirst);
+  EXPECT_EQ(e.callees[0].function, kFirstCallee);
   EXPECT_EQ(e.callees[0].called_in, LoopIndex(1));
   EXPECT_DOUBLE_EQ(e.callees[0].samples, 10);
   EXPECT_DOUBLE_EQ(e.callees[0].seconds, 0.01);
@@ -68,12 +68,12 @@ TEST(Callees, ALoadInNoLoopOfItsFunctionIsEvidenceAboutTheLoopsThatCallIt) {
   EXPECT_TRUE(profile.calls_what_stalls(kCaller, 10));
   EXPECT_FALSE(profile.calls_what_stalls(kCaller, 11));
   ASSERT_EQ(e.loads.size(), 1u);
-  EXPECT_EQ(e.loads[0].load, load_of(*module, kFirst));
-  EXPECT_EQ(e.loads[0].callee, kFirst);
+  EXPECT_EQ(e.loads[0].load, load_of(*module, kFirstCallee));
+  EXPECT_EQ(e.loads[0].callee, kFirstCallee);
   EXPECT_TRUE(e.loads[0].in_loop);
   EXPECT_DOUBLE_EQ(e.loads[0].stall_samples, 10);
   EXPECT_EQ(e.loads[0].distinct_pages, 10u);
-  EXPECT_TRUE(profile.evidence(kFirst).callees.empty());
+  EXPECT_TRUE(profile.evidence(kFirstCallee).callees.empty());
 }
 
 // Its own loop comes first. Nobody knows before that there has to be another one around it.

@@ -7,10 +7,10 @@
 namespace hindsight::feedback {
 namespace {
 
-constexpr FuncIndex kFunction{0};
+constexpr FuncIndex kLateFunction{0};
 
 // A loop [100, 1000) with loops [200, 300) and [400, 900) in it, and [500, 520) in the latter; a loop [1000, 1050).
-std::shared_ptr<const wasm::Module> module_with_loops() {
+std::shared_ptr<const wasm::Module> module_with_late_loops() {
   auto module = std::make_shared<wasm::Module>();
   module->types.push_back({});
   module->functions.push_back(TypeIndex(0));
@@ -39,7 +39,9 @@ constexpr HotRule kRule{.factor = 1, .seconds_per_byte = 1e-3, .most_seconds = 0
 
 class LateTimes : public ::testing::Test {
  protected:
-  void sample(uint32_t at, double seconds) { profile.add_sample(kFunction, WasmOffset(at), false, seconds); }
+  void sample(uint32_t at, double seconds) {
+    profile.add_sample(kLateFunction, WasmOffset(at), false, seconds);
+  }
   // Of the place that is told with this offset; all zeros: it is not.
   LatePlace late(uint32_t offset) const {
     for (const LatePlace& place : profile.late().worst)
@@ -49,7 +51,7 @@ class LateTimes : public ::testing::Test {
   double late(uint32_t offset, PlaceState state) const {
     return late(offset).seconds[static_cast<size_t>(state)];
   }
-  Profile profile{module_with_loops(), kRule};
+  Profile profile{module_with_late_loops(), kRule};
 };
 
 TEST_F(LateTimes, BeginAfterTheSampleWithWhichThePlacesCompilePays) {
@@ -95,12 +97,12 @@ TEST_F(LateTimes, AreOfTheOutermostLoopWhoseCompileIsShort) {
 
 TEST_F(LateTimes, AreNotOfSamplesInOptimizedCode) {
   sample(250, 1);
-  profile.add_sample(kFunction, WasmOffset(250), true, 1, VersionId(3));
+  profile.add_sample(kLateFunction, WasmOffset(250), true, 1, VersionId(3));
   EXPECT_EQ(profile.late().places, 0u);
 }
 
 TEST_F(LateTimes, AreSplitByWhatIsPublishedOrUnderWay) {
-  FunctionCounts& counts = profile.counts(kFunction);
+  FunctionCounts& counts = profile.counts(kLateFunction);
   sample(250, 1);
   sample(250, 0.01);
   counts.nests[1].under_way = true;
@@ -120,10 +122,10 @@ TEST_F(LateTimes, AreSplitByWhatIsPublishedOrUnderWay) {
 }
 
 TEST_F(LateTimes, OfCodeThatIsSeenAnewAreListedApart) {
-  FunctionCounts& counts = profile.counts(kFunction);
+  FunctionCounts& counts = profile.counts(kLateFunction);
   sample(250, 1);
   counts.publish(VersionId(4));
-  profile.note_place(kFunction, std::nullopt, PlaceState::kPublished);
+  profile.note_place(kLateFunction, std::nullopt, PlaceState::kPublished);
   counts.see_anew();
   sample(250, 0.01);
   EXPECT_NEAR(late(200, PlaceState::kObserved), 0.01, 1e-9) << "what was said is true no more";
@@ -134,16 +136,16 @@ TEST_F(LateTimes, OfCodeThatIsSeenAnewAreListedApart) {
 
 TEST_F(LateTimes, GoByWhatWasSaidOfThePlaceOrOfTheLoopAroundIt) {
   for (const uint32_t at : {250, 450, 1010}) sample(at, 1);
-  profile.note_place(kFunction, LoopIndex(3), PlaceState::kQueued, "in one of 500 bytes");
+  profile.note_place(kLateFunction, LoopIndex(3), PlaceState::kQueued, "in one of 500 bytes");
   sample(450, 0.01);
   EXPECT_NEAR(late(400, PlaceState::kQueued), 0.01, 1e-9);
   EXPECT_EQ(late(400).why, "in one of 500 bytes");
-  profile.note_place(kFunction, LoopIndex(0), PlaceState::kCompiling);
+  profile.note_place(kLateFunction, LoopIndex(0), PlaceState::kCompiling);
   for (const uint32_t at : {250, 450, 1010}) sample(at, 0.02);
   EXPECT_NEAR(late(200, PlaceState::kCompiling), 0.02, 1e-9);
   EXPECT_NEAR(late(400, PlaceState::kCompiling), 0.02, 1e-9);
   EXPECT_NEAR(late(1000, PlaceState::kWaiting), 0.02, 1e-9) << "beside it";
-  profile.note_place(kFunction, std::nullopt, PlaceState::kRefused, "too large");
+  profile.note_place(kLateFunction, std::nullopt, PlaceState::kRefused, "too large");
   for (const uint32_t at : {250, 1010}) sample(at, 0.04);
   EXPECT_NEAR(late(200, PlaceState::kRefused), 0.04, 1e-9);
   EXPECT_NEAR(late(1000, PlaceState::kRefused), 0.04, 1e-9);
@@ -152,9 +154,9 @@ TEST_F(LateTimes, GoByWhatWasSaidOfThePlaceOrOfTheLoopAroundIt) {
 }
 
 TEST_F(LateTimes, AreNotCountedWithoutARule) {
-  Profile without(module_with_loops());
-  without.note_place(kFunction, LoopIndex(0), PlaceState::kQueued);
-  for (int i = 0; i < 10; ++i) without.add_sample(kFunction, WasmOffset(250), false, 1);
+  Profile without(module_with_late_loops());
+  without.note_place(kLateFunction, LoopIndex(0), PlaceState::kQueued);
+  for (int i = 0; i < 10; ++i) without.add_sample(kLateFunction, WasmOffset(250), false, 1);
   EXPECT_EQ(without.late().places, 0u);
 }
 

@@ -16,7 +16,7 @@ FunctionEvidence evidence(uint32_t function, double samples) {
   return e;
 }
 
-FunctionSamples samples(uint32_t function, double count) {
+FunctionSamples sampled(uint32_t function, double count) {
   FunctionSamples s;
   s.function = FuncIndex(function);
   s.samples = count;
@@ -39,7 +39,7 @@ ModuleProfile run(std::vector<Episode> episodes = {}, double count = 100) {
   ModuleProfile m;
   m.hash_hex = "abcd";
   m.functions = {evidence(1, count)};
-  m.samples = {samples(1, count)};
+  m.samples = {sampled(1, count)};
   m.episodes = std::move(episodes);
   return m;
 }
@@ -206,7 +206,7 @@ TEST(Merge, ForgetsAfterAWhileThatAPrefetchLostButNotThatOneWon) {
 
 TEST(Merge, ForgetsDecisionsAboutFunctionsThatNoLongerRun) {
   ModuleProfile all = run({decision(2)});
-  all.samples.push_back(samples(2, 1e-1));
+  all.samples.push_back(sampled(2, 1e-1));
   ModuleProfile other = run();
   for (uint32_t i = 0; i < kRunsToForgetIdle; ++i) all = merge(std::move(all), other);
   EXPECT_EQ(all.episodes.size(), 1u);
@@ -241,7 +241,7 @@ TEST(Merge, IsBounded) {
   ModuleProfile all = run(), other = run();
   for (uint32_t f = 0; f < 2000; ++f) {
     other.functions.push_back(evidence(f + 10, 1));
-    other.samples.push_back(samples(f + 10, 1));
+    other.samples.push_back(sampled(f + 10, 1));
   }
   for (uint32_t i = 0; i < 1000; ++i) other.samples[0].places.push_back({WasmOffset(100 + i), 1, 0});
   all = merge(std::move(all), other);

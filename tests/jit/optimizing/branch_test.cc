@@ -41,7 +41,7 @@ uint32_t count_of(const wasm::Module& module, Opcode opcode) {
 
 // What strip_ended does in these tests: the other version's turn, every time.
 uint64_t iterations_told = 0;
-void take_turns(VmContext*, LoopCell* cell) {
+void take_turns_of_branches(VmContext*, LoopCell* cell) {
   iterations_told += static_cast<uint64_t>(int64_t{cell->strip_length} - 1 - cell->countdown);
   cell->enabled ^= 1;
   cell->countdown = static_cast<int32_t>(cell->strip_length) - 1;
@@ -71,7 +71,7 @@ struct Branches {
     version = hinted.compile("f");
     if (version)
       func_refs(hinted.instance->context())[hinted.module->find_export("f")->index].code = version->entry;
-    hinted.instance->builtins().strip_ended = take_turns;
+    hinted.instance->builtins().strip_ended = take_turns_of_branches;
     for (const auto& cell : version->loop_cells) {
       cell->strip_length = 64;
       cell->countdown = 63;

@@ -125,7 +125,7 @@ TEST(OptimizedCode, EveryInstructionHasARowAndEveryRowAnInstruction) {
 }
 
 // Offset in the code of the `which`th instruction with this opcode.
-uint32_t place_of(const Optimized& m, const CodeVersion& version, wasm::Opcode opcode, int which) {
+uint32_t nth_of_opcode(const Optimized& m, const CodeVersion& version, wasm::Opcode opcode, int which) {
   wasm::InstrReader reader(*m.module, m.module->body(version.function));
   wasm::Instr instr;
   while (!reader.at_end()) {
@@ -153,8 +153,8 @@ TEST(OptimizedCode, ABranchFallsThroughToWhereItsHintSaysItGoes) {
       const CodeVersion* version = m.compile(name);
       ASSERT_NE(version, nullptr);
       const bool branch = std::string_view(name) == "br_if";
-      const uint32_t holds = place_of(m, *version, wasm::Opcode::kCall, branch ? 1 : 0);
-      const uint32_t fails = place_of(m, *version, wasm::Opcode::kCall, branch ? 0 : 1);
+      const uint32_t holds = nth_of_opcode(m, *version, wasm::Opcode::kCall, branch ? 1 : 0);
+      const uint32_t fails = nth_of_opcode(m, *version, wasm::Opcode::kCall, branch ? 0 : 1);
       EXPECT_EQ(holds < fails, likely) << name;
     }
   }

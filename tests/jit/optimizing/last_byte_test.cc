@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "tests/jit/optimizing/replaced.h"
 #include "tests/jit/optimizing/tiers.h"
 
 namespace hindsight::jit::testing {
@@ -15,13 +16,13 @@ namespace {
 
 constexpr uint32_t kTurns = 9;  // of the loops
 
-struct Access {
+struct ByteAccess {
   const char* name;
   uint32_t bytes;
   char type;  // i: i32, l: i64, f, d: floats, v: vector
 };
 
-constexpr Access kLoads[] = {
+constexpr ByteAccess kByteLoads[] = {
     {"i32.load", 4, 'i'},          {"i32.load16_u", 2, 'i'},      {"i32.load16_s", 2, 'i'},
     {"i32.load8_u", 1, 'i'},       {"i64.load", 8, 'l'},          {"i64.load32_u", 4, 'l'},
     {"i64.load32_s", 4, 'l'},      {"i64.load16_s", 2, 'l'},      {"i64.load8_s", 1, 'l'},
@@ -169,13 +170,7 @@ std::span<const char* const> uses_of(char type) {
   }
 }
 
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
-  return text;
-}
-
-std::string load_of(const Access& access, const std::string& address) {
+std::string load_of(const ByteAccess& access, const std::string& address) {
   const std::string name(access.name);
   if (name.ends_with("_lane")) return "(" + name + " 1 " + address + " (v128.const i64x2 7 8))";
   return "(" + name + " " + address + ")";
@@ -186,14 +181,14 @@ enum class Around { kStraight, kKnown, kUp, kDown, kFew, kArm };
 constexpr Around kArounds[] = {Around::kStraight, Around::kKnown, Around::kUp,
                                Around::kDown,     Around::kFew,   Around::kArm};
 
-struct Form {
+struct AccessForm {
   std::string name, text;
   uint32_t bytes;
   uint32_t past;  // bytes past the end of memory, in the iteration that is furthest
   Around around;
 };
 
-Form form_of(const Access& access, size_t use, Around around, uint32_t past) {
+AccessForm form_of(const ByteAccess& access, size_t use, Around around, uint32_t past) {
   const uint32_t place = kEnd - access.bytes + past;
   const std::string step = std::to_string(access.bytes);
   std::string value = load_of(
@@ -222,11 +217,11 @@ Form form_of(const Access& access, size_t use, Around around, uint32_t past) {
           access.bytes, past, around};
 }
 
-class LastByte : public ::testing::TestWithParam<Access> {};
+class LastByte : public ::testing::TestWithParam<ByteAccess> {};
 
 TEST_P(LastByte, OfALoadDecidesWhetherItTraps) {
-  const Access& access = GetParam();
-  std::vector<Form> forms;
+  const ByteAccess& access = GetParam();
+  std::vector<AccessForm> forms;
   for (size_t use = 0; use < uses_of(access.type).size(); ++use) {
     for (const Around around : kArounds) {
       if (around == Around::kKnown) {
@@ -238,13 +233,13 @@ TEST_P(LastByte, OfALoadDecidesWhetherItTraps) {
     }
   }
   std::string text = "(module (memory 1) ";
-  for (const Form& form : forms) text += form.text + "\n";
+  for (const AccessForm& form : forms) text += form.text + "\n";
   const auto module = TestInstance::module_of(text + ")");
   ASSERT_NE(module, nullptr);
   Tier expected(Tier::Kind::kBaseline, module), optimized(Tier::Kind::kOptimized, module),
       checked(Tier::Kind::kOptimizedWithChecks, module);
   int wrong = 0;
-  for (const Form& form : forms) {
+  for (const AccessForm& form : forms) {
     for (uint32_t past = 0; past <= access.bytes; ++past) {
       if (form.around == Around::kKnown && past != 0) break;
       uint32_t place = kEnd - access.bytes + past;
@@ -266,7 +261,7 @@ TEST_P(LastByte, OfALoadDecidesWhetherItTraps) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, LastByte, ::testing::ValuesIn(kLoads),
+INSTANTIATE_TEST_SUITE_P(Of, LastByte, ::testing::ValuesIn(kByteLoads),
                          [](const auto& info) { return replaced(info.param.name, ".", "_"); });
 
 // Lines of stores, loads and global.sets at places around the end of memory, drawn by lot. What comes before the trap has

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(All, BetweenTiers,
                          ::testing::Values(Tiers::kBaseline, Tiers::kOptimized, Tiers::kOddOptimized,
                                            Tiers::kEvenOptimized));
 
-constexpr const char* kGuest = R"((module
+constexpr const char* kTailCalls = R"((module
   (type $step (func (param i64) (result i64)))
   (import "h" "sum" (func $sum (param i32 i64 i32 i64 i32 i64 f32 i32) (result i64)))
   (table funcref (elem $even $odd))
@@ -115,7 +115,7 @@ TEST_P(BetweenTiers, TailCallsTakeNoStackAndDeliverTheirArguments) {
       .stack_bytes = 64 << 10};
   for (const bool inlining : {true, false}) {
     inline_ = inlining;
-    auto instance = instantiate(kGuest, options);
+    auto instance = instantiate(kTailCalls, options);
     ASSERT_TRUE(instance);
     EXPECT_EQ(instance->call("even", {i64(200000)}), returns({i64(1)}));
     EXPECT_EQ(instance->call("even", {i64(200001)}), returns({i64(0)}));

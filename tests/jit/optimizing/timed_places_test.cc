@@ -9,14 +9,14 @@ struct Told {
   uint64_t iterations;  // since the call began
   uint64_t upcoming[kMostTimedLoads];
 };
-std::vector<Told> told;
+std::vector<Told> told_places;
 uint64_t iterations_done;
 
 void look(VmContext*, LoopCell* cell) {
   iterations_done += static_cast<uint64_t>(int64_t{cell->strip_length} - 1 - cell->countdown);
   Told now{iterations_done, {}};
   std::copy(std::begin(cell->upcoming), std::end(cell->upcoming), now.upcoming);
-  told.push_back(now);
+  told_places.push_back(now);
   cell->enabled ^= 1;
   cell->countdown = static_cast<int32_t>(cell->strip_length) - 1;
 }
@@ -24,7 +24,7 @@ void look(VmContext*, LoopCell* cell) {
 uint32_t* watch(Hinted& h) {
   h.optimized.instance->builtins().strip_ended = look;
   for (auto& cell : h.version->loop_cells) cell->countdown = static_cast<int32_t>(cell->strip_length) - 1;
-  told.clear();
+  told_places.clear();
   iterations_done = 0;
   return reinterpret_cast<uint32_t*>(h.optimized.instance->memory());
 }
@@ -42,8 +42,8 @@ constexpr const char* kTwoGathers = R"((module (memory 4)
       (local.set $sum (i32.xor (local.get $sum) (i32.load offset=131072 (local.get $at))))
       (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n)))))
     (local.get $sum))))";
-constexpr uint32_t kMost = 3 * 4096 + 7;
-uint32_t b_of(uint64_t i) {
+constexpr uint32_t kMostPlaces = 3 * 4096 + 7;
+uint32_t index_at(uint64_t i) {
   return static_cast<uint32_t>(i * 7919 % 4096);
 }
 
@@ -52,18 +52,18 @@ TEST(TimedPlaces, OfACountedLoopLieFarAheadAndNeverBehindItsEnd) {
   ASSERT_TRUE(h.version->answers[0].is_applied() && h.version->answers[1].is_applied()) << h.sites();
   ASSERT_TRUE(h.version->answers[0].timed && h.version->answers[1].timed);
   EXPECT_NE(*h.version->answers[0].timed, *h.version->answers[1].timed);
-  for (const uint32_t n : {4096u, 4096u + 127, 4096u + 128, 4096u + 300, 2 * 4096u, kMost}) {
+  for (const uint32_t n : {4096u, 4096u + 127, 4096u + 128, 4096u + 300, 2 * 4096u, kMostPlaces}) {
     uint32_t* words = watch(h);
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < kMost; ++i) words[i] = b_of(i);
+    for (uint32_t i = 0; i < kMostPlaces; ++i) words[i] = index_at(i);
     for (uint32_t i = 0; i < 4096; ++i) {
       words[16384 + i] = i * 2654435761u;
       words[32768 + i] = i * 40503u;
     }
-    for (uint32_t i = 0; i < n; ++i) sum = (sum + b_of(i) * 2654435761u) ^ (b_of(i) * 40503u);
+    for (uint32_t i = 0; i < n; ++i) sum = (sum + index_at(i) * 2654435761u) ^ (index_at(i) * 40503u);
     EXPECT_EQ(h.optimized.call("f", {i32(n)}), returns({i32(sum)}));
-    ASSERT_FALSE(told.empty());
-    for (const Told& t : told) {
+    ASSERT_FALSE(told_places.empty());
+    for (const Told& t : told_places) {
       const uint64_t left = n - t.iterations;
       for (size_t site = 0; site < 2; ++site) {
         const uint64_t place = t.upcoming[*h.version->answers[site].timed];
@@ -71,7 +71,7 @@ TEST(TimedPlaces, OfACountedLoopLieFarAheadAndNeverBehindItsEnd) {
           EXPECT_EQ(place, 0u) << "of " << n << ", " << left << " left";
         } else {
           const uint64_t ahead = std::min<uint64_t>(left - 1, 512);
-          EXPECT_EQ(offset(h, place), (site == 0 ? 65536u : 131072u) + 4 * b_of(t.iterations + ahead))
+          EXPECT_EQ(offset(h, place), (site == 0 ? 65536u : 131072u) + 4 * index_at(t.iterations + ahead))
               << "of " << n << ", behind " << t.iterations;
         }
       }
@@ -93,16 +93,17 @@ TEST(TimedPlaces, OfALoopWhoseLengthNobodyKnowsLieAFixedDistanceAhead) {
   ASSERT_TRUE(h.version->answers[0].is_applied()) << h.sites();
   ASSERT_TRUE(h.version->answers[0].timed) << h.sites();
   uint32_t* words = watch(h);
-  for (uint32_t i = 0; i < 10'000; ++i) words[i] = b_of(i);
+  for (uint32_t i = 0; i < 10'000; ++i) words[i] = index_at(i);
   for (uint32_t i = 0; i < 4096; ++i) words[16384 + i] = 1;
   EXPECT_EQ(h.optimized.call("f", {i32(8192)}), returns({i32(8192)}));
-  ASSERT_GE(told.size(), 3u);
-  for (const Told& t : told) {
+  ASSERT_GE(told_places.size(), 3u);
+  for (const Told& t : told_places) {
     // From the iteration after the strip on; where the loop was left there is none.
-    if (&t == &told.back())
+    if (&t == &told_places.back())
       EXPECT_EQ(t.upcoming[0], 0u);
     else
-      EXPECT_EQ(offset(h, t.upcoming[0]), 65536 + 4 * b_of(t.iterations + 256)) << "after " << t.iterations;
+      EXPECT_EQ(offset(h, t.upcoming[0]), 65536 + 4 * index_at(t.iterations + 256))
+          << "after " << t.iterations;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "tests/jit/optimizing/replaced.h"
 #include "tests/jit/optimizing/tiers.h"
 
 namespace hindsight::jit::testing {
@@ -123,12 +124,6 @@ constexpr const char* kLoading[] = {
     "(br_if $l @))",
 };
 
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
-  return text;
-}
-
 std::string value_of(char type, bool constant) {
   const std::string number = constant ? "(i32.const 0x5a5a5a5a)" : "(local.get $i)";
   switch (type) {
@@ -157,7 +152,7 @@ std::string store_of(const Access& access, uint32_t neighbour, bool constant) {
   return name.find(".rmw") == std::string::npos ? text : "(drop " + text + ")";
 }
 
-std::string load_of(const Access& access, uint32_t neighbour) {
+std::string load_beside(const Access& access, uint32_t neighbour) {
   const std::string load = "(" + std::string(access.name) +
                            " offset=" + std::to_string(neighbour * access.bytes) +
                            (is_lane(access) ? " 0" : "") + " (local.get $p)" +
@@ -192,7 +187,7 @@ std::string body_of(const Access& access, std::string text, bool stores) {
       replaced(text, "@", "(i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))");
   for (uint32_t neighbour = 0; neighbour < 3; ++neighbour)
     text = replaced(text, "!" + std::to_string(neighbour),
-                    stores ? store_of(access, neighbour, false) : load_of(access, neighbour));
+                    stores ? store_of(access, neighbour, false) : load_beside(access, neighbour));
   return replaced(text, "!c", store_of(access, 0, true));
 }
 

@@ -9,7 +9,7 @@
 namespace hindsight::jit::testing {
 namespace {
 
-bool has_vectors(const std::string& dump) {
+bool has_wide_vectors(const std::string& dump) {
   return dump.find("%ymm") != std::string::npos || dump.find("%zmm") != std::string::npos;
 }
 
@@ -209,7 +209,7 @@ TEST(Widening, WhatAdvancesWithTheCopiesOfABodyIsRightInEachOfThem) {
     for (const uint32_t n : {1u, 2u, 7u, 16u, 17u, 100u, 256u})
       tiers.expect_same("f", {i32(n)}, std::string(loop.what) + ", " + std::to_string(n));
     if (avx) {
-      EXPECT_TRUE(has_vectors(tiers.optimized.dump)) << loop.what;
+      EXPECT_TRUE(has_wide_vectors(tiers.optimized.dump)) << loop.what;
     }
   }
 }
@@ -275,7 +275,7 @@ size_t compare_with_baseline(uint32_t first_seed, uint32_t loops) {
       tiers.expect_same("f", arguments, "seed " + std::to_string(seed) + " n " + std::to_string(n) + text);
       if (::testing::Test::HasFailure()) return vectorized;
     }
-    vectorized += has_vectors(tiers.optimized.dump) ? 1 : 0;
+    vectorized += has_wide_vectors(tiers.optimized.dump) ? 1 : 0;
   }
   return vectorized;
 }

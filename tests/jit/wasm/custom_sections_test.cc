@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-std::shared_ptr<const Module> decode(const Bytes& bytes) {
+std::shared_ptr<const Module> decode_sections(const Bytes& bytes) {
   auto result = decode_module(bytes, "test.wasm");
   if (!result) {
     ADD_FAILURE() << result.error().describe();
@@ -21,7 +21,7 @@ std::shared_ptr<const Module> decode(const Bytes& bytes) {
   return *result;
 }
 
-constexpr uint8_t kEmpty = 0x40;
+constexpr uint8_t kEmptyModule = 0x40;
 
 Bytes hints_of(uint8_t function, std::initializer_list<Bytes> hints) {
   return Bytes{function} + vec(hints);
@@ -29,14 +29,14 @@ Bytes hints_of(uint8_t function, std::initializer_list<Bytes> hints) {
 
 // Two functions of one i32 with a local; `if` is at 5 in the body, 2 after the local declarations.
 Bytes hinted(const Bytes& contents) {
-  const Bytes code = {0x01, 0x01, kI32, 0x20, 0, 0x04, kEmpty, 0x01, 0x0b, 0x0b};
+  const Bytes code = {0x01, 0x01, kI32, 0x20, 0, 0x04, kEmptyModule, 0x01, 0x0b, 0x0b};
   const Bytes sized = leb(static_cast<uint32_t>(code.size())) + code;
   return module({section(1, vec({func_type({kI32}, {})})), section(3, vec({{0}, {0}})),
                  section(0, text(kBranchHintSection) + contents), section(10, vec({sized, sized}))});
 }
 
 TEST(BranchHints, AreFoundByTheOffsetOfTheirInstruction) {
-  const auto m = decode(hinted(vec({hints_of(0, {{5, 1, 1}}), hints_of(1, {{5, 1, 0}})})));
+  const auto m = decode_sections(hinted(vec({hints_of(0, {{5, 1, 1}}), hints_of(1, {{5, 1, 0}})})));
   EXPECT_EQ(m->decode_stats.branch_hint_errors, 0u);
   ASSERT_EQ(m->branch_hints.size(), 2u);
   for (const uint32_t body : {0u, 1u}) {
@@ -51,11 +51,11 @@ TEST(BranchHints, AreFoundByTheOffsetOfTheirInstruction) {
 TEST(BranchHints, WithoutAPlaceAreCountedAndDropped) {
   // In the local declarations, after the body, far after it; of no function.
   for (const Bytes& hint : {Bytes{0, 1, 1}, Bytes{2, 1, 1}, Bytes{10, 1, 1}, leb(0xfffffff0) + Bytes{1, 1}}) {
-    const auto m = decode(hinted(vec({hints_of(0, {hint})})));
+    const auto m = decode_sections(hinted(vec({hints_of(0, {hint})})));
     EXPECT_EQ(m->decode_stats.branch_hint_errors, 1u);
     EXPECT_TRUE(m->branch_hints.empty());
   }
-  const auto m = decode(hinted(vec({hints_of(0, {{5, 1, 1}}), hints_of(7, {{5, 1, 1}})})));
+  const auto m = decode_sections(hinted(vec({hints_of(0, {{5, 1, 1}}), hints_of(7, {{5, 1, 1}})})));
   EXPECT_EQ(m->decode_stats.branch_hint_errors, 1u);
   EXPECT_EQ(m->branch_hints.size(), 1u);
 }
@@ -66,7 +66,7 @@ TEST(BranchHints, InAMalformedSectionAreIgnoredAsAWhole) {
                                 vec({good}) + Bytes{0}, vec({good, good}),   // functions do not ascend
                                 vec({hints_of(0, {{5, 1, 1}, {5, 1, 0}})}),  // nor do instructions
                                 vec({hints_of(0, {{5, 2, 1, 1}})}), vec({hints_of(0, {{5, 1, 2}})})}) {
-    const auto m = decode(hinted(contents));
+    const auto m = decode_sections(hinted(contents));
     EXPECT_EQ(m->decode_stats.branch_hint_errors, 1u);
     EXPECT_TRUE(m->branch_hints.empty());
   }
@@ -76,16 +76,16 @@ TEST(BranchHints, BelongInFrontOfTheCode) {
   const Bytes hints = section(0, text(kBranchHintSection) + vec({hints_of(0, {{1, 1, 1}})}));
   const Bytes type = section(1, vec({func_type({}, {})})), functions = section(3, vec({{0}})),
               code = section(10, vec({body({0x01, 0x01})}));
-  const auto behind = decode(module({type, functions, code, hints}));
+  const auto behind = decode_sections(module({type, functions, code, hints}));
   EXPECT_EQ(behind->decode_stats.branch_hint_errors, 1u);
   EXPECT_TRUE(behind->branch_hints.empty());
-  const auto twice = decode(module({type, functions, hints, hints, code}));
+  const auto twice = decode_sections(module({type, functions, hints, hints, code}));
   EXPECT_EQ(twice->decode_stats.branch_hint_errors, 1u);
   EXPECT_EQ(twice->branch_hints.size(), 1u);
 }
 
 TEST(ToolSections, SayWhoMadeTheModuleAndWhatItUses) {
-  const auto m = decode(
+  const auto m = decode_sections(
       module({section(0, text("producers") + vec({text("language") + vec({text("C11") + text("")}),
                                                   text("processed-by") + vec({text("clang") + text("19.1"),
                                                                               text("lld") + text("19")})})),
@@ -116,7 +116,7 @@ TEST(ToolSections, ThatAreMalformedAreCounted) {
            {"producers", vec({text("sdk") + vec({text("a") + text("1")})}) + Bytes{0}},
            {"target_features", vec({Bytes{'?'} + text("simd128")})},
            {"target_features", Bytes{1, '+', 9, 'x'}}}) {
-    const auto m = decode(module({section(0, text(name) + contents)}));
+    const auto m = decode_sections(module({section(0, text(name) + contents)}));
     EXPECT_EQ(read_tool_sections(*m).errors, 1u);
   }
 }

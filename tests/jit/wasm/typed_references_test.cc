@@ -14,24 +14,24 @@ namespace {
 
 using namespace testing;
 
-Result<std::shared_ptr<const Module>> decode(std::string_view wat) {
+Result<std::shared_ptr<const Module>> decode_references(std::string_view wat) {
   HINDSIGHT_ASSIGN(const Bytes bytes, assemble_text(wat, "m"));
   return decode_module(bytes, "m");
 }
 
-Result<std::shared_ptr<const Module>> decode(const Bytes& bytes) {
+Result<std::shared_ptr<const Module>> decode_references(const Bytes& bytes) {
   return decode_module(bytes, "m");
 }
 
 TEST(TypedReferences, ValidModulesAreAccepted) {
   for (const std::string_view wat : kValidTypedModules) {
-    const auto result = decode(wat);
+    const auto result = decode_references(wat);
     EXPECT_TRUE(result) << wat << '\n' << (result ? "" : result.error().describe());
   }
 }
 
 TEST(TypedReferences, TypesAreEqualIfTheyAreBuiltInTheSameWay) {
-  const auto m = decode(R"((module
+  const auto m = decode_references(R"((module
     (type $a (func (param (ref null $a)) (result i32)))
     (type $b (func (param (ref null $b)) (result i32)))
     (type $unrolled (func (param (ref null $a)) (result i32)))
@@ -73,9 +73,9 @@ TEST(TypedReferences, SubtypesAreNeverNullOrOfOneType) {
 // (ref null func) and funcref are two spellings of one type; the index of a type may take more bytes than it
 // needs.
 TEST(TypedReferences, AreReadInEverySpelling) {
-  const auto m =
-      decode(module({section(1, vec({func_type({}, {}), Bytes{0x60, 5, 0x63, 0x70, 0x64, 0x6f, 0x63, 0x6f,
-                                                              0x64, 0x80, 0x00, 0x64, 1, 0}}))}));
+  const auto m = decode_references(
+      module({section(1, vec({func_type({}, {}), Bytes{0x60, 5, 0x63, 0x70, 0x64, 0x6f, 0x63, 0x6f, 0x64,
+                                                       0x80, 0x00, 0x64, 1, 0}}))}));
   ASSERT_TRUE(m) << m.error().describe();
   EXPECT_EQ((*m)->types[1].params,
             (std::vector<ValType>{ValType::kFuncRef, non_null(ValType::kExternRef), ValType::kExternRef,
@@ -83,7 +83,7 @@ TEST(TypedReferences, AreReadInEverySpelling) {
 }
 
 TEST(TypedReferences, ABlockMayHaveOneAsItsResult) {
-  const auto m = decode(R"((module (type $t (func)) (type $u (func)) (func (drop
+  const auto m = decode_references(R"((module (type $t (func)) (type $u (func)) (func (drop
     (block (result (ref null $u)) (ref.null $u))) (drop (select (result (ref null $u)) (ref.null $t) (ref.null $u)
     (i32.const 0))))))");
   ASSERT_TRUE(m) << m.error().describe();

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 // Copies the numbers of those of 65,536 words that are under a limit: too many for a predictor to know by
 // heart.
-constexpr const char* kFilter = R"((module (memory 16)
+constexpr const char* kBranchFilter = R"((module (memory 16)
   (func (export "filter") (param $limit i32) (param $times i32) (result i32) (local $i i32) (local $count i32)
     (loop $again
       (local.set $count (i32.const 0))
@@ -42,7 +42,7 @@ class Branches : public ::testing::Test {
  protected:
   // With a profile by which every second toss of the filter's coin is mispredicted.
   void SetUp() override {
-    const auto bytes = wasm::assemble_text(kFilter, "guest");
+    const auto bytes = wasm::assemble_text(kBranchFilter, "guest");
     ASSERT_TRUE(bytes);
     constexpr uint8_t kIf = 0x04, kNoResult = 0x40;
     constexpr std::array<uint8_t, 2> kBranch = {kIf, kNoResult};
@@ -56,7 +56,7 @@ class Branches : public ::testing::Test {
     episode.action = "optimize";
     episode.state = DecisionState::kCompiled;
     feedback::ModuleProfile profile;
-    profile.hash_hex = load(*make_engine(), kFilter)->content_hash_hex();
+    profile.hash_hex = load(*make_engine(), kBranchFilter)->content_hash_hex();
     profile.episodes = {episode};
     config_.profile_in = testing::TempDir() + "hindsight_branches_" +
                          testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
@@ -71,7 +71,7 @@ class Branches : public ::testing::Test {
   }
   // Calls until the select's trial came to an end; its decision.
   DecisionReport run(Engine& engine, uint32_t limit) {
-    auto module = load(engine, kFilter);
+    auto module = load(engine, kBranchFilter);
     engine.wait_for_compiles();
     Linker linker(engine);
     auto instance = linker.instantiate(module).value();
@@ -119,7 +119,7 @@ TEST_F(Branches, AreBranchesAgainWhereASelectGivesNothing) {
 TEST_F(Branches, AreLeftAloneWhereThatIsSwitchedOff) {
   config_.disabled_decisions = {"select", "branch", "weigh-branches"};
   auto engine = Engine::create(config_).value();
-  auto module = load(*engine, kFilter);
+  auto module = load(*engine, kBranchFilter);
   engine->wait_for_compiles();
   EXPECT_EQ(decision(*engine, "optimize").state, DecisionState::kCompiled);
   for (const char* kind : {"select", "branch", "weigh-branches"})

@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // A chain of functions, one that is called through a table, one that nobody calls.
-constexpr std::string_view kGuest = R"((module
+constexpr std::string_view kLayoutGuest = R"((module
   (type $t (func (param i32) (result i32)))
   (table funcref (elem $leaf $idle))
   (func $leaf (export "leaf") (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
@@ -41,7 +41,7 @@ class CodeLayoutTest : public testing::Test {
  protected:
   void SetUp() override {
     engine_ = std::static_pointer_cast<EngineHandle>(make_engine());
-    module_ = load(*engine_, kGuest);
+    module_ = load(*engine_, kLayoutGuest);
     linker_ = std::make_unique<Linker>(*engine_);
     guest_ = linker_->instantiate(module_).value();
     monitor_ = std::make_unique<feedback::Monitor>(engine_->code().registry(), feedback::Monitor::Config());

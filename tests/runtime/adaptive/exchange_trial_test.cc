@@ -9,7 +9,7 @@ namespace hindsight::rt {
 namespace {
 
 // A program that makes `rate` calls a second, `gain` more of them where its code was moved.
-ExchangeTrial run(double gain, double noise, double drift = 0) {
+ExchangeTrial run_trial(double gain, double noise, double drift = 0) {
   ExchangeTrial trial;
   std::mt19937 random(5);
   std::normal_distribution<double> spread(1.0, noise);
@@ -23,7 +23,7 @@ ExchangeTrial run(double gain, double noise, double drift = 0) {
 }
 
 TEST(ExchangeTrial, KeepsWhatIsSurelyFaster) {
-  const ExchangeTrial trial = run(0.05, 0.01);
+  const ExchangeTrial trial = run_trial(0.05, 0.01);
   EXPECT_EQ(trial.state(), ExchangeTrial::State::kKept) << trial.words();
   EXPECT_NEAR(trial.gain(), 0.05, 0.015);
   EXPECT_TRUE(trial.other());
@@ -31,7 +31,7 @@ TEST(ExchangeTrial, KeepsWhatIsSurelyFaster) {
 }
 
 TEST(ExchangeTrial, RollsBackWhatIsSlowerTheSameOrLostInNoise) {
-  for (const ExchangeTrial& trial : {run(-0.05, 0.01), run(0, 0.01), run(0.01, 0.2)}) {
+  for (const ExchangeTrial& trial : {run_trial(-0.05, 0.01), run_trial(0, 0.01), run_trial(0.01, 0.2)}) {
     EXPECT_EQ(trial.state(), ExchangeTrial::State::kRolledBack) << trial.words();
     EXPECT_FALSE(trial.other());
   }
@@ -39,8 +39,8 @@ TEST(ExchangeTrial, RollsBackWhatIsSlowerTheSameOrLostInNoise) {
 
 TEST(ExchangeTrial, IsNotMisledByAProgramThatGetsSlowerOrFaster) {
   for (const double drift : {-0.03, 0.03}) {
-    EXPECT_EQ(run(0, 0.001, drift).state(), ExchangeTrial::State::kRolledBack);
-    EXPECT_EQ(run(0.05, 0.001, drift).state(), ExchangeTrial::State::kKept);
+    EXPECT_EQ(run_trial(0, 0.001, drift).state(), ExchangeTrial::State::kRolledBack);
+    EXPECT_EQ(run_trial(0.05, 0.001, drift).state(), ExchangeTrial::State::kKept);
   }
 }
 

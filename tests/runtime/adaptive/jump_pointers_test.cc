@@ -53,7 +53,7 @@ constexpr uint32_t kWalk = 2;  // its index
 uint32_t mixed(uint32_t sum, uint32_t value) {
   return (((sum + value) * 31) * 37) * 41;
 }
-int32_t sum_of(uint32_t bits, uint32_t times) {
+int32_t sum_of_walks(uint32_t bits, uint32_t times) {
   uint32_t sum = 0;
   for (uint32_t t = 0; t < times; ++t)
     for (uint32_t i = 0; i < 1u << bits; ++i) sum = mixed(sum, i);
@@ -124,7 +124,7 @@ TEST_F(JumpPointers, AreTriedWhereALoopGoesTheSameWayAgain) {
   constexpr uint32_t kBits = 14;
   auto engine = create_engine_for_tests(config_, {.trial_bias = 2}).value();
   const auto instance = start(*engine, kBits);
-  const int32_t expected = sum_of(kBits, 2);
+  const int32_t expected = sum_of_walks(kBits, 2);
   DecisionReport report;
   for (const Patience patience; patience.lasts() && !ended(report);) {
     ASSERT_EQ(walk(*instance, 2), expected);
@@ -143,7 +143,7 @@ TEST_F(JumpPointers, AreGivenUpWhereItNeverDoes) {
   constexpr uint32_t kBits = 14;
   auto engine = Engine::create(config_).value();
   const auto instance = start(*engine, kBits);
-  const int32_t expected = sum_of(kBits, 1);
+  const int32_t expected = sum_of_walks(kBits, 1);
   DecisionReport report;
   const Patience patience;
   for (uint32_t order = 3; patience.lasts() && !ended(report); order += 2) {
@@ -161,7 +161,7 @@ TEST_F(JumpPointers, AreNotThereWhereThatIsSwitchedOff) {
   const auto instance = start(*engine, 10);
   EXPECT_EQ(decision(*engine, "optimize").state, DecisionState::kCompiled);
   EXPECT_EQ(decision(*engine).kind, "");
-  EXPECT_EQ(walk(*instance, 3), sum_of(10, 3));
+  EXPECT_EQ(walk(*instance, 3), sum_of_walks(10, 3));
 }
 
 TEST_F(JumpPointers, AreSettledAtTheNextStartWhereTheyWereKept) {
@@ -181,7 +181,7 @@ TEST_F(JumpPointers, AreSettledAtTheNextStartWhereTheyWereKept) {
       if (!from_cache) {
         EXPECT_NEAR(report.measured_gain, 2.5, 1e-9);
       }
-      EXPECT_EQ(walk(*instance, 3), sum_of(10, 3));
+      EXPECT_EQ(walk(*instance, 3), sum_of_walks(10, 3));
       EXPECT_EQ(engine->feedback_report().functions_cached, from_cache ? 1u : 0u);
     }
   }
@@ -193,7 +193,7 @@ TEST_F(JumpPointers, GiveThreadsTheAnswersThatTheyWouldGetWithout) {
   auto engine = Engine::create(config_).value();
   auto module = load(*engine, kList);
   engine->wait_for_compiles();
-  const int32_t expected = sum_of(kBits, 50);
+  const int32_t expected = sum_of_walks(kBits, 50);
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Weighted sums of $taps words from each place on, as many passes as asked for; the last sum.
-constexpr const char* kFilter = R"((module (memory 1)
+constexpr const char* kTripsFilter = R"((module (memory 1)
   (func (export "filter") (param $taps i32) (param $passes i32) (result i32)
     (local $i i32) (local $k i32) (local $sum i32)
     (loop $again
@@ -38,7 +38,7 @@ constexpr const char* kFilter = R"((module (memory 1)
       (i32.store (local.get $i) (i32.mul (local.get $i) (i32.const 2654435761)))
       (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 4))) (i32.const 32768)))))))";
 
-uint32_t expected(uint32_t taps) {
+uint32_t filtered(uint32_t taps) {
   uint32_t sum = 0;
   for (uint32_t k = 0; k < taps; ++k) sum += 4 * (2999 + k) * 2654435761u * ((16384 + 4 * k) * 2654435761u);
   return sum;
@@ -54,7 +54,7 @@ bool is_compiled(const Engine& engine) {
   return decision(engine, "optimize").state == DecisionState::kCompiled;
 }
 
-uint32_t filter(Instance& instance, uint32_t taps, uint32_t passes) {
+uint32_t call_filter(Instance& instance, uint32_t taps, uint32_t passes) {
   return static_cast<uint32_t>(instance
                                    .call("filter", std::array{Value::i32(static_cast<int32_t>(taps)),
                                                               Value::i32(static_cast<int32_t>(passes))})
@@ -85,10 +85,10 @@ TEST_P(Trips, ThatAreUsualAreSeenAndTried) {
       linker.reset();
       engine = create_engine_for_tests(config, {.trial_bias = GetParam() ? 2.0 : 0.5}).value();
       linker = std::make_unique<Linker>(*engine);
-      instance = linker->instantiate(load(*engine, kFilter)).value();
+      instance = linker->instantiate(load(*engine, kTripsFilter)).value();
       ASSERT_TRUE(instance->call("fill", {}));
     }
-    ASSERT_EQ(filter(*instance, 7, 50), expected(7));
+    ASSERT_EQ(call_filter(*instance, 7, 50), filtered(7));
     report = decision(*engine, "values");
   }
   engine->wait_for_compiles();
@@ -100,7 +100,7 @@ TEST_P(Trips, ThatAreUsualAreSeenAndTried) {
       HasSubstr("specialized for trip count 7, when the value it depends on is 7, compared once a strip"));
   // With another number, and back.
   for (const uint32_t taps : {7u, 8u, 1u, 300u, 6u, 7u})
-    EXPECT_EQ(filter(*instance, taps, 3), expected(taps)) << taps;
+    EXPECT_EQ(call_filter(*instance, taps, 3), filtered(taps)) << taps;
 }
 
 TEST(UsualTrips, AreLeftAloneWhereThatIsSwitchedOff) {
@@ -109,11 +109,11 @@ TEST(UsualTrips, AreLeftAloneWhereThatIsSwitchedOff) {
   config.compile_threads = 1;
   config.disabled_decisions = {"values"};
   auto engine = Engine::create(config).value();
-  auto module = load(*engine, kFilter);
+  auto module = load(*engine, kTripsFilter);
   Linker linker(*engine);
   auto instance = linker.instantiate(module).value();
   ASSERT_TRUE(instance->call("fill", {}));
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(filter(*instance, 7, 50), expected(7));
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(call_filter(*instance, 7, 50), filtered(7));
   engine->wait_for_compiles();
   EXPECT_EQ(decision(*engine, "values").kind, "");
 }

@@ -28,7 +28,7 @@ using feedback::ChangeState;
 using namespace std::chrono_literals;
 
 // A loop of calls through a table, in a function that is called from outside of it.
-constexpr std::string_view kGuest = R"((module $guest
+constexpr std::string_view kVersionsGuest = R"((module $guest
   (type $t (func (param i32) (result i32)))
   (table funcref (elem $three $seven))
   (func $three (type $t) (i32.add (i32.mul (local.get 0) (i32.const 3)) (i32.const 1)))
@@ -51,7 +51,7 @@ class VersionTrialsTest : public testing::Test {
  protected:
   void SetUp() override {
     engine_ = std::static_pointer_cast<EngineHandle>(make_engine());
-    module_ = load(*engine_, kGuest);
+    module_ = load(*engine_, kVersionsGuest);
     linker_ = std::make_unique<Linker>(*engine_);
     guest_ = linker_->instantiate(module_).value();
     trials_ = std::make_unique<VersionTrials>(
@@ -418,7 +418,7 @@ class VersionTrialsOfAnEngine : public testing::Test {
     auto engine = create_engine_for_tests(std::move(config), {.trial_bias = bias}).value();
     {
       Linker linker(*engine);
-      auto module = load(*engine, kGuest);
+      auto module = load(*engine, kVersionsGuest);
       hash_ = module->content_hash_hex();
       engine->wait_for_compiles();
       auto guest = linker.instantiate(module).value();

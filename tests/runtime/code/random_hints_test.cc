@@ -13,7 +13,7 @@
 namespace hindsight {
 namespace {
 
-constexpr std::string_view kGuest =
+constexpr std::string_view kHintedGuest =
     R"((module (memory 1) (table 2 funcref) (elem (i32.const 0) $one $two) (type $t (func (result i32)))
   (func $one (result i32) (i32.const 1))
   (func $two (result i32) (i32.const 2))
@@ -45,14 +45,14 @@ std::shared_ptr<Engine> engine_with(uint32_t random_hints, bool enter_at_loops, 
 
 int32_t sum_of(Engine& engine, int32_t turns) {
   Linker linker(engine);
-  auto instance = linker.instantiate(load(engine, kGuest));
+  auto instance = linker.instantiate(load(engine, kHintedGuest));
   EXPECT_TRUE(instance);
   const Value n = Value::i32(turns);
   return (*(*instance)->call("sum", std::span(&n, 1)))[0].as_i32();
 }
 
 TEST(RandomHints, AreTheSameForTheSameSeedAndOthersForOthers) {
-  auto bytes = wasm::assemble_text(kGuest, "guest");
+  auto bytes = wasm::assemble_text(kHintedGuest, "guest");
   ASSERT_TRUE(bytes);
   const auto module = wasm::decode_module(*bytes, "guest");
   ASSERT_TRUE(module);

@@ -30,7 +30,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::string_view kGuest = R"((module $guest
+constexpr std::string_view kProfiledGuest = R"((module $guest
   (func (export "sum") (param $n i32) (result i32) (local $s i32)
     (loop $l
       (local.set $s (i32.add (local.get $s) (i32.mul (local.get $n) (local.get $n))))
@@ -71,7 +71,7 @@ class ProfileStoreTest : public testing::Test {
   uint64_t start(EngineConfig config) {
     auto engine = Engine::create(std::move(config));
     EXPECT_TRUE(engine) << engine.error().describe();
-    auto module = load(**engine, kGuest);
+    auto module = load(**engine, kProfiledGuest);
     (*engine)->wait_for_compiles();
     const uint64_t optimized = (*engine)->feedback_report().functions_optimized;
     Linker linker(**engine);
@@ -114,7 +114,7 @@ class ProfileStoreTest : public testing::Test {
   Stored open() {
     Stored stored;
     stored.engine = std::static_pointer_cast<rt::EngineHandle>(Engine::create(config()).value());
-    stored.module = load(*stored.engine, kGuest);
+    stored.module = load(*stored.engine, kProfiledGuest);
     hash_ = stored.module->content_hash_hex();
     return stored;
   }

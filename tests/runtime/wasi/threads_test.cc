@@ -68,9 +68,9 @@ class Sleeper {
   std::thread thread_;
 };
 
-struct Pipe {
-  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
-  ~Pipe() {
+struct ThreadPipe {
+  ThreadPipe() { EXPECT_EQ(::pipe(ends), 0); }
+  ~ThreadPipe() {
     ::close(ends[0]);
     if (ends[1] >= 0) ::close(ends[1]);
   }
@@ -93,7 +93,7 @@ TEST(CallsOfThreads, GoOnWhileOneWaits) {
 }
 
 TEST(CallsOfThreads, KeepWhatTheyWaitForWhenItIsClosed) {
-  Pipe pipe;
+  ThreadPipe pipe;
   Config config = quiet_config();
   config.stdin_fd = pipe.ends[0];
   Guest guest(std::move(config));
@@ -112,7 +112,7 @@ TEST(CallsOfThreads, KeepWhatTheyWaitForWhenItIsClosed) {
 }
 
 TEST(CallsOfThreads, DoNotBlockTheOthersWhereOneWasFaster) {
-  Pipe pipe;
+  ThreadPipe pipe;
   Config config = quiet_config();
   config.stdin_fd = pipe.ends[0];
   Guest guest(std::move(config));

@@ -9,12 +9,12 @@
 namespace hindsight::wasi {
 namespace {
 
-class Pipe {
+class TransferPipe {
  public:
-  Pipe() {
+  TransferPipe() {
     if (::pipe(ends_) != 0) std::abort();
   }
-  ~Pipe() {
+  ~TransferPipe() {
     close_reader();
     close_writer();
   }
@@ -165,7 +165,7 @@ TEST(WasiTransfer, CapturedStreamsTakeAndGiveText) {
 }
 
 TEST(WasiTransfer, ALargeWriteToAPipeArrivesWhole) {
-  Pipe pipe;
+  TransferPipe pipe;
   Config config = quiet_config();
   config.stdout_fd = pipe.writer();
   std::string text;
@@ -187,7 +187,7 @@ TEST(WasiTransfer, ALargeWriteToAPipeArrivesWhole) {
 }
 
 TEST(WasiTransfer, WritingToAClosedPipeIsAnErrorAndNotTheEndOfTheProcess) {
-  Pipe pipe;
+  TransferPipe pipe;
   Config config = quiet_config();
   config.stdout_fd = pipe.writer();
   Guest guest(std::move(config));
@@ -202,7 +202,7 @@ TEST(WasiTransfer, WritingToAClosedPipeIsAnErrorAndNotTheEndOfTheProcess) {
 }
 
 TEST(WasiTransfer, ANonblockingWriteStopsAtAFullPipe) {
-  Pipe pipe;
+  TransferPipe pipe;
   Config config = quiet_config();
   config.stdout_fd = pipe.writer();
   Guest guest(std::move(config));
@@ -216,7 +216,7 @@ TEST(WasiTransfer, ANonblockingWriteStopsAtAFullPipe) {
 }
 
 TEST(WasiTransfer, AHostDescriptorInNonblockingModeStillBlocksTheGuest) {
-  Pipe pipe;
+  TransferPipe pipe;
   ASSERT_EQ(::fcntl(pipe.reader(), F_SETFL, O_NONBLOCK), 0);
   Config config = quiet_config();
   config.stdin_fd = pipe.reader();
@@ -227,7 +227,7 @@ TEST(WasiTransfer, AHostDescriptorInNonblockingModeStillBlocksTheGuest) {
 }
 
 TEST(WasiInterruption, EndsAReadThatWaitsForInput) {
-  Pipe pipe;
+  TransferPipe pipe;
   Config config = quiet_config();
   config.stdin_fd = pipe.reader();
   Guest guest(std::move(config));
@@ -241,7 +241,7 @@ TEST(WasiInterruption, EndsAReadThatWaitsForInput) {
 }
 
 TEST(WasiInterruption, ThePlainFlagOfTheEmbedderIsSeenWithoutASignal) {
-  Pipe pipe;
+  TransferPipe pipe;
   std::atomic<bool> flag{false};
   Config config = quiet_config();
   config.stdin_fd = pipe.reader();
@@ -253,7 +253,7 @@ TEST(WasiInterruption, ThePlainFlagOfTheEmbedderIsSeenWithoutASignal) {
 }
 
 TEST(WasiInterruption, EndsAWriteToAFullPipeAndTellsWhatWasWritten) {
-  Pipe pipe;
+  TransferPipe pipe;
   Config config = quiet_config();
   config.stdout_fd = pipe.writer();
   Guest guest(std::move(config));
@@ -279,7 +279,7 @@ TEST(WasiInterruption, ASignalAloneDoesNotEndARead) {
   action.sa_handler = ignore_signal;  // no SA_RESTART: the host call does return EINTR
   struct sigaction before {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
-  Pipe pipe;
+  TransferPipe pipe;
   Config config = quiet_config();
   config.stdin_fd = pipe.reader();
   Guest guest(std::move(config));

@@ -13,7 +13,7 @@ namespace {
 
 // For all hardware events of a thread together: about 700 load samples, or 80 branch stacks of 32. Small,
 // because kernel.perf_event_mlock_kb bounds the sum over all threads of a user.
-constexpr size_t kDataPages = 16;
+constexpr size_t kRingPages = 16;
 
 // The rate of events that are opened stopped; they get another when they start.
 constexpr uint32_t kIdleFrequency = 100;
@@ -152,7 +152,7 @@ Result<std::unique_ptr<HardwareSession>> HardwareSession::open(PerfKernel& kerne
 
 Status HardwareSession::add(Event event, const HardwareLayout& layout) {
   if (!ring_) {
-    HINDSIGHT_ASSIGN(ring_, kernel_.map(event.fd, kDataPages));
+    HINDSIGHT_ASSIGN(ring_, kernel_.map(event.fd, kRingPages));
   } else {
     HINDSIGHT_TRY(kernel_.share_ring(event.fd, events_.front().fd));
   }

@@ -37,7 +37,7 @@ struct Candidate {
   bool certain = false;  // its operand is the usual value throughout that version of the loop
 };
 
-using Group = LoopGroup<Candidate>;
+using FormGroup = LoopGroup<Candidate>;
 
 std::string cycles_text(double cycles) {
   char text[32];
@@ -63,9 +63,9 @@ class FormChanger {
   bool run() {
     if (find_candidates().empty()) return false;
     simplify_loops(function_, analyses_);
-    std::vector<Group> groups;
+    std::vector<FormGroup> groups;
     for (Candidate& candidate : find_candidates()) judge(std::move(candidate), groups);
-    for (Group& group : merged<Candidate>(std::move(groups), [](Group&around, Candidate candidate) {
+    for (FormGroup& group : merged<Candidate>(std::move(groups), [](FormGroup&around, Candidate candidate) {
            around.parts.push_back(std::move(candidate));
          }))
       convert(group);
@@ -107,7 +107,7 @@ class FormChanger {
     return candidates;
   }
 
-  void judge(Candidate candidate, std::vector<Group>& groups) {
+  void judge(Candidate candidate, std::vector<FormGroup>& groups) {
     // What is left of a loop after its unrolled copy may be no loop: what the others are counts.
     if (candidate.innermost == nullptr) {
       if (!in_loops_.contains(candidate.slot)) refuse(candidate, "it is in no loop that could be on trial");
@@ -204,7 +204,7 @@ class FormChanger {
     return taken_share(counts_of(candidate));
   }
 
-  void convert(Group& group) {
+  void convert(FormGroup& group) {
     // A copy of the loop that stands elsewhere (an OSR entry's, whose first iteration is apart) may have been
     // taken with another loop around it.
     std::erase_if(group.parts,
@@ -233,7 +233,7 @@ class FormChanger {
 
   // Whether all operands that do not change in the loop are what they usually are. One that is not used in
   // this run of the loop may be anything, which must not decide about more than the version.
-  Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
+  Value* usual_throughout(const FormGroup& group, llvm::IRBuilder<>& b) const {
     Value* all = b.getTrue();
     for (const Candidate& candidate : group.parts) {
       if (!candidate.certain) continue;
@@ -245,7 +245,7 @@ class FormChanger {
     return all;
   }
 
-  std::map<uint32_t, MemoryPlace> memory_places(const Group& group, const CellCode& code,
+  std::map<uint32_t, MemoryPlace> memory_places(const FormGroup& group, const CellCode& code,
                                                 llvm::IRBuilder<>& b) const {
     std::map<uint32_t, MemoryPlace> places;
     for (const Candidate& candidate : group.parts) {

@@ -18,10 +18,10 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr unsigned kMostOperations = 32;     // of both arms
-constexpr uint64_t kMostAccessBytes = 16;    // what a program itself accesses at once
-constexpr unsigned kMostSunk = 8;            // operations that move into one side of a branch
-constexpr const char* kNowhere = "nowhere";  // the frame's place for stores that are not chosen
+constexpr unsigned kMostSelectOperations = 32;  // of both arms
+constexpr uint64_t kMostAccessBytes = 16;       // what a program itself accesses at once
+constexpr unsigned kMostSunk = 8;               // operations that move into one side of a branch
+constexpr const char* kNowhere = "nowhere";     // the frame's place for stores that are not chosen
 
 // Whether the block is an arm: entered by the branch alone, left for one place.
 BasicBlock* leads_to(const BasicBlock& block) {
@@ -138,7 +138,7 @@ std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch) {
     if (const std::string_view why = why_no_arm(*arm, from, operations, arms.accesses); !why.empty())
       return std::unexpected(why);
   }
-  if (arms.operations_true + arms.operations_false > kMostOperations)
+  if (arms.operations_true + arms.operations_false > kMostSelectOperations)
     return std::unexpected("the arms are too long to execute both");
   return arms;
 }

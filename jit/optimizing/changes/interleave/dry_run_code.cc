@@ -16,7 +16,7 @@ namespace interleaving {
 namespace {
 
 // In iterations without a dry run, so that looking at the cell costs nothing next to them.
-constexpr uint32_t kShortestStrip = 32;
+constexpr uint32_t kShortestDryRun = 32;
 // Of a search. Longer ones are left to the loop: what they need first would be gone from the cache.
 constexpr uint32_t kMostRounds = 128;
 // Of loops within heads and steps, all of a group's together.
@@ -137,7 +137,7 @@ class DryRun : private GroupCode {
     };
     // Negative if another thread of this cell has just ended its strip.
     Value* const strip = b.CreateAdd(
-        bounded(llvm::Intrinsic::smax, cell_.load(b, kCellCountdown), kShortestStrip - 1), word(1));
+        bounded(llvm::Intrinsic::smax, cell_.load(b, kCellCountdown), kShortestDryRun - 1), word(1));
     // Invariant: 1 <= width <= kMaxInterleaveWidth, whatever the cell says: it indexes the frame.
     Value* const width =
         bounded(llvm::Intrinsic::umin, bounded(llvm::Intrinsic::umax, cell_.load(b, kCellDistance), 1),

@@ -38,7 +38,7 @@ bool is_min_or_max(const Instruction& operation) {
   }
 }
 
-bool is_division(const Instruction& operation) {
+bool may_divide(const Instruction& operation) {
   switch (operation.getOpcode()) {
     case Instruction::UDiv:
     case Instruction::SDiv:
@@ -54,7 +54,7 @@ bool is_division(const Instruction& operation) {
 // Not so a pin (protect.h): its load has to be made though nothing may need it.
 bool has_lanes(const Instruction& operation) {
   if (llvm::isa<llvm::PHINode>(operation)) return is_word(*operation.getType());
-  if (llvm::isa<llvm::BinaryOperator>(operation)) return !is_division(operation);
+  if (llvm::isa<llvm::BinaryOperator>(operation)) return !may_divide(operation);
   if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&operation))
     return load->isSimple() && is_word(*load->getType());
   if (const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(&operation))

@@ -19,7 +19,7 @@ using llvm::PHINode;
 using llvm::Value;
 
 // Nothing but a trap is to come, perhaps through blocks that LLVM put in between.
-bool only_traps(const BasicBlock& block) {
+bool leads_to_trap(const BasicBlock& block) {
   constexpr int kMostBetween = 4;
   const BasicBlock* at = &block;
   for (int i = 0; i < kMostBetween && at; ++i) {
@@ -51,10 +51,10 @@ std::optional<Instruction::BinaryOps> joining_operation(const Instruction& instr
   }
 }
 
-class Finder {
+class SearchFinder {
  public:
-  Finder(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
-         llvm::ScalarEvolution& evolution)
+  SearchFinder(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
+               llvm::ScalarEvolution& evolution)
       : ir_(ir), loops_(loops), dominators_(dominators), evolution_(evolution) {}
 
   std::expected<InterleaveShape, std::string> find(llvm::LoadInst& load, llvm::Loop& chase) {
@@ -86,7 +86,7 @@ class Finder {
       return refuse("the loop around the search does not exit at its end");
     for (const BasicBlock* block : outer.blocks())
       for (const BasicBlock* next : llvm::successors(block))
-        if (block != latch && !outer.contains(next) && !only_traps(*next))
+        if (block != latch && !outer.contains(next) && !leads_to_trap(*next))
           return refuse("the loop around the search has an early exit");
     return true;
   }
@@ -319,7 +319,7 @@ std::expected<InterleaveShape, std::string> find_interleave_shape(const IrModule
                                                                   llvm::Loop& chase, llvm::LoopInfo& loops,
                                                                   llvm::DominatorTree& dominators,
                                                                   llvm::ScalarEvolution& evolution) {
-  return Finder(ir, loops, dominators, evolution).find(load, chase);
+  return SearchFinder(ir, loops, dominators, evolution).find(load, chase);
 }
 
 }  // namespace hindsight::jit::optimizing

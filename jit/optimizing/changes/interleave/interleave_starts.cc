@@ -12,9 +12,9 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-constexpr int64_t kLineBytes = 64;
+constexpr int64_t kStartLineBytes = 64;
 constexpr size_t kMostLoads = 4;  // fetched a head, and a step
-constexpr size_t kMostOperations = 24;
+constexpr size_t kMostStartOperations = 24;
 
 const llvm::SCEVAddRecExpr* stride_of(llvm::ScalarEvolution& evolution, Value* value,
                                       const llvm::Loop& loop) {
@@ -69,7 +69,7 @@ class StartFinder {
   }
 
   static bool add(KnownLoad& known, Instruction& operation) {
-    if (known.operations.size() >= kMostOperations) return false;
+    if (known.operations.size() >= kMostStartOperations) return false;
     known.operations.push_back(&operation);
     return true;
   }
@@ -150,7 +150,7 @@ class StartFinder {
     const auto [base, offset] = place(load);
     return std::any_of(starts_.steps.begin(), starts_.steps.end(), [&](const KnownLoad& other) {
       const auto [its_base, its_offset] = place(*other.load);
-      return its_base == base && std::abs(its_offset - offset) < kLineBytes;
+      return its_base == base && std::abs(its_offset - offset) < kStartLineBytes;
     });
   }
 
@@ -181,7 +181,7 @@ std::vector<KnownLoad> find_turn_starts(llvm::Loop& within, llvm::ScalarEvolutio
           varies |= stride_of(evolution, made, within) == nullptr;
           return made->getParent() == within.getHeader();
         }
-        if (!only_computes(*made) || known.operations.size() >= kMostOperations) return false;
+        if (!only_computes(*made) || known.operations.size() >= kMostStartOperations) return false;
         for (Value* operand : made->operands())
           if (!is_known(*operand)) return false;
         known.operations.push_back(made);

@@ -37,9 +37,9 @@ bool loads_one_place(const PHINode& phi) {
 
 constexpr std::string_view kFromElsewhere = "the address is not computed from loop-carried values alone";
 
-class Finder {
+class PlaceFinder {
  public:
-  Finder(llvm::Loop& loop, llvm::LoadInst& load, const llvm::LoopInfo& loops) : loops_(loops) {
+  PlaceFinder(llvm::Loop& loop, llvm::LoadInst& load, const llvm::LoopInfo& loops) : loops_(loops) {
     place_.loop = &loop;
     place_.load = &load;
   }
@@ -194,10 +194,10 @@ std::expected<CarriedPlace, std::string_view> find_carried_place(llvm::LoadInst&
   llvm::Loop* const innermost = loops.getLoopFor(load.getParent());
   if (innermost == nullptr) return std::unexpected("it is in no loop");
   // What the innermost loop says, unless one around it carries the pointer.
-  const auto first = Finder(*innermost, load, loops).run();
+  const auto first = PlaceFinder(*innermost, load, loops).run();
   if (first) return first;
   for (llvm::Loop* loop = innermost->getParentLoop(); loop != nullptr; loop = loop->getParentLoop())
-    if (auto place = Finder(*loop, load, loops).run()) return place;
+    if (auto place = PlaceFinder(*loop, load, loops).run()) return place;
   return first;
 }
 

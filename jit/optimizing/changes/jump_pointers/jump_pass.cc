@@ -24,11 +24,11 @@ using llvm::PHINode;
 using llvm::Value;
 
 constexpr size_t kMostLines = 4;  // of a node, that are prefetched each
-constexpr int64_t kLineBytes = 64;
+constexpr int64_t kRecordedLineBytes = 64;
 static_assert(traits_of(ChangeKind::kJumpPointers).knob.most == kMostTurnsAhead);
 
 // What goes on trial together: the hinted loads whose address comes from the same pointer of one loop.
-struct Group {
+struct JumpGroup {
   llvm::Loop* loop = nullptr;
   LoopClaim claim;
   std::vector<CarriedPlace> places;  // the first is remembered, the others lie beside it
@@ -36,9 +36,9 @@ struct Group {
 };
 
 // Emits the versions of one loop, and the history into one of them.
-class Emitter {
+class JumpEmitter {
  public:
-  Emitter(IrModule& ir, llvm::Function& function, const Group& group, uint32_t cell)
+  JumpEmitter(IrModule& ir, llvm::Function& function, const JumpGroup& group, uint32_t cell)
       : ir_(ir),
         group_(group),
         vmctx_(function.getArg(0)),
@@ -196,7 +196,7 @@ class Emitter {
   }
 
   IrModule& ir_;
-  const Group& group_;
+  const JumpGroup& group_;
   Value* const vmctx_;
   const CellCode code_;
   const llvm::DebugLoc location_;
@@ -232,19 +232,19 @@ class JumpFinder {
   bool run() {
     if (loads_asked_about(changes_, function_).empty()) return false;
     simplify_loops(function_, analyses_);
-    std::vector<Group> groups;
+    std::vector<JumpGroup> groups;
     for (const auto& [slot, load] : loads_asked_about(changes_, function_)) judge(*slot, *load, groups);
-    for (const Group& group : groups) {
+    for (const JumpGroup& group : groups) {
       uint32_t cell = 0;  // the same for all
       for (Slot* slot : group.slots) cell = changes_.cell_of(group.claim, *slot);
       add_followers(group, cell);
-      Emitter(ir_, function_, group, cell).emit();
+      JumpEmitter(ir_, function_, group, cell).emit();
     }
     return true;
   }
 
  private:
-  void judge(Slot& slot, llvm::LoadInst& load, std::vector<Group>& groups) {
+  void judge(Slot& slot, llvm::LoadInst& load, std::vector<JumpGroup>& groups) {
     auto place = find_carried_place(load, loops_);
     if (!place) return slot.refuse(place.error());
     const uint32_t memory = ir_.memory_of(place->base, function_.getArg(0)).value_or(0);
@@ -258,9 +258,9 @@ class JumpFinder {
     if (!claim) return slot.wait(claim.error());
     // Copies of one loop (an OSR entry's) may come to different conclusions.
     if (slot.is_elsewhere(*claim)) return;
-    auto group = std::ranges::find(groups, &loop, &Group::loop);
+    auto group = std::ranges::find(groups, &loop, &JumpGroup::loop);
     if (group == groups.end()) {
-      const bool nested = std::ranges::any_of(groups, [&](const Group& other) {
+      const bool nested = std::ranges::any_of(groups, [&](const JumpGroup& other) {
         return other.loop->contains(&loop) || loop.contains(other.loop);
       });
       if (nested) return slot.refuse("a loop inside or around it has jump pointers already");
@@ -276,7 +276,7 @@ class JumpFinder {
   }
 
   // On a line with one that is prefetched already.
-  bool covered(const CarriedPlace& place, const Group& group) const {
+  bool covered(const CarriedPlace& place, const JumpGroup& group) const {
     const auto parts = [&](const CarriedPlace& of) {
       const llvm::DataLayout& layout = function_.getParent()->getDataLayout();
       llvm::APInt offset(layout.getIndexTypeSizeInBits(ir_.ptr), 0);
@@ -287,12 +287,12 @@ class JumpFinder {
     const auto [from, offset] = parts(place);
     return std::ranges::any_of(group.places, [&, from = from, offset = offset](const CarriedPlace& other) {
       const auto [other_from, other_offset] = parts(other);
-      return from == other_from && std::abs(offset - other_offset) < kLineBytes;
+      return from == other_from && std::abs(offset - other_offset) < kRecordedLineBytes;
     });
   }
 
   // Other loads of the same nodes are served with the hinted ones: what stalls there by now has been tried.
-  void add_followers(const Group& group, uint32_t cell) {
+  void add_followers(const JumpGroup& group, uint32_t cell) {
     for (const BasicBlock* block : group.loop->blocks()) {
       for (const Instruction& instruction : *block) {
         const auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);

@@ -48,9 +48,9 @@ uint32_t turns_at_once(const llvm::Loop& inner, const llvm::Loop& around) {
 }
 
 // Emits the instrumentation of one loop.
-class Emitter {
+class PrefetchEmitter {
  public:
-  Emitter(ChangeSet& changes, llvm::Function& function, LoopWork& work, uint32_t cell)
+  PrefetchEmitter(ChangeSet& changes, llvm::Function& function, LoopWork& work, uint32_t cell)
       : changes_(changes),
         ir_(changes.ir),
         function_(function),
@@ -709,7 +709,7 @@ class Emitter {
 
 void emit_prefetches(ChangeSet& changes, llvm::Function& function, LoopWork& work, uint32_t cell,
                      Backedges backedges) {
-  Emitter emitter(changes, function, work, cell);
+  PrefetchEmitter emitter(changes, function, work, cell);
   if (backedges.count) {
     emitter.emit_in_strips(backedges);
   } else {
@@ -722,10 +722,10 @@ void emit_prefetches_in_versions(ChangeSet& changes, llvm::Function& function, V
   const CellCode code(changes.ir, function, cell);
   const llvm::DebugLoc location = loop_location(changes.ir, function, group.claim.loop());
   std::vector<uint32_t> scales;  // of the loops as they were
-  std::vector<std::unique_ptr<Emitter>> emitters;
+  std::vector<std::unique_ptr<PrefetchEmitter>> emitters;
   for (LoopWork& work : group.works) {
     scales.push_back(turns_at_once(*work.loop, *group.loop));
-    emitters.push_back(std::make_unique<Emitter>(changes, function, work, cell));
+    emitters.push_back(std::make_unique<PrefetchEmitter>(changes, function, work, cell));
   }
   std::vector<Instruction*> strip_ends;  // in the tail, which comes first, and where the loop is left
   const LoopVersions versions = make_versions(

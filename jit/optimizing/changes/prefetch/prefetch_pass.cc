@@ -24,7 +24,7 @@ std::string count_of(size_t count, const char* what) {
   return text;
 }
 
-std::string describe(const PrefetchSlice& slice) {
+std::string slice_words(const PrefetchSlice& slice) {
   std::string text =
       count_of(slice.loads, "load").append(", ").append(count_of(slice.operations.size(), "operation"));
   if (slice.loads > 0) text.append(", clamped");
@@ -190,7 +190,7 @@ class Placer {
     // A copy of the loop that stands elsewhere: one change has one cell.
     if (found.slot->is_elsewhere(*claim)) return;
     if (!found.slot->answer.is_applied()) {
-      found.slot->apply(*claim, describe(found.slice));
+      found.slot->apply(*claim, slice_words(found.slice));
       found.slot->answer.slice_loads = found.slice.loads;
       found.slot->answer.operations = static_cast<uint32_t>(found.slice.operations.size());
     }

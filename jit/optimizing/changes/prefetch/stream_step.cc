@@ -24,9 +24,9 @@ std::optional<int64_t> constant_of(const Value* value) {
 }
 
 // Recursion ends with the slice's operations, of which no chain is longer than kMaxSliceOperations.
-class Steps {
+class StreamSteps {
  public:
-  explicit Steps(const PrefetchSlice& slice) : slice_(slice) {}
+  explicit StreamSteps(const PrefetchSlice& slice) : slice_(slice) {}
 
   std::optional<int64_t> of(const Value* value) {
     const auto* const instruction = llvm::dyn_cast<Instruction>(value);
@@ -89,7 +89,7 @@ class Steps {
 
 int64_t stream_step(const PrefetchSlice& slice, const llvm::LoadInst& load) {
   // Where a way is guessed, nothing is even.
-  return slice.ways.empty() ? Steps(slice).of(load.getPointerOperand()).value_or(0) : 0;
+  return slice.ways.empty() ? StreamSteps(slice).of(load.getPointerOperand()).value_or(0) : 0;
 }
 
 }  // namespace hindsight::jit::optimizing

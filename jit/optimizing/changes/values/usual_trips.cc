@@ -56,11 +56,7 @@ struct Trip {
   bool certain = false;
 };
 
-using Group = LoopGroup<Trip>;
-
-bool only_traps(const BasicBlock& block) {
-  return llvm::isa<llvm::UnreachableInst>(block.getTerminator());
-}
+using TripsGroup = LoopGroup<Trip>;
 
 // But for traps.
 bool is_left_at_latch_alone(const Loop& loop) {
@@ -197,8 +193,8 @@ class TripMaker {
       if (loop->isInnermost()) judge(*loop);
     merge_groups();
     // Everything that is computed before a loop while the analyses are true.
-    std::erase_if(groups_, [&](Group& group) { return !prepare(group); });
-    for (Group& group : groups_) change(group);
+    std::erase_if(groups_, [&](TripsGroup& group) { return !prepare(group); });
+    for (TripsGroup& group : groups_) change(group);
     return !groups_.empty();
   }
 
@@ -290,7 +286,7 @@ class TripMaker {
   }
 
   // What several loops say of one operand: the number that gives most of them their usual trip count.
-  void agree_on_numbers(Group& group) {
+  void agree_on_numbers(TripsGroup& group) {
     std::map<Value*, llvm::ConstantInt*> agreed;
     for (const Trip& one : group.parts) {
       if (one.operand == nullptr || agreed.contains(one.operand)) continue;
@@ -356,7 +352,7 @@ class TripMaker {
   }
 
   void merge_groups() {
-    groups_ = merged<Trip>(std::move(groups_), [&](Group& around, Trip trip) {
+    groups_ = merged<Trip>(std::move(groups_), [&](TripsGroup& around, Trip trip) {
       if (trip.slot->is_elsewhere(around.claim)) return;
       if (trip.operand != nullptr && !is_the_same_in(trip.operand, *around.loop)) trip.operand = nullptr;
       trip.certain = trip.operand != nullptr || evolution_.isLoopInvariant(trip.backedges, around.loop);
@@ -364,7 +360,7 @@ class TripMaker {
     });
   }
 
-  bool prepare(Group& group) {
+  bool prepare(TripsGroup& group) {
     agree_on_numbers(group);
     std::vector<Trip> kept;
     for (Trip& trip : group.parts) {
@@ -392,12 +388,12 @@ class TripMaker {
     return true;
   }
 
-  llvm::DebugLoc location_of(const Group& group) const {
+  llvm::DebugLoc location_of(const TripsGroup& group) const {
     return loop_location(ir_, function_, group.claim.loop());
   }
 
   // Whether all that does not change in the loop around is what it usually is.
-  Value* usual_throughout(const Group& group, llvm::IRBuilder<>& b) const {
+  Value* usual_throughout(const TripsGroup& group, llvm::IRBuilder<>& b) const {
     Value* all = b.getTrue();
     for (const Trip& trip : group.parts) {
       if (!trip.certain) continue;
@@ -411,7 +407,7 @@ class TripMaker {
     return all;
   }
 
-  void change(Group& group) {
+  void change(TripsGroup& group) {
     uint32_t cell = 0;  // the same for all
     for (const Trip& trip : group.parts) cell = changes_.cell_of(group.claim, *trip.slot);
     const CellCode code(ir_, function_, cell);
@@ -452,7 +448,7 @@ class TripMaker {
     for (const Trip& trip : group.parts) know_turns(group, trip, location);
   }
 
-  void know_turns(const Group& group, const Trip& trip, const llvm::DebugLoc& location) {
+  void know_turns(const TripsGroup& group, const Trip& trip, const llvm::DebugLoc& location) {
     std::string words = "specialized for trip count " + std::to_string(trip.turns);
     if (trip.operand != nullptr) {
       KnownValues known(trip.operand, trip.number, function_.getParent()->getDataLayout());
@@ -475,8 +471,8 @@ class TripMaker {
       const double share = what_of<UsualValue>(trip.slot->request).share;
       Value* const usual = b.CreateICmpEQ(b.CreateFreeze(trip.computed),
                                           llvm::ConstantInt::get(trip.computed->getType(), trip.turns - 1));
-      constexpr double kLeastShareLeft = 0.01;
-      llvm::MDNode* const weights = ir_.branch_weights(share, std::max(1 - share, kLeastShareLeft));
+      constexpr double kLeastTripsShareLeft = 0.01;
+      llvm::MDNode* const weights = ir_.branch_weights(share, std::max(1 - share, kLeastTripsShareLeft));
       count_to(*trip.loop, trip.turns, make_versions_at_entry(*trip.loop, usual, weights, location));
     }
     if (trip.operand != nullptr) {
@@ -494,7 +490,7 @@ class TripMaker {
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
   llvm::ScalarEvolution& evolution_;
-  std::vector<Group> groups_;
+  std::vector<TripsGroup> groups_;
   std::map<const Loop*, Backedges> backedges_;  // of those loops that are counted
 };
 

@@ -17,7 +17,7 @@ using llvm::Instruction;
 using llvm::Value;
 
 // A sample of the executions does not show that no other number ever comes.
-constexpr double kLeastShareLeft = 0.01;
+constexpr double kLeastValueShareLeft = 0.01;
 
 // Arguments of the builtins, after the VmContext (jit/abi/builtins.h).
 enum Argument : unsigned {
@@ -53,7 +53,7 @@ bool copies(const llvm::CallInst& call) {
   return call.getArgOperand(kCopyFrom)->getType()->isIntegerTy(64);
 }
 
-uint64_t number(const Value* value) {
+uint64_t constant_or_zero(const Value* value) {
   const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(value);
   return known == nullptr ? 0 : known->getZExtValue();
 }
@@ -171,8 +171,8 @@ std::string_view why_not_usual(const Instruction& instruction, uint64_t value) {
 std::vector<uint32_t> memories_of(const Instruction& instruction) {
   const llvm::CallInst* const call = bulk_call(instruction);
   if (call == nullptr) return {};
-  if (!copies(*call)) return {static_cast<uint32_t>(number(call->getArgOperand(kFillMemory)))};
-  const uint64_t both = number(call->getArgOperand(kCopyMemories));
+  if (!copies(*call)) return {static_cast<uint32_t>(constant_or_zero(call->getArgOperand(kFillMemory)))};
+  const uint64_t both = constant_or_zero(call->getArgOperand(kCopyMemories));
   return {static_cast<uint32_t>(both >> 32), static_cast<uint32_t>(both)};
 }
 
@@ -184,7 +184,7 @@ void use_value(IrModule& ir, Instruction& instruction, const UsualValue& of, boo
   if (divides && certain) return instruction.setOperand(1, usual);
   llvm::IRBuilder<> b(&instruction);
   Value* condition = certain ? nullptr : b.CreateICmpEQ(b.CreateFreeze(operand), usual);
-  llvm::MDNode* const weights = ir.branch_weights(of.share, std::max(1 - of.share, kLeastShareLeft));
+  llvm::MDNode* const weights = ir.branch_weights(of.share, std::max(1 - of.share, kLeastValueShareLeft));
   Instruction *then = nullptr, *otherwise = nullptr;
   if (divides) {
     llvm::SplitBlockAndInsertIfThenElse(condition, &instruction, &then, &otherwise, weights);

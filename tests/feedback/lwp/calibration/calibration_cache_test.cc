@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Calibration example() {
+Calibration kept_example() {
   Calibration c;
   c.tsc_ghz = 2.6;
   c.core_ghz = 3.6;
@@ -32,7 +32,7 @@ Calibration example() {
 constexpr const char* kKey = "a processor; microcode 0x1; kernel 6.1";
 
 TEST(CalibrationText, SurvivesTheTripExactly) {
-  Calibration c = example();
+  Calibration c = kept_example();
   c.l3.latency_ns = 1.0 / 3 + 12;
   const auto back = parse_calibration(format_calibration(c, kKey), kKey, "test");
   ASSERT_TRUE(back) << back.error().describe();
@@ -40,13 +40,13 @@ TEST(CalibrationText, SurvivesTheTripExactly) {
 }
 
 TEST(CalibrationText, EveryPrefixIsAnError) {
-  const std::string text = format_calibration(example(), kKey);
+  const std::string text = format_calibration(kept_example(), kKey);
   for (size_t n = 0; n < text.size(); ++n)
     EXPECT_FALSE(parse_calibration(text.substr(0, n), kKey, "test")) << n;
 }
 
 TEST(CalibrationText, DamagedBytesAreErrorsOrPlausibleFigures) {
-  const std::string text = format_calibration(example(), kKey);
+  const std::string text = format_calibration(kept_example(), kKey);
   std::mt19937 random(1);
   for (int i = 0; i < 20'000; ++i) {
     std::string damaged = text;
@@ -57,7 +57,7 @@ TEST(CalibrationText, DamagedBytesAreErrorsOrPlausibleFigures) {
 }
 
 TEST(CalibrationText, OfAnotherMachineOrWithOtherFieldsIsRefused) {
-  const std::string text = format_calibration(example(), kKey);
+  const std::string text = format_calibration(kept_example(), kKey);
   EXPECT_FALSE(parse_calibration(text, "another", "test"));
   const auto changed = [&](const std::string& from, const std::string& to) {
     std::string other = text;
@@ -117,11 +117,11 @@ TEST_F(CalibrationCache, IsEmptyAtFirstAndKeepsWhatIsStored) {
   const auto nothing = load_calibration(place(), kKey);
   ASSERT_TRUE(nothing);
   EXPECT_FALSE(*nothing);
-  ASSERT_TRUE(store_calibration(place(), kKey, example()));
-  ASSERT_TRUE(store_calibration(place(), kKey, example()));
+  ASSERT_TRUE(store_calibration(place(), kKey, kept_example()));
+  ASSERT_TRUE(store_calibration(place(), kKey, kept_example()));
   const auto loaded = load_calibration(place(), kKey);
   ASSERT_TRUE(loaded && *loaded);
-  EXPECT_EQ(**loaded, example());
+  EXPECT_EQ(**loaded, kept_example());
   EXPECT_EQ(std::distance(fs::directory_iterator(place()), fs::directory_iterator()), 1)
       << "a file left over";
   struct stat status {};
@@ -132,15 +132,15 @@ TEST_F(CalibrationCache, IsEmptyAtFirstAndKeepsWhatIsStored) {
 }
 
 TEST_F(CalibrationCache, HasAFileForEachMachine) {
-  ASSERT_TRUE(store_calibration(place(), kKey, example()));
-  ASSERT_TRUE(store_calibration(place(), "another", example()));
+  ASSERT_TRUE(store_calibration(place(), kKey, kept_example()));
+  ASSERT_TRUE(store_calibration(place(), "another", kept_example()));
   EXPECT_NE(calibration_path(place(), kKey), calibration_path(place(), "another"));
   EXPECT_TRUE(*load_calibration(place(), kKey));
   EXPECT_TRUE(*load_calibration(place(), "another"));
 }
 
 TEST_F(CalibrationCache, IgnoresAFileThatIsDamagedOrCutOff) {
-  const std::string text = format_calibration(example(), kKey);
+  const std::string text = format_calibration(kept_example(), kKey);
   write(text.substr(0, text.size() / 2));
   expect_ignored("ends too early");
   write("");
@@ -152,7 +152,7 @@ TEST_F(CalibrationCache, IgnoresAFileThatIsDamagedOrCutOff) {
 }
 
 TEST_F(CalibrationCache, IgnoresAFileThatOthersMayWrite) {
-  write(format_calibration(example(), kKey));
+  write(format_calibration(kept_example(), kKey));
   ASSERT_TRUE(load_calibration(place(), kKey));
   ::chmod(file().c_str(), 0620);
   expect_ignored("written by others");
@@ -161,7 +161,7 @@ TEST_F(CalibrationCache, IgnoresAFileThatOthersMayWrite) {
 }
 
 TEST_F(CalibrationCache, IgnoresAFileOfSomebodyElse) {
-  write(format_calibration(example(), kKey));
+  write(format_calibration(kept_example(), kKey));
   if (::chown(file().c_str(), ::geteuid() + 1, ::getegid()) != 0)
     GTEST_SKIP() << "only root gives files away";
   expect_ignored("somebody else");
@@ -170,7 +170,7 @@ TEST_F(CalibrationCache, IgnoresAFileOfSomebodyElse) {
 TEST_F(CalibrationCache, IgnoresLinksPipesAndFolders) {
   fs::create_directories(place());
   const std::string real = folder + "/real";
-  std::ofstream(real) << format_calibration(example(), kKey);
+  std::ofstream(real) << format_calibration(kept_example(), kKey);
   fs::create_symlink(real, file());
   expect_ignored("link");
   fs::remove(file());
@@ -186,7 +186,7 @@ TEST_F(CalibrationCache, AFileInPlaceOfTheFolderIsNoCache) {
   const auto loaded = load_calibration(place(), kKey);
   ASSERT_TRUE(loaded);
   EXPECT_FALSE(*loaded);
-  const Status stored = store_calibration(place(), kKey, example());
+  const Status stored = store_calibration(place(), kKey, kept_example());
   ASSERT_FALSE(stored);
   EXPECT_EQ(stored.error().kind, ErrorKind::kResource);
 }
@@ -195,7 +195,7 @@ TEST_F(CalibrationCache, WritersAtTheSameTimeLeaveOneWholeFile) {
   std::vector<std::thread> writers;
   for (int i = 0; i < 4; ++i) {
     writers.emplace_back([&, i] {
-      Calibration c = example();
+      Calibration c = kept_example();
       c.memory.latency_ns += i;
       for (int k = 0; k < 50; ++k) EXPECT_TRUE(store_calibration(place(), kKey, c));
     });

@@ -7,7 +7,7 @@
 namespace hindsight::lwp {
 namespace {
 
-constexpr pmu::CpuidRegisters kFx8150{0x00000000, 0x80032013, 0x00010200, 0x8000000F};
+constexpr pmu::CpuidRegisters kFx8150State{0x00000000, 0x80032013, 0x00010200, 0x8000000F};
 
 TEST(LwpConfig, HasEnablesCoreAndVectorAtTheirPlaces) {
   const LwpConfig config = decode_lwp_config(0x0000'EF05'8000'000F);
@@ -29,19 +29,19 @@ TEST(LwpConfig, SurvivesTheTripThroughTheRegisterInEveryBit) {
 }
 
 TEST(LwpConfig, MakesUsableWhatItEnables) {
-  const Capabilities hardware = decode_capabilities(1u << 15, kFx8150);
+  const Capabilities hardware = decode_capabilities(1u << 15, kFx8150State);
   LwpConfig config{.enabled = {.available = true, .value = true, .branches = true}};
   const auto seen = enable(hardware, config, true);
   ASSERT_TRUE(seen);
   EXPECT_EQ(encode_capabilities(*seen).leaf_8000001c.eax, 0x0Bu);
-  EXPECT_EQ(encode_capabilities(*seen).leaf_8000001c.edx, kFx8150.edx);
+  EXPECT_EQ(encode_capabilities(*seen).leaf_8000001c.edx, kFx8150State.edx);
   const auto without_xcr0 = enable(hardware, config, false);
   ASSERT_TRUE(without_xcr0);
   EXPECT_EQ(encode_capabilities(*without_xcr0).leaf_8000001c.eax, 0u);
 }
 
 TEST(LwpConfig, CannotEnableWhatTheHardwareLacks) {
-  const Capabilities hardware = decode_capabilities(1u << 15, kFx8150);
+  const Capabilities hardware = decode_capabilities(1u << 15, kFx8150State);
   const auto seen = enable(hardware, {.enabled = {.available = true, .dcache_misses = true}}, true);
   ASSERT_FALSE(seen);
   EXPECT_EQ(seen.error().kind, FaultKind::kGeneralProtection);

@@ -23,7 +23,7 @@ constexpr unsigned kThreads = 6;
 constexpr uint32_t kPace = 1024;  // a thread says this often how far it is, and lets others run
 
 // The n-th LWPINS of a thread, so that a mixture of two records, or of two threads, shows in every word.
-EventRecord numbered(unsigned thread, uint32_t n) {
+EventRecord nth_record(unsigned thread, uint32_t n) {
   return make_programmed_record(uint64_t{thread} << 32 | n, ~uint64_t{n} * 0x9E3779B97F4A7C15,
                                 n * 2654435761u, static_cast<uint16_t>(n));
 }
@@ -58,7 +58,7 @@ class Monitor {
       const size_t n = readers_[t].read(std::span(batch_).first(portion_));
       for (size_t i = 0; i < n; ++i) {
         const auto number = static_cast<uint32_t>(batch_[i].address);
-        sums.broken += batch_[i] != numbered(t, number);
+        sums.broken += batch_[i] != nth_record(t, number);
         sums.disordered += number < next_[t];
         next_[t] = number + 1;
       }
@@ -91,7 +91,7 @@ void run(uint32_t slots, size_t portion, uint64_t lag, bool expect_missed) {
       SoftwareLwp lwp(own_memory());
       EXPECT_TRUE(lwp.llwpcb(source.area.address()));
       for (uint32_t n = 0; n < kRecords; ++n) {
-        const EventRecord r = numbered(t, n);
+        const EventRecord r = nth_record(t, n);
         source.full += *lwp.lwpins(r.address, r.data2, r.data1, r.flags);
         if (n % kPace == kPace - 1) {
           emitted.fetch_add(kPace, std::memory_order_relaxed);  // paces the monitor, orders nothing
@@ -162,7 +162,7 @@ TEST(RingLoad, AccountsForThreadsThatStartAndEndQuickly) {
           SoftwareLwp lwp(own_memory());  // goes on at the head that its predecessor left
           EXPECT_TRUE(lwp.llwpcb(sources[t]->area.address()));
           for (uint32_t n = g * kEach; n < (g + 1) * kEach; ++n) {
-            const EventRecord r = numbered(t, n);
+            const EventRecord r = nth_record(t, n);
             EXPECT_TRUE(lwp.lwpins(r.address, r.data2, r.data1, r.flags));
           }
         }).join();

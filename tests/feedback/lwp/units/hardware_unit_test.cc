@@ -141,7 +141,7 @@ std::unique_ptr<UnitFactory> factory(PlayedKernel& kernel, HardwareMachine m = s
 }
 
 // PEBS loads are the event with this configuration on Skylake, and so on.
-constexpr uint64_t kLoads = 0x01CD, kBranches = 0xC4, kInstructions = 0xC0;
+constexpr uint64_t kUnitLoads = 0x01CD, kBranches = 0xC4, kUnitInstructions = 0xC0;
 
 TEST(HardwareUnit, DeliversWhatTheHardwareHasAndTheRestByTheClock) {
   PlayedKernel kernel;
@@ -168,8 +168,8 @@ TEST(HardwareUnit, DegradesEventByEventAndSaysWhy) {
     EventId event;
   };
   for (const Case& c :
-       {Case{kLoads, EOPNOTSUPP, EventId::kDcacheMiss}, Case{kBranches, EACCES, EventId::kBranches},
-        Case{kInstructions, ENOENT, EventId::kInstructions}}) {
+       {Case{kUnitLoads, EOPNOTSUPP, EventId::kDcacheMiss}, Case{kBranches, EACCES, EventId::kBranches},
+        Case{kUnitInstructions, ENOENT, EventId::kInstructions}}) {
     PlayedKernel kernel;
     kernel.answer = [&](const perf_event_attr& a) { return a.config == c.refused_config ? c.error : 0; };
     const auto f = factory(kernel);
@@ -221,7 +221,7 @@ TEST(HardwareUnit, IsRefusedWithEveryReasonWhereNothingCanBeHad) {
   for (const char* part : {"PEBS loads", "LBR branches", "PEBS instructions", "ENOENT"}) {
     EXPECT_NE(why.find(part), std::string::npos) << why;
   }
-  kernel.answer = [](const perf_event_attr& a) { return a.config == kInstructions ? 0 : ENOENT; };
+  kernel.answer = [](const perf_event_attr& a) { return a.config == kUnitInstructions ? 0 : ENOENT; };
   EXPECT_EQ(hardware_refusal(kernel, skylake()), "");
 }
 
@@ -234,7 +234,7 @@ TEST(HardwareUnit, PutsTheAuxiliaryEventInFrontOfTheLoadEvent) {
   auto session = HardwareSession::open(kernel, m, 250, {});
   ASSERT_TRUE(session);
   const auto loads =
-      std::ranges::find_if(kernel.events, [](const auto& e) { return e.second.attr.config == kLoads; });
+      std::ranges::find_if(kernel.events, [](const auto& e) { return e.second.attr.config == kUnitLoads; });
   ASSERT_NE(loads, kernel.events.end());
   ASSERT_GE(loads->second.group, 0);
   EXPECT_EQ(kernel.events.at(loads->second.group).attr.config, 0x8203u);
@@ -251,7 +251,7 @@ TEST(HardwareUnit, HandsOutTheRecordsOfTheHardwareBesideTheThreadsOwn) {
   const uint64_t base =
       PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
   kernel.write(base | PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_WEIGHT_STRUCT,
-               {.identifier = kernel.id_of(kLoads),
+               {.identifier = kernel.id_of(kUnitLoads),
                 .ip = 0x1000,
                 .time = 1,
                 .address = 0x77,
@@ -260,9 +260,9 @@ TEST(HardwareUnit, HandsOutTheRecordsOfTheHardwareBesideTheThreadsOwn) {
   kernel.write(
       base | PERF_SAMPLE_BRANCH_STACK,
       {.identifier = kernel.id_of(kBranches), .time = 2, .branches = {branch(0x2000, 0x3000, false, true)}});
-  kernel.write(base, {.identifier = kernel.id_of(kInstructions), .ip = 0x4000, .time = 3});
+  kernel.write(base, {.identifier = kernel.id_of(kUnitInstructions), .ip = 0x4000, .time = 3});
   kernel.write(base,
-               {.identifier = kernel.id_of(kInstructions), .ip = 0xF000, .time = 4});  // not the guest's
+               {.identifier = kernel.id_of(kUnitInstructions), .ip = 0xF000, .time = 4});  // not the guest's
   record_event((*unit)->ring(), make_value_record(0x5000, 1, 2, 3));
 
   Batch batch;

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kGuest = R"((module
+constexpr std::string_view kInterruptGuest = R"((module
   (import "host" "wait" (func $wait))
   (memory 1)
   (func $spin (export "spin") (loop br 0))
@@ -44,7 +44,7 @@ class Interruption : public testing::TestWithParam<Mode> {
       waiting_ = true;
       waiting_.notify_all();
     });
-    guest_ = instantiate(linker, *engine_, kGuest);
+    guest_ = instantiate(linker, *engine_, kInterruptGuest);
     ASSERT_NE(guest_, nullptr);
     (void)guest_->call("fine", {});
   }
@@ -176,7 +176,7 @@ TEST_P(Interruption, OfACallInsideAnotherOneEndsBothAndNoThird) {
     guest->interrupt();
     inner = trap_of(*guest, "fine");
   });
-  guest = instantiate(linker, *engine_, kGuest);
+  guest = instantiate(linker, *engine_, kInterruptGuest);
   EXPECT_EQ(trap_of(*guest, "wait"), "interrupted");
   EXPECT_TRUE(guest->call("fine", {}));
 }

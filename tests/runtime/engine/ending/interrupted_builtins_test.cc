@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kGuest = R"((module
+constexpr std::string_view kBuiltinsGuest = R"((module
   (memory 128)
   (memory $other 128)
   (tag $none)
@@ -48,7 +48,7 @@ TEST_P(InterruptedLongCalls, EndTheLoopsAroundThem) {
   HINDSIGHT_SKIP_WITHOUT_PROMPT_SIGNALS();
   const auto engine = make_engine(GetParam());
   Linker linker(*engine);
-  const auto guest = instantiate(linker, *engine, kGuest);
+  const auto guest = instantiate(linker, *engine, kBuiltinsGuest);
   ASSERT_NE(guest, nullptr);
   for (const char* const function :
        {"filled", "copied", "copied_across", "thrown", "stored_bytes", "copied_bytes"}) {

@@ -21,7 +21,7 @@ void PrintTo(const Way& way, std::ostream* out) {
 }
 
 // Each activation goes round a while, so that it is in the code that its loop went on in, and calls the next.
-constexpr std::string_view kGuest = R"((module (memory 1) (tag $oops)
+constexpr std::string_view kOsrGuest = R"((module (memory 1) (tag $oops)
   (func $work (param $n i32)
     (local $i i32) (local $r i32)
     (loop $rounds
@@ -53,7 +53,7 @@ class BacktracesOfLoops : public testing::TestWithParam<Way> {
                                                .leave_for_baseline = GetParam().for_baseline})
                   .value();
     Linker linker(*engine_);
-    guest_ = instantiate(linker, *engine_, kGuest);
+    guest_ = instantiate(linker, *engine_, kOsrGuest);
     ASSERT_NE(guest_, nullptr);
   }
   size_t activations_of_work() const {

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kGuest = R"((module $marker
+constexpr const char* kLwpGuest = R"((module $marker
   (import "hindsight_lwp" "insert_event" (func $insert (param i64 i32 i32) (result i32)))
   (import "hindsight_lwp" "value_sample" (func $value (param i64 i32 i32)))
   (import "hindsight_lwp" "set_value_interval" (func $interval (param i32) (result i32)))
@@ -94,7 +94,7 @@ struct Running {
   }
 };
 
-Running start(EngineConfig config, std::string_view wat = kGuest) {
+Running start(EngineConfig config, std::string_view wat = kLwpGuest) {
   Running running;
   config.guest_lwp = true;
   config.on_record = running.listener->callback();
@@ -199,7 +199,7 @@ TEST_P(GuestLwp, AFullRingIsSaidToTheGuestAndCounted) {
   config.on_record = [&](const LwpRecord&) { ran.wait(false); };
   auto engine = Engine::create(std::move(config)).value();
   Linker linker(*engine);
-  auto instance = instantiate(linker, *engine, kGuest);
+  auto instance = instantiate(linker, *engine, kLwpGuest);
   const int32_t full = instance->call("mark_many", std::array{Value::i32(100'000)}).value()[0].as_i32();
   ran = true;
   ran.notify_all();
@@ -241,7 +241,7 @@ TEST(GuestLwpWithoutProfiling, DoesNothingAndIsCounted) {
 TEST(GuestLwpModule, IsGivenOnlyWhereTheEmbedderSaysSo) {
   auto engine = make_engine();
   Linker linker(*engine);
-  auto refused = linker.instantiate(load(*engine, kGuest));
+  auto refused = linker.instantiate(load(*engine, kLwpGuest));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kLink);
   EXPECT_THAT(refused.error().message, HasSubstr("hindsight_lwp"));
@@ -253,7 +253,7 @@ TEST(GuestLwpModule, LeavesTheEmbeddersOwnDefinitionsAlone) {
   auto engine = Engine::create(config).value();
   Linker linker(*engine);
   linker.define_function("hindsight_lwp", "enabled", []() -> int32_t { return 42; });
-  auto instance = instantiate(linker, *engine, kGuest);
+  auto instance = instantiate(linker, *engine, kLwpGuest);
   EXPECT_EQ(instance->call("is_enabled", {}).value()[0].as_i32(), 42);
   EXPECT_EQ(instance->call("set_interval", std::array{Value::i32(5)}).value()[0].as_i32(), 0);
 }
@@ -298,8 +298,8 @@ TEST(GuestLwpModule, InstancesOfOneLinkerShareTheIntervalAndOthersHaveTheirOwn) 
   Running guest = start(with_tier(TierMode::kBaseline));
   EXPECT_EQ(guest.i32("set_interval", {Value::i32(7)}), 0);
   Linker other(*guest.engine);
-  auto instance = instantiate(other, *guest.engine, kGuest);
-  auto sibling = instantiate(other, *guest.engine, kGuest);
+  auto instance = instantiate(other, *guest.engine, kLwpGuest);
+  auto sibling = instantiate(other, *guest.engine, kLwpGuest);
   EXPECT_EQ(instance->call("set_interval", std::array{Value::i32(3)}).value()[0].as_i32(), 0);
   EXPECT_EQ(sibling->call("set_interval", std::array{Value::i32(0)}).value()[0].as_i32(), 3);
 }

@@ -17,7 +17,7 @@
 namespace hindsight {
 namespace {
 
-constexpr const char* kGuest = R"((module
+constexpr const char* kInstructionsGuest = R"((module
   (import "host" "record" (func $record (param i32) (result i32)))
   (func (export "loop") (param $n i32) (result i32) (local $sum i32)
     (loop $l
@@ -45,7 +45,7 @@ struct Host {
     if (!engine) return -1;
     Linker linker(**engine);
     linker.define_function("host", "record", record);
-    auto instance = linker.instantiate(load(**engine, kGuest));
+    auto instance = linker.instantiate(load(**engine, kInstructionsGuest));
     if (!instance) return -2;
     auto loop = (*instance)->typed_function<int32_t(int32_t)>("loop");
     if (!loop) return -3;

@@ -30,7 +30,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kGuest = R"((module
+constexpr const char* kRefusedGuest = R"((module
   (import "hindsight_lwp" "enabled" (func $enabled (result i32)))
   (func (export "twice") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
   (func (export "watched") (result i32) (call $enabled))))";
@@ -48,7 +48,7 @@ struct Refused {
     auto made = Engine::create(config);
     if (!made) return;
     engine = *made;
-    module = load(*engine, kGuest);
+    module = load(*engine, kRefusedGuest);
   }
   // The guest on threads of its own: does it run, and is it watched?
   bool runs_unwatched(int threads = 3) {
@@ -67,7 +67,7 @@ struct Refused {
 };
 
 // Runs `body` in a forked process; it returns a text, empty for success.
-std::string in_child(const std::function<std::string()>& body) {
+std::string told_by_child(const std::function<std::string()>& body) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "no pipe";
   const pid_t child = fork();
@@ -103,7 +103,7 @@ std::string told_once(const LogLines& log, const std::string& reason) {
 
 TEST(Refusals, WithNeitherPerfNorTimersTheGuestRunsOnAndTheReasonIsToldOnce) {
   SKIP_UNDER_THREAD_SANITIZER();
-  EXPECT_EQ(in_child([]() -> std::string {
+  EXPECT_EQ(told_by_child([]() -> std::string {
               if (!forbid_perf(EPERM) || !forbid_timers()) return "cannot forbid";
               Refused refused;
               if (!refused.engine) return "no engine";
@@ -115,7 +115,7 @@ TEST(Refusals, WithNeitherPerfNorTimersTheGuestRunsOnAndTheReasonIsToldOnce) {
 
 TEST(Refusals, WhenTimersRunOutLaterTheThreadsRunOnAndTheReasonIsToldOnce) {
   SKIP_UNDER_THREAD_SANITIZER();
-  EXPECT_EQ(in_child([]() -> std::string {
+  EXPECT_EQ(told_by_child([]() -> std::string {
               if (!forbid_perf(EPERM)) return "cannot forbid";
               Refused refused;  // chose the timer
               if (!refused.engine) return "no engine";
@@ -128,7 +128,7 @@ TEST(Refusals, WhenTimersRunOutLaterTheThreadsRunOnAndTheReasonIsToldOnce) {
 
 TEST(Refusals, WhenSomebodyElseHandlesTheSignalTheReasonIsToldOnce) {
   SKIP_UNDER_THREAD_SANITIZER();
-  EXPECT_EQ(in_child([]() -> std::string {
+  EXPECT_EQ(told_by_child([]() -> std::string {
               if (!forbid_perf(EPERM)) return "cannot forbid";
               signal(SIGPROF, [](int) {});
               Refused refused;
@@ -142,7 +142,7 @@ TEST(Refusals, WhenSomebodyElseHandlesTheSignalTheReasonIsToldOnce) {
 TEST(Refusals, WithoutMemoryForTheRingTheGuestRunsOnAndTheReasonIsToldOnce) {
   if (kAddressSanitizer || kThreadSanitizer)
     GTEST_SKIP() << "the sanitizer's allocator ends the process instead of refusing";
-  EXPECT_EQ(in_child([]() -> std::string {
+  EXPECT_EQ(told_by_child([]() -> std::string {
               Refused refused;
               if (!refused.engine) return "no engine";
               Linker linker(*refused.engine);
@@ -175,7 +175,7 @@ TEST(Refusals, WithoutMemoryForTheRingTheGuestRunsOnAndTheReasonIsToldOnce) {
 
 TEST(Refusals, AUnitThatWasAskedForByNameAndIsNotHereIsAnError) {
   SKIP_UNDER_THREAD_SANITIZER();
-  EXPECT_EQ(in_child([]() -> std::string {
+  EXPECT_EQ(told_by_child([]() -> std::string {
               if (!forbid_perf(EPERM) || !forbid_timers()) return "cannot forbid";
               EngineConfig config;
               config.unit = "clock";

@@ -10,7 +10,7 @@ namespace {
 class Calls : public testing::TestWithParam<Mode> {};
 INSTANTIATE_TEST_SUITE_P(EveryMode, Calls, kEveryMode, mode_name);
 
-constexpr std::string_view kGuest = R"((module
+constexpr std::string_view kCallsGuest = R"((module
   (import "host" "mix" (func $mix (param i32 i64 f32 f64) (result f64)))
   (import "host" "pair" (func $pair (param i32) (result i32 i64)))
   (memory (export "memory") 1)
@@ -35,7 +35,7 @@ TEST_P(Calls, PassEveryKindOfValueBothWays) {
   auto engine = make_engine(GetParam());
   Linker linker(*engine);
   define_host(linker);
-  auto guest = instantiate(linker, *engine, kGuest);
+  auto guest = instantiate(linker, *engine, kCallsGuest);
   auto add = guest->typed_function<int32_t(int32_t, int32_t)>("add");
   ASSERT_TRUE(add);
   EXPECT_EQ((*add)(40, 2), 42);
@@ -95,7 +95,7 @@ TEST(CallErrors, SayWhatIsWrongWithTheCall) {
   auto engine = make_engine();
   Linker linker(*engine);
   define_host(linker);
-  auto guest = instantiate(linker, *engine, kGuest);
+  auto guest = instantiate(linker, *engine, kCallsGuest);
   auto missing = guest->call("absent", {});
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, ErrorKind::kUsage);
@@ -111,7 +111,7 @@ TEST(Exports, CanBeReadAndWritten) {
   auto engine = make_engine();
   Linker linker(*engine);
   define_host(linker);
-  auto guest = instantiate(linker, *engine, kGuest);
+  auto guest = instantiate(linker, *engine, kCallsGuest);
   EXPECT_EQ(guest->global("counter").value().as_i64(), 5);
   EXPECT_TRUE(guest->set_global("counter", Value::i64(-6)));
   EXPECT_EQ(guest->global("counter").value().as_i64(), -6);
@@ -129,7 +129,7 @@ TEST(Lifetimes, AnInstanceKeepsItsModuleAndEngineAlive) {
     auto engine = make_engine();
     Linker linker(*engine);
     define_host(linker);
-    guest = instantiate(linker, *engine, kGuest);
+    guest = instantiate(linker, *engine, kCallsGuest);
   }
   EXPECT_EQ(guest->typed_function<double()>("mix").value()(), -2.25);
 }

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::string_view kGuest = R"((module
+constexpr std::string_view kExceptionsGuest = R"((module
   (import "host" "call_back" (func $call_back (param i32) (result i32)))
   (import "host" "swallow" (func $swallow (param i32) (result i32)))
   (import "host" "fail" (func $fail))
@@ -188,7 +188,7 @@ class Exceptions : public testing::TestWithParam<Mode> {
       (void)caller.throw_exception("number", std::vector{Value::i32(7)});
       return 8;
     });
-    guest_ = instantiate(linker_, *engine_, kGuest);
+    guest_ = instantiate(linker_, *engine_, kExceptionsGuest);
   }
   std::vector<Value> call(std::string_view name, std::vector<Value> args = {}) {
     auto result = guest_->call(name, args);

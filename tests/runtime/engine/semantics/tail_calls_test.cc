@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-constexpr std::string_view kGuest = R"((module
+constexpr std::string_view kTailCallsGuest = R"((module
   (import "host" "sum" (func $sum (param i32 i32 i32 i32 i32 i32 i32 i64 f32 f64) (result i64)))
   (import "host" "fail" (func $fail (param i32) (result i32)))
   (type $step (func (param i64) (result i64)))
@@ -82,7 +82,7 @@ class TailCalls : public testing::TestWithParam<Mode> {
     linker.define_function("host", "fail", [](int32_t) -> Result<int32_t> {
       return make_error(ErrorKind::kTrap, "the host says no");
     });
-    guest_ = instantiate(linker, *engine_, kGuest);
+    guest_ = instantiate(linker, *engine_, kTailCallsGuest);
     ASSERT_NE(guest_, nullptr);
   }
   int64_t number(std::string_view function, std::vector<Value> args) {

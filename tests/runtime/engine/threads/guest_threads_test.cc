@@ -89,8 +89,8 @@ constexpr std::string_view kProgram = R"((module
   (func (export "_start") (drop (call $spawn (i32.const 0x20000)))
     (call $await (i32.const 8) (i32.const 1)))))";
 
-constexpr int32_t kTraps = 1 << 16, kWaits = 2 << 16, kSpins = 3 << 16, kExits = 4 << 16, kSleeps = 5 << 16,
-                  kMeets = 6 << 16, kSpawns = 7 << 16, kWrites = 8 << 16;
+constexpr int32_t kThreadTraps = 1 << 16, kWaits = 2 << 16, kSpins = 3 << 16, kExits = 4 << 16,
+                  kSleeps = 5 << 16, kMeets = 6 << 16, kSpawns = 7 << 16, kWrites = 8 << 16;
 
 class GuestThreads : public testing::TestWithParam<Mode> {
  protected:
@@ -175,7 +175,7 @@ TEST_P(GuestThreads, ShareTheirWasiAndItsSinksAreCalledOneAtATime) {
 TEST_P(GuestThreads, ATrapInOneEndsAll) {
   for (const int32_t other : {kWaits, kSleeps}) {
     EXPECT_GT(spawn(other), 0);
-    EXPECT_EQ(trap_of(*guest_, "spawn_and_wait", {Value::i32(kTraps)}), "unreachable");
+    EXPECT_EQ(trap_of(*guest_, "spawn_and_wait", {Value::i32(kThreadTraps)}), "unreachable");
     ASSERT_NE(guest_->last_trap(), nullptr);
     EXPECT_THAT(guest_->last_trap()->detail, HasSubstr("in thread "));
     EXPECT_EQ(functions_of(guest_->last_trap()), std::vector<std::string>{"wasi_thread_start"});
@@ -188,7 +188,7 @@ TEST_P(GuestThreads, ATrapInOneEndsAll) {
 
 TEST_P(GuestThreads, ATrapBetweenTwoCallsIsWhatTheNextOneEndsWith) {
   held_ = true;  // until the first call is over: it would be the one that ends
-  EXPECT_GT(spawn(kTraps), 0);
+  EXPECT_GT(spawn(kThreadTraps), 0);
   held_ = false;
   held_.notify_all();
   EXPECT_EQ(trap_of(*guest_, "await", {Value::i32(12), Value::i32(1)}), "unreachable");
