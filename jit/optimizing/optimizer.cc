@@ -164,11 +164,10 @@ class Compilation {
     const bool large =
         body.end.value - body.begin.value > kMostBodyBytesForOsr || body.loops.size() > kMostLoopsForOsr;
     if (large && request_.osr_loops.size() > 1) request_.osr_loops = {request_.osr_loops.back()};
-    // Each new beginning is asked for fewer changes, or checks the stack at last.
+    // A new beginning checks the stack.
     HINDSIGHT_TRY(budget_.check_begin());
     while (!result_.version) HINDSIGHT_TRY(guarded_by_llvm_wall([&] { return attempt(); }, no_memory_));
     CodeVersion& version = *result_.version;
-    for (Answer& answer : refused_) version.answers.push_back(std::move(answer));
     version.pass_times = std::move(times_);
     result_.passes = timer_.costs();
     version.compile_seconds = thread_seconds() - begin;
@@ -198,13 +197,9 @@ class Compilation {
     lap("generate IR");
     ChangeSet changes(ir);
     HINDSIGHT_TRY(budget_.check());
-    HINDSIGHT_ASSIGN(const bool complete, optimize(ir, *machine, changes, times_, timer_, limits, budget_));
+    HINDSIGHT_TRY(optimize(ir, *machine, changes, times_, timer_, limits, budget_));
     HINDSIGHT_TRY(budget_.check());
     HINDSIGHT_TRY(limits.check_grown());
-    if (!complete) {
-      drop_refused(changes);
-      return {};
-    }
     if (llvm::Function* const whole = ir.module.getFunction(kEntryName)) split_early_return(ir, *whole);
     keep_order_of_accesses(ir);
     look_at_mark_beside_long_calls(ir);
@@ -214,8 +209,8 @@ class Compilation {
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
     if (!all_check_stack && diagnostics.largest_frame > FunctionGenerator::kUncheckedLeafBytes) {
       always_check_stack_ = true;
-      result_.begun_anew.push_back("a frame of " + std::to_string(diagnostics.largest_frame) +
-                                   " bytes needs a stack check");
+      result_.begun_anew =
+          "a frame of " + std::to_string(diagnostics.largest_frame) + " bytes needs a stack check";
       return {};
     }
     at_work.reset();  // the arena's lock is taken below
@@ -278,23 +273,10 @@ class Compilation {
     return {};
   }
 
-  void drop_refused(const ChangeSet& changes) {
-    for (const Slot* slot : changes.kept_apart_for_nothing()) {
-      std::erase_if(request_.changes,
-                    [&](const Request& request) { return request.site == slot->request.site; });
-      result_.begun_anew.push_back(
-          (slot->kind() == ChangeKind::kPrefetch ? "no prefetch for the load at 0x"
-                                                 : "no interleaving for the load at 0x") +
-          llvm::utohexstr(slot->at().value, /*LowerCase=*/true) + ": " + slot->answer.why);
-      refused_.push_back(slot->answer);
-    }
-  }
-
   OptimizeRequest request_;
   CodeArena& arena_;
   const HostTarget host_;
   bool always_check_stack_ = false;
-  std::vector<Answer> refused_;
   std::vector<PassTime> times_;
   PassTimer timer_{request_.time_passes};
   Budget budget_{request_};

@@ -66,7 +66,7 @@ struct OptimizeRequest {
 struct OptimizeResult {
   std::unique_ptr<CodeVersion> version;
   std::string dump;
-  std::vector<std::string> begun_anew;  // why, for each time that the compilation had to begin again
+  std::string begun_anew;        // why the compilation had to begin again; empty: it did not
   std::string left_out;          // passes that a function of this size does not get, and why; empty: none
   std::vector<PassCost> passes;  // LLVM's and ours, code generation's too, by descending time
 };

@@ -75,8 +75,8 @@ struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
 
 // The default pipeline in its two halves, with the passes of changes (change_passes.h) between them and after them. Before the second half
 // loops are simplified; in it, they are unrolled and widened.
-Result<bool> run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
-                        PassLimits& limits, Budget& budget) {
+Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
+                  PassLimits& limits, Budget& budget) {
   const Tuning& tuning = ir.request.tuning;
   llvm::PipelineTuningOptions options;
   options.LoopVectorization = tuning.vectorize;
@@ -116,7 +116,7 @@ Result<bool> run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& c
   const llvm::OptimizationLevel level = level_of(tuning);
   if (level == llvm::OptimizationLevel::O0) {
     builder.buildO0DefaultPipeline(level).run(ir.module, modules);
-    return true;
+    return {};
   }
   builder.buildModuleSimplificationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
   {
@@ -146,7 +146,6 @@ Result<bool> run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& c
     }
     for (const ChangePass& pass : leavable) add_verified(passes, pass, changes, broken);
     HINDSIGHT_TRY(run(std::move(passes)));
-    if (!changes.kept_apart_for_nothing().empty()) return false;
   }
   if (tuning.vectorize) {
     llvm::FunctionPassManager passes;
@@ -171,8 +170,7 @@ Result<bool> run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& c
   };
   HINDSIGHT_TRY(run_changes(Stage::kWidened));
   builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
-  HINDSIGHT_TRY(run_changes(Stage::kOptimized));
-  return true;
+  return run_changes(Stage::kOptimized);
 }
 
 Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
@@ -195,14 +193,14 @@ Status emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_p
 
 }  // namespace
 
-Result<bool> optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes,
-                      std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget) {
+Status optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, std::vector<PassTime>& times,
+                PassTimer& timer, PassLimits& limits, Budget& budget) {
   const double begin = thread_seconds();
   const LlvmWork at_work;
-  HINDSIGHT_ASSIGN(const bool complete, run_passes(ir, machine, changes, timer, limits, budget));
-  if (complete) ir.restore_positions();
+  HINDSIGHT_TRY(run_passes(ir, machine, changes, timer, limits, budget));
+  ir.restore_positions();
   times.push_back({"optimize", thread_seconds() - begin});
-  return complete;
+  return {};
 }
 
 Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,

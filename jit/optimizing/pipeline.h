@@ -20,11 +20,10 @@ struct EmittedObject {
   std::string dump;                  // shape (ir_shape.h), final IR and assembly, where asked for
 };
 
-// LLVM's passes, and those of the changes. They end early, with false, if a load that is asked about gets no prefetch (its answer says
-// why). Finding it kept it apart from other loads, which the rest of the passes would suffer from. The module is of no use then. Appends
-// "optimize" to `times`. Once the budget is over or the code too large they skip what they can, and their result is of no use either.
-Result<bool> optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes,
-                      std::vector<PassTime>& times, PassTimer& timer, PassLimits& limits, Budget& budget);
+// LLVM's passes, and those of the changes. Appends "optimize" to `times`. Once the budget is over or the code too large they skip what they
+// can, and their result is of no use.
+Status optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, std::vector<PassTime>& times,
+                PassTimer& timer, PassLimits& limits, Budget& budget);
 
 // Code generation. Appends "codegen" to `times`. Errors: kResource, when the budget is over or the code becomes too large.
 Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,

@@ -518,7 +518,7 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
     }
     if (made) {
       std::string why = "its first call, in the optimizing tier";
-      for (const std::string& reason : made->begun_anew) why += "; restarted: " + reason;
+      if (!made->begun_anew.empty()) why += "; restarted: " + made->begun_anew;
       services_.say(LogLevel::kInfo, "compile",
                     fmt::format("{}: {} bytes of code in {:.1f} ms of CPU; because: {}",
                                 module_->function_name(function), made->version->code_size.value,

@@ -93,7 +93,7 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // A new optimized version, not published.
   struct Optimized {
     std::shared_ptr<jit::CodeVersion> version;
-    std::vector<std::string> begun_anew;  // as in OptimizeResult
+    std::string begun_anew;  // as in OptimizeResult
     std::string left_out;
   };
   // request.module and request.options are filled in. On a compile thread: wherever the stack is shorter, a long

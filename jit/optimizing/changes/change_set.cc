@@ -4,7 +4,6 @@
 
 #include "jit/code/cell_memory.h"
 #include "jit/wasm/opcodes.h"
-#include "jit/wasm/stores.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -150,25 +149,6 @@ std::optional<uint32_t> ChangeSet::timed_slot(Slot& slot) {
       slots_, [&](const Slot& other) { return other.answer.timed && other.answer.cell == its.cell; });
   if (taken < static_cast<ptrdiff_t>(kMostTimedLoads)) its.timed = static_cast<uint32_t>(taken);
   return its.timed;
-}
-
-bool ChangeSet::keeps_loads_apart() const {
-  return asks_for(ChangeKind::kPrefetch) || asks_for(ChangeKind::kInterleave);
-}
-
-std::vector<const Slot*> ChangeSet::kept_apart_for_nothing() const {
-  std::vector<const Slot*> refused;
-  const auto is_of_use = [&](WasmOffset load) {
-    return std::ranges::any_of(slots_, [&](const Slot& slot) {
-      return (slot.kind() == ChangeKind::kPrefetch || slot.kind() == ChangeKind::kInterleave) &&
-             slot.at() == load && (slot.answer.is_applied() || slot.answer.waits());
-    });
-  };
-  for (const ChangeKind kind : {ChangeKind::kPrefetch, ChangeKind::kInterleave})
-    for (const Slot& slot : of(kind))
-      // Stores are not kept apart.
-      if (!is_of_use(slot.at()) && !wasm::is_store(ir.wasm, slot.at())) refused.push_back(&slot);
-  return refused;
 }
 
 std::vector<Answer> ChangeSet::answers() const {

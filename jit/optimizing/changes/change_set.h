@@ -61,10 +61,6 @@ class ChangeSet {
   // The place of the slot's address in its cell's upcoming[]; made at first use, empty if all are taken.
   std::optional<uint32_t> timed_slot(Slot& slot);
 
-  // Loads are asked about that LLVM is told to keep apart.
-  bool keeps_loads_apart() const;
-  // Those of whose load nothing came, nor of its loop: these loads were kept apart for nothing.
-  std::vector<const Slot*> kept_apart_for_nothing() const;
   // The answers of all slots, and of what follows them. LoopCell::site is an index into these.
   std::vector<Answer> answers() const;
 

@@ -67,7 +67,7 @@ void FunctionCompiler::say_made(const Job& job, const ModuleCode& code, const Mo
   for (const jit::PassTime& pass : version.pass_times)
     passes += fmt::format(" {} {:.1f}", pass.name, 1e3 * pass.seconds);
   std::string why = job.plan.reason;
-  for (const std::string& reason : made.begun_anew) why += "; restarted: " + reason;
+  if (!made.begun_anew.empty()) why += "; restarted: " + made.begun_anew;
   if (!made.left_out.empty()) why += "; left out passes: " + made.left_out;
   const std::string apart =
       version.hot_bytes.value == 0

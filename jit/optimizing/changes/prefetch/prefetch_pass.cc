@@ -3,6 +3,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ADCE.h>
 
 #include <algorithm>
@@ -240,6 +241,8 @@ void add_prefetch(llvm::FunctionPassManager& passes, ChangeSet& changes) {
   passes.addPass(PrefetchPass(changes));
   // Dead counters that a strip carries to the next only ADCE sees as dead.
   passes.addPass(llvm::ADCEPass());
+  // What the kept loads were kept out of, before loops are widened.
+  passes.addPass(llvm::InstCombinePass());
 }
 
 }  // namespace hindsight::jit::optimizing
