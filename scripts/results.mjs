@@ -142,7 +142,7 @@ function section(run) {
   ];
   const compared = Object.keys(run.summary ?? {});
   const suites = [...new Set(run.workloads.map(({ suite }) => suite))];
-  const lines = [`## ${suites.join(', ')}`, '', `${words.join('; ')}. From \`${basename(run.file)}\`.`, ''];
+  const lines = [`## ${suites.join(', ')}`, '', `${words.join('; ')}.`, ''];
   const wrong = run.workloads.filter((workload) => !workload.answers_ok);
   for (const { name, problems } of wrong) lines.push(`**Wrong answer: ${escaped(name)}**: ${escaped((problems ?? []).join('; '))}. In no figure.`, '');
   if (run.split?.length && compared.length > 0) {
