@@ -40,7 +40,7 @@ struct MonitorCounts {
   uint64_t clock_unknown_code = 0;  // guest code memory, no version there (trampolines, freed code)
   uint64_t stall_records = 0;       // event 4: a load stands in front of the sampled pc
   uint64_t stall_addresses = 0;
-  uint64_t stall_no_offset = 0;  // no load of the guest at that place in the code
+  uint64_t stall_no_offset = 0;  // no load of the guest at that place, or one that a change added
   uint64_t runtime_loads = 0;    // samples after a load of the runtime's own data: no event 4
   uint64_t store_stalls = 0;     // samples after a store of the guest's: no event 4 either
   uint64_t branch_records = 0;

@@ -217,6 +217,9 @@ void Profile::note_place(FuncIndex function, std::optional<LoopIndex> loop, Plac
 std::optional<WasmOffset> Profile::load_at_or_before(WasmOffset at) {
   std::optional<FuncIndex> function = module_->function_at(at);
   if (!function) return std::nullopt;
+  // What a change adds to a loop has the loop's own place. Its loads are not the guest's in front of it.
+  const auto& loops = module_->body(*function).loops;
+  if (std::ranges::find(loops, at, &wasm::LoopInfo::offset) != loops.end()) return std::nullopt;
   auto [found, fresh] = load_offsets_.try_emplace(function->value);
   std::vector<uint32_t>& offsets = found->second;
   if (fresh) {

@@ -195,8 +195,8 @@ class Profile {
                   VersionId version = {}, std::optional<LoopIndex> nest = {});
   // The same sample stood right after a load. `address`: linear-memory address, if known. `load` may be the instruction
   // that consumes the value: code generators fold loads into their consumers, whose offset the code then has. The stall
-  // is charged to the nearest load at or in front of it in the same body. If there is none it is not counted and the
-  // result is false. Addresses of a load that comes back to a few pages are no evidence about pages.
+  // is charged to the nearest load at or in front of it in the same body. If there is none, or if it is a loop's own offset,
+  // which the code of changes has, it is not counted and the result is false. Addresses of a load that comes back to a few pages are no evidence about pages.
   bool add_stall(FuncIndex function, WasmOffset load, bool optimized_code, const uint64_t* address);
   // The same of a store, which is charged itself. False if none stands there.
   bool add_store_stall(FuncIndex function, WasmOffset store, bool optimized_code, uint64_t address);

@@ -202,6 +202,20 @@ TEST(Profile, AStallBehindAFoldedLoadIsChargedToTheLoad) {
   EXPECT_EQ(e.loads[0].load, WasmOffset(44));
 }
 
+TEST(Profile, AStallInWhatAChangeAddedToALoopIsChargedToNoLoadInFrontOfTheLoop) {
+  const std::shared_ptr<wasm::Module> module = module_with_loops();
+  wasm::LoopInfo after;
+  after.offset = WasmOffset(70);
+  after.end = WasmOffset(80);
+  after.depth = 1;
+  after.parent = LoopIndex(0);
+  module->bodies[0].loops.push_back(after);
+  Profile profile(module);
+  EXPECT_TRUE(profile.add_stall(kFunction, WasmOffset(69), true, nullptr));
+  EXPECT_FALSE(profile.add_stall(kFunction, WasmOffset(70), true, nullptr));
+  EXPECT_TRUE(profile.add_stall(kFunction, WasmOffset(71), true, nullptr));
+}
+
 TEST(Profile, AStallBehindAStoreIsChargedToTheStore) {
   const std::shared_ptr<wasm::Module> module = module_with_loops();
   module->bytes[50] = 0x36;  // i32.store
