@@ -188,7 +188,8 @@ bool ask_for_new_stalls(Case& c) {
   }
   // What changed a second ago counts as it is now.
   const bool changed = untried_recently > untried_share;
-  const double share = changed ? untried_recently : untried_share;
+  // Stalls of a callee are of its own code, which may have more of them than what is left of its samples.
+  const double share = std::min(changed ? untried_recently : untried_share, 1.0);
   const double gain = share * (e.seconds_optimized + callee_seconds(e, config));
   const std::string words =
       changed ? fmt::format(

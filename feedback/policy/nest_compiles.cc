@@ -136,6 +136,9 @@ class Nests {
   }
 
   FunctionPlan first_compile(int32_t root) const;
+  // Hardly any of the time is its own: it calls what waits for memory, which is inlined for that. None: it does not, or it is
+  // not for such a loop to help.
+  std::optional<FunctionPlan> compile_for_callees(int32_t root) const;
   // None: nothing asks for it.
   std::optional<FunctionPlan> later_compile(int32_t root) const;
   // The program changed under its code: it is compiled again, or all of the function is seen anew.
@@ -230,6 +233,8 @@ class Nests {
            loop.compiles < config_.max_nest_compiles + earned;
   }
   FunctionEvidence view_of(int32_t root) const;
+  // The same of what is or would be in its own code alone.
+  FunctionEvidence view_of_code(int32_t root) const;
   std::vector<Candidate> without_split(std::vector<Candidate> candidates) const {
     // What is cold in a loop stays with it: nests are not moved.
     std::erase_if(candidates,
@@ -273,6 +278,33 @@ FunctionEvidence Nests::view_of(int32_t root) const {
   std::erase_if(view.calls, [&](const CallEvidence& call) { return !is_in(loop, call.call); });
   std::erase_if(view.values, [&](const ValueEvidence& value) { return !is_in(loop, value.at); });
   return view;
+}
+
+FunctionEvidence Nests::view_of_code(int32_t root) const {
+  const LoopEvidence& loop = e_.loops[root];
+  FunctionEvidence view = view_of(root);
+  view.optimized = true;
+  view.samples_baseline = view.seconds_baseline = 0;
+  view.samples_optimized = loop.samples_optimized;
+  view.seconds_optimized = loop.seconds_optimized;
+  for (LoadEvidence& load : view.loads) load.stall_samples = load.stall_samples_optimized;
+  return view;
+}
+
+std::optional<FunctionPlan> Nests::compile_for_callees(int32_t root) const {
+  const FunctionEvidence view = view_of_code(root);
+  if (callee_samples(view, config_) < config_.min_reoptimize_samples || !is_affordable(root))
+    return std::nullopt;
+  Case c(view, config_);
+  ask_for_new_stalls(c);
+  if (c.plan.action != Action::kReoptimize) return std::nullopt;
+  const LoopEvidence& loop = e_.loops[root];
+  c.plan.candidates = without_split(std::move(c.plan.candidates));
+  c.plan.osr_loops.clear();
+  c.plan.nest = loop.loop;
+  c.plan.action = Action::kOptimize;
+  c.plan.reason = fmt::format("the loop at 0x{:x}, for what it calls: {}", loop.offset.value, c.plan.reason);
+  return std::move(c.plan);
 }
 
 FunctionPlan Nests::first_compile(int32_t root) const {
@@ -329,15 +361,10 @@ std::optional<FunctionPlan> Nests::later_compile(int32_t root) const {
   if (!loop.has_nest || sums_[root].under_way || sums_[root].around_one_under_way ||
       !may_compile_again(root) || !is_affordable(root))
     return std::nullopt;
-  FunctionEvidence view = view_of(root);
+  // Its own code alone says what is wrong with it.
+  const FunctionEvidence view = view_of_code(root);
   if (loop.samples_optimized + callee_samples(view, config_) < config_.min_reoptimize_samples)
     return std::nullopt;
-  // Its own code alone says what is wrong with it.
-  view.optimized = true;
-  view.samples_baseline = view.seconds_baseline = 0;
-  view.samples_optimized = loop.samples_optimized;
-  view.seconds_optimized = loop.seconds_optimized;
-  for (LoadEvidence& load : view.loads) load.stall_samples = load.stall_samples_optimized;
   Case c(view, config_);
   ask_for_new_stalls(c);
   if (c.plan.action != Action::kReoptimize) return std::nullopt;
@@ -388,6 +415,7 @@ std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyC
     asked.push_back(root);
     FunctionPlan plan = nests.first_compile(root);
     if (plan.action == Action::kOptimize) return plan;
+    if (auto for_callees = nests.compile_for_callees(root)) return for_callees;
     if (!answer || (plan.action == Action::kWait && answer->action != Action::kWait))
       answer = std::move(plan);
   }

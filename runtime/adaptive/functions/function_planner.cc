@@ -98,10 +98,10 @@ bool FunctionPlanner::is_worth_asking(const feedback::FunctionCounts& counts, bo
   return calls_elsewhere || shifted || counts.samples_optimized >= engine_.policy.min_reoptimize_samples;
 }
 
-// It has code, and a function that it calls in a loop waits for memory.
+// A function that it calls in a loop waits for memory. Where the loop is in baseline code, few samples are its own.
 bool FunctionPlanner::calls_what_stalls(const feedback::Profile& profile, FuncIndex function,
                                         const feedback::FunctionCounts& counts) const {
-  return (counts.optimized || !counts.nests.empty()) &&
+  return (counts.optimized || !counts.nests.empty() || counts.samples_baseline > 0) &&
          profile.calls_what_stalls(function,
                                    std::max(engine_.policy.min_stall_samples,
                                             engine_.policy.min_callee_stall_share * profile.total_samples()));

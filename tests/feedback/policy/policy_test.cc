@@ -205,6 +205,35 @@ TEST(Policy, CompilesALoopAgainForACalleeThatStalls) {
   EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
 }
 
+TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSamplesAreItsOwn) {
+  FunctionEvidence e = hot_function(2);
+  e.code_bytes = 2000;
+  e.seconds_baseline = 0.0005;
+  e.total_samples = 302;
+  e.entered = Entered::kNotYet;
+  e.loops[0].code_bytes = 150;
+  e.loops[0].end = WasmOffset(300);
+  e.loops[0].samples = e.loops[0].samples_baseline = 2;
+  e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.0005;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "too few to decide";
+  e.callees = {{.function = FuncIndex(8),
+                .name = "find",
+                .called_in = LoopIndex(0),
+                .samples = 300,
+                .seconds = 1.2,
+                .stall_samples = 200}};
+  e.loads.push_back(stalling_load(900, 200));
+  e.loads.back().stall_samples_optimized = 200;
+  e.loads.back().callee = FuncIndex(8);
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
+  EXPECT_EQ(plan.nest, LoopIndex(0));
+  EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
+  e.changes.put({kInterleave, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
+  e.changes.put({kPrefetch, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it was looked into";
+}
+
 TEST(Policy, WaitsForTheTrialsOfItsLoadsBeforeItCompilesForOthers) {
   FunctionEvidence e = optimized_function();
   e.loads = {stalling_load(130, 100), stalling_load(140, 100)};
