@@ -89,8 +89,9 @@ std::string told_by_child(const std::function<std::string()>& body) {
   return text;
 }
 
+// What the unit had to say. A compile thread that starts late may miss memory of its own, which is another reason.
 std::string told_once(const LogLines& log, const std::string& reason) {
-  const auto lines = log.warnings();
+  const auto lines = log.warnings("lwp: ");
   std::string all;
   for (const auto& line : lines) all += "[" + line + "]";
   if (lines.size() != 1) return "told " + std::to_string(lines.size()) + " times: " + all;
