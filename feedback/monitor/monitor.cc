@@ -8,6 +8,7 @@
 #include <cmath>
 #include <new>
 
+#include "base/monotonic_clock.h"
 #include "base/system_failures.h"
 #include "feedback/lwp/format/record.h"
 #include "feedback/monitor/branch_bursts.h"
@@ -18,12 +19,6 @@
 namespace hindsight::feedback {
 
 namespace {
-
-uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // CPU time of a thread of this process, which need not be the calling one; 0 if it is gone. The clock's
 // number is the kernel's way to name it (pthread_getcpuclockid, without a pthread_t).

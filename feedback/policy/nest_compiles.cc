@@ -235,6 +235,16 @@ class Nests {
   FunctionEvidence view_of(int32_t root) const;
   // The same of what is or would be in its own code alone.
   FunctionEvidence view_of_code(int32_t root) const;
+  // Whether it has code that may be made anew.
+  bool may_be_replaced(int32_t root) const {
+    return e_.loops[root].has_nest && !sums_[root].under_way && !sums_[root].around_one_under_way &&
+           may_compile_again(root) && is_affordable(root);
+  }
+  // Compiles it for what `view` stalls on. None: that is too little.
+  std::optional<FunctionPlan> ask_for_stalls(const FunctionEvidence& view, int32_t root,
+                                             std::string_view what_for = "") const;
+  // What a question about code decided, as a plan of the nest.
+  FunctionPlan plan_of(Case& c, int32_t root, std::string_view what_for = "") const;
   std::vector<Candidate> without_split(std::vector<Candidate> candidates) const {
     // What is cold in a loop stays with it: nests are not moved.
     std::erase_if(candidates,
@@ -291,20 +301,30 @@ FunctionEvidence Nests::view_of_code(int32_t root) const {
   return view;
 }
 
-std::optional<FunctionPlan> Nests::compile_for_callees(int32_t root) const {
-  const FunctionEvidence view = view_of_code(root);
-  if (callee_samples(view, config_) < config_.min_reoptimize_samples || !is_affordable(root))
-    return std::nullopt;
-  Case c(view, config_);
-  ask_for_new_stalls(c);
-  if (c.plan.action != Action::kReoptimize) return std::nullopt;
+FunctionPlan Nests::plan_of(Case& c, int32_t root, std::string_view what_for) const {
   const LoopEvidence& loop = e_.loops[root];
   c.plan.candidates = without_split(std::move(c.plan.candidates));
   c.plan.osr_loops.clear();
-  c.plan.nest = loop.loop;
-  c.plan.action = Action::kOptimize;
-  c.plan.reason = fmt::format("the loop at 0x{:x}, for what it calls: {}", loop.offset.value, c.plan.reason);
+  if (c.plan.action == Action::kReoptimize) c.plan.nest = loop.loop;
+  c.plan.reason = fmt::format("the loop at 0x{:x}{}: {}", loop.offset.value, what_for, c.plan.reason);
   return std::move(c.plan);
+}
+
+std::optional<FunctionPlan> Nests::ask_for_stalls(const FunctionEvidence& view, int32_t root,
+                                                  std::string_view what_for) const {
+  Case c(view, config_);
+  ask_for_new_stalls(c);
+  if (c.plan.action != Action::kReoptimize) return std::nullopt;
+  return plan_of(c, root, what_for);
+}
+
+std::optional<FunctionPlan> Nests::compile_for_callees(int32_t root) const {
+  if (e_.callees.empty() || !is_affordable(root)) return std::nullopt;
+  const FunctionEvidence view = view_of_code(root);
+  if (callee_samples(view, config_) < config_.min_reoptimize_samples) return std::nullopt;
+  std::optional<FunctionPlan> plan = ask_for_stalls(view, root, ", for what it calls");
+  if (plan) plan->action = Action::kOptimize;
+  return plan;
 }
 
 FunctionPlan Nests::first_compile(int32_t root) const {
@@ -357,40 +377,20 @@ FunctionPlan Nests::first_compile(int32_t root) const {
 }
 
 std::optional<FunctionPlan> Nests::later_compile(int32_t root) const {
-  const LoopEvidence& loop = e_.loops[root];
-  if (!loop.has_nest || sums_[root].under_way || sums_[root].around_one_under_way ||
-      !may_compile_again(root) || !is_affordable(root))
-    return std::nullopt;
-  // Its own code alone says what is wrong with it.
-  const FunctionEvidence view = view_of_code(root);
-  if (loop.samples_optimized + callee_samples(view, config_) < config_.min_reoptimize_samples)
-    return std::nullopt;
-  Case c(view, config_);
-  ask_for_new_stalls(c);
-  if (c.plan.action != Action::kReoptimize) return std::nullopt;
-  c.plan.candidates = without_split(std::move(c.plan.candidates));
-  c.plan.osr_loops.clear();
-  c.plan.nest = loop.loop;
-  c.plan.reason = fmt::format("the loop at 0x{:x}: {}", loop.offset.value, c.plan.reason);
-  return std::move(c.plan);
+  if (!may_be_replaced(root)) return std::nullopt;
+  return ask_for_stalls(view_of_code(root), root);  // its own code alone says what is wrong with it
 }
 
 std::optional<FunctionPlan> Nests::follow(int32_t root) const {
+  if (!may_be_replaced(root)) return std::nullopt;
   const LoopEvidence& loop = e_.loops[root];
-  if (!loop.has_nest || sums_[root].under_way || sums_[root].around_one_under_way ||
-      !may_compile_again(root) || !is_affordable(root))
-    return std::nullopt;
   FunctionEvidence view = view_of(root);
   view.optimized = true;
   view.seconds_since_published = loop.seconds_in_code;
   view.moved_share = loop.moved_share;
   Case c(view, config_);
   if (!ask_whether_it_moved(c)) return std::nullopt;
-  c.plan.candidates = without_split(std::move(c.plan.candidates));
-  c.plan.osr_loops.clear();
-  if (c.plan.action == Action::kReoptimize) c.plan.nest = loop.loop;
-  c.plan.reason = fmt::format("the loop at 0x{:x}: {}", loop.offset.value, c.plan.reason);
-  return std::move(c.plan);
+  return plan_of(c, root);
 }
 
 }  // namespace

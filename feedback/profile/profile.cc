@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "jit/wasm/instr_reader.h"
+#include "jit/wasm/instruction_kinds.h"
 #include "jit/wasm/loop_nests.h"
-#include "jit/wasm/stores.h"
 
 namespace hindsight::feedback {
 
@@ -112,8 +112,7 @@ bool Profile::calls_what_stalls(FuncIndex function, double samples) const {
   const auto& calls = calls_in_loops(function).calls();
   return std::any_of(calls.begin(), calls.end(), [&](const CallsInLoops::Call& call) {
     const auto found = functions_.find(call.callee.value);
-    return found != functions_.end() &&
-           found->second.samples_baseline + found->second.samples_optimized >= samples &&
+    return found != functions_.end() && found->second.samples() >= samples &&
            stalls_for_callers(call.callee) >= samples;
   });
 }
@@ -218,8 +217,7 @@ std::optional<WasmOffset> Profile::load_at_or_before(WasmOffset at) {
   std::optional<FuncIndex> function = module_->function_at(at);
   if (!function) return std::nullopt;
   // What a change adds to a loop has the loop's own place. Its loads are not the guest's in front of it.
-  const auto& loops = module_->body(*function).loops;
-  if (std::ranges::find(loops, at, &wasm::LoopInfo::offset) != loops.end()) return std::nullopt;
+  if (wasm::is_loop(*module_, at)) return std::nullopt;
   auto [found, fresh] = load_offsets_.try_emplace(function->value);
   std::vector<uint32_t>& offsets = found->second;
   if (fresh) {
@@ -333,7 +331,7 @@ PageEvidence Profile::page_evidence() const {
   for (const auto& [region, addresses] : pages_.regions) e.regions.push_back({region, addresses});
   double all = 0, hidden = 0;
   for (const auto& [index, counts] : functions_) {
-    const double samples = counts.samples_baseline + counts.samples_optimized;
+    const double samples = counts.samples();
     all += samples;
     if (counts.samples_baseline <= 0) continue;
     double stalled = 0;  // before the decisions
@@ -702,7 +700,7 @@ void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
     evidence.callees.push_back({.function = callee,
                                 .name = module_->function_name(callee),
                                 .called_in = loop,
-                                .samples = its.samples_baseline + its.samples_optimized,
+                                .samples = its.samples(),
                                 .seconds = its.seconds_baseline + its.seconds_optimized,
                                 .stall_samples = stalls});
   }

@@ -141,12 +141,6 @@ bool is16(const x86::Gp& r) {
 bool alike(const x86::Gp& a, const x86::Gp& b) {
   return a.type() == b.type() && (is32(a) || is64(a));
 }
-bool fits8(int64_t v) {
-  return v == static_cast<int8_t>(v);
-}
-bool fits32(int64_t v) {
-  return v == static_cast<int32_t>(v);
-}
 // An immediate of an instruction of 32 bits, given signed or unsigned.
 bool is_word(int64_t v) {
   return v >= INT32_MIN && v <= int64_t{UINT32_MAX};
@@ -196,7 +190,7 @@ void Emitter::op_mem(uint32_t prefix, bool wide, uint32_t opcode, uint32_t reg, 
   const uint32_t rex = (wide ? 8u : 0u) | ((reg & 8) >> 1) | ((index & 8) >> 2) | (base >> 3);
   uint8_t* at = put_opcode(at_, prefix, rex, force_rex, opcode);
   const bool none = (disp == 0) & ((base & 7) != 5);
-  const bool near = fits8(disp);
+  const bool near = asmjit::Support::isInt8(disp);
   const uint32_t mode = none ? 0 : near ? 0x40 : 0x80;
   const bool with_sib = (index != 4) | ((base & 7) == 4);
   at[0] = static_cast<uint8_t>(mode | field | (with_sib ? 4 : base & 7));
@@ -371,13 +365,13 @@ asmjit::Error Emitter::_emitI(asmjit::InstId inst, const x86::Gp& a, const asmji
   const int64_t given = b.value();
   const bool wide = is64(a);
   if (wide || is32(a)) {
-    const bool fits = wide ? fits32(given) : is_word(given);
+    const bool fits = wide ? asmjit::Support::isInt32(given) : is_word(given);
     const int64_t value = wide ? given : static_cast<int32_t>(given);
     switch (form.kind) {
       case Kind::kAlu:
         if (!fits) break;
-        op_reg(0, wide, fits8(value) ? 0x83 : 0x81, form.opcode, a.id());
-        immediate(value, fits8(value) ? 1 : 4);
+        op_reg(0, wide, asmjit::Support::isInt8(value) ? 0x83 : 0x81, form.opcode, a.id());
+        immediate(value, asmjit::Support::isInt8(value) ? 1 : 4);
         return asmjit::kErrorOk;
       case Kind::kTest:
         if (!fits) break;
@@ -391,7 +385,7 @@ asmjit::Error Emitter::_emitI(asmjit::InstId inst, const x86::Gp& a, const asmji
         return asmjit::kErrorOk;
       }
       case Kind::kMove: {
-        if (wide && !(given >= 0 && given <= int64_t{UINT32_MAX}) && fits32(given)) {
+        if (wide && !(given >= 0 && given <= int64_t{UINT32_MAX}) && asmjit::Support::isInt32(given)) {
           op_reg(0, true, 0xc7, 0, a.id());
           immediate(given, 4);
           return asmjit::kErrorOk;
@@ -419,11 +413,12 @@ asmjit::Error Emitter::_emitI(asmjit::InstId inst, const x86::Mem& a, const asmj
   const int64_t given = b.value();
   if (plain(a)) {
     const bool wide = size == 8;
-    const bool fits = wide ? fits32(given) : is_word(given);
+    const bool fits = wide ? asmjit::Support::isInt32(given) : is_word(given);
     const int64_t value = wide ? given : static_cast<int32_t>(given);
     if (form.kind == Kind::kAlu && (size == 4 || wide) && fits) {
-      op_mem(0, wide, fits8(value) ? 0x83 : 0x81, form.opcode, a, fits8(value) ? 1 : 4);
-      immediate(value, fits8(value) ? 1 : 4);
+      op_mem(0, wide, asmjit::Support::isInt8(value) ? 0x83 : 0x81, form.opcode, a,
+             asmjit::Support::isInt8(value) ? 1 : 4);
+      immediate(value, asmjit::Support::isInt8(value) ? 1 : 4);
       return asmjit::kErrorOk;
     }
     if (form.kind == Kind::kMove && size != 0 && size <= 8 && fits) {
@@ -497,9 +492,10 @@ asmjit::Error Emitter::_emitI(asmjit::InstId inst, const x86::Gp& a, const x86::
 
 asmjit::Error Emitter::_emitI(asmjit::InstId inst, const x86::Gp& a, const x86::Gp& b, const asmjit::Imm& c) {
   const int64_t value = is64(a) ? c.value() : static_cast<int32_t>(c.value());
-  if (inst == Inst::kIdImul && alike(a, b) && (is64(a) ? fits32(value) : is_word(c.value()))) {
-    op_reg(0, is64(a), fits8(value) ? 0x6b : 0x69, a.id(), b.id());
-    immediate(value, fits8(value) ? 1 : 4);
+  if (inst == Inst::kIdImul && alike(a, b) &&
+      (is64(a) ? asmjit::Support::isInt32(value) : is_word(c.value()))) {
+    op_reg(0, is64(a), asmjit::Support::isInt8(value) ? 0x6b : 0x69, a.id(), b.id());
+    immediate(value, asmjit::Support::isInt8(value) ? 1 : 4);
     return asmjit::kErrorOk;
   }
   const asmjit::Operand_ operands[] = {a, b, c};

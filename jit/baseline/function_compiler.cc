@@ -1,8 +1,7 @@
 // The driver: prologue, epilogue, out-of-line code, constants.
 #include "jit/baseline/function_compiler.h"
 
-#include <time.h>
-
+#include "base/monotonic_clock.h"
 #include "jit/baseline/baseline_compiler.h"
 #include "jit/baseline/stubs.h"
 #include "jit/code/code_registry.h"
@@ -16,9 +15,7 @@ constexpr x86::Gp kIntParameters[] = {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x8
 
 // Not the thread's CPU time, which takes a system call: a tenth of the time that a small function takes.
 double seconds_now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return 1e-9 * static_cast<double>(monotonic_ns());
 }
 
 }  // namespace

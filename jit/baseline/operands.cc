@@ -8,12 +8,6 @@ namespace hindsight::jit::baseline {
 
 using Kind = Entry::Kind;
 
-namespace {
-bool is_sign_extended(uint64_t bits) {
-  return static_cast<int64_t>(bits) == static_cast<int32_t>(bits);
-}
-}  // namespace
-
 void FunctionCompiler::pop_to(size_t height) {
   while (stack_.size() > height) {
     ++steps_;
@@ -217,7 +211,7 @@ void FunctionCompiler::store_entry(const x86::Mem& to, const Entry& entry) {
       return store_reg(to, entry.reg, entry.type);
     case Kind::kConst:
       if (entry.type == ValType::kV128) break;
-      if (!wide || is_sign_extended(entry.bits)) {
+      if (!wide || asmjit::Support::isInt32(static_cast<int64_t>(entry.bits))) {
         a_.mov(m, asmjit::imm(static_cast<int32_t>(entry.bits)));
         return;
       }
@@ -240,7 +234,7 @@ void FunctionCompiler::store_entry(const x86::Mem& to, const Entry& entry) {
 }
 
 asmjit::Operand FunctionCompiler::int_operand(const Entry& entry, bool wide) {
-  if (entry.is_const() && (!wide || is_sign_extended(entry.bits)))
+  if (entry.is_const() && (!wide || asmjit::Support::isInt32(static_cast<int64_t>(entry.bits))))
     return asmjit::imm(static_cast<int32_t>(entry.bits));
   if (entry.kind == Kind::kSlot) return place(entry, wide ? 8 : 4);
   return gp(use(entry), wide);

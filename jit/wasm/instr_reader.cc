@@ -30,7 +30,7 @@ constexpr std::array<ImmKind, 32> make_prefixed_kinds() {
 constexpr std::array<ImmKind, 512> make_simd_kinds() {
   std::array<ImmKind, 512> out{};
 #define HINDSIGHT_ADD(name, code, text, imm, signature) \
-  out[(code >= 0xff00 ? 0x100 : 0) | (code & 0xff)] = ImmKind::imm;
+  out[(code >= kFirstRelaxedSimdCode ? 0x100 : 0) | (code & 0xff)] = ImmKind::imm;
   HINDSIGHT_WASM_SIMD_OPCODES(HINDSIGHT_ADD)
 #undef HINDSIGHT_ADD
   return out;
@@ -142,11 +142,11 @@ void InstrReader::next_of_any_kind(Instr& instr) {
     kind = instr.opcode == Opcode::kAtomicFence ? ImmKind::kFence : ImmKind::kMemArg;
   } else if (code == kSimdPrefix) {
     const uint32_t sub = read_u32(pos_);
-    instr.opcode = static_cast<Opcode>((sub < 0x100 ? 0xfd00 : 0xff00) | (sub & 0xff));
+    instr.opcode = static_cast<Opcode>((sub < 0x100 ? kFirstSimdCode : kFirstRelaxedSimdCode) | (sub & 0xff));
     kind = kSimdKinds[sub & 0x1ff];
   } else {
     const uint32_t sub = read_u32(pos_);
-    instr.opcode = static_cast<Opcode>(0xfc00 | sub);
+    instr.opcode = static_cast<Opcode>(kFirstPrefixedCode | sub);
     kind = kPrefixedKinds[sub & 0x1f];
   }
   switch (kind) {

@@ -19,16 +19,6 @@ std::string name_of(const Kind& kind) {
   return kind.name.empty() ? what : kind.name;
 }
 
-std::string shortened_printable(const std::string& text, size_t limit) {
-  const std::string shown = printable(text);
-  size_t characters = 0;
-  for (size_t k = 0; k < shown.size(); ++k) {
-    if ((static_cast<unsigned char>(shown[k]) & 0xc0) == 0x80) continue;
-    if (++characters > limit) return shown.substr(0, k) + "…";
-  }
-  return shown;
-}
-
 // A row a kind, a mark a bucket in which it happened, the stronger the more often.
 std::string time_line(const GuestEventReport& guest, double seconds) {
   constexpr double kLabel = 210, kWidth = 1072, kRow = 24, kTop = 22, kRight = 12;
@@ -52,7 +42,7 @@ std::string time_line(const GuestEventReport& guest, double seconds) {
   for (const Kind& kind : guest.kinds) {
     const std::string name = name_of(kind);
     out += fmt::format("<text x=\"0\" y=\"{:.1f}\">{}<title>{}</title></text>", y + 16,
-                       escape_html(shortened_printable(name, 27)), escape_html(name));
+                       escape_html(shortened(printable(name), 27)), escape_html(name));
     uint64_t most = 1;
     for (const uint64_t count : kind.timeline) most = std::max(most, count);
     for (size_t b = 0; b < kind.timeline.size(); ++b) {

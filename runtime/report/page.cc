@@ -45,16 +45,6 @@ svg .spread{stroke:var(--ink);stroke-width:1.5;opacity:.65}svg .axis{stroke:var(
 footer{margin-top:48px;color:var(--soft);font-size:13px}
 )css";
 
-std::string shortened(const std::string& text, size_t limit) {
-  // Cut between code points: continuation bytes belong to the character before them.
-  size_t characters = 0;
-  for (size_t k = 0; k < text.size(); ++k) {
-    if ((static_cast<unsigned char>(text[k]) & 0xc0) == 0x80) continue;
-    if (++characters > limit) return text.substr(0, k) + "…";
-  }
-  return text;
-}
-
 double nice_step(double span) {
   if (!(span > 0)) return 1;
   const double power = std::pow(10, std::floor(std::log10(span / 4)));

@@ -51,6 +51,16 @@ std::string age_text(double seconds) {
   return fmt::format("{:.0f} days", seconds / 86'400);
 }
 
+std::string shortened(const std::string& text, size_t limit) {
+  // Cut between code points: continuation bytes belong to the character before them.
+  size_t characters = 0;
+  for (size_t k = 0; k < text.size(); ++k) {
+    if ((static_cast<unsigned char>(text[k]) & 0xc0) == 0x80) continue;
+    if (++characters > limit) return text.substr(0, k) + "…";
+  }
+  return text;
+}
+
 std::string seconds_text(double seconds) {
   if (!std::isfinite(seconds)) return "-";
   const double size = std::fabs(seconds);

@@ -12,6 +12,9 @@ namespace hindsight::report {
 // For HTML text and attribute values in double quotes: printable() first, then & < > " ' as entities.
 std::string escape_html(std::string_view text);
 
+// The first so many code points, and "…" if there were more.
+std::string shortened(const std::string& text, size_t limit);
+
 // "1.23 s", "45.6 ms", "7.8 us": three figures and a unit.
 std::string seconds_text(double seconds);
 

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/monotonic_clock.h"
+
 namespace hindsight::wasi {
 namespace {
 
@@ -19,12 +21,6 @@ const timespec* as_timeout(std::optional<uint64_t> nanoseconds, timespec& storag
 
 }  // namespace
 
-uint64_t monotonic_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
-}
-
 Answer<int> wait_for(const WasiContext& context, std::span<pollfd> polled, std::optional<uint64_t> deadline) {
   polled.back() = {.fd = context.wake_fd(), .events = POLLIN, .revents = 0};
   while (true) {
@@ -33,7 +29,7 @@ Answer<int> wait_for(const WasiContext& context, std::span<pollfd> polled, std::
     }
     std::optional<uint64_t> remaining;
     if (deadline) {
-      const uint64_t now = monotonic_now();
+      const uint64_t now = monotonic_ns();
       remaining = *deadline > now ? *deadline - now : 0;
     }
     std::optional<uint64_t> sleep = remaining;

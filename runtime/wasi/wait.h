@@ -16,10 +16,7 @@ namespace hindsight::wasi {
 // announces. WasiContext::interrupt() needs no such period.
 inline constexpr uint64_t kFlagPeriod = 10'000'000;
 
-// CLOCK_MONOTONIC in nanoseconds.
-uint64_t monotonic_now();
-
-// Waits until one of `polled` is ready, the deadline (monotonic_now's clock) has passed or the context is
+// Waits until one of `polled` is ready, the deadline (monotonic_ns()'s clock) has passed or the context is
 // interrupted (kIntr). The answer is the number of ready ones, 0 at the deadline. The last element is not the
 // caller's: it is there for the wait's own use. A signal alone does not end the wait.
 Answer<int> wait_for(const WasiContext& context, std::span<pollfd> polled, std::optional<uint64_t> deadline);

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <time.h>
 
 #include <cerrno>
 #include <mutex>
 
+#include "base/monotonic_clock.h"
 #include "feedback/lwp/units/x86_64.h"
 
 namespace hindsight::lwp {
@@ -33,12 +33,10 @@ void on_sampling_signal(int, siginfo_t* info, void* context) {
 
   RawSample* sample = target->queue.claim();
   if (!sample) return;
-  timespec now{};
   const int saved_errno = errno;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  sample->time_ns = monotonic_ns();
   errno = saved_errno;
   sample->pc = pc;
-  sample->time_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
   sample->period_ns = target->period_ns.load(std::memory_order_relaxed);
   x86_64::copy_registers(interrupted, sample->registers);
   // Clocks count by more than single nanoseconds: their lowest bits are no choice.

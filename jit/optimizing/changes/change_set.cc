@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "jit/code/cell_memory.h"
-#include "jit/wasm/opcodes.h"
+#include "jit/wasm/instruction_kinds.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -14,7 +14,7 @@ constexpr Claim claim_of(ChangeKind kind) {
 
 // Whether it is about how often a loop iterates, and not about an operator in it.
 bool is_of_trips(const IrModule& ir, const Slot& slot) {
-  return slot.kind() == ChangeKind::kValue && is_of_loop(ir.wasm, slot.at());
+  return slot.kind() == ChangeKind::kValue && wasm::is_loop(ir.wasm, slot.at());
 }
 
 // Which changes share the cell of a loop: those that are together in its two versions do.
@@ -156,11 +156,6 @@ std::vector<Answer> ChangeSet::answers() const {
   for (const Slot& slot : slots_) answers.push_back(slot.answer);
   answers.insert(answers.end(), followers_.begin(), followers_.end());
   return answers;
-}
-
-bool is_of_loop(const wasm::Module& module, WasmOffset at) {
-  return at.value < module.bytes.size() &&
-         static_cast<wasm::Opcode>(module.bytes[at.value]) == wasm::Opcode::kLoop;
 }
 
 }  // namespace hindsight::jit::optimizing

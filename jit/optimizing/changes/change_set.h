@@ -75,7 +75,4 @@ class ChangeSet {
   std::map<std::pair<ChangeKind, uint32_t>, uint32_t> cell_of_loop_;  // wasm offset of the loop -> its cell
 };
 
-// Whether a usual value is said of a loop, and not of an operator.
-bool is_of_loop(const wasm::Module& module, WasmOffset at);
-
 }  // namespace hindsight::jit::optimizing

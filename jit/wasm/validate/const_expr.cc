@@ -103,7 +103,7 @@ bool ConstExprReader::vector(uint32_t at) {
   uint32_t sub = 0;
   ConstOp op{.opcode = Opcode::kV128Const};
   if (!reader_.u32(sub)) return false;
-  if (sub >= 0x100 || (0xfd00 | sub) != static_cast<uint32_t>(Opcode::kV128Const))
+  if (sub >= 0x100 || (kFirstSimdCode | sub) != static_cast<uint32_t>(Opcode::kV128Const))
     return reader_.fail(at, fmt::format("constant expression required, found opcode 0xfd 0x{:02x}", sub));
   return reader_.f64(op.bits) && reader_.f64(op.high) && push(ValType::kV128, op);
 }

@@ -171,8 +171,7 @@ void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const 
       candidate.evidence.changes = counts.changes;
       candidate.evidence.seconds_published = counts.run_seconds() - counts.run_seconds_when_published;
       const double samples = profile->second->total_samples();
-      candidate.evidence.share =
-          samples > 0 ? (counts.samples_baseline + counts.samples_optimized) / samples : 0;
+      candidate.evidence.share = samples > 0 ? counts.samples() / samples : 0;
     }
   });
 }

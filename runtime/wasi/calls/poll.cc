@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/monotonic_clock.h"
 #include "runtime/wasi/calls/calls.h"
 #include "runtime/wasi/calls/times.h"
 #include "runtime/wasi/wait.h"
@@ -24,7 +25,7 @@ struct Subscription {
   EventType type = EventType::kClock;
   Errno error = Errno::kSuccess;  // why it can never happen: an event of its own, at once
   // Clocks.
-  bool realtime = false;  // `due` is a time of day; otherwise monotonic_now's clock
+  bool realtime = false;  // `due` is a time of day; otherwise monotonic_ns()'s clock
   uint64_t due = 0;
   // Descriptors.
   FdEntry* entry = nullptr;
@@ -54,9 +55,9 @@ void read_clock(GuestMemory memory, uint64_t at, const layout::Subscription& fro
   } else if (id == static_cast<uint32_t>(ClockId::kRealtime)) {
     // So long from now is so long on any clock; only a time of day follows the clock being set.
     subscription.realtime = absolute;
-    subscription.due = absolute ? timeout : saturated_sum(monotonic_now(), timeout);
+    subscription.due = absolute ? timeout : saturated_sum(monotonic_ns(), timeout);
   } else if (id == static_cast<uint32_t>(ClockId::kMonotonic)) {
-    subscription.due = absolute ? timeout : saturated_sum(monotonic_now(), timeout);
+    subscription.due = absolute ? timeout : saturated_sum(monotonic_ns(), timeout);
   } else {
     // Processor time does not pass while waiting for it.
     subscription.error = host_clock(id) ? Errno::kNotsup : Errno::kInval;
@@ -111,7 +112,7 @@ uint64_t readable_bytes(const FdEntry& entry) {
 }
 
 bool due_now(const Subscription& subscription) {
-  return subscription.due <= (subscription.realtime ? realtime_now() : monotonic_now());
+  return subscription.due <= (subscription.realtime ? realtime_now() : monotonic_ns());
 }
 
 bool happened(const Subscription& subscription) {
@@ -141,10 +142,10 @@ Errno store_event(GuestMemory memory, uint64_t at, const Subscription& subscript
   return stored ? Errno::kSuccess : Errno::kFault;
 }
 
-// The next time to look at the clocks, in monotonic_now's terms; none without clocks.
+// The next time to look at the clocks, in monotonic_ns()'s terms; none without clocks.
 std::optional<uint64_t> next_look(const std::vector<Subscription>& all) {
   std::optional<uint64_t> soonest;
-  const uint64_t now = monotonic_now();
+  const uint64_t now = monotonic_ns();
   for (const Subscription& subscription : all) {
     if (subscription.type != EventType::kClock || subscription.error != Errno::kSuccess) continue;
     uint64_t look = subscription.due;

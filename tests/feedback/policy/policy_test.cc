@@ -182,15 +182,8 @@ TEST(Policy, AsksForTheLoadsOfACalleeThatStallsInTheLoopThatCallsIt) {
   EXPECT_FALSE(decide(unknown, {}).has({kInterleave, WasmOffset(900)})) << "nobody inlines it";
 }
 
-TEST(Policy, CompilesALoopAgainForACalleeThatStalls) {
-  FunctionEvidence e = hot_function(100);
-  e.optimized = true;
-  e.optimize_count = 1;
-  e.samples_baseline = e.seconds_baseline = 0;
-  e.samples_optimized = 5;
-  e.seconds_optimized = e.seconds_since_published = 0.02;
-  e.total_samples = 305;
-  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+// find, called in the first loop: it took 300 samples, of which 200 stand behind its load at 900.
+void add_stalling_callee(FunctionEvidence& e) {
   e.callees = {{.function = FuncIndex(8),
                 .name = "find",
                 .called_in = LoopIndex(0),
@@ -200,6 +193,18 @@ TEST(Policy, CompilesALoopAgainForACalleeThatStalls) {
   e.loads.push_back(stalling_load(900, 200));
   e.loads.back().stall_samples_optimized = 200;
   e.loads.back().callee = FuncIndex(8);
+}
+
+TEST(Policy, CompilesALoopAgainForACalleeThatStalls) {
+  FunctionEvidence e = hot_function(100);
+  e.optimized = true;
+  e.optimize_count = 1;
+  e.samples_baseline = e.seconds_baseline = 0;
+  e.samples_optimized = 5;
+  e.seconds_optimized = e.seconds_since_published = 0.02;
+  e.total_samples = 305;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing);
+  add_stalling_callee(e);
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kReoptimize) << plan.reason;
   EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
@@ -216,15 +221,7 @@ TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSampl
   e.loops[0].samples = e.loops[0].samples_baseline = 2;
   e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.0005;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "too few to decide";
-  e.callees = {{.function = FuncIndex(8),
-                .name = "find",
-                .called_in = LoopIndex(0),
-                .samples = 300,
-                .seconds = 1.2,
-                .stall_samples = 200}};
-  e.loads.push_back(stalling_load(900, 200));
-  e.loads.back().stall_samples_optimized = 200;
-  e.loads.back().callee = FuncIndex(8);
+  add_stalling_callee(e);
   const FunctionPlan plan = decide(e, {});
   EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
   EXPECT_EQ(plan.nest, LoopIndex(0));

@@ -204,12 +204,7 @@ TEST(Profile, AStallBehindAFoldedLoadIsChargedToTheLoad) {
 
 TEST(Profile, AStallInWhatAChangeAddedToALoopIsChargedToNoLoadInFrontOfTheLoop) {
   const std::shared_ptr<wasm::Module> module = module_with_loops();
-  wasm::LoopInfo after;
-  after.offset = WasmOffset(70);
-  after.end = WasmOffset(80);
-  after.depth = 1;
-  after.parent = LoopIndex(0);
-  module->bodies[0].loops.push_back(after);
+  module->bytes[70] = 0x03;  // loop
   Profile profile(module);
   EXPECT_TRUE(profile.add_stall(kFunction, WasmOffset(69), true, nullptr));
   EXPECT_FALSE(profile.add_stall(kFunction, WasmOffset(70), true, nullptr));

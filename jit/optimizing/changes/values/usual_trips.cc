@@ -27,6 +27,7 @@
 #include "jit/optimizing/versions/loop_parts.h"
 #include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/strips.h"
+#include "jit/wasm/instruction_kinds.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -213,7 +214,7 @@ class TripMaker {
     if (around.empty()) return;
     const std::span<Slot> values = changes_.of(ChangeKind::kValue);
     const auto asked = std::ranges::find(values, around.front(), &Slot::at);
-    if (asked == values.end() || !is_of_loop(ir_.wasm, asked->at())) return;
+    if (asked == values.end() || !wasm::is_loop(ir_.wasm, asked->at())) return;
     Slot& slot = *asked;
     const uint64_t turns = what_of<UsualValue>(slot.request).value;
     if (turns == 0 || turns > kMostUsualTurns)
@@ -520,7 +521,7 @@ llvm::PreservedAnalyses UsualTripsPass::run(llvm::Function& function,
 
 bool asks_for_trips(const ChangeSet& changes) {
   return std::ranges::any_of(changes.of(ChangeKind::kValue),
-                             [&](const Slot& slot) { return is_of_loop(changes.ir.wasm, slot.at()); });
+                             [&](const Slot& slot) { return wasm::is_loop(changes.ir.wasm, slot.at()); });
 }
 
 void add_usual_trips(llvm::FunctionPassManager& passes, ChangeSet& changes) {

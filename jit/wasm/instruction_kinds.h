@@ -1,12 +1,13 @@
-// Which instructions only write memory: plain stores, of vectors and of their lanes too.
+// What kind of instruction stands at an offset of a module.
 #pragma once
 
 #include "base/ids.h"
 #include "jit/wasm/module.h"
+#include "jit/wasm/opcodes.h"
 
 namespace hindsight::wasm {
 
-// Of the instruction at an offset of the module; false for an offset outside of it.
+// Only writes memory: a plain store, of vectors and of their lanes too. False for an offset outside of the module.
 inline bool is_store(const Module& module, WasmOffset at) {
   constexpr uint8_t kFirst = 0x36, kLast = 0x3e, kVectors = 0xfd;
   constexpr uint8_t kVectorStore = 0x0b, kFirstLane = 0x58, kLastLane = 0x5b;
@@ -16,6 +17,11 @@ inline bool is_store(const Module& module, WasmOffset at) {
   if (opcode != kVectors || at.value + 1 >= module.bytes.size()) return false;
   const uint8_t second = module.bytes[at.value + 1];
   return second == kVectorStore || (second >= kFirstLane && second <= kLastLane);
+}
+
+// A `loop`. False for an offset outside of the module.
+inline bool is_loop(const Module& module, WasmOffset at) {
+  return at.value < module.bytes.size() && static_cast<Opcode>(module.bytes[at.value]) == Opcode::kLoop;
 }
 
 }  // namespace hindsight::wasm
