@@ -38,6 +38,9 @@ constexpr uint32_t kShortestRow = 16;
 // Measured natively: distances of 16 to 32 are best nearly everywhere.
 constexpr double kMostTurnsAtOnce = 16;
 
+// Iterations, of a loop that forks in two. More would be eight places of a load, of which seven are for nothing.
+constexpr uint32_t kMostForksAhead = 2;
+
 uint32_t turns_at_once(const llvm::Loop& inner, const llvm::Loop& around) {
   double turns = 1;
   for (const llvm::Loop* loop = &inner; loop != &around; loop = loop->getParentLoop()) {
@@ -256,6 +259,7 @@ class PrefetchEmitter {
     }
     for (size_t i = 0; i < work_.slices.size(); ++i) {
       const PrefetchSlice& slice = work_.slices[i];
+      if (slice.forks) continue;  // of several places none is the next
       const std::optional<uint32_t> slot = changes_.timed_slot(*work_.slots[i]);
       if (!slot) continue;
       Clones clones;
@@ -280,26 +284,90 @@ class PrefetchEmitter {
   // Emits one copy of the slice's computation for each level of missing loads. The last copy runs one
   // distance ahead, and finds what the copies before it, further ahead, had fetched in earlier iterations.
   void emit_slice(const PrefetchSlice& slice) {
+    if (slice.forks) return emit_forks(slice);
     for (uint32_t level = slice.target_level; level >= 1; --level) {
       const uint32_t multiplier = slice.target_level - level + 1;
       for (const auto& [access, its_level] : slice.levels) {
         if (its_level != level || !done_.insert({access, multiplier}).second) continue;
         const Value* const original = llvm::getLoadStorePointerOperand(access);
         Clones clones;
-        Value* place = clone(original, slice, {.multiplier = multiplier}, clones);
-        if (!stays_near(*place)) {
-          auto* const base = const_cast<Value*>(llvm::getUnderlyingObject(original, 0));
-          // A base that changes in the loop is none to measure from.
-          if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made))
-            continue;
-          place = clamp(place, base, lengths_.at(memory_of(*access)));
-        }
-        if (may_be_vectors_)
-          add_prefetch_call(ir_, b_, b_.CreatePtrToInt(place, ir_.i64));
-        else
-          b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
+        emit_prefetch(slice, *access, clone(original, slice, {.multiplier = multiplier}, clones));
       }
     }
+  }
+  void emit_prefetch(const PrefetchSlice& slice, const Instruction& access, Value* place) {
+    if (!stays_near(*place)) {
+      auto* const base =
+          const_cast<Value*>(llvm::getUnderlyingObject(llvm::getLoadStorePointerOperand(&access), 0));
+      // A base that changes in the loop is none to measure from.
+      if (const auto* made = llvm::dyn_cast<Instruction>(base); made && slice.loop->contains(made)) return;
+      place = clamp(place, base, lengths_.at(memory_of(access)));
+    }
+    if (may_be_vectors_)
+      add_prefetch_call(ir_, b_, b_.CreatePtrToInt(place, ir_.i64));
+    else
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
+  }
+
+  // Of a value, so far back or ahead.
+  using Clones = std::map<std::pair<const Value*, uint32_t>, Value*>;
+
+  // A condition, so many iterations ahead.
+  using Question = std::pair<uint32_t, uint32_t>;
+  using Answers = std::map<Question, bool>;
+
+  // Where the target may be some iterations ahead, whichever ways are gone until then. They are fetched in each iteration for one
+  // that much later, so that those between are on their way.
+  void emit_forks(const PrefetchSlice& slice) {
+    if (done_.insert({slice.target, 1}).second) emit_ways(slice, {});
+  }
+  void emit_ways(const PrefetchSlice& slice, Answers answers) {
+    const uint32_t ahead = slice.forks->count == 1 ? kMostForksAhead : 1;
+    std::vector<Question> open;
+    Clones clones;
+    Value* const place =
+        fork(llvm::getLoadStorePointerOperand(slice.target), slice, ahead, answers, open, clones);
+    emit_prefetch(slice, *slice.target, place);
+    // The others: the first open question has the other answer, or the second has, and so on.
+    for (const Question& question : open) {
+      answers[question] = true;
+      emit_ways(slice, answers);
+      answers[question] = false;
+    }
+  }
+  // Recursion is bounded by the slice's length and how far ahead it is.
+  Value* fork(const Value* original, const PrefetchSlice& slice, uint32_t ahead, const Answers& answers,
+              std::vector<Question>& open, Clones& clones) {
+    auto* const value = const_cast<Value*>(original);
+    auto* const instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !slice.loop->contains(instruction)) return value;
+    const std::pair<const Value*, uint32_t> key(value, ahead);
+    if (const auto found = clones.find(key); found != clones.end()) return found->second;
+    const Forks& forks = *slice.forks;
+    const auto of = [&](const Value* other) { return fork(other, slice, ahead, answers, open, clones); };
+    const auto is_true = [&](uint32_t condition) {
+      const Question question(condition, ahead);
+      if (const auto answer = answers.find(question); answer != answers.end()) return answer->second;
+      if (!llvm::is_contained(open, question)) open.push_back(question);
+      return false;
+    };
+    Value* made = nullptr;
+    auto* const phi = llvm::dyn_cast<llvm::PHINode>(instruction);
+    if (const auto condition = forks.conditions.find(value); condition != forks.conditions.end()) {
+      made = b_.getInt1(is_true(condition->second));
+    } else if (!phi) {
+      made = copy_of(*instruction, of);
+    } else if (const auto next = forks.next.find(phi); next != forks.next.end()) {
+      made = ahead == 0 ? phi : fork(next->second, slice, ahead - 1, answers, open, clones);
+    } else if (const auto join = forks.joins.find(phi); join != forks.joins.end()) {
+      made = of(is_true(join->second.condition) ? join->second.then : join->second.otherwise);
+    } else if (const auto choice = slice.choices.find(phi); choice != slice.choices.end()) {
+      made = choose(choice->second, of);
+    } else {
+      made = of(slice.starts.at(phi));
+    }
+    clones[key] = made;
+    return made;
   }
 
   // How far ahead a value is computed: so many distances, less some iterations.
@@ -307,8 +375,6 @@ class PrefetchEmitter {
     uint32_t multiplier = 1;
     uint32_t back = 0;
   };
-  using Clones = std::map<std::pair<const Value*, uint32_t>, Value*>;
-
   Value* clone(const Value* original, const PrefetchSlice& slice, Ahead ahead, Clones& clones) {
     auto* const value = const_cast<Value*>(original);
     auto* const instruction = llvm::dyn_cast<Instruction>(value);

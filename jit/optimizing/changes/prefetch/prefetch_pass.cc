@@ -34,6 +34,7 @@ std::string slice_words(const PrefetchSlice& slice) {
   if (!slice.choices.empty()) text.append(", both ways of a branch");
   if (!slice.ways.empty()) text.append(", one way of a branch");
   if (!slice.delayed.empty()) text.append(", as the iteration before computes it");
+  if (slice.forks) text.append(", whichever way the iteration goes");
   if (!slice.recurrences.next.empty())
     text.append(", ").append(count_of(slice.recurrences.next.size(), "recurrence"));
   return text;

@@ -40,19 +40,23 @@ constexpr size_t kMostRecurrenceOperations = 40;
 class Slicer {
  public:
   Slicer(const IrModule& ir, llvm::Loop& loop, llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution,
-         bool guesses)
-      : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution), guesses_(guesses) {}
+         bool guesses, bool forks = false)
+      : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution), guesses_(guesses) {
+    if (forks) found_.result.forks.emplace();
+  }
 
   std::expected<PrefetchSlice, Refusal> slice(Instruction& target) {
     found_.result.target = &target;
     found_.result.loop = &loop_;
     Trait trait;
-    if (!visit(llvm::getLoadStorePointerOperand(&target), trait))
+    if (!visit(llvm::getLoadStorePointerOperand(&target), trait) || (found_.result.forks && !visit_forks()))
       return std::unexpected(Refusal{.why = reason_});
     if (!trait.varies)
       return std::unexpected(
           Refusal{.why = "the address does not depend on an induction variable of the loop"});
-    if (trait.strided && !long_stride(target))
+    if (found_.result.forks) {
+      if (!check_forks()) return std::unexpected(Refusal{.why = reason_});
+    } else if (trait.strided && !long_stride(target))
       return std::unexpected(Refusal{
           .why = "the address has a constant stride: left to the hardware prefetcher", .is_stream = true});
     found_.result.target_level = trait.level + 1;
@@ -100,11 +104,15 @@ class Slicer {
       trait = known->second;
       return true;
     }
+    if (found_.result.forks && is_header_phi(*instruction))
+      return visit_fork(llvm::cast<llvm::PHINode>(*instruction), trait);
     if (!found_.open.insert(instruction).second) return refuse("the address depends on itself");
     if (++visited_ > kMostVisits)
       return refuse("the address needs more than " + std::to_string(kMaxSliceOperations) + " operations");
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction)) {
       if (!visit_phi(*phi, trait)) return false;
+    } else if (found_.result.forks && !in_condition_ && instruction->getType()->isIntegerTy(1)) {
+      if (!visit_condition(*instruction, trait)) return false;
     } else if (auto* select = llvm::dyn_cast<llvm::SelectInst>(instruction); select && guesses_) {
       const auto exactly = [&] { return visit_operation(*select, trait); };
       if (!attempt(exactly) && !visit_ways(*select, {select->getTrueValue(), select->getFalseValue()}, trait))
@@ -126,6 +134,7 @@ class Slicer {
         return visit(phi.getIncomingValue(0), trait);
       }
       if (attempt([&] { return visit_choice(phi, trait); })) return true;
+      if (found_.result.forks) return visit_join(phi, trait);
       if (guesses_) {
         const std::vector<Value*> values(phi.incoming_values().begin(), phi.incoming_values().end());
         if (visit_ways(phi, values, trait)) return true;
@@ -133,10 +142,110 @@ class Slicer {
       return refuse("the address depends on the outcome of a branch");
     }
     llvm::BasicBlock* const entered_from = inner->getLoopPredecessor();
+    if (found_.result.forks) return refuse("the address depends on an inner loop");
     if (!entered_from) return refuse("an inner loop has several entries");
     Value* const start = phi.getIncomingValueForBlock(entered_from);
     found_.result.starts[&phi] = start;
     return visit(start, trait);
+  }
+
+  bool is_header_phi(const Instruction& instruction) const {
+    return llvm::isa<llvm::PHINode>(instruction) && instruction.getParent() == loop_.getHeader();
+  }
+
+  // With what it may be in the next iteration.
+  bool visit_fork(llvm::PHINode& phi, Trait& trait) {
+    const llvm::BasicBlock* const latch = loop_.getLoopLatch();
+    if (!latch) return refuse("the loop has several latches");
+    Value* const next = phi.getIncomingValueForBlock(latch);
+    trait = {.varies = true, .strided = false, .level = 0};
+    found_.result.forks->next.emplace(&phi, next);
+    return true;
+  }
+  // Once the address is done with, so that nothing seems to depend on itself.
+  bool visit_forks() {
+    std::set<const llvm::PHINode*> visited;
+    for (bool is_new = true; is_new;) {
+      is_new = false;
+      const std::map<llvm::PHINode*, Value*> known = found_.result.forks->next;
+      for (const auto& [phi, next] : known) {
+        if (!visited.insert(phi).second) continue;
+        is_new = true;
+        Trait trait;
+        if (!visit(next, trait)) return false;
+      }
+    }
+    return true;
+  }
+
+  // What needs no load is computed. Else it may be either.
+  bool visit_condition(Instruction& condition, Trait& trait) {
+    in_condition_ = true;
+    const bool is_known = attempt([&] { return visit_operation(condition, trait); });
+    in_condition_ = false;
+    if (is_known) return true;
+    Forks& forks = *found_.result.forks;
+    if (forks.count == kMaxForkConditions)
+      return refuse("the address depends on the outcomes of several branches");
+    forks.conditions[&condition] = forks.count++;
+    trait = {.varies = true, .strided = false, .level = 0};
+    return true;
+  }
+
+  // Ways that bring two values.
+  bool visit_join(llvm::PHINode& phi, Trait& trait) {
+    Value* const then = phi.getIncomingValue(0);
+    Value* otherwise = nullptr;
+    std::vector<bool> brings_then;
+    for (Value* value : phi.incoming_values()) {
+      brings_then.push_back(value == then);
+      if (value == then) continue;
+      if (otherwise && value != otherwise)
+        return refuse("the address depends on the outcomes of several branches");
+      otherwise = value;
+    }
+    if (!otherwise) otherwise = then;
+    Forks& forks = *found_.result.forks;
+    const auto way = std::pair(static_cast<const llvm::BasicBlock*>(phi.getParent()), std::move(brings_then));
+    if (!forks.ways.contains(way)) {
+      if (forks.count == kMaxForkConditions)
+        return refuse("the address depends on the outcomes of several branches");
+      forks.ways[way] = forks.count++;
+    }
+    forks.joins[&phi] = {.condition = forks.ways.at(way), .then = then, .otherwise = otherwise};
+    Trait part;
+    if (!visit(then, part) || !visit(otherwise, part)) return false;
+    trait = {.varies = true, .strided = false, .level = 0};
+    return true;
+  }
+
+  bool check_forks() {
+    const Forks& forks = *found_.result.forks;
+    if (forks.count == 0) return refuse("the address is not a function of an induction variable");
+    const bool is_stream =
+        llvm::all_of(forks.next, [&](const auto& next) { return stays_near(*next.second, *next.first); });
+    if (!is_stream) return true;
+    return refuse("the address goes on in small steps: left to the hardware prefetcher");
+  }
+  // Whether a phi is so much, or a little more or less, whichever way is gone. Recursion is bounded by the slice.
+  bool stays_near(const Value& value, const llvm::PHINode& phi) const {
+    if (&value == &phi) return true;
+    const auto* instruction = llvm::dyn_cast<Instruction>(&value);
+    if (!instruction || !loop_.contains(instruction)) return false;
+    if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(instruction))
+      return stays_near(*select->getTrueValue(), phi) && stays_near(*select->getFalseValue(), phi);
+    if (llvm::isa<llvm::PHINode>(instruction))
+      return !is_header_phi(*instruction) && llvm::all_of(instruction->operands(), [&](const llvm::Use& way) {
+        return stays_near(*way, phi);
+      });
+    if (!llvm::isa<llvm::GetElementPtrInst>(instruction) && instruction->getOpcode() != Instruction::Add)
+      return false;
+    const Value* const amount = instruction->getOperand(1);
+    const auto* number = llvm::dyn_cast<llvm::ConstantInt>(amount);
+    const auto* extended = llvm::dyn_cast<llvm::CastInst>(amount);
+    const bool is_small = number ? number->getValue().abs().ult(kLongStrideBytes)
+                                 : extended && extended->getSrcTy()->isIntegerTy(1);
+    return is_small && stays_near(*instruction->getOperand(0), phi);
   }
 
   // A branch whose two ways meet in the phi's block, with at most a block of their own in between.
@@ -381,6 +490,8 @@ class Slicer {
 
   bool visit_operation(Instruction& instruction, Trait& trait) {
     auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+    if (load && found_.result.forks && !ir_.is_of(*load, IrModule::World::kRuntime))
+      return refuse("the address depends on the previous iteration's load");
     if (load && ir_.is_of(*load, IrModule::World::kRuntime)) {
       // A global or the like: always readable where it is, if the place does not change.
       if (!loop_.isLoopInvariant(load->getPointerOperand()))
@@ -437,6 +548,7 @@ class Slicer {
   const bool guesses_;
   Found found_;
   uint32_t guessed_ = 0, visited_ = 0;
+  bool in_condition_ = false;
   std::string reason_;
 };
 
@@ -473,6 +585,10 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
     }
     if (fallback) return std::move(*fallback);
     if (first->is_stream) break;
+  }
+  if (!first->is_stream) {
+    auto slice = Slicer(ir, *innermost, loops, evolution, /*guesses=*/false, /*forks=*/true).slice(access);
+    if (slice) return std::move(*slice);
   }
   return std::unexpected(std::move(first->why));
 }

@@ -9,6 +9,9 @@
 // - A phi of an inner loop is replaced by the value it starts with. So the first node of a hash chain, or the first
 //   neighbour of a vertex, is found from the outer loop.
 //
+// What a loop carries may hang on what this iteration loads, but be one of a few places that are known before: the sons of a
+// heap's node, the two halves of a table. Then all of them are places to prefetch (Forks).
+//
 // Where two ways of a branch meet, both are computed, and the branch's condition chooses. If that cannot be done,
 // one of the ways is taken as a guess: a prefetch may be wrong.
 #pragma once
@@ -19,6 +22,7 @@
 
 #include <expected>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,6 +43,22 @@ struct Recurrences {
   std::map<llvm::PHINode*, Choice> choices;
 };
 
+// What a loop carries into its next iteration, where loads of this one choose between values that need none. They choose by
+// conditions, which are not followed further.
+struct Forks {
+  // Where ways meet: the condition's value for `then`, known by the block and by which of its ways bring that.
+  struct Join {
+    uint32_t condition = 0;
+    llvm::Value *then = nullptr, *otherwise = nullptr;
+  };
+  std::map<llvm::PHINode*, llvm::Value*> next;        // of the header's phis
+  std::map<const llvm::Value*, uint32_t> conditions;  // numbers of those that are values
+  std::map<std::pair<const llvm::BasicBlock*, std::vector<bool>>, uint32_t>
+      ways;  // and of those that are not
+  std::map<llvm::PHINode*, Join> joins;
+  uint32_t count = 0;  // of conditions
+};
+
 struct PrefetchSlice {
   llvm::Instruction* target = nullptr;  // a load or a store
   llvm::Loop* loop = nullptr;
@@ -51,6 +71,7 @@ struct PrefetchSlice {
   std::map<llvm::Instruction*, llvm::Value*> ways;  // phis and selects of which one operand is taken, a guess
   std::map<llvm::PHINode*, llvm::Value*> delayed;   // the header's, with their values one iteration earlier
   Recurrences recurrences;
+  std::optional<Forks> forks;
   // What is expected to miss like the target, each with its level (1 = its address comes from the
   // induction variable through cached loads only). The target has the highest.
   std::map<const llvm::Instruction*, uint32_t> levels;
@@ -63,6 +84,8 @@ struct PrefetchSlice {
 
 inline constexpr uint32_t kMaxSliceOperations = 64;
 inline constexpr uint32_t kMaxSliceLoads = 6;
+// More make too many places of one load.
+inline constexpr uint32_t kMaxForkConditions = 2;
 
 // The slice in the best of the loops around a load or store, or why there is none. `distance`: expected, in
 // iterations.
