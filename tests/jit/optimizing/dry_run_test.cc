@@ -5,16 +5,9 @@
 namespace hindsight::jit::testing {
 namespace {
 
-constexpr const char* kSumUp =
-    "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) (i64.extend_i32_u (local.get $p))))";
-
 void expect_dry_run(const Searches& s) {
   ASSERT_TRUE(s.site().is_applied()) << s.site().why;
   EXPECT_NE(s.site().why.find("a dry run"), std::string::npos) << s.site().why;
-}
-
-std::vector<Value> of_tree(uint32_t n) {
-  return {i32(n), i32(kData)};
 }
 
 TEST(DryRun, WhatIsFoundMayBeStored) {

@@ -86,6 +86,12 @@ inline constexpr const char* kAddValue = R"(
     (local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31))
       (i64.extend_i32_u (i32.load offset=12 (local.get $p)))))))";
 
+inline constexpr const char* kSumUp =
+    "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) (i64.extend_i32_u (local.get $p))))";
+
+inline std::vector<Value> of_tree(uint32_t n) {
+  return {i32(n), i32(kData)};
+}
 inline uint32_t build_tree(uint32_t* words, uint32_t low, uint32_t high, uint32_t& next) {
   if (low >= high) return 0;
   const uint32_t at = next;

@@ -16,7 +16,27 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-// Whether `from` is computed with `phi`, within one iteration of `loop` and without another load between.
+// The block in which it was decided to come to `to` through `from`: that, or the only one in front of it.
+std::vector<const BasicBlock*> choices_before(const BasicBlock& from) {
+  std::vector<const BasicBlock*> blocks{&from};
+  if (const BasicBlock* before = from.getSinglePredecessor()) blocks.push_back(before);
+  return blocks;
+}
+
+// Asks about the loop itself: in a loop within it another search goes on.
+bool any_is_chased(const IrModule& ir, const llvm::Loop& loop, const llvm::LoopInfo& loops) {
+  for (BasicBlock* block : loop.blocks()) {
+    if (loops.getLoopFor(block) != &loop) continue;
+    for (Instruction& instruction : *block)
+      if (auto* const other = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+          other && !ir.is_of(*other, IrModule::World::kRuntime) && is_chased(*other, loop))
+        return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool reaches(const Value* from, const PHINode* phi, const llvm::Loop& loop) {
   LoopWalk walk(loop, kMaxInterleavedInstructions, from);
   while (const Instruction* const instruction = walk.next()) {
@@ -27,14 +47,6 @@ bool reaches(const Value* from, const PHINode* phi, const llvm::Loop& loop) {
   return false;
 }
 
-// The block in which it was decided to come to `to` through `from`: that, or the only one in front of it.
-std::vector<const BasicBlock*> choices_before(const BasicBlock& from) {
-  std::vector<const BasicBlock*> blocks{&from};
-  if (const BasicBlock* before = from.getSinglePredecessor()) blocks.push_back(before);
-  return blocks;
-}
-
-// Whether the next value of `phi` needs a load of this iteration: as the value itself, or to choose it.
 bool is_fed_by_load(const PHINode& phi, const llvm::Loop& loop) {
   const BasicBlock* latch = loop.getLoopLatch();
   if (!latch) return false;
@@ -59,20 +71,6 @@ bool is_chased(const llvm::LoadInst& load, const llvm::Loop& loop) {
     if (reaches(load.getPointerOperand(), &phi, loop) && is_fed_by_load(phi, loop)) return true;
   return false;
 }
-
-// Asks about the loop itself: in a loop within it another search goes on.
-bool any_is_chased(const IrModule& ir, const llvm::Loop& loop, const llvm::LoopInfo& loops) {
-  for (BasicBlock* block : loop.blocks()) {
-    if (loops.getLoopFor(block) != &loop) continue;
-    for (Instruction& instruction : *block)
-      if (auto* const other = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-          other && !ir.is_of(*other, IrModule::World::kRuntime) && is_chased(*other, loop))
-        return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 std::vector<llvm::Loop*> chased_loops(const IrModule& ir, const llvm::LoadInst& load,
                                       const llvm::LoopInfo& loops) {

@@ -10,6 +10,15 @@
 
 namespace hindsight::jit::optimizing {
 
+// Whether `from` is computed with `phi`, within one iteration of `loop` and without another load between.
+bool reaches(const llvm::Value* from, const llvm::PHINode* phi, const llvm::Loop& loop);
+
+// Whether the next value of `phi`, of the loop's header, needs a load of this iteration: as the value itself, or to choose it.
+bool is_fed_by_load(const llvm::PHINode& phi, const llvm::Loop& loop);
+
+// Whether the load's address hangs on how far the loop has come, and that on what it has loaded.
+bool is_chased(const llvm::LoadInst& load, const llvm::Loop& loop);
+
 // The loops around `load` that may be a search it belongs to, the likeliest first. Those come first whose own
 // progress the load's address hangs on, in a way that is no stride, from the innermost outwards. Then come
 // those in which another load's does. All of their steps wait for what this load brings, as where a record's

@@ -7,6 +7,7 @@
 
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
+#include "jit/optimizing/changes/interleave/dry_run_facts.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -17,21 +18,18 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-// Each costs a frame 4 KiB.
-constexpr size_t kMostBuffers = 2;
-
-class DryRunFinder {
+class DryRunFinder : private DryRunFacts {
  public:
   DryRunFinder(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
                llvm::ScalarEvolution& evolution)
-      : ir_(ir), loops_(loops), dominators_(dominators), evolution_(evolution) {}
+      : DryRunFacts(ir, loops, dominators, evolution) {}
 
   std::expected<DryRunShape, std::string> find(llvm::LoadInst& load, llvm::Loop& chase) {
     shape_.parts.chase = &chase;
     shape_.parts.outer = chase.getParentLoop();
     function_ = load.getFunction();
     if (!shape_.parts.outer) return std::unexpected("there is no loop around the search");
-    if (!check_loops() || !cut_blocks() || !find_unknown()) return std::unexpected(reason_);
+    if (!check_loops() || !cut_blocks() || !find_calls_results()) return std::unexpected(reason_);
     find_buffers();
     find_places();
     run_ahead();
@@ -44,18 +42,7 @@ class DryRunFinder {
   }
 
  private:
-  bool refuse(std::string reason) {
-    if (reason_.empty()) reason_ = std::move(reason);
-    return false;
-  }
-  llvm::Loop& outer() const { return *shape_.parts.outer; }
   llvm::Loop& chase() const { return *shape_.parts.chase; }
-  bool is_copied(const BasicBlock* block) const {
-    return shape_.parts.in_head.contains(block) || shape_.parts.in_steps.contains(block);
-  }
-  bool is_header_phi(const Instruction& instruction) const {
-    return llvm::isa<PHINode>(instruction) && instruction.getParent() == outer().getHeader();
-  }
 
   bool check_loops() {
     if (!outer().isLoopSimplifyForm() || !chase().isLoopSimplifyForm() ||
@@ -78,62 +65,14 @@ class DryRunFinder {
       }
       (parts.in_steps.contains(block) ? parts.steps : parts.head).push_back(block);
       instructions += block->size();
-      const Instruction* const end = block->getTerminator();
-      if (!llvm::isa<llvm::BranchInst, llvm::SwitchInst>(end))
-        return refuse("the search contains a branch that cannot be copied");
-      for (const BasicBlock* to : llvm::successors(block))
-        if (is_turn(*block, *to) && llvm::count(llvm::successors(block), to) != 1)
-          return refuse("the search contains a branch that cannot be copied");
-      for (const Instruction& instruction : *block)
-        if (instruction.getType()->isTokenTy())
-          return refuse("the search contains an instruction that cannot be copied");
+      if (!check_block(*block, "search")) return false;
     }
     if (instructions > kMaxInterleavedInstructions)
       return refuse(fmt::format("the search is longer than {} instructions", kMaxInterleavedInstructions));
     return true;
   }
-  // Goes back to the header of a loop.
-  bool is_turn(const BasicBlock& from, const BasicBlock& to) const {
-    const llvm::Loop* const loop = loops_.getLoopFor(&to);
-    return loop && loop->getHeader() == &to && loop->contains(&from);
-  }
-
-  // Its value is not to be had in a dry run: what a call returns, say.
-  bool is_source_of_unknown(const Instruction& instruction) const {
-    if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
-      if (!load->isSimple() || ir_.is_among(*load, IrModule::World::kCells)) return true;
-      // Elements of tables are read behind a check that may stand elsewhere by now.
-      if (ir_.is_among(*load, IrModule::World::kRuntime))
-        return !outer().isLoopInvariant(load->getPointerOperand());
-      return !Speculation::memory_of(ir_, load->getPointerOperand(), *function_);
-    }
-    if (instruction.getType()->isVoidTy() || llvm::isa<PHINode>(instruction) || instruction.isIntDivRem())
-      return false;
-    return !only_computes(instruction);
-  }
-
-  bool find_unknown() {
-    std::vector<const Instruction*> work;
-    for (const BasicBlock* block : outer().blocks())
-      for (const Instruction& instruction : *block)
-        if (is_copied(block) && is_source_of_unknown(instruction)) work.push_back(&instruction);
-    while (!work.empty()) {
-      const Instruction* const instruction = work.back();
-      work.pop_back();
-      if (!shape_.unknown.insert(instruction).second) continue;
-      for (const llvm::User* user : instruction->users()) {
-        const auto* by = llvm::cast<Instruction>(user);
-        if (!is_copied(by->getParent()) || is_header_phi(*by)) continue;
-        // Where ways meet of which one is known, the dry run takes nothing from the other.
-        const auto* phi = llvm::dyn_cast<PHINode>(by);
-        const bool known = phi && phi->getParent() != chase().getHeader() &&
-                           !llvm::all_of(phi->incoming_values(), [&](const Value* way) {
-                             const auto* made = llvm::dyn_cast<Instruction>(way);
-                             return made && shape_.unknown.contains(made);
-                           });
-        if (!known) work.push_back(by);
-      }
-    }
+  bool find_calls_results() {
+    find_unknown();
     return guess_branches();
   }
 
@@ -185,150 +124,6 @@ class DryRunFinder {
         work.insert(work.end(), llvm::succ_begin(block), llvm::succ_end(block));
     }
     return reached;
-  }
-
-  // Stores by an index and loads from the same place on.
-  void find_buffers() {
-    std::vector<DryRunShape::Buffer> stored;
-    const auto access_of = [&](const Instruction& access) -> std::optional<DryRunShape::Buffer> {
-      const Value* const address = llvm::getLoadStorePointerOperand(&access);
-      if (!address || ir_.is_among(access, IrModule::World::kRuntime) ||
-          ir_.is_among(access, IrModule::World::kCells) || shape_.unknown.contains(&access))
-        return std::nullopt;
-      const uint64_t bytes = function_->getDataLayout().getTypeStoreSize(
-          llvm::getLoadStoreType(const_cast<Instruction*>(&access)));
-      if (bytes > sizeof(uint64_t)) return std::nullopt;
-      const auto memory = Speculation::memory_of(ir_, address, *function_);
-      const llvm::SCEV* const pointer = evolution_.getSCEV(const_cast<Value*>(address));
-      auto* const base = llvm::dyn_cast<llvm::SCEVUnknown>(evolution_.getPointerBase(pointer));
-      if (!memory || !base || !outer().isLoopInvariant(base->getValue())) return std::nullopt;
-      const llvm::SCEV* begin = part_that_stays(*guest_address(*address), /*depth=*/0);
-      if (begin && (begin->isZero() || llvm::SCEVExprContains(begin, [](const llvm::SCEV* part) {
-                      return llvm::isa<llvm::SCEVUDivExpr>(part);
-                    })))
-        begin = nullptr;
-      if (!begin && llvm::isa<llvm::StoreInst>(access)) return std::nullopt;
-      return DryRunShape::Buffer{
-          .begin = begin, .base = base->getValue(), .memory = *memory, .stored_bytes = bytes};
-    };
-    const auto same = [](const DryRunShape::Buffer& a, const DryRunShape::Buffer& b) {
-      return a.begin == b.begin && a.base == b.base && a.memory == b.memory;
-    };
-    // From its first byte on, or from some more into it.
-    const auto is_seen_in = [&](const DryRunShape::Buffer& access, const DryRunShape::Buffer& buffer) {
-      if (!access.begin || access.base != buffer.base || access.memory != buffer.memory) return false;
-      const auto* distance =
-          llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(access.begin, buffer.begin));
-      return distance && distance->getAPInt().ult(DryRunShape::Buffer::kBytes);
-    };
-    // What loads a byte somewhere may do so in a buffer of bytes: where a pointer into it came from cannot be seen in a nest,
-    // but code in a dry run looks whether it is one.
-    const auto is_in = [&](const DryRunShape::Buffer& access, const DryRunShape::Buffer& buffer) {
-      return is_seen_in(access, buffer) || (access.stored_bytes == 1 && buffer.stored_bytes == 1 &&
-                                            access.base == buffer.base && access.memory == buffer.memory);
-    };
-    const auto each = [&](bool stores, const auto& visit) {
-      for (const auto* blocks : {&shape_.parts.head, &shape_.parts.steps})
-        for (const BasicBlock* block : *blocks)
-          for (const Instruction& instruction : *block)
-            if (stores ? llvm::isa<llvm::StoreInst>(instruction) && blocks == &shape_.parts.head
-                       : llvm::isa<llvm::LoadInst>(instruction))
-              if (const auto access = access_of(instruction)) visit(instruction, *access);
-    };
-    each(/*stores=*/true, [&](const Instruction& store, const DryRunShape::Buffer& access) {
-      // One place alone is no buffer.
-      if (evolution_.isLoopInvariant(guest_address(*llvm::getLoadStorePointerOperand(&store)), &outer()))
-        return;
-      if (llvm::none_of(stored, [&](const auto& other) { return same(access, other); }))
-        stored.push_back(access);
-    });
-    each(/*stores=*/false, [&](const Instruction&, const DryRunShape::Buffer& access) {
-      for (const DryRunShape::Buffer& buffer : stored)
-        if (is_in(access, buffer) && shape_.buffers.size() < kMostBuffers &&
-            llvm::none_of(shape_.buffers, [&](const auto& other) { return same(buffer, other); }))
-          shape_.buffers.push_back(buffer);
-    });
-    for (const bool stores : {true, false})
-      each(stores, [&](const Instruction& instruction, const DryRunShape::Buffer& access) {
-        // The one that it is seen to be in comes before one of bytes that it may be in.
-        for (const bool seen : {true, false})
-          for (size_t i = 0; i < shape_.buffers.size(); ++i)
-            if (seen ? is_seen_in(access, shape_.buffers[i]) : is_in(access, shape_.buffers[i]))
-              shape_.in_buffer.emplace(&instruction, i);
-      });
-  }
-
-  // What of an address is the same in all iterations, and what loops within begin with. Null: not known, or it goes on with
-  // the iterations.
-  const llvm::SCEV* part_that_stays(const llvm::SCEV& address, unsigned depth) const {
-    constexpr unsigned kDeepest = 8;
-    if (depth > kDeepest) return nullptr;
-    if (evolution_.isLoopInvariant(&address, &outer())) return &address;
-    if (const auto* turns = llvm::dyn_cast<llvm::SCEVAddRecExpr>(&address))
-      return turns->getLoop() == &outer() ? nullptr : part_that_stays(*turns->getStart(), depth + 1);
-    if (const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(&address)) {
-      const llvm::SCEV* all = evolution_.getZero(address.getType());
-      for (const llvm::SCEV* part : sum->operands()) {
-        const llvm::SCEV* const stays = part_that_stays(*part, depth + 1);
-        if (!stays) return nullptr;
-        all = evolution_.getAddExpr(all, stays);
-      }
-      return all;
-    }
-    if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(&address)) {
-      const auto* phi = llvm::dyn_cast<PHINode>(unknown->getValue());
-      if (phi && is_header_phi(*phi)) return nullptr;
-      const llvm::Loop* const loop = phi ? loops_.getLoopFor(phi->getParent()) : nullptr;
-      if (loop && loop->getHeader() == phi->getParent() && loop->getLoopPreheader())
-        return part_that_stays(*evolution_.getSCEV(phi->getIncomingValueForBlock(loop->getLoopPreheader())),
-                               depth + 1);
-    }
-    return evolution_.getZero(address.getType());
-  }
-
-  void find_places() {
-    const auto place_of = [&](Instruction& access) -> std::optional<DryRunShape::Place> {
-      Value* const address = llvm::getLoadStorePointerOperand(&access);
-      if (!address || shape_.in_buffer.contains(&access) || ir_.is_among(access, IrModule::World::kRuntime) ||
-          ir_.is_among(access, IrModule::World::kCells) || !outer().isLoopInvariant(address))
-        return std::nullopt;
-      const auto memory = Speculation::memory_of(ir_, address, *function_);
-      if (!memory) return std::nullopt;
-      return DryRunShape::Place{
-          .address = address, .type = llvm::getLoadStoreType(&access), .memory = *memory, .next = nullptr};
-    };
-    for (BasicBlock* block : outer().blocks()) {
-      for (Instruction& instruction : *block) {
-        if (!llvm::isa<llvm::StoreInst>(instruction) || shape_.parts.in_steps.contains(block)) continue;
-        auto place = place_of(instruction);
-        if (!place || known_place(*place) || shape_.unknown.contains(&instruction)) continue;
-        if (!shape_.parts.in_head.contains(block)) {
-          if (!dominators_.dominates(block, outer().getLoopLatch())) continue;
-          place->next = llvm::cast<llvm::StoreInst>(instruction).getValueOperand();
-        }
-        shape_.places.push_back(*place);
-      }
-    }
-    for (const BasicBlock* block : shape_.parts.head)
-      for (const Instruction& instruction : *block)
-        if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction))
-          if (const auto place = place_of(const_cast<Instruction&>(instruction)))
-            if (const auto known = known_place(*place); known && !shape_.unknown.contains(&instruction))
-              shape_.at_place[&instruction] = *known;
-  }
-  std::optional<size_t> known_place(const DryRunShape::Place& place) const {
-    for (size_t i = 0; i < shape_.places.size(); ++i)
-      if (shape_.places[i].type == place.type && shape_.places[i].memory == place.memory &&
-          guest_address(*shape_.places[i].address) == guest_address(*place.address))
-        return i;
-    return std::nullopt;
-  }
-  // In 32 bits, in which a frame's slot is the same place whether its distance from the stack pointer was added as a number
-  // or stands in the instruction. For the program these differ where the sum wraps; a dry run may guess that it does not.
-  const llvm::SCEV* guest_address(const Value& address) const {
-    const llvm::SCEV* const pointer = evolution_.getSCEV(const_cast<Value*>(&address));
-    const llvm::SCEV* const offset = evolution_.getMinusSCEV(pointer, evolution_.getPointerBase(pointer));
-    return evolution_.getTruncateExpr(offset, llvm::Type::getInt32Ty(address.getContext()));
   }
 
   void run_ahead() {
@@ -488,40 +283,8 @@ class DryRunFinder {
     if (!in_time) far.clear();
   }
 
-  // An address that iterations come to one after the other, or that is the same for all.
-  bool is_in_order(const llvm::SCEV& address) const {
-    constexpr int64_t kLongestStride = 2048;
-    return !llvm::SCEVExprContains(&address, [&](const llvm::SCEV* part) {
-      if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(part))
-        return !outer().isLoopInvariant(unknown->getValue());
-      if (const auto* stride = llvm::dyn_cast<llvm::SCEVAddRecExpr>(part)) {
-        const auto* by = llvm::dyn_cast<llvm::SCEVConstant>(stride->getStepRecurrence(evolution_));
-        return !by || by->getAPInt().abs().ugt(kLongestStride);
-      }
-      return llvm::isa<llvm::SCEVUDivExpr>(part);
-    });
-  }
-
-  void find_memories() {
-    for (const BasicBlock* block : outer().blocks())
-      for (const Instruction& instruction : *block)
-        if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-            load && !ir_.is_among(*load, IrModule::World::kRuntime) &&
-            !ir_.is_among(*load, IrModule::World::kCells))
-          if (const auto memory = Speculation::memory_of(ir_, load->getPointerOperand(), *function_))
-            shape_.memories.insert(*memory);
-    for (const DryRunShape::Place& place : shape_.places) shape_.memories.insert(place.memory);
-  }
-
-  const IrModule& ir_;
-  llvm::LoopInfo& loops_;
-  llvm::DominatorTree& dominators_;
-  llvm::ScalarEvolution& evolution_;
-  const llvm::Function* function_ = nullptr;
-  DryRunShape shape_;
   std::map<const Instruction*, bool> can_know_;
   std::set<const Instruction*> from_heads_;  // that the next head needs
-  std::string reason_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "jit/optimizing/changes/interleave/interleave_pass.h"
 
+#include <fmt/format.h>
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/LCSSA.h>
@@ -12,6 +14,7 @@
 #include "jit/optimizing/changes/interleave/dry_run.h"
 #include "jit/optimizing/changes/interleave/interleave_code.h"
 #include "jit/optimizing/changes/interleave/interleave_shape.h"
+#include "jit/optimizing/changes/interleave/iteration_run.h"
 #include "jit/optimizing/changes/prefetch/prefetch_slice.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_exits.h"
@@ -69,6 +72,14 @@ std::string describe(const DryRunShape& shape, const std::string& not_at_once) {
   return text + ", as " + not_at_once;
 }
 
+std::string describe(const IterationRunShape& shape, const std::string& not_at_once) {
+  std::string text =
+      fmt::format("a dry run of whole iterations, which wait in {} places", shape.waits.size());
+  if (!shape.common.at_place.empty()) text += ", with words of memory beside it";
+  if (!shape.common.buffers.empty()) text += ", with bytes of memory beside it";
+  return text + ", as " + not_at_once;
+}
+
 class Interleaver {
  public:
   Interleaver(ChangeSet& changes, llvm::Function& function, llvm::FunctionAnalysisManager& analyses)
@@ -94,7 +105,11 @@ class Interleaver {
     auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
     if (!loops.getLoopFor(load.getParent())) return slot.refuse("it is in no loop");
     const std::vector<llvm::Loop*> chases = chased_loops(ir_, load, loops);
-    if (chases.empty()) return slot.refuse("the address does not depend on an earlier iteration's load");
+    if (chases.empty()) {
+      const char* const why = "the address does not depend on an earlier iteration's load";
+      if (!run_any_iterations(load, slot, why)) slot.refuse(why);
+      return;
+    }
     std::vector<std::string> not_at_once;
     for (llvm::Loop* chase : chases) {
       not_at_once.push_back(run_at_once(load, slot, *chase));
@@ -106,7 +121,7 @@ class Interleaver {
       if (why.empty()) return;
       if (reason.empty()) reason = why;
     }
-    slot.refuse(reason);
+    if (!run_any_iterations(load, slot, reason)) slot.refuse(reason);
   }
 
   // Returns why not; empty: this is done with.
@@ -137,10 +152,11 @@ class Interleaver {
     auto shape = find_dry_run_shape(ir_, load, chase, loops, dominators, evolution);
     if (!shape) return shape.error();
     const LoopPlace place = place_in(load, slot, loops, *shape->parts.outer);
-    if (is_prefetched_instead(load, place, *shape)) {
-      slot.wait("searches of a step or two are prefetched instead");
+    if (const std::string why = prefetched_instead(load, place, *shape); !why.empty()) {
+      slot.wait(why);
       return {};
     }
+    if (run_iterations_instead(load, slot, *shape)) return {};
     const auto cell = claim(slot, place, *shape->parts.outer, [&] { return describe(*shape, not_at_once); });
     if (!cell) return {};
     emit_dry_run(ir_, function_, *shape, loops, evolution, *cell, loop_location(ir_, function_, place.loop));
@@ -148,19 +164,94 @@ class Interleaver {
     return {};
   }
 
-  // A prefetch finds a search's first step at no such cost. Nor does it need the search to be executed twice.
-  bool is_prefetched_instead(llvm::LoadInst& load, const LoopPlace& place, const DryRunShape& shape) {
-    const double steps = expected_turns(*shape.parts.chase);
-    if (steps == 0 || steps >= kStepsOfADryRun) return false;
+  // Iterations that wait outside of these searches too, elsewhere than at a first load which heads fetch.
+  bool run_iterations_instead(llvm::LoadInst& load, Slot& slot, const DryRunShape& searches) {
+    auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
+    const auto& shape = iterations_of(*searches.parts.outer);
+    if (!shape) return false;
+    const bool waits_elsewhere = llvm::any_of(shape->waits, [&](const llvm::LoadInst* wait) {
+      const bool is_first =
+          searches.far.contains(wait) && loops.getLoopFor(wait->getParent()) == searches.parts.outer;
+      return !is_first && !searches.parts.in_steps.contains(wait->getParent());
+    });
+    return waits_elsewhere && run_iterations(load, slot, *shape, "they wait beside their searches");
+  }
+  // Of a loop around, the innermost one that can. Not where a prefetch finds the load.
+  bool run_any_iterations(llvm::LoadInst& load, Slot& slot, const std::string& instead_of) {
+    if (has_slice(load)) return false;
+    for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
+         outer; outer = outer->getParentLoop()) {
+      const auto& shape = iterations_of(*outer);
+      if (shape && llvm::is_contained(shape->waits, &load))
+        return run_iterations(load, slot, *shape, instead_of);
+    }
+    return false;
+  }
+  const std::expected<IterationRunShape, std::string>& iterations_of(llvm::Loop& outer) {
+    const auto found = iterations_.find(&outer);
+    if (found != iterations_.end()) return found->second;
+    return iterations_
+        .emplace(&outer, find_iteration_run_shape(
+                             ir_, outer, [this](const llvm::LoadInst& load) { return stalls(load); },
+                             analyses_.getResult<llvm::LoopAnalysis>(function_),
+                             analyses_.getResult<llvm::DominatorTreeAnalysis>(function_),
+                             analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_),
+                             analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_)))
+        .first->second;
+  }
+  bool stalls(const llvm::LoadInst& load) const {
+    const llvm::DILocation* const position = ir_.position_of(load);
+    return position && llvm::any_of(changes_.of(ChangeKind::kInterleave),
+                                    [&](const Slot& slot) { return slot.at().value == position->getLine(); });
+  }
+  bool run_iterations(llvm::LoadInst& load, Slot& slot, IterationRunShape shape,
+                      const std::string& instead_of) {
+    auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
+    const LoopPlace place = place_in(load, slot, loops, *shape.common.parts.outer);
+    const auto cell =
+        claim(slot, place, *shape.common.parts.outer, [&] { return describe(shape, instead_of); });
+    if (cell) {
+      emit_iteration_run(ir_, function_, shape, loops,
+                         analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_), *cell,
+                         loop_location(ir_, function_, place.loop));
+      has_changed();
+    }
+    return true;
+  }
+  bool has_slice(llvm::LoadInst& load) {
+    return find_prefetch_slice(ir_, load, analyses_.getResult<llvm::LoopAnalysis>(function_),
+                               analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_),
+                               traits_of(ChangeKind::kPrefetch).knob.first)
+        .has_value();
+  }
+
+  // Why the search waits for a prefetch; empty: it does not. A prefetch finds a search's first step without executing it twice,
+  // and all that may be its next step. The next searches of a heap go through what this one moves.
+  std::string prefetched_instead(llvm::LoadInst& load, const LoopPlace& place, const DryRunShape& shape) {
     const auto its = changes_.of(ChangeKind::kPrefetch);
     const bool asked =
         std::ranges::any_of(its, [&](const Slot& other) { return place.loads.contains(other.at()); });
-    if (!asked) return false;
+    if (!asked) return {};
     auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
     auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
     const auto slice =
         find_prefetch_slice(ir_, load, loops, evolution, traits_of(ChangeKind::kPrefetch).knob.first);
-    return slice && slice->loop == shape.parts.outer;
+    if (!slice) return {};
+    if (slice->forks)
+      return stores(*shape.parts.chase)
+                 ? "both ways of a search that moves what it passes are prefetched instead"
+                 : "";
+    const double steps = expected_turns(*shape.parts.chase);
+    const bool is_short = steps != 0 && steps < kStepsOfADryRun;
+    return is_short && slice->loop == shape.parts.outer ? "searches of a step or two are prefetched instead"
+                                                        : "";
+  }
+  static bool stores(const llvm::Loop& loop) {
+    return llvm::any_of(loop.blocks(), [](const llvm::BasicBlock* block) {
+      return llvm::any_of(*block, [](const llvm::Instruction& instruction) {
+        return llvm::isa<llvm::StoreInst>(instruction);
+      });
+    });
   }
 
   LoopPlace place_in(const llvm::LoadInst& load, const Slot& slot, const llvm::LoopInfo& loops,
@@ -190,6 +281,7 @@ class Interleaver {
 
   void has_changed() {
     changed_ = true;
+    iterations_.clear();
     analyses_.invalidate(function_, llvm::PreservedAnalyses::none());
   }
 
@@ -217,6 +309,8 @@ class Interleaver {
   IrModule& ir_;
   llvm::Function& function_;
   llvm::FunctionAnalysisManager& analyses_;
+  std::map<const llvm::Loop*, std::expected<IterationRunShape, std::string>>
+      iterations_;  // as long as analyses are good
   bool changed_ = false;
 };
 

@@ -1,0 +1,493 @@
+#include <fmt/format.h>
+#include <llvm/Analysis/LoopIterator.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/CFG.h>
+
+#include <algorithm>
+
+#include "jit/optimizing/changes/interleave/chased_loops.h"
+#include "jit/optimizing/changes/interleave/dry_run_facts.h"
+#include "jit/optimizing/changes/interleave/iteration_run.h"
+#include "jit/optimizing/versions/speculation.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::PHINode;
+using llvm::Value;
+
+// Of the loop, and of what its two copies keep.
+constexpr size_t kMostCopiedInstructions = 2000;
+constexpr size_t kMostKeptInstructions = 800;
+constexpr size_t kMostWaits = 32;
+// What an iteration carries across a wait, in values: each is in an array in the frame.
+constexpr size_t kMostCarriedValues = 32;
+// Nearer to each other than that, two loads are of one line, or nearly so.
+constexpr int64_t kLineBytes = 64;
+
+class IterationRunFinder : private DryRunFacts {
+ public:
+  IterationRunFinder(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
+                     const llvm::PostDominatorTree& postdominators, llvm::ScalarEvolution& evolution)
+      : DryRunFacts(ir, loops, dominators, evolution), postdominators_(postdominators) {}
+
+  std::expected<IterationRunShape, std::string> find(llvm::Loop& outer, const StallsAt& stalls) {
+    shape_.parts.outer = &outer;
+    function_ = outer.getHeader()->getParent();
+    if (!check_loop()) return std::unexpected(reason_);
+    find_unknown();
+    find_buffers();
+    find_places();
+    if (!find_waits(stalls)) return std::unexpected(reason_);
+    find_controls();
+    find_distances();
+    if (!find_rounds()) return std::unexpected(reason_);
+    find_undetermined();
+    if (!find_starts() || !check_size()) return std::unexpected(reason_);
+    leave_out();
+    find_memories();
+    found_.common = std::move(shape_);
+    return std::move(found_);
+  }
+
+ private:
+  using Kept = IterationRunShape::Instructions;
+
+  BasicBlock* latch() const { return outer().getLoopLatch(); }
+
+  bool check_loop() {
+    if (!outer().isLoopSimplifyForm() || !outer().isRecursivelyLCSSAForm(dominators_, loops_))
+      return refuse("the loop is not in simplified form");
+    if (is_recursive(*function_)) return refuse("the function is recursive");
+    size_t instructions = 0;
+    llvm::LoopBlocksDFS order(&outer());
+    order.perform(&loops_);
+    for (BasicBlock* block : llvm::make_range(order.beginRPO(), order.endRPO())) {
+      shape_.parts.head.push_back(block);
+      shape_.parts.in_head.insert(block);
+      instructions += block->size();
+      if (!check_block(*block, "iteration")) return false;
+    }
+    return instructions <= kMostCopiedInstructions ||
+           refuse(fmt::format("the iteration is longer than {} instructions", kMostCopiedInstructions));
+  }
+
+  // Where an iteration would wait: at loads that stall, at those of its searches, and at what pointers that come from there
+  // lead to. Of those of a line, at the first.
+  bool find_waits(const StallsAt& stalls) {
+    std::vector<llvm::LoadInst*> candidates;
+    for (BasicBlock* block : shape_.parts.head)
+      for (Instruction& instruction : *block)
+        if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && may_wait(*load))
+          candidates.push_back(load);
+    const auto add = [&](const auto& waits) {
+      for (llvm::LoadInst* load : candidates)
+        if (waits(*load) && llvm::none_of(found_.waits, [&](const llvm::LoadInst* wait) {
+              return wait == load || (dominators_.dominates(wait, load) && are_near(*wait, *load));
+            }))
+          found_.waits.push_back(load);
+    };
+    add([&](const llvm::LoadInst& load) { return stalls(load) || is_of_search(load); });
+    if (found_.waits.empty()) return refuse("nothing in an iteration waits for memory");
+    const Pointers far = far_pointers(candidates);
+    add([&](const llvm::LoadInst& load) {
+      const Value* const pointer = pointer_of(load);
+      return pointer && far.contains(pointer) && !is_waited_for(*pointer);
+    });
+    for (llvm::LoadInst* load : candidates)
+      if (is_beside_wait(*load) || is_waited_for_before(*load, far)) beside_.push_back(load);
+    return found_.waits.size() <= kMostWaits ||
+           refuse(fmt::format("an iteration waits in more than {} places", kMostWaits));
+  }
+
+  using Pointers = llvm::SmallPtrSet<const Value*, 16>;
+
+  bool is_beside_wait(const llvm::LoadInst& load) const {
+    return llvm::any_of(found_.waits,
+                        [&](const llvm::LoadInst* wait) { return wait != &load && are_near(*wait, load); });
+  }
+  // At what the iteration before has waited for.
+  bool is_waited_for_before(const llvm::LoadInst& load, const Pointers& far) const {
+    return llvm::any_of(outer().getHeader()->phis(), [&](const PHINode& phi) {
+      const Value* const next = phi.getIncomingValueForBlock(latch());
+      return (far.contains(next) || is_waited_for(*next)) && reaches(load.getPointerOperand(), &phi, outer());
+    });
+  }
+
+  // What a load's address is but for a few bytes on; null: it is computed in another way.
+  const Value* pointer_of(const llvm::LoadInst& load) const {
+    const llvm::SCEV* const address = evolution_.getSCEV(const_cast<Value*>(load.getPointerOperand()));
+    const llvm::SCEV* part = evolution_.getMinusSCEV(address, evolution_.getPointerBase(address));
+    for (;;) {
+      if (const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(part);
+          sum && sum->getNumOperands() == 2 && llvm::isa<llvm::SCEVConstant>(sum->getOperand(0)))
+        part = sum->getOperand(1);
+      else if (const auto* extended = llvm::dyn_cast<llvm::SCEVZeroExtendExpr>(part))
+        part = extended->getOperand();
+      else
+        break;
+    }
+    const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(part);
+    return unknown ? unknown->getValue() : nullptr;
+  }
+  // What waits bring, and what comes from there.
+  Pointers far_pointers(const std::vector<llvm::LoadInst*>& loads) const {
+    Pointers far(found_.waits.begin(), found_.waits.end());
+    for (size_t seen = 0; seen != far.size();) {
+      seen = far.size();
+      for (const llvm::LoadInst* load : loads)
+        if (const Value* pointer = pointer_of(*load);
+            pointer && (far.contains(pointer) || is_waited_for(*pointer)))
+          far.insert(load);
+      for (const BasicBlock* block : shape_.parts.head)
+        for (const PHINode& phi : block->phis())
+          if (!is_header_phi(phi) &&
+              llvm::any_of(phi.incoming_values(), [&](const Value* way) { return far.contains(way); }))
+            far.insert(&phi);
+    }
+    return far;
+  }
+  bool is_waited_for(const Value& pointer, unsigned depth = 0) const {
+    constexpr unsigned kDeepest = 4;
+    if (llvm::any_of(found_.waits, [&](const llvm::LoadInst* wait) { return pointer_of(*wait) == &pointer; }))
+      return true;
+    const auto* phi = llvm::dyn_cast<PHINode>(&pointer);
+    return phi && depth < kDeepest && !is_header_phi(*phi) &&
+           llvm::all_of(phi->incoming_values(), [&](const Value* way) {
+             return llvm::isa<llvm::Constant>(way) || is_waited_for(*way, depth + 1);
+           });
+  }
+  bool may_wait(llvm::LoadInst& load) const {
+    const auto* address = llvm::dyn_cast<Instruction>(load.getPointerOperand());
+    if (!load.isSimple() || ir_.is_among(load, IrModule::World::kRuntime) ||
+        ir_.is_among(load, IrModule::World::kCells) || shape_.at_place.contains(&load) ||
+        shape_.in_buffer.contains(&load) || (address && shape_.unknown.contains(address)) ||
+        !Speculation::memory_of(ir_, load.getPointerOperand(), *function_))
+      return false;
+    const llvm::SCEV* const at = evolution_.getSCEV(load.getPointerOperand());
+    if (is_in_order(*at)) return false;
+    // Of what is gone through in order, the hardware fetches the next.
+    const auto* stride = llvm::dyn_cast<llvm::SCEVAddRecExpr>(at);
+    const auto* by =
+        stride ? llvm::dyn_cast<llvm::SCEVConstant>(stride->getStepRecurrence(evolution_)) : nullptr;
+    return !by || by->getAPInt().abs().uge(kLineBytes);
+  }
+  bool is_of_search(const llvm::LoadInst& load) const {
+    for (llvm::Loop* loop = loops_.getLoopFor(load.getParent()); loop != &outer();
+         loop = loop->getParentLoop())
+      if (is_chased(load, *loop)) return true;
+    return false;
+  }
+  bool are_near(const llvm::LoadInst& a, const llvm::LoadInst& b) const {
+    const llvm::ConstantRange distance = evolution_.getSignedRange(evolution_.getMinusSCEV(
+        guest_address(*a.getPointerOperand()), guest_address(*b.getPointerOperand())));
+    return distance.getSignedMin().sgt(-kLineBytes) && distance.getSignedMax().slt(kLineBytes);
+  }
+
+  // Which branches decide whether a block is come to in an iteration (J. Ferrante, K. Ottenstein, J. Warren, 1987).
+  void find_controls() {
+    for (BasicBlock* block : shape_.parts.head) {
+      if (llvm::succ_size(block) < 2) continue;
+      const auto* const meet = postdominators_.getNode(block)->getIDom();
+      for (BasicBlock* to : llvm::successors(block)) {
+        if (to == outer().getHeader()) continue;
+        for (const auto* node = postdominators_.getNode(to); node && node != meet && node->getBlock();
+             node = node->getIDom())
+          if (outer().contains(node->getBlock())) controls_[node->getBlock()].insert(block->getTerminator());
+      }
+    }
+  }
+
+  // In branches, to the end of the iteration.
+  void find_distances() {
+    std::vector<const BasicBlock*> work{latch()};
+    distance_[latch()] = 0;
+    for (size_t i = 0; i < work.size(); ++i)
+      for (const BasicBlock* from : llvm::predecessors(work[i]))
+        if (work[i] != outer().getHeader() && outer().contains(from) &&
+            distance_.try_emplace(from, distance_[work[i]] + 1).second)
+          work.push_back(from);
+    for (const llvm::LoadInst* wait : found_.waits) work.push_back(wait->getParent());
+    for (size_t i = distance_.size(); i < work.size(); ++i)
+      if (leads_to_wait_.insert(work[i]).second && work[i] != outer().getHeader())
+        for (const BasicBlock* from : llvm::predecessors(work[i])) work.push_back(from);
+  }
+
+  // What `kept` needs to have, without what is not to be had. Branches that hang on that are kept, and guessed.
+  void close(std::vector<const Instruction*> work, const Kept& without, Kept& kept) const {
+    const auto add_value = [&](const Value* value) {
+      if (const auto* instruction = llvm::dyn_cast<Instruction>(value)) work.push_back(instruction);
+    };
+    const auto add_controls = [&](const BasicBlock* block) {
+      if (const auto found = controls_.find(block); found != controls_.end())
+        work.insert(work.end(), found->second.begin(), found->second.end());
+    };
+    const auto add_stores_of = [&](const auto& accesses, const Instruction& load) {
+      const auto its = accesses.find(&load);
+      if (its == accesses.end()) return;
+      for (const auto& [access, number] : accesses)
+        if (number == its->second && llvm::isa<llvm::StoreInst>(access)) work.push_back(access);
+    };
+    while (!work.empty()) {
+      const Instruction* const instruction = work.back();
+      work.pop_back();
+      const bool is_known = !without.contains(instruction);
+      if (!outer().contains(instruction) || (!is_known && !instruction->isTerminator())) continue;
+      if (!kept.insert(instruction).second || is_header_phi(*instruction)) continue;
+      if (llvm::isa<llvm::StoreInst>(instruction) || instruction->isTerminator())
+        add_controls(instruction->getParent());
+      if (llvm::isa<llvm::LoadInst>(instruction)) {
+        add_stores_of(shape_.at_place, *instruction);
+        add_stores_of(shape_.in_buffer, *instruction);
+      }
+      if (const auto* phi = llvm::dyn_cast<PHINode>(instruction)) {
+        for (const BasicBlock* from : phi->blocks()) {
+          if (!outer().contains(from)) continue;
+          if (llvm::succ_size(from) > 1) work.push_back(from->getTerminator());
+          add_controls(from);
+        }
+      }
+      if (is_known)
+        for (const Value* operand : instruction->operands()) add_value(operand);
+    }
+  }
+
+  // What leads from one place to wait to the next.
+  bool find_rounds() {
+    for (;;) {
+      std::vector<const Instruction*> work;
+      for (const llvm::LoadInst* wait : found_.waits) {
+        if (const auto* address = llvm::dyn_cast<Instruction>(wait->getPointerOperand()))
+          work.push_back(address);
+        if (const auto found = controls_.find(wait->getParent()); found != controls_.end())
+          work.insert(work.end(), found->second.begin(), found->second.end());
+      }
+      in_rounds_.clear();
+      close(std::move(work), shape_.unknown, in_rounds_);
+      // Where a loop within goes is guessed at each of its turns: nowhere, mostly.
+      const llvm::Loop* guessed = nullptr;
+      for (const Instruction* kept : in_rounds_)
+        if (kept->isTerminator() && shape_.unknown.contains(kept))
+          if (const llvm::Loop* loop = loops_.getLoopFor(kept->getParent());
+              loop != &outer() && !loop->isLoopExiting(kept->getParent()))
+            guessed = loop;
+      if (!guessed) return true;
+      if (std::erase_if(found_.waits, [&](const llvm::LoadInst* wait) { return guessed->contains(wait); }) ==
+              0 ||
+          found_.waits.empty())
+        return refuse("what the search does next depends on a call");
+    }
+  }
+
+  // What starts do not know: what is waited for, and what is computed with that alone. So is what a loop within has come to
+  // that goes on until it finds something.
+  void find_undetermined() {
+    undetermined_ = shape_.unknown;
+    std::vector<const Instruction*> work(found_.waits.begin(), found_.waits.end());
+    work.insert(work.end(), beside_.begin(), beside_.end());
+    while (!work.empty()) {
+      const Instruction* const instruction = work.back();
+      work.pop_back();
+      if (!undetermined_.insert(instruction).second) continue;
+      if (instruction->isTerminator())
+        for (const llvm::Loop* loop = loops_.getLoopFor(instruction->getParent()); loop != &outer();
+             loop = loop->getParentLoop())
+          if (loop->isLoopExiting(instruction->getParent()))
+            for (const PHINode& phi : loop->getHeader()->phis()) work.push_back(&phi);
+      for (const llvm::User* user : instruction->users()) {
+        const auto* by = llvm::cast<Instruction>(user);
+        if (!outer().contains(by) || is_header_phi(*by)) continue;
+        // Where ways meet, what stays as it is does not bring the next iteration on.
+        const auto* phi = llvm::dyn_cast<PHINode>(by);
+        const bool known = phi && !loops_.isLoopHeader(phi->getParent()) &&
+                           llvm::any_of(phi->incoming_values(), [&](const Value* way) {
+                             const auto* made = llvm::dyn_cast<Instruction>(way);
+                             return !made || !(undetermined_.contains(made) || is_header_phi(*made));
+                           });
+        if (!known) work.push_back(by);
+      }
+    }
+  }
+
+  // What the next iteration takes from this one, for what rounds begin with.
+  bool find_starts() {
+    for (size_t seen = ~size_t{0}; seen != in_starts_.size();) {
+      seen = in_starts_.size();
+      std::vector<const Instruction*> work;
+      for (const PHINode* phi : ahead()) {
+        if (!is_known_ahead(*phi)) return refuse("the search depends on the result of the one before it");
+        if (const auto* next = llvm::dyn_cast<Instruction>(phi->getIncomingValueForBlock(latch())))
+          work.push_back(next);
+      }
+      for (const auto& [access, place] : shape_.at_place)
+        if (llvm::isa<llvm::StoreInst>(access) && is_loaded(place) && !undetermined_.contains(access))
+          work.push_back(access);
+      close(std::move(work), undetermined_, in_starts_);
+      find_ends();
+    }
+    const std::vector<const PHINode*> ahead = this->ahead();
+    const bool differs = !ahead.empty() || llvm::any_of(shape_.at_place, [&](const auto& access) {
+      return llvm::isa<llvm::LoadInst>(access.first) && in_rounds_.contains(access.first);
+    });
+    return differs || refuse("all searches would be the same one");
+  }
+  std::vector<const PHINode*> ahead() const {
+    std::vector<const PHINode*> found;
+    for (const PHINode& phi : outer().getHeader()->phis())
+      if (in_rounds_.contains(&phi) || in_starts_.contains(&phi)) found.push_back(&phi);
+    return found;
+  }
+  bool is_known_ahead(const PHINode& phi) const {
+    const auto* next = llvm::dyn_cast<Instruction>(phi.getIncomingValueForBlock(latch()));
+    return !next || !undetermined_.contains(next);
+  }
+  // Where the loop is left, if starts see that without loops within.
+  void find_ends() {
+    for (BasicBlock* block : shape_.parts.head) {
+      const Instruction* const end = block->getTerminator();
+      if (!outer().isLoopExiting(block) || undetermined_.contains(end)) continue;
+      Kept needed;
+      close({end}, undetermined_, needed);
+      const bool is_simple = llvm::all_of(needed, [&](const Instruction* instruction) {
+        const auto* phi = llvm::dyn_cast<PHINode>(instruction);
+        return loops_.getLoopFor(instruction->getParent()) == &outer() &&
+               !(phi && is_header_phi(*phi) && !is_known_ahead(*phi));
+      });
+      if (is_simple) in_starts_.insert(needed.begin(), needed.end());
+    }
+  }
+  bool is_loaded(size_t place) const {
+    return llvm::any_of(shape_.at_place, [&](const auto& access) {
+      return access.second == place && llvm::isa<llvm::LoadInst>(access.first) &&
+             (in_rounds_.contains(access.first) || in_starts_.contains(access.first));
+    });
+  }
+
+  bool check_size() {
+    if (in_rounds_.size() + in_starts_.size() > kMostKeptInstructions)
+      return refuse(fmt::format("the iterations need more than {} instructions", kMostKeptInstructions));
+    std::map<const llvm::LoadInst*, size_t> carried;
+    for (const Instruction* value : in_rounds_)
+      for (const llvm::LoadInst* wait : waits_across(*value))
+        if (++carried[wait] > kMostCarriedValues)
+          return refuse(fmt::format("the iterations carry more than {} values", kMostCarriedValues));
+    return true;
+  }
+  // Where an iteration waits between the value and one of its uses.
+  std::set<const llvm::LoadInst*> waits_across(const Instruction& value) const {
+    const BasicBlock* const own = value.getParent();
+    std::set<const llvm::LoadInst*> across;
+    const auto add_between = [&](const BasicBlock* block, const Instruction* from, const Instruction* to) {
+      for (const llvm::LoadInst* wait : found_.waits)
+        if (wait->getParent() == block && in_rounds_.contains(wait) && (!from || from->comesBefore(wait)) &&
+            (!to || !to->comesBefore(wait)))
+          across.insert(wait);
+    };
+    std::vector<const BasicBlock*> through;  // to their ends
+    for (const llvm::Use& use : value.uses()) {
+      const auto* by = llvm::cast<Instruction>(use.getUser());
+      if (!in_rounds_.contains(by)) continue;
+      const auto* phi = llvm::dyn_cast<PHINode>(by);
+      const bool here = by->getParent() == own;
+      if (!phi) add_between(by->getParent(), here ? &value : nullptr, by);
+      if (phi)
+        through.push_back(phi->getIncomingBlock(use));
+      else if (!here)
+        through.insert(through.end(), llvm::pred_begin(by->getParent()), llvm::pred_end(by->getParent()));
+    }
+    std::set<const BasicBlock*> seen;
+    while (!through.empty()) {
+      const BasicBlock* const block = through.back();
+      through.pop_back();
+      if (!outer().contains(block) || !seen.insert(block).second) continue;
+      add_between(block, block == own ? &value : nullptr, nullptr);
+      if (block != own) through.insert(through.end(), llvm::pred_begin(block), llvm::pred_end(block));
+    }
+    return across;
+  }
+
+  void leave_out() {
+    const std::vector<const PHINode*> ahead = this->ahead();
+    for (PHINode& phi : outer().getHeader()->phis())
+      (llvm::is_contained(ahead, &phi) ? shape_.parts.ahead : shape_.parts.behind).push_back(&phi);
+    keep_loaded(shape_.places, shape_.at_place);
+    keep_loaded(shape_.buffers, shape_.in_buffer);
+    for (BasicBlock* block : shape_.parts.head) {
+      for (Instruction& instruction : *block) {
+        if (instruction.isTerminator()) continue;
+        if (!in_starts_.contains(&instruction)) found_.not_in_starts.insert(&instruction);
+        if (!in_rounds_.contains(&instruction)) found_.not_in_rounds.insert(&instruction);
+        auto* const phi = llvm::dyn_cast<PHINode>(&instruction);
+        if (phi && in_starts_.contains(phi))
+          for (Value* way : phi->incoming_values())
+            if (auto* before = llvm::dyn_cast<PHINode>(way); before && llvm::is_contained(ahead, before))
+              found_.as_before[phi] = before;
+      }
+      Instruction* const end = block->getTerminator();
+      if (end->getNumSuccessors() < 2) continue;
+      if (!is_decided(*end, in_starts_, undetermined_)) found_.guesses_of_starts[end] = shortest(*end);
+      if (!in_rounds_.contains(end))
+        found_.guesses_of_rounds[end] = shortest(*end);
+      else if (!is_decided(*end, in_rounds_, shape_.unknown))
+        found_.guesses_of_rounds[end] = on_to_wait(*end);
+    }
+  }
+  // Of what is kept beside memory, what a copy loads.
+  template <typename Kind>
+  void keep_loaded(std::vector<Kind>& all, std::map<const Instruction*, size_t>& accesses) {
+    std::set<size_t> wanted;
+    for (const auto& [access, number] : accesses)
+      if (llvm::isa<llvm::LoadInst>(access) && (in_rounds_.contains(access) || in_starts_.contains(access)))
+        wanted.insert(number);
+    std::map<size_t, size_t> numbers;
+    std::vector<Kind> loaded;
+    for (const size_t number : wanted) {
+      numbers[number] = loaded.size();
+      loaded.push_back(all[number]);
+    }
+    std::erase_if(accesses, [&](const auto& access) { return !numbers.contains(access.second); });
+    for (auto& [access, number] : accesses) number = numbers.at(number);
+    all = std::move(loaded);
+  }
+  static bool is_decided(const Instruction& end, const Kept& kept, const Kept& without) {
+    const auto* condition = llvm::dyn_cast<Instruction>(end.getOperand(0));
+    return kept.contains(&end) && !without.contains(&end) && !(condition && without.contains(condition));
+  }
+  BasicBlock* shortest(Instruction& end) const {
+    BasicBlock* taken = nullptr;
+    for (BasicBlock* to : llvm::successors(&end)) {
+      if (to == outer().getHeader()) return to;
+      if (outer().contains(to) && (!taken || distance_.at(to) < distance_.at(taken))) taken = to;
+    }
+    return taken ? taken : end.getSuccessor(0);
+  }
+  // Unless that is a further turn of a loop within, perhaps for ever.
+  BasicBlock* on_to_wait(Instruction& end) const {
+    const llvm::Loop* const loop = loops_.getLoopFor(end.getParent());
+    if (loop == &outer() || !loop->isLoopExiting(end.getParent()))
+      for (BasicBlock* to : llvm::successors(&end))
+        if (to != outer().getHeader() && outer().contains(to) && leads_to_wait_.contains(to)) return to;
+    return shortest(end);
+  }
+
+  const llvm::PostDominatorTree& postdominators_;
+  IterationRunShape found_;
+  std::vector<llvm::LoadInst*> beside_;  // waits, in their lines
+  std::map<const BasicBlock*, llvm::SmallPtrSet<const Instruction*, 4>> controls_;
+  std::map<const BasicBlock*, size_t> distance_;
+  std::set<const BasicBlock*> leads_to_wait_;
+  Kept in_rounds_, in_starts_, undetermined_;
+};
+
+}  // namespace
+
+std::expected<IterationRunShape, std::string> find_iteration_run_shape(
+    const IrModule& ir, llvm::Loop& outer, const StallsAt& stalls, llvm::LoopInfo& loops,
+    llvm::DominatorTree& dominators, const llvm::PostDominatorTree& postdominators,
+    llvm::ScalarEvolution& evolution) {
+  return IterationRunFinder(ir, loops, dominators, postdominators, evolution).find(outer, stalls);
+}
+
+}  // namespace hindsight::jit::optimizing

@@ -1,0 +1,185 @@
+// Iterations that wait in several places: the next ones run ahead as a whole, and nobody can tell but by the clock.
+#include "tests/jit/optimizing/searches.h"
+
+namespace hindsight::jit::testing {
+namespace {
+
+constexpr const char* kStore =
+    "(i32.store offset=16384 (i32.shl (local.get $i) (i32.const 2)) (local.get $p))";
+
+// From $q along the chain of what `kTreeSearch` calls left, for $steps nodes.
+constexpr const char* kWalk = R"(
+  (block $end (loop $walk
+    (br_if $end (i32.eqz (local.get $q)))
+    (br_if $end (i32.lt_s (local.tee $steps (i32.sub (local.get $steps) (i32.const 1))) (i32.const 0)))
+    (local.set $sum (i64.add (i64.rotl (local.get $sum) (i64.const 3)) (i64.extend_i32_u (i32.load offset=12 (local.get $q)))))
+    (local.set $q (i32.load (local.get $q)))
+    (br $walk))))";
+
+void expect_iterations(const Searches& s) {
+  ASSERT_TRUE(s.site().is_applied()) << s.site().why;
+  EXPECT_NE(s.site().why.find("a dry run of whole iterations"), std::string::npos) << s.site().why;
+}
+
+std::string in_loop(std::string_view locals, std::string_view body) {
+  return searches(locals, body, "", "(local.get $sum)") + kEnd;
+}
+
+TEST(IterationRun, ASearchMayFollowASearch) {
+  const std::string second[] = {
+      // For what the first one found; for a key of its own; only if the first one found something.
+      "(local.set $q (local.get $p)) (local.set $steps (i32.const 9))" + std::string(kWalk),
+      "(local.set $q (local.get $root)) (local.set $steps (i32.and (local.get $key) (i32.const 15)))" +
+          std::string(kWalk),
+      "(if (local.get $p) (then (local.set $q (i32.load offset=4 (local.get $p))) (local.set $steps "
+      "(i32.const 5)) " +
+          std::string(kWalk) + "))",
+  };
+  for (const std::string& after : second) {
+    Searches s(
+        in_loop("(local $q i32) (local $steps i32)", kTreeSearch + std::string(kStore) + after + kSumUp), 1);
+    expect_iterations(s);
+    s.fill(fill_tree);
+    s.expect_same_at_all_widths(of_tree);
+    EXPECT_GT(s.interleaved.instance->strips_ended, 0u);
+    s.expect_same({i32(100), i32(0)}, "without a tree");
+  }
+}
+
+// What is done is drawn from a state in memory, and draws from it again: a search, a walk, both, a change of the tree, nothing.
+TEST(IterationRun, IterationsMayDoDifferentThings) {
+  const std::string draw =
+      "(i32.store offset=60004 (i32.const 0) (i32.add (i32.mul (i32.load offset=60004 (i32.const 0))"
+      " (i32.const 1664525)) (i32.const 1013904223)))"
+      "(local.set $key (i32.rem_u (i32.shr_u (i32.load offset=60004 (i32.const 0)) (i32.const 7)) (i32.const "
+      "10002)))";
+  const std::string walk =
+      "(local.set $steps (i32.const 12)) (local.set $q (local.get $root))" + std::string(kWalk);
+  const std::string body =
+      draw +
+      "(block $done (block $nothing (block $change (block $both (block $walks (block $finds "
+      "(br_table $finds $walks $both $change $finds $nothing (i32.rem_u (local.get $key) (i32.const 6))))" +
+      draw + kTreeSearch + kSumUp + "(br $done))" + walk + "(br $done))" + draw + kTreeSearch + walk +
+      kSumUp + "(br $done))" + draw + kTreeSearch +
+      "(if (local.get $p) (then (i32.store (local.get $p) (i32.load offset=4 (local.get $p)))))" +
+      "(br $done)) (local.set $sum (i64.xor (local.get $sum) (i64.extend_i32_u (local.get $key)))))";
+  Searches s(in_loop("(local $q i32) (local $steps i32)", body), 5);
+  expect_iterations(s);
+  EXPECT_NE(s.site().why.find("words of memory"), std::string::npos) << s.site().why;
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths(of_tree);
+}
+
+// All kinds of values are needed behind a wait that were there before.
+TEST(IterationRun, WhatIsThereBeforeAWaitIsThereBehindIt) {
+  const std::string body =
+      "(local.set $wide (i64.mul (i64.extend_i32_u (local.get $key)) (i64.const 0x9e3779b97f4a7c15)))"
+      "(local.set $real (f64.convert_i64_u (local.get $wide)))"
+      "(local.set $small (f32.convert_i32_u (local.get $key)))"
+      "(local.set $four (i32x4.mul (i32x4.splat (local.get $key)) (v128.const i32x4 1 3 5 7)))"
+      "(local.set $is_odd (i32.and (local.get $key) (i32.const 1)))" +
+      std::string(kTreeSearch) +
+      "(local.set $q (local.get $root)) (local.set $steps (i32.add (i32.add (local.get $is_odd)"
+      " (i32.wrap_i64 (i64.rem_u (local.get $wide) (i64.const 7))))"
+      " (i32.add (i32.and (i32.trunc_sat_f64_u (f64.sqrt (local.get $real))) (i32.const 3))"
+      " (i32.add (i32.and (i32.trunc_sat_f32_u (local.get $small)) (i32.const 1))"
+      " (i32.and (i32x4.extract_lane 2 (local.get $four)) (i32.const 3))))))" +
+      kWalk + kSumUp + kStore;
+  Searches s(in_loop("(local $q i32) (local $steps i32) (local $wide i64) (local $real f64) (local $small "
+                     "f32) (local $four v128) "
+                     "(local $is_odd i32)",
+                     body),
+             1);
+  expect_iterations(s);
+  s.fill(fill_tree);
+  s.expect_same_at_all_widths(of_tree);
+}
+
+// Of what a call returns nothing is known ahead: a search for that is not run, one behind it is.
+TEST(IterationRun, CallsBetweenSearchesAreLeftOut) {
+  for (const std::string_view returned :
+       {"(local.set $steps (call $pick (local.get $key)))",
+        "(drop (call $pick (local.get $key))) (local.set $steps (i32.const 6))"}) {
+    const std::string wat = in_loop(
+        "(local $q i32) (local $steps i32)",
+        kTreeSearch + std::string(returned) + "(local.set $q (local.get $root))" + kWalk +
+            "(local.set $q (local.get $p)) (local.set $steps (i32.const 3))" +
+            "(loop $last (local.set $q (i32.load offset=4 (local.get $q))) (br_if $last (i32.and (i32.ne "
+            "(local.get $q) (i32.const 0))"
+            " (i32.gt_s (local.tee $steps (i32.sub (local.get $steps) (i32.const 1))) (i32.const 0)))))" +
+            kSumUp);
+    const std::string with_callee =
+        wat.substr(0, wat.size() - 1) +
+        "(func $pick (param $x i32) (result i32) (loop $l (i32.store offset=40000 (i32.const 0) (local.get "
+        "$x))"
+        "(br_if $l (i32.gt_u (local.tee $x (i32.shr_u (local.get $x) (i32.const 1))) (i32.const 9))))"
+        "(local.get $x)))";
+    Searches s(with_callee, 1);
+    expect_iterations(s);
+    s.fill(fill_tree);
+    s.expect_same_at_all_widths(of_tree);
+  }
+}
+
+TEST(IterationRun, TrapsAndExitsAreTheLoopsOwn) {
+  const std::string ends[] = {
+      "(br_if $out (i32.eq (local.get $i) (i32.const 333)))",
+      "(br_if $out (i32.gt_u (local.get $q) (i32.const 140000)))",
+      "(if (i32.eq (local.get $i) (i32.const 207)) (then (return (i64.const 7))))",
+      "(if (i32.eq (local.get $i) (i32.const 207)) (then (unreachable)))",
+      "(i32.store offset=16384 (i32.const 0) (i32.rem_s (local.get $i) (local.get $p)))",
+  };
+  for (const BoundsChecks bounds : {BoundsChecks::kGuardPages, BoundsChecks::kExplicit}) {
+    for (const std::string& end : ends) {
+      for (const bool breaks_tree : {false, true}) {
+        OptimizeRequest settings;
+        settings.options.bounds = bounds;
+        const std::string walk =
+            "(local.set $q (local.get $p)) (local.set $steps (i32.const 9))" + std::string(kWalk);
+        Searches s(in_loop("(local $q i32) (local $steps i32)", kTreeSearch + end + walk + kStore + kSumUp),
+                   1, false, {}, settings);
+        expect_iterations(s);
+        s.fill([&](uint32_t* words) {
+          fill_tree(words);
+          if (breaks_tree) words[kData / 4 + 400 * 4] = 0xfffffff0;
+        });
+        s.expect_same_at_all_widths(of_tree);
+      }
+    }
+  }
+}
+
+// In memory as it is, the second search goes round for ever.
+TEST(IterationRun, GuessesThatGoRoundForEverEnd) {
+  const std::string body =
+      "(local.set $q (i32.const 200000)) (i32.store offset=200000 (i32.const 0) (i32.const 0))" +
+      std::string(kTreeSearch) +
+      "(loop $ring (local.set $q (i32.load (local.get $q))) (br_if $ring (local.get $q)))"
+      "(i32.store offset=200000 (i32.const 0) (i32.const 200000))" +
+      kSumUp;
+  Searches s(in_loop("(local $q i32)", body), 1);
+  expect_iterations(s);
+  s.fill([](uint32_t* words) {
+    fill_tree(words);
+    words[200000 / 4] = 200000;
+  });
+  s.expect_same_at_all_widths(of_tree);
+}
+
+TEST(IterationRun, RunningLoopsAreEnteredInTheMiddleToo) {
+  const std::string walk =
+      "(local.set $q (local.get $p)) (local.set $steps (i32.const 9))" + std::string(kWalk);
+  Searches s(in_loop("(local $q i32) (local $steps i32)", kTreeSearch + std::string(kStore) + walk + kSumUp),
+             1, true);
+  expect_iterations(s);
+  ASSERT_EQ(s.version->osr_entries.size(), 1u);
+  s.fill(fill_tree);
+  s.expect_same({i32(kMost), i32(kData)}, "entered at the top");
+  s.cell().distance = 16;
+  s.cell().countdown = 100000;
+  s.expect_same({i32(40), i32(kData)}, "counted");
+  EXPECT_EQ(s.cell().countdown, 100000 - 40);
+}
+
+}  // namespace
+}  // namespace hindsight::jit::testing
