@@ -29,7 +29,8 @@ std::string slice_words(const PrefetchSlice& slice) {
   std::string text =
       count_of(slice.loads, "load").append(", ").append(count_of(slice.operations.size(), "operation"));
   if (slice.loads > 0) text.append(", clamped");
-  if (slice.target_level > 1) text.append(", in ").append(count_of(slice.target_level, "stage"));
+  if (slice.target_level > 1 && !slice.forks)
+    text.append(", in ").append(count_of(slice.target_level, "stage"));
   if (!slice.starts.empty()) text.append(", first element of an inner loop");
   if (!slice.choices.empty()) text.append(", both ways of a branch");
   if (!slice.ways.empty()) text.append(", one way of a branch");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "jit/optimizing/versions/loop_walk.h"
 
@@ -181,8 +182,10 @@ class Slicer {
   // What needs no load is computed. Else it may be either.
   bool visit_condition(Instruction& condition, Trait& trait) {
     in_condition_ = true;
+    const bool was_in_distance = std::exchange(in_distance_, false);
     const bool is_known = attempt([&] { return visit_operation(condition, trait); });
     in_condition_ = false;
+    in_distance_ = was_in_distance;
     if (is_known) return true;
     Forks& forks = *found_.result.forks;
     if (forks.count == kMaxForkConditions)
@@ -490,7 +493,7 @@ class Slicer {
 
   bool visit_operation(Instruction& instruction, Trait& trait) {
     auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-    if (load && found_.result.forks && !ir_.is_of(*load, IrModule::World::kRuntime))
+    if (load && found_.result.forks && !in_distance_ && !ir_.is_of(*load, IrModule::World::kRuntime))
       return refuse("the address depends on the previous iteration's load");
     if (load && ir_.is_of(*load, IrModule::World::kRuntime)) {
       // A global or the like: always readable where it is, if the place does not change.
@@ -510,7 +513,7 @@ class Slicer {
     for (Value* operand : instruction.operands()) {
       if (llvm::isa<llvm::Function>(operand)) continue;  // an intrinsic's callee
       Trait part;
-      if (!visit(operand, part)) return false;
+      if (!visit_operand(instruction, *operand, part)) return false;
       joined.varies |= part.varies;
       if (part.varies) joined.strided &= part.strided;
       joined.level = std::max(joined.level, part.level);
@@ -525,6 +528,27 @@ class Slicer {
     }
     trait = joined;
     return add(instruction);
+  }
+
+  // How far it is from what the loop carries may be looked up, where forks are: the sons of a heap's node by its size. What is
+  // itself looked up may be anywhere.
+  bool visit_operand(const Instruction& instruction, Value& operand, Trait& trait) {
+    const bool was_in_distance = in_distance_;
+    if (found_.result.forks &&
+        (instruction.getOpcode() == Instruction::Add || instruction.getOpcode() == Instruction::Sub))
+      in_distance_ |= is_carried(*instruction.getOperand(instruction.getOperand(0) == &operand ? 1 : 0));
+    const bool succeeded = visit(&operand, trait);
+    in_distance_ = was_in_distance;
+    return succeeded;
+  }
+  // A header's phi, and what lies so far from it.
+  bool is_carried(const Value& value) const {
+    const auto* instruction = llvm::dyn_cast<Instruction>(&value);
+    if (!instruction || !loop_.contains(instruction)) return false;
+    if (is_header_phi(*instruction)) return true;
+    const bool is_sum =
+        instruction->getOpcode() == Instruction::Add || instruction->getOpcode() == Instruction::Sub;
+    return is_sum && (is_carried(*instruction->getOperand(0)) || is_carried(*instruction->getOperand(1)));
   }
 
   bool add(Instruction& instruction) {
@@ -548,7 +572,7 @@ class Slicer {
   const bool guesses_;
   Found found_;
   uint32_t guessed_ = 0, visited_ = 0;
-  bool in_condition_ = false;
+  bool in_condition_ = false, in_distance_ = false;
   std::string reason_;
 };
 
