@@ -166,6 +166,33 @@ TEST(IterationRun, GuessesThatGoRoundForEverEnd) {
   s.expect_same_at_all_widths(of_tree);
 }
 
+// What is spelled lies in the bytes that an iteration keeps beside memory, across their end, or behind them.
+TEST(IterationRun, WordsThatAreSpelledStayInTheFrame) {
+  for (const uint32_t unused : {0u, 60u, 64u, 200u}) {
+    const std::string in_front = "(i32.const " + std::to_string(unused) + ")";
+    const std::string body =
+        "(local.set $buffer (i32.add (local.get $root) (i32.const 131072))) (local.set $end " + in_front +
+        ") (local.set $rest (local.get $key))"
+        "(loop $spell (i32.store8 (i32.add (local.get $buffer) (local.get $end)) (i32.and (local.get $rest) "
+        "(i32.const 1)))"
+        "(local.set $end (i32.add (local.get $end) (i32.const 1)))"
+        "(br_if $spell (local.tee $rest (i32.shr_u (local.get $rest) (i32.const 1)))))" +
+        std::string(kTreeSearch) +
+        "(local.set $q (local.get $root)) (local.set $steps (i32.add (i32.const 2) (i32.load8_u (i32.add "
+        "(local.get $buffer) " +
+        in_front + "))))" + kWalk + kSumUp + kStore;
+    Searches s(
+        in_loop("(local $q i32) (local $steps i32) (local $buffer i32) (local $end i32) (local $rest i32)",
+                body),
+        1);
+    expect_iterations(s);
+    EXPECT_NE(s.site().why.find("with bytes of memory beside it"), std::string::npos) << s.site().why;
+    s.fill(fill_tree);
+    s.expect_same_at_all_widths(of_tree);
+    s.expect_same({i32(100), i32(131072 + 300)}, "with a buffer outside of memory");
+  }
+}
+
 TEST(IterationRun, RunningLoopsAreEnteredInTheMiddleToo) {
   const std::string walk =
       "(local.set $q (local.get $p)) (local.set $steps (i32.const 9))" + std::string(kWalk);

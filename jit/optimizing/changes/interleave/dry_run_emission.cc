@@ -54,8 +54,10 @@ Value* DryRunCode::access_own_bytes(Builder& b, size_t number_of_buffer, const I
   Value* const inside = b.CreateICmpULE(distance, number(kBufferBytes - size));
   Value* const own = slot_ ? element(b, its.of_searches, slot_) : its.of_heads;
   if (auto* const store = llvm::dyn_cast<llvm::StoreInst>(&copy)) {
-    Value* const to = b.CreateSelect(inside, distance, number(kBufferBytes));
-    b.CreateAlignedStore(store->getValueOperand(), b.CreateGEP(ir_.i8, own, to), llvm::Align(1));
+    // Invariant: in the frame, whatever the address is. What goes elsewhere goes behind the heads' bytes, where there is room.
+    Value* const in_bytes = b.CreateGEP(ir_.i8, own, b.CreateSelect(inside, distance, number(0)));
+    Value* const beside = b.CreateConstInBoundsGEP1_64(ir_.i8, its.of_heads, kBufferBytes);
+    b.CreateAlignedStore(store->getValueOperand(), b.CreateSelect(inside, in_bytes, beside), llvm::Align(1));
     return nullptr;
   }
   const uint32_t memory =

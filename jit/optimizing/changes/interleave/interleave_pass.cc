@@ -29,6 +29,8 @@ constexpr const char* kInterleaved = "hindsight.interleaved";
 
 // Of a search. In fewer, a dry run costs more than it saves beyond a prefetch of the first.
 constexpr double kStepsOfADryRun = 2;
+// Of the function's time, by loads that stall. 0: not known.
+constexpr double kLeastWaitsOfIterations = 0.3;
 
 void mark_interleaved(const IrModule& ir, const llvm::Loop& loop, WasmOffset wasm_loop) {
   llvm::MDNode* const mark = llvm::MDNode::get(
@@ -168,7 +170,7 @@ class Interleaver {
   bool run_iterations_instead(llvm::LoadInst& load, Slot& slot, const DryRunShape& searches) {
     auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
     const auto& shape = iterations_of(*searches.parts.outer);
-    if (!shape) return false;
+    if (!shape || !is_worth_it(*searches.parts.outer)) return false;
     const bool waits_elsewhere = llvm::any_of(shape->waits, [&](const llvm::LoadInst* wait) {
       const bool is_first =
           searches.far.contains(wait) && loops.getLoopFor(wait->getParent()) == searches.parts.outer;
@@ -182,7 +184,7 @@ class Interleaver {
     for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
          outer; outer = outer->getParentLoop()) {
       const auto& shape = iterations_of(*outer);
-      if (shape && llvm::is_contained(shape->waits, &load))
+      if (shape && llvm::is_contained(shape->waits, &load) && is_worth_it(*outer))
         return run_iterations(load, slot, *shape, instead_of);
     }
     return false;
@@ -203,6 +205,14 @@ class Interleaver {
     const llvm::DILocation* const position = ir_.position_of(load);
     return position && llvm::any_of(changes_.of(ChangeKind::kInterleave),
                                     [&](const Slot& slot) { return slot.at().value == position->getLine(); });
+  }
+  // What they need is executed up to three times. Where little is waited for that cannot pay.
+  bool is_worth_it(const llvm::Loop& outer) {
+    const std::set<WasmOffset> loads = loads_in(outer);
+    double waits = 0;
+    for (const Slot& slot : changes_.of(ChangeKind::kInterleave))
+      if (loads.contains(slot.at())) waits += slot.request.weight;
+    return waits == 0 || waits >= kLeastWaitsOfIterations;
   }
   bool run_iterations(llvm::LoadInst& load, Slot& slot, IterationRunShape shape,
                       const std::string& instead_of) {
