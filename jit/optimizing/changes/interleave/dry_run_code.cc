@@ -15,14 +15,9 @@ class DryRun : private DryRunCode {
 
   // Copies come first, of the loop as it is. Then its header looks at the group.
   void emit() {
-    group_ = new_block("dry.group");
-    begin_ = new_block("dry.begin");
-    heads_entry_ = new_block("dry.entry");
-    round_ = new_block("dry.round");
-    done_ = new_block("dry.done");
-    without_ = new_block("dry.without");
     emit_group();
     emit_begin();
+    heads_entry_ = new_block("dry.entry");
     if (!shape_.within.empty()) where_ = array(ir_.i32);
     at(begin_).CreateBr(heads_entry_);
     if (!shape_.far.empty()) emit_warm();
@@ -216,7 +211,7 @@ class DryRun : private DryRunCode {
 
   void emit_steps() {
     BasicBlock* const again = new_block("dry.again");
-    const Rounds rounds = begin_rounds(round_, begun_);
+    const Rounds rounds = begin_rounds(begun_);
     Value* const slot = slot_;
     Builder b = at(rounds.step);
     Copies copies;
@@ -329,7 +324,7 @@ class DryRun : private DryRunCode {
     }
   }
 
-  BasicBlock *heads_entry_ = nullptr, *round_ = nullptr;
+  BasicBlock* heads_entry_ = nullptr;
   Heads heads_;
   llvm::AllocaInst* where_ = nullptr;  // steps begin: 0, or one more than the number of a loop within
   std::vector<std::pair<BasicBlock*, Value*>> begun_;  // where rounds begin, and with how many searches

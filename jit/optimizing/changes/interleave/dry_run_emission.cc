@@ -69,6 +69,11 @@ Value* DryRunCode::access_own_bytes(Builder& b, size_t number_of_buffer, const I
 }
 
 void DryRunCode::emit_group() {
+  group_ = new_block("dry.group");
+  begin_ = new_block("dry.begin");
+  round_ = new_block("dry.round");
+  done_ = new_block("dry.done");
+  without_ = new_block("dry.without");
   Builder b = at(group_);
   const auto bounded = [&](llvm::Intrinsic::ID operation, Value* value, uint32_t bound) {
     return b.CreateBinaryIntrinsic(operation, value, word(bound));
@@ -213,19 +218,16 @@ void DryRunCode::bound_turn(Instruction& end, unsigned successor, const Copies& 
   end.setSuccessor(successor, turn);
 }
 
-DryRunCode::Rounds DryRunCode::begin_rounds(BasicBlock* round,
-                                            const std::vector<std::pair<BasicBlock*, Value*>>& from) {
-  Rounds rounds{.round = round,
-                .step = new_block("dry.step"),
-                .step_end = new_block("dry.step.end"),
-                .over = new_block("dry.over")};
-  rounds.active = phi_in(round, i64());
-  rounds.number = phi_in(round, i64());
+DryRunCode::Rounds DryRunCode::begin_rounds(const std::vector<std::pair<BasicBlock*, Value*>>& from) {
+  Rounds rounds{
+      .step = new_block("dry.step"), .step_end = new_block("dry.step.end"), .over = new_block("dry.over")};
+  rounds.active = phi_in(round_, i64());
+  rounds.number = phi_in(round_, i64());
   for (const auto& [block, active] : from) {
     rounds.active->addIncoming(active, block);
     rounds.number->addIncoming(number(0), block);
   }
-  Builder b = at(round);
+  Builder b = at(round_);
   Value* const goes_on =
       b.CreateAnd(b.CreateIsNotNull(rounds.active), b.CreateICmpULT(rounds.number, number(kMostRounds)));
   b.CreateCondBr(goes_on, rounds.step, done_);
@@ -233,7 +235,7 @@ DryRunCode::Rounds DryRunCode::begin_rounds(BasicBlock* round,
   Builder in_step = at(rounds.step);
   rounds.index = in_step.CreatePHI(i64(), 2);
   rounds.still = in_step.CreatePHI(i64(), 2);
-  for (PHINode* phi : {rounds.index, rounds.still}) phi->addIncoming(number(0), round);
+  for (PHINode* phi : {rounds.index, rounds.still}) phi->addIncoming(number(0), round_);
   slot_ = load(in_step, waiting_, rounds.index);
 
   rounds.still_now = phi_in(rounds.step_end, i64());
@@ -256,7 +258,7 @@ void DryRunCode::end_rounds(const Rounds& rounds) {
   rounds.still->addIncoming(rounds.still_now, rounds.step_end);
   rounds.active->addIncoming(rounds.still_now, rounds.step_end);
   rounds.number->addIncoming(b.CreateAdd(rounds.number, number(1), "", true, true), rounds.step_end);
-  end_loop(b, b.CreateICmpULT(next, rounds.active), rounds.step, rounds.round);
+  end_loop(b, b.CreateICmpULT(next, rounds.active), rounds.step, round_);
 }
 
 void DryRunCode::weave_in() {

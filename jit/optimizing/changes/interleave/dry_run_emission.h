@@ -62,10 +62,11 @@ class DryRunCode : protected GroupCode {
         ->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));
   }
 
-  // Whether there is one, and how wide it is.
+  // Whether there is one, and how wide it is. Makes the blocks that both forms have.
   void emit_group();
-  // What the group keeps beside memory is as memory has it.
+  // What both forms have in the frame, and what memory has of what the group keeps beside it. Ends without a terminator.
   void emit_begin();
+  // What the group keeps beside memory is as memory has it.
   void start_own(Builder& b);
 
   // Copies whose operands are those of their own place by now.
@@ -81,14 +82,14 @@ class DryRunCode : protected GroupCode {
 
   // Rounds, in each of which all that are still active take a step, in turn.
   struct Rounds {
-    BasicBlock *round = nullptr, *step = nullptr, *step_end = nullptr;
+    BasicBlock *step = nullptr, *step_end = nullptr;
     BasicBlock* over = nullptr;  // of one that is not active any more
     PHINode *active = nullptr, *number = nullptr;
     PHINode *index = nullptr, *still = nullptr,
             *still_now = nullptr;  // of those active; before and after this step
   };
-  // In the block `round`: its ways in, each with how many are active by then. Sets `slot_`. The step ends without a terminator.
-  Rounds begin_rounds(BasicBlock* round, const std::vector<std::pair<BasicBlock*, Value*>>& from);
+  // In `round_`: its ways in, each with how many are active by then. Sets `slot_`. The step ends without a terminator.
+  Rounds begin_rounds(const std::vector<std::pair<BasicBlock*, Value*>>& from);
   // At the end of `block`: it stays active.
   void stay_active(const Rounds& rounds, BasicBlock* block);
   void end_rounds(const Rounds& rounds);
@@ -103,7 +104,7 @@ class DryRunCode : protected GroupCode {
   Speculation speculation_;
   BasicBlock *const header_, *const latch_, *const before_;
   llvm::SmallVector<BasicBlock*, 4> exits_;
-  BasicBlock *group_ = nullptr, *begin_ = nullptr, *done_ = nullptr, *without_ = nullptr;
+  BasicBlock *group_ = nullptr, *begin_ = nullptr, *round_ = nullptr, *done_ = nullptr, *without_ = nullptr;
   Value *strip_ = nullptr, *width_ = nullptr, *width64_ = nullptr;
   llvm::AllocaInst *turns_ = nullptr, *waiting_ = nullptr;  // of loops within; the numbers of active searches
   std::vector<llvm::AllocaInst*> own_;                      // places, beside memory

@@ -39,7 +39,6 @@ bool DryRunFacts::check_block(const BasicBlock& block, std::string_view part) {
   return true;
 }
 
-// Its value is not to be had in a dry run: what a call returns, say.
 bool DryRunFacts::is_source_of_unknown(const Instruction& instruction) const {
   if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
     if (!load->isSimple() || ir_.is_among(*load, IrModule::World::kCells)) return true;
@@ -79,7 +78,6 @@ void DryRunFacts::find_unknown() {
   }
 }
 
-// Stores by an index and loads from the same place on.
 void DryRunFacts::find_buffers() {
   std::vector<DryRunShape::Buffer> stored;
   const auto access_of = [&](const Instruction& access) -> std::optional<DryRunShape::Buffer> {
@@ -225,7 +223,6 @@ const llvm::SCEV* DryRunFacts::guest_address(const Value& address) const {
   return evolution_.getTruncateExpr(offset, llvm::Type::getInt32Ty(address.getContext()));
 }
 
-// An address that iterations come to one after the other, or that is the same for all.
 bool DryRunFacts::is_in_order(const llvm::SCEV& address) const {
   constexpr int64_t kLongestStride = 2048;
   return !llvm::SCEVExprContains(&address, [&](const llvm::SCEV* part) {

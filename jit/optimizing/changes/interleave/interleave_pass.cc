@@ -180,7 +180,7 @@ class Interleaver {
   }
   // Of a loop around, the innermost one that can. Not where a prefetch finds the load.
   bool run_any_iterations(llvm::LoadInst& load, Slot& slot, const std::string& instead_of) {
-    if (has_slice(load)) return false;
+    if (slice_of(load)) return false;
     for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
          outer; outer = outer->getParentLoop()) {
       const auto& shape = iterations_of(*outer);
@@ -228,11 +228,10 @@ class Interleaver {
     }
     return true;
   }
-  bool has_slice(llvm::LoadInst& load) {
+  std::expected<PrefetchSlice, std::string> slice_of(llvm::LoadInst& load) {
     return find_prefetch_slice(ir_, load, analyses_.getResult<llvm::LoopAnalysis>(function_),
                                analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_),
-                               traits_of(ChangeKind::kPrefetch).knob.first)
-        .has_value();
+                               traits_of(ChangeKind::kPrefetch).knob.first);
   }
 
   // Why the search waits for a prefetch; empty: it does not. A prefetch finds a search's first step without executing it twice,
@@ -241,18 +240,14 @@ class Interleaver {
     const auto its = changes_.of(ChangeKind::kPrefetch);
     const bool asked =
         std::ranges::any_of(its, [&](const Slot& other) { return place.loads.contains(other.at()); });
-    if (!asked) return {};
-    auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
-    auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
-    const auto slice =
-        find_prefetch_slice(ir_, load, loops, evolution, traits_of(ChangeKind::kPrefetch).knob.first);
-    if (!slice) return {};
-    if (slice->forks)
-      return stores(*shape.parts.chase)
-                 ? "both ways of a search that moves what it passes are prefetched instead"
-                 : "";
     const double steps = expected_turns(*shape.parts.chase);
     const bool is_short = steps != 0 && steps < kStepsOfADryRun;
+    const bool moves = stores(*shape.parts.chase);
+    if (!asked || (!is_short && !moves)) return {};
+    const auto slice = slice_of(load);
+    if (!slice) return {};
+    if (slice->forks)
+      return moves ? "both ways of a search that moves what it passes are prefetched instead" : "";
     return is_short && slice->loop == shape.parts.outer ? "searches of a step or two are prefetched instead"
                                                         : "";
   }

@@ -29,7 +29,7 @@
 // other way out of head or search (a check that failed) drops the group, whose iterations the plain loop then
 // does. The trap that comes is the first one in the program's order.
 //
-// Where the loop around is no such loop, a dry run comes in front of its iterations instead (dry_run.h).
+// Where the loop around is no such loop, a dry run comes in front of its iterations instead (dry_run.h, iteration_run.h).
 #pragma once
 
 #include <llvm/IR/PassManager.h>

@@ -18,11 +18,6 @@ class IterationRun : private DryRunCode {
 
   // Copies come first, of the loop as it is. Then its header looks at the group.
   void emit() {
-    group_ = new_block("dry.group");
-    begin_ = new_block("dry.begin");
-    round_ = new_block("dry.round");
-    done_ = new_block("dry.done");
-    without_ = new_block("dry.without");
     emit_group();
     emit_begin();
     where_ = array(ir_.i32);
@@ -136,7 +131,7 @@ class IterationRun : private DryRunCode {
 
   void emit_rounds() {
     BasicBlock* const entry = new_block("dry.iteration");
-    const Rounds rounds = begin_rounds(round_, begun_);
+    const Rounds rounds = begin_rounds(begun_);
     Builder b = at(rounds.step);
     llvm::SwitchInst* const choice = b.CreateSwitch(load(b, where_, slot_), entry);
 
@@ -259,7 +254,6 @@ class IterationRun : private DryRunCode {
   }
 
   IterationRunShape& its_;
-  BasicBlock* round_ = nullptr;
   llvm::AllocaInst* where_ = nullptr;  // it goes on: 0, at its beginning, or the number of a wait
   std::vector<std::pair<BasicBlock*, Value*>> begun_;  // where rounds begin, and with how many iterations
   std::vector<Kept> kept_;

@@ -43,6 +43,7 @@ class IterationRunFinder : private DryRunFacts {
     if (!find_waits(stalls)) return std::unexpected(reason_);
     find_controls();
     find_distances();
+    find_ways_to_waits();
     if (!find_rounds()) return std::unexpected(reason_);
     find_undetermined();
     if (!find_starts() || !check_size()) return std::unexpected(reason_);
@@ -209,8 +210,11 @@ class IterationRunFinder : private DryRunFacts {
         if (work[i] != outer().getHeader() && outer().contains(from) &&
             distance_.try_emplace(from, distance_[work[i]] + 1).second)
           work.push_back(from);
+  }
+  void find_ways_to_waits() {
+    std::vector<const BasicBlock*> work;
     for (const llvm::LoadInst* wait : found_.waits) work.push_back(wait->getParent());
-    for (size_t i = distance_.size(); i < work.size(); ++i)
+    for (size_t i = 0; i < work.size(); ++i)
       if (leads_to_wait_.insert(work[i]).second && work[i] != outer().getHeader())
         for (const BasicBlock* from : llvm::predecessors(work[i])) work.push_back(from);
   }

@@ -127,7 +127,7 @@ class Slicer {
   }
 
   bool visit_phi(llvm::PHINode& phi, Trait& trait) {
-    if (phi.getParent() == loop_.getHeader()) return visit_induction(phi, trait);
+    if (is_header_phi(phi)) return visit_induction(phi, trait);
     llvm::Loop* const inner = loops_.getLoopFor(phi.getParent());
     if (!inner || inner->getHeader() != phi.getParent() || inner == &loop_) {
       if (phi.getNumIncomingValues() == 1) {  // a loop exit's phi
@@ -179,6 +179,11 @@ class Slicer {
     return true;
   }
 
+  bool has_room_for_condition() {
+    return found_.result.forks->count < kMaxForkConditions ||
+           refuse("the address depends on the outcomes of several branches");
+  }
+
   // What needs no load is computed. Else it may be either.
   bool visit_condition(Instruction& condition, Trait& trait) {
     in_condition_ = true;
@@ -187,9 +192,8 @@ class Slicer {
     in_condition_ = false;
     in_distance_ = was_in_distance;
     if (is_known) return true;
+    if (!has_room_for_condition()) return false;
     Forks& forks = *found_.result.forks;
-    if (forks.count == kMaxForkConditions)
-      return refuse("the address depends on the outcomes of several branches");
     forks.conditions[&condition] = forks.count++;
     trait = {.varies = true, .strided = false, .level = 0};
     return true;
@@ -211,8 +215,7 @@ class Slicer {
     Forks& forks = *found_.result.forks;
     const auto way = std::pair(static_cast<const llvm::BasicBlock*>(phi.getParent()), std::move(brings_then));
     if (!forks.ways.contains(way)) {
-      if (forks.count == kMaxForkConditions)
-        return refuse("the address depends on the outcomes of several branches");
+      if (!has_room_for_condition()) return false;
       forks.ways[way] = forks.count++;
     }
     forks.joins[&phi] = {.condition = forks.ways.at(way), .then = then, .otherwise = otherwise};
@@ -534,21 +537,22 @@ class Slicer {
   // itself looked up may be anywhere.
   bool visit_operand(const Instruction& instruction, Value& operand, Trait& trait) {
     const bool was_in_distance = in_distance_;
-    if (found_.result.forks &&
-        (instruction.getOpcode() == Instruction::Add || instruction.getOpcode() == Instruction::Sub))
+    if (found_.result.forks && is_sum(instruction))
       in_distance_ |= is_carried(*instruction.getOperand(instruction.getOperand(0) == &operand ? 1 : 0));
     const bool succeeded = visit(&operand, trait);
     in_distance_ = was_in_distance;
     return succeeded;
+  }
+  static bool is_sum(const Instruction& instruction) {
+    return instruction.getOpcode() == Instruction::Add || instruction.getOpcode() == Instruction::Sub;
   }
   // A header's phi, and what lies so far from it.
   bool is_carried(const Value& value) const {
     const auto* instruction = llvm::dyn_cast<Instruction>(&value);
     if (!instruction || !loop_.contains(instruction)) return false;
     if (is_header_phi(*instruction)) return true;
-    const bool is_sum =
-        instruction->getOpcode() == Instruction::Add || instruction->getOpcode() == Instruction::Sub;
-    return is_sum && (is_carried(*instruction->getOperand(0)) || is_carried(*instruction->getOperand(1)));
+    return is_sum(*instruction) &&
+           (is_carried(*instruction->getOperand(0)) || is_carried(*instruction->getOperand(1)));
   }
 
   bool add(Instruction& instruction) {
