@@ -340,7 +340,8 @@ class PrefetchEmitter {
               std::vector<Question>& open, Clones& clones) {
     auto* const value = const_cast<Value*>(original);
     auto* const instruction = llvm::dyn_cast<Instruction>(value);
-    if (!instruction || !slice.loop->contains(instruction)) return value;
+    // Blocks may have been split by now: what belongs to the slice says what is of the loop.
+    if (!instruction || !is_varying(instruction, slice)) return value;
     const std::pair<const Value*, uint32_t> key(value, ahead);
     if (const auto found = clones.find(key); found != clones.end()) return found->second;
     const Forks& forks = *slice.forks;
@@ -452,6 +453,7 @@ class PrefetchEmitter {
 
   bool is_varying(Instruction* instruction, const PrefetchSlice& slice) const {
     if (slice.ways.contains(instruction)) return true;
+    if (slice.forks && slice.forks->has(*instruction)) return true;
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction))
       return slice.steps.contains(phi) || slice.starts.contains(phi) || slice.choices.contains(phi) ||
              slice.delayed.contains(phi) || slice.recurrences.next.contains(phi);

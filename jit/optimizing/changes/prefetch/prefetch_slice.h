@@ -57,6 +57,11 @@ struct Forks {
       ways;  // and of those that are not
   std::map<llvm::PHINode*, Join> joins;
   uint32_t count = 0;  // of conditions
+
+  bool has(llvm::Instruction& instruction) const {
+    auto* const phi = llvm::dyn_cast<llvm::PHINode>(&instruction);
+    return conditions.contains(&instruction) || next.contains(phi) || joins.contains(phi);
+  }
 };
 
 struct PrefetchSlice {
