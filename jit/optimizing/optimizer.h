@@ -48,6 +48,8 @@ struct OptimizeRequest {
   std::optional<LoopIndex> nest;
   // Running loops may be left for other code where that costs nothing worth mentioning (CodeVersion::osr_exits).
   bool loop_exits = false;
+  // Also where that costs something: where each of a loop's short iterations looks whether it is to be left.
+  bool short_loop_exits = true;
   // What hardly ever runs lies after everything else, and can be left where it is when the rest is moved (CodeVersion::hot_bytes).
   bool split_cold = false;
   CompileOptions options;

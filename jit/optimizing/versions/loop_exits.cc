@@ -1,5 +1,6 @@
 #include "jit/optimizing/versions/loop_exits.h"
 
+#include <llvm/Analysis/BlockFrequencyInfo.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ValueTracking.h>
@@ -31,7 +32,7 @@ constexpr uint32_t kStrip = 1 << 16;
 // loops may be shorter than they are taken for, and a loop around this one will do as well.
 constexpr double kLongIteration = 256;
 constexpr double kLongInnerIteration = 4096;
-constexpr double kIterationsOfInnerLoops = 16;  // where nobody knows
+constexpr double kIterationsOfInnerLoops = 32;  // where nobody knows: as LLVM guesses
 constexpr double kInstructionsOfACall = 50;
 
 std::vector<llvm::CallInst*> markers_of(llvm::Function& function) {
@@ -72,9 +73,17 @@ bool is_for_running_loops(const llvm::Function& function) {
   return function.getName().starts_with(kRemainderPrefix) || is_nest(function);
 }
 
-// Instructions of an iteration, inner loops' included.
+// How often a block is executed in an iteration of a loop that it is in, but for what loops within repeat.
+double share_of_iterations(const BasicBlock* block, const llvm::Loop& loop,
+                           const llvm::BlockFrequencyInfo& frequencies) {
+  const auto all = static_cast<double>(frequencies.getBlockFreq(loop.getHeader()).getFrequency());
+  if (!block || all == 0) return 1;
+  return std::min(1.0, static_cast<double>(frequencies.getBlockFreq(block).getFrequency()) / all);
+}
+
+// Instructions of an iteration, inner loops' included. Of an interpreter's loop it is what one operation takes, and not all.
 double length_of_iteration(const llvm::Loop& loop, const llvm::LoopInfo& loops,
-                           llvm::ScalarEvolution& evolution) {
+                           const llvm::BlockFrequencyInfo& frequencies, llvm::ScalarEvolution& evolution) {
   std::map<const llvm::Loop*, double> iterations;
   for (const llvm::Loop* inner : loop.getLoopsInPreorder()) {
     const unsigned known = evolution.getSmallConstantTripCount(inner);
@@ -91,8 +100,11 @@ double length_of_iteration(const llvm::Loop& loop, const llvm::LoopInfo& loops,
                     ? kInstructionsOfACall
                     : 1;
     }
-    for (const llvm::Loop* inner = loops.getLoopFor(block); inner != &loop; inner = inner->getParentLoop())
-      length *= iterations.at(inner);
+    const llvm::Loop* around = loops.getLoopFor(block);
+    length *= share_of_iterations(block, *around, frequencies);
+    for (; around != &loop; around = around->getParentLoop())
+      length *= iterations.at(around) *
+                share_of_iterations(around->getLoopPreheader(), *around->getParentLoop(), frequencies);
     all += length;
   }
   return all;
@@ -301,6 +313,7 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
+  const auto& frequencies = analyses.getResult<llvm::BlockFrequencyAnalysis>(function);
   const bool running = is_for_running_loops(function);
 
   // Trip counts first, while the analyses are true.
@@ -309,16 +322,18 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
   for (llvm::CallInst* marker : markers) {
     llvm::Loop* const loop = loops.getLoopFor(marker->getParent());
     Exit exit{marker, loop, {}};
-    bool affordable = loop && length_of_iteration(*loop, loops, evolution) >=
+    bool affordable = loop && length_of_iteration(*loop, loops, frequencies, evolution) >=
                                   (loop->getParentLoop() ? kLongInnerIteration : kLongIteration);
     if (loop && !affordable && running && !loop->getParentLoop()) {
+      // A poll of two or three instructions is a sixth of what an interpreter's dispatch takes.
+      const bool may_poll = ir_->request.short_loop_exits;
       const std::vector<ExitValue> values = values_of(*marker);
       const bool by_strips = loop->isInnermost() && begins_header(*marker, *loop) &&
                              std::all_of(values.begin(), values.end(), [&](const ExitValue& value) {
                                return HeaderValues::can_compute(*loop, value.value);
                              });
       if (by_strips) exit.backedges = emit_backedges(*loop, dominators, evolution, marker->getDebugLoc());
-      affordable = true;
+      affordable = exit.backedges.count || may_poll;
     }
     if (affordable)
       exits.push_back(exit);

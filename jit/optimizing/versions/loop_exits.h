@@ -18,7 +18,8 @@
 // (emit_exit_marker). The simplifying half of the pipeline carries it along. After that half LoopExitPass
 // turns it into what the loop can afford, one of these.
 //   - A poll in every iteration. It is for a loop whose iterations are long (it contains loops), or that is
-//     the outermost one of code that was entered for it.
+//     the outermost one of code that was entered for it. Where its iterations are short that is seen in its
+//     time: it is so only where it is to be left in short iterations too (OptimizeRequest::short_loop_exits).
 //   - A poll between strips (strips.h) of a counted innermost loop, which stays free to become vectors. It is
 //     only in code for running loops, where entering the strips costs once.
 //   - Nothing: the loop is not left. A nest goes nowhere, but returns to its caller (jit/abi/nest_exits.h).

@@ -10,6 +10,20 @@ namespace hindsight::rt {
 
 using feedback::ChangeState;
 
+namespace {
+
+// Code that was made for loads, calls or numbers as they were is to be left when they are others. Code without these is
+// the best there is, until samples say that its loads stall: a loop that runs on for long in short iterations misses that.
+bool may_turn_out_wrong(const feedback::FunctionPlan& plan) {
+  return std::any_of(
+      plan.candidates.begin(), plan.candidates.end(), [](const feedback::Candidate& candidate) {
+        return jit::is_of_load(candidate.kind()) || candidate.kind() == jit::ChangeKind::kValue ||
+               candidate.kind() == jit::ChangeKind::kInlineCalls;
+      });
+}
+
+}  // namespace
+
 jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCode& code) const {
   jit::OptimizeRequest request;
   request.function = job.plan.function;
@@ -21,6 +35,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   const bool stays_long = !job.plan.osr_loops.empty() ||
                           (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
   request.loop_exits = policy_.follow_shifts && (stays_long || job.plan.nest);
+  request.short_loop_exits = !job.plan.nest || may_turn_out_wrong(job.plan);
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
   request.abandoned = &abandon_;
   request.changes = feedback::requests_of(job.plan);

@@ -1,5 +1,7 @@
 // Leaving a running loop: what the code at the other end finds in the frame. Going on there gives what
 // staying would have given.
+#include <fmt/format.h>
+
 #include <array>
 #include <thread>
 
@@ -209,6 +211,44 @@ TEST(LoopExits, OfALoopWithoutACountPollEachIteration) {
   EXPECT_EQ(static_cast<uint32_t>(enter(m.instance->context(), frame)), 4711u);
   other.join();
   EXPECT_EQ(static_cast<uint32_t>(left_with[0]), left_with[1] % 2 ? 8u : 4u);
+}
+
+TEST(LoopExits, OfShortIterationsWithoutACountAreMadeOnlyIfAskedFor) {
+  // A loop of an interpreter: one of sixteen operations of some forty instructions each. All in a row are long.
+  const auto loop_of = [](bool chooses) {
+    std::string blocks, cases, table;
+    for (int i = 0; i < 16; ++i) {
+      std::string operation = "(local.get $r)";
+      for (int k = 0; k < 20; ++k)
+        operation = fmt::format("(i32.{} (i32.mul {} (i32.const {})) (local.get $at))", k % 2 ? "add" : "xor",
+                                operation, 2 * i + 4 * k + 3);
+      table += fmt::format(" {}", i);
+      blocks += "(block ";
+      cases += fmt::format(") (local.set $r {}) {}", operation, chooses ? "(br $next)" : "");
+    }
+    const std::string choice =
+        chooses ? fmt::format("(br_table {} (i32.and (local.get $at) (i32.const 15)))", table) : "";
+    return fmt::format(R"((module (memory 1)
+      (func (export "f") (param $at i32) (result i32) (local $r i32)
+        (loop $l
+          (block $next {} {} {})
+          (br_if $l (local.tee $at (i32.load (local.get $at)))))
+        local.get $r)))",
+                       blocks, choice, cases);
+  };
+  const auto has_exit = [&](bool chooses, bool short_loop_exits) {
+    OptimizeRequest request;
+    request.loop_exits = true;
+    request.short_loop_exits = short_loop_exits;
+    request.nest = LoopIndex(0);
+    Optimized m(loop_of(chooses), request, {});
+    const CodeVersion* version = m.compile("f");
+    EXPECT_NE(version, nullptr);
+    return version && exit_of(*version, 0) != nullptr;
+  };
+  EXPECT_TRUE(has_exit(/*chooses=*/true, /*short_loop_exits=*/true));
+  EXPECT_FALSE(has_exit(/*chooses=*/true, /*short_loop_exits=*/false));
+  EXPECT_TRUE(has_exit(/*chooses=*/false, /*short_loop_exits=*/false)) << "what it costs is nothing to that";
 }
 
 TEST(LoopExits, HandOverFloatsVectorsAndManyLocals) {
