@@ -35,6 +35,7 @@ enum class ChangeKind : uint8_t {
   kInlineCalls,    // the usual targets of calls stand in place
   kWeighBranches,  // the compiler knows how often branches go which way
   kSplitCold,      // what hardly ever runs lies apart
+  kSpeculate,      // a choice that says where a load goes next becomes a branch
 };
 
 // What a change is a part of, and so what is compared in its trial: two versions of a loop, or of a function.
@@ -130,6 +131,13 @@ inline constexpr std::array kChanges = {
                  .scope = Scope::kVersion,
                  .one = "cold code split from hot code",
                  .all = "cold code split from hot code"},
+    ChangeTraits{.kind = ChangeKind::kSpeculate,
+                 .name = "speculate",
+                 .claim = Claim::kTogether,
+                 .of_load = true,
+                 .absent = "optimized code has no such load",
+                 .one = "branches around choices that the load at {at} waits for",
+                 .all = "branches around choices, if any say where they go next, for the loads at {places}"},
 };
 inline constexpr size_t kChangeKinds = kChanges.size();
 
@@ -238,7 +246,8 @@ struct UsualValue {
 };
 
 // A change asked for. What goes with it, by its kind:
-//     kPrefetch, kInterleave, kJumpPointers   nothing: a load that stalls
+//     kPrefetch, kInterleave, kJumpPointers, kSpeculate
+//                                             nothing: a load that stalls
 //     kSelect, kBranch                        BranchCounts
 //     kValue                                  UsualValue
 //     kInlineCalls                            CallTargets: of one call

@@ -18,7 +18,7 @@ const { options, names } = readOptions({
 });
 if (options.command === undefined) usage('--command HINDSIGHT is needed');
 
-const aboutLoads = ['prefetch', 'interleave', 'jump-pointers'];
+const aboutLoads = ['prefetch', 'interleave', 'jump-pointers', 'speculate'];
 // Whichever change came furthest speaks for the load. What was not possible speaks by the reason that prefetch has.
 const furthest = ['kept', 'in trial', 'rolled back', 'not possible'];
 

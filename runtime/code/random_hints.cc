@@ -97,6 +97,7 @@ std::vector<jit::Request> random_hints(const wasm::Module& module, FuncIndex fun
     try_it(ChangeKind::kInterleave, [&] { return 2u << below(6); });
     try_it(ChangeKind::kPrefetch, [&] { return 1 + below(64); });
     try_it(ChangeKind::kJumpPointers, [&] { return below(64); });
+    try_it(ChangeKind::kSpeculate, [] { return 0u; });
   }
   return requests;
 }

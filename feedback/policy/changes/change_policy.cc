@@ -15,11 +15,13 @@ const ChangePolicy& weigh_branches_policy();
 const ChangePolicy& branch_forms_policy();
 const ChangePolicy& values_policy();
 const ChangePolicy& split_cold_policy();
+const ChangePolicy& speculate_policy();
 
 std::span<const ChangePolicy* const> change_policies() {
   static const std::array policies = {
-      &prefetch_policy(),       &interleave_policy(),   &jump_pointers_policy(), &inline_calls_policy(),
-      &weigh_branches_policy(), &branch_forms_policy(), &values_policy(),        &split_cold_policy(),
+      &prefetch_policy(),     &interleave_policy(),     &jump_pointers_policy(),
+      &inline_calls_policy(), &weigh_branches_policy(), &branch_forms_policy(),
+      &values_policy(),       &split_cold_policy(),     &speculate_policy(),
   };
   return policies;
 }

@@ -28,6 +28,7 @@ class Interleave final : public LoadPolicy {
     };
     return is_open(jit::ChangeKind::kInterleave, load, e, config) && !lost_around(load, e) &&
            !is_kept(jit::ChangeKind::kPrefetch) && !is_kept(jit::ChangeKind::kJumpPointers) &&
+           !is_kept(jit::ChangeKind::kSpeculate) &&
            (stalls.are_worth_a_change(load) || stalls.are_worth_a_search(load));
   }
   // Searches in the loop that calls this one's function were on trial, and did not pay: a dry run of another search finds

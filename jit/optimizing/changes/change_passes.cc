@@ -37,7 +37,8 @@ constexpr ChangePass kPasses[] = {
     {ChangeKind::kPrefetch, Stage::kOptimized, asks_for<ChangeKind::kPrefetch>, add_spread_prefetches},
     // Branches, choices and operators of one loop are one change.
     {ChangeKind::kSelect, Stage::kOptimized,
-     asks_for<ChangeKind::kSelect, ChangeKind::kBranch, ChangeKind::kValue>, add_form},
+     asks_for<ChangeKind::kSelect, ChangeKind::kBranch, ChangeKind::kValue, ChangeKind::kSpeculate>,
+     add_form},
     {ChangeKind::kJumpPointers, Stage::kOptimized, asks_for<ChangeKind::kJumpPointers>, add_jump},
 };
 

@@ -295,6 +295,12 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
   const auto is_kept_in = [&](const jit::Answer& answer) {
     return answer.is_applied() && is_kept(watch.reported[answer.cell]);
   };
+  // What waits for its turn at a load has none where another change of it was won.
+  const auto is_won = [&](WasmOffset at) {
+    return std::any_of(answers.begin(), answers.end(), [&](const jit::Answer& answer) {
+      return answer.site.at == at && jit::is_of_load(answer.site.kind) && is_kept_in(answer);
+    });
+  };
   for (const feedback::Candidate& candidate : watch.told) {
     bool kept = false, waits = false, lost = false;
     for (const jit::Answer& answer : answers) {
@@ -313,7 +319,7 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
   for (const jit::Answer& answer : answers) {
     if (!jit::is_tuned(answer.site.kind)) continue;
     const jit::ChangeKind kind = answer.site.kind;
-    if (answer.waits() && policy_.changes[kind]) {
+    if (answer.waits() && policy_.changes[kind] && !is_won(answer.site.at)) {
       job.plan.candidates.push_back({.request = {.site = {kind, answer.site.at},
                                                  .weight = share_of(answer.site.at),
                                                  .setting = jit::traits_of(kind).knob.first}});

@@ -24,13 +24,13 @@ namespace hindsight::cli {
 // Decisions that are about the same thing. Every decision but *optimize* is in one of them.
 struct Family {
   std::string_view name;
-  std::array<std::string_view, 3> decisions;  // empty ones at the end
+  std::array<std::string_view, 4> decisions;  // empty ones at the end
 };
 // In the order in which `--split` adds them. What needs no code of ours comes first, then what single operations cost.
 // Last is where code lies, and when it is entered and left.
 inline constexpr std::array kFamilies{
     Family{"pages", {"huge-pages", "populate"}},
-    Family{"loads", {"prefetch", "interleave", "jump-pointers"}},
+    Family{"loads", {"prefetch", "interleave", "jump-pointers", "speculate"}},
     Family{"branches", {"select", "branch", "weigh-branches"}},
     Family{"calls", {"inline-calls"}},
     Family{"values", {"values"}},

@@ -524,6 +524,28 @@ TEST(Policy, OffersJumpPointersForWhatStallsInCaseItFollowsPointers) {
   EXPECT_FALSE(replays(episode, without));
 }
 
+TEST(Policy, OffersToBranchAroundChoicesThatStallingLoadsMayWaitFor) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 200));
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_EQ(listed(plan, kSpeculate).size(), 1u);
+  EXPECT_EQ(listed(plan, kSpeculate)[0].at(), WasmOffset(130));
+  EXPECT_NEAR(listed(plan, kSpeculate)[0].estimate.share, 0.25, 1e-9) << "half of the guesses are right";
+  PolicyConfig without;
+  without.changes.set(kSpeculate, false);
+  EXPECT_TRUE(listed(decide(e, without), kSpeculate).empty());
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  for (const ChangeState lost : {ChangeState::kRolledBack, ChangeState::kNotPossible}) {
+    e.changes.settle({kSpeculate, e.loads[0].load}, lost);
+    EXPECT_TRUE(listed(decide(e, {}), kSpeculate).empty()) << to_string(lost);
+  }
+  // What was won stays, and nothing is tried that would have to take its place.
+  e.changes.settle({kSpeculate, e.loads[0].load}, ChangeState::kKept);
+  EXPECT_EQ(listed(decide(e, {}), kSpeculate).size(), 1u);
+  for (const jit::ChangeKind other : {kPrefetch, kInterleave, kJumpPointers})
+    EXPECT_TRUE(listed(decide(e, {}), other).empty()) << to_string(other);
+}
+
 TEST(Policy, OffersNoJumpPointersWhereSomethingElseWasWonOrTheyLost) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 200));

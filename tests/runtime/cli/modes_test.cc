@@ -61,7 +61,7 @@ TEST(Modes, OfFamiliesGoWithoutTheOthers) {
   EXPECT_THAT(decides("values+calls"), ElementsAre("optimize", "values", "inline-calls"));
   EXPECT_EQ(decides("pages+loads+branches+calls+values+entry").size(), decision_names().size());
   EXPECT_EQ(decides("feedback-prefetch").size(), decision_names().size() - 1);
-  EXPECT_EQ(decides("feedback-loads").size(), decision_names().size() - 3);
+  EXPECT_EQ(decides("feedback-loads").size(), decision_names().size() - 4);
 }
 
 TEST(Modes, AreNoOtherWords) {

@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "jit/optimizing/changes/branch_form/chosen_ways.h"
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
 #include "jit/optimizing/changes/values/usual_values.h"
 #include "jit/optimizing/versions/carried_chain.h"
@@ -61,6 +62,7 @@ class FormChanger {
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)) {}
 
   bool run() {
+    say_which_choose_no_way();
     if (find_candidates().empty()) return false;
     simplify_loops(function_, analyses_);
     std::vector<FormGroup> groups;
@@ -103,8 +105,36 @@ class FormChanger {
         if (slot.at().value == position->getLine())
           (operates ? operators : candidates).push_back({&slot, &instruction, innermost, {}});
     }
+    find_choices_of_way(candidates);
     std::ranges::move(operators, std::back_inserter(candidates));
     return candidates;
+  }
+
+  // Loads that a slot of kSpeculate means, with their loops.
+  template <typename Visit>
+  void each_load_on_its_way(const Visit& visit) const {
+    if (!changes_.asks_for(ChangeKind::kSpeculate)) return;
+    for (Instruction& instruction : llvm::instructions(function_)) {
+      const auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      const llvm::DILocation* const position = load ? ir_.position_of(instruction) : nullptr;
+      llvm::Loop* const loop = position ? loops_.getLoopFor(instruction.getParent()) : nullptr;
+      if (!position || ir_.is_of(instruction, IrModule::World::kRuntime)) continue;
+      for (Slot& slot : changes_.of(ChangeKind::kSpeculate))
+        if (slot.at().value == position->getLine()) visit(slot, *load, loop);
+    }
+  }
+  void find_choices_of_way(std::vector<Candidate>& candidates) const {
+    each_load_on_its_way([&](Slot& slot, const llvm::LoadInst& load, llvm::Loop* loop) {
+      if (!loop) return;
+      for (Instruction* choice : choices_of_way(load, *loop, loops_))
+        candidates.push_back({&slot, choice, loop, {}});
+    });
+  }
+  void say_which_choose_no_way() const {
+    each_load_on_its_way([&](Slot& slot, const llvm::LoadInst& load, llvm::Loop* loop) {
+      if (!loop || choices_of_way(load, *loop, loops_).empty())
+        slot.refuse("no choice says where it goes next");
+    });
   }
 
   void judge(Candidate candidate, std::vector<FormGroup>& groups) {
@@ -126,6 +156,12 @@ class FormChanger {
 
   bool worth_its_form(Candidate& candidate) {
     if (is_value(candidate)) return worth_a_value(candidate);
+    if (candidate.slot->kind() == ChangeKind::kSpeculate) {
+      candidate.words =
+          "a choice says where it goes next, by what it loads: as a branch the processor goes ahead on a "
+          "guess";
+      return true;
+    }
     return candidate.slot->kind() == ChangeKind::kSelect ? worth_a_select(candidate)
                                                          : worth_a_branch(candidate);
   }
@@ -212,6 +248,7 @@ class FormChanger {
     if (group.parts.empty()) return;
     uint32_t cell = 0;  // the same for all
     for (const Candidate& candidate : group.parts) cell = changes_.cell_of(group.claim, *candidate.slot);
+    add_followers(group, cell);
     const CellCode code(ir_, function_, cell);
     const llvm::DebugLoc location = loop_location(ir_, function_, group.claim.loop());
     for (Candidate& candidate : group.parts) {
@@ -229,6 +266,25 @@ class FormChanger {
         },
         [&](Instruction* before, Value* iterations) { code.emit_countdown(iterations, before, location); });
     for (const Candidate& candidate : group.parts) change(candidate, group.claim, places);
+  }
+
+  // Other loads go the same way: what stalls there by now has been tried.
+  void add_followers(const FormGroup& group, uint32_t cell) {
+    std::set<llvm::Loop*> loops;
+    for (const Candidate& candidate : group.parts)
+      if (candidate.slot->kind() == ChangeKind::kSpeculate) loops.insert(candidate.innermost);
+    for (llvm::Loop* loop : loops) {
+      for (llvm::BasicBlock* block : loop->blocks()) {
+        for (Instruction& instruction : *block) {
+          const auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+          const llvm::DILocation* const position = load ? ir_.position_of(instruction) : nullptr;
+          if (!position || ir_.is_of(instruction, IrModule::World::kRuntime)) continue;
+          const Site site{ChangeKind::kSpeculate, WasmOffset(position->getLine())};
+          if (!changes_.is_known(site) && !choices_of_way(*load, *loop, loops_).empty())
+            changes_.add_follower(site, group.claim, cell, "goes where a choice of another load says");
+        }
+      }
+    }
   }
 
   // Whether all operands that do not change in the loop are what they usually are. One that is not used in
@@ -273,8 +329,8 @@ class FormChanger {
       if (!arms) return refuse(candidate, arms.error());
       convert_to_selects(ir_, *arms);
     } else if (place != nullptr) {
-      const bool select = llvm::isa<llvm::SelectInst>(place);
-      convert_to_branch(ir_, *place, select ? std::optional(likely_first(candidate)) : std::nullopt);
+      const bool knows = llvm::isa<llvm::SelectInst>(place) && candidate.slot->kind() == ChangeKind::kBranch;
+      convert_to_branch(ir_, *place, knows ? std::optional(likely_first(candidate)) : std::nullopt);
     }
     candidate.slot->apply(claim, candidate.words);
   }

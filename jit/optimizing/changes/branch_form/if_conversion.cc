@@ -205,11 +205,28 @@ bool is_choice(const Instruction& instruction) {
   return select != nullptr && select->getCondition()->getType()->isIntegerTy(1);
 }
 
+bool is_choice_or_flag(const Instruction& instruction) {
+  const bool is_flag = llvm::isa<llvm::ZExtInst, llvm::SExtInst>(instruction) &&
+                       instruction.getOperand(0)->getType()->isIntegerTy(1);
+  return is_flag || is_choice(instruction);
+}
+
 namespace {
 
-// A minimum or maximum as comparison and choice.
+// A minimum or maximum as comparison and choice, a condition as a choice of two numbers.
 llvm::SelectInst* as_select(Instruction& choice) {
   if (auto* const select = llvm::dyn_cast<llvm::SelectInst>(&choice)) return select;
+  if (llvm::isa<llvm::CastInst>(choice)) {
+    auto* const type = llvm::cast<llvm::IntegerType>(choice.getType());
+    llvm::Constant* const yes = llvm::isa<llvm::SExtInst>(choice) ? llvm::Constant::getAllOnesValue(type)
+                                                                  : llvm::ConstantInt::get(type, 1);
+    auto* const select = llvm::SelectInst::Create(
+        choice.getOperand(0), yes, llvm::Constant::getNullValue(type), "", choice.getIterator());
+    select->setDebugLoc(choice.getDebugLoc());
+    choice.replaceAllUsesWith(select);
+    choice.eraseFromParent();
+    return select;
+  }
   auto& least = llvm::cast<llvm::MinMaxIntrinsic>(choice);
   llvm::IRBuilder<> b(&choice);
   Value* const first = b.CreateICmp(least.getPredicate(), least.getLHS(), least.getRHS());

@@ -40,9 +40,11 @@ void convert_to_selects(IrModule& ir, const Arms& arms);
 
 // A choice: a select, or the smaller or larger of two integers.
 bool is_choice(const llvm::Instruction& instruction);
+// That, or a condition as a number.
+bool is_choice_or_flag(const llvm::Instruction& instruction);
 // The choice becomes a branch, with all others of its block on the same condition where that is possible.
 // What only one side needs is computed there. `likely`: the share of executions that choose the first
-// operand, if the choice itself does not say. Precondition: is_choice().
+// operand, if the choice itself does not say. Precondition: is_choice_or_flag().
 void convert_to_branch(IrModule& ir, llvm::Instruction& choice, std::optional<double> likely);
 
 }  // namespace hindsight::jit::optimizing

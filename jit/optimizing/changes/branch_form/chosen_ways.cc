@@ -1,0 +1,69 @@
+#include "jit/optimizing/changes/branch_form/chosen_ways.h"
+
+#include "jit/optimizing/changes/branch_form/if_conversion.h"
+#include "jit/optimizing/versions/loop_walk.h"
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::PHINode;
+using llvm::Value;
+
+constexpr size_t kMostOperations = 400;  // of a walk
+
+bool is_header_phi(const Instruction& instruction, const llvm::Loop& loop) {
+  return llvm::isa<PHINode>(instruction) && instruction.getParent() == loop.getHeader();
+}
+
+// What a value hangs on within an iteration.
+struct Origins {
+  bool has_phi = false;   // the phi of the loop's header
+  bool has_load = false;  // some load
+};
+
+Origins origins_of(const Value* value, const PHINode& phi, const llvm::Loop& loop) {
+  Origins origins;
+  LoopWalk walk(loop, kMostOperations, value);
+  while (const Instruction* const instruction = walk.next()) {
+    origins.has_phi |= instruction == &phi;
+    origins.has_load |= llvm::isa<llvm::LoadInst>(instruction);
+    if (!is_header_phi(*instruction, loop)) walk.follow(*instruction);
+  }
+  return origins;
+}
+
+// What says which side a choice takes. Of a minimum both sides do.
+std::vector<const Value*> deciders_of(const Instruction& choice) {
+  if (llvm::isa<llvm::SelectInst, llvm::CastInst>(choice)) return {choice.getOperand(0)};
+  return {choice.getOperand(0), choice.getOperand(1)};
+}
+
+}  // namespace
+
+std::vector<Instruction*> choices_of_way(const llvm::LoadInst& load, const llvm::Loop& loop,
+                                         const llvm::LoopInfo& loops) {
+  const llvm::BasicBlock* const latch = loop.getLoopLatch();
+  if (!latch) return {};
+  llvm::SmallPtrSet<const Instruction*, 8> found;
+  for (const PHINode& phi : loop.getHeader()->phis()) {
+    if (!origins_of(load.getPointerOperand(), phi, loop).has_phi) continue;
+    // Without a load between: that one would have to be waited for all the same.
+    LoopWalk walk(loop, kMostOperations, phi.getIncomingValueForBlock(latch));
+    while (const Instruction* const instruction = walk.next()) {
+      if (is_header_phi(*instruction, loop) || llvm::isa<llvm::LoadInst>(instruction)) continue;
+      if (is_choice_or_flag(*instruction) && loops.getLoopFor(instruction->getParent()) == &loop)
+        for (const Value* decider : deciders_of(*instruction))
+          if (const Origins origins = origins_of(decider, phi, loop); origins.has_phi && origins.has_load)
+            found.insert(instruction);
+      walk.follow(*instruction);
+    }
+  }
+  std::vector<Instruction*> choices;
+  for (llvm::BasicBlock* block : loop.blocks())
+    for (Instruction& instruction : *block)
+      if (found.contains(&instruction)) choices.push_back(&instruction);
+  return choices;
+}
+
+}  // namespace hindsight::jit::optimizing
