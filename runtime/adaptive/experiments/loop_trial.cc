@@ -63,7 +63,7 @@ TrialLogic::TrialLogic(double ticks_per_second, uint32_t first_distance, bool se
       stall_share_(stall_share),
       best_distance_(first_distance),
       patience_(kLeastPatience),
-      check_seconds_(kCheckSeconds),
+      check_seconds_(kFirstCheckSeconds),
       first_tries_{first_distance} {
   if (has_distance()) first_tries_.insert(first_tries_.end(), {std::min(48u, farthest()), 6});
   if (settled) {
@@ -304,7 +304,9 @@ void TrialLogic::end_check(double gain, size_t wins, size_t pairs) {
     failed_checks_ = 0;
     patience_ = std::min(2 * patience_, kCheckSeconds);
     noise_ = std::max(noise_, moved_by_);
-    if (!kept) {
+    if (kept) {
+      check_seconds_ = std::min(2 * check_seconds_, kCheckSeconds);
+    } else {
       check_seconds_ = std::min(2 * check_seconds_, kMostCheckSeconds);
       if (paused_seconds_ > kPausedSeconds) return reject();
       return rest(false);
@@ -354,14 +356,14 @@ void TrialLogic::rest(bool on) {
 void TrialLogic::keep() {
   state_ = TrialState::kKept;
   failed_checks_ = 0;
-  check_seconds_ = kCheckSeconds;
+  check_seconds_ = kFirstCheckSeconds;
   rest(true);
 }
 
 void TrialLogic::pause() {
   state_ = TrialState::kPaused;
   failed_checks_ = 0;
-  check_seconds_ = kCheckSeconds;
+  check_seconds_ = kFirstCheckSeconds;
   paused_seconds_ = 0;
   rest(false);
 }

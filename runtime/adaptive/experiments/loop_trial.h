@@ -11,11 +11,11 @@
 //               rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
 //               long enough
 //     tune      hill climbing on the ladder of distances, the same way, from the distance that won
-//     kept      runs with the best distance; looks again every few seconds with a few pairs, and sooner when
-//               the time per iteration has moved: the program does something else now. Then the distance is
-//               tuned anew
+//     kept      runs with the best distance; looks again with a few pairs, soon at first and every few seconds in the
+//               end, and sooner when the time per iteration has moved: the program does something else now. Then the
+//               distance is tuned anew
 //     paused    was kept and no longer pays: off, in place, and looked at again like a kept one, ever more
-//               seldom while nothing moves. What still does not pay after many seconds is rejected
+//               seldom while nothing moves. What still does not pay after a while is rejected
 //     learning  of a loop that remembers its way (history_watch.h), before and between all of these: on, with
 //               distance 0, until what it remembers is true
 //     rejected  off for good; the engine replaces the code by a version without it

@@ -73,6 +73,15 @@ bool Watch::has_lost() const {
                      [](TrialState state) { return state == TrialState::kRejected; });
 }
 
+bool Watch::pays(const jit::Answer& answer) const {
+  if (!answer.is_applied()) return false;
+  if (is_kept(reported[answer.cell])) return true;
+  return won_before.contains(answer.site) &&
+         std::any_of(version->answers.begin(), version->answers.end(), [&](const jit::Answer& other) {
+           return other.is_applied() && other.cell == answer.cell && !won_before.contains(other.site);
+         });
+}
+
 FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monitor,
                                const feedback::PolicyConfig& policy, const LoadedModules& modules,
                                DecisionLog& decisions, Measurement& measurement, Queue queue)
@@ -92,6 +101,7 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.told = told_by(job.plan);
   watch.loop_exits = job.loop_exits;
   watch.cached = job.cached;
+  watch.won_before = job.settled;
   for (size_t i = 0; i < version->loop_cells.size(); ++i) {
     const LoopStart start = start_of(job, *version, i);
     const auto watched = std::make_shared<WatchedCell>(
@@ -242,12 +252,13 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
     const bool kept = is_kept(status.state);
     if (!kept && status.state != TrialState::kRejected) continue;
     news = true;
-    const ChangeState outcome = kept ? ChangeState::kKept : ChangeState::kRolledBack;
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell != i) continue;
+      const bool stays = !kept && watch.pays(answer);
+      const ChangeState outcome = kept || stays ? ChangeState::kKept : ChangeState::kRolledBack;
       all.changes.push_back({module, function, answer.site, outcome});
       decisions_.change(watch.episode, [&](feedback::Episode& episode) {
-        if (episode.outcomes.contains(answer.site))
+        if (episode.outcomes.contains(answer.site) && !stays)
           episode.outcomes.settle(answer.site, {.state = outcome,
                                                 .setting = status.distance,
                                                 .gain = status.gain,
@@ -257,9 +268,10 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
       const std::string_view tuned = jit::traits_of(answer.site.kind).knob.name;
       all.lines.push_back(fmt::format(
           "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(answer.site.kind),
-          answer.site.at.value, module->function_name(function), to_string(status.state), 100 * status.gain,
-          tuned.empty() ? "" : fmt::format(" at {} {}", tuned, status.distance), status.chunks,
-          status.words));
+          answer.site.at.value, module->function_name(function),
+          stays ? "stays as it was won before; with what is new beside it" : to_string(status.state),
+          100 * status.gain, tuned.empty() ? "" : fmt::format(" at {} {}", tuned, status.distance),
+          status.chunks, status.words));
     }
   }
   if (news || pending) all.unsettled.emplace_back(module, unit);
@@ -292,9 +304,7 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
     return 0.0;
   };
   const std::vector<jit::Answer> answers = watch.answers();
-  const auto is_kept_in = [&](const jit::Answer& answer) {
-    return answer.is_applied() && is_kept(watch.reported[answer.cell]);
-  };
+  const auto is_kept_in = [&](const jit::Answer& answer) { return watch.pays(answer); };
   // What waits for its turn at a load has none where another change of it was won.
   const auto is_won = [&](WasmOffset at) {
     return std::any_of(answers.begin(), answers.end(), [&](const jit::Answer& answer) {
@@ -327,8 +337,9 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
     }
     if (!is_kept_in(answer)) continue;
     const bool interleaved = answer.site.kind == jit::ChangeKind::kInterleave;
-    plan_settled(job, answer.site, watch.trials[answer.cell]->status().distance, 0,
-                 interleaved ? "kept by its trial" : "");
+    const uint32_t best = is_kept(watch.reported[answer.cell]) ? watch.trials[answer.cell]->status().distance
+                                                               : watch.won_before.at(answer.site);
+    plan_settled(job, answer.site, best, 0, interleaved ? "kept by its trial" : "");
   }
   return instead;
 }
@@ -342,6 +353,7 @@ void FunctionTrials::fold(const wasm::Module* module) {
           continue;
         const LoopTrial::Status status = watch.trials[answer.cell]->status();
         if (status.strips == 0) continue;  // it never ran: what was known of it stays
+        if (!is_kept(status.state) && watch.pays(answer)) continue;  // and here, what was won before
         feedback::Outcome now = *known;
         now.state = is_kept(status.state)                   ? ChangeState::kKept
                     : status.state == TrialState::kRejected ? ChangeState::kRolledBack

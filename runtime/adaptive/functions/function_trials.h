@@ -33,6 +33,9 @@ struct Watch {
   std::vector<std::shared_ptr<LoopTrial>> trials;  // one a LoopCell
   std::vector<std::shared_ptr<TimedLoads>> timed;  // the same
   std::vector<TrialState> reported;                // the state that was last acted upon
+  // What was won in an earlier version, as it was tuned there. A loop's changes have one trial. Where it begins anew for a
+  // change that is new, and that is rejected, these stay: they have lost nothing.
+  Settled won_before;
   DecisionLog::Id episode = 0;
   std::vector<LoopIndex> osr_loops;
   std::vector<feedback::Candidate> told;  // what the compiler was told (told_by)
@@ -46,6 +49,8 @@ struct Watch {
   // The answers of the version, and what was asked for later and is not in it.
   std::vector<jit::Answer> answers() const;
   bool has_lost() const;  // a trial has rejected something that is still in the code
+  // The answer's change is in the code and pays, as far as is known.
+  bool pays(const jit::Answer& answer) const;
 };
 
 class FunctionTrials final : public Experiment {

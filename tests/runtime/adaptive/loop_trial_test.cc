@@ -209,8 +209,23 @@ TEST(Trial, PausesAlsoWhatLosesWithoutARateThatMoved) {
   Simulation before{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};
   ASSERT_EQ(before.run(trial), TrialState::kKept);
   run_on(trial, 0.2, before.cost);
-  run_on(trial, 10, [](bool on, uint32_t) { return on ? 25.0 : 22.0; });
+  run_on(trial, 1, [](bool on, uint32_t) { return on ? 25.0 : 22.0; });
   EXPECT_EQ(trial.state(), TrialState::kPaused);
+}
+
+// What was won in a program's first tenths of a second may lose in its next ones.
+TEST(Trial, LooksSoonAtWhatWasWonAndAtWhatWasSettledBefore) {
+  const auto lost = [](bool on, uint32_t) { return on ? 25.0 : 22.0; };
+  for (const bool settled : {false, true}) {
+    TrialLogic trial(kTicksPerSecond, 16, settled);
+    Simulation before{[](bool on, uint32_t) { return on ? 25.0 : 40.0; }};
+    if (!settled) before.run(trial);
+    ASSERT_EQ(trial.state(), TrialState::kKept);
+    double seconds = 0;
+    for (; trial.state() == TrialState::kKept && seconds < 10; seconds += 0.01) run_on(trial, 0.01, lost);
+    EXPECT_EQ(trial.state(), TrialState::kPaused);
+    EXPECT_LT(seconds, 0.25) << settled;
+  }
 }
 
 TEST(Trial, TakesAPausedPrefetchUpAgainWhenItPaysAgain) {
@@ -220,7 +235,7 @@ TEST(Trial, TakesAPausedPrefetchUpAgainWhenItPaysAgain) {
   ASSERT_EQ((Simulation{far}).run(trial), TrialState::kKept);
   run_on(trial, 0.2, far);
   for (int phase = 0; phase < 3; ++phase) {
-    run_on(trial, 2, near);
+    run_on(trial, 1, near);
     ASSERT_EQ(trial.state(), TrialState::kPaused) << phase;
     run_on(trial, 2, far);
     ASSERT_EQ(trial.state(), TrialState::kKept) << phase;
