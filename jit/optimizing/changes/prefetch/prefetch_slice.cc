@@ -336,9 +336,33 @@ class Slicer {
       return visit(next, trait) && trait.varies;
     };
     if (next && attempt(as_computed_before)) return true;
+    if (std::map<const Instruction*, size_t> depths; stays(&phi, depths, 0)) {
+      trait = {};
+      return true;
+    }
     // Why not: look at where the next value comes from.
     return refuse(fed_by_load(phi) ? "the address depends on the previous iteration's load"
                                    : "the address is not a function of an induction variable");
+  }
+
+  // Whether a value is loaded anew in each iteration from a place that stays: a vector's pointer to its elements, where a store
+  // may be to the vector. It mostly is what it was. What comes from itself in another way than where ways meet does not stay:
+  // `depths` says how many operations lie in front of what is, or was, looked at.
+  bool stays(const Value* value, std::map<const Instruction*, size_t>& depths, size_t depth) const {
+    constexpr size_t kMostLookedAt = 64;
+    constexpr size_t kDone = ~size_t{0};
+    const auto* instruction = llvm::dyn_cast<Instruction>(value);
+    if (!instruction || !loop_.contains(instruction)) return true;
+    const auto [known, is_new] = depths.try_emplace(instruction, depth);
+    if (!is_new) return known->second == kDone || known->second == depth;
+    const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
+    const bool joins = llvm::isa<llvm::PHINode>(instruction);
+    const bool may = load ? load->isSimple() : joins || clonable(*instruction);
+    if (!may || depths.size() > kMostLookedAt) return false;
+    for (const Value* part : instruction->operand_values())
+      if (!stays(part, depths, joins ? depth : depth + 1)) return false;
+    depths[instruction] = kDone;
+    return true;
   }
 
   // By how much the phi changes each iteration; null: by no fixed amount.
@@ -582,6 +606,8 @@ class Slicer {
 
 // Elements of up to 8 bytes: a few cache lines.
 constexpr uint32_t kMaxTripsOfShortStream = 64;
+// Of a row's first element: where it is comes from a load that itself misses.
+constexpr uint32_t kFarRowLevel = 2;
 
 }  // namespace
 
@@ -595,6 +621,7 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
   // No loop's guess is better than what another loop says for sure.
   for (const bool guesses : {false, true}) {
     std::optional<PrefetchSlice> fallback;
+    bool is_row = false;
     for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop()) {
       auto slice = Slicer(ir, *loop, loops, evolution, guesses).slice(access);
       const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
@@ -604,9 +631,11 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
         // A stream in the inner loop is the hardware's, wherever the stream starts, unless it is over before a
         // hardware prefetcher has seen it.
         const bool is_short = most_trips != 0 && most_trips <= kMaxTripsOfShortStream;
-        if (first->is_stream && !is_short) break;
+        is_row |= first->is_stream && !is_short;
         continue;
       }
+      // Each run of a longer stream begins somewhere else, if where it does is looked up at places that are far apart.
+      if (is_row && slice->target_level < kFarRowLevel) break;
       const bool tiny = most_trips != 0 && most_trips < distance;
       if (!slice->short_runs && !tiny) return std::move(*slice);
       if (!fallback) fallback = std::move(*slice);
