@@ -78,6 +78,7 @@ struct PolicyConfig {
   double min_top_stall_share = 0.12;
   double min_blind_share = 0.15;
   double min_search_share = 0.15;
+  double min_remember_share = 0.15;
   double min_callee_stall_share = 0.03;
   double min_store_share = 0.30;
   double max_store_order = 0.75;

@@ -27,7 +27,7 @@ class JumpPointers final : public LoadPolicy {
     // What goes the same way again does so in the function itself: the loop that calls it adds nothing to see.
     return !load.callee && is_open(jit::ChangeKind::kJumpPointers, load, e, config) &&
            !is_kept(jit::ChangeKind::kPrefetch) && !is_kept(jit::ChangeKind::kInterleave) &&
-           !is_kept(jit::ChangeKind::kSpeculate) && stalls.are_worth_a_change(load);
+           !is_kept(jit::ChangeKind::kSpeculate) && stalls.are_worth_remembering(load);
   }
 };
 

@@ -118,6 +118,10 @@ bool Stalls::are_worth_a_search(const LoadEvidence& load) const {
          load.stall_samples >= config_.min_stall_samples && share_of(load) >= config_.min_search_share;
 }
 
+bool Stalls::are_worth_remembering(const LoadEvidence& load) const {
+  return are_worth_a_change(load) && share_of(load) >= config_.min_remember_share;
+}
+
 std::string Stalls::words_of(const LoadEvidence& load) const {
   std::string words =
       fmt::format("{:.0f} of {:.0f} samples ({:.0f} %) stall on the {} at 0x{:x}", load.stall_samples,

@@ -40,6 +40,8 @@ class Stalls {
   // Searches gain by going side by side also where all of what they load is in a near cache. What each step decides is
   // then no branch that the processor has to guess.
   bool are_worth_a_search(const LoadEvidence& load) const;
+  // Remembering the way costs each iteration something: a loop that mostly waits for this load hides that.
+  bool are_worth_remembering(const LoadEvidence& load) const;
   // The candidate for any kind of change.
   Candidate candidate(jit::ChangeKind kind, const LoadEvidence& load) const;
 

@@ -36,8 +36,8 @@ void HistoryWatch::weigh(const Strip& strip) {
   if (pairs_ < kMinPairsToBeTooDear) return;
   // What it costs at least, in all but one of fifty cases.
   const double least = cost_ - 2 * std::sqrt(squares_ / (pairs_ - 1) / pairs_);
-  too_dear_ = least / (1 + cost_) * with_ticks_ >
-              kMostLearningSeconds * ticks_per_second_ + kMostLearningShare * with_ticks_;
+  too_dear_ = least > 0 && least / (1 + cost_) * with_ticks_ + strip.spent_elsewhere >
+                               kMostLearningSeconds * ticks_per_second_ + kMostLearningShare * with_ticks_;
 }
 
 void HistoryWatch::strip(const Strip& strip) {

@@ -19,6 +19,7 @@
 // turns overlap does not. So one strip in kPlainStripEvery remembers nothing, and tells what the others cost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace hindsight::rt {
@@ -36,10 +37,11 @@ class HistoryWatch {
   struct Strip {
     bool with = false;  // the history, or without
     uint64_t turns = 0;
-    uint64_t valid = 0;     // of a strip with: turns that came where they had been before
-    uint32_t period = 0;    // turns between the last two times at the anchor; 0: not known
-    uint32_t position = 0;  // turns since the anchor, by now
-    uint64_t ticks = 0;     // how long it took; 0: not known
+    uint64_t valid = 0;          // of a strip with: turns that came where they had been before
+    uint32_t period = 0;         // turns between the last two times at the anchor; 0: not known
+    uint32_t position = 0;       // turns since the anchor, by now
+    uint64_t ticks = 0;          // how long it took; 0: not known
+    double spent_elsewhere = 0;  // ticks that other loops have learned for, as far as that took them longer
   };
   void strip(const Strip& strip);  // one has ended
 
@@ -55,6 +57,8 @@ class HistoryWatch {
   // What remembering cost, as a share of what the same turns take without. 0: not known.
   double cost() const { return cost_; }
   bool is_too_dear() const { return too_dear_; }  // why it is hopeless
+  // What remembering took longer so far, by the mean.
+  double ticks_spent() const { return std::max(0.0, cost_ / (1 + cost_) * with_ticks_); }
 
  private:
   State state_ = State::kLearning;

@@ -433,7 +433,10 @@ bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations, uint64_t ticks)
                 .valid = std::atomic_ref(history.valid).exchange(0, std::memory_order_relaxed),
                 .period = std::atomic_ref(history.period).load(std::memory_order_relaxed),
                 .position = std::atomic_ref(history.position).load(std::memory_order_relaxed),
-                .ticks = ticks});
+                .ticks = ticks,
+                .spent_elsewhere = gate_.spent_learning() - spent_learning_});
+  gate_.add_spent_learning(watch_.ticks_spent() - spent_learning_);
+  spent_learning_ = watch_.ticks_spent();
   if (!whole && watch_.wants_whole()) jit::remember_whole_traversals(history);
   if (watch_.take_anchor()) std::atomic_ref(history.anchor).store(0, std::memory_order_relaxed);
   switch (watch_.state()) {

@@ -203,6 +203,11 @@ class TrialGate {
   void leave(const LoopTrial* trial) {
     holder_.compare_exchange_strong(trial, nullptr, std::memory_order_relaxed);
   }
+  // Ticks that loops have spent on learning their ways, in all. Relaxed: a sum that bounds what more may be spent, which
+  // orders nothing, and a strip late is early enough.
+  double spent_learning() const { return spent_learning_.load(std::memory_order_relaxed); }
+  void add_spent_learning(double ticks) { spent_learning_.fetch_add(ticks, std::memory_order_relaxed); }
+
   // Whether anybody measures.
   bool busy(uint64_t now) const {
     if (holder_.load(std::memory_order_relaxed) == nullptr) return false;
@@ -214,6 +219,7 @@ class TrialGate {
  private:
   std::atomic<const LoopTrial*> holder_{nullptr};
   std::atomic<uint64_t> seen_{0};
+  std::atomic<double> spent_learning_{0};
 };
 
 class LoopTrial {
@@ -264,6 +270,7 @@ class LoopTrial {
   uint64_t thread_ = 0;  // whose strips are measured
   bool remembers_ = false;
   HistoryWatch watch_;            // where it does
+  double spent_learning_ = 0;     // what of the gate's sum is its own
   double simulated_speedup_ = 0;  // 0: the clock is the processor's
 };
 

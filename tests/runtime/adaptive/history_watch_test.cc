@@ -146,5 +146,22 @@ TEST(HistoryWatch, GivesUpSoonWhereRememberingTakesLong) {
   EXPECT_FALSE(cheap.is_too_dear());
 }
 
+TEST(HistoryWatch, GivesUpSoonerWhereOtherLoopsHaveSpentTheTimeThatMayBeSpent) {
+  const auto turns_until_too_dear = [](double spent_elsewhere) {
+    HistoryWatch watch(1e9);
+    bool plain = false;
+    while (watch.state() == State::kLearning) {
+      watch.strip({.with = !plain,
+                   .turns = 1000,
+                   .ticks = plain ? 100'000u : 104'000u,
+                   .spent_elsewhere = spent_elsewhere});
+      plain = watch.wants_plain();
+    }
+    EXPECT_TRUE(watch.is_too_dear());
+    return watch.turns_learning();
+  };
+  EXPECT_LT(turns_until_too_dear(0.015e9), turns_until_too_dear(0) / 3);
+}
+
 }  // namespace
 }  // namespace hindsight::rt
