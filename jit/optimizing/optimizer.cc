@@ -59,16 +59,12 @@ void on_diagnostic(const llvm::DiagnosticInfo* info, void* context) {
 }
 
 Status verify(llvm::Function& function) {
-#ifndef NDEBUG
   std::string broken;
   llvm::raw_string_ostream text(broken);
   if (llvm::verifyFunction(function, &text)) {
     function.print(text);
     return make_error(ErrorKind::kInternal, "generated IR is broken: " + broken);
   }
-#else
-  (void)function;
-#endif
   return {};
 }
 
@@ -89,7 +85,7 @@ Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits)
   const auto verified = [&]() -> Result<bool> {
     ir.finish_debug_info();
     for (llvm::Function& function : ir.module)
-      if (!function.isDeclaration()) HINDSIGHT_TRY(verify(function));
+      if (request.verify && !function.isDeclaration()) HINDSIGHT_TRY(verify(function));
     return all_check;
   };
   if (request.nest) {

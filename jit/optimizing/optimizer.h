@@ -52,6 +52,13 @@ struct OptimizeRequest {
   bool short_loop_exits = true;
   // What hardly ever runs lies after everything else, and can be left where it is when the rest is moved (CodeVersion::hot_bytes).
   bool split_cold = false;
+  // Asks LLVM whether the IR is well-formed after it was generated, after each change, and in the end. A compile that takes a
+  // third longer then fails with an error of kind kInternal. Debug builds always do, tests too.
+#ifdef NDEBUG
+  bool verify = false;
+#else
+  bool verify = true;
+#endif
   CompileOptions options;
   Tuning tuning;
   std::vector<Request> changes;  // asked for; the version says what came of them (CodeVersion::answers)

@@ -124,7 +124,7 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(UnpinPass(UnpinPass::When::kLast)));
     of_module.run(ir.module, modules);
   }
-  std::string broken;  // by a change, in debug builds
+  std::string broken;  // by a change
   const auto run = [&](llvm::FunctionPassManager passes) -> Status {
     llvm::ModulePassManager of_module;
     of_module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
@@ -205,12 +205,10 @@ Status optimize(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, 
 
 Result<EmittedObject> emit(IrModule& ir, llvm::TargetMachine& machine, std::vector<PassTime>& times,
                            PassTimer& timer, PassLimits& limits, Budget& budget) {
-#ifndef NDEBUG
   std::string broken;
   llvm::raw_string_ostream broken_out(broken);
-  if (llvm::verifyModule(ir.module, &broken_out))
+  if (ir.request.verify && llvm::verifyModule(ir.module, &broken_out))
     return make_error(ErrorKind::kInternal, "optimized IR is broken: " + broken);
-#endif
   const double begin = thread_seconds();
   limits.measure_for_codegen(ir.module);
   EmittedObject object;

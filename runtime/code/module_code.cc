@@ -493,6 +493,7 @@ Result<const void*> ModuleCode::compile_first(Instance& instance, FuncIndex func
       request.function = function;
       if (seed != 0) {
         request.changes = random_hints(*module_, function, seed);
+        request.verify = true;
         request.split_cold = true;
       }
       for (uint32_t i = 0; at_loops && i < loops; i++) request.osr_loops.emplace_back(i);

@@ -16,12 +16,6 @@
 namespace hindsight::jit::optimizing {
 namespace {
 
-#ifdef NDEBUG
-constexpr bool kVerifies = false;
-#else
-constexpr bool kVerifies = true;
-#endif
-
 template <ChangeKind... kinds>
 bool asks_for(const ChangeSet& changes) {
   return (changes.asks_for(kinds) || ...);
@@ -72,7 +66,7 @@ std::vector<ChangePass> passes_of(Stage stage, const ChangeSet& changes) {
 void add_verified(llvm::FunctionPassManager& passes, const ChangePass& pass, ChangeSet& changes,
                   std::string& broken) {
   pass.add(passes, changes);
-  if constexpr (kVerifies) passes.addPass(VerifyPass(pass.kind, broken));
+  if (changes.ir.request.verify) passes.addPass(VerifyPass(pass.kind, broken));
 }
 
 }  // namespace hindsight::jit::optimizing

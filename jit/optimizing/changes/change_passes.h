@@ -29,7 +29,7 @@ struct ChangePass {
 
 // Those of a stage that are needed.
 std::vector<ChangePass> passes_of(Stage stage, const ChangeSet& changes);
-// Adds one, with a look at the function after it in debug builds: `broken` then says what the first of them broke. It
+// Adds one, with a look at the function after it if the request asks to verify: `broken` then says what the first of them broke. It
 // outlives the passes.
 void add_verified(llvm::FunctionPassManager& passes, const ChangePass& pass, ChangeSet& changes,
                   std::string& broken);

@@ -39,6 +39,7 @@ struct Optimized {
   const CodeVersion* compile(FuncIndex function) {
     OptimizeRequest wanted = request;
     wanted.function = function;
+    wanted.verify = true;
     auto result = optimizer().compile(wanted, *arena);
     if (!result) {
       ADD_FAILURE() << result.error().describe();
