@@ -1,0 +1,45 @@
+// Who is to blame where changes that share a trial lost together.
+#include "runtime/adaptive/functions/function_trials.h"
+
+#include <gtest/gtest.h>
+
+namespace hindsight::rt {
+namespace {
+
+constexpr jit::Site kOld{jit::ChangeKind::kPrefetch, WasmOffset(10)};
+constexpr jit::Site kNew{jit::ChangeKind::kPrefetch, WasmOffset(20)};
+
+// Two prefetches of one loop.
+Watch watch_of(TrialState state, Settled won_before) {
+  Watch watch;
+  watch.version = std::make_shared<jit::CodeVersion>();
+  for (const jit::Site site : {kOld, kNew})
+    watch.version->answers.push_back({.site = site, .state = jit::Answer::State::kApplied, .cell = 0});
+  watch.reported = {state};
+  watch.won_before = std::move(won_before);
+  return watch;
+}
+
+std::vector<bool> who_pays(const Watch& watch) {
+  std::vector<bool> pays;
+  for (const jit::Answer& answer : watch.version->answers) pays.push_back(watch.pays(answer));
+  return pays;
+}
+
+TEST(Watches, TakeWhatIsNewForWhatLost) {
+  EXPECT_EQ(who_pays(watch_of(TrialState::kRejected, {{kOld, 3}})), (std::vector{true, false}));
+  EXPECT_EQ(who_pays(watch_of(TrialState::kRejected, {})), (std::vector{false, false}));
+}
+
+TEST(Watches, TakeWhatWasWonForWhatLostWhereNothingIsNew) {
+  EXPECT_EQ(who_pays(watch_of(TrialState::kRejected, {{kOld, 3}, {kNew, 5}})), (std::vector{false, false}));
+}
+
+TEST(Watches, KnowThatAllPaysThatWasKept) {
+  EXPECT_EQ(who_pays(watch_of(TrialState::kKept, {{kOld, 3}})), (std::vector{true, true}));
+  EXPECT_EQ(who_pays(watch_of(TrialState::kPaused, {})), (std::vector{true, true}));
+  EXPECT_EQ(who_pays(watch_of(TrialState::kComparing, {})), (std::vector{false, false}));
+}
+
+}  // namespace
+}  // namespace hindsight::rt
