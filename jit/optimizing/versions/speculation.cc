@@ -75,4 +75,10 @@ void Speculation::make_harmless(llvm::Instruction& copy, const llvm::Instruction
   }
 }
 
+const llvm::SCEV* guest_address(llvm::ScalarEvolution& evolution, const llvm::Value& pointer) {
+  const llvm::SCEV* const whole = evolution.getSCEV(const_cast<llvm::Value*>(&pointer));
+  const llvm::SCEV* const offset = evolution.getMinusSCEV(whole, evolution.getPointerBase(whole));
+  return evolution.getTruncateExpr(offset, llvm::Type::getInt32Ty(pointer.getContext()));
+}
+
 }  // namespace hindsight::jit::optimizing

@@ -3,6 +3,7 @@
 // anything from its being executed.
 #pragma once
 
+#include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <map>
@@ -47,5 +48,10 @@ class Speculation {
   const llvm::DebugLoc location_;
   std::map<uint32_t, Memory> memories_;
 };
+
+// Where an access goes in the guest's memory, in 32 bits. There a frame's slot is the same place whether its distance from the
+// stack pointer was added as a number or stands in the instruction. For the program these differ where the sum wraps. What
+// runs ahead may guess that it does not.
+const llvm::SCEV* guest_address(llvm::ScalarEvolution& evolution, const llvm::Value& pointer);
 
 }  // namespace hindsight::jit::optimizing

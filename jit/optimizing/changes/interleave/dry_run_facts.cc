@@ -215,12 +215,8 @@ std::optional<size_t> DryRunFacts::known_place(const DryRunShape::Place& place) 
       return i;
   return std::nullopt;
 }
-// In 32 bits, in which a frame's slot is the same place whether its distance from the stack pointer was added as a number
-// or stands in the instruction. For the program these differ where the sum wraps; a dry run may guess that it does not.
 const llvm::SCEV* DryRunFacts::guest_address(const Value& address) const {
-  const llvm::SCEV* const pointer = evolution_.getSCEV(const_cast<Value*>(&address));
-  const llvm::SCEV* const offset = evolution_.getMinusSCEV(pointer, evolution_.getPointerBase(pointer));
-  return evolution_.getTruncateExpr(offset, llvm::Type::getInt32Ty(address.getContext()));
+  return optimizing::guest_address(evolution_, address);
 }
 
 bool DryRunFacts::is_in_order(const llvm::SCEV& address) const {

@@ -33,7 +33,9 @@ std::string slice_words(const PrefetchSlice& slice) {
     text.append(", in ").append(count_of(slice.target_level, "stage"));
   if (!slice.starts.empty()) text.append(", first element of an inner loop");
   if (!slice.choices.empty()) text.append(", both ways of a branch");
-  if (!slice.ways.empty()) text.append(", one way of a branch");
+  const auto is_stored = [](const auto& way) { return llvm::isa<llvm::LoadInst>(way.first); };
+  if (llvm::any_of(slice.ways, is_stored)) text.append(", what was stored before");
+  if (!llvm::all_of(slice.ways, is_stored)) text.append(", one way of a branch");
   if (!slice.delayed.empty()) text.append(", as the iteration before computes it");
   if (slice.forks) text.append(", whichever way the iteration goes");
   if (!slice.recurrences.next.empty())
@@ -139,25 +141,42 @@ class Placer {
 
  private:
   std::vector<Found> find_slices() {
+    const std::vector<std::pair<Slot*, Instruction*>> asked = asked_for();
+    CarriedWords words;
+    std::set<llvm::Loop*> looked_at;
+    for (const auto& [slot, access] : asked)
+      for (llvm::Loop* loop = loops_.getLoopFor(access->getParent()); loop && looked_at.insert(loop).second;
+           loop = loop->getParentLoop())
+        add_carried_words(ir_, function_, *loop, loops_, evolution_, words);
     std::vector<Found> all;
+    for (const auto& [its_slot, access] : asked) {
+      Slot& slot = *its_slot;
+      Instruction& instruction = *access;
+      auto slice = find_prefetch_slice(ir_, instruction, loops_, evolution_, slot.setting(), words);
+      if (slice && !has_one_base(ir_, *slice))
+        slice = std::unexpected("the address is not based on one memory");
+      if (!slice) {
+        slot.refuse(slice.error());
+        continue;
+      }
+      llvm::Loop* const around = loop_for_versions(*slice);
+      all.push_back({.slot = &slot, .access = &instruction, .slice = std::move(*slice), .around = around});
+    }
+    return all;
+  }
+
+  // Accesses by their slots.
+  std::vector<std::pair<Slot*, Instruction*>> asked_for() {
+    std::vector<std::pair<Slot*, Instruction*>> asked;
     for (Slot& slot : changes_.of(ChangeKind::kPrefetch)) {
       if (slot.answer.waits()) continue;
       for (Instruction& instruction : llvm::instructions(function_)) {
         if (!may_stall(ir_, instruction)) continue;
         const llvm::DILocation* const position = ir_.position_of(instruction);
-        if (!position || position->getLine() != slot.at().value) continue;
-        auto slice = find_prefetch_slice(ir_, instruction, loops_, evolution_, slot.setting());
-        if (slice && !has_one_base(ir_, *slice))
-          slice = std::unexpected("the address is not based on one memory");
-        if (!slice) {
-          slot.refuse(slice.error());
-          continue;
-        }
-        llvm::Loop* const around = loop_for_versions(*slice);
-        all.push_back({.slot = &slot, .access = &instruction, .slice = std::move(*slice), .around = around});
+        if (position && position->getLine() == slot.at().value) asked.emplace_back(&slot, &instruction);
       }
     }
-    return all;
+    return asked;
   }
 
   // A long counted loop goes in strips, of which the copy without is what LLVM would have made of it. Others are had twice

@@ -41,8 +41,8 @@ constexpr size_t kMostRecurrenceOperations = 40;
 class Slicer {
  public:
   Slicer(const IrModule& ir, llvm::Loop& loop, llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution,
-         bool guesses, bool forks = false)
-      : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution), guesses_(guesses) {
+         const CarriedWords& words, bool guesses, bool forks = false)
+      : ir_(ir), loop_(loop), loops_(loops), evolution_(evolution), words_(words), guesses_(guesses) {
     if (forks) found_.result.forks.emplace();
   }
 
@@ -444,7 +444,7 @@ class Slicer {
     llvm::BasicBlock* const entered_from = loop_.getLoopPredecessor();
     llvm::Loop* const outer = loop_.getParentLoop();
     if (!entered_from || !outer) return;
-    Slicer start(ir_, *outer, loops_, evolution_, guesses_);
+    Slicer start(ir_, *outer, loops_, evolution_, words_, guesses_);
     Trait trait;
     if (start.visit(phi.getIncomingValueForBlock(entered_from), trait) && trait.level > 0)
       found_.result.short_runs = true;
@@ -522,6 +522,12 @@ class Slicer {
     auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
     if (load && found_.result.forks && !in_distance_ && !ir_.is_of(*load, IrModule::World::kRuntime))
       return refuse("the address depends on the previous iteration's load");
+    if (load)
+      if (Value* const known = known_of(*load);
+          known && attempt([&] { return visit(known, trait) && trait.varies; })) {
+        found_.result.ways[load] = known;
+        return true;
+      }
     if (load && ir_.is_of(*load, IrModule::World::kRuntime)) {
       // A global or the like: always readable where it is, if the place does not change.
       if (!loop_.isLoopInvariant(load->getPointerOperand()))
@@ -555,6 +561,16 @@ class Slicer {
     }
     trait = joined;
     return add(instruction);
+  }
+
+  // What this iteration has stored where the load loads: as C++ passes keys by reference, they go through the frame, and for the
+  // program the two addresses differ if the sum of stack pointer and distance wraps. Or what the loop carries there.
+  Value* known_of(const llvm::LoadInst& load) const {
+    if (!load.isSimple() || ir_.is_of(load, IrModule::World::kRuntime)) return nullptr;
+    if (const llvm::StoreInst* store = last_store(load, load, loop_, loops_, evolution_))
+      return const_cast<Value*>(store->getValueOperand());
+    const auto word = words_.find(&load);
+    return word != words_.end() && word->second->getParent() == loop_.getHeader() ? word->second : nullptr;
   }
 
   // How far it is from what the loop carries may be looked up, where forks are: the sons of a heap's node by its size. What is
@@ -597,6 +613,7 @@ class Slicer {
   llvm::Loop& loop_;
   llvm::LoopInfo& loops_;
   llvm::ScalarEvolution& evolution_;
+  const CarriedWords& words_;
   const bool guesses_;
   Found found_;
   uint32_t guessed_ = 0, visited_ = 0;
@@ -614,7 +631,7 @@ constexpr uint32_t kFarRowLevel = 2;
 std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, Instruction& access,
                                                               llvm::LoopInfo& loops,
                                                               llvm::ScalarEvolution& evolution,
-                                                              uint32_t distance) {
+                                                              uint32_t distance, const CarriedWords& words) {
   llvm::Loop* const innermost = loops.getLoopFor(access.getParent());
   if (!innermost) return std::unexpected("it is in no loop");
   std::optional<Refusal> first;
@@ -623,7 +640,7 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
     std::optional<PrefetchSlice> fallback;
     bool is_row = false;
     for (llvm::Loop* loop = innermost; loop; loop = loop->getParentLoop()) {
-      auto slice = Slicer(ir, *loop, loops, evolution, guesses).slice(access);
+      auto slice = Slicer(ir, *loop, loops, evolution, words, guesses).slice(access);
       const uint32_t most_trips = evolution.getSmallConstantMaxTripCount(loop);
       if (!slice) {
         // The innermost loop's reason is the one that says what the load is.
@@ -644,7 +661,8 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
     if (first->is_stream) break;
   }
   if (!first->is_stream) {
-    auto slice = Slicer(ir, *innermost, loops, evolution, /*guesses=*/false, /*forks=*/true).slice(access);
+    auto slice =
+        Slicer(ir, *innermost, loops, evolution, words, /*guesses=*/false, /*forks=*/true).slice(access);
     if (slice) return std::move(*slice);
   }
   return std::unexpected(std::move(first->why));

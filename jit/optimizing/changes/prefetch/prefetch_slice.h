@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/optimizing/changes/prefetch/carried_words.h"
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
@@ -87,16 +88,17 @@ struct PrefetchSlice {
   bool short_runs = false;
 };
 
-inline constexpr uint32_t kMaxSliceOperations = 64;
+inline constexpr uint32_t kMaxSliceOperations = 96;
 inline constexpr uint32_t kMaxSliceLoads = 6;
 // More make too many places of one load.
 inline constexpr uint32_t kMaxForkConditions = 2;
 
 // The slice in the best of the loops around a load or store, or why there is none. `distance`: expected, in
-// iterations.
+// iterations. `words`: what the loops carry in memory, as variables (carried_words.h).
 std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, llvm::Instruction& access,
                                                               llvm::LoopInfo& loops,
                                                               llvm::ScalarEvolution& evolution,
-                                                              uint32_t distance);
+                                                              uint32_t distance,
+                                                              const CarriedWords& words = {});
 
 }  // namespace hindsight::jit::optimizing
