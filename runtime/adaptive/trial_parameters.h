@@ -13,6 +13,7 @@ namespace hindsight::rt {
 
 // ---------------------------------------------------------------- loops: experiments/loop_trial.h
 inline constexpr uint32_t kPairs = 16;
+inline constexpr uint32_t kMostPairs = 64;
 inline constexpr uint32_t kTunePairs = 6;
 inline constexpr uint32_t kCheckPairs = 4;
 inline constexpr uint32_t kGiveUpPairs = 4;
@@ -76,6 +77,12 @@ inline constexpr std::array kTrialParameters = [] {
           "kTunePairs",
           kTunePairs,
           {kCount, kBound, "takes so many for a step of the climb, where a wrong one costs a few percent"}},
+      Constant{"kMostPairs",
+               kMostPairs,
+               {kCount, kDerived,
+                "measures up to so many pairs where the medians gain and too few pairs do: 40 of them are as "
+                "sure as 12 "
+                "of 16"}},
       Constant{"kCheckPairs",
                kCheckPairs,
                {kCount, kBound,

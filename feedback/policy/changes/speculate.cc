@@ -22,7 +22,8 @@ class Speculate final : public LoadPolicy {
  private:
   bool is_worth_trying(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e,
                        const PolicyConfig& config) const override {
-    return is_open(jit::ChangeKind::kSpeculate, load, e, config) && stalls.are_worth_a_change(load);
+    return is_open(jit::ChangeKind::kSpeculate, load, e, config) &&
+           (stalls.are_worth_a_change(load) || stalls.are_worth_a_search(load));
   }
   double share_saved() const override { return 0.5; }
 };

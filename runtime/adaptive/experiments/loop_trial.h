@@ -6,8 +6,9 @@
 //               loop's loads give the first distance (estimated_distance)
 //     compare   chunks of strips alternate between off and on (off on on off ...), so that drift hits both
 //               alike; each change of arm is followed by one strip that is not counted. After kPairs pairs
-//               the medians decide: at least 5 % faster, in at least 3 of 4 pairs. Otherwise, or as soon as
-//               too many pairs are lost for that, another distance is tried. If none wins the prefetch is
+//               the medians decide: at least 5 % faster, in at least 3 of 4 pairs. With such a gain in fewer pairs,
+//               more than half of them, twice as many are measured, up to kMostPairs, and fewer wins are sure.
+//               Otherwise, or as soon as too many pairs are lost, another distance is tried. If none wins the prefetch is
 //               rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
 //               long enough
 //     tune      hill climbing on the ladder of distances, the same way, from the distance that won
@@ -97,6 +98,7 @@ class TrialLogic {
   bool chunk_is_over() const;
   size_t wins() const;  // of arm b, in pairs of chunks so far
   bool cannot_win() const;
+  static bool is_sure(size_t wins, size_t pairs);
   void apply_arm();
   void adapt_strip_length(uint64_t ticks);
   StripSetting idle_strip(uint64_t iterations, uint64_t ticks);

@@ -213,6 +213,28 @@ TEST(Trial, PausesAlsoWhatLosesWithoutARateThatMoved) {
   EXPECT_EQ(trial.state(), TrialState::kPaused);
 }
 
+// Iterations over short lists and long ones, which take turns by chance.
+TEST(Trial, MeasuresMorePairsWhereIterationsDifferByFar) {
+  std::mt19937 random(5);
+  size_t kept = 0, kept_for_nothing = 0;
+  for (int i = 0; i < 40; ++i)
+    for (const double gain : {0.75, 1.0}) {
+      TrialLogic trial(kTicksPerSecond, 16, false);
+      std::lognormal_distribution<double> factor(0, 0.35);
+      double length = 1;
+      uint32_t chunk = 0;
+      const auto cost = [&](bool on, uint32_t) {
+        if (trial.chunks() != chunk) length = factor(random);
+        chunk = trial.chunks();
+        return 40.0 * length * (on ? gain : 1.0);
+      };
+      const bool is_kept = Simulation{cost}.run(trial) == TrialState::kKept;
+      (gain < 1 ? kept : kept_for_nothing) += is_kept ? 1 : 0;
+    }
+  EXPECT_GE(kept, 34u);
+  EXPECT_LE(kept_for_nothing, 6u);
+}
+
 // What was won in a program's first tenths of a second may lose in its next ones.
 TEST(Trial, LooksSoonAtWhatWasWonAndAtWhatWasSettledBefore) {
   const auto lost = [](bool on, uint32_t) { return on ? 25.0 : 22.0; };

@@ -24,8 +24,8 @@ bool is_word(const IrModule& ir, const llvm::LoadInst& load) {
 // Copies what a word becomes in an iteration, computed from what it was.
 class NextWord {
  public:
-  NextWord(const llvm::LoadInst& load, llvm::PHINode& word, const llvm::Loop& loop, const llvm::LoopInfo& loops,
-           llvm::ScalarEvolution& evolution, Instruction* place)
+  NextWord(const llvm::LoadInst& load, llvm::PHINode& word, const llvm::Loop& loop,
+           const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution, Instruction* place)
       : load_(load), word_(word), loop_(loop), loops_(loops), evolution_(evolution), place_(place) {
     copies_[&load] = &word;
   }
@@ -65,7 +65,8 @@ class NextWord {
 
  private:
   static bool may_trap(const Instruction& instruction) {
-    const auto* divisor = llvm::dyn_cast<llvm::ConstantInt>(instruction.getOperand(instruction.getNumOperands() - 1));
+    const auto* divisor =
+        llvm::dyn_cast<llvm::ConstantInt>(instruction.getOperand(instruction.getNumOperands() - 1));
     return instruction.isIntDivRem() && (!divisor || divisor->isZero() || divisor->isMinusOne());
   }
 
@@ -96,8 +97,8 @@ llvm::PHINode* carry(IrModule& ir, llvm::Function& function, const llvm::LoadIns
   if (!store) return nullptr;
   llvm::PHINode* const word = llvm::PHINode::Create(load.getType(), 2, "", loop.getHeader()->begin());
   word->setDebugLoc(load.getDebugLoc());
-  Value* const next = NextWord(load, *word, loop, loops, evolution, end)
-                          .copy(const_cast<Value*>(store->getValueOperand()));
+  Value* const next =
+      NextWord(load, *word, loop, loops, evolution, end).copy(const_cast<Value*>(store->getValueOperand()));
   const auto* made = next ? llvm::dyn_cast<Instruction>(next) : nullptr;
   if (!made || !loop.contains(made) || made == word) {
     word->replaceAllUsesWith(llvm::PoisonValue::get(word->getType()));  // of copies, which are dead
@@ -110,9 +111,9 @@ llvm::PHINode* carry(IrModule& ir, llvm::Function& function, const llvm::LoadIns
   Speculation speculation(ir, function, load.getDebugLoc());
   speculation.use_memory(b, *memory);
   const uint64_t bytes = ir.module.getDataLayout().getTypeStoreSize(load.getType());
-  auto* const first =
-      ir.mark(b.CreateAlignedLoad(load.getType(), speculation.clamp(b, there, *memory, bytes), llvm::Align(1)),
-              IrModule::World::kMemory);
+  auto* const first = ir.mark(
+      b.CreateAlignedLoad(load.getType(), speculation.clamp(b, there, *memory, bytes), llvm::Align(1)),
+      IrModule::World::kMemory);
   word->addIncoming(b.CreateFreeze(first), before);
   word->addIncoming(next, loop.getLoopLatch());
   return word;
@@ -128,8 +129,9 @@ const BasicBlock* one_before(const BasicBlock& block, const llvm::Loop& loop, co
   return before.empty() ? nullptr : *before.begin();
 }
 
-const llvm::StoreInst* last_store(const llvm::LoadInst& load, const Instruction& before, const llvm::Loop& loop,
-                                  const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution) {
+const llvm::StoreInst* last_store(const llvm::LoadInst& load, const Instruction& before,
+                                  const llvm::Loop& loop, const llvm::LoopInfo& loops,
+                                  llvm::ScalarEvolution& evolution) {
   const llvm::SCEV* const at = guest_address(evolution, *load.getPointerOperand());
   if (!evolution.isLoopInvariant(at, &loop)) return nullptr;
   size_t looked_at = 0;
