@@ -41,13 +41,10 @@ std::vector<const Value*> deciders_of(const Instruction& choice) {
 
 }  // namespace
 
-std::vector<Instruction*> choices_of_way(const llvm::LoadInst& load, const llvm::Loop& loop,
-                                         const llvm::LoopInfo& loops) {
+ChosenWays::ChosenWays(const llvm::Loop& loop, const llvm::LoopInfo& loops) : loop_(loop) {
   const llvm::BasicBlock* const latch = loop.getLoopLatch();
-  if (!latch) return {};
-  llvm::SmallPtrSet<const Instruction*, 8> found;
+  if (!latch) return;
   for (const PHINode& phi : loop.getHeader()->phis()) {
-    if (!origins_of(load.getPointerOperand(), phi, loop).has_phi) continue;
     // Without a load between: that one would have to be waited for all the same.
     LoopWalk walk(loop, kMostOperations, phi.getIncomingValueForBlock(latch));
     while (const Instruction* const instruction = walk.next()) {
@@ -55,15 +52,23 @@ std::vector<Instruction*> choices_of_way(const llvm::LoadInst& load, const llvm:
       if (is_choice_or_flag(*instruction) && loops.getLoopFor(instruction->getParent()) == &loop)
         for (const Value* decider : deciders_of(*instruction))
           if (const Origins origins = origins_of(decider, phi, loop); origins.has_phi && origins.has_load)
-            found.insert(instruction);
+            choices_[&phi].insert(instruction);
       walk.follow(*instruction);
     }
   }
-  std::vector<Instruction*> choices;
-  for (llvm::BasicBlock* block : loop.blocks())
+}
+
+std::vector<Instruction*> ChosenWays::of(const llvm::LoadInst& load) const {
+  llvm::SmallPtrSet<const Instruction*, 8> found;
+  for (const auto& [phi, choices] : choices_)
+    if (origins_of(load.getPointerOperand(), *phi, loop_).has_phi)
+      found.insert(choices.begin(), choices.end());
+  std::vector<Instruction*> in_order;
+  if (found.empty()) return in_order;
+  for (llvm::BasicBlock* block : loop_.blocks())
     for (Instruction& instruction : *block)
-      if (found.contains(&instruction)) choices.push_back(&instruction);
-  return choices;
+      if (found.contains(&instruction)) in_order.push_back(&instruction);
+  return in_order;
 }
 
 }  // namespace hindsight::jit::optimizing

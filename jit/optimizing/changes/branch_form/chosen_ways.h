@@ -15,13 +15,24 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Instructions.h>
 
+#include <map>
 #include <vector>
 
 namespace hindsight::jit::optimizing {
 
-// The choices of the load's loop, in the order of the code, that say by a load of this iteration where this load goes in the
-// next one. Of nested loops the innermost. Looks at a bounded number of operations, so it may find none where there are some.
-std::vector<llvm::Instruction*> choices_of_way(const llvm::LoadInst& load, const llvm::Loop& loop,
-                                               const llvm::LoopInfo& loops);
+// The choices of a loop, of nested loops the innermost. While the loop stays as it is.
+class ChosenWays {
+ public:
+  ChosenWays(const llvm::Loop& loop, const llvm::LoopInfo& loops);
+
+  // Those that say by a load of this iteration where this load goes in the next one, in the order of the code. Looks at a
+  // bounded number of operations, so it may find none where there are some.
+  std::vector<llvm::Instruction*> of(const llvm::LoadInst& load) const;
+
+ private:
+  const llvm::Loop& loop_;
+  // By the header's phi that they lead to.
+  std::map<const llvm::PHINode*, llvm::SmallPtrSet<const llvm::Instruction*, 8>> choices_;
+};
 
 }  // namespace hindsight::jit::optimizing

@@ -124,15 +124,17 @@ class FormChanger {
     }
   }
   void find_choices_of_way(std::vector<Candidate>& candidates) const {
+    std::map<const llvm::Loop*, ChosenWays> ways;
     each_load_on_its_way([&](Slot& slot, const llvm::LoadInst& load, llvm::Loop* loop) {
       if (!loop) return;
-      for (Instruction* choice : choices_of_way(load, *loop, loops_))
+      for (Instruction* choice : ways.try_emplace(loop, *loop, loops_).first->second.of(load))
         candidates.push_back({&slot, choice, loop, {}});
     });
   }
   void say_which_choose_no_way() const {
+    std::map<const llvm::Loop*, ChosenWays> ways;
     each_load_on_its_way([&](Slot& slot, const llvm::LoadInst& load, llvm::Loop* loop) {
-      if (!loop || choices_of_way(load, *loop, loops_).empty())
+      if (!loop || ways.try_emplace(loop, *loop, loops_).first->second.of(load).empty())
         slot.refuse("no choice says where it goes next");
     });
   }
@@ -274,13 +276,14 @@ class FormChanger {
     for (const Candidate& candidate : group.parts)
       if (candidate.slot->kind() == ChangeKind::kSpeculate) loops.insert(candidate.innermost);
     for (llvm::Loop* loop : loops) {
+      const ChosenWays ways(*loop, loops_);
       for (llvm::BasicBlock* block : loop->blocks()) {
         for (Instruction& instruction : *block) {
           const auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
           const llvm::DILocation* const position = load ? ir_.position_of(instruction) : nullptr;
           if (!position || ir_.is_of(instruction, IrModule::World::kRuntime)) continue;
           const Site site{ChangeKind::kSpeculate, WasmOffset(position->getLine())};
-          if (!changes_.is_known(site) && !choices_of_way(*load, *loop, loops_).empty())
+          if (!changes_.is_known(site) && !ways.of(*load).empty())
             changes_.add_follower(site, group.claim, cell, "goes where a choice of another load says");
         }
       }

@@ -21,6 +21,37 @@ bool is_word(const IrModule& ir, const llvm::LoadInst& load) {
          !ir.is_of(load, IrModule::World::kCells);
 }
 
+// A block that leads to this one within `loop`; to the header of a loop within, from outside of it. Null: there is none.
+const BasicBlock* one_before(const BasicBlock& block, const llvm::Loop& loop, const llvm::LoopInfo& loops) {
+  if (&block == loop.getHeader()) return nullptr;
+  if (const llvm::Loop* inner = loops.getLoopFor(&block); inner != &loop && inner->getHeader() == &block)
+    return inner->getLoopPredecessor();
+  const auto before = llvm::predecessors(&block);
+  return before.empty() ? nullptr : *before.begin();
+}
+
+// Before `before`: see stored_before().
+const llvm::StoreInst* last_store(const llvm::LoadInst& load, const Instruction& before,
+                                  const llvm::Loop& loop, const llvm::LoopInfo& loops,
+                                  llvm::ScalarEvolution& evolution) {
+  const llvm::SCEV* const at = guest_address(evolution, *load.getPointerOperand());
+  if (!evolution.isLoopInvariant(at, &loop)) return nullptr;
+  size_t looked_at = 0;
+  const Instruction* from = before.getPrevNode();
+  for (const BasicBlock* block = before.getParent(); block && loop.contains(block);) {
+    for (const Instruction* i = from; i; i = i->getPrevNode()) {
+      if (++looked_at > kMostLookedAt) return nullptr;
+      const auto* store = llvm::dyn_cast<llvm::StoreInst>(i);
+      if (store && store->isSimple() && store->getValueOperand()->getType() == load.getType() &&
+          guest_address(evolution, *store->getPointerOperand()) == at)
+        return store;
+    }
+    block = one_before(*block, loop, loops);
+    from = block ? &block->back() : nullptr;
+  }
+  return nullptr;
+}
+
 // Copies what a word becomes in an iteration, computed from what it was.
 class NextWord {
  public:
@@ -121,44 +152,26 @@ llvm::PHINode* carry(IrModule& ir, llvm::Function& function, const llvm::LoadIns
 
 }  // namespace
 
-const BasicBlock* one_before(const BasicBlock& block, const llvm::Loop& loop, const llvm::LoopInfo& loops) {
-  if (&block == loop.getHeader()) return nullptr;
-  if (const llvm::Loop* inner = loops.getLoopFor(&block); inner != &loop && inner->getHeader() == &block)
-    return inner->getLoopPredecessor();
-  const auto before = llvm::predecessors(&block);
-  return before.empty() ? nullptr : *before.begin();
-}
-
-const llvm::StoreInst* last_store(const llvm::LoadInst& load, const Instruction& before,
-                                  const llvm::Loop& loop, const llvm::LoopInfo& loops,
-                                  llvm::ScalarEvolution& evolution) {
-  const llvm::SCEV* const at = guest_address(evolution, *load.getPointerOperand());
-  if (!evolution.isLoopInvariant(at, &loop)) return nullptr;
-  size_t looked_at = 0;
-  const Instruction* from = before.getPrevNode();
-  for (const BasicBlock* block = before.getParent(); block && loop.contains(block);) {
-    for (const Instruction* i = from; i; i = i->getPrevNode()) {
-      if (++looked_at > kMostLookedAt) return nullptr;
-      const auto* store = llvm::dyn_cast<llvm::StoreInst>(i);
-      if (store && store->isSimple() && store->getValueOperand()->getType() == load.getType() &&
-          guest_address(evolution, *store->getPointerOperand()) == at)
-        return store;
-    }
-    block = one_before(*block, loop, loops);
-    from = block ? &block->back() : nullptr;
-  }
-  return nullptr;
+const llvm::StoreInst* stored_before(const llvm::LoadInst& load, const llvm::Loop& loop,
+                                     const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution,
+                                     const CarriedWords& words) {
+  const auto [known, is_new] = words.stores.try_emplace({&load, &loop}, nullptr);
+  if (is_new) known->second = last_store(load, load, loop, loops, evolution);
+  return known->second;
 }
 
 void add_carried_words(IrModule& ir, llvm::Function& function, llvm::Loop& loop, const llvm::LoopInfo& loops,
                        llvm::ScalarEvolution& evolution, CarriedWords& words) {
   if (!loop.isLoopSimplifyForm()) return;
   std::vector<const llvm::LoadInst*> loads;
+  llvm::SmallPtrSet<const llvm::SCEV*, 16> stored;  // where
   size_t looked_at = 0;
   for (BasicBlock* block : loop.blocks()) {
-    if (loops.getLoopFor(block) != &loop) continue;
     for (Instruction& instruction : *block) {
       if (++looked_at > kMostLookedAt) return;
+      if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction))
+        stored.insert(guest_address(evolution, *store->getPointerOperand()));
+      if (loops.getLoopFor(block) != &loop) continue;
       if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
           load && is_word(ir, *load) &&
           evolution.isLoopInvariant(evolution.getSCEV(instruction.getOperand(0)), &loop))
@@ -168,10 +181,11 @@ void add_carried_words(IrModule& ir, llvm::Function& function, llvm::Loop& loop,
   size_t found = 0;
   for (const llvm::LoadInst* load : loads) {
     if (found == kMostWords) return;
-    if (words.contains(load)) continue;
+    if (words.phis.contains(load) || !stored.contains(guest_address(evolution, *load->getPointerOperand())))
+      continue;
     llvm::PHINode* const word = carry(ir, function, *load, loop, loops, evolution);
     if (!word) continue;
-    words[load] = word;
+    words.phis[load] = word;
     ++found;
   }
 }

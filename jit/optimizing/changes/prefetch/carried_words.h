@@ -10,25 +10,27 @@
 #include <llvm/Analysis/ScalarEvolution.h>
 
 #include <map>
+#include <utility>
 
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 
-// By the load that an iteration begins with.
-using CarriedWords = std::map<const llvm::LoadInst*, llvm::PHINode*>;
+// What is known of loops' words, while the code stays as it is.
+struct CarriedWords {
+  std::map<const llvm::LoadInst*, llvm::PHINode*> phis;  // by the load that an iteration begins with
+  // What stored_before() has found.
+  mutable std::map<std::pair<const llvm::LoadInst*, const llvm::Loop*>, const llvm::StoreInst*> stores = {};
+};
 
 // Those of a loop. Adds to its preheader, header and latch. Bounded: looks at so many operations of the loop.
 void add_carried_words(IrModule& ir, llvm::Function& function, llvm::Loop& loop, const llvm::LoopInfo& loops,
                        llvm::ScalarEvolution& evolution, CarriedWords& words);
 
-// A block that leads to this one within `loop`; to the header of a loop within, from outside of it. Null: there is none.
-const llvm::BasicBlock* one_before(const llvm::BasicBlock& block, const llvm::Loop& loop,
-                                   const llvm::LoopInfo& loops);
-// The store of an iteration that comes last before `before`, on some way there, to the place and of the type of a load from a
-// place that stays. Null: none was seen.
-const llvm::StoreInst* last_store(const llvm::LoadInst& load, const llvm::Instruction& before,
-                                  const llvm::Loop& loop, const llvm::LoopInfo& loops,
-                                  llvm::ScalarEvolution& evolution);
+// The store of an iteration that comes last before a load from a place that stays, on some way there, to the same place and of
+// the same type. Null: none was seen.
+const llvm::StoreInst* stored_before(const llvm::LoadInst& load, const llvm::Loop& loop,
+                                     const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution,
+                                     const CarriedWords& words);
 
 }  // namespace hindsight::jit::optimizing

@@ -567,10 +567,11 @@ class Slicer {
   // program the two addresses differ if the sum of stack pointer and distance wraps. Or what the loop carries there.
   Value* known_of(const llvm::LoadInst& load) const {
     if (!load.isSimple() || ir_.is_of(load, IrModule::World::kRuntime)) return nullptr;
-    if (const llvm::StoreInst* store = last_store(load, load, loop_, loops_, evolution_))
+    if (const llvm::StoreInst* store = stored_before(load, loop_, loops_, evolution_, words_))
       return const_cast<Value*>(store->getValueOperand());
-    const auto word = words_.find(&load);
-    return word != words_.end() && word->second->getParent() == loop_.getHeader() ? word->second : nullptr;
+    const auto word = words_.phis.find(&load);
+    return word != words_.phis.end() && word->second->getParent() == loop_.getHeader() ? word->second
+                                                                                       : nullptr;
   }
 
   // How far it is from what the loop carries may be looked up, where forks are: the sons of a heap's node by its size. What is
