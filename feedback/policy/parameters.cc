@@ -124,10 +124,10 @@ constexpr std::array kParameters = {
     NUMBER(kLoads, min_search_share, kShare, kBound,
            "asks a load in a near cache for this share before it may be a search: half of binary_search's "
            "steps were mispredicted"),
-    NUMBER(
-        kLoads, min_remember_share, kShare, kBound,
-        "asks a load for this share before its loop remembers its way: learning that took 6 to 13 % of loops "
-        "that wait for less, for as long as nothing comes again"),
+    NUMBER(kLoads, min_remember_share, kShare, kBound,
+           "asks a load for this share before its loop remembers its way: learning that made loops of a "
+           "search in a "
+           "grid 3 to 17 % slower, for as long as nothing came again"),
     NUMBER(kLoads, min_callee_stall_share, kShare, kBound,
            "asks a callee's loads for this share of the run: less is not worth inlining it for them"),
     NUMBER(kLoads, min_store_share, kShare, kBound,

@@ -8,7 +8,7 @@
 //
 // A compiler for WebAssembly makes choices of such branches by what their operations cost, as selects are cheap there.
 //
-// Source: A. Khuong, P. Morin, "Array Layouts for Comparison-Based Searching", JEA 2017: of binary searches, the one
+// Source: P.-V. Khuong, P. Morin, "Array Layouts for Comparison-Based Searching", JEA 2017: of binary searches, the one
 // that branches wins where the array is larger than the caches, since speculation prefetches, and loses where it is not.
 #pragma once
 

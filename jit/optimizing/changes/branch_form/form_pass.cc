@@ -62,7 +62,6 @@ class FormChanger {
         dominators_(analyses.getResult<llvm::DominatorTreeAnalysis>(function)) {}
 
   bool run() {
-    say_which_choose_no_way();
     if (find_candidates().empty()) return false;
     simplify_loops(function_, analyses_);
     std::vector<FormGroup> groups;
@@ -126,16 +125,10 @@ class FormChanger {
   void find_choices_of_way(std::vector<Candidate>& candidates) const {
     std::map<const llvm::Loop*, ChosenWays> ways;
     each_load_on_its_way([&](Slot& slot, const llvm::LoadInst& load, llvm::Loop* loop) {
-      if (!loop) return;
-      for (Instruction* choice : ways.try_emplace(loop, *loop, loops_).first->second.of(load))
-        candidates.push_back({&slot, choice, loop, {}});
-    });
-  }
-  void say_which_choose_no_way() const {
-    std::map<const llvm::Loop*, ChosenWays> ways;
-    each_load_on_its_way([&](Slot& slot, const llvm::LoadInst& load, llvm::Loop* loop) {
-      if (!loop || ways.try_emplace(loop, *loop, loops_).first->second.of(load).empty())
-        slot.refuse("no choice says where it goes next");
+      std::vector<Instruction*> choices;
+      if (loop) choices = ways.try_emplace(loop, *loop, loops_).first->second.of(load);
+      if (choices.empty()) slot.refuse("no choice says where it goes next");
+      for (Instruction* choice : choices) candidates.push_back({&slot, choice, loop, {}});
     });
   }
 

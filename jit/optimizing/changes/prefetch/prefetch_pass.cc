@@ -149,18 +149,16 @@ class Placer {
            loop = loop->getParentLoop())
         add_carried_words(ir_, function_, *loop, loops_, evolution_, words);
     std::vector<Found> all;
-    for (const auto& [its_slot, access] : asked) {
-      Slot& slot = *its_slot;
-      Instruction& instruction = *access;
-      auto slice = find_prefetch_slice(ir_, instruction, loops_, evolution_, slot.setting(), words);
+    for (const auto& [slot, access] : asked) {
+      auto slice = find_prefetch_slice(ir_, *access, loops_, evolution_, slot->setting(), words);
       if (slice && !has_one_base(ir_, *slice))
         slice = std::unexpected("the address is not based on one memory");
       if (!slice) {
-        slot.refuse(slice.error());
+        slot->refuse(slice.error());
         continue;
       }
       llvm::Loop* const around = loop_for_versions(*slice);
-      all.push_back({.slot = &slot, .access = &instruction, .slice = std::move(*slice), .around = around});
+      all.push_back({.slot = slot, .access = access, .slice = std::move(*slice), .around = around});
     }
     return all;
   }
