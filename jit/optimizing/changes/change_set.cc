@@ -1,5 +1,7 @@
 #include "jit/optimizing/changes/change_set.h"
 
+#include <llvm/IR/InstIterator.h>
+
 #include <algorithm>
 
 #include "jit/code/cell_memory.h"
@@ -156,6 +158,17 @@ std::vector<Answer> ChangeSet::answers() const {
   for (const Slot& slot : slots_) answers.push_back(slot.answer);
   answers.insert(answers.end(), followers_.begin(), followers_.end());
   return answers;
+}
+
+std::vector<llvm::LoadInst*> loads_of(const IrModule& ir, llvm::Function& function, WasmOffset offset) {
+  std::vector<llvm::LoadInst*> loads;
+  for (llvm::Instruction& instruction : llvm::instructions(function)) {
+    auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+    if (!load || ir.is_of(*load, IrModule::World::kRuntime)) continue;
+    const llvm::DILocation* const position = ir.position_of(*load);
+    if (position && position->getLine() == offset.value) loads.push_back(load);
+  }
+  return loads;
 }
 
 }  // namespace hindsight::jit::optimizing

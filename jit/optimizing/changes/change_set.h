@@ -75,4 +75,7 @@ class ChangeSet {
   std::map<std::pair<ChangeKind, uint32_t>, uint32_t> cell_of_loop_;  // wasm offset of the loop -> its cell
 };
 
+// The loads of linear memory that a slot's place means: copies of one wasm load.
+std::vector<llvm::LoadInst*> loads_of(const IrModule& ir, llvm::Function& function, WasmOffset offset);
+
 }  // namespace hindsight::jit::optimizing

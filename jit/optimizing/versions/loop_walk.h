@@ -9,10 +9,16 @@
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Instruction.h>
+#include <llvm/IR/Instructions.h>
 
 #include <vector>
 
 namespace hindsight::jit::optimizing {
+
+// Whether it is one of the loop's variables.
+inline bool is_header_phi(const llvm::Instruction& instruction, const llvm::Loop& loop) {
+  return llvm::isa<llvm::PHINode>(instruction) && instruction.getParent() == loop.getHeader();
+}
 
 class LoopWalk {
  public:

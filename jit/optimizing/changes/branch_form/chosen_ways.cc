@@ -12,10 +12,6 @@ using llvm::Value;
 
 constexpr size_t kMostOperations = 400;  // of a walk
 
-bool is_header_phi(const Instruction& instruction, const llvm::Loop& loop) {
-  return llvm::isa<PHINode>(instruction) && instruction.getParent() == loop.getHeader();
-}
-
 // What a value hangs on within an iteration.
 struct Origins {
   bool has_phi = false;   // the phi of the loop's header

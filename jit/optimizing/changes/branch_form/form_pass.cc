@@ -109,27 +109,17 @@ class FormChanger {
     return candidates;
   }
 
-  // Loads that a slot of kSpeculate means, with their loops.
-  template <typename Visit>
-  void each_load_on_its_way(const Visit& visit) const {
-    if (!changes_.asks_for(ChangeKind::kSpeculate)) return;
-    for (Instruction& instruction : llvm::instructions(function_)) {
-      const auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-      const llvm::DILocation* const position = load ? ir_.position_of(instruction) : nullptr;
-      llvm::Loop* const loop = position ? loops_.getLoopFor(instruction.getParent()) : nullptr;
-      if (!position || ir_.is_of(instruction, IrModule::World::kRuntime)) continue;
-      for (Slot& slot : changes_.of(ChangeKind::kSpeculate))
-        if (slot.at().value == position->getLine()) visit(slot, *load, loop);
-    }
-  }
   void find_choices_of_way(std::vector<Candidate>& candidates) const {
     std::map<const llvm::Loop*, ChosenWays> ways;
-    each_load_on_its_way([&](Slot& slot, const llvm::LoadInst& load, llvm::Loop* loop) {
-      std::vector<Instruction*> choices;
-      if (loop) choices = ways.try_emplace(loop, *loop, loops_).first->second.of(load);
-      if (choices.empty()) slot.refuse("no choice says where it goes next");
-      for (Instruction* choice : choices) candidates.push_back({&slot, choice, loop, {}});
-    });
+    for (Slot& slot : changes_.of(ChangeKind::kSpeculate)) {
+      for (const llvm::LoadInst* load : loads_of(ir_, function_, slot.at())) {
+        llvm::Loop* const loop = loops_.getLoopFor(load->getParent());
+        std::vector<Instruction*> choices;
+        if (loop) choices = ways.try_emplace(loop, *loop, loops_).first->second.of(*load);
+        if (choices.empty()) slot.refuse("no choice says where it goes next");
+        for (Instruction* choice : choices) candidates.push_back({&slot, choice, loop, {}});
+      }
+    }
   }
 
   void judge(Candidate candidate, std::vector<FormGroup>& groups) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "jit/optimizing/changes/interleave/dry_run.h"
+#include "jit/optimizing/versions/loop_walk.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -27,7 +28,7 @@ class DryRunFacts {
     return shape_.parts.in_head.contains(block) || shape_.parts.in_steps.contains(block);
   }
   bool is_header_phi(const llvm::Instruction& instruction) const {
-    return llvm::isa<llvm::PHINode>(instruction) && instruction.getParent() == outer().getHeader();
+    return optimizing::is_header_phi(instruction, outer());
   }
 
   // Refuses where a block of the `part` cannot be copied.

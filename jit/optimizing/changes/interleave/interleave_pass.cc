@@ -40,18 +40,6 @@ void mark_interleaved(const IrModule& ir, const llvm::Loop& loop, WasmOffset was
       if (llvm::isa<llvm::LoadInst>(instruction)) instruction.setMetadata(kInterleaved, mark);
 }
 
-// The loads that a hint means: copies of one wasm load.
-std::vector<llvm::LoadInst*> loads_of(const IrModule& ir, llvm::Function& function, WasmOffset offset) {
-  std::vector<llvm::LoadInst*> loads;
-  for (llvm::Instruction& instruction : llvm::instructions(function)) {
-    auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-    if (!load || ir.is_of(*load, IrModule::World::kRuntime)) continue;
-    const llvm::DILocation* const position = ir.position_of(*load);
-    if (position && position->getLine() == offset.value) loads.push_back(load);
-  }
-  return loads;
-}
-
 std::string describe(const IrModule& ir, const InterleaveShape& shape) {
   size_t step = 0;
   for (const llvm::BasicBlock* block : shape.steps) step += block->size();

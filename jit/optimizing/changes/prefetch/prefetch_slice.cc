@@ -151,7 +151,7 @@ class Slicer {
   }
 
   bool is_header_phi(const Instruction& instruction) const {
-    return llvm::isa<llvm::PHINode>(instruction) && instruction.getParent() == loop_.getHeader();
+    return optimizing::is_header_phi(instruction, loop_);
   }
 
   // With what it may be in the next iteration.
