@@ -114,7 +114,8 @@ bool calls_moved(Case& c) {
   const PolicyConfig& config = c.config;
   const double records = unforeseen_records(e, config);
   if (!config.changes[jit::ChangeKind::kInlineCalls] ||
-      e.changes.state(version_site(jit::ChangeKind::kInlineCalls)) == ChangeState::kRolledBack ||
+      e.changes.state(version_site(jit::ChangeKind::kInlineCalls, e.version_at)) ==
+          ChangeState::kRolledBack ||
       records < config.min_call_records || !may_compile_again(e, config) ||
       e.seconds_since_published < config.min_seconds_published)
     return false;

@@ -263,6 +263,7 @@ FunctionEvidence Nests::view_of(int32_t root) const {
   const LoopEvidence& loop = e_.loops[root];
   const Sum& sum = sums_[root];
   FunctionEvidence view = e_;
+  view.version_at = loop.offset;
   view.code_bytes = loop.code_bytes;
   view.compile_seconds = expected(root);
   view.samples_baseline = sum.samples;

@@ -306,7 +306,8 @@ constexpr std::array kParameters = {
            "charges CPU time in the version without the change: 60 ms where it is slower, else 12 pairs of "
            "20 ms"),
     NUMBER(kVersions, max_version_trial_share, kShare, kBound,
-           "bounds the CPU time of all guests that runs in versions on trial"),
+           "bounds what trials cost, of the CPU time of all guests: 60 ms in a version of half the speed are "
+           "30"),
 };
 #undef NUMBER
 

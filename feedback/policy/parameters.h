@@ -166,11 +166,11 @@ struct PolicyConfig {
   double min_layout_news = 0.25;
   uint32_t max_layouts = 4;
   // For versions.h.
-  double min_version_seconds = 1.0;
+  double min_version_seconds = 0.25;
   double min_version_share = 0.10;
   double version_gain = 0.05;
   double seconds_of_version_trial = 0.1;
-  double max_version_trial_share = 0.08;
+  double max_version_trial_share = 0.02;
   friend bool operator==(const PolicyConfig&, const PolicyConfig&) = default;
 };
 

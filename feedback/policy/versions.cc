@@ -11,7 +11,7 @@ namespace {
 std::optional<jit::ChangeKind> open_decision(const VersionEvidence& e) {
   for (const jit::ChangeKind kind : jit::kVersionChanges) {
     const bool there = std::find(e.there.begin(), e.there.end(), kind) != e.there.end();
-    if (there && !judged(e.changes.state(version_site(kind)))) return kind;
+    if (there && !judged(e.changes.state(version_site(kind, e.at)))) return kind;
   }
   return std::nullopt;
 }
@@ -21,7 +21,7 @@ std::optional<jit::ChangeKind> open_decision(const VersionEvidence& e) {
 VersionTrialPlan decide_version_trial(const VersionEvidence& e, const PolicyConfig& config) {
   VersionTrialPlan plan;
   const std::optional<jit::ChangeKind> change = open_decision(e);
-  if (!change) {
+  if (!change && !e.may_be_plain) {
     plan.reason = "no change of the version is undecided";
     return plan;
   }
@@ -30,18 +30,20 @@ VersionTrialPlan decide_version_trial(const VersionEvidence& e, const PolicyConf
       config.background_cost * e.compile_seconds + config.seconds_of_version_trial * config.version_gain;
   plan.alternatives.push_back({"nothing", 0, 0});
   plan.alternatives.push_back(
-      {fmt::format("try the function without {}, in a second version", to_string(*change)), cost, gain});
+      {fmt::format("try it without {}, in a second version", change ? to_string(*change) : "all changes"),
+       cost, gain});
   if (e.seconds_published < config.min_version_seconds) {
     plan.reason = fmt::format("ran {:.0f} ms in this version: too new to try", 1e3 * e.seconds_published);
   } else if (e.share < config.min_version_share) {
     plan.reason = fmt::format("holds {:.0f} % of the recent samples: too few to try", 100 * e.share);
   } else if (gain <= cost) {
     plan.reason = fmt::format("a trial gains about {:.1f} ms and costs {:.1f} ms", 1e3 * gain, 1e3 * cost);
-  } else if (e.seconds_on_trial + config.seconds_of_version_trial >
+  } else if (e.seconds_lost + config.seconds_of_version_trial * config.version_gain >
              config.max_version_trial_share * e.guest_seconds) {
-    plan.reason = fmt::format("trials took {:.0f} ms of {:.1f} s already: waits", 1e3 * e.seconds_on_trial,
+    plan.reason = fmt::format("trials cost {:.0f} ms of {:.1f} s already: waits", 1e3 * e.seconds_lost,
                               e.guest_seconds);
   } else {
+    plan.tries = true;
     plan.without = change;
     plan.reason = fmt::format(
         "holds {:.0f} % of the recent samples, {:.1f} s in this version: a trial gains about {:.1f} ms and "

@@ -161,6 +161,7 @@ const char* to_string(Entered entered);
 struct FunctionEvidence {
   FuncIndex function;
   std::string name;
+  WasmOffset version_at;         // where changes of whole versions stand (version_site); not kept in files
   uint32_t code_bytes = 0;       // wasm
   double samples_baseline = 0;   // clock samples in its baseline code
   double samples_optimized = 0;  // clock samples in its current optimized code

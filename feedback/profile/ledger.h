@@ -28,9 +28,9 @@ constexpr bool judged(ChangeState state) {
   return state != ChangeState::kNone && state != ChangeState::kInTrial;
 }
 
-// Where a change of a whole version stands.
-constexpr jit::Site version_site(jit::ChangeKind kind) {
-  return {kind, WasmOffset()};
+// Where a change of a whole version stands. `at`: of a nest, its loop; of a function, nowhere.
+constexpr jit::Site version_site(jit::ChangeKind kind, WasmOffset at = {}) {
+  return {kind, at};
 }
 
 struct Outcome {

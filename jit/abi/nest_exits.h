@@ -27,6 +27,14 @@ constexpr uint32_t nest_label(uint64_t targets, uint32_t level) {
 inline const void* nest_leave_word(uint32_t number) {
   return reinterpret_cast<const void*>(uintptr_t{number} + 1);
 }
+// How much of its work a nest has done. Where its loop can be left these are iterations of that loop, else how often the
+// nest was called: two versions of a nest that both can be left, or both cannot, count alike. Generated code adds to it
+// with plain 64-bit moves, others read it (relaxed). Where threads run the same nest an addition may be lost, as in a
+// LoopCell: an error of a measurement, never of a result.
+struct alignas(64) NestWork {
+  uint64_t done = 0;
+};
+
 // How many numbers there are.
 constexpr uint32_t nest_numbers(uint64_t targets) {
   return 3 + static_cast<uint32_t>(std::popcount(targets));

@@ -13,6 +13,7 @@
 
 #include "base/ids.h"
 #include "jit/abi/loop_cell.h"
+#include "jit/abi/nest_exits.h"
 #include "jit/abi/type_registry.h"
 #include "jit/change.h"
 #include "jit/code/code_arena.h"
@@ -95,6 +96,7 @@ struct CodeVersion {
   // Optimized tier; their addresses are in the code. Shared by a version and its copies elsewhere
   // (move_code.h).
   std::vector<std::shared_ptr<LoopCell>> loop_cells;
+  std::shared_ptr<const NestWork> work;    // of a nest, written by its code; null: it is not counted
   std::vector<Answer> answers;             // to what was asked for, and what goes with it
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
   std::vector<TypeId> types;               // those whose ids are in the instructions

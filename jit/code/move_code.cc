@@ -21,7 +21,8 @@ bool can_be_parted(const CodeVersion& version) {
 
 size_t bytes_to_move(const CodeVersion& version) {
   if (version.whole) return version.memory.size();
-  if (version.tier != Tier::kOptimized || !version.relocations) return 0;
+  // What a nest counts stays where it is.
+  if (version.tier != Tier::kOptimized || !version.relocations || version.work) return 0;
   return can_be_parted(version) ? version.hot_bytes.value : version.memory.size();
 }
 

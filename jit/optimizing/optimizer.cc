@@ -200,6 +200,14 @@ class Compilation {
     keep_order_of_accesses(ir);
     look_at_mark_beside_long_calls(ir);
     if (request_.split_cold) mark_for_splitting(ir.module);
+    // Linked like a cell, whatever cells there came to be.
+    std::shared_ptr<NestWork> work;
+    std::vector<std::shared_ptr<LoopCell>> cells = changes.cells;
+    if (llvm::GlobalVariable* const counted = ir.module.getNamedGlobal(kNestWorkSymbol)) {
+      counted->setName(cell_symbol(static_cast<uint32_t>(cells.size())));
+      work = std::make_shared<NestWork>();
+      cells.push_back({work, reinterpret_cast<LoopCell*>(work.get())});  // for its address alone
+    }
     HINDSIGHT_ASSIGN(EmittedObject object, emit(ir, *machine, times_, timer_, limits, budget_));
     HINDSIGHT_TRY(budget_.check());
     if (!diagnostics.error.empty()) return make_error(ErrorKind::kInternal, "LLVM: " + diagnostics.error);
@@ -222,7 +230,7 @@ class Compilation {
                                                   std::to_string(kLargestFrame));
     HINDSIGHT_ASSIGN(LinkedCode code,
                      link_code(object.bytes, arena_,
-                               static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes), changes.cells));
+                               static_cast<uint32_t>(diagnostics.largest_frame + kCallBytes), cells));
     lap("link");
 
     auto version = std::make_unique<CodeVersion>();
@@ -252,6 +260,7 @@ class Compilation {
       return make_error(ErrorKind::kInternal, "linked code has no entry");
     for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
     version->loop_cells = std::move(changes.cells);
+    version->work = std::move(work);
     version->answers = changes.answers();
     version->memory = std::move(code.memory);
     const auto add_exit = [&](LoopIndex loop) {

@@ -45,8 +45,9 @@ struct Job {
   DecisionLog::Id episode = 0;
   Priority priority;
   Settled settled;
-  bool loop_exits = false;  // were asked for
-  bool cached = false;      // its version is not compiled: it comes out of the code cache
+  bool loop_exits = false;        // were asked for
+  bool short_loop_exits = false;  // these too
+  bool cached = false;            // its version is not compiled: it comes out of the code cache
 
   jit::Unit unit() const { return {plan.function, plan.nest}; }
 };

@@ -55,6 +55,7 @@ inline constexpr uint64_t kTimedEnough = 256;
 inline constexpr double kVersionCountingSeconds = 0.05;
 inline constexpr double kMostVersionCountingSeconds = 0.5;
 inline constexpr double kMostVersionSeconds = 20;
+inline constexpr double kNestChunkSeconds = 0.01;
 inline constexpr double kMostVersionCallsASecond = 1e7;
 
 namespace trial_table {
@@ -260,6 +261,17 @@ inline constexpr std::array kTrialParameters = [] {
       Constant{"kMostVersionSeconds",
                kMostVersionSeconds,
                {kSeconds, kBound, "bounds the counting, and the comparing"}},
+      Constant{"kNestChunkSeconds",
+               kNestChunkSeconds,
+               {kSeconds, kBound,
+                "lets a chunk of a nest last so long: its iterations are counted, and begin and end where "
+                "somebody looks"}},
+      Constant{"Rule::pairs_to_be_sure, of versions",
+               kVersions.pairs_to_be_sure,
+               {kCount, kDerived,
+                "ends the trial of a version that wins all of so many pairs by twice the gain that is asked "
+                "for: one in "
+                "64 does without a difference, and hardly ever by so much"}},
       Constant{"kMostVersionCallsASecond",
                kMostVersionCallsASecond,
                {kHertz, kDerived,

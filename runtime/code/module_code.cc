@@ -313,13 +313,15 @@ void ModuleCode::publish_nest(FunctionCode& code, const std::shared_ptr<jit::Cod
 // The OSR slots come first: who leaves asks them again at the loop's header. One who read a slot before may enter once more,
 // leaves at once, and reads the new word.
 void ModuleCode::retire_nest(std::shared_ptr<jit::CodeVersion> nest) {
-  if (!nest->osr_exits.empty()) {
-    const jit::CodeWriting writing = nest->memory.write();
-    // Release: the slots that it leads to were written before.
-    for (const jit::OsrExit& exit : nest->osr_exits)
-      exit.slot->store(jit::nest_leave_word(jit::kNestLeft), std::memory_order_release);
-  }
+  lead_exits(*nest, jit::nest_leave_word(jit::kNestLeft));
   retire(std::move(nest));
+}
+
+void ModuleCode::lead_exits(const jit::CodeVersion& nest, const void* word) {
+  if (nest.osr_exits.empty()) return;
+  const jit::CodeWriting writing = nest.memory.write();
+  // Release: the slots that it leads to were written before.
+  for (const jit::OsrExit& exit : nest.osr_exits) exit.slot->store(word, std::memory_order_release);
 }
 
 bool ModuleCode::withdraw_nest(FuncIndex function, LoopIndex root) {
@@ -568,6 +570,10 @@ std::vector<bool> ModuleCode::exchange(std::span<const Exchange> exchanges) {
   const std::lock_guard lock(mutex_);
   for (const Exchange& e : exchanges) {
     FunctionCode& code = code_of(e.to->function);
+    if (e.to->nest) {
+      done.push_back(exchange_nest(code, e));
+      continue;
+    }
     const bool current = code.optimized_current && code.optimized == e.from;
     done.push_back(current);
     if (!current) continue;
@@ -578,6 +584,17 @@ std::vector<bool> ModuleCode::exchange(std::span<const Exchange> exchanges) {
     set_osr_slots(code);
   }
   return done;
+}
+
+bool ModuleCode::exchange_nest(FunctionCode& code, const Exchange& e) {
+  const auto found = code.nests.find(e.to->nest->value);
+  if (found == code.nests.end() || found->second != e.from) return false;
+  // First: who enters it from here on may stay. One who still runs it from before stays too.
+  lead_exits(*e.to, nullptr);
+  found->second = e.to;
+  set_osr_slots(code);
+  lead_exits(*e.from, jit::nest_leave_word(jit::kNestLeft));
+  return true;
 }
 
 void ModuleCode::retire_copy(std::shared_ptr<jit::CodeVersion> version) {

@@ -210,6 +210,9 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // Stores both into all versions that may be running.
   static void set_osr_slots(FunctionCode& code);
   void publish_nest(FunctionCode& code, const std::shared_ptr<jit::CodeVersion>& nest);
+  // What running code of the nest finds where it may be left: null, or a word that says how (nest_leave_word).
+  static void lead_exits(const jit::CodeVersion& nest, const void* word);
+  bool exchange_nest(FunctionCode& code, const Exchange& exchange);
   void retire(std::shared_ptr<jit::CodeVersion> version);
   void retire_nest(
       std::shared_ptr<jit::CodeVersion> nest);  // it is left where it runs, and its slots lead elsewhere

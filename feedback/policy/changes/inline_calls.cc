@@ -74,7 +74,8 @@ class InlineCalls final : public ChangePolicy {
 
   void propose(const FunctionEvidence& e, const PolicyConfig& config,
                std::vector<Candidate>& out) const override {
-    if (!config.changes[kKind[0]] || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack)
+    if (!config.changes[kKind[0]] ||
+        e.changes.state(version_site(kKind[0], e.version_at)) == ChangeState::kRolledBack)
       return;
     for (const CallEvidence& call : e.calls) {
       jit::CallTargets targets;

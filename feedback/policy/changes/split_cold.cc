@@ -17,7 +17,8 @@ class SplitCold final : public ChangePolicy {
 
   void propose(const FunctionEvidence& e, const PolicyConfig& config,
                std::vector<Candidate>& out) const override {
-    if (!config.changes[kKind[0]] || e.changes.state(version_site(kKind[0])) == ChangeState::kRolledBack)
+    if (!config.changes[kKind[0]] ||
+        e.changes.state(version_site(kKind[0], e.version_at)) == ChangeState::kRolledBack)
       return;
     for (const BranchEvidence& b : e.branches) {
       const jit::BranchCounts counts = counts_of(b);

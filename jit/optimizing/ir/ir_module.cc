@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "jit/abi/call_layout.h"
+#include "jit/abi/nest_exits.h"
 #include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
@@ -153,11 +154,17 @@ llvm::Constant* IrModule::frame_bytes() {
 }
 
 llvm::Constant* IrModule::loop_cell(uint32_t index) {
-  const std::string name = cell_symbol(index);
+  return outside_variable(cell_symbol(index), sizeof(LoopCell));
+}
+
+llvm::Constant* IrModule::nest_work() {
+  return outside_variable(kNestWorkSymbol, sizeof(NestWork));
+}
+
+llvm::Constant* IrModule::outside_variable(const std::string& name, size_t bytes) {
   if (llvm::GlobalVariable* known = module.getNamedGlobal(name)) return known;
-  auto* made =
-      new llvm::GlobalVariable(module, llvm::ArrayType::get(i8, sizeof(LoopCell)), /*isConstant=*/false,
-                               llvm::GlobalValue::ExternalLinkage, nullptr, name);
+  auto* made = new llvm::GlobalVariable(module, llvm::ArrayType::get(i8, bytes), /*isConstant=*/false,
+                                        llvm::GlobalValue::ExternalLinkage, nullptr, name);
   made->setAlignment(llvm::Align(alignof(LoopCell)));
   return made;
 }

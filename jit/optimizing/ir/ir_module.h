@@ -55,6 +55,8 @@ class IrModule {
   llvm::Constant* frame_bytes();
   // The address of one of the version's loop cells, which linking fills in.
   llvm::Constant* loop_cell(uint32_t index);
+  // The address of the nest's NestWork: until linking, when it gets the place after the last cell.
+  llvm::Constant* nest_work();
   // What a function with landing pads must name for LLVM to write its exception table. Never called.
   llvm::Constant* personality();
   void finish_debug_info() { debug_.finalize(); }
@@ -123,6 +125,9 @@ class IrModule {
   std::set<uint32_t> inlined;
 
  private:
+  // Bytes that linking knows the address of.
+  llvm::Constant* outside_variable(const std::string& name, size_t bytes);
+
   static constexpr size_t kMaxInlineSites = 60000;
   llvm::DISubprogram* make_scope(FuncIndex function);
 

@@ -26,6 +26,9 @@ inline std::string cell_symbol(uint32_t index) {
   return kCellPrefix + std::to_string(index);
 }
 
+// What a nest's code counts its work in (NestWork).
+inline constexpr const char* kNestWorkSymbol = "hindsight_nest_work";
+
 // Sections: of what hardly ever runs (cold_parts.h).
 inline constexpr const char* kColdSectionPrefix = ".text.split.";
 

@@ -162,6 +162,18 @@ llvm::GlobalVariable* slot_of(IrModule& ir, LoopIndex loop) {
   return made;
 }
 
+// A nest's NestWork, so much of it more.
+void emit_work(IrModule& ir, llvm::IRBuilder<>& b, Value* more) {
+  llvm::Constant* const work = ir.nest_work();
+  llvm::LoadInst* const before =
+      ir.mark(b.CreateAlignedLoad(ir.i64, work, llvm::Align(8)), IrModule::World::kCells);
+  llvm::StoreInst* const after =
+      ir.mark(b.CreateAlignedStore(b.CreateAdd(before, more), work, llvm::Align(8)), IrModule::World::kCells);
+  // Another thread reads it while the loop runs.
+  before->setVolatile(true);
+  after->setVolatile(true);
+}
+
 // Before `rest`, whose block is split. `at_place`: the values there, computed in the block of the exit. A nest goes nowhere: it stores them
 // to its caller's frame and returns the number that the slot's word says (nest_leave_word).
 void emit_poll(IrModule& ir, Instruction* rest, LoopIndex loop, const llvm::DebugLoc& location,
@@ -309,7 +321,8 @@ llvm::PreservedAnalyses UnparkExitsPass::run(llvm::Function& function,
 
 llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   const std::vector<llvm::CallInst*> markers = markers_of(function);
-  if (markers.empty()) return llvm::PreservedAnalyses::all();
+  const bool nest = is_nest(function);
+  if (markers.empty() && !nest) return llvm::PreservedAnalyses::all();
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
@@ -341,6 +354,11 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
       none.push_back(marker);
   }
   for (llvm::CallInst* marker : none) marker->eraseFromParent();
+  llvm::IRBuilder<> b(ir_->context);
+  if (nest && exits.empty()) {
+    b.SetInsertPoint(function.getEntryBlock().getTerminator());
+    emit_work(*ir_, b, b.getInt64(1));
+  }
   for (Exit& exit : exits) {
     const LoopIndex loop = loop_of(*exit.marker);
     const llvm::DebugLoc location = exit.marker->getDebugLoc();
@@ -348,11 +366,21 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
     if (!exit.backedges.count) {
       Instruction* const rest = exit.marker->getNextNode();
       exit.marker->eraseFromParent();
+      if (nest) {
+        b.SetInsertPoint(rest);
+        b.SetCurrentDebugLocation(location);
+        emit_work(*ir_, b, b.getInt64(1));
+      }
       emit_poll(*ir_, rest, loop, location, [&](Instruction*) { return values; });
       continue;
     }
     const Strips strips = make_strips(*exit.loop, exit.backedges, location, kStrip);
     exit.marker->eraseFromParent();
+    if (nest) {
+      b.SetInsertPoint(strips.tail->getTerminator());
+      b.SetCurrentDebugLocation(location);
+      emit_work(*ir_, b, strips.count);
+    }
     emit_poll(*ir_, &*strips.head->getFirstInsertionPt(), loop, location, [&](Instruction* place) {
       HeaderValues header(*exit.loop, strips.first, place);
       std::vector<ExitValue> there;

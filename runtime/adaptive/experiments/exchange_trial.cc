@@ -12,7 +12,7 @@ void ExchangeTrial::chunk(uint64_t calls, double cpu_seconds) {
     state_ = State::kRolledBack;
     other_ = false;
     words_ =
-        fmt::format("cannot be measured: {} chunks had next to no calls of the counted functions", idle_);
+        fmt::format("cannot be measured: {} chunks had next to no {} of what is counted", idle_, rule_.unit);
     return;
   }
   (other_ ? after_ : before_) = static_cast<double>(calls) / cpu_seconds;
@@ -26,22 +26,32 @@ void ExchangeTrial::chunk(uint64_t calls, double cpu_seconds) {
   const auto behind =
       static_cast<uint32_t>(std::count_if(ratios_.begin(), ratios_.end(), [](double r) { return r <= 1; }));
   const bool lost = rule_.ends_early && behind > rule_.pairs - rule_.least_pairs_ahead;
-  if (ratios_.size() == rule_.pairs || lost) decide();
+  if (ratios_.size() == rule_.pairs || lost || is_sure()) decide();
+}
+
+bool ExchangeTrial::is_sure() const {
+  if (rule_.pairs_to_be_sure == 0 || ratios_.size() != rule_.pairs_to_be_sure) return false;
+  return gain_so_far() >= 2 * rule_.least_gain && std::ranges::min(ratios_) > 1;
+}
+
+double ExchangeTrial::gain_so_far() const {
+  std::vector<double> sorted = ratios_;
+  std::ranges::sort(sorted);
+  const size_t pairs = sorted.size();
+  return (sorted[(pairs - 1) / 2] + sorted[pairs / 2]) / 2 - 1;
 }
 
 void ExchangeTrial::decide() {
   const auto ahead =
       static_cast<uint32_t>(std::count_if(ratios_.begin(), ratios_.end(), [](double r) { return r > 1; }));
-  std::vector<double> sorted = ratios_;
-  std::sort(sorted.begin(), sorted.end());
-  const size_t pairs = sorted.size();
-  gain_ = (sorted[(pairs - 1) / 2] + sorted[pairs / 2]) / 2 - 1;
-  other_ = gain_ >= rule_.least_gain && ahead >= rule_.least_pairs_ahead;
+  gain_ = gain_so_far();
+  other_ = is_sure() || (gain_ >= rule_.least_gain && ahead >= rule_.least_pairs_ahead);
   state_ = other_ ? State::kKept : State::kRolledBack;
   measured_ = true;
   words_ = fmt::format(
-      "{:+.1f} % calls a second of CPU time (median of {} pairs, {} of them faster, {:+.1f} to {:+.1f} %)",
-      100 * gain_, pairs, ahead, 100 * (sorted.front() - 1), 100 * (sorted.back() - 1));
+      "{:+.1f} % {} a second of CPU time (median of {} pairs, {} of them faster, {:+.1f} to {:+.1f} %)",
+      100 * gain_, rule_.unit, ratios_.size(), ahead, 100 * (std::ranges::min(ratios_) - 1),
+      100 * (std::ranges::max(ratios_) - 1));
 }
 
 void CallChunk::begin(const Reading& now) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "runtime/adaptive/functions/function_plans.h"
@@ -13,11 +14,31 @@ namespace {
 using feedback::ChangeState;
 using namespace std::chrono_literals;
 
-constexpr auto kTrialLook = 200ms;
+constexpr auto kTrialLook = 50ms;
 
-void take_out(feedback::FunctionPlan& plan, jit::ChangeKind decision) {
-  std::erase_if(plan.candidates,
-                [&](const feedback::Candidate& candidate) { return candidate.kind() == decision; });
+void take_out(feedback::FunctionPlan& plan, std::optional<jit::ChangeKind> decision) {
+  std::erase_if(plan.candidates, [&](const feedback::Candidate& candidate) {
+    return !decision || candidate.kind() == *decision;
+  });
+}
+
+std::string words_of(std::optional<jit::ChangeKind> decision) {
+  return decision ? std::string(to_string(*decision)) : "all that is changed";
+}
+
+jit::Unit unit_of(const jit::CodeVersion& version) {
+  return {version.function, version.nest};
+}
+
+// Where changes of the whole version stand.
+WasmOffset place_of(const wasm::Module& module, const jit::CodeVersion& version) {
+  return version.nest ? module.body(version.function).loops[version.nest->value].offset : WasmOffset();
+}
+
+uint64_t work_of(const jit::CodeVersion* nest) {
+  if (nest == nullptr || nest->work == nullptr) return 0;
+  // Relaxed: a count that orders nothing (NestWork).
+  return std::atomic_ref(const_cast<uint64_t&>(nest->work->done)).load(std::memory_order_relaxed);
 }
 
 // Which changes of versions are in the code of one that was told so.
@@ -70,9 +91,11 @@ VersionTrials::Hooks VersionExperiment::hooks() {
       .on_ended = [this](const VersionTrials::Ending& ending) { ended(ending); },
       .disturbed = [this] { return measurement_.loops_are_measured(); },
       .read =
-          [this](const ModuleCode& code, FuncIndex function) {
-            return CallChunk::Reading{engine_.clock.now(), code.metered_calls(function),
-                                      engine_.monitor.guest_seconds()};
+          [this](const ModuleCode& code, const jit::CodeVersion& with, const jit::CodeVersion* without) {
+            return CallChunk::Reading{
+                engine_.clock.now(),
+                with.nest ? work_of(&with) + work_of(without) : code.metered_calls(with.function),
+                engine_.monitor.guest_seconds()};
           }};
 }
 
@@ -93,7 +116,7 @@ void VersionExperiment::forget(const ModuleCode& code) {
     const std::lock_guard lock(mutex_);
     if (whole_ && whole_->job.code.expired()) whole = std::exchange(whole_, std::nullopt);
   }
-  if (whole) trials_.end_comparing(whole->job.module, whole->job.plan.function);
+  if (whole) trials_.end_comparing(whole->job.module, whole->job.unit());
 }
 
 // ---------------------------------------------------------------- monitor thread
@@ -118,8 +141,8 @@ void VersionExperiment::round(const Round& round) {
   for (Candidate& candidate : all) {
     const feedback::VersionTrialPlan plan =
         feedback::decide_version_trial(candidate.evidence, engine_.policy);
-    if (!plan.without) continue;
-    std::optional<Job> job = job_without(candidate, *plan.without);
+    if (!plan.tries) continue;
+    std::optional<Job> job = job_without(candidate, plan.without);
     if (!job) continue;
     return begin(std::move(candidate), std::move(*job), plan, std::move(*lease));
   }
@@ -132,11 +155,16 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
     const wasm::Module* const module = code->module().get();
     trials_.each(module, [&](FuncIndex function, Watch& watch) {
       const jit::CodeVersion& version = *watch.version;
-      if (watch.cached || watch.not_to_be_measured || version.entry == nullptr) return;
+      if (watch.cached || watch.not_to_be_measured || (version.entry == nullptr && !version.nest)) return;
       Candidate candidate;
       feedback::VersionEvidence& evidence = candidate.evidence;
       evidence.there = version_changes(watch.told, version);
-      if (evidence.there.empty()) return;
+      evidence.at = place_of(*module, version);
+      evidence.may_be_plain = version.nest && !watch.beats_plain &&
+                              (!evidence.there.empty() ||
+                               std::any_of(version.answers.begin(), version.answers.end(),
+                                           [](const jit::Answer& answer) { return answer.is_applied(); }));
+      if (evidence.there.empty() && !evidence.may_be_plain) return;
       const bool settled = std::all_of(watch.trials.begin(), watch.trials.end(),
                                        [](const auto& trial) { return trial->state() == TrialState::kKept; });
       if (!settled) return;
@@ -157,37 +185,45 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
 }
 
 void VersionExperiment::find_evidence(std::vector<Candidate>& candidates) const {
-  const double guest_seconds = engine_.monitor.guest_seconds(),
-               seconds_on_trial = versions_.seconds_on_trial();
+  const double guest_seconds = engine_.monitor.guest_seconds(), seconds_lost = versions_.seconds_lost();
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     for (Candidate& candidate : candidates) {
       candidate.evidence.guest_seconds = guest_seconds;
-      candidate.evidence.seconds_on_trial = seconds_on_trial;
+      candidate.evidence.seconds_lost = seconds_lost;
       const auto profile = profiles.find(candidate.subject.module);
       if (profile == profiles.end()) continue;
       const auto found = profile->second->functions().find(candidate.subject.with->function.value);
       if (found == profile->second->functions().end()) continue;
       const feedback::FunctionCounts& counts = found->second;
       candidate.evidence.changes = counts.changes;
-      candidate.evidence.seconds_published = counts.run_seconds() - counts.run_seconds_when_published;
+      const std::optional<LoopIndex> root = candidate.subject.with->nest;
+      const auto nest = root ? counts.nests.find(root->value) : counts.nests.end();
+      if (root && nest == counts.nests.end()) continue;
       const double samples = profile->second->total_samples();
-      candidate.evidence.share = samples > 0 ? counts.samples() / samples : 0;
+      const double its = root ? nest->second.samples_optimized : counts.samples();
+      candidate.evidence.seconds_published =
+          root ? nest->second.run_seconds_optimized - nest->second.run_seconds_when_published
+               : counts.run_seconds() - counts.run_seconds_when_published;
+      candidate.evidence.share = samples > 0 ? its / samples : 0;
     }
   });
 }
 
-std::optional<Job> VersionExperiment::job_without(const Candidate& candidate, jit::ChangeKind decision) {
+std::optional<Job> VersionExperiment::job_without(const Candidate& candidate,
+                                                  std::optional<jit::ChangeKind> decision) {
   std::optional<Job> made;
   const VersionTrials::Subject& subject = candidate.subject;
-  trials_.with(subject.module, jit::Unit{subject.with->function}, [&](const Watch& watch) {
+  trials_.with(subject.module, unit_of(*subject.with), [&](const Watch& watch) {
     if (watch.version != subject.with) return;
     Job job;
     job.module = subject.module;
     job.code = subject.code;
     job.episode = watch.episode;
     job.loop_exits = watch.loop_exits;
+    job.short_loop_exits = watch.short_loop_exits;
     job.plan.action = feedback::Action::kReoptimize;
     job.plan.function = subject.with->function;
+    job.plan.nest = subject.with->nest;
     job.plan.osr_loops = watch.osr_loops;
     trials_.plan_without_losers(job, watch);
     take_out(job.plan, decision);
@@ -199,63 +235,82 @@ std::optional<Job> VersionExperiment::job_without(const Candidate& candidate, ji
 void VersionExperiment::begin(Candidate candidate, Job job, const feedback::VersionTrialPlan& plan,
                               Measurement::Lease lease) {
   const wasm::Module* const module = candidate.subject.module;
-  const FuncIndex function = candidate.subject.with->function;
-  candidate.subject.decision = *plan.without;
-  trials_.begin_comparing(module, function);
+  const jit::Unit unit = unit_of(*candidate.subject.with);
+  candidate.subject.decision = plan.without;
+  trials_.begin_comparing(module, unit);
   {
     const std::lock_guard lock(mutex_);
-    whole_.emplace(Whole{.decision = *plan.without, .job = std::move(job), .lease = std::move(lease)});
+    whole_.emplace(Whole{.decision = plan.without, .job = std::move(job), .lease = std::move(lease)});
   }
   say(LogLevel::kInfo, "policy",
-      fmt::format("{} in {}, tried against a version without it: {}", to_string(*plan.without),
-                  module->function_name(function), plan.reason));
+      fmt::format("{} in {}, tried against a version without it: {}", words_of(plan.without),
+                  unit_name(*module, unit), plan.reason));
   for (const std::string& line : feedback::describe_alternatives(plan.alternatives))
     say(LogLevel::kDebug, "policy", fmt::format("  alternative {}", line));
   versions_.begin(std::move(candidate.subject));
   if (versions_.busy()) return;
-  if (take()) trials_.end_comparing(module, function);
+  if (take()) trials_.end_comparing(module, unit);
 }
 
 void VersionExperiment::ended(const VersionTrials::Ending& ending) {
-  const jit::ChangeKind decision = ending.subject.decision;
-  const jit::Site site = feedback::version_site(decision);
-  const FuncIndex function = ending.subject.with->function;
+  const jit::Unit unit = unit_of(*ending.subject.with);
   const wasm::Module* const module = ending.subject.module;
   const bool lost = ending.outcome == ChangeState::kRolledBack;
   std::optional<Whole> whole = take();
   if (!whole) return;
   bool watched = false;
-  trials_.with(module, jit::Unit{function}, [&](Watch& watch) {
+  std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes;
+  trials_.with(module, unit, [&](Watch& watch) {
     if (watch.version != ending.subject.with) return;
     watched = true;
     if (ending.outcome == ChangeState::kNone) {
       watch.not_to_be_measured = true;
     } else {
+      outcomes = outcomes_of(ending, watch);
       engine_.decisions.change(watch.episode, [&](feedback::Episode& episode) {
-        episode.outcomes.settle(site, {.state = ending.outcome, .gain = ending.gain, .why = ending.words});
+        for (const auto& [site, outcome] : outcomes) episode.outcomes.settle(site, outcome);
       });
     }
     if (lost) watch = std::move(*whole->watch);
+    if (ending.outcome != ChangeState::kNone && !ending.subject.decision) watch.beats_plain = true;
   });
-  trials_.end_comparing(module, function);
+  trials_.end_comparing(module, unit);
   if (!watched) return;
   // From here on, so that no sample of either version is taken for one of code that was replaced before.
   engine_.monitor.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
-    feedback::FunctionCounts& counts = found->second->counts(function);
-    if (ending.outcome != ChangeState::kNone) counts.settle(site, ending.outcome);
+    feedback::FunctionCounts& counts = found->second->counts(unit.function);
+    for (const auto& [site, outcome] : outcomes) counts.settle(site, outcome.state);
     if (ending.without == nullptr) return;
-    if (!lost) return counts.publish_again(ending.without->id);
-    note_published(counts, *module, *ending.without);
+    if (lost) return note_published(counts, *module, *ending.without);
+    if (!unit.nest) counts.publish_again(ending.without->id);
   });
-  const std::string what = fmt::format("{} in {}", to_string(decision), module->function_name(function));
+  const std::string what =
+      fmt::format("{} in {}", words_of(ending.subject.decision), unit_name(*module, unit));
   if (ending.outcome == ChangeState::kNone)
     say(LogLevel::kDebug, "trial", fmt::format("{}: {}", what, ending.words));
   else
     say(LogLevel::kInfo, "trial",
         fmt::format("{}: {}, {:+.1f} % ({})", what, to_string(ending.outcome), 100 * ending.gain,
                     ending.words));
+}
+
+std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes_of(
+    const VersionTrials::Ending& ending, const Watch& watch) const {
+  const jit::CodeVersion& with = *ending.subject.with;
+  const WasmOffset at = place_of(*ending.subject.module, with);
+  feedback::Outcome outcome{.state = ending.outcome, .gain = ending.gain, .why = ending.words};
+  if (ending.subject.decision) return {{feedback::version_site(*ending.subject.decision, at), outcome}};
+  // What is kept was judged by its own trial.
+  if (ending.outcome != ChangeState::kRolledBack) return {};
+  outcome.why = "with all else that was changed: " + outcome.why;
+  std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes;
+  for (const jit::ChangeKind kind : version_changes(watch.told, with))
+    outcomes.emplace_back(feedback::version_site(kind, at), outcome);
+  for (const jit::Answer& answer : with.answers)
+    if (answer.is_applied() && !answer.follows()) outcomes.emplace_back(answer.site, outcome);
+  return outcomes;
 }
 
 // ---------------------------------------------------------------- compile threads
@@ -271,6 +326,7 @@ void VersionExperiment::compile_without() {
   if (!code) return;
   jit::OptimizeRequest request = compiler_.request_of(job, *code);
   request.loop_exits = job.loop_exits;  // as the other version has them
+  request.short_loop_exits = job.short_loop_exits;
   auto result = code->optimize(std::move(request));
   if (!result) return versions_.offer(nullptr, result.error().message);
   const std::shared_ptr<jit::CodeVersion> version = std::move(result->version);
@@ -280,7 +336,7 @@ void VersionExperiment::compile_without() {
     return versions_.offer(nullptr, "the trials of its loops would begin again");
   say(LogLevel::kInfo, "compile",
       fmt::format("{}: {} bytes of code in {:.1f} ms of CPU, for a trial of the whole version",
-                  code->module()->function_name(job.plan.function), version->code_size.value,
+                  unit_name(*code->module(), job.unit()), version->code_size.value,
                   1e3 * version->compile_seconds));
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// VersionExperiment: trials of decisions that are part of a whole version of a function. Says which of them is put on
-// trial, what it is compared with, and the way back. What runs when, version_trials.h says.
+// VersionExperiment: trials of decisions that are part of a whole version of a function or nest, and of all that is changed
+// in a nest. Says which of them is put on trial, what it is compared with, and the way back. What runs when, version_trials.h says.
 //
 // Concurrency: round() on the monitor thread; the second version is compiled on a compile thread; the rest on any.
 // mutex_ protects `whole_`, and with it held nothing is called but what ends a lease.
@@ -40,7 +40,7 @@ class VersionExperiment final : public Experiment {
  private:
   // Which decision a version on trial is without, and what is compiled for it.
   struct Whole {
-    jit::ChangeKind decision = jit::ChangeKind::kInlineCalls;
+    std::optional<jit::ChangeKind> decision;  // empty: all that is changed
     Job job;
     Measurement::Lease lease;
     std::optional<Watch> watch = std::nullopt;  // of the version without the decision, once there is one
@@ -54,9 +54,12 @@ class VersionExperiment final : public Experiment {
   std::vector<Candidate> candidates();
   void find_evidence(std::vector<Candidate>& candidates) const;
   // Nothing: the function has another version by now.
-  std::optional<Job> job_without(const Candidate& candidate, jit::ChangeKind decision);
+  std::optional<Job> job_without(const Candidate& candidate, std::optional<jit::ChangeKind> decision);
   void begin(Candidate candidate, Job job, const feedback::VersionTrialPlan& plan, Measurement::Lease lease);
   void ended(const VersionTrials::Ending& ending);
+  // What came of the trial, for the decision that it was about, or for all that the version has.
+  std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes_of(const VersionTrials::Ending& ending,
+                                                                   const Watch& watch) const;
   void compile_without();
   std::optional<Whole> take();
   void say(LogLevel level, std::string_view topic, std::string_view line) const {

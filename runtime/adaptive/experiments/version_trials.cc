@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace hindsight::rt {
@@ -13,12 +14,16 @@ using feedback::ChangeState;
 void VersionTrials::begin(Subject subject) {
   const std::shared_ptr<ModuleCode> code = subject.code.lock();
   if (!code) return;
-  Trial trial{.subject = std::move(subject), .compared = ExchangeTrial(pace_.rule)};
-  const bool metered = code->meter_calls(trial.subject.with->function);
+  const jit::CodeVersion& with = *subject.with;
+  ExchangeTrial::Rule rule = pace_.rule;
+  if (with.nest) rule.unit = "iterations";
+  Trial trial{.subject = std::move(subject), .compared = ExchangeTrial(rule)};
+  const bool metered = with.nest ? with.work != nullptr : code->meter_calls(with.function);
   trial.begun = read(trial, *code);
   trial.chunk.begin(trial.begun);
   if (!metered) {
-    hooks_.on_ended({.subject = trial.subject, .words = "cannot be measured: its calls cannot be counted"});
+    hooks_.on_ended(
+        {.subject = trial.subject, .words = "cannot be measured: what it does cannot be counted"});
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -55,15 +60,17 @@ void VersionTrials::count(Trial& trial, ModuleCode& code) {
   const CallChunk::Reading now = read(trial, code);
   const double waited = now.seconds - trial.begun.seconds, ran = now.cpu_seconds - trial.begun.cpu_seconds;
   const uint64_t calls = now.calls - trial.begun.calls;
+  const bool nest = trial.subject.with->nest.has_value();
   const bool enough = calls >= pace_.chunk.least_calls && ran > 0;
   if (waited < pace_.counting_seconds) return;
   if (!enough && ran < pace_.most_counting_seconds && waited < pace_.most_seconds) return;
   if (!enough) {
     return end(trial, code, ChangeState::kNone,
-               fmt::format("cannot be measured: {} calls in {:.0f} ms are too few", calls, 1e3 * ran));
+               fmt::format("cannot be measured: {} {} in {:.0f} ms are too few", calls,
+                           nest ? "iterations" : "calls", 1e3 * ran));
   }
   const double rate = static_cast<double>(calls) / ran;
-  if (rate > kMostVersionCallsASecond) {
+  if (!nest && rate > kMostVersionCallsASecond) {
     return end(trial, code, ChangeState::kNone,
                fmt::format("cannot be measured: counting {:.0f} million calls a second would cost too much",
                            1e-6 * rate));
@@ -79,7 +86,9 @@ void VersionTrials::compare(Trial& trial, ModuleCode& code) {
   // A loop's trial is not disturbed by an exchange in the middle of it.
   if (hooks_.disturbed()) return trial.chunk.begin(now);
   CallChunk::Chunk chunk;
-  if (!trial.chunk.look(now, pace_.chunk, chunk)) return;
+  CallChunk::Pace pace = pace_.chunk;
+  if (trial.subject.with->nest) pace.least_seconds = std::min(pace.least_seconds, pace_.nest_chunk_seconds);
+  if (!trial.chunk.look(now, pace, chunk)) return;
   // More calls on one side rather than fewer on the other: a chunk must not become too short to count by it.
   const double favour = trial.shown ? 1 / pace_.bias : pace_.bias;
   if (favour > 1) chunk.calls = static_cast<uint64_t>(favour * static_cast<double>(chunk.calls));
@@ -104,7 +113,7 @@ bool VersionTrials::show(Trial& trial, ModuleCode& code, bool without) {
   const ModuleCode::Exchange exchange = without ? ModuleCode::Exchange{trial.subject.with, trial.without}
                                                 : ModuleCode::Exchange{trial.without, trial.subject.with};
   const double seconds = read(trial, code).cpu_seconds;
-  if (trial.shown) seconds_on_trial_ += seconds - trial.seconds_shown;
+  if (trial.shown) trial.seconds_in_it += seconds - trial.seconds_shown;
   trial.seconds_shown = seconds;
   if (!code.exchange({&exchange, 1}).front()) {
     // What was current has been retired by whoever replaced it.
@@ -118,12 +127,15 @@ bool VersionTrials::show(Trial& trial, ModuleCode& code, bool without) {
 }
 
 void VersionTrials::end(Trial& trial, ModuleCode& code, ChangeState outcome, std::string words) {
-  code.stop_metering(trial.subject.with->function);
+  if (!trial.subject.with->nest) code.stop_metering(trial.subject.with->function);
   trial.ended = true;
   trial.ending = {.subject = trial.subject, .words = std::move(words)};
   if (trial.without == nullptr) return;
   const std::shared_ptr<jit::CodeVersion> without = trial.without;
-  if (!show(trial, code, outcome == ChangeState::kRolledBack)) {
+  const bool there = show(trial, code, outcome == ChangeState::kRolledBack);
+  const double slower = outcome == ChangeState::kNone ? 1 : std::clamp(-trial.compared.gain(), 0.0, 1.0);
+  seconds_lost_ += slower * trial.seconds_in_it;
+  if (!there) {
     trial.ending.words = "the function was compiled again meanwhile";
     return;
   }
@@ -131,6 +143,12 @@ void VersionTrials::end(Trial& trial, ModuleCode& code, ChangeState outcome, std
   trial.ending.without = without;
   trial.ending.outcome = outcome;
   if (outcome != ChangeState::kNone) trial.ending.gain = 1 / (1 + trial.compared.gain()) - 1;
+}
+
+// What both count is the same.
+bool VersionTrials::is_alike(const jit::CodeVersion& with, const jit::CodeVersion& without) {
+  if (!with.nest) return true;
+  return without.work != nullptr && with.osr_exits.empty() == without.osr_exits.empty();
 }
 
 // ---------------------------------------------------------------- compile threads
@@ -143,6 +161,10 @@ void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::
   if (!code) return;
   // The next round tells of it.
   if (without == nullptr) return end(*trial_, *code, ChangeState::kNone, "cannot be measured: " + why_not);
+  if (!is_alike(*trial_->subject.with, *without))
+    return end(
+        *trial_, *code, ChangeState::kNone,
+        "cannot be measured: only one of the two can be left in its loop, so they count different things");
   code->register_copy(without);
   trial_->without = std::move(without);
   trial_->phase = Phase::kComparing;
@@ -169,14 +191,15 @@ bool VersionTrials::busy() const {
 std::shared_ptr<jit::CodeVersion> VersionTrials::subject(const wasm::Module* module,
                                                          FuncIndex function) const {
   const std::lock_guard lock(mutex_);
-  if (!trial_ || trial_->subject.module != module || trial_->subject.with->function != function)
+  if (!trial_ || trial_->subject.module != module || trial_->subject.with->function != function ||
+      trial_->subject.with->nest)
     return nullptr;
   return trial_->subject.with;
 }
 
-double VersionTrials::seconds_on_trial() const {
+double VersionTrials::seconds_lost() const {
   const std::lock_guard lock(mutex_);
-  return seconds_on_trial_;
+  return seconds_lost_;
 }
 
 }  // namespace hindsight::rt

@@ -1,9 +1,9 @@
-// VersionTrials measures what a decision gives that is part of a whole version of a function, and of no single loop in
-// it. The current version, which has the decision, runs against one that was made without. There is one trial at a
-// time in an engine.
+// VersionTrials measures what a decision gives that is part of a whole version of a function or nest, and of no single
+// loop in it, or what all decisions of a nest give together. The current version, which has it, runs against one that was
+// made without. There is one trial at a time in an engine.
 //
 //     counting    the function is called through a meter for some tens of milliseconds: whether it is called often
-//                 enough for calls to be a measure of work
+//                 enough for calls to be a measure of work. A nest counts its work itself (NestWork)
 //     compiling   in the background, without that one decision; published by nobody
 //     comparing   the function's slots lead to one and to the other, in turns (exchange_trial.h)
 //     ended       the decision stays unless the version without it is surely faster; the other version is retired
@@ -40,8 +40,8 @@ class VersionTrials {
   struct Subject {
     const wasm::Module* module = nullptr;
     std::weak_ptr<ModuleCode> code;
-    std::shared_ptr<jit::CodeVersion> with;  // current
-    jit::ChangeKind decision = jit::ChangeKind::kInlineCalls;
+    std::shared_ptr<jit::CodeVersion> with;                  // current
+    std::optional<jit::ChangeKind> decision = std::nullopt;  // empty: all that is changed
   };
   struct Ending {
     Subject subject;
@@ -58,14 +58,18 @@ class VersionTrials {
     std::function<void(const Ending&)> on_ended;
     // Something else is being measured now, which exchanges would disturb, and the other way round.
     std::function<bool()> disturbed;
-    // Calls of the function as metered, and the CPU time of guests.
-    std::function<CallChunk::Reading(const ModuleCode&, FuncIndex)> read;
+    // Calls of the function as metered, or a nest's work in both versions, and the CPU time of guests. `without`: null until
+    // it is there.
+    std::function<CallChunk::Reading(const ModuleCode&, const jit::CodeVersion& with,
+                                     const jit::CodeVersion* without)>
+        read;
   };
   struct Pace {
     double counting_seconds = kVersionCountingSeconds;
     double most_counting_seconds = kMostVersionCountingSeconds;  // of CPU time
     double most_seconds = kMostVersionSeconds;                   // for counting, and for comparing
     CallChunk::Pace chunk;
+    double nest_chunk_seconds = kNestChunkSeconds;  // at least, as iterations are many
     ExchangeTrial::Rule rule = ExchangeTrial::for_versions();
     // For tests: a call in the version with the decision counts for so many in the version without it.
     double bias = 1;
@@ -86,8 +90,9 @@ class VersionTrials {
   // The function's version with the decision while one without it is on trial; null: it is not on trial. What is
   // current may be either.
   std::shared_ptr<jit::CodeVersion> subject(const wasm::Module* module, FuncIndex function) const;
-  // CPU time of guests while versions without a decision were current in trials.
-  double seconds_on_trial() const;
+  // CPU time that guests lost while versions without a decision were current, which were slower. The time itself where it
+  // is not known how much slower.
+  double seconds_lost() const;
 
  private:
   enum class Phase : uint8_t { kCounting, kCompiling, kComparing };
@@ -100,6 +105,7 @@ class VersionTrials {
     CallChunk chunk = {};
     CallChunk::Reading begun = {};  // counting, then comparing
     double seconds_shown = 0;       // when `without` was made current, CPU time of guests
+    double seconds_in_it = 0;       // while it was
     bool ended = false;
     Ending ending = {};
   };
@@ -107,9 +113,10 @@ class VersionTrials {
   void compare(Trial& trial, ModuleCode& code);
   // False: something else is current than either of them.
   bool show(Trial& trial, ModuleCode& code, bool without);
+  static bool is_alike(const jit::CodeVersion& with, const jit::CodeVersion& without);
   void end(Trial& trial, ModuleCode& code, feedback::ChangeState outcome, std::string words);
   CallChunk::Reading read(const Trial& trial, const ModuleCode& code) const {
-    return hooks_.read(code, trial.subject.with->function);
+    return hooks_.read(code, *trial.subject.with, trial.without.get());
   }
 
   CodeServices& services_;
@@ -117,7 +124,7 @@ class VersionTrials {
   const Pace pace_;
   mutable std::mutex mutex_;  // protects what follows
   std::optional<Trial> trial_;
-  double seconds_on_trial_ = 0;
+  double seconds_lost_ = 0;
 };
 
 }  // namespace hindsight::rt

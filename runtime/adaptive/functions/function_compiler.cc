@@ -45,6 +45,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
 void FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   jit::OptimizeRequest request = request_of(job, code);
   job.loop_exits = request.loop_exits;
+  job.short_loop_exits = request.short_loop_exits;
   const EngineClock::Time begin = EngineClock::Clock::now();
   auto result = code.optimize(std::move(request));
   if (!result) return say_failure(job, code, result.error());

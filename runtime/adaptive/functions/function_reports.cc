@@ -34,7 +34,10 @@ void tell_version(const feedback::Episode& e, jit::ChangeKind change, const OnTr
   const bool tried = on_trial(e.id, change);
   decision.state = tried ? DecisionState::kTrial : e.state;
   if (!tried) decision.state_why = e.state_why;
-  if (const feedback::Outcome* const known = e.outcomes.find(feedback::version_site(change))) {
+  const WasmOffset at = e.nest && e.nest->value < e.evidence.loops.size()
+                            ? e.evidence.loops[e.nest->value].offset
+                            : WasmOffset();
+  if (const feedback::Outcome* const known = e.outcomes.find(feedback::version_site(change, at))) {
     decision.state = state_of(known->state);
     decision.state_why.clear();
     decision.measured_gain = known->gain;

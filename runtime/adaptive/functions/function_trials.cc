@@ -100,6 +100,7 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.osr_loops = job.plan.osr_loops;
   watch.told = told_by(job.plan);
   watch.loop_exits = job.loop_exits;
+  watch.short_loop_exits = job.short_loop_exits;
   watch.cached = job.cached;
   watch.won_before = job.settled;
   for (size_t i = 0; i < version->loop_cells.size(); ++i) {
@@ -162,14 +163,14 @@ std::vector<std::pair<std::shared_ptr<const LoopTrial>, double>> FunctionTrials:
   return loops;
 }
 
-void FunctionTrials::begin_comparing(const wasm::Module* module, FuncIndex function) {
+void FunctionTrials::begin_comparing(const wasm::Module* module, jit::Unit unit) {
   const std::lock_guard lock(mutex_);
-  compared_.insert({module, jit::Unit{function}});
+  compared_.insert({module, unit});
 }
 
-void FunctionTrials::end_comparing(const wasm::Module* module, FuncIndex function) {
+void FunctionTrials::end_comparing(const wasm::Module* module, jit::Unit unit) {
   const std::lock_guard lock(mutex_);
-  compared_.erase({module, jit::Unit{function}});
+  compared_.erase({module, unit});
 }
 
 DecisionLog::Units FunctionTrials::compared() const {

@@ -40,9 +40,11 @@ struct Watch {
   std::vector<LoopIndex> osr_loops;
   std::vector<feedback::Candidate> told;  // what the compiler was told (told_by)
   bool loop_exits = false;                // were asked for
+  bool short_loop_exits = false;          // these too
   // For a version out of the code cache it is not known what the compiler was told.
   bool cached = false;
   bool not_to_be_measured = false;  // as a whole: that was said
+  bool beats_plain = false;         // it was compared with a version without any change
   // What later compiles were asked for and did not do, of which nothing new came (stay_with).
   std::vector<jit::Answer> not_applied;
 
@@ -103,9 +105,9 @@ class FunctionTrials final : public Experiment {
   // Writes into the log what trials found out since the last round, and how far those came that go on.
   void fold(const wasm::Module* module);
 
-  // Two versions of the function run in turns: its news wait, and nothing is compiled of it meanwhile.
-  void begin_comparing(const wasm::Module* module, FuncIndex function);
-  void end_comparing(const wasm::Module* module, FuncIndex function);
+  // Two versions of the unit run in turns: its news wait, and nothing is compiled of it meanwhile.
+  void begin_comparing(const wasm::Module* module, jit::Unit unit);
+  void end_comparing(const wasm::Module* module, jit::Unit unit);
   DecisionLog::Units compared() const;
 
   // What was made has nothing that the version that runs has not: that stays, and its trials go on. `made` was not
@@ -141,7 +143,7 @@ class FunctionTrials final : public Experiment {
 
   mutable std::mutex mutex_;
   std::map<const wasm::Module*, std::map<jit::Unit, Watch>> watches_;
-  DecisionLog::Units compared_;  // whole functions
+  DecisionLog::Units compared_;
 };
 
 }  // namespace hindsight::rt

@@ -38,7 +38,7 @@ TEST(VersionTrialPolicy, TriesOneDecisionAfterTheOther) {
 TEST(VersionTrialPolicy, LeavesAloneWhatIsNewColdOrTooDearToTry) {
   const PolicyConfig config;
   VersionEvidence e = hot_version();
-  e.seconds_published = 0.5;
+  e.seconds_published = 0.2;
   EXPECT_FALSE(decide_version_trial(e, config).without);
   e = hot_version();
   e.share = 0.05;
@@ -48,11 +48,33 @@ TEST(VersionTrialPolicy, LeavesAloneWhatIsNewColdOrTooDearToTry) {
   e.compile_seconds = 4;
   EXPECT_FALSE(decide_version_trial(e, config).without);
   e = hot_version();
-  e.guest_seconds = 1.1;
+  e.guest_seconds = 0.2;
   EXPECT_FALSE(decide_version_trial(e, config).without);
   e = hot_version();
-  e.seconds_on_trial = 0.3;
+  e.seconds_lost = 0.1;
   EXPECT_FALSE(decide_version_trial(e, config).without);
+}
+
+TEST(VersionTrialPolicy, ComparesANestWithOneThatHasNoChangeOnceAllElseIsDecided) {
+  const PolicyConfig config;
+  VersionEvidence e = hot_version();
+  e.there = {kWeighBranches};
+  e.at = WasmOffset(0x100);
+  e.may_be_plain = true;
+  VersionTrialPlan plan = decide_version_trial(e, config);
+  EXPECT_TRUE(plan.tries);
+  EXPECT_EQ(plan.without, jit::ChangeKind::kWeighBranches);
+  // What was found out about another loop of the function, or about the function, says nothing of this one.
+  e.changes.settle(version_site(kWeighBranches), ChangeState::kKept);
+  e.changes.settle(version_site(kWeighBranches, WasmOffset(0x200)), ChangeState::kKept);
+  EXPECT_EQ(decide_version_trial(e, config).without, jit::ChangeKind::kWeighBranches);
+  e.changes.settle(version_site(kWeighBranches, e.at), ChangeState::kKept);
+  plan = decide_version_trial(e, config);
+  EXPECT_TRUE(plan.tries);
+  EXPECT_FALSE(plan.without) << "without all of them";
+  EXPECT_NE(plan.alternatives[1].name.find("without all changes"), std::string::npos);
+  e.may_be_plain = false;
+  EXPECT_FALSE(decide_version_trial(e, config).tries);
 }
 
 // A hot function with a call that goes one way, a branch that does, in a module of much code.

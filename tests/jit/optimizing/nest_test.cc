@@ -538,6 +538,9 @@ TEST(Nests, AreLeftAtTheirHeaderForOtherCode) {
     EXPECT_EQ(nest.run(frame), kNestEnded);
     frame.expect({100, 7, 5, sum(100), 1000, 7});
   }
+  // Each time in rounds 0 to 7, once more in the one that it was left in again, and from there to the end.
+  ASSERT_NE(nest.version->work, nullptr);
+  EXPECT_EQ(nest.version->work->done, 2 * (8 + 1 + 93));
 }
 
 // A counted loop looks between its strips, so that it can still become vectors.
@@ -563,6 +566,35 @@ TEST(Nests, OfCountedLoopsAreLeftBetweenStrips) {
   slot.store(nullptr);
   EXPECT_EQ(nest.run(frame), kNestEnded);
   frame.expect({1'000'000, 1'000'000, static_cast<uint32_t>(uint64_t{1'000'000} * 999'999 / 2)});
+  ASSERT_NE(nest.version->work, nullptr);
+  EXPECT_EQ(nest.version->work->done, 1'000'000u) << "iterations, and not strips";
+}
+
+TEST(Nests, ThatCannotBeLeftCountHowOftenTheyAreCalled) {
+  OptimizeRequest request;
+  request.loop_exits = true;
+  request.short_loop_exits = false;
+  Nest nest(R"((module (memory 1) (func (export "f") (param $at i32) (result i32) (local $n i32)
+    (loop $l
+      (local.set $n (i32.add (local.get $n) (i32.const 1)))
+      (br_if $l (local.tee $at (i32.load (local.get $at)))))
+    (local.get $n))))",
+            0, request);
+  EXPECT_TRUE(nest.version->osr_exits.empty());
+  auto* words = reinterpret_cast<uint32_t*>(nest.m.instance->memory());
+  for (uint32_t i = 0; i < 9; ++i) words[i] = 4 * (i + 1);
+  ASSERT_NE(nest.version->work, nullptr);
+  for (uint32_t call = 1; call <= 3; ++call) {
+    Frame frame{0, 0};
+    EXPECT_EQ(nest.run(frame), kNestEnded);
+    frame.expect({0, 10});
+    EXPECT_EQ(nest.version->work->done, call);
+  }
+  // Where nobody asks for exits, nobody compares.
+  request.loop_exits = false;
+  nest.nest_request = request;
+  nest.compile(0);
+  EXPECT_EQ(nest.version->work, nullptr);
 }
 
 TEST(Nests, AreTheSameEachTimeTheyAreCompiled) {

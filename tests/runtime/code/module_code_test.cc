@@ -502,6 +502,39 @@ TEST_F(Nests, AreNotWhereARemainderLeavesItsLoopFor) {
   EXPECT_EQ(f(), 8007);
 }
 
+TEST_F(Nests, TakeTurns) {
+  EXPECT_EQ(f(), 5005);
+  const auto with_exit = [&](uint8_t value) {
+    const std::shared_ptr<jit::CodeVersion> made = nest(0, value);
+    made->add_exit(LoopIndex(0), CodeOffset(32));
+    return made;
+  };
+  const std::shared_ptr<jit::CodeVersion> first = with_exit(7), second = with_exit(8);
+  const auto stays = [](const jit::CodeVersion& version) {
+    return version.osr_exits[0].slot->load() == nullptr;
+  };
+  code().publish(first);
+  code().register_copy(second);
+  const ModuleCode::Exchange there{first, second}, back{second, first};
+  EXPECT_THAT(code().exchange({&back, 1}), testing::ElementsAre(false)) << "it is not current";
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(f(), 7005);
+    EXPECT_TRUE(stays(*first));
+    ASSERT_THAT(code().exchange({&there, 1}), testing::ElementsAre(true));
+    EXPECT_EQ(f(), 8005);
+    EXPECT_TRUE(stays(*second));
+    EXPECT_EQ(first->osr_exits[0].slot->load(), jit::nest_leave_word(jit::kNestLeft))
+        << "who runs it comes to the other";
+    ASSERT_THAT(code().exchange({&back, 1}), testing::ElementsAre(true));
+  }
+  EXPECT_EQ(engine_->code().retired().pending(), 0u) << "both may come again";
+  code().publish(nest(0, 9));
+  EXPECT_THAT(code().exchange({&there, 1}), testing::ElementsAre(false));
+  EXPECT_EQ(f(), 9005);
+  code().retire_copy(second);
+  EXPECT_EQ(engine_->code().retired().pending(), 2u);
+}
+
 TEST_F(Nests, ArePublishedAndWithdrawnWhileEightThreadsAreInThem) {
   EXPECT_EQ(f(), 5005);
   std::atomic<bool> done{false};
