@@ -477,8 +477,19 @@ bool LoopTrial::learns(jit::LoopCell& cell, uint64_t iterations, uint64_t ticks)
   return false;
 }
 
+void LoopTrial::stop_learning(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (!remembers_ || watch_.state() != HistoryWatch::State::kLearning ||
+      logic_.state() != TrialState::kComparing)
+    return;
+  logic_.give_up(why);
+  // The cell follows with the next strip.
+  state_.store(logic_.state(), std::memory_order_relaxed);
+}
+
 void LoopTrial::strip_ended(jit::LoopCell& cell) {
   uint64_t now = read_ticks();
+  seen_.store(now, std::memory_order_relaxed);
   std::unique_lock lock(mutex_, std::try_to_lock);
   uint32_t length = std::atomic_ref(cell.strip_length).load(std::memory_order_relaxed);
   if (!lock.owns_lock()) {

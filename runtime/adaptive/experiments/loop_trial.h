@@ -254,6 +254,13 @@ class LoopTrial {
   TrialState state() const { return state_.load(std::memory_order_relaxed); }
   // The median of the last strips, once settled as kept; 0: not known.
   double settled_ticks_an_iteration() const;
+  // Its loop has ended a strip of late. Relaxed: a hint, as the gate's.
+  bool is_running(uint64_t now) const {
+    const uint64_t seen = seen_.load(std::memory_order_relaxed);
+    return seen != 0 && (now < seen || now - seen < TrialGate::kPatienceTicks);
+  }
+  // It is rejected if it is still learning its way. Any thread.
+  void stop_learning(const std::string& why);
 
  private:
   void write(jit::LoopCell& cell, const StripSetting& setting);  // and notes the state
@@ -264,7 +271,8 @@ class LoopTrial {
 
   TrialGate& gate_;
   std::atomic<TrialState> state_;
-  mutable std::mutex mutex_;  // protects what follows; guest threads only try it
+  std::atomic<uint64_t> seen_{0};  // when a strip ended last, in ticks
+  mutable std::mutex mutex_;       // protects what follows; guest threads only try it
   TrialLogic logic_;
   bool holding_ = false;  // the gate, when it was last looked at
   uint64_t last_tick_ = 0;

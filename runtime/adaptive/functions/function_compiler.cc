@@ -43,6 +43,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
 }
 
 void FunctionCompiler::compile(Job& job, ModuleCode& code) const {
+  take_news(job);
   jit::OptimizeRequest request = request_of(job, code);
   job.loop_exits = request.loop_exits;
   job.short_loop_exits = request.short_loop_exits;
@@ -52,6 +53,31 @@ void FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
   say_made(job, code, *result, std::chrono::duration<double>(EngineClock::Clock::now() - begin).count());
   if (!trials_.keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
+}
+
+void FunctionCompiler::take_news(Job& job) const {
+  const FuncIndex function = job.plan.function;
+  const Settled settled = trials_.settled(job.module, function);
+  std::vector<jit::Site> lost;
+  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+    const auto found = profiles.find(job.module);
+    if (found == profiles.end()) return;
+    // A site that is asked for went on trial when the job was made, whatever had become of it before.
+    const feedback::ChangeLedger& changes = found->second->counts(function).changes;
+    for (const feedback::Candidate& candidate : job.plan.candidates)
+      if (!jit::is_of_version(candidate.kind()) && !job.settled.contains(candidate.site()) &&
+          changes.state(candidate.site()) == ChangeState::kRolledBack)
+        lost.push_back(candidate.site());
+  });
+  for (const jit::Site& site : lost) {
+    std::erase_if(job.plan.candidates,
+                  [&](const feedback::Candidate& candidate) { return candidate.site() == site; });
+    say(LogLevel::kDebug, "compile",
+        fmt::format("{} at 0x{:x} was rejected meanwhile: left out", to_string(site.kind), site.at.value));
+  }
+  for (const feedback::Candidate& candidate : job.plan.candidates)
+    if (const auto known = settled.find(candidate.site()); known != settled.end()) job.settled.insert(*known);
+  begin_where_settled(job.plan, job.settled);
 }
 
 void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const Error& error) const {

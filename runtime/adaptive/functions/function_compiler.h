@@ -34,6 +34,8 @@ class FunctionCompiler {
   void install(const Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version) const;
 
  private:
+  // What trials in other code of the function found out since the job was made.
+  void take_news(Job& job) const;
   void say_failure(const Job& job, const ModuleCode& code, const Error& error) const;
   void say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
                 double seconds) const;

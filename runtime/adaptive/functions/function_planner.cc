@@ -12,10 +12,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kFlatLook = 50ms;       // between looks at functions that have few samples of late
-constexpr size_t kMostFlatJobs = 8;    // of these functions' compiles, that wait at a time
-constexpr size_t kMostNests = 4;       // of one function that are under way
-constexpr double kPreopenSamples = 3;  // clock samples after which the optimizer is worth opening
+constexpr auto kFlatLook = 50ms;         // between looks at functions that have few samples of late
+constexpr size_t kMostFlatJobs = 8;      // of these functions' compiles, that wait at a time
+constexpr size_t kMostNests = 4;         // of one function that are under way
+constexpr double kMuchInBaseline = 0.2;  // of all samples: what runs there does not wait for trials
+constexpr double kPreopenSamples = 3;    // clock samples after which the optimizer is worth opening
 
 Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPlan& plan,
                 const feedback::PolicyConfig& policy) {
@@ -51,6 +52,7 @@ void FunctionPlanner::round(const Round& round) {
   questions.in_flight = engine_.decisions.under_way();
   // Two versions in turns: what samples say of them is of neither.
   questions.in_flight.merge(trials_.compared());
+  questions.found_out = trials_.found_out();
   const CompileQueue::Load load = engine_.queue.load();
   questions.compiling = load.tasks != 0;
   // What gets hot meanwhile does not wait for functions of a flat profile.
@@ -169,6 +171,10 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
   waits_ |= plan.action == feedback::Action::kWait;
   const bool compiles =
       plan.action == feedback::Action::kOptimize || plan.action == feedback::Action::kReoptimize;
+  if (compiles && is_being_found_out(module, evidence, plan, questions)) {
+    waits_ = true;
+    return false;
+  }
   if (compiles && plan.nest) {
     feedback::NestCounts& nest = counts.nests[plan.nest->value];
     nest.compiles += 1;
@@ -194,6 +200,28 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
   const bool of_loop = plan.nest.has_value();
   questions.decided.push_back({module, std::move(evidence), std::move(plan)});
   return of_loop;
+}
+
+bool FunctionPlanner::is_being_found_out(const wasm::Module* module,
+                                         const feedback::FunctionEvidence& evidence,
+                                         const feedback::FunctionPlan& plan, const Questions& questions) {
+  const auto is_around = [&](LoopIndex outer, LoopIndex inner) {
+    const feedback::LoopEvidence &a = evidence.loops[outer.value], &b = evidence.loops[inner.value];
+    return a.offset <= b.offset && b.offset < a.end;
+  };
+  // Where much runs in baseline code that does not wait for anybody.
+  double baseline = evidence.samples_baseline;
+  if (plan.nest) {
+    baseline = 0;
+    for (uint32_t i = 0; i < evidence.loops.size(); ++i)
+      if (is_around(*plan.nest, LoopIndex(i))) baseline += evidence.loops[i].samples_baseline;
+  }
+  if (baseline >= kMuchInBaseline * evidence.total_samples) return false;
+  return std::ranges::any_of(questions.found_out, [&](const auto& measured) {
+    if (measured.first != module || measured.second.function != plan.function) return false;
+    const std::optional<LoopIndex> nest = measured.second.nest;
+    return !plan.nest || !nest || is_around(*plan.nest, *nest) || is_around(*nest, *plan.nest);
+  });
 }
 
 void FunctionPlanner::say_alternatives(const feedback::FunctionPlan& plan) const {

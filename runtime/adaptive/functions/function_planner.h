@@ -37,10 +37,11 @@ class FunctionPlanner {
   // What a round asks about, and what comes of that.
   struct Questions {
     bool look = false;
-    bool compiling = false;        // something is being compiled
-    size_t room = 0;               // for compiles of functions in a flat profile
-    DecisionLog::Units in_flight;  // about which something is decided already
-    double samples = 0;            // of what may still be compiled
+    bool compiling = false;             // something is being compiled
+    size_t room = 0;                    // for compiles of functions in a flat profile
+    DecisionLog::Units in_flight;       // about which something is decided already
+    DecisionLog::Units found_out = {};  // of which something is about to be found out
+    double samples = 0;                 // of what may still be compiled
     std::vector<Decided> decided = {};
   };
   void ask_all(feedback::Monitor::Profiles& profiles, Questions& questions);
@@ -49,6 +50,9 @@ class FunctionPlanner {
   // False: nothing was decided, or something about the function as a whole.
   bool ask_once(const wasm::Module* module, feedback::Profile& profile, FuncIndex function,
                 Questions& questions);
+  // Whether that is about loops of what the plan compiles: it would try the same again.
+  static bool is_being_found_out(const wasm::Module* module, const feedback::FunctionEvidence& evidence,
+                                 const feedback::FunctionPlan& plan, const Questions& questions);
   bool is_worth_asking(const feedback::FunctionCounts& counts, bool look) const;
   bool calls_what_stalls(const feedback::Profile& profile, FuncIndex function,
                          const feedback::FunctionCounts& counts) const;

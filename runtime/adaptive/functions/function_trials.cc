@@ -11,6 +11,10 @@ namespace hindsight::rt {
 namespace {
 
 using feedback::ChangeState;
+using namespace std::chrono_literals;
+
+// That code with something that has lost waits for trials of other loops in it.
+constexpr auto kMostHeldUp = 100ms;
 
 // What a cell points to lives as long as the cell: a thread in retired code may still end a strip.
 struct WatchedCell {
@@ -178,6 +182,17 @@ DecisionLog::Units FunctionTrials::compared() const {
   return compared_;
 }
 
+DecisionLog::Units FunctionTrials::found_out() const {
+  DecisionLog::Units units;
+  const uint64_t now = read_ticks();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [module, watches] : watches_)
+    for (const auto& [unit, watch] : watches)
+      for (size_t i = 0; i < watch.trials.size(); ++i)
+        if (watch.is_open(i) && watch.trials[i]->is_running(now)) units.insert({module, unit});
+  return units;
+}
+
 void FunctionTrials::forget(const ModuleCode& code) {
   const std::lock_guard lock(mutex_);
   watches_.erase(code.module().get());
@@ -207,13 +222,13 @@ struct FunctionTrials::News {
   std::vector<std::string> lines;
 };
 
-void FunctionTrials::round(const Round&) {
+void FunctionTrials::round(const Round& round) {
   News news;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [module, watches] : watches_)
       for (auto& [unit, watch] : watches)
-        if (!compared_.contains({module, unit})) read(module, unit, watch, news);
+        if (!compared_.contains({module, unit})) read(module, unit, watch, round.now, news);
   }
   for (const News::Change& change : news.changes)
     set_outcome(change.module, change.function, change.site, change.outcome);
@@ -239,7 +254,8 @@ void FunctionTrials::round(const Round&) {
   }
 }
 
-void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& watch, News& all) {
+void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time time,
+                          News& all) {
   const FuncIndex function = unit.function;
   bool news = false, pending = false;
   for (size_t i = 0; i < watch.trials.size(); ++i) {
@@ -276,8 +292,24 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
     }
   }
   if (news || pending) all.unsettled.emplace_back(module, unit);
-  // Something lost and nothing is open any more: a version without the losers takes over.
-  if (!news || pending || !watch.has_lost()) return;
+  // Something lost and nothing is open any more: a version without the losers takes over. Loops that do not run hold
+  // nothing up for long, and are tried anew in that version; nor do those that learn their ways.
+  if (!watch.has_lost()) return;
+  if (pending) {
+    if (watch.is_replaced) return;
+    if (!watch.held_up || news) watch.held_up = time;
+    if (time - *watch.held_up < kMostHeldUp) return;
+    bool running = false;
+    for (size_t i = 0; i < watch.trials.size(); ++i) {
+      if (!watch.is_open(i)) continue;
+      watch.trials[i]->stop_learning("it held up what was found out about other loops");
+      running |= watch.trials[i]->is_running(read_ticks());
+    }
+    if (running) return;
+  } else if (!news) {
+    return;
+  }
+  watch.is_replaced = true;
   Job job;
   job.module = module;
   job.plan.action = feedback::Action::kReoptimize;
@@ -316,9 +348,10 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
     bool kept = false, waits = false, lost = false;
     for (const jit::Answer& answer : answers) {
       if (answer.site != candidate.site()) continue;
+      const bool open = answer.is_applied() && watch.is_open(answer.cell);
       kept |= is_kept_in(answer);
-      waits |= answer.waits();
-      lost |= !is_kept_in(answer) && !answer.waits();
+      waits |= answer.waits() || open;
+      lost |= !is_kept_in(answer) && !answer.waits() && !open;
     }
     const bool stays =
         jit::is_of_version(candidate.kind()) || (jit::is_of_branch(candidate.kind()) ? !lost : kept || waits);
@@ -330,7 +363,8 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
   for (const jit::Answer& answer : answers) {
     if (!jit::is_tuned(answer.site.kind)) continue;
     const jit::ChangeKind kind = answer.site.kind;
-    if (answer.waits() && policy_.changes[kind] && !is_won(answer.site.at)) {
+    const bool open = answer.is_applied() && !answer.follows() && watch.is_open(answer.cell);
+    if ((open || (answer.waits() && !is_won(answer.site.at))) && policy_.changes[kind]) {
       job.plan.candidates.push_back({.request = {.site = {kind, answer.site.at},
                                                  .weight = share_of(answer.site.at),
                                                  .setting = jit::traits_of(kind).knob.first}});

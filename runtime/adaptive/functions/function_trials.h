@@ -45,12 +45,18 @@ struct Watch {
   bool cached = false;
   bool not_to_be_measured = false;  // as a whole: that was said
   bool beats_plain = false;         // it was compared with a version without any change
+  bool is_replaced = false;         // a version without what has lost is on its way
+  std::optional<EngineClock::Time> held_up =
+      std::nullopt;  // since when what has lost waits for trials that are open
   // What later compiles were asked for and did not do, of which nothing new came (stay_with).
   std::vector<jit::Answer> not_applied;
 
   // The answers of the version, and what was asked for later and is not in it.
   std::vector<jit::Answer> answers() const;
   bool has_lost() const;  // a trial has rejected something that is still in the code
+  bool is_open(size_t trial) const {
+    return reported[trial] == TrialState::kComparing || reported[trial] == TrialState::kTuning;
+  }
   // The answer's change is in the code and pays, as far as is known.
   bool pays(const jit::Answer& answer) const;
 };
@@ -109,6 +115,8 @@ class FunctionTrials final : public Experiment {
   void begin_comparing(const wasm::Module* module, jit::Unit unit);
   void end_comparing(const wasm::Module* module, jit::Unit unit);
   DecisionLog::Units compared() const;
+  // Units of which a loop runs that has a change on trial, which is not judged yet.
+  DecisionLog::Units found_out() const;
 
   // What was made has nothing that the version that runs has not: that stays, and its trials go on. `made` was not
   // published and is the caller's to drop. On a compile thread.
@@ -124,7 +132,8 @@ class FunctionTrials final : public Experiment {
 
  private:
   struct News;
-  void read(const wasm::Module* module, jit::Unit unit, Watch& watch, News& news);  // under mutex_
+  void read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time now,
+            News& news);  // under mutex_
   // Under mutex_: what is new, in words; else the decision and the watch afterwards, and what was refused.
   std::string_view news_of(const Job& job, const Watch& watch, const ModuleCode& code,
                            const jit::CodeVersion& made) const;
