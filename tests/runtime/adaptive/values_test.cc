@@ -9,6 +9,7 @@
 #include "feedback/profile/profile_file.h"
 #include "jit/wasm/module.h"
 #include "runtime/engine/engine_for_tests.h"
+#include "tests/log_lines.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
@@ -152,6 +153,67 @@ TEST_F(Values, ThatAreOthersByNowAreTakenBack) {
   auto engine = create_engine_for_tests(config_, {.trial_bias = 1}).value();
   const DecisionReport values = run(*engine, 32);
   EXPECT_EQ(values.state, DecisionState::kRolledBack) << values.outcome;
+}
+
+// Rows are packed by one loop or the other of one function.
+constexpr const char* kTwoLoops = R"((module (memory 16)
+  (func (export "pack") (param $bytes i32) (param $times i32) (param $second i32) (result i32) (local $i i32) (local $to i32)
+    (loop $again
+      (local.set $i (i32.const 0))
+      (local.set $to (i32.const 524288))
+      (if (local.get $second)
+        (then (loop $l
+          (memory.copy (local.get $to)
+            (i32.and (i32.mul (local.get $i) (i32.const 1640531527)) (i32.const 0x7ff8)) (local.get $bytes))
+          (local.set $to (i32.add (local.get $to) (local.get $bytes)))
+          (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 2000)))))
+        (else (loop $l
+          (memory.copy (local.get $to)
+            (i32.and (i32.mul (local.get $i) (i32.const 69069)) (i32.const 0x7ff8)) (local.get $bytes))
+          (local.set $to (i32.add (local.get $to) (local.get $bytes)))
+          (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 2000))))))
+      (br_if $again (local.tee $times (i32.sub (local.get $times) (i32.const 1)))))
+    (i32.load (i32.sub (local.get $to) (local.get $bytes)))))
+)";
+
+TEST_F(Values, ThatAreRejectedAreTakenBackThoughAnotherLoopWithSomeDoesNotRun) {
+  const auto bytes = wasm::assemble_text(kTwoLoops, "guest").value();
+  constexpr std::array<uint8_t, 2> kMemoryCopy = {0xfc, 0x0a};
+  const auto first = std::search(bytes.begin(), bytes.end(), kMemoryCopy.begin(), kMemoryCopy.end());
+  const auto second = std::search(first + 1, bytes.end(), kMemoryCopy.begin(), kMemoryCopy.end());
+  ASSERT_NE(second, bytes.end());
+  const auto place = [&](auto at) { return WasmOffset(static_cast<uint32_t>(at - bytes.begin())); };
+  feedback::ProfileFile known = feedback::load_profile(config_.profile_in).value();
+  known.modules[0].hash_hex = load(*make_engine(), kTwoLoops)->content_hash_hex();
+  std::vector<feedback::ValueEvidence>& values = known.modules[0].episodes[0].evidence.values;
+  values = {values[0], values[0]};
+  values[0].at = place(first);
+  values[1].at = place(second);
+  ASSERT_TRUE(feedback::save_profile(known, config_.profile_in));
+  LogLines log("policy");
+  config_.log = log.sink();
+  auto engine = create_engine_for_tests(config_, {.trial_bias = 0.5}).value();
+  auto module = load(*engine, kTwoLoops);
+  engine->wait_for_compiles();
+  Linker linker(*engine);
+  auto instance = linker.instantiate(module).value();
+  const auto state_of = [&](WasmOffset at) {
+    for (const DecisionReport& report : engine->feedback_report().decisions)
+      if (report.kind == "values" && report.wasm_offset == at.value) return report.state;
+    return DecisionState::kNone;
+  };
+  const auto pack_until = [&](int32_t which, const auto& enough) {
+    for (const Patience patience; patience.lasts() && !enough();)
+      EXPECT_TRUE(instance->call("pack", std::array{Value::i32(kUsual), Value::i32(50), Value::i32(which)}));
+  };
+  pack_until(1, [&] { return log.count("pack: rolled back") == 1; });
+  EXPECT_EQ(log.count("pack: rolled back"), 1u);
+  EXPECT_EQ(state_of(place(first)), DecisionState::kRolledBack);
+  EXPECT_EQ(state_of(place(second)), DecisionState::kTrial) << "it has not run";
+  engine->wait_for_compiles();
+  // It is still there, and judged as soon as it runs.
+  pack_until(0, [&] { return log.count("pack: rolled back") == 2; });
+  EXPECT_EQ(state_of(place(second)), DecisionState::kRolledBack);
 }
 
 TEST_F(Values, AreLeftAloneWhereThatIsSwitchedOff) {
