@@ -40,11 +40,14 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       governor_(services, monitor_, clock_),
       threads_(services, monitor_, std::move(selection)),
       queue_(services, monitor_, decisions_, governor_,
-             [this](Job& job, ModuleCode& code) { compiler_.compile(job, code); }),
+             [this](Job job, ModuleCode& code) {
+               if (auto again = compiler_.compile(job, code)) seconds_.add(std::move(*again));
+             }),
       trials_(services, monitor_, policy_, modules_, decisions_, measurement_,
               [this](Job job) { queue_.add(std::move(job)); }),
       compiler_(services, monitor_, policy_, decisions_, trials_, scale_, queue_.abandon()),
       planner_(parts_, trials_, scale_, governor_),
+      seconds_(monitor_, decisions_, [this](Job job) { queue_.add(std::move(job)); }),
       entries_(modules_, monitor_),
       latencies_(services, monitor_, clock_, modules_, trials_),
       pages_(parts_, measurement_,
@@ -121,6 +124,7 @@ void AdaptiveTiers::round() {
     round.modules = modules_.alive();
   }
   trials_.round(round);
+  seconds_.round(round);
   if (policy_.optimize) entries_.round();
   filling_.round(round);
   growth_.round(round);

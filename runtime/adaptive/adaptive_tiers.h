@@ -35,6 +35,7 @@
 #include "runtime/adaptive/functions/function_compiler.h"
 #include "runtime/adaptive/functions/function_planner.h"
 #include "runtime/adaptive/functions/function_trials.h"
+#include "runtime/adaptive/functions/second_compiles.h"
 #include "runtime/adaptive/latency_watch.h"
 #include "runtime/adaptive/loaded_modules.h"
 #include "runtime/adaptive/measurement.h"
@@ -99,6 +100,7 @@ class AdaptiveTiers final : public TierManager {
   CompileScale scale_;
   FunctionCompiler compiler_;
   FunctionPlanner planner_;
+  SecondCompiles seconds_;
   EntryWatch entries_;
   LatencyWatch latencies_;
   PageMoves pages_;
@@ -108,7 +110,7 @@ class AdaptiveTiers final : public TierManager {
   VersionExperiment versions_;
   ProfileKeeper profiles_;
   CodeKeeper code_keeper_;
-  const std::vector<Experiment*> experiments_{&trials_, &filling_, &growth_, &pages_, &layout_, &versions_};
+  const std::vector<Experiment*> experiments_{&trials_, &seconds_, &filling_, &growth_, &pages_, &layout_, &versions_};
   // Monitor thread only.
   EngineClock::Time last_look_, last_collect_;
 };

@@ -142,7 +142,7 @@ void CompileQueue::run_one_job() {
     jobs_.erase(first);
   }
   if (const std::shared_ptr<ModuleCode> code = job.code.lock())
-    compile_(job, *code);
+    compile_(std::move(job), *code);
   else
     decisions_.end(job.episode, DecisionState::kAbandoned, "the module is gone");
   governor_.note_version();

@@ -21,7 +21,7 @@ namespace hindsight::rt {
 class CompileQueue {
  public:
   // On a compile thread, with no lock held. What it cannot do it writes into the decision log.
-  using Compile = std::function<void(Job&, ModuleCode&)>;
+  using Compile = std::function<void(Job, ModuleCode&)>;
 
   // All outlive this.
   CompileQueue(CodeServices& services, feedback::Monitor& monitor, DecisionLog& decisions,

@@ -12,7 +12,7 @@
 
 namespace hindsight::rt {
 
-// What comes first, in ascending order. What is hot: nests, which take little, before functions. Of each kind it is the one
+// What comes first, in ascending order. What runs in optimized code already, and is to be tried with changes. What is hot: nests, which take little, before functions. Of each kind it is the one
 // that ran longest for each second that its compile takes (Smith's rule). Then what earlier runs decided, which is compiled before
 // it is hot. Then a version without what a trial has rejected.
 struct Hot {
@@ -33,7 +33,11 @@ struct AtStart {
 struct Undo {
   friend auto operator<=>(const Undo&, const Undo&) = default;
 };
-using Priority = std::variant<Hot, AtStart, Undo>;
+struct Later {
+  Hot hot;  // of those the same that would be first if it were hot
+  friend auto operator<=>(const Later&, const Later&) = default;
+};
+using Priority = std::variant<Later, Hot, AtStart, Undo>;
 
 // Changes that are known to pay: their trials start settled, at this setting.
 using Settled = std::map<jit::Site, uint32_t>;
@@ -43,10 +47,11 @@ struct Job {
   std::weak_ptr<ModuleCode> code;
   feedback::FunctionPlan plan;
   DecisionLog::Id episode = 0;
-  Priority priority;
+  Priority priority = Hot();
   Settled settled;
   bool loop_exits = false;        // were asked for
   bool short_loop_exits = false;  // these too
+  bool second = false;            // the unit runs in its first code, without what is to be tried (second_compiles.h)
   bool cached = false;            // its version is not compiled: it comes out of the code cache
 
   jit::Unit unit() const { return {plan.function, plan.nest}; }

@@ -42,17 +42,54 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   return request;
 }
 
-void FunctionCompiler::compile(Job& job, ModuleCode& code) const {
+std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& code) {
+  if (job.second || job.plan.action != feedback::Action::kOptimize || !std::holds_alternative<Hot>(job.priority))
+    return std::nullopt;
+  const auto is_tried = [](const feedback::Candidate& candidate) { return !jit::is_of_version(candidate.kind()); };
+  if (std::ranges::none_of(job.plan.candidates, is_tried)) return std::nullopt;
+  // It has code already.
+  const std::vector<std::shared_ptr<jit::CodeVersion>> nests = code.nests(job.plan.function);
+  if (job.plan.nest ? std::ranges::any_of(nests, [&](const auto& nest) { return nest->nest == job.plan.nest; })
+                    : code.version(job.plan.function, jit::Tier::kOptimized) != nullptr)
+    return std::nullopt;
+  Job first = job;
+  // Nor weights of branches: what is tried is compared with code that has none either.
+  std::erase_if(first.plan.candidates, [&](const feedback::Candidate& candidate) {
+    return is_tried(candidate) || candidate.kind() == jit::ChangeKind::kWeighBranches;
+  });
+  first.settled.clear();
+  first.plan.reason += "; what is to be tried in it comes later";
+  return first;
+}
+
+std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   take_news(job);
   jit::OptimizeRequest request = request_of(job, code);
   job.loop_exits = request.loop_exits;
   job.short_loop_exits = request.short_loop_exits;
   const EngineClock::Time begin = EngineClock::Clock::now();
+  const std::optional<Job> first = first_of(job, code);
+  if (first) request.changes = feedback::requests_of(first->plan);
   auto result = code.optimize(std::move(request));
-  if (!result) return say_failure(job, code, result.error());
+  if (!result) {
+    say_failure(job, code, result.error());
+    return std::nullopt;
+  }
   scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
-  say_made(job, code, *result, std::chrono::duration<double>(EngineClock::Clock::now() - begin).count());
+  say_made(first ? *first : job, code, *result,
+           std::chrono::duration<double>(EngineClock::Clock::now() - begin).count());
+  if (first) {
+    decisions_.change(job.episode, [&](feedback::Episode& episode) {
+      episode.compile_seconds += result->version->compile_seconds;
+    });
+    Watch watch = trials_.make(*first, result->version);
+    publish(*first, code, std::move(result->version), std::move(watch));
+    job.second = true;
+    job.priority = Later{std::get<Hot>(job.priority)};
+    return std::move(job);
+  }
   if (!trials_.keeps_running(job, code, *result->version)) install(job, code, std::move(result->version));
+  return std::nullopt;
 }
 
 void FunctionCompiler::take_news(Job& job) const {
@@ -183,8 +220,17 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
       if (!answer.is_applied()) outcomes.emplace_back(answer.site, ChangeState::kNotPossible);
     }
   });
-  trials_.put(module, job.unit(), std::move(watch));
   for (const auto& [site, outcome] : outcomes) trials_.set_outcome(module, function, site, outcome);
+  publish(job, code, std::move(version), std::move(watch));
+  // From here on the unit may be decided on again: what is watched and known of it is this version.
+  decisions_.end(job.episode, undoing ? DecisionState::kRolledBack : DecisionState::kCompiled);
+}
+
+void FunctionCompiler::publish(const Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version,
+                               Watch watch) const {
+  const FuncIndex function = job.plan.function;
+  const wasm::Module* const module = code.module().get();
+  trials_.put(module, job.unit(), std::move(watch));
   const bool loop_entries_only = version->entry == nullptr;
   code.publish(version);
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
@@ -194,8 +240,6 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
     note_published(counts, *module, *version);
     if (!version->nest) counts.loop_entries_only = loop_entries_only;
   });
-  // From here on the unit may be decided on again: what is watched and known of it is this version.
-  decisions_.end(job.episode, undoing ? DecisionState::kRolledBack : DecisionState::kCompiled);
 }
 
 }  // namespace hindsight::rt

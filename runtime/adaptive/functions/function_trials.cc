@@ -424,7 +424,8 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
 
 std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made) {
   std::vector<jit::Site> refused;
-  decisions_.end(job.episode, DecisionState::kRefused, "the running code stays");
+  decisions_.end(job.episode, job.second ? DecisionState::kCompiled : DecisionState::kRefused,
+                 job.second ? "" : "the running code stays");
   decisions_.change(job.episode, [&](feedback::Episode& episode) {
     episode.compile_seconds += made.compile_seconds;
     for (const jit::Answer& answer : made.answers) {
@@ -484,7 +485,7 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
     if (job.plan.nest) {
-      counts.nests[job.plan.nest->value].fruitless += 1;
+      counts.nests[job.plan.nest->value].fruitless += job.second ? 0 : 1;
       return;
     }
     counts.stay();

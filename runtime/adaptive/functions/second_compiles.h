@@ -1,0 +1,51 @@
+// SecondCompiles: code that is fast comes in two steps. What gets hot runs in baseline code until its first compile has
+// ended, and what is to be tried in its loops makes that take several times as long. So the first compile makes none of it,
+// and its code takes over soon. Here jobs wait for their second one, until that code has run for a while. Many a loop has
+// ended by then, and nothing is tried in it.
+//
+// As V8 and HotSpot have it with their tiers, but with the same compiler twice.
+//
+// Concurrency: add() on a compile thread, round() on the monitor thread, the rest on any. mutex_ protects what follows it
+// and is a leaf.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "feedback/monitor/monitor.h"
+#include "runtime/adaptive/experiments/experiment.h"
+#include "runtime/adaptive/job.h"
+
+namespace hindsight::rt {
+
+class SecondCompiles final : public Experiment {
+ public:
+  using Queue = std::function<void(Job)>;
+  // All outlive this. `queue`: called with no lock held.
+  SecondCompiles(feedback::Monitor& monitor, DecisionLog& decisions, Queue queue)
+      : monitor_(monitor), decisions_(decisions), queue_(std::move(queue)) {}
+
+  // Its unit's first code was published.
+  void add(Job job);
+
+  // Experiment
+  void round(const Round& round) override;
+  void forget(const ModuleCode& code) override;
+
+ private:
+  struct Waiting {
+    Job job;
+    double seconds = 0;  // in the unit's optimized code, in the whole run, when the first one was published
+    EngineClock::Time since;
+  };
+
+  feedback::Monitor& monitor_;
+  DecisionLog& decisions_;
+  const Queue queue_;
+
+  mutable std::mutex mutex_;
+  std::vector<Waiting> waiting_;
+};
+
+}  // namespace hindsight::rt
