@@ -97,6 +97,8 @@ struct CodeVersion {
   // (move_code.h).
   std::vector<std::shared_ptr<LoopCell>> loop_cells;
   std::shared_ptr<const NestWork> work;    // of a nest, written by its code; null: it is not counted
+  // A nest looks in each of its loop's short iterations whether it is to be left, which costs some percent.
+  bool polls_short_iterations = false;
   std::vector<Answer> answers;             // to what was asked for, and what goes with it
   std::vector<ExceptionHandler> handlers;  // ascending, disjoint
   std::vector<TypeId> types;               // those whose ids are in the instructions

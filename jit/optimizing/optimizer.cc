@@ -261,6 +261,7 @@ class Compilation {
     for (uint32_t function : ir.inlined) version->inlined.push_back(FuncIndex(function));
     version->loop_cells = std::move(changes.cells);
     version->work = std::move(work);
+    version->polls_short_iterations = ir.polls_short_iterations;
     version->answers = changes.answers();
     version->memory = std::move(code.memory);
     const auto add_exit = [&](LoopIndex loop) {

@@ -44,7 +44,13 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
                if (auto again = compiler_.compile(job, code)) seconds_.add(std::move(*again));
              }),
       trials_(services, monitor_, policy_, modules_, decisions_, measurement_,
-              [this](Job job) { queue_.add(std::move(job)); }),
+              [this](Job job) {
+                // What is tried next waits until the loop has run for a while in the code that it is back in.
+                if (job.second)
+                  seconds_.add(std::move(job));
+                else
+                  queue_.add(std::move(job));
+              }),
       compiler_(services, monitor_, policy_, decisions_, trials_, scale_, queue_.abandon()),
       planner_(parts_, trials_, scale_, governor_),
       seconds_(monitor_, decisions_, [this](Job job) { queue_.add(std::move(job)); }),

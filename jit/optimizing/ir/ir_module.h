@@ -122,6 +122,7 @@ class IrModule {
   llvm::MDNode* hinted_weights(WasmOffset offset, bool in_loop) const;
   llvm::MDNode* likely = nullptr;
   std::vector<InlineSite> inline_sites;
+  bool polls_short_iterations = false;  // CodeVersion has the same
   std::set<uint32_t> inlined;
 
  private:

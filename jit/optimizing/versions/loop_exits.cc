@@ -347,6 +347,7 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
                              });
       if (by_strips) exit.backedges = emit_backedges(*loop, dominators, evolution, marker->getDebugLoc());
       affordable = exit.backedges.count || may_poll;
+      if (!exit.backedges.count && may_poll && nest) ir_->polls_short_iterations = true;
     }
     if (affordable)
       exits.push_back(exit);

@@ -271,7 +271,12 @@ void VersionExperiment::ended(const VersionTrials::Ending& ending) {
         for (const auto& [site, outcome] : outcomes) episode.outcomes.settle(site, outcome);
       });
     }
-    if (lost) watch = std::move(*whole->watch);
+    if (lost) {
+      // What may be gone back to is that still.
+      std::shared_ptr<Before> before = std::move(watch.before);
+      watch = std::move(*whole->watch);
+      watch.before = std::move(before);
+    }
     if (ending.outcome != ChangeState::kNone && !ending.subject.decision) watch.beats_plain = true;
   });
   trials_.end_comparing(module, unit);
@@ -315,15 +320,40 @@ std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes
 
 // ---------------------------------------------------------------- compile threads
 
+bool VersionExperiment::offer_before(const Job& job) {
+  std::optional<Watch> plain;
+  trials_.with(job.module, job.unit(), [&](Watch& watch) {
+    if (watch.before == nullptr) return;
+    const Watch& before = watch.before->watch;
+    const auto is_changed = [](const jit::Answer& answer) { return answer.is_applied(); };
+    if (!version_changes(before.told, *before.version).empty() ||
+        std::ranges::any_of(before.version->answers, is_changed))
+      return;
+    plain = watch.before->take();
+    watch.before = nullptr;
+  });
+  if (!plain) return false;
+  const std::shared_ptr<jit::CodeVersion> version = plain->version;
+  {
+    const std::lock_guard lock(mutex_);
+    if (whole_) whole_->watch = std::move(plain);
+  }
+  versions_.offer_again(version);
+  return true;
+}
+
 void VersionExperiment::compile_without() {
   Job job;
+  std::optional<jit::ChangeKind> decision;
   {
     const std::lock_guard lock(mutex_);
     if (!whole_) return;
     job = whole_->job;
+    decision = whole_->decision;
   }
   const std::shared_ptr<ModuleCode> code = job.code.lock();
   if (!code) return;
+  if (decision == std::nullopt && offer_before(job)) return;
   jit::OptimizeRequest request = compiler_.request_of(job, *code);
   request.loop_exits = job.loop_exits;  // as the other version has them
   request.short_loop_exits = job.short_loop_exits;

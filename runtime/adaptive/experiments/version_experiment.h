@@ -61,6 +61,8 @@ class VersionExperiment final : public Experiment {
   std::vector<std::pair<jit::Site, feedback::Outcome>> outcomes_of(const VersionTrials::Ending& ending,
                                                                    const Watch& watch) const;
   void compile_without();
+  // What ran in the unit before it was changed, where that is still there. False: it is to be compiled.
+  bool offer_before(const Job& job);
   std::optional<Whole> take();
   void say(LogLevel level, std::string_view topic, std::string_view line) const {
     engine_.services.say(level, topic, line);

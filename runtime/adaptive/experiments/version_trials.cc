@@ -161,15 +161,30 @@ void VersionTrials::offer(std::shared_ptr<jit::CodeVersion> without, const std::
   if (!code) return;
   // The next round tells of it.
   if (without == nullptr) return end(*trial_, *code, ChangeState::kNone, "cannot be measured: " + why_not);
-  if (!is_alike(*trial_->subject.with, *without))
-    return end(
-        *trial_, *code, ChangeState::kNone,
+  begin_with(std::move(without), *code, /*registered=*/false);
+}
+
+void VersionTrials::offer_again(std::shared_ptr<jit::CodeVersion> without) {
+  std::shared_ptr<ModuleCode> code;  // let go of after the lock is released
+  const std::lock_guard lock(mutex_);
+  if (trial_ && trial_->phase == Phase::kCompiling && !trial_->ended) code = trial_->subject.code.lock();
+  // Threads may still be in it.
+  if (code == nullptr || !begin_with(without, *code, /*registered=*/true))
+    services_.retired().add(std::move(without));
+}
+
+bool VersionTrials::begin_with(std::shared_ptr<jit::CodeVersion> without, ModuleCode& code, bool registered) {
+  if (!is_alike(*trial_->subject.with, *without)) {
+    end(*trial_, code, ChangeState::kNone,
         "cannot be measured: only one of the two can be left in its loop, so they count different things");
-  code->register_copy(without);
+    return false;
+  }
+  if (!registered) code.register_copy(without);
   trial_->without = std::move(without);
   trial_->phase = Phase::kComparing;
-  trial_->begun = read(*trial_, *code);
+  trial_->begun = read(*trial_, code);
   trial_->chunk.begin(trial_->begun);
+  return true;
 }
 
 // ---------------------------------------------------------------- any thread

@@ -83,6 +83,8 @@ class VersionTrials {
   void round();
   // The version without the decision, complete but for being published; null: it could not be made, for this reason.
   void offer(std::shared_ptr<jit::CodeVersion> without, const std::string& why_not = {});
+  // The same with one that was current before and is held by nobody else; it is retired where it is of no use.
+  void offer_again(std::shared_ptr<jit::CodeVersion> without);
   // The module's code is about to go.
   void forget(const ModuleCode& code);
 
@@ -113,6 +115,8 @@ class VersionTrials {
   void compare(Trial& trial, ModuleCode& code);
   // False: something else is current than either of them.
   bool show(Trial& trial, ModuleCode& code, bool without);
+  // Under mutex_. False: the two cannot be compared.
+  bool begin_with(std::shared_ptr<jit::CodeVersion> without, ModuleCode& code, bool registered);
   static bool is_alike(const jit::CodeVersion& with, const jit::CodeVersion& without);
   void end(Trial& trial, ModuleCode& code, feedback::ChangeState outcome, std::string words);
   CallChunk::Reading read(const Trial& trial, const ModuleCode& code) const {

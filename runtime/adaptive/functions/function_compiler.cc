@@ -82,8 +82,7 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds += result->version->compile_seconds;
     });
-    Watch watch = trials_.make(*first, result->version);
-    publish(*first, code, std::move(result->version), std::move(watch));
+    publish(*first, code, trials_.make(*first, result->version));
     job.second = true;
     job.priority = Later{std::get<Hot>(job.priority)};
     return std::move(job);
@@ -221,18 +220,17 @@ void FunctionCompiler::install(const Job& job, ModuleCode& code,
     }
   });
   for (const auto& [site, outcome] : outcomes) trials_.set_outcome(module, function, site, outcome);
-  publish(job, code, std::move(version), std::move(watch));
+  publish(job, code, std::move(watch));
   // From here on the unit may be decided on again: what is watched and known of it is this version.
   decisions_.end(job.episode, undoing ? DecisionState::kRolledBack : DecisionState::kCompiled);
 }
 
-void FunctionCompiler::publish(const Job& job, ModuleCode& code, std::shared_ptr<jit::CodeVersion> version,
-                               Watch watch) const {
+void FunctionCompiler::publish(const Job& job, ModuleCode& code, Watch watch) const {
   const FuncIndex function = job.plan.function;
   const wasm::Module* const module = code.module().get();
-  trials_.put(module, job.unit(), std::move(watch));
+  const std::shared_ptr<jit::CodeVersion> version = watch.version;
   const bool loop_entries_only = version->entry == nullptr;
-  code.publish(version);
+  trials_.publish(job, code, std::move(watch));
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;

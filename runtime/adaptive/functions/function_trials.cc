@@ -126,9 +126,56 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   return watch;
 }
 
-void FunctionTrials::put(const wasm::Module* module, jit::Unit unit, Watch watch) {
-  const std::lock_guard lock(mutex_);
-  watches_[module][unit] = std::move(watch);
+namespace {
+
+std::vector<std::pair<jit::Site, std::vector<uint32_t>>> targets_of(const Watch& watch) {
+  std::vector<std::pair<jit::Site, std::vector<uint32_t>>> all;
+  for (const feedback::Candidate& call : feedback::of(watch.told, jit::ChangeKind::kInlineCalls)) {
+    auto& [site, targets] = all.emplace_back(call.site(), std::vector<uint32_t>());
+    for (const jit::CallTargets::Target& target : jit::what_of<jit::CallTargets>(call.request).targets)
+      targets.push_back(target.element);
+  }
+  return all;
+}
+
+bool has_open(const Watch& watch) {
+  for (size_t i = 0; i < watch.trials.size(); ++i)
+    if (watch.is_open(i)) return true;
+  return false;
+}
+
+// Code in which nothing is open, and that does what the next one does but for what is tried in its loops.
+bool is_to_be_kept(const Watch& now, const Watch& next) {
+  return !now.cached && !now.has_lost() && !has_open(now) && has_open(next) &&
+         !now.version->polls_short_iterations &&
+         (now.version->entry == nullptr) == (next.version->entry == nullptr) &&
+         now.osr_loops == next.osr_loops && targets_of(now) == targets_of(next);
+}
+
+}  // namespace
+
+void FunctionTrials::publish(const Job& job, ModuleCode& code, Watch watch) {
+  const std::shared_ptr<jit::CodeVersion> version = watch.version;
+  // Let go of after the lock is released.
+  std::shared_ptr<Before> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    Watch& now = watches_[code.module().get()][job.unit()];
+    gone = std::move(now.before);
+    if (std::holds_alternative<Undo>(job.priority)) {
+      watch.before = std::move(gone);
+    } else if (now.version != nullptr && is_to_be_kept(now, watch)) {
+      code.register_copy(version);
+      const ModuleCode::Exchange pair{now.version, version};
+      if (code.exchange({&pair, 1}).front()) {
+        watch.before = std::make_shared<Before>(services_, job.code, std::move(now));
+        now = std::move(watch);
+        return;
+      }
+    }
+    now = std::move(watch);
+  }
+  code.publish(version);
 }
 
 void FunctionTrials::drop(const wasm::Module* module, FuncIndex function) {
@@ -218,6 +265,13 @@ struct FunctionTrials::News {
   };
   std::vector<Change> changes;
   std::vector<std::pair<const wasm::Module*, jit::Unit>> unsettled;
+  struct Back {
+    const wasm::Module* module;
+    jit::Unit unit;
+    std::shared_ptr<jit::CodeVersion> version;
+    VersionId lost;
+  };
+  std::vector<Back> backs;
   std::vector<Job> cleanups;
   std::vector<std::string> lines;
 };
@@ -244,6 +298,18 @@ void FunctionTrials::round(const Round& round) {
     });
   }
   for (const std::string& line : news.lines) say(LogLevel::kInfo, "trial", line);
+  for (const News::Back& back : news.backs) {
+    say(LogLevel::kInfo, "policy",
+        fmt::format("{}: rolled back: the code before it goes on, without the changes that did not pay",
+                    unit_name(*back.module, back.unit)));
+    monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+      const auto found = profiles.find(back.module);
+      if (found == profiles.end()) return;
+      feedback::FunctionCounts& counts = found->second->counts(back.unit.function);
+      note_published(counts, *back.module, *back.version);
+      if (!back.unit.nest) counts.lost_versions.push_back(back.lost.value);
+    });
+  }
   for (Job& job : news.cleanups) {
     const std::shared_ptr<ModuleCode> code = modules_.find(job.module);
     if (!code) continue;
@@ -317,14 +383,42 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
   job.plan.nest = unit.nest;
   job.plan.osr_loops = watch.osr_loops;
   const std::vector<jit::Site> instead = plan_without_losers(job, watch);
+  const DecisionLog::Id episode = watch.episode;
+  const bool back = !pending && goes_back(module, unit, watch, all);
+  if (back && instead.empty()) return;
   for (const jit::Site& site : instead)
     all.changes.push_back({module, function, site, ChangeState::kInTrial});
   job.plan.reason = instead.empty()
                         ? "rolled back: compiles without the changes that did not pay"
                         : "rolled back: compiles with the changes that waited for those that did not pay";
-  job.episode = watch.episode;
-  job.priority = Undo();
+  job.episode = episode;
+  if (back) {
+    job.second = true;
+    job.priority = Later();
+  } else {
+    job.priority = Undo();
+  }
   all.cleanups.push_back(std::move(job));
+}
+
+bool FunctionTrials::goes_back(const wasm::Module* module, jit::Unit unit, Watch& watch, News& news) {
+  if (watch.before == nullptr) return false;
+  const std::vector<jit::Answer>& answers = watch.before->watch.version->answers;
+  const bool has_won = std::ranges::any_of(watch.version->answers, [&](const jit::Answer& answer) {
+    return watch.pays(answer) && std::ranges::none_of(answers, [&](const jit::Answer& other) {
+             return other.is_applied() && other.site == answer.site;
+           });
+  });
+  const std::shared_ptr<ModuleCode> code = watch.before->code.lock();
+  if (has_won || code == nullptr) return false;
+  const ModuleCode::Exchange back{watch.version, watch.before->watch.version};
+  if (!code->exchange({&back, 1}).front()) return false;
+  code->retire_copy(watch.version);
+  news.backs.push_back({module, unit, back.to, back.from->id});
+  decisions_.end(watch.episode, DecisionState::kRolledBack);
+  Watch before = watch.before->take();
+  watch = std::move(before);
+  return true;
 }
 
 std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch& watch) const {

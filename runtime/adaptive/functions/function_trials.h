@@ -27,6 +27,8 @@
 
 namespace hindsight::rt {
 
+struct Before;
+
 // The optimized version of a function or of one of its loops that runs now.
 struct Watch {
   std::shared_ptr<jit::CodeVersion> version;
@@ -45,6 +47,8 @@ struct Watch {
   bool cached = false;
   bool not_to_be_measured = false;  // as a whole: that was said
   bool beats_plain = false;         // it was compared with a version without any change
+  // What ran before, to go back to if nothing that is new pays. Null: that is gone.
+  std::shared_ptr<Before> before;
   bool is_replaced = false;         // a version without what has lost is on its way
   std::optional<EngineClock::Time> held_up =
       std::nullopt;  // since when what has lost waits for trials that are open
@@ -61,6 +65,24 @@ struct Watch {
   bool pays(const jit::Answer& answer) const;
 };
 
+// Code that is not current and may be again: nothing leads to it, but threads may still be in it. It is retired with its
+// last owner, unless somebody took it.
+struct Before {
+  Before(CodeServices& the_services, std::weak_ptr<ModuleCode> its_code, Watch its_watch)
+      : services(the_services), code(std::move(its_code)), watch(std::move(its_watch)) {}
+  Before(const Before&) = delete;
+  Before& operator=(const Before&) = delete;
+  ~Before() {
+    if (watch.version != nullptr) services.retired().add(std::move(watch.version));
+  }
+  // Whoever takes it publishes it, or has it retired.
+  Watch take() { return std::exchange(watch, {}); }
+
+  CodeServices& services;
+  std::weak_ptr<ModuleCode> code;
+  Watch watch;
+};
+
 class FunctionTrials final : public Experiment {
  public:
   using Queue = std::function<void(Job)>;
@@ -70,8 +92,9 @@ class FunctionTrials final : public Experiment {
 
   // Gives the version's loops their trials. Before it is published.
   Watch make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version);
-  // What is watched of the unit from now on.
-  void put(const wasm::Module* module, jit::Unit unit, Watch watch);
+  // Publishes the watched version. From now on it is what is watched of the unit. What it replaces is kept where one may have
+  // to go back to it. On a compile thread.
+  void publish(const Job& job, ModuleCode& code, Watch watch);
   // Trials of code that nobody enters any more, of the function and of its loops.
   void drop(const wasm::Module* module, FuncIndex function);
   // What was `from` is `to`: the same code, with the same loop cells.
@@ -132,6 +155,8 @@ class FunctionTrials final : public Experiment {
 
  private:
   struct News;
+  // Nothing of what is new in the unit's version pays, and the one before it is there: that is current again.
+  bool goes_back(const wasm::Module* module, jit::Unit unit, Watch& watch, News& news);  // under mutex_
   void read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time now,
             News& news);  // under mutex_
   // Under mutex_: what is new, in words; else the decision and the watch afterwards, and what was refused.
