@@ -41,7 +41,12 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       threads_(services, monitor_, std::move(selection)),
       queue_(services, monitor_, decisions_, governor_,
              [this](Job job, ModuleCode& code) {
-               if (auto again = compiler_.compile(job, code)) seconds_.add(std::move(*again));
+               const uint32_t gave_way = job.gave_way;
+               auto again = compiler_.compile(job, code);
+               if (again && again->gave_way > gave_way)
+                 queue_.add(std::move(*again));
+               else if (again)
+                 seconds_.add(std::move(*again));
              }),
       trials_(services, monitor_, policy_, modules_, decisions_, measurement_,
               [this](Job job) {

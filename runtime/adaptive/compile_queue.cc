@@ -8,6 +8,8 @@ namespace hindsight::rt {
 
 namespace {
 
+constexpr uint32_t kMostGivenWay = 2;
+
 // In baseline code of late, of the loop and of those in it.
 double seconds_in(const feedback::FunctionCounts& counts, const wasm::FunctionBody& body, LoopIndex root) {
   const WasmOffset end = body.loops[root.value].end;
@@ -34,9 +36,18 @@ void CompileQueue::add(Job job) {
   if (stopping_) return;
   const DecisionLog::Id episode = job.episode;
   jobs_.push_back(std::move(job));
-  if (enqueue([this] { run_one_job(); })) return;
+  if (enqueue([this] { run_one_job(); })) return make_room_for(jobs_.back());
   jobs_.pop_back();
   decisions_.end(episode, DecisionState::kAbandoned, "no thread could be created to compile it");
+}
+
+void CompileQueue::make_room_for(const Job& job) {
+  if (std::holds_alternative<Later>(job.priority) || tasks_ <= services_.threads().most() ||
+      may_give_way_.empty())
+    return;
+  // Relaxed: a wish, as OptimizeRequest::abandoned has it.
+  may_give_way_.back()->store(true, std::memory_order_relaxed);
+  may_give_way_.pop_back();
 }
 
 bool CompileQueue::run(std::function<void()> task) {
@@ -90,6 +101,7 @@ void CompileQueue::stop() {
   std::unique_lock lock(mutex_);
   stopping_ = true;
   abandon_.store(true, std::memory_order_relaxed);
+  for (const auto& gives_way : may_give_way_) gives_way->store(true, std::memory_order_relaxed);
   for (const Job& job : jobs_) decisions_.end(job.episode, DecisionState::kAbandoned, "the engine ended");
   jobs_.clear();
   // Invariant: no task of ours is left with the compile threads, which would still run it after we are gone.
@@ -140,12 +152,21 @@ void CompileQueue::run_one_job() {
                                         [](const Job& a, const Job& b) { return a.priority < b.priority; });
     job = std::move(*first);
     jobs_.erase(first);
+    // Not for ever: what has to be tried is.
+    if (std::holds_alternative<Later>(job.priority) && job.gave_way < kMostGivenWay) {
+      job.gives_way = std::make_shared<std::atomic<bool>>(false);
+      may_give_way_.push_back(job.gives_way);
+    }
   }
+  const std::shared_ptr<std::atomic<bool>> gives_way = job.gives_way;
   if (const std::shared_ptr<ModuleCode> code = job.code.lock())
     compile_(std::move(job), *code);
   else
     decisions_.end(job.episode, DecisionState::kAbandoned, "the module is gone");
   governor_.note_version();
+  if (gives_way == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  std::erase(may_give_way_, gives_way);
 }
 
 void CompileQueue::task_ended() {

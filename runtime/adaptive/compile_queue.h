@@ -1,4 +1,5 @@
-// CompileQueue holds what is to be compiled in the background, the most urgent first. It also holds all other tasks
+// CompileQueue holds what is to be compiled in the background, the most urgent first. What runs in baseline code does not
+// wait for a thread that makes code to be tried: that compile ends, and begins again when it is its turn. It also holds all other tasks
 // of the adaptive tier for the compile threads (runtime/code/compile_threads.h).
 //
 // Concurrency: any thread; what is compiled and what tasks do runs on the compile threads, one task a job. mutex_
@@ -62,6 +63,8 @@ class CompileQueue {
   void run_one_job();
   void refresh_priorities();
   void task_ended();
+  // Under mutex_: `job` was added, and all threads have something to do.
+  void make_room_for(const Job& job);
 
   CodeServices& services_;
   feedback::Monitor& monitor_;
@@ -75,6 +78,7 @@ class CompileQueue {
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   std::vector<Job> jobs_;
+  std::vector<std::shared_ptr<std::atomic<bool>>> may_give_way_;  // of the jobs that are being compiled
   size_t tasks_ = 0;
   bool stopping_ = false;
 };

@@ -45,6 +45,7 @@ class CompileThreads {
   uint64_t refused_tasks() const;
   // That there are now.
   size_t count() const;
+  unsigned most() const { return most_; }
 
   // For tests, before the first task: threads without stacks that are this large are not made.
   void set_least_stack(size_t bytes) { least_stack_ = bytes; }

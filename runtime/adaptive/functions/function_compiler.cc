@@ -37,7 +37,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   request.loop_exits = policy_.follow_shifts && (stays_long || job.plan.nest);
   request.short_loop_exits = !job.plan.nest || may_turn_out_wrong(job.plan);
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
-  request.abandoned = &abandon_;
+  request.abandoned = job.gives_way != nullptr ? job.gives_way.get() : &abandon_;
   request.changes = feedback::requests_of(job.plan);
   return request;
 }
@@ -62,6 +62,12 @@ std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& 
   return first;
 }
 
+bool FunctionCompiler::gave_way(const Job& job) const {
+  // Relaxed: wishes, and both of them at once as the engine ends.
+  return job.gives_way != nullptr && job.gives_way->load(std::memory_order_relaxed) &&
+         !abandon_.load(std::memory_order_relaxed);
+}
+
 std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   take_news(job);
   jit::OptimizeRequest request = request_of(job, code);
@@ -71,6 +77,13 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   const std::optional<Job> first = first_of(job, code);
   if (first) request.changes = feedback::requests_of(first->plan);
   auto result = code.optimize(std::move(request));
+  if (!result && gave_way(job)) {
+    say(LogLevel::kDebug, "compile",
+        fmt::format("{}: gives way to what is more urgent", unit_name(*code.module(), job.unit())));
+    job.gives_way = nullptr;
+    job.gave_way += 1;
+    return std::move(job);
+  }
   if (!result) {
     say_failure(job, code, result.error());
     return std::nullopt;
