@@ -27,10 +27,10 @@ constexpr uint32_t nest_label(uint64_t targets, uint32_t level) {
 inline const void* nest_leave_word(uint32_t number) {
   return reinterpret_cast<const void*>(uintptr_t{number} + 1);
 }
-// How much of its work a nest has done. Where its loop can be left these are iterations of that loop, else how often the
-// nest was called: two versions of a nest that both can be left, or both cannot, count alike. Generated code adds to it
-// with plain 64-bit moves, others read it (relaxed). Where threads run the same nest an addition may be lost, as in a
-// LoopCell: an error of a measurement, never of a result.
+// How much of its work a nest has done: iterations of its loop, where that can be left and is not short. Elsewhere nothing is
+// counted, and code without changes is what it is for who asks for no exits. Generated code adds to it with plain 64-bit
+// moves, others read it (relaxed). Where threads run the same nest an addition may be lost, as in a LoopCell: an error of a
+// measurement, never of a result.
 struct alignas(64) NestWork {
   uint64_t done = 0;
 };

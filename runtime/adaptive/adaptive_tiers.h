@@ -99,8 +99,8 @@ class AdaptiveTiers final : public TierManager {
   FunctionTrials trials_;
   CompileScale scale_;
   FunctionCompiler compiler_;
-  FunctionPlanner planner_;
   SecondCompiles seconds_;
+  FunctionPlanner planner_;
   EntryWatch entries_;
   LatencyWatch latencies_;
   PageMoves pages_;
@@ -110,7 +110,8 @@ class AdaptiveTiers final : public TierManager {
   VersionExperiment versions_;
   ProfileKeeper profiles_;
   CodeKeeper code_keeper_;
-  const std::vector<Experiment*> experiments_{&trials_, &seconds_, &filling_, &growth_, &pages_, &layout_, &versions_};
+  const std::vector<Experiment*> experiments_{&trials_, &seconds_, &filling_, &growth_,
+                                              &pages_,  &layout_,  &versions_};
   // Monitor thread only.
   EngineClock::Time last_look_, last_collect_;
 };

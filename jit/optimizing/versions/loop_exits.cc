@@ -321,8 +321,8 @@ llvm::PreservedAnalyses UnparkExitsPass::run(llvm::Function& function,
 
 llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   const std::vector<llvm::CallInst*> markers = markers_of(function);
+  if (markers.empty()) return llvm::PreservedAnalyses::all();
   const bool nest = is_nest(function);
-  if (markers.empty() && !nest) return llvm::PreservedAnalyses::all();
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
@@ -356,10 +356,6 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
   }
   for (llvm::CallInst* marker : none) marker->eraseFromParent();
   llvm::IRBuilder<> b(ir_->context);
-  if (nest && exits.empty()) {
-    b.SetInsertPoint(function.getEntryBlock().getTerminator());
-    emit_work(*ir_, b, b.getInt64(1));
-  }
   for (Exit& exit : exits) {
     const LoopIndex loop = loop_of(*exit.marker);
     const llvm::DebugLoc location = exit.marker->getDebugLoc();
@@ -367,7 +363,7 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
     if (!exit.backedges.count) {
       Instruction* const rest = exit.marker->getNextNode();
       exit.marker->eraseFromParent();
-      if (nest) {
+      if (nest && !ir_->polls_short_iterations) {
         b.SetInsertPoint(rest);
         b.SetCurrentDebugLocation(location);
         emit_work(*ir_, b, b.getInt64(1));

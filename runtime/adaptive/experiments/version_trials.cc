@@ -148,7 +148,7 @@ void VersionTrials::end(Trial& trial, ModuleCode& code, ChangeState outcome, std
 // What both count is the same.
 bool VersionTrials::is_alike(const jit::CodeVersion& with, const jit::CodeVersion& without) {
   if (!with.nest) return true;
-  return without.work != nullptr && with.osr_exits.empty() == without.osr_exits.empty();
+  return without.work != nullptr;
 }
 
 // ---------------------------------------------------------------- compile threads
@@ -176,7 +176,7 @@ void VersionTrials::offer_again(std::shared_ptr<jit::CodeVersion> without) {
 bool VersionTrials::begin_with(std::shared_ptr<jit::CodeVersion> without, ModuleCode& code, bool registered) {
   if (!is_alike(*trial_->subject.with, *without)) {
     end(*trial_, code, ChangeState::kNone,
-        "cannot be measured: only one of the two can be left in its loop, so they count different things");
+        "cannot be measured: only one of the two can be left in its loop, and counts its iterations");
     return false;
   }
   if (!registered) code.register_copy(without);

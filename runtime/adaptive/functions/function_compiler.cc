@@ -43,21 +43,24 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
 }
 
 std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& code) {
-  if (job.second || job.plan.action != feedback::Action::kOptimize || !std::holds_alternative<Hot>(job.priority))
+  if (job.second || job.plan.action != feedback::Action::kOptimize ||
+      !std::holds_alternative<Hot>(job.priority))
     return std::nullopt;
-  const auto is_tried = [](const feedback::Candidate& candidate) { return !jit::is_of_version(candidate.kind()); };
+  const auto is_tried = [&](const feedback::Candidate& candidate) {
+    return !jit::is_of_version(candidate.kind()) && !job.settled.contains(candidate.site());
+  };
   if (std::ranges::none_of(job.plan.candidates, is_tried)) return std::nullopt;
   // It has code already.
   const std::vector<std::shared_ptr<jit::CodeVersion>> nests = code.nests(job.plan.function);
-  if (job.plan.nest ? std::ranges::any_of(nests, [&](const auto& nest) { return nest->nest == job.plan.nest; })
-                    : code.version(job.plan.function, jit::Tier::kOptimized) != nullptr)
+  if (job.plan.nest
+          ? std::ranges::any_of(nests, [&](const auto& nest) { return nest->nest == job.plan.nest; })
+          : code.version(job.plan.function, jit::Tier::kOptimized) != nullptr)
     return std::nullopt;
   Job first = job;
   // Nor weights of branches: what is tried is compared with code that has none either.
   std::erase_if(first.plan.candidates, [&](const feedback::Candidate& candidate) {
     return is_tried(candidate) || candidate.kind() == jit::ChangeKind::kWeighBranches;
   });
-  first.settled.clear();
   first.plan.reason += "; what is to be tried in it comes later";
   return first;
 }
@@ -94,6 +97,7 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   if (first) {
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds += result->version->compile_seconds;
+      episode.state_why = "its first code runs, without what is to be tried in it";
     });
     publish(*first, code, trials_.make(*first, result->version));
     job.second = true;

@@ -34,10 +34,12 @@ Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPla
 
 }  // namespace
 
-FunctionPlanner::FunctionPlanner(const EngineParts& engine, FunctionTrials& trials, const CompileScale& scale,
+FunctionPlanner::FunctionPlanner(const EngineParts& engine, FunctionTrials& trials,
+                                 const SecondCompiles& seconds, const CompileScale& scale,
                                  SamplingGovernor& governor)
     : engine_(engine),
       trials_(trials),
+      seconds_(seconds),
       scale_(scale),
       governor_(governor),
       last_flat_look_(EngineClock::Clock::now()) {}
@@ -49,7 +51,9 @@ void FunctionPlanner::round(const Round& round) {
   questions.look = round.look;
   // What a decision is under way about is not decided on again by what the code shows that it is to replace. Read
   // before the load: what ends in between counts as under way for one round more.
+  questions.waiting = seconds_.waiting();
   questions.in_flight = engine_.decisions.under_way();
+  for (const auto& waiting : questions.waiting) questions.in_flight.erase(waiting);
   // Two versions in turns: what samples say of them is of neither.
   questions.in_flight.merge(trials_.compared());
   questions.found_out = trials_.found_out();
@@ -171,6 +175,7 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
   waits_ |= plan.action == feedback::Action::kWait;
   const bool compiles =
       plan.action == feedback::Action::kOptimize || plan.action == feedback::Action::kReoptimize;
+  if (compiles && questions.waiting.contains({module, jit::Unit{function, plan.nest}})) return false;
   if (compiles && is_being_found_out(module, evidence, plan, questions)) {
     waits_ = true;
     return false;

@@ -11,14 +11,15 @@
 #include "runtime/adaptive/engine_parts.h"
 #include "runtime/adaptive/functions/compile_scale.h"
 #include "runtime/adaptive/functions/function_trials.h"
+#include "runtime/adaptive/functions/second_compiles.h"
 
 namespace hindsight::rt {
 
 class FunctionPlanner {
  public:
   // All outlive this.
-  FunctionPlanner(const EngineParts& engine, FunctionTrials& trials, const CompileScale& scale,
-                  SamplingGovernor& governor);
+  FunctionPlanner(const EngineParts& engine, FunctionTrials& trials, const SecondCompiles& seconds,
+                  const CompileScale& scale, SamplingGovernor& governor);
 
   void round(const Round& round);
   // The policy answered "wait" about some function in the last round.
@@ -40,6 +41,7 @@ class FunctionPlanner {
     bool compiling = false;             // something is being compiled
     size_t room = 0;                    // for compiles of functions in a flat profile
     DecisionLog::Units in_flight;       // about which something is decided already
+    DecisionLog::Units waiting = {};    // that are compiled once more as they are
     DecisionLog::Units found_out = {};  // of which something is about to be found out
     double samples = 0;                 // of what may still be compiled
     std::vector<Decided> decided = {};
@@ -66,6 +68,7 @@ class FunctionPlanner {
 
   const EngineParts engine_;
   FunctionTrials& trials_;
+  const SecondCompiles& seconds_;
   const CompileScale& scale_;
   SamplingGovernor& governor_;
   EngineClock::Time last_flat_look_;

@@ -49,7 +49,7 @@ struct Watch {
   bool beats_plain = false;         // it was compared with a version without any change
   // What ran before, to go back to if nothing that is new pays. Null: that is gone.
   std::shared_ptr<Before> before;
-  bool is_replaced = false;         // a version without what has lost is on its way
+  bool is_replaced = false;  // a version without what has lost is on its way
   std::optional<EngineClock::Time> held_up =
       std::nullopt;  // since when what has lost waits for trials that are open
   // What later compiles were asked for and did not do, of which nothing new came (stay_with).

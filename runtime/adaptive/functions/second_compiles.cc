@@ -5,11 +5,8 @@
 namespace hindsight::rt {
 namespace {
 
-using namespace std::chrono_literals;
-
 // In the first code, of CPU time: a loop that ran so long is taken to run as long again, which repays a trial.
 constexpr double kSecondsToGoOn = 0.01;
-constexpr auto kMostWaiting = 250ms;
 
 double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& job) {
   const auto profile = profiles.find(job.module);
@@ -25,7 +22,7 @@ double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& j
 }  // namespace
 
 void SecondCompiles::add(Job job) {
-  Waiting waiting{.job = std::move(job), .since = EngineClock::Clock::now()};
+  Waiting waiting{.job = std::move(job)};
   monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
     waiting.seconds = seconds_in_code(profiles, waiting.job);
   });
@@ -33,7 +30,14 @@ void SecondCompiles::add(Job job) {
   waiting_.push_back(std::move(waiting));
 }
 
-void SecondCompiles::round(const Round& round) {
+DecisionLog::Units SecondCompiles::waiting() const {
+  DecisionLog::Units units;
+  const std::lock_guard lock(mutex_);
+  for (const Waiting& waiting : waiting_) units.insert({waiting.job.module, waiting.job.unit()});
+  return units;
+}
+
+void SecondCompiles::round(const Round&) {
   std::vector<Waiting> all;
   {
     const std::lock_guard lock(mutex_);
@@ -41,29 +45,14 @@ void SecondCompiles::round(const Round& round) {
     all = std::exchange(waiting_, {});
   }
   std::vector<Waiting> on;
-  std::vector<Waiting> over;
-  monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
+  monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
     std::erase_if(all, [&](Waiting& waiting) {
-      if (seconds_in_code(profiles, waiting.job) - waiting.seconds >= kSecondsToGoOn) {
-        on.push_back(std::move(waiting));
-        return true;
-      }
-      if (round.now - waiting.since < kMostWaiting) return false;
-      // They went on trial when the job was made; as it is they are as untried as before.
-      if (const auto profile = profiles.find(waiting.job.module); profile != profiles.end()) {
-        feedback::ChangeLedger& changes = profile->second->counts(waiting.job.plan.function).changes;
-        for (const feedback::Candidate& candidate : waiting.job.plan.candidates)
-          if (changes.state(candidate.site()) == feedback::ChangeState::kInTrial)
-            changes.settle(candidate.site(), feedback::ChangeState::kNone);
-      }
-      over.push_back(std::move(waiting));
-      return true;
+      const bool goes_on = seconds_in_code(profiles, waiting.job) - waiting.seconds >= kSecondsToGoOn;
+      if (goes_on) on.push_back(std::move(waiting));
+      return goes_on;
     });
   });
   for (Waiting& waiting : on) queue_(std::move(waiting.job));
-  for (const Waiting& waiting : over)
-    decisions_.end(waiting.job.episode, DecisionState::kCompiled,
-                   "nothing was tried in it: it hardly ran any more");
   const std::lock_guard lock(mutex_);
   waiting_.insert(waiting_.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
@@ -74,10 +63,12 @@ void SecondCompiles::forget(const ModuleCode& code) {
     const std::lock_guard lock(mutex_);
     for (Waiting& waiting : waiting_)
       if (waiting.job.module == code.module().get()) gone.push_back(std::move(waiting));
-    std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.job.module == code.module().get(); });
+    std::erase_if(waiting_,
+                  [&](const Waiting& waiting) { return waiting.job.module == code.module().get(); });
   }
   for (const Waiting& waiting : gone)
-    decisions_.end(waiting.job.episode, DecisionState::kCompiled, "nothing was tried in it: the run has ended");
+    decisions_.end(waiting.job.episode, DecisionState::kCompiled,
+                   "nothing was tried in it: the run has ended");
 }
 
 }  // namespace hindsight::rt

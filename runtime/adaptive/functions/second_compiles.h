@@ -29,6 +29,9 @@ class SecondCompiles final : public Experiment {
   // Its unit's first code was published.
   void add(Job job);
 
+  // Units that wait. Their code is published, and nothing is under way about what is around them or in them.
+  DecisionLog::Units waiting() const;
+
   // Experiment
   void round(const Round& round) override;
   void forget(const ModuleCode& code) override;
@@ -37,7 +40,6 @@ class SecondCompiles final : public Experiment {
   struct Waiting {
     Job job;
     double seconds = 0;  // in the unit's optimized code, in the whole run, when the first one was published
-    EngineClock::Time since;
   };
 
   feedback::Monitor& monitor_;

@@ -538,9 +538,30 @@ TEST(Nests, AreLeftAtTheirHeaderForOtherCode) {
     EXPECT_EQ(nest.run(frame), kNestEnded);
     frame.expect({100, 7, 5, sum(100), 1000, 7});
   }
-  // Each time in rounds 0 to 7, once more in the one that it was left in again, and from there to the end.
+}
+
+TEST(Nests, CountLongIterationsOfTheirLoop) {
+  OptimizeRequest request;
+  request.loop_exits = true;
+  Nest nest(R"((module (memory 1) (func (export "f") (param $n i32) (result i32) (local $i i32) (local $r i32)
+    (loop $outer
+      (local.set $i (i32.const 64))
+      (loop $inner
+        (local.set $r (i32.add (i32.rotl (local.get $r) (i32.const 3)) (i32.load (i32.shl (local.get $i) (i32.const 2)))))
+        (br_if $inner (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))
+      (br_if $outer (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+    (local.get $r))))",
+            0, request);
+  ASSERT_EQ(nest.version->osr_exits.size(), 1u);
+  EXPECT_FALSE(nest.version->polls_short_iterations);
   ASSERT_NE(nest.version->work, nullptr);
-  EXPECT_EQ(nest.version->work->done, 2 * (8 + 1 + 93));
+  Frame frame{100, 0, 0};
+  EXPECT_EQ(nest.run(frame), kNestEnded);
+  EXPECT_EQ(nest.version->work->done, 100u);
+  nest.version->osr_exits[0].slot->store(nest_leave_word(kNestLeft));
+  Frame left{100, 0, 0};
+  EXPECT_EQ(nest.run(left), kNestLeft);
+  EXPECT_LE(nest.version->work->done, 101u);
 }
 
 // A counted loop looks between its strips, so that it can still become vectors.
@@ -570,31 +591,28 @@ TEST(Nests, OfCountedLoopsAreLeftBetweenStrips) {
   EXPECT_EQ(nest.version->work->done, 1'000'000u) << "iterations, and not strips";
 }
 
-TEST(Nests, ThatCannotBeLeftCountHowOftenTheyAreCalled) {
-  OptimizeRequest request;
-  request.loop_exits = true;
-  request.short_loop_exits = false;
-  Nest nest(R"((module (memory 1) (func (export "f") (param $at i32) (result i32) (local $n i32)
+TEST(Nests, ThatCannotBeLeftOrHaveShortIterationsCountNothing) {
+  constexpr const char* kChase =
+      R"((module (memory 1) (func (export "f") (param $at i32) (result i32) (local $n i32)
     (loop $l
       (local.set $n (i32.add (local.get $n) (i32.const 1)))
       (br_if $l (local.tee $at (i32.load (local.get $at)))))
-    (local.get $n))))",
-            0, request);
-  EXPECT_TRUE(nest.version->osr_exits.empty());
-  auto* words = reinterpret_cast<uint32_t*>(nest.m.instance->memory());
-  for (uint32_t i = 0; i < 9; ++i) words[i] = 4 * (i + 1);
-  ASSERT_NE(nest.version->work, nullptr);
-  for (uint32_t call = 1; call <= 3; ++call) {
-    Frame frame{0, 0};
-    EXPECT_EQ(nest.run(frame), kNestEnded);
-    frame.expect({0, 10});
-    EXPECT_EQ(nest.version->work->done, call);
-  }
-  // Where nobody asks for exits, nobody compares.
+    (local.get $n))))";
+  OptimizeRequest request;
+  request.loop_exits = true;
+  Nest polls(kChase, 0, request);
+  EXPECT_EQ(polls.version->osr_exits.size(), 1u);
+  EXPECT_TRUE(polls.version->polls_short_iterations);
+  EXPECT_EQ(polls.version->work, nullptr) << "that would cost more than the poll";
+  request.short_loop_exits = false;
+  Nest stays(kChase, 0, request);
+  EXPECT_TRUE(stays.version->osr_exits.empty());
+  EXPECT_FALSE(stays.version->polls_short_iterations);
+  EXPECT_EQ(stays.version->work, nullptr);
+  // Code that nobody asks exits of is the same.
   request.loop_exits = false;
-  nest.nest_request = request;
-  nest.compile(0);
-  EXPECT_EQ(nest.version->work, nullptr);
+  Nest plain(kChase, 0, request);
+  EXPECT_EQ(plain.version->code_size, stays.version->code_size);
 }
 
 TEST(Nests, AreTheSameEachTimeTheyAreCompiled) {
