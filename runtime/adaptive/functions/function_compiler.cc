@@ -50,11 +50,15 @@ std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& 
     return !jit::is_of_version(candidate.kind()) && !job.settled.contains(candidate.site());
   };
   if (std::ranges::none_of(job.plan.candidates, is_tried)) return std::nullopt;
-  // It has code already.
-  const std::vector<std::shared_ptr<jit::CodeVersion>> nests = code.nests(job.plan.function);
-  if (job.plan.nest
-          ? std::ranges::any_of(nests, [&](const auto& nest) { return nest->nest == job.plan.nest; })
-          : code.version(job.plan.function, jit::Tier::kOptimized) != nullptr)
+  // It has code already, or loops of it have: they would come out of what was won there, for code without it.
+  const std::vector<wasm::LoopInfo>& loops = code.module()->body(job.plan.function).loops;
+  const auto is_in_it = [&](const std::shared_ptr<jit::CodeVersion>& nest) {
+    if (!job.plan.nest) return true;
+    const wasm::LoopInfo &outer = loops[job.plan.nest->value], &inner = loops[nest->nest->value];
+    return outer.offset <= inner.offset && inner.offset < outer.end;
+  };
+  if (std::ranges::any_of(code.nests(job.plan.function), is_in_it) ||
+      (!job.plan.nest && code.version(job.plan.function, jit::Tier::kOptimized) != nullptr))
     return std::nullopt;
   Job first = job;
   // Nor weights of branches: what is tried is compared with code that has none either.
