@@ -96,7 +96,7 @@ struct CodeVersion {
   // Optimized tier; their addresses are in the code. Shared by a version and its copies elsewhere
   // (move_code.h).
   std::vector<std::shared_ptr<LoopCell>> loop_cells;
-  std::shared_ptr<const NestWork> work;  // of a nest, written by its code; null: it is not counted
+  std::shared_ptr<NestWork> work;  // of a nest, written by its code; null: it is not counted
   // A nest looks in each of its loop's short iterations whether it is to be left, which costs some percent.
   bool polls_short_iterations = false;
   std::vector<Answer> answers;             // to what was asked for, and what goes with it

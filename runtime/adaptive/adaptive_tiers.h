@@ -5,7 +5,7 @@
 // Lock order. No lock of a part is held while profiles are visited (Monitor::with_profiles), nor the other way round.
 // With the lock on the left held, what stands on the right is called, and no other part.
 //     VersionTrials, CodeLayout    ModuleCode, Measurement, and the monitor for the guests' seconds
-//     FunctionTrials               ModuleCode, LoopTrial, TimedLoads, DecisionLog
+//     FunctionTrials               ModuleCode, LoopTrial, TimedLoads, RetireList, DecisionLog
 //     PageMoves                    LoopTrial, Measurement
 //     CompileQueue                 CompileThreads, DecisionLog
 //     LoadedModules                ModuleCode

@@ -38,7 +38,7 @@ WasmOffset place_of(const wasm::Module& module, const jit::CodeVersion& version)
 uint64_t work_of(const jit::CodeVersion* nest) {
   if (nest == nullptr || nest->work == nullptr) return 0;
   // Relaxed: a count that orders nothing (NestWork).
-  return std::atomic_ref(const_cast<uint64_t&>(nest->work->done)).load(std::memory_order_relaxed);
+  return std::atomic_ref(nest->work->done).load(std::memory_order_relaxed);
 }
 
 // Which changes of versions are in the code of one that was told so.

@@ -101,6 +101,8 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   if (first) {
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds += result->version->compile_seconds;
+      // It is under way all the same.
+      episode.state = DecisionState::kCompiled;
       episode.state_why = "its first code runs, without what is to be tried in it";
     });
     publish(*first, code, trials_.make(*first, result->version));

@@ -272,6 +272,8 @@ struct FunctionTrials::News {
     VersionId lost;
   };
   std::vector<Back> backs;
+  std::vector<std::shared_ptr<ModuleCode>>
+      held;  // let go of after the lock: its last owner's end comes back here
   std::vector<Job> cleanups;
   std::vector<std::string> lines;
 };
@@ -410,7 +412,9 @@ bool FunctionTrials::goes_back(const wasm::Module* module, jit::Unit unit, Watch
            });
   });
   const std::shared_ptr<ModuleCode> code = watch.before->code.lock();
-  if (has_won || code == nullptr) return false;
+  if (code == nullptr) return false;
+  news.held.push_back(code);
+  if (has_won) return false;
   const ModuleCode::Exchange back{watch.version, watch.before->watch.version};
   if (!code->exchange({&back, 1}).front()) return false;
   code->retire_copy(watch.version);

@@ -3,7 +3,7 @@
 //
 // Concurrency: round() on the monitor thread, the rest on any; trials themselves measure on guest threads, under
 // locks of their own that these only try. mutex_ protects the members below it. With it held only LoopTrial,
-// TimedLoads, ModuleCode and the decision log are called; visitors keep to that.
+// TimedLoads, ModuleCode, the retire list and the decision log are called; visitors keep to that.
 #pragma once
 
 #include <functional>

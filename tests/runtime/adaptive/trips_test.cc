@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/engine/engine_for_tests.h"
+#include "tests/log_lines.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 
@@ -50,8 +51,10 @@ DecisionReport decision(const Engine& engine, std::string_view kind) {
   return {};
 }
 
+// For good, and not only in its first code.
 bool is_compiled(const Engine& engine) {
-  return decision(engine, "optimize").state == DecisionState::kCompiled;
+  const DecisionReport report = decision(engine, "optimize");
+  return report.state == DecisionState::kCompiled && report.state_why.empty();
 }
 
 uint32_t call_filter(Instance& instance, uint32_t taps, uint32_t passes) {
@@ -68,9 +71,11 @@ INSTANTIATE_TEST_SUITE_P(PayOrNot, Trips, testing::Bool(),
                          [](const auto& info) { return info.param ? "ThatPay" : "ThatDoNotPay"; });
 
 TEST_P(Trips, ThatAreUsualAreSeenAndTried) {
+  LogLines log;
   EngineConfig config;
   config.tier = TierMode::kAuto;
   config.compile_threads = 1;
+  config.log = log.sink();
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Linker> linker;
   std::shared_ptr<Instance> instance;
@@ -98,6 +103,10 @@ TEST_P(Trips, ThatAreUsualAreSeenAndTried) {
   EXPECT_THAT(
       report.outcome,
       HasSubstr("specialized for trip count 7, when the value it depends on is 7, compared once a strip"));
+  // In two steps: there is code to go back to, and nothing is compiled for that.
+  EXPECT_GE(log.count("what is to be tried in it comes later"), 1u);
+  EXPECT_EQ(log.count("rolled back: the code before it goes on"), GetParam() ? 0u : 1u) << log.text();
+  EXPECT_EQ(log.count("rolled back: compiles"), 0u);
   // With another number, and back.
   for (const uint32_t taps : {7u, 8u, 1u, 300u, 6u, 7u})
     EXPECT_EQ(call_filter(*instance, taps, 3), filtered(taps)) << taps;
