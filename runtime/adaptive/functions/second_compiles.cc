@@ -1,5 +1,6 @@
 #include "runtime/adaptive/functions/second_compiles.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hindsight::rt {
@@ -21,6 +22,21 @@ double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& j
 
 }  // namespace
 
+namespace {
+
+// It was not taken back to baseline code.
+bool has_code(const Job& job) {
+  const std::shared_ptr<ModuleCode> code = job.code.lock();
+  if (code == nullptr) return false;
+  if (!job.plan.nest)
+    return code->current(job.plan.function) != nullptr &&
+           code->current(job.plan.function)->tier == jit::Tier::kOptimized;
+  const std::vector<std::shared_ptr<jit::CodeVersion>> nests = code->nests(job.plan.function);
+  return std::ranges::any_of(nests, [&](const auto& nest) { return nest->nest == job.plan.nest; });
+}
+
+}  // namespace
+
 void SecondCompiles::add(Job job) {
   Waiting waiting{.job = std::move(job)};
   monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
@@ -37,7 +53,7 @@ DecisionLog::Units SecondCompiles::waiting() const {
   return units;
 }
 
-void SecondCompiles::round(const Round&) {
+void SecondCompiles::round(const Round& round) {
   std::vector<Waiting> all;
   {
     const std::lock_guard lock(mutex_);
@@ -53,6 +69,15 @@ void SecondCompiles::round(const Round&) {
     });
   });
   for (Waiting& waiting : on) queue_(std::move(waiting.job));
+  // No lock is held: whoever lets go of a module's code may be its last owner.
+  if (round.look)
+    std::erase_if(all, [&](const Waiting& waiting) {
+      const bool gone = !has_code(waiting.job);
+      if (gone)
+        decisions_.end(waiting.job.episode, DecisionState::kCompiled,
+                       "nothing was tried in it: it is in baseline code again");
+      return gone;
+    });
   const std::lock_guard lock(mutex_);
   waiting_.insert(waiting_.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
