@@ -41,9 +41,9 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       threads_(services, monitor_, std::move(selection)),
       queue_(services, monitor_, decisions_, governor_,
              [this](Job job, ModuleCode& code) {
-               const uint32_t gave_way = job.gave_way;
+               const bool gives_way = job.is_second();
                auto again = compiler_.compile(job, code);
-               if (again && again->gave_way > gave_way)
+               if (again && gives_way)
                  queue_.add(std::move(*again));
                else if (again)
                  seconds_.add(std::move(*again));
@@ -51,7 +51,7 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       trials_(services, monitor_, policy_, modules_, decisions_, measurement_,
               [this](Job job) {
                 // What is tried next waits until the loop has run for a while in the code that it is back in.
-                if (job.second)
+                if (job.is_second())
                   seconds_.add(std::move(job));
                 else
                   queue_.add(std::move(job));

@@ -42,9 +42,7 @@ void CompileQueue::add(Job job) {
 }
 
 void CompileQueue::make_room_for(const Job& job) {
-  if (std::holds_alternative<Later>(job.priority) || tasks_ <= services_.threads().most() ||
-      may_give_way_.empty())
-    return;
+  if (job.is_second() || tasks_ <= services_.threads().most() || may_give_way_.empty()) return;
   // Relaxed: a wish, as OptimizeRequest::abandoned has it.
   may_give_way_.back()->store(true, std::memory_order_relaxed);
   may_give_way_.pop_back();
@@ -153,7 +151,7 @@ void CompileQueue::run_one_job() {
     job = std::move(*first);
     jobs_.erase(first);
     // Not for ever: what has to be tried is.
-    if (std::holds_alternative<Later>(job.priority) && job.gave_way < kMostGivenWay) {
+    if (job.is_second() && job.gave_way < kMostGivenWay) {
       job.gives_way = std::make_shared<std::atomic<bool>>(false);
       may_give_way_.push_back(job.gives_way);
     }

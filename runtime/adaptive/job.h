@@ -52,13 +52,14 @@ struct Job {
   Settled settled;
   bool loop_exits = false;        // were asked for
   bool short_loop_exits = false;  // these too
-  bool second = false;  // the unit runs in its first code, without what is to be tried (second_compiles.h)
   // Its compile gives way to more urgent ones: null, or true once it is to end. How often it did.
   std::shared_ptr<std::atomic<bool>> gives_way = nullptr;
   uint32_t gave_way = 0;
   bool cached = false;  // its version is not compiled: it comes out of the code cache
 
   jit::Unit unit() const { return {plan.function, plan.nest}; }
+  // The unit runs in its first code, without what is to be tried (second_compiles.h).
+  bool is_second() const { return std::holds_alternative<Later>(priority); }
 };
 
 }  // namespace hindsight::rt

@@ -670,6 +670,14 @@ std::vector<std::shared_ptr<jit::CodeVersion>> ModuleCode::optimized_versions() 
   return versions;
 }
 
+std::shared_ptr<jit::CodeVersion> ModuleCode::optimized(jit::Unit unit) const {
+  const std::lock_guard lock(mutex_);
+  const FunctionCode& code = code_of(unit.function);
+  if (!unit.nest) return code.optimized;
+  const auto found = code.nests.find(unit.nest->value);
+  return found == code.nests.end() ? nullptr : found->second;
+}
+
 std::vector<std::shared_ptr<jit::CodeVersion>> ModuleCode::nests(FuncIndex function) const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<jit::CodeVersion>> versions;

@@ -22,6 +22,7 @@
 #include "base/fork_gate.h"
 #include "jit/code/call_meter.h"
 #include "jit/code/code_version.h"
+#include "jit/code/unit.h"
 #include "jit/optimizing/optimizer.h"
 #include "jit/wasm/module.h"
 #include "runtime/code/code_services.h"
@@ -149,6 +150,8 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   // Null if there is none. `current` is the one in the entry slots.
   std::shared_ptr<jit::CodeVersion> current(FuncIndex function) const;
   std::shared_ptr<jit::CodeVersion> version(FuncIndex function, jit::Tier tier) const;
+  // The optimized one of a function, or the nest, that is published.
+  std::shared_ptr<jit::CodeVersion> optimized(jit::Unit unit) const;
   // The published nests of a function and of all, by function and outermost loop.
   std::vector<std::shared_ptr<jit::CodeVersion>> nests(FuncIndex function) const;
   std::vector<std::shared_ptr<jit::CodeVersion>> all_nests() const;

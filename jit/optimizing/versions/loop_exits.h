@@ -28,6 +28,9 @@
 // be left. Only loops of the compiled function itself have markers: of a body in place of its call, baseline
 // code would want a frame.
 //
+// Where a nest polls in long iterations, or between strips, it also counts its iterations (NestWork): a measure of work for
+// trials of whole versions.
+//
 // Searches are interleaved in loops of a certain shape, and markers are none of it. ParkExitsPass takes those
 // out that could be in the way. UnparkExitsPass puts them back, unless searches were interleaved.
 #pragma once

@@ -55,6 +55,11 @@ std::vector<jit::ChangeKind> version_changes(const std::vector<feedback::Candida
   return there;
 }
 
+bool is_changed(const Watch& watch) {
+  return !version_changes(watch.told, *watch.version).empty() ||
+         std::ranges::any_of(watch.version->answers, &jit::Answer::is_applied);
+}
+
 VersionTrials::Pace pace_of(double bias) {
   VersionTrials::Pace pace;
   if (bias != 0) {
@@ -160,10 +165,7 @@ std::vector<VersionExperiment::Candidate> VersionExperiment::candidates() {
       feedback::VersionEvidence& evidence = candidate.evidence;
       evidence.there = version_changes(watch.told, version);
       evidence.at = place_of(*module, version);
-      evidence.may_be_plain = version.nest && !watch.beats_plain &&
-                              (!evidence.there.empty() ||
-                               std::any_of(version.answers.begin(), version.answers.end(),
-                                           [](const jit::Answer& answer) { return answer.is_applied(); }));
+      evidence.may_be_plain = version.nest && !watch.beats_plain && is_changed(watch);
       if (evidence.there.empty() && !evidence.may_be_plain) return;
       const bool settled = std::all_of(watch.trials.begin(), watch.trials.end(),
                                        [](const auto& trial) { return trial->state() == TrialState::kKept; });
@@ -323,12 +325,7 @@ std::vector<std::pair<jit::Site, feedback::Outcome>> VersionExperiment::outcomes
 bool VersionExperiment::offer_before(const Job& job) {
   std::optional<Watch> plain;
   trials_.with(job.module, job.unit(), [&](Watch& watch) {
-    if (watch.before == nullptr) return;
-    const Watch& before = watch.before->watch;
-    const auto is_changed = [](const jit::Answer& answer) { return answer.is_applied(); };
-    if (!version_changes(before.told, *before.version).empty() ||
-        std::ranges::any_of(before.version->answers, is_changed))
-      return;
+    if (watch.before == nullptr || is_changed(watch.before->watch)) return;
     plain = watch.before->take();
     watch.before = nullptr;
   });

@@ -43,8 +43,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
 }
 
 std::optional<Job> FunctionCompiler::first_of(const Job& job, const ModuleCode& code) {
-  if (job.second || job.plan.action != feedback::Action::kOptimize ||
-      !std::holds_alternative<Hot>(job.priority))
+  if (job.plan.action != feedback::Action::kOptimize || !std::holds_alternative<Hot>(job.priority))
     return std::nullopt;
   const auto is_tried = [&](const feedback::Candidate& candidate) {
     return !jit::is_of_version(candidate.kind()) && !job.settled.contains(candidate.site());
@@ -106,7 +105,6 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
       episode.state_why = "its first code runs, without what is to be tried in it";
     });
     publish(*first, code, trials_.make(*first, result->version));
-    job.second = true;
     job.priority = Later{std::get<Hot>(job.priority)};
     return std::move(job);
   }

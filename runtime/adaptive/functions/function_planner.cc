@@ -18,6 +18,10 @@ constexpr size_t kMostNests = 4;         // of one function that are under way
 constexpr double kMuchInBaseline = 0.2;  // of all samples: what runs there does not wait for trials
 constexpr double kPreopenSamples = 3;    // clock samples after which the optimizer is worth opening
 
+bool is_around(const feedback::LoopEvidence& outer, const feedback::LoopEvidence& inner) {
+  return outer.offset <= inner.offset && inner.offset < outer.end;
+}
+
 Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPlan& plan,
                 const feedback::PolicyConfig& policy) {
   if (!plan.nest)
@@ -28,7 +32,7 @@ Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPla
   if (hot.expected <= 0)
     hot.expected = feedback::expected_seconds(root.code_bytes, root.inner_loops + 1, e.compile_scale, policy);
   for (const feedback::LoopEvidence& loop : e.loops)
-    if (root.offset <= loop.offset && loop.offset < root.end) hot.seconds += loop.seconds_baseline;
+    if (is_around(root, loop)) hot.seconds += loop.seconds_baseline;
   return hot;
 }
 
@@ -210,22 +214,22 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
 bool FunctionPlanner::is_being_found_out(const wasm::Module* module,
                                          const feedback::FunctionEvidence& evidence,
                                          const feedback::FunctionPlan& plan, const Questions& questions) {
-  const auto is_around = [&](LoopIndex outer, LoopIndex inner) {
-    const feedback::LoopEvidence &a = evidence.loops[outer.value], &b = evidence.loops[inner.value];
-    return a.offset <= b.offset && b.offset < a.end;
+  const auto loop = [&](std::optional<LoopIndex> nest) -> const feedback::LoopEvidence& {
+    return evidence.loops[nest->value];
   };
   // Where much runs in baseline code that does not wait for anybody.
   double baseline = evidence.samples_baseline;
   if (plan.nest) {
     baseline = 0;
-    for (uint32_t i = 0; i < evidence.loops.size(); ++i)
-      if (is_around(*plan.nest, LoopIndex(i))) baseline += evidence.loops[i].samples_baseline;
+    for (const feedback::LoopEvidence& inner : evidence.loops)
+      if (is_around(loop(plan.nest), inner)) baseline += inner.samples_baseline;
   }
   if (baseline >= kMuchInBaseline * evidence.total_samples) return false;
   return std::ranges::any_of(questions.found_out, [&](const auto& measured) {
     if (measured.first != module || measured.second.function != plan.function) return false;
     const std::optional<LoopIndex> nest = measured.second.nest;
-    return !plan.nest || !nest || is_around(*plan.nest, *nest) || is_around(*nest, *plan.nest);
+    return !plan.nest || !nest || is_around(loop(plan.nest), loop(nest)) ||
+           is_around(loop(nest), loop(plan.nest));
   });
 }
 

@@ -128,16 +128,6 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
 
 namespace {
 
-std::vector<std::pair<jit::Site, std::vector<uint32_t>>> targets_of(const Watch& watch) {
-  std::vector<std::pair<jit::Site, std::vector<uint32_t>>> all;
-  for (const feedback::Candidate& call : feedback::of(watch.told, jit::ChangeKind::kInlineCalls)) {
-    auto& [site, targets] = all.emplace_back(call.site(), std::vector<uint32_t>());
-    for (const jit::CallTargets::Target& target : jit::what_of<jit::CallTargets>(call.request).targets)
-      targets.push_back(target.element);
-  }
-  return all;
-}
-
 bool has_open(const Watch& watch) {
   for (size_t i = 0; i < watch.trials.size(); ++i)
     if (watch.is_open(i)) return true;
@@ -149,7 +139,7 @@ bool is_to_be_kept(const Watch& now, const Watch& next) {
   return !now.cached && !now.has_lost() && !has_open(now) && has_open(next) &&
          !now.version->polls_short_iterations &&
          (now.version->entry == nullptr) == (next.version->entry == nullptr) &&
-         now.osr_loops == next.osr_loops && targets_of(now) == targets_of(next);
+         now.osr_loops == next.osr_loops && usual_targets(now.told) == usual_targets(next.told);
 }
 
 }  // namespace
@@ -394,12 +384,7 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
                         ? "rolled back: compiles without the changes that did not pay"
                         : "rolled back: compiles with the changes that waited for those that did not pay";
   job.episode = episode;
-  if (back) {
-    job.second = true;
-    job.priority = Later();
-  } else {
-    job.priority = Undo();
-  }
+  job.priority = back ? Priority(Later()) : Priority(Undo());
   all.cleanups.push_back(std::move(job));
 }
 
@@ -508,11 +493,7 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
                                          const jit::CodeVersion& made) const {
   // A version without what a trial has rejected is on its way, and does not know of what is new here.
   if (watch.has_lost()) return "only the changes that were not rejected";
-  const std::vector<std::shared_ptr<jit::CodeVersion>> nests = code.nests(job.plan.function);
-  const bool current = job.plan.nest
-                           ? std::find(nests.begin(), nests.end(), watch.version) != nests.end()
-                           : code.version(job.plan.function, jit::Tier::kOptimized) == watch.version;
-  if (!current) return "no current version";
+  if (code.optimized(job.unit()) != watch.version) return "no current version";
   const feedback::FunctionEvidence evidence = decisions_.at(job.episode).evidence;
   const bool loops_wait =
       !job.plan.nest && (evidence.samples_left_behind >= policy_.min_samples_left_behind ||
@@ -522,8 +503,8 @@ std::string_view FunctionTrials::news_of(const Job& job, const Watch& watch, con
 
 std::vector<jit::Site> FunctionTrials::stay_with(const Job& job, Watch& watch, const jit::CodeVersion& made) {
   std::vector<jit::Site> refused;
-  decisions_.end(job.episode, job.second ? DecisionState::kCompiled : DecisionState::kRefused,
-                 job.second ? "" : "the running code stays");
+  decisions_.end(job.episode, job.is_second() ? DecisionState::kCompiled : DecisionState::kRefused,
+                 job.is_second() ? "" : "the running code stays");
   decisions_.change(job.episode, [&](feedback::Episode& episode) {
     episode.compile_seconds += made.compile_seconds;
     for (const jit::Answer& answer : made.answers) {
@@ -583,7 +564,7 @@ bool FunctionTrials::keeps_running(const Job& job, const ModuleCode& code, const
     if (found == profiles.end()) return;
     feedback::FunctionCounts& counts = found->second->counts(function);
     if (job.plan.nest) {
-      counts.nests[job.plan.nest->value].fruitless += job.second ? 0 : 1;
+      counts.nests[job.plan.nest->value].fruitless += job.is_second() ? 0 : 1;
       return;
     }
     counts.stay();

@@ -32,14 +32,6 @@ std::map<uint32_t, uint64_t> applied_values(const MadeVersion& made) {
   return values;
 }
 
-std::map<uint32_t, std::vector<uint32_t>> targets(std::span<const feedback::Candidate> told) {
-  std::map<uint32_t, std::vector<uint32_t>> targets;
-  for (const feedback::Candidate& candidate : told)
-    for (const jit::CallTargets::Target& target : jit::what_of<jit::CallTargets>(candidate.request).targets)
-      targets[candidate.at().value].push_back(target.element);
-  return targets;
-}
-
 // All that the compiler is told of branches beside their form, which is a change on trial.
 std::map<jit::Site, std::pair<uint64_t, uint64_t>> weights(std::span<const feedback::Candidate> told) {
   std::map<jit::Site, std::pair<uint64_t, uint64_t>> weights;
@@ -68,6 +60,14 @@ bool has_loops(const std::vector<Place>& places, const std::vector<Place>& wante
 
 }  // namespace
 
+std::map<uint32_t, std::vector<uint32_t>> usual_targets(std::span<const feedback::Candidate> told) {
+  std::map<uint32_t, std::vector<uint32_t>> targets;
+  for (const feedback::Candidate& candidate : told)
+    for (const jit::CallTargets::Target& target : jit::what_of<jit::CallTargets>(candidate.request).targets)
+      targets[candidate.at().value].push_back(target.element);
+  return targets;
+}
+
 std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made, bool loops_wait) {
   const jit::CodeVersion& before = running.version;
   const jit::CodeVersion& after = made.version;
@@ -78,8 +78,8 @@ std::string_view what_is_new(const MadeVersion& running, const MadeVersion& made
   if (loops_wait && !has_loops(before.osr_exits, after.osr_exits)) return "an OSR exit of a running loop";
   if (applied_sites(before) != applied_sites(after)) return "changes of loops";
   if (applied_values(running) != applied_values(made)) return "usual values";
-  const std::string_view told = targets(running.told) != targets(made.told)   ? "targets of calls"
-                                : before.inlined != after.inlined             ? "inlined bodies"
+  const std::string_view told = usual_targets(running.told) != usual_targets(made.told) ? "targets of calls"
+                                : before.inlined != after.inlined                       ? "inlined bodies"
                                 : weights(running.told) != weights(made.told) ? "weights of branches"
                                                                               : "";
   return told.empty() || same_bytes(before, after) ? "" : told;

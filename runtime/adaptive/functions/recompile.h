@@ -8,8 +8,10 @@
 // bytes are not the same.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "feedback/policy/policy.h"
 #include "jit/code/code_version.h"
@@ -21,6 +23,9 @@ struct MadeVersion {
   const jit::CodeVersion& version;
   std::span<const feedback::Candidate> told;
 };
+
+// By call: the elements that the compiler was told are its usual targets.
+std::map<uint32_t, std::vector<uint32_t>> usual_targets(std::span<const feedback::Candidate> told);
 
 // What `made` has, or was to be without, that `running` is not like, in words; empty: nothing. `loops_wait`: it was
 // made for loops that run in other code. Then an entry or a way out for such a loop is something new where `running`

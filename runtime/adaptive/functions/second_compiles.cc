@@ -27,12 +27,7 @@ namespace {
 // It was not taken back to baseline code.
 bool has_code(const Job& job) {
   const std::shared_ptr<ModuleCode> code = job.code.lock();
-  if (code == nullptr) return false;
-  if (!job.plan.nest)
-    return code->current(job.plan.function) != nullptr &&
-           code->current(job.plan.function)->tier == jit::Tier::kOptimized;
-  const std::vector<std::shared_ptr<jit::CodeVersion>> nests = code->nests(job.plan.function);
-  return std::ranges::any_of(nests, [&](const auto& nest) { return nest->nest == job.plan.nest; });
+  return code != nullptr && code->optimized(job.unit()) != nullptr;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class SecondCompilesTest : public testing::Test {
     feedback::Episode episode;
     episode.evidence.function = kSpin;
     job.episode = decisions_.add(job.module, std::move(episode), 0);
-    job.second = true;
+    job.priority = Later();
     return job;
   }
   void run_for(double seconds) {
@@ -68,7 +68,7 @@ TEST_F(SecondCompilesTest, WaitUntilTheFirstCodeRanOnHoweverLongThatTakes) {
   run_for(0.007);
   waiting_.round(round);
   ASSERT_EQ(queued_.size(), 1u);
-  EXPECT_TRUE(queued_[0].second);
+  EXPECT_TRUE(queued_[0].is_second());
   EXPECT_TRUE(waiting_.waiting().empty());
   EXPECT_EQ(decisions_.under_way().size(), 1u) << "until it is compiled";
 }
