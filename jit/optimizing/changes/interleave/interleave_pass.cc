@@ -166,9 +166,11 @@ class Interleaver {
     });
     return waits_elsewhere && run_iterations(load, slot, *shape, "they wait beside their searches");
   }
-  // Of a loop around, the innermost one that can. Not where a prefetch finds the load.
+  // Of a loop around, the innermost one that can. Not where a prefetch finds the load, without a guess at what a search finds.
   bool run_any_iterations(llvm::LoadInst& load, Slot& slot, const std::string& instead_of) {
-    if (slice_of(load)) return false;
+    const auto slice = slice_of(load);
+    if (slice && !guesses_what_is_found(*slice, analyses_.getResult<llvm::LoopAnalysis>(function_)))
+      return false;
     for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
          outer; outer = outer->getParentLoop()) {
       const auto& shape = iterations_of(*outer);

@@ -622,6 +622,17 @@ class Slicer {
   std::string reason_;
 };
 
+// Is the value another one in the loop's next iteration?
+bool changes_within(const Instruction& value, const llvm::Loop& loop) {
+  constexpr size_t kMost = 200;
+  LoopWalk walk(loop, kMost, &value);
+  while (const Instruction* const instruction = walk.next()) {
+    if (optimizing::is_header_phi(*instruction, loop)) return true;
+    walk.follow(*instruction);
+  }
+  return walk.was_cut();
+}
+
 // Elements of up to 8 bytes: a few cache lines.
 constexpr uint32_t kMaxTripsOfShortStream = 64;
 // Of a row's first element: where it is comes from a load that itself misses.
@@ -667,6 +678,35 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
     if (slice) return std::move(*slice);
   }
   return std::unexpected(std::move(first->why));
+}
+
+bool guesses_what_is_found(const PrefetchSlice& slice, const llvm::LoopInfo& loops) {
+  std::set<const Instruction*> seen;
+  std::vector<const Instruction*> work{slice.target};
+  // Of a slice's phis one operand is used.
+  const auto operands_of = [&](const Instruction& user) {
+    auto& known = const_cast<Instruction&>(user);
+    if (const auto way = slice.ways.find(&known); way != slice.ways.end()) return std::vector{way->second};
+    auto* const phi = llvm::dyn_cast<llvm::PHINode>(&known);
+    if (const auto start = slice.starts.find(phi); start != slice.starts.end())
+      return std::vector{start->second};
+    if (llvm::isa<llvm::StoreInst>(user)) return std::vector{known.getOperand(1)};
+    return std::vector<Value*>(known.value_op_begin(), known.value_op_end());
+  };
+  while (!work.empty()) {
+    const Instruction* const user = work.back();
+    work.pop_back();
+    if (is_header_phi(*user, *slice.loop)) continue;
+    for (const Value* operand : operands_of(*user)) {
+      const auto* value = llvm::dyn_cast<Instruction>(operand);
+      if (!value || !slice.loop->contains(value)) continue;
+      for (const llvm::Loop* its = loops.getLoopFor(value->getParent());
+           its != slice.loop && !its->contains(user); its = its->getParentLoop())
+        if (changes_within(*value, *its)) return true;
+      if (seen.insert(value).second) work.push_back(value);
+    }
+  }
+  return false;
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -101,4 +101,8 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
                                                               uint32_t distance,
                                                               const CarriedWords& words = {});
 
+// Is the address computed from what an inner loop found? The slice takes what that loop's first iteration has, which is wrong
+// wherever it searches on.
+bool guesses_what_is_found(const PrefetchSlice& slice, const llvm::LoopInfo& loops);
+
 }  // namespace hindsight::jit::optimizing
