@@ -1,6 +1,7 @@
 #include "jit/optimizing/changes/branch_form/form_pass.h"
 
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -165,31 +166,82 @@ class FormChanger {
   }
 
   bool worth_a_select(Candidate& candidate) {
-    const auto arms = find_arms(llvm::cast<llvm::BranchInst>(at(candidate)));
-    if (!arms) {
-      refuse(candidate, arms.error());
+    auto& branch = llvm::cast<llvm::BranchInst>(at(candidate));
+    const auto hammock = find_hammock(branch);
+    if (!hammock) {
+      candidate.words = "within the arms of another";
+      if (within_arms_.contains(&branch)) return true;
+      refuse(candidate, hammock.error());
       return false;
     }
-    const BranchCounts& counts = counts_of(candidate);
-    const double taken = taken_share(counts);
-    Sides sides{.condition = arms->branch->getCondition(), .pairs = {}};
-    for (const llvm::PHINode& phi : arms->join->phis()) {
-      const llvm::BasicBlock* const from = arms->branch->getParent();
-      sides.pairs.push_back({phi.getIncomingValueForBlock(arms->when_true ? arms->when_true : from),
-                             phi.getIncomingValueForBlock(arms->when_false ? arms->when_false : from), &phi});
+    const double taken = taken_share(counts_of(candidate));
+    const auto shares = shares_of_blocks(*hammock, [&](const llvm::BranchInst& other) {
+      return &other == hammock->branch ? taken : taken_share_of(other);
+    });
+    double lost = counts_of(candidate).mispredicted * kMispredictCycles;
+    double more = hammock->accesses;
+    for (const llvm::BasicBlock* block : hammock->blocks) {
+      more += operations_of(*block) * (1 - shares.at(block));
+      lost += shares.at(block) * mispredicted_at_end_of(*block) * kMispredictCycles;
     }
-    const double lost = counts.mispredicted * kMispredictCycles;
-    const double more = arms->operations_true * (1 - taken) + arms->operations_false * taken +
-                        arms->accesses + static_cast<double>(sides.pairs.size());
+    const Sides sides = sides_of(*hammock, shares);
+    more += static_cast<double>(sides.pairs.size() * hammock->branches);
     const double waited = cycles_waited(*candidate.innermost, sides, taken);
     const double cost = more / kOperationsACycle + waited;
-    candidate.words = "arms of " + std::to_string(arms->operations_true) + " and " +
-                      std::to_string(arms->operations_false) + " operations; as a branch it loses " +
-                      cycles_text(lost) + " cycles to mispredictions, as a select it costs about " +
-                      cycles_text(cost);
-    if (kDoubt * lost > cost) return true;
+    candidate.words = words_of(*hammock) + "; as a branch it loses " + cycles_text(lost) +
+                      " cycles to mispredictions, as a select it costs about " + cycles_text(cost);
+    if (kDoubt * lost > cost) {
+      for (const llvm::BasicBlock* block : hammock->blocks) within_arms_.insert(block->getTerminator());
+      return true;
+    }
     refuse(candidate, candidate.words + ": no gain");
     return false;
+  }
+  static std::string words_of(const Hammock& hammock) {
+    if (hammock.branches > 1)
+      return std::to_string(hammock.operations) + " operations with " + std::to_string(hammock.branches - 1) +
+             (hammock.branches == 2 ? " more branch" : " more branches");
+    const auto on = [&](unsigned way) {
+      const llvm::BasicBlock* const arm = hammock.branch->getSuccessor(way);
+      return arm == hammock.join ? 0 : operations_of(*arm);
+    };
+    return "arms of " + std::to_string(on(0)) + " and " + std::to_string(on(1)) + " operations";
+  }
+  // What is said about a branch within: by its weights, or nothing.
+  static double taken_share_of(const llvm::BranchInst& branch) {
+    uint64_t yes = 0, no = 0;
+    if (!llvm::extractBranchWeights(branch, yes, no) || yes + no == 0) return 0.5;
+    return static_cast<double>(yes) / static_cast<double>(yes + no);
+  }
+  double mispredicted_at_end_of(const llvm::BasicBlock& block) const {
+    const llvm::DILocation* const position = ir_.position_of(*block.getTerminator());
+    if (position == nullptr || llvm::succ_size(&block) < 2) return 0;
+    for (const Slot& slot : changes_.of(ChangeKind::kSelect))
+      if (slot.at().value == position->getLine()) return what_of<BranchCounts>(slot.request).mispredicted;
+    return 0;
+  }
+  // Of what several ways bring, the one that is gone most often.
+  static Sides sides_of(const Hammock& hammock, const std::map<const llvm::BasicBlock*, double>& shares) {
+    std::set<const llvm::BasicBlock*> of_yes{hammock.branch->getSuccessor(0)};
+    for (const llvm::BasicBlock* block : hammock.blocks)
+      if (of_yes.contains(block)) of_yes.insert(llvm::succ_begin(block), llvm::succ_end(block));
+    Sides sides{.condition = hammock.branch->getCondition(), .pairs = {}};
+    for (const llvm::PHINode& phi : hammock.join->phis()) {
+      const Value *yes = nullptr, *no = nullptr;
+      double most_yes = -1, most_no = -1;
+      for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
+        const llvm::BasicBlock* const last = phi.getIncomingBlock(i);
+        const bool is_own = last == &hammock.from();
+        if (!is_own && !hammock.contains(last)) continue;
+        const bool is_yes = is_own ? hammock.branch->getSuccessor(0) == hammock.join : of_yes.contains(last);
+        double& most = is_yes ? most_yes : most_no;
+        if (shares.at(last) <= most) continue;
+        most = shares.at(last);
+        (is_yes ? yes : no) = phi.getIncomingValue(i);
+      }
+      sides.pairs.push_back({yes ? yes : no, no ? no : yes, &phi});
+    }
+    return sides;
   }
 
   bool worth_a_branch(Candidate& candidate) {
@@ -311,9 +363,9 @@ class FormChanger {
                   [&](uint32_t memory) { return places.at(memory); });
     } else if (auto* const branch = llvm::dyn_cast_or_null<llvm::BranchInst>(place)) {
       // Others were converted since it was looked at, which may have made its arms part of longer blocks.
-      const auto arms = find_arms(*branch);
-      if (!arms) return refuse(candidate, arms.error());
-      convert_to_selects(ir_, *arms);
+      const auto hammock = find_hammock(*branch);
+      if (!hammock) return refuse(candidate, hammock.error());
+      convert_to_selects(ir_, *hammock);
     } else if (place != nullptr) {
       const bool knows = llvm::isa<llvm::SelectInst>(place) && candidate.slot->kind() == ChangeKind::kBranch;
       convert_to_branch(ir_, *place, knows ? std::optional(likely_first(candidate)) : std::nullopt);
@@ -327,7 +379,8 @@ class FormChanger {
   llvm::FunctionAnalysisManager& analyses_;
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
-  std::set<const Slot*> in_loops_;  // those of which a copy is in a loop
+  std::set<const Slot*> in_loops_;            // those of which a copy is in a loop
+  std::set<const Instruction*> within_arms_;  // of branches that become selects
 };
 
 }  // namespace

@@ -2,13 +2,14 @@
 
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/ProfDataUtils.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <vector>
 
 namespace hindsight::jit::optimizing {
@@ -18,70 +19,8 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-constexpr unsigned kMostSelectOperations = 32;  // of both arms
-constexpr uint64_t kMostAccessBytes = 16;       // what a program itself accesses at once
-constexpr unsigned kMostSunk = 8;               // operations that move into one side of a branch
-constexpr const char* kNowhere = "nowhere";     // the frame's place for stores that are not chosen
-
-// Whether the block is an arm: entered by the branch alone, left for one place.
-BasicBlock* leads_to(const BasicBlock& block) {
-  const auto* const end = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
-  return end != nullptr && end->isUnconditional() ? end->getSuccessor(0) : nullptr;
-}
-
-// An empty piece of assembly that keeps a load where it is (protect.h): it goes where its load goes.
-bool is_pin(const Instruction& instruction) {
-  const auto* const call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  const auto* const assembly = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-  return assembly != nullptr && assembly->getAsmString().empty() && call->getType()->isVoidTy();
-}
-
-bool is_free(const Instruction& instruction) {
-  return is_pin(instruction) || llvm::isa<llvm::ZExtInst, llvm::TruncInst, llvm::BitCastInst,
-                                          llvm::GetElementPtrInst, llvm::FreezeInst>(instruction);
-}
-
-std::string_view why_not_in_an_arm(const Instruction& instruction) {
-  const llvm::DataLayout& layout = instruction.getModule()->getDataLayout();
-  const auto fits = [&](llvm::Type* type) {
-    const llvm::TypeSize size = layout.getTypeStoreSize(type);
-    return !size.isScalable() && size.getFixedValue() <= kMostAccessBytes;
-  };
-  if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
-    return load->isSimple() && fits(load->getType()) ? "" : "an arm has an access that other threads see";
-  if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction))
-    return store->isSimple() && fits(store->getValueOperand()->getType())
-               ? ""
-               : "an arm has an access that other threads see";
-  if (is_pin(instruction)) return {};
-  if (llvm::isa<llvm::PHINode>(instruction)) return "an arm is entered from elsewhere";
-  if (llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction))
-    return "an arm contains a call";
-  switch (instruction.getOpcode()) {
-    case Instruction::UDiv:
-    case Instruction::SDiv:
-    case Instruction::URem:
-    case Instruction::SRem:
-    case Instruction::FDiv:
-    case Instruction::FRem:
-      return "an arm contains a division";
-    default:
-      break;
-  }
-  return llvm::isSafeToSpeculativelyExecute(&instruction) ? "" : "an arm has a side effect";
-}
-
-std::string_view why_no_arm(const BasicBlock& block, const BasicBlock& from, unsigned& operations,
-                            unsigned& accesses) {
-  if (block.getSinglePredecessor() != &from) return "an arm is entered from elsewhere";
-  for (const Instruction& instruction : block) {
-    if (instruction.isTerminator()) break;
-    if (const std::string_view why = why_not_in_an_arm(instruction); !why.empty()) return why;
-    operations += is_free(instruction) ? 0 : 1;
-    accesses += llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) ? 1 : 0;
-  }
-  return {};
-}
+constexpr unsigned kMostSunk = 8;            // operations that move into one side of a branch
+constexpr const char* kNowhere = "nowhere";  // the frame's place for stores that are not chosen
 
 // Readable, and near: the beginning of the linear memory itself, which has that much, or the VmContext.
 Value* anywhere(IrModule& ir, const llvm::LoadInst& load, const BasicBlock& arm) {
@@ -110,93 +49,117 @@ llvm::MDNode* no_guess(IrModule& ir) {
   return llvm::MDNode::get(ir.context, {});
 }
 
-}  // namespace
-
-std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch) {
-  Arms arms{.branch = &branch};
-  BasicBlock& from = *branch.getParent();
-  BasicBlock *const yes = branch.getSuccessor(0), *const no = branch.getSuccessor(1);
-  if (yes == no) return std::unexpected("both arms are the same");
-  BasicBlock *const after_yes = leads_to(*yes), *const after_no = leads_to(*no);
-  if (after_yes != nullptr && after_yes == after_no) {
-    arms.join = after_yes;
-    arms.when_true = yes;
-    arms.when_false = no;
-  } else if (after_yes == no) {
-    arms.join = no;
-    arms.when_true = yes;
-  } else if (after_no == yes) {
-    arms.join = yes;
-    arms.when_false = no;
-  } else {
-    return std::unexpected("the arms do not meet right after them");
-  }
-  if (arms.join == &from) return std::unexpected("an arm is the back edge of a loop");
-  for (BasicBlock* arm : {arms.when_true, arms.when_false}) {
-    if (arm == nullptr) continue;
-    unsigned& operations = arm == arms.when_true ? arms.operations_true : arms.operations_false;
-    if (const std::string_view why = why_no_arm(*arm, from, operations, arms.accesses); !why.empty())
-      return std::unexpected(why);
-  }
-  if (arms.operations_true + arms.operations_false > kMostSelectOperations)
-    return std::unexpected("the arms are too long to execute both");
-  return arms;
+// What no value of a program may claim where it is computed for nothing.
+void forget_what_held(llvm::LoadInst& load) {
+  for (const unsigned kind :
+       {llvm::LLVMContext::MD_range, llvm::LLVMContext::MD_noundef, llvm::LLVMContext::MD_nonnull,
+        llvm::LLVMContext::MD_invariant_load, llvm::LLVMContext::MD_align})
+    load.setMetadata(kind, nullptr);
 }
 
-void convert_to_selects(IrModule& ir, const Arms& arms) {
-  llvm::BranchInst& branch = *arms.branch;
-  BasicBlock& from = *branch.getParent();
-  Value* const condition = branch.getCondition();
-  llvm::IRBuilder<> b(&branch);
-  b.SetCurrentDebugLocation(branch.getDebugLoc());
-  const auto choose = [&](Value* yes, Value* no) -> Value* {
+class Converter {
+ public:
+  Converter(IrModule& ir, const Hammock& hammock)
+      : ir_(ir), hammock_(hammock), from_(hammock.from()), b_(hammock.branch) {
+    b_.SetCurrentDebugLocation(hammock.branch->getDebugLoc());
+  }
+
+  void convert() {
+    for (BasicBlock* block : hammock_.blocks) move(*block);
+    join();
+    b_.CreateBr(hammock_.join);
+    hammock_.branch->eraseFromParent();
+    for (BasicBlock* block : hammock_.blocks) block->getTerminator()->eraseFromParent();
+    for (BasicBlock* block : hammock_.blocks) block->eraseFromParent();
+    llvm::MergeBlockIntoPredecessor(hammock_.join);
+  }
+
+ private:
+  using ByLast = std::function<Value*(BasicBlock& last)>;
+
+  Value* choose(const llvm::BranchInst& by, Value* yes, Value* no) {
     if (yes == no) return yes;
-    Value* const chosen = b.CreateSelect(condition, yes, no, "", &branch);
+    Value* const chosen = b_.CreateSelect(by.getCondition(), yes, no, "", hammock_.branch);
     if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen))
-      select->setMetadata(llvm::LLVMContext::MD_unpredictable, no_guess(ir));
+      select->setMetadata(llvm::LLVMContext::MD_unpredictable, no_guess(ir_));
     return chosen;
-  };
-  for (BasicBlock* arm : {arms.when_true, arms.when_false}) {
-    if (arm == nullptr) continue;
-    const bool when_true = arm == arms.when_true;
-    for (Instruction& instruction : llvm::make_early_inc_range(*arm)) {
+  }
+
+  // What the ways that come to `to` bring, each known by its last block. `else_`: what the others bring; null: that does
+  // not matter.
+  Value* brought(const BasicBlock& to, const ByLast& by_last, Value* else_) {
+    std::map<const BasicBlock*, Value*> by_block;
+    const auto over = [&](BasicBlock& last, BasicBlock* next) {
+      if (next == &to) return by_last(last);
+      const auto known = by_block.find(next);
+      return known == by_block.end() ? else_ : known->second;
+    };
+    const auto at_end_of = [&](BasicBlock& block) {
+      const auto& end = llvm::cast<llvm::BranchInst>(*block.getTerminator());
+      Value* const first = over(block, end.getSuccessor(0));
+      if (!end.isConditional()) return first;
+      Value* const second = over(block, end.getSuccessor(1));
+      return !first ? second : !second ? first : choose(end, first, second);
+    };
+    // Those before it may lead there.
+    const auto end = llvm::find(hammock_.blocks, &to);
+    for (auto it = end; it != hammock_.blocks.begin();) {
+      BasicBlock* const block = *--it;
+      if (Value* const its = at_end_of(*block)) by_block[block] = its;
+    }
+    return at_end_of(from_);
+  }
+
+  void move(BasicBlock& block) {
+    for (llvm::PHINode& phi : llvm::make_early_inc_range(block.phis())) {
+      phi.replaceAllUsesWith(brought(
+          block, [&](BasicBlock& last) { return phi.getIncomingValueForBlock(&last); }, nullptr));
+      phi.eraseFromParent();
+    }
+    for (Instruction& instruction : llvm::make_early_inc_range(block)) {
       if (instruction.isTerminator()) break;
       Value* harmless = nullptr;
-      if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
-        harmless = anywhere(ir, *load, *arm);
-      else if (llvm::isa<llvm::StoreInst>(instruction))
-        harmless = nowhere(ir, *from.getParent());
+      if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
+        harmless = anywhere(ir_, *load, block);
+        forget_what_held(*load);
+      } else if (llvm::isa<llvm::StoreInst>(instruction)) {
+        harmless = nowhere(ir_, *from_.getParent());
+      }
       if (harmless != nullptr) {
         const unsigned operand = llvm::isa<llvm::LoadInst>(instruction) ? 0 : 1;
         Value* const place = instruction.getOperand(operand);
-        instruction.setOperand(operand, when_true ? choose(place, harmless) : choose(harmless, place));
+        instruction.setOperand(operand, brought(
+                                            block, [&](BasicBlock&) { return place; }, harmless));
       }
-      // What held where the arm was chosen need not hold now.
-      if (llvm::isa<llvm::LoadInst>(instruction))
-        for (const unsigned kind :
-             {llvm::LLVMContext::MD_range, llvm::LLVMContext::MD_noundef, llvm::LLVMContext::MD_nonnull,
-              llvm::LLVMContext::MD_invariant_load, llvm::LLVMContext::MD_align})
-          instruction.setMetadata(kind, nullptr);
-      instruction.moveBefore(&branch);
+      instruction.moveBefore(hammock_.branch);
     }
   }
-  // One edge to the join takes the place of two.
-  for (llvm::PHINode& phi : llvm::make_early_inc_range(arms.join->phis())) {
-    Value* const yes = phi.getIncomingValueForBlock(arms.when_true ? arms.when_true : &from);
-    Value* const no = phi.getIncomingValueForBlock(arms.when_false ? arms.when_false : &from);
-    Value* const chosen = choose(yes, no);
-    for (BasicBlock* arm : {arms.when_true, arms.when_false})
-      if (arm != nullptr) phi.removeIncomingValue(arm, /*DeletePHIIfEmpty=*/false);
-    if (const int direct = phi.getBasicBlockIndex(&from); direct >= 0)
-      phi.setIncomingValue(static_cast<unsigned>(direct), chosen);
-    else
-      phi.addIncoming(chosen, &from);
+
+  // One edge takes the place of several.
+  void join() {
+    for (llvm::PHINode& phi : hammock_.join->phis()) {
+      Value* const chosen = brought(
+          *hammock_.join, [&](BasicBlock& last) { return phi.getIncomingValueForBlock(&last); }, nullptr);
+      for (const BasicBlock* block : hammock_.blocks)
+        if (phi.getBasicBlockIndex(block) >= 0)
+          phi.removeIncomingValue(phi.getBasicBlockIndex(block), /*DeletePHIIfEmpty=*/false);
+      if (const int direct = phi.getBasicBlockIndex(&from_); direct >= 0)
+        phi.setIncomingValue(static_cast<unsigned>(direct), chosen);
+      else
+        phi.addIncoming(chosen, &from_);
+    }
   }
-  b.CreateBr(arms.join);
-  branch.eraseFromParent();
-  for (BasicBlock* arm : {arms.when_true, arms.when_false})
-    if (arm != nullptr) arm->eraseFromParent();
-  llvm::MergeBlockIntoPredecessor(arms.join);
+
+  IrModule& ir_;
+  const Hammock& hammock_;
+  BasicBlock& from_;
+  llvm::IRBuilder<> b_;
+};
+
+}  // namespace
+
+void convert_to_selects(IrModule& ir, const Hammock& hammock) {
+  Converter(ir, hammock).convert();
 }
 
 bool is_choice(const Instruction& instruction) {

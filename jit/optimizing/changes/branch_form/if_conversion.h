@@ -1,5 +1,5 @@
 // If-conversion (J. R. Allen et al., "Conversion of Control Dependence to Data Dependence", POPL 1983) of
-// single branches, and the reverse.
+// branches with all that lies between them and where their ways meet, and the reverse.
 //
 // LLVM makes a select of a branch only where both arms together are a handful of cheap operations that may be
 // executed for nothing. Here the arms may also load and store. An access of an arm that is not chosen goes to
@@ -8,35 +8,27 @@
 //     if (c) { t = load p; store t + 1, q; n' = n + 1 }      p' = c ? p : anywhere;  t = load p'
 //                                                        ->  q' = c ? q : nowhere;   store t + 1, q'
 //     n'' = phi(n, n')                                       n'' = c ? n + 1 : n
+//
+// Branches within become choices of choices, in the order in which the program decides. So what a condition is where the program
+// does not come to it does not matter.
 #pragma once
 
 #include <llvm/IR/Instructions.h>
 
-#include <expected>
 #include <optional>
-#include <string_view>
 
+#include "jit/optimizing/changes/branch_form/hammock.h"
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 
-// A conditional branch around one or two blocks.
-struct Arms {
-  llvm::BranchInst* branch = nullptr;
-  llvm::BasicBlock* when_true = nullptr;  // null: the edge goes to the join
-  llvm::BasicBlock* when_false = nullptr;
-  llvm::BasicBlock* join = nullptr;
-  unsigned operations_true = 0, operations_false = 0;  // those that cost something
-  unsigned accesses = 0;                               // loads and stores in both
-};
+// What a program itself accesses at once: longer accesses are not converted.
+inline constexpr uint64_t kMostAccessBytes = 16;
 
-// The arms of a branch, or why it cannot be converted.
-std::expected<Arms, std::string_view> find_arms(llvm::BranchInst& branch);
-
-// Both arms move before the branch, which is removed; what they had said differently the join's phis choose.
+// All of the hammock moves before its branch, which is removed; what its ways had said differently is chosen.
 // The blocks that are left empty are deleted, and the join becomes part of the branch's block if nothing else
 // leads there.
-void convert_to_selects(IrModule& ir, const Arms& arms);
+void convert_to_selects(IrModule& ir, const Hammock& hammock);
 
 // A choice: a select, or the smaller or larger of two integers.
 bool is_choice(const llvm::Instruction& instruction);

@@ -1,5 +1,4 @@
-;; Two conditions lead to one arm.
-;; change: select branch 1 of f mispredicted 0.5
+;; Two conditions lead to one arm. The first of them is not asked about.
 ;; change: select branch 2 of f mispredicted 0.5
 ;; fill: words 0 to 32768 below 1000
 ;; call: f 100 500
