@@ -324,7 +324,9 @@ std::optional<FunctionPlan> Nests::compile_for_callees(int32_t root) const {
   const FunctionEvidence view = view_of_code(root);
   if (callee_samples(view, config_) < config_.min_reoptimize_samples) return std::nullopt;
   std::optional<FunctionPlan> plan = ask_for_stalls(view, root, ", for what it calls");
-  if (plan) plan->action = Action::kOptimize;
+  if (!plan) return std::nullopt;
+  plan->action = Action::kOptimize;
+  plan->for_callees = true;
   return plan;
 }
 

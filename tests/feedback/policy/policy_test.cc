@@ -226,6 +226,8 @@ TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSampl
   EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
   EXPECT_EQ(plan.nest, LoopIndex(0));
   EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
+  EXPECT_TRUE(plan.for_callees) << "code without what it asks for gains nothing";
+  EXPECT_FALSE(decide(hot_function(100), {}).for_callees);
   e.changes.put({kInterleave, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   e.changes.put({kPrefetch, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it was looked into";

@@ -26,9 +26,8 @@ bool is_pin(const Instruction& instruction) {
 }
 
 bool is_free(const Instruction& instruction) {
-  return is_pin(instruction) ||
-         llvm::isa<llvm::PHINode, llvm::ZExtInst, llvm::TruncInst, llvm::BitCastInst, llvm::GetElementPtrInst,
-                   llvm::FreezeInst>(instruction);
+  return is_pin(instruction) || llvm::isa<llvm::PHINode, llvm::ZExtInst, llvm::TruncInst, llvm::BitCastInst,
+                                          llvm::GetElementPtrInst, llvm::FreezeInst>(instruction);
 }
 
 std::string_view why_not_in_an_arm(const Instruction& instruction) {
