@@ -200,7 +200,8 @@ bool ask_for_new_stalls(Case& c) {
               : fmt::format("{:.0f} % of {:.0f} samples in optimized code stall on untried loads",
                             100 * share, samples);
   c.offer("recompile with prefetches or interleaved searches", c.compile_cost, gain);
-  if (share < config.min_reoptimize_share || gain <= c.compile_cost)
+  if (share < config.min_reoptimize_share ||
+      gain <= std::max(c.compile_cost, e.price_of_trying * compile_seconds(e, config)))
     return c.answer(Action::kNothing, words + ": too little for a compile");
   std::vector<Candidate> loads = propose_for_loads(changed ? recent_view(e) : e, config);
   const bool any_new = std::any_of(loads.begin(), loads.end(), [&](const Candidate& candidate) {

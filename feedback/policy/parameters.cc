@@ -74,6 +74,10 @@ constexpr std::array kParameters = {
            "compile "
            "is compiled all the same"),
 
+    NUMBER(kLater, min_taken_by_compiles, kShare, kBound,
+           "charges a compile for trials so much of its time where it has a processor of its own"),
+    NUMBER(kLater, trials_assumed, kCount, kBound,
+           "assumes so many trials before the first one, half of them won"),
     NUMBER(kLater, min_reoptimize_samples, kSamples, kSwept,
            "looks at untried loads from so many samples in optimized code"),
     NUMBER(kLater, min_reoptimize_share, kShare, kSwept,

@@ -62,6 +62,9 @@ struct PolicyConfig {
   uint32_t max_compiles = 4;
   double seconds_per_compile = 8;
   uint32_t max_later_compiles = 60;
+  // For compiles that are made for trials.
+  double min_taken_by_compiles = 0.1;
+  double trials_assumed = 2;
   // For entries into loops that run.
   uint32_t max_osr_loops = 1;
   double max_seconds_to_wait_for_entry = 0.004;

@@ -217,6 +217,7 @@ void describe(A& a, FunctionEvidence& e) {
   a.list("entry_loops", e.entry_loops);
   a.amount("compile_seconds", e.compile_seconds);
   if (a.has("compile_scale", e.compile_scale != 1)) a.amount("compile_scale", e.compile_scale);
+  if (a.has("price_of_trying", e.price_of_trying != 0)) a.amount("price_of_trying", e.price_of_trying);
   a.list("loads", e.loads);
   a.list("loops", e.loops);
   if (a.has("callees", !e.callees.empty())) a.list("callees", e.callees);

@@ -190,10 +190,12 @@ struct FunctionEvidence {
   double samples_run_baseline = 0;  // clock samples of the latter
   // By which running loops can leave the published optimized code, and by which others may enter it.
   std::vector<LoopIndex> exit_loops, entry_loops;
-  double compile_seconds = 0;       // what compiling it took in an earlier run; 0: not known
-  double compile_scale = 1;         // what compiles of this process took for each second that was expected
-  std::vector<LoadEvidence> loads;  // by descending stall_samples, at most kMaxLoads
-  std::vector<LoopEvidence> loops;  // in LoopIndex order
+  double compile_seconds = 0;  // what compiling it took in an earlier run; 0: not known
+  double compile_scale = 1;    // what compiles of this process took for each second that was expected
+  double price_of_trying =
+      0;  // what a second of compiling for trials has to save (policy/stakes.h); 0: not known
+  std::vector<LoadEvidence> loads;      // by descending stall_samples, at most kMaxLoads
+  std::vector<LoopEvidence> loops;      // in LoopIndex order
   std::vector<CalleeEvidence> callees;  // by descending stall_samples, at most kMaxCallees
   std::vector<BranchEvidence>
       branches;                     // by descending mispredictions seen, then outcomes; at most kMaxBranches

@@ -57,7 +57,7 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
                   queue_.add(std::move(job));
               }),
       compiler_(services, monitor_, policy_, decisions_, trials_, scale_, queue_.abandon()),
-      seconds_(monitor_, decisions_, [this](Job job) { queue_.add(std::move(job)); }),
+      seconds_(monitor_, decisions_, trials_.price(), [this](Job job) { queue_.add(std::move(job)); }),
       planner_(parts_, trials_, seconds_, scale_, governor_),
       entries_(modules_, monitor_),
       latencies_(services, monitor_, clock_, modules_, trials_),

@@ -50,6 +50,7 @@ struct Job {
   DecisionLog::Id episode = 0;
   Priority priority = Hot();
   Settled settled;
+  double expected_seconds = 0;    // CPU time that its compile is expected to take; 0: not known
   bool loop_exits = false;        // were asked for
   bool short_loop_exits = false;  // these too
   // Its compile gives way to more urgent ones: null, or true once it is to end. How often it did.

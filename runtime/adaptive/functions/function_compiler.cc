@@ -12,6 +12,9 @@ using feedback::ChangeState;
 
 namespace {
 
+// What is tried in its loops makes a second compile take two to five times as long (second_compiles.h).
+constexpr double kSecondOfFirst = 3;
+
 // Code that was made for loads, calls or numbers as they were is to be left when they are others. Code without these is
 // the best there is, until samples say that its loads stall: a loop that runs on for long in short iterations misses that.
 bool may_turn_out_wrong(const feedback::FunctionPlan& plan) {
@@ -96,9 +99,10 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
     say_failure(job, code, result.error());
     return std::nullopt;
   }
+  const double seconds = std::chrono::duration<double>(EngineClock::Clock::now() - begin).count();
   scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
-  say_made(first ? *first : job, code, *result,
-           std::chrono::duration<double>(EngineClock::Clock::now() - begin).count());
+  trials_.price().note_compile(result->version->compile_seconds, seconds);
+  say_made(first ? *first : job, code, *result, seconds);
   if (first) {
     decisions_.change(job.episode, [&](feedback::Episode& episode) {
       episode.compile_seconds += result->version->compile_seconds;
@@ -106,6 +110,7 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
       episode.state = DecisionState::kCompiled;
       episode.state_why = "its first code runs, without what is to be tried in it";
     });
+    job.expected_seconds = kSecondOfFirst * result->version->compile_seconds;
     publish(*first, code, trials_.make(*first, result->version));
     job.priority = Later{std::get<Hot>(job.priority)};
     return std::move(job);

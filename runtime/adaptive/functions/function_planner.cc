@@ -175,6 +175,7 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
     nest.under_way = questions.in_flight.contains({module, jit::Unit{function, LoopIndex(root)}});
   feedback::FunctionEvidence evidence = profile.evidence(function);
   evidence.compile_scale = scale_.get();
+  evidence.price_of_trying = trials_.price().get();
   feedback::FunctionPlan plan = feedback::decide(evidence, engine_.policy);
   waits_ |= plan.action == feedback::Action::kWait;
   const bool compiles =

@@ -94,6 +94,7 @@ FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monito
       policy_(policy),
       modules_(modules),
       decisions_(decisions),
+      price_(policy),
       measurement_(measurement),
       queue_(std::move(queue)) {}
 
@@ -327,6 +328,7 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
     const bool kept = is_kept(status.state);
     if (!kept && status.state != TrialState::kRejected) continue;
     news = true;
+    price_.note_verdict(kept);
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell != i) continue;
       const bool stays = !kept && watch.pays(answer);
@@ -376,6 +378,7 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
   job.plan.osr_loops = watch.osr_loops;
   const std::vector<jit::Site> instead = plan_without_losers(job, watch);
   const DecisionLog::Id episode = watch.episode;
+  const double compile_seconds = watch.version->compile_seconds;
   const bool back = !pending && goes_back(module, unit, watch, all);
   if (back && instead.empty()) return;
   for (const jit::Site& site : instead)
@@ -384,6 +387,7 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
                         ? "rolled back: compiles without the changes that did not pay"
                         : "rolled back: compiles with the changes that waited for those that did not pay";
   job.episode = episode;
+  job.expected_seconds = compile_seconds;
   job.priority = back ? Priority(Later()) : Priority(Undo());
   all.cleanups.push_back(std::move(job));
 }
@@ -450,7 +454,8 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
     if ((open || (answer.waits() && !is_won(answer.site.at))) && policy_.changes[kind]) {
       job.plan.candidates.push_back({.request = {.site = {kind, answer.site.at},
                                                  .weight = share_of(answer.site.at),
-                                                 .setting = jit::traits_of(kind).knob.first}});
+                                                 .setting = jit::traits_of(kind).knob.first},
+                                     .estimate = {.share = share_of(answer.site.at)}});
       instead.push_back(answer.site);
     }
     if (!is_kept_in(answer)) continue;

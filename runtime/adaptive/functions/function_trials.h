@@ -20,6 +20,7 @@
 #include "feedback/monitor/monitor.h"
 #include "runtime/adaptive/experiments/experiment.h"
 #include "runtime/adaptive/experiments/loop_trial.h"
+#include "runtime/adaptive/functions/trial_price.h"
 #include "runtime/adaptive/job.h"
 #include "runtime/adaptive/loaded_modules.h"
 #include "runtime/adaptive/measurement.h"
@@ -89,6 +90,10 @@ class FunctionTrials final : public Experiment {
   // All outlive this. `queue`: called with no lock held.
   FunctionTrials(CodeServices& services, feedback::Monitor& monitor, const feedback::PolicyConfig& policy,
                  const LoadedModules& modules, DecisionLog& decisions, Measurement& measurement, Queue queue);
+
+  // What is to be expected of a compile for further ones.
+  TrialPrice& price() { return price_; }
+  const TrialPrice& price() const { return price_; }
 
   // Gives the version's loops their trials. Before it is published.
   Watch make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version);
@@ -172,6 +177,7 @@ class FunctionTrials final : public Experiment {
   const feedback::PolicyConfig& policy_;
   const LoadedModules& modules_;
   DecisionLog& decisions_;
+  TrialPrice price_;
   Measurement& measurement_;
   const Queue queue_;
 

@@ -1,5 +1,7 @@
 #include "runtime/adaptive/functions/second_compiles.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -34,11 +36,32 @@ bool has_code(const Job& job) {
 
 void SecondCompiles::add(Job job) {
   Waiting waiting{.job = std::move(job)};
+  waiting.may_save = feedback::may_save(waiting.job.plan, decisions_.at(waiting.job.episode).evidence);
   monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
     waiting.seconds = seconds_in_code(profiles, waiting.job);
   });
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(waiting));
+}
+
+bool SecondCompiles::is_worth_it(const Waiting& waiting, double seconds_run) const {
+  return seconds_run >= kSecondsToGoOn &&
+         price_.is_paid_by({.seconds_run = seconds_run,
+                            .may_save = waiting.may_save,
+                            .compile_seconds = waiting.job.expected_seconds});
+}
+
+void SecondCompiles::explain(Waiting& waiting, double seconds_run) {
+  if (waiting.is_explained || seconds_run < kSecondsToGoOn) return;
+  waiting.is_explained = true;
+  decisions_.change(waiting.job.episode, [&](feedback::Episode& episode) {
+    episode.state_why = fmt::format(
+        "its first code runs, without what is to be tried in it. That may save {:.0f} % of its time, and its "
+        "compile takes "
+        "{:.0f} ms, of which each has to save {:.2f}: waits until the code ran for {:.0f} ms",
+        100 * waiting.may_save, 1e3 * waiting.job.expected_seconds, price_.get(),
+        1e3 * price_.get() * waiting.job.expected_seconds / std::max(waiting.may_save, 1e-6));
+  });
 }
 
 DecisionLog::Units SecondCompiles::waiting() const {
@@ -58,8 +81,12 @@ void SecondCompiles::round(const Round& round) {
   std::vector<Waiting> on;
   monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
     std::erase_if(all, [&](Waiting& waiting) {
-      const bool goes_on = seconds_in_code(profiles, waiting.job) - waiting.seconds >= kSecondsToGoOn;
-      if (goes_on) on.push_back(std::move(waiting));
+      const double seconds_run = seconds_in_code(profiles, waiting.job) - waiting.seconds;
+      const bool goes_on = is_worth_it(waiting, seconds_run);
+      if (goes_on)
+        on.push_back(std::move(waiting));
+      else
+        explain(waiting, seconds_run);
       return goes_on;
     });
   });

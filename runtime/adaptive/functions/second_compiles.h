@@ -1,7 +1,8 @@
 // SecondCompiles: code that is fast comes in two steps. What gets hot runs in baseline code until its first compile has
 // ended, and what is to be tried in its loops makes that take several times as long. So the first compile makes none of it,
-// and its code takes over soon. Here jobs wait for their second one, until that code has run for a while. Many a loop has
-// ended by then, and nothing is tried in it.
+// and its code takes over soon. Here jobs wait for their second one, until that code has run for a while, and for so long that
+// it is to be expected that trials save more than the compile takes (feedback/policy/stakes.h). Many a loop has ended by then,
+// and nothing is tried in it.
 //
 // As V8 and HotSpot have it with their tiers, but with the same compiler twice.
 //
@@ -15,6 +16,7 @@
 
 #include "feedback/monitor/monitor.h"
 #include "runtime/adaptive/experiments/experiment.h"
+#include "runtime/adaptive/functions/trial_price.h"
 #include "runtime/adaptive/job.h"
 
 namespace hindsight::rt {
@@ -23,8 +25,8 @@ class SecondCompiles final : public Experiment {
  public:
   using Queue = std::function<void(Job)>;
   // All outlive this. `queue`: called with no lock held.
-  SecondCompiles(feedback::Monitor& monitor, DecisionLog& decisions, Queue queue)
-      : monitor_(monitor), decisions_(decisions), queue_(std::move(queue)) {}
+  SecondCompiles(feedback::Monitor& monitor, DecisionLog& decisions, const TrialPrice& price, Queue queue)
+      : monitor_(monitor), decisions_(decisions), price_(price), queue_(std::move(queue)) {}
 
   // Its unit's first code was published.
   void add(Job job);
@@ -39,11 +41,16 @@ class SecondCompiles final : public Experiment {
  private:
   struct Waiting {
     Job job;
-    double seconds = 0;  // in the unit's optimized code, in the whole run, when the first one was published
+    double seconds = 0;   // in the unit's optimized code, in the whole run, when the first one was published
+    double may_save = 0;  // of each further second
+    bool is_explained = false;
   };
+  bool is_worth_it(const Waiting& waiting, double seconds_run) const;
+  void explain(Waiting& waiting, double seconds_run);
 
   feedback::Monitor& monitor_;
   DecisionLog& decisions_;
+  const TrialPrice& price_;
   const Queue queue_;
 
   mutable std::mutex mutex_;

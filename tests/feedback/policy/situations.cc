@@ -47,7 +47,7 @@ std::string kind_of(const Situation& situation) {
             [](const VersionEvidence&) { return "versions"; }, [](const FillSpeeds&) { return "fill"; },
             [](const PageProgress&) { return "pages"; }, [](const PagePlan&) { return "pages"; },
             [](const GrowthEvidence&) { return "populate"; }, [](const FillWindow&) { return "populate"; },
-            [](const GrowthStep&) { return "populate"; }},
+            [](const GrowthStep&) { return "populate"; }, [](const TrialStake&) { return "later"; }},
       situation.evidence);
 }
 
@@ -80,6 +80,9 @@ std::string answer(const Situation& situation, const PolicyConfig& config) {
             },
             [&](const GrowthStep& step) -> std::string {
               return watches_growth(step.populated_steps, config) ? "watch" : "make pages";
+            },
+            [&](const TrialStake& s) -> std::string {
+              return is_worth_trying(s.stake, s.record, config) ? "compile for trials" : "wait";
             },
             [&](const FillWindow& w) -> std::string {
               return fmt::format("{} blocks", window_ahead(w.advances, w.touched_blocks, config));
@@ -409,6 +412,12 @@ std::vector<Situation> situations_by_hand() {
     e.seconds_stayed = samples / 250;
     return e;
   });
+  for (const double taken : {0.0, 1.0}) {
+    series("run in its first code", 0.001, 1, [&](double seconds) {
+      return TrialStake{{.seconds_run = seconds, .may_save = 0.3, .compile_seconds = 0.04},
+                        {.taken = taken, .won = 0, .lost = 3}};
+    });
+  }
   series("called after all", 1, 1000, [](double ms) {
     FunctionEvidence e = hot(ms);
     e.optimized = e.loop_entries_only = true;

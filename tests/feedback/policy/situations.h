@@ -12,6 +12,7 @@
 #include "feedback/policy/page_fill.h"
 #include "feedback/policy/pages.h"
 #include "feedback/policy/populate.h"
+#include "feedback/policy/stakes.h"
 #include "feedback/policy/start.h"
 #include "feedback/policy/versions.h"
 
@@ -36,10 +37,15 @@ struct GrowthStep {
   uint64_t populated_steps = 0;
 };
 
+struct TrialStake {
+  Stake stake;
+  TrialRecord record;
+};
+
 struct Situation {
   std::string name;  // what it is about, the same for all of its kind: "a load that stalls"
   std::variant<FunctionEvidence, StartSituation, PageEvidence, PageEpisode, LayoutEvidence, VersionEvidence,
-               FillSpeeds, PagePlan, PageProgress, GrowthEvidence, FillWindow, GrowthStep>
+               FillSpeeds, PagePlan, PageProgress, GrowthEvidence, FillWindow, GrowthStep, TrialStake>
       evidence;
 };
 

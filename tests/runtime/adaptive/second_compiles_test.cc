@@ -52,8 +52,11 @@ class SecondCompilesTest : public testing::Test {
   std::shared_ptr<EngineHandle> engine_;
   std::shared_ptr<const hindsight::Module> module_;
   std::shared_ptr<ModuleCode> code_;
+  feedback::PolicyConfig policy_;
+  TrialPrice price_{policy_};
   std::vector<Job> queued_;
-  SecondCompiles waiting_{monitor_, decisions_, [this](Job job) { queued_.push_back(std::move(job)); }};
+  SecondCompiles waiting_{monitor_, decisions_, price_,
+                          [this](Job job) { queued_.push_back(std::move(job)); }};
 };
 
 TEST_F(SecondCompilesTest, WaitUntilTheFirstCodeRanOnHoweverLongThatTakes) {
@@ -71,6 +74,24 @@ TEST_F(SecondCompilesTest, WaitUntilTheFirstCodeRanOnHoweverLongThatTakes) {
   EXPECT_TRUE(queued_[0].is_second());
   EXPECT_TRUE(waiting_.waiting().empty());
   EXPECT_EQ(decisions_.under_way().size(), 1u) << "until it is compiled";
+}
+
+TEST_F(SecondCompilesTest, WaitForSoMuchTimeThatTrialsMaySaveWhatTheCompileTakes) {
+  Job dear = job();
+  dear.expected_seconds = 0.1;
+  dear.plan.candidates.push_back(
+      {.request = {.site = {jit::ChangeKind::kPrefetch, WasmOffset(40)}}, .estimate = {.share = 0.5}});
+  waiting_.add(std::move(dear));
+  price_.note_compile(0.01, 0.01);  // takes nothing from the guest
+  for (int i = 0; i < 18; ++i) price_.note_verdict(false);
+  run_for(0.3);  // of which 0.5 may be saved, each second at 0.1 / (1 / 20)
+  waiting_.round({});
+  EXPECT_TRUE(queued_.empty());
+  EXPECT_NE(decisions_.all()[0].state_why.find("That may save 50 % of its time"), std::string::npos)
+      << decisions_.all()[0].state_why;
+  run_for(0.11);
+  waiting_.round({});
+  EXPECT_EQ(queued_.size(), 1u);
 }
 
 TEST_F(SecondCompilesTest, AreDroppedWhereTheFirstCodeIsTakenBackOrGoes) {

@@ -1,0 +1,39 @@
+#include "feedback/policy/stakes.h"
+
+#include <algorithm>
+#include <map>
+
+namespace hindsight::feedback {
+
+double price_of_trying(const TrialRecord& record, const PolicyConfig& config) {
+  const double share_won =
+      (record.won + config.trials_assumed / 2) / (record.won + record.lost + config.trials_assumed);
+  return std::clamp(record.taken, config.min_taken_by_compiles, 1.0) / share_won;
+}
+
+bool is_worth_trying(const Stake& stake, const TrialRecord& record, const PolicyConfig& config) {
+  return stake.seconds_run * stake.may_save >= price_of_trying(record, config) * stake.compile_seconds;
+}
+
+double may_save(const FunctionPlan& plan, const FunctionEvidence& evidence) {
+  double seconds = evidence.seconds_baseline + evidence.seconds_optimized;
+  if (plan.nest && plan.nest->value < evidence.loops.size()) {
+    const LoopEvidence& loop = evidence.loops[plan.nest->value];
+    seconds = loop.seconds_baseline + loop.seconds_optimized;
+  }
+  std::map<WasmOffset, double> by_load;
+  double share = 0;
+  for (const Candidate& candidate : plan.candidates) {
+    if (jit::is_of_version(candidate.kind())) continue;
+    if (jit::is_of_load(candidate.kind())) {
+      double& best = by_load[candidate.at()];
+      best = std::max(best, candidate.estimate.share);
+    } else if (seconds > 0) {
+      share += candidate.estimate.seconds / seconds;
+    }
+  }
+  for (const auto& [load, best] : by_load) share += best;
+  return std::min(share, 1.0);
+}
+
+}  // namespace hindsight::feedback

@@ -1,0 +1,60 @@
+// What compiles for trials have to save, and what they may.
+#include "feedback/policy/stakes.h"
+
+#include <gtest/gtest.h>
+
+namespace hindsight::feedback {
+namespace {
+
+const PolicyConfig kConfig;
+
+TEST(Stakes, AreDearWhereCompilesTakeTheGuestsProcessor) {
+  EXPECT_DOUBLE_EQ(price_of_trying({0, 0, 0}, kConfig), 2 * kConfig.min_taken_by_compiles);
+  EXPECT_DOUBLE_EQ(price_of_trying({1, 0, 0}, kConfig), 2);
+  EXPECT_DOUBLE_EQ(price_of_trying({5, 0, 0}, kConfig), 2) << "no more than all of it";
+}
+
+TEST(Stakes, GrowWithEachTrialThatIsLost) {
+  double last = 0;
+  for (uint32_t lost = 0; lost < 20; ++lost) {
+    const double price = price_of_trying({1, 0, lost}, kConfig);
+    EXPECT_GT(price, last);
+    last = price;
+  }
+  EXPECT_DOUBLE_EQ(last, 21);
+  EXPECT_LT(price_of_trying({1, 8, 2}, kConfig), 1.5) << "most were won";
+}
+
+Candidate candidate(jit::ChangeKind kind, uint32_t at, Estimate estimate) {
+  return {.request = {.site = {kind, WasmOffset(at)}}, .estimate = estimate};
+}
+
+TEST(Stakes, CountALoadOnceHoweverMuchIsToBeTriedOfIt) {
+  FunctionEvidence evidence;
+  evidence.seconds_baseline = 0.02;
+  FunctionPlan plan;
+  EXPECT_EQ(may_save(plan, evidence), 0);
+  plan.candidates = {candidate(jit::ChangeKind::kPrefetch, 40, {.share = 0.3}),
+                     candidate(jit::ChangeKind::kInterleave, 40, {.share = 0.25}),
+                     candidate(jit::ChangeKind::kPrefetch, 60, {.share = 0.1}),
+                     candidate(jit::ChangeKind::kWeighBranches, 50, {.seconds = 5}),
+                     candidate(jit::ChangeKind::kSelect, 50, {.seconds = 0.002})};
+  EXPECT_DOUBLE_EQ(may_save(plan, evidence), 0.3 + 0.1 + 0.1)
+      << "weights of branches are tried in another way";
+  plan.candidates.push_back(candidate(jit::ChangeKind::kSelect, 52, {.seconds = 1}));
+  EXPECT_EQ(may_save(plan, evidence), 1);
+}
+
+TEST(Stakes, AreThoseOfTheNestWhereOneIsCompiled) {
+  FunctionEvidence evidence;
+  evidence.seconds_baseline = 10;
+  evidence.loops.resize(2);
+  evidence.loops[1].seconds_baseline = 0.01;
+  FunctionPlan plan;
+  plan.candidates = {candidate(jit::ChangeKind::kSelect, 50, {.seconds = 0.002})};
+  plan.nest = LoopIndex(1);
+  EXPECT_DOUBLE_EQ(may_save(plan, evidence), 0.2);
+}
+
+}  // namespace
+}  // namespace hindsight::feedback
