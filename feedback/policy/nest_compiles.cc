@@ -109,6 +109,8 @@ class Nests {
         return true;
     return false;
   }
+  // What is known of the nest, as of a function.
+  FunctionEvidence view_of(int32_t root) const;
   bool has_nest_inside(int32_t root) const {
     const LoopEvidence& around = e_.loops[root];
     return std::any_of(e_.loops.begin(), e_.loops.end(), [&](const LoopEvidence& loop) {
@@ -232,8 +234,7 @@ class Nests {
     return loop.fruitless < config_.max_fruitless + earned &&
            loop.compiles < config_.max_nest_compiles + earned;
   }
-  FunctionEvidence view_of(int32_t root) const;
-  // The same of what is or would be in its own code alone.
+  // view_of(), of what is or would be in its own code alone.
   FunctionEvidence view_of_code(int32_t root) const;
   // Whether it has code that may be made anew.
   bool may_be_replaced(int32_t root) const {
@@ -397,6 +398,21 @@ std::optional<FunctionPlan> Nests::follow(int32_t root) const {
 }
 
 }  // namespace
+
+std::vector<Candidate> loads_since(const FunctionPlan& plan, const FunctionEvidence& evidence,
+                                   const PolicyConfig& config) {
+  // What is there for other reasons would wait for these.
+  if (std::ranges::none_of(plan.candidates,
+                           [](const Candidate& candidate) { return jit::is_of_load(candidate.kind()); }))
+    return {};
+  const bool of_loop = plan.nest && plan.nest->value < evidence.loops.size();
+  std::vector<Candidate> now = propose_for_loads(
+      of_loop ? Nests(evidence, config).view_of(static_cast<int32_t>(plan.nest->value)) : evidence, config);
+  std::erase_if(now, [&](const Candidate& candidate) {
+    return plan.has(candidate.site()) || count(plan.candidates, candidate.kind()) >= config.max_prefetches;
+  });
+  return now;
+}
 
 bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config) {
   const Nests nests(e, config);

@@ -88,6 +88,10 @@ std::vector<Candidate> propose(jit::ChangeKind kind, const FunctionEvidence& evi
                                const PolicyConfig& config);
 // What all those would that are about loads that stall.
 std::vector<Candidate> propose_for_loads(const FunctionEvidence& evidence, const PolicyConfig& config);
+// What it would ask for by now about further loads of the plan's unit, if that asks for loads: one that waits for its compile was
+// made of few samples.
+std::vector<Candidate> loads_since(const FunctionPlan& plan, const FunctionEvidence& evidence,
+                                   const PolicyConfig& config);
 // What goes with any version of a function, whatever it is compiled for: calls, branches, values, the split.
 std::vector<Candidate> propose_for_version(const FunctionEvidence& evidence, const PolicyConfig& config);
 

@@ -80,7 +80,7 @@ bool FunctionCompiler::gave_way(const Job& job) const {
 }
 
 std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
-  take_news(job);
+  take_news(job, code);
   jit::OptimizeRequest request = request_of(job, code);
   job.loop_exits = request.loop_exits;
   job.short_loop_exits = request.short_loop_exits;
@@ -119,10 +119,11 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
   return std::nullopt;
 }
 
-void FunctionCompiler::take_news(Job& job) const {
+void FunctionCompiler::take_news(Job& job, const ModuleCode& code) const {
   const FuncIndex function = job.plan.function;
   const Settled settled = trials_.settled(job.module, function);
   std::vector<jit::Site> lost;
+  feedback::FunctionPlan more;
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(job.module);
     if (found == profiles.end()) return;
@@ -132,7 +133,17 @@ void FunctionCompiler::take_news(Job& job) const {
       if (!jit::is_of_version(candidate.kind()) && !job.settled.contains(candidate.site()) &&
           changes.state(candidate.site()) == ChangeState::kRolledBack)
         lost.push_back(candidate.site());
+    if (!job.is_second()) return;
+    // It ran since it was decided on, and was sampled.
+    more.candidates = feedback::loads_since(job.plan, found->second->evidence(function), policy_);
+    mark_in_trial(found->second->counts(function), more);
   });
+  for (const feedback::Candidate& candidate : more.candidates) {
+    say(LogLevel::kInfo, "policy",
+        fmt::format("{} in {}, by what its first code showed: {}", to_string(candidate.kind()),
+                    unit_name(*code.module(), job.unit()), candidate.reason));
+    job.plan.candidates.push_back(candidate);
+  }
   for (const jit::Site& site : lost) {
     std::erase_if(job.plan.candidates,
                   [&](const feedback::Candidate& candidate) { return candidate.site() == site; });

@@ -36,8 +36,8 @@ class FunctionCompiler {
 
  private:
   bool gave_way(const Job& job) const;
-  // What trials in other code of the function found out since the job was made.
-  void take_news(Job& job) const;
+  // What trials in other code of the function found out since the job was made, and samples of its first code.
+  void take_news(Job& job, const ModuleCode& code) const;
   // The job without what makes its first compile longer; none: it is compiled as it is.
   static std::optional<Job> first_of(const Job& job, const ModuleCode& code);
   void publish(const Job& job, ModuleCode& code, Watch watch) const;

@@ -9,7 +9,7 @@ namespace hindsight::rt {
 namespace {
 
 // In the first code, of CPU time: a loop that ran so long is taken to run as long again, which repays a trial.
-constexpr double kSecondsToGoOn = 0.01;
+constexpr double kSecondsToGoOn = 0.02;
 
 double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& job) {
   const auto profile = profiles.find(job.module);

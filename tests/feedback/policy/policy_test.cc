@@ -233,6 +233,40 @@ TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSampl
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it was looked into";
 }
 
+TEST(Policy, AsksForLoadsThatItsFirstCodeShowedBesideThoseThatItAskedFor) {
+  FunctionEvidence e = hot_function(100);
+  e.loads.push_back(stalling_load(130, 200));
+  const FunctionPlan plan = decide(e, {});
+  ASSERT_TRUE(plan.has({kPrefetch, WasmOffset(130)}));
+  for (const Candidate& candidate : plan.candidates)
+    e.changes.put(candidate.site(), {.state = ChangeState::kInTrial});
+  EXPECT_TRUE(loads_since(plan, e, {}).empty());
+  e.samples_optimized = 40;
+  e.loads.push_back(stalling_load(140, 40));
+  const std::vector<Candidate> more = loads_since(plan, e, {});
+  EXPECT_TRUE(has(more, kPrefetch) && has(more, kInterleave));
+  for (const Candidate& candidate : more) EXPECT_EQ(candidate.at(), WasmOffset(140));
+  e.changes.put({kPrefetch, WasmOffset(140)}, {.state = ChangeState::kRolledBack, .rejections = 1});
+  EXPECT_FALSE(has(loads_since(plan, e, {}), kPrefetch)) << "it was tried elsewhere, and lost";
+}
+
+TEST(Policy, AsksForFurtherLoadsOfItsNestAloneAndWhereItAsksForLoads) {
+  FunctionEvidence e = hot_function(2);
+  e.loops[0].code_bytes = 150;
+  e.loops[0].end = WasmOffset(300);
+  e.loops[0].samples = e.loops[0].samples_optimized = 40;
+  e.loops[1] = {LoopIndex(1), WasmOffset(500), 0, 0, -1};
+  e.loops[1].end = WasmOffset(600);
+  FunctionPlan plan;
+  plan.nest = LoopIndex(0);
+  e.loads = {stalling_load(130, 20), stalling_load(550, 20)};
+  EXPECT_TRUE(loads_since(plan, e, {}).empty()) << "what it asks for instead would wait for them";
+  plan.candidates.push_back({.request = {.site = {kPrefetch, WasmOffset(110)}}});
+  const std::vector<Candidate> more = loads_since(plan, e, {});
+  EXPECT_FALSE(more.empty());
+  for (const Candidate& candidate : more) EXPECT_EQ(candidate.at(), WasmOffset(130));
+}
+
 TEST(Policy, WaitsForTheTrialsOfItsLoadsBeforeItCompilesForOthers) {
   FunctionEvidence e = optimized_function();
   e.loads = {stalling_load(130, 100), stalling_load(140, 100)};

@@ -68,7 +68,7 @@ TEST_F(SecondCompilesTest, WaitUntilTheFirstCodeRanOnHoweverLongThatTakes) {
   waiting_.round(round);
   EXPECT_TRUE(queued_.empty());
   EXPECT_EQ(waiting_.waiting().size(), 1u);
-  run_for(0.007);
+  run_for(0.017);
   waiting_.round(round);
   ASSERT_EQ(queued_.size(), 1u);
   EXPECT_TRUE(queued_[0].is_second());
