@@ -27,6 +27,14 @@ bool is_in(const LoopEvidence& loop, WasmOffset at) {
   return loop.offset <= at && at < loop.end;
 }
 
+bool asks_for_callees(const Case& c) {
+  return std::ranges::any_of(c.plan.candidates, [&](const Candidate& candidate) {
+    return jit::is_of_load(candidate.kind()) && std::ranges::any_of(c.e.loads, [&](const LoadEvidence& load) {
+             return load.callee && load.load == candidate.at();
+           });
+  });
+}
+
 class Nests {
  public:
   Nests(const FunctionEvidence& e, const PolicyConfig& config)
@@ -308,6 +316,7 @@ FunctionPlan Nests::plan_of(Case& c, int32_t root, std::string_view what_for) co
   c.plan.candidates = without_split(std::move(c.plan.candidates));
   c.plan.osr_loops.clear();
   if (c.plan.action == Action::kReoptimize) c.plan.nest = loop.loop;
+  c.plan.for_callees = asks_for_callees(c);
   c.plan.reason = fmt::format("the loop at 0x{:x}{}: {}", loop.offset.value, what_for, c.plan.reason);
   return std::move(c.plan);
 }
@@ -377,6 +386,7 @@ FunctionPlan Nests::first_compile(int32_t root) const {
       return answer(Action::kWait, fmt::format("the loop at 0x{:x}: {}", loop.offset.value, *wait));
   c.plan.candidates = without_split(propose_all(c));
   c.plan.nest = loop.loop;
+  c.plan.for_callees = asks_for_callees(c);
   return answer(Action::kOptimize, words);
 }
 

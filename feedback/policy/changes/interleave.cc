@@ -23,13 +23,20 @@ class Interleave final : public LoadPolicy {
  private:
   bool is_worth_trying(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e,
                        const PolicyConfig& config) const override {
-    const auto is_kept = [&](jit::ChangeKind other) {
-      return e.changes.state({other, load.load}) == ChangeState::kKept;
-    };
     return is_open(jit::ChangeKind::kInterleave, load, e, config) && !lost_around(load, e) &&
-           !is_kept(jit::ChangeKind::kPrefetch) && !is_kept(jit::ChangeKind::kJumpPointers) &&
-           !is_kept(jit::ChangeKind::kSpeculate) &&
-           (stalls.are_worth_a_change(load) || stalls.are_worth_a_search(load));
+           !is_won_otherwise(load, e) && (stalls.are_worth_a_change(load) || stalls.are_worth_a_search(load));
+  }
+  // Whole iterations that run ahead wait at all loads that stall. So the compiler is told of those, too, that are in no search.
+  bool joins(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e) const override {
+    return e.changes.state({jit::ChangeKind::kInterleave, load.load}) == ChangeState::kNotPossible &&
+           stalls.are_worth_a_change(load) && !is_won_otherwise(load, e);
+  }
+  static bool is_won_otherwise(const LoadEvidence& load, const FunctionEvidence& e) {
+    constexpr jit::ChangeKind kOthers[] = {jit::ChangeKind::kPrefetch, jit::ChangeKind::kJumpPointers,
+                                           jit::ChangeKind::kSpeculate};
+    return std::ranges::any_of(kOthers, [&](jit::ChangeKind other) {
+      return e.changes.state({other, load.load}) == ChangeState::kKept;
+    });
   }
   // Searches in the loop that calls this one's function were on trial, and did not pay: a dry run of another search finds
   // the same heads, and as few iterations that come to it.

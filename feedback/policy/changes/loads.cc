@@ -163,16 +163,22 @@ void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,
   const Stalls stalls(e, config);
   if (!config.changes[kind_] || !stalls.known()) return;
   size_t proposed = 0;
-  for (const LoadEvidence& load : e.loads) {
-    if (proposed >= config.max_prefetches) break;
-    // A store is waited for by nobody who could search or follow pointers.
-    if (load.is_store && kind_ != jit::ChangeKind::kPrefetch) continue;
-    if (!in_use(e.changes.state({kind_, load.load})) && !is_worth_trying(load, stalls, e, config)) continue;
-    Candidate candidate = stalls.candidate(kind_, load);
-    candidate.estimate.share *= share_saved();
-    out.push_back(std::move(candidate));
-    ++proposed;
-  }
+  const auto propose_each = [&](const auto& is_asked_for) {
+    for (const LoadEvidence& load : e.loads) {
+      if (proposed >= config.max_prefetches) break;
+      // A store is waited for by nobody who could search or follow pointers.
+      if (load.is_store && kind_ != jit::ChangeKind::kPrefetch) continue;
+      if (!is_asked_for(load)) continue;
+      Candidate candidate = stalls.candidate(kind_, load);
+      candidate.estimate.share *= share_saved();
+      out.push_back(std::move(candidate));
+      ++proposed;
+    }
+  };
+  propose_each([&](const LoadEvidence& load) {
+    return in_use(e.changes.state({kind_, load.load})) || is_worth_trying(load, stalls, e, config);
+  });
+  if (proposed > 0) propose_each([&](const LoadEvidence& load) { return joins(load, stalls, e); });
 }
 
 std::optional<Wait> LoadPolicy::wants_more(const FunctionEvidence& e, const PolicyConfig& config) const {

@@ -75,6 +75,8 @@ class LoadPolicy : public ChangePolicy {
   // Whether it is worth asking for where it is not in use.
   virtual bool is_worth_trying(const LoadEvidence& load, const Stalls& stalls, const FunctionEvidence& e,
                                const PolicyConfig& config) const = 0;
+  // Whether it is asked for beside another load, though it was not possible by itself.
+  virtual bool joins(const LoadEvidence&, const Stalls&, const FunctionEvidence&) const { return false; }
   // The share of a load's time that its change can save at most.
   virtual double share_saved() const { return 1; }
 

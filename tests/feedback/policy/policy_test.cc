@@ -228,6 +228,11 @@ TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSampl
   EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
   EXPECT_TRUE(plan.for_callees) << "code without what it asks for gains nothing";
   EXPECT_FALSE(decide(hot_function(100), {}).for_callees);
+  FunctionEvidence hot = e;
+  hot.samples_baseline = hot.loops[0].samples = hot.loops[0].samples_baseline = 100;
+  hot.seconds_baseline = hot.loops[0].seconds_baseline = hot.loops[0].seconds_run_baseline = 0.1;
+  EXPECT_TRUE(decide(hot, {}).has({kInterleave, WasmOffset(900)}));
+  EXPECT_TRUE(decide(hot, {}).for_callees) << "whatever else it is compiled for";
   e.changes.put({kInterleave, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   e.changes.put({kPrefetch, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it was looked into";
@@ -248,6 +253,22 @@ TEST(Policy, AsksForLoadsThatItsFirstCodeShowedBesideThoseThatItAskedFor) {
   for (const Candidate& candidate : more) EXPECT_EQ(candidate.at(), WasmOffset(140));
   e.changes.put({kPrefetch, WasmOffset(140)}, {.state = ChangeState::kRolledBack, .rejections = 1});
   EXPECT_FALSE(has(loads_since(plan, e, {}), kPrefetch)) << "it was tried elsewhere, and lost";
+}
+
+TEST(Policy, AsksToInterleaveAlsoWhereThatWasNotPossibleAloneOnceAnotherLoadIsAskedFor) {
+  FunctionEvidence e = hot_function(100);
+  e.loads = {stalling_load(130, 80), stalling_load(140, 60)};
+  e.changes.put({kInterleave, WasmOffset(140)}, {.state = ChangeState::kNotPossible});
+  const auto asks = [&](uint32_t at) {
+    return std::ranges::any_of(propose(kInterleave, e, {}),
+                               [&](const Candidate& candidate) { return candidate.at() == WasmOffset(at); });
+  };
+  EXPECT_TRUE(asks(130));
+  EXPECT_TRUE(asks(140)) << "iterations that run ahead wait there too";
+  e.changes.put({kPrefetch, WasmOffset(140)}, {.state = ChangeState::kKept});
+  EXPECT_FALSE(asks(140)) << "it waits no more";
+  e.changes.put({kInterleave, WasmOffset(130)}, {.state = ChangeState::kNotPossible});
+  EXPECT_FALSE(asks(130)) << "nothing is new";
 }
 
 TEST(Policy, AsksForFurtherLoadsOfItsNestAloneAndWhereItAsksForLoads) {
