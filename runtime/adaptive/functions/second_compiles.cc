@@ -22,10 +22,6 @@ double seconds_in_code(const feedback::Monitor::Profiles& profiles, const Job& j
   return nest == counts.nests.end() ? 0 : nest->second.run_seconds_optimized;
 }
 
-}  // namespace
-
-namespace {
-
 // It was not taken back to baseline code.
 bool has_code(const Job& job) {
   const std::shared_ptr<ModuleCode> code = job.code.lock();
@@ -44,21 +40,20 @@ void SecondCompiles::add(Job job) {
   waiting_.push_back(std::move(waiting));
 }
 
-bool SecondCompiles::is_worth_it(const Waiting& waiting, double seconds_run) const {
-  return seconds_run >= kSecondsToGoOn &&
-         price_.is_paid_by({.seconds_run = seconds_run,
+bool SecondCompiles::is_worth_it(const Waiting& waiting) const {
+  return waiting.seconds_run >= kSecondsToGoOn &&
+         price_.is_paid_by({.seconds_run = waiting.seconds_run,
                             .may_save = waiting.may_save,
                             .compile_seconds = waiting.job.expected_seconds});
 }
 
-void SecondCompiles::explain(Waiting& waiting, double seconds_run) {
-  if (waiting.is_explained || seconds_run < kSecondsToGoOn) return;
+void SecondCompiles::explain(Waiting& waiting) {
+  if (waiting.is_explained || waiting.seconds_run < kSecondsToGoOn) return;
   waiting.is_explained = true;
   decisions_.change(waiting.job.episode, [&](feedback::Episode& episode) {
     episode.state_why = fmt::format(
         "its first code runs, without what is to be tried in it. That may save {:.0f} % of its time, and its "
-        "compile takes "
-        "{:.0f} ms, of which each has to save {:.2f}: waits until the code ran for {:.0f} ms",
+        "compile takes {:.0f} ms, of which each has to save {:.2f}: waits until the code ran for {:.0f} ms",
         100 * waiting.may_save, 1e3 * waiting.job.expected_seconds, price_.get(),
         1e3 * price_.get() * waiting.job.expected_seconds / std::max(waiting.may_save, 1e-6));
   });
@@ -78,19 +73,19 @@ void SecondCompiles::round(const Round& round) {
     if (waiting_.empty()) return;
     all = std::exchange(waiting_, {});
   }
-  std::vector<Waiting> on;
   monitor_.with_profiles([&](const feedback::Monitor::Profiles& profiles) {
-    std::erase_if(all, [&](Waiting& waiting) {
-      const double seconds_run = seconds_in_code(profiles, waiting.job) - waiting.seconds;
-      const bool goes_on = is_worth_it(waiting, seconds_run);
-      if (goes_on)
-        on.push_back(std::move(waiting));
-      else
-        explain(waiting, seconds_run);
-      return goes_on;
-    });
+    for (Waiting& waiting : all)
+      waiting.seconds_run = seconds_in_code(profiles, waiting.job) - waiting.seconds;
   });
-  for (Waiting& waiting : on) queue_(std::move(waiting.job));
+  // No lock is held, not of profiles either: reasons go to the log.
+  std::erase_if(all, [&](Waiting& waiting) {
+    const bool goes_on = is_worth_it(waiting);
+    if (goes_on)
+      queue_(std::move(waiting.job));
+    else
+      explain(waiting);
+    return goes_on;
+  });
   // No lock is held: whoever lets go of a module's code may be its last owner.
   if (round.look)
     std::erase_if(all, [&](const Waiting& waiting) {

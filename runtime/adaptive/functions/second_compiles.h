@@ -41,12 +41,13 @@ class SecondCompiles final : public Experiment {
  private:
   struct Waiting {
     Job job;
-    double seconds = 0;   // in the unit's optimized code, in the whole run, when the first one was published
-    double may_save = 0;  // of each further second
+    double seconds = 0;  // in the unit's optimized code, in the whole run, when the first one was published
+    double seconds_run = 0;  // there since then
+    double may_save = 0;     // of each further second
     bool is_explained = false;
   };
-  bool is_worth_it(const Waiting& waiting, double seconds_run) const;
-  void explain(Waiting& waiting, double seconds_run);
+  bool is_worth_it(const Waiting& waiting) const;
+  void explain(Waiting& waiting);
 
   feedback::Monitor& monitor_;
   DecisionLog& decisions_;

@@ -176,7 +176,7 @@ class FormChanger {
     }
     const double taken = taken_share(counts_of(candidate));
     const auto shares = shares_of_blocks(*hammock, [&](const llvm::BranchInst& other) {
-      return &other == hammock->branch ? taken : taken_share_of(other);
+      return &other == hammock->branch ? taken : weighed_share(other).value_or(0.5);
     });
     double lost = counts_of(candidate).mispredicted * kMispredictCycles;
     double more = hammock->accesses;
@@ -207,10 +207,10 @@ class FormChanger {
     };
     return "arms of " + std::to_string(on(0)) + " and " + std::to_string(on(1)) + " operations";
   }
-  // What is said about a branch within: by its weights, or nothing.
-  static double taken_share_of(const llvm::BranchInst& branch) {
+  // By the weights of a branch or select; nothing if it has none.
+  static std::optional<double> weighed_share(const Instruction& instruction) {
     uint64_t yes = 0, no = 0;
-    if (!llvm::extractBranchWeights(branch, yes, no) || yes + no == 0) return 0.5;
+    if (!llvm::extractBranchWeights(instruction, yes, no) || yes + no == 0) return std::nullopt;
     return static_cast<double>(yes) / static_cast<double>(yes + no);
   }
   double mispredicted_at_end_of(const llvm::BasicBlock& block) const {
@@ -270,11 +270,8 @@ class FormChanger {
   // The share of executions that choose the first operand. What the choice itself says counts, because LLVM
   // may have turned it round since; of a minimum nobody knows, and both are as likely.
   double likely_first(const Candidate& candidate) const {
-    uint64_t yes = 0, no = 0;
     if (!llvm::isa<llvm::SelectInst>(at(candidate))) return 0.5;
-    if (llvm::extractBranchWeights(at(candidate), yes, no) && yes + no > 0)
-      return static_cast<double>(yes) / static_cast<double>(yes + no);
-    return taken_share(counts_of(candidate));
+    return weighed_share(at(candidate)).value_or(taken_share(counts_of(candidate)));
   }
 
   void convert(FormGroup& group) {

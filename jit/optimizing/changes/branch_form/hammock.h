@@ -4,7 +4,7 @@
 //     from ─┬─> a ─────────────┐        from ─┬────────────────┐        from ─┬─> c ─┬──────────┐
 //           └─> b ─────────────┴─> join       └─> a ───────────┴─> join       └──────┴─> a ─────┴─> join
 //
-// Term: J. Ferrante, K. Ottenstein, J. Warren, "The Program Dependence Graph and Its Use in Optimization", TOPLAS 1987.
+// Term: V. N. Kas'janov, "Distinguishing Hammocks in a Directed Graph", Soviet Mathematics Doklady, 1975.
 #pragma once
 
 #include <llvm/IR/Instructions.h>

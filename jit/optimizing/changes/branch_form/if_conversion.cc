@@ -49,7 +49,7 @@ llvm::MDNode* no_guess(IrModule& ir) {
   return llvm::MDNode::get(ir.context, {});
 }
 
-// What no value of a program may claim where it is computed for nothing.
+// What held of the value where the program comes to the load need not hold where it is loaded for nothing.
 void forget_what_held(llvm::LoadInst& load) {
   for (const unsigned kind :
        {llvm::LLVMContext::MD_range, llvm::LLVMContext::MD_noundef, llvm::LLVMContext::MD_nonnull,
