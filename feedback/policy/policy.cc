@@ -33,12 +33,12 @@ double expected_seconds(uint32_t code_bytes, size_t loops, double scale, const P
                   config.compile_seconds_per_loop * static_cast<double>(loops));
 }
 
-double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config) {
-  return known > 0 ? known : config.compile_fixed_seconds + config.compile_seconds_per_byte * code_bytes;
+double compile_seconds(double known, uint32_t code_bytes, double scale, const PolicyConfig& config) {
+  return known > 0 ? known : expected_seconds(code_bytes, 0, scale, config);
 }
 
 double compile_seconds(const FunctionEvidence& e, const PolicyConfig& config) {
-  return compile_seconds(e.compile_seconds, e.code_bytes, config);
+  return compile_seconds(e.compile_seconds, e.code_bytes, e.compile_scale, config);
 }
 
 bool may_pay_in_flat_profile(double seconds_run, double samples_run, double compile_seconds,

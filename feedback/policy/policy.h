@@ -80,8 +80,8 @@ bool may_pay_in_flat_profile(double seconds_run, double samples_run, double comp
 double expected_seconds(uint32_t code_bytes, size_t loops, double scale, const PolicyConfig& config);
 // CPU time that the compile takes: what it took before, else the estimate.
 double compile_seconds(const FunctionEvidence& evidence, const PolicyConfig& config);
-// `known`: what an earlier compile took; 0: not known.
-double compile_seconds(double known, uint32_t code_bytes, const PolicyConfig& config);
+// `known`: what an earlier compile took; 0: not known. `scale`: as above.
+double compile_seconds(double known, uint32_t code_bytes, double scale, const PolicyConfig& config);
 
 // What one decision would ask for now: reports say by this why it was asked for, since the policy is pure.
 std::vector<Candidate> propose(jit::ChangeKind kind, const FunctionEvidence& evidence,

@@ -308,6 +308,7 @@ class FunctionCompiler {
   void sample_turns(const Control& loop);
   template <typename Load>
   void sample_site(uint32_t site_flags, const Load& load);
+  bool counts_instructions() const { return options_.lwp_counting && options_.lwp_instructions; }
   bool samples_values() const { return options_.lwp_counting || recorder_; }
 
   // --- trace (trace.cc); each does nothing unless CompileOptions::trace is set. No flags may be alive.

@@ -1,4 +1,5 @@
-// Counting of LWP events: instructions and branches retired and values sampled, for the thread's LWP unit.
+// Counting of LWP events: branches retired, values sampled and, where somebody takes these records, instructions retired, for the
+// thread's LWP unit.
 //
 // Instructions are counted when control leaves a straight run of code (jump, label, call, return). So the counter is exact whenever code of
 // another block, function or the runtime looks at it. Every executed WebAssembly instruction counts one, except block, loop, else, end and
@@ -32,7 +33,7 @@ void FunctionCompiler::end_traced_run(TraceEnd end, RunRecorder::Moved moved) {
 void FunctionCompiler::count_instructions(TraceEnd end, RunRecorder::Moved moved) {
   const uint32_t n = std::exchange(pending_instructions_, 0);
   if (recorder_) trace_run(end, n, moved);
-  if (!options_.lwp_counting || n == 0) return;
+  if (!counts_instructions() || n == 0) return;
   a_.count_down(kThreadLwpInstructions, n, RareStub::kInstructions);
 }
 
@@ -55,7 +56,7 @@ void FunctionCompiler::count_jump(const Label& target) {
 void FunctionCompiler::count_run_and(RareStub branch, RareStub both) {
   const uint32_t n = std::exchange(pending_instructions_, 0);
   if (!options_.lwp_counting) return;
-  if (n == 0)
+  if (n == 0 || !counts_instructions())
     a_.count_down(kThreadLwpBranches, 1, branch);
   else
     a_.count_run_and_branch(n, both);

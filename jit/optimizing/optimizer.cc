@@ -28,6 +28,7 @@
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/ir/entry_names.h"
 #include "jit/optimizing/ir/names.h"
+#include "jit/optimizing/ir/target_machines.h"
 #include "jit/optimizing/mark_checks.h"
 #include "jit/optimizing/pipeline.h"
 #include "jit/optimizing/vectors/access_order.h"
@@ -123,8 +124,8 @@ Result<bool> generate(IrModule& ir, bool always_check_stack, PassLimits& limits)
 // One compilation, which may have to begin anew with what it learned.
 class Compilation {
  public:
-  Compilation(const OptimizeRequest& request, CodeArena& arena)
-      : request_(request), arena_(arena), host_(host_target(request.tuning)) {}
+  Compilation(const OptimizeRequest& request, CodeArena& arena, TargetMachines& machines)
+      : request_(request), arena_(arena), machines_(machines), host_(host_target(request.tuning)) {}
 
   // Says why where there is no code.
   Result<OptimizeResult> run() {
@@ -180,7 +181,7 @@ class Compilation {
     };
     std::optional<LlvmWork> at_work(std::in_place);
     HINDSIGHT_ASSIGN(std::unique_ptr<llvm::TargetMachine> machine,
-                     make_target_machine(host_, request_.tuning, request_.split_cold));
+                     machines_.take(host_, request_.tuning, request_.split_cold));
     llvm::LLVMContext context;
     Diagnostics diagnostics;
     context.setDiagnosticHandlerCallBack(on_diagnostic, &diagnostics);
@@ -217,7 +218,8 @@ class Compilation {
           "a frame of " + std::to_string(diagnostics.largest_frame) + " bytes needs a stack check";
       return {};
     }
-    at_work.reset();  // the arena's lock is taken below
+    at_work.reset();  // locks are taken below
+    machines_.give_back(request_.tuning, std::move(machine));
     mark = thread_seconds();
     // The frame is taken before the check. So it has to fit, with the call of the builtin below it, into the
     // least that any stack has below its limit (runtime/exec/enter.cc). Baseline code checks first, and has
@@ -281,6 +283,7 @@ class Compilation {
 
   OptimizeRequest request_;
   CodeArena& arena_;
+  TargetMachines& machines_;
   const HostTarget host_;
   bool always_check_stack_ = false;
   std::vector<PassTime> times_;
@@ -297,7 +300,7 @@ class LlvmOptimizer : public Optimizer {
         request.module->is_imported(request.function))
       return make_error(ErrorKind::kUsage, "only functions defined in the module can be compiled",
                         "function " + std::to_string(request.function.value));
-    return Compilation(request, arena).run();
+    return Compilation(request, arena, machines_).run();
   }
 
   std::vector<uint32_t> order_by_calls(const CallGraph& graph) override {
@@ -325,6 +328,9 @@ class LlvmOptimizer : public Optimizer {
     }
     return files;
   }
+
+ private:
+  TargetMachines machines_;
 };
 
 }  // namespace

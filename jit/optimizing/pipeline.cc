@@ -44,63 +44,17 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
   }
 }
 
-// Passes that remove stores, or move them, past accesses that may trap: those that they do not overlap, in LLVM's eyes.
-constexpr llvm::StringLiteral kNotInOrder[] = {"DSEPass", "MergedLoadStoreMotionPass", "MemCpyOptPass",
-                                               "GVNPass"};
-
-// In place of GVNPass, which makes a load earlier where one of the ways to it has the value already. This one does not do so before a
-// store, as if each store might not return.
-struct NumberValuesPass : llvm::PassInfoMixin<NumberValuesPass> {
-  static llvm::StringRef name() { return "NumberValuesPass"; }
-  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
-    std::vector<llvm::WeakVH> walls;  // blocks that nothing reaches take theirs with them
-    for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
-      if (llvm::isa<llvm::StoreInst>(instruction)) walls.emplace_back(add_wall(*instruction.getNextNode()));
-    }
-    if (!walls.empty()) analyses.invalidate(function, preserved_by_walls());
-    llvm::PreservedAnalyses preserved = llvm::GVNPass().run(function, analyses);
-    for (const llvm::WeakVH& call : walls)
-      if (call) llvm::cast<llvm::CallInst>(call)->eraseFromParent();
-    if (!walls.empty()) preserved.intersect(preserved_by_walls());
-    return preserved;
-  }
-
- private:
-  static llvm::PreservedAnalyses preserved_by_walls() {
-    llvm::PreservedAnalyses preserved;
-    preserved.preserveSet<llvm::CFGAnalyses>();
-    return preserved;
-  }
-};
-
-// The default pipeline in its two halves, with the passes of changes (change_passes.h) between them and after them. Before the second half
+// LLVM's passes in two halves (pass_order.h), with those of changes (change_passes.h) between them and after them. Before the second half
 // loops are simplified; in it, they are unrolled and widened.
 Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
                   PassLimits& limits, Budget& budget) {
   const Tuning& tuning = ir.request.tuning;
-  llvm::PipelineTuningOptions options;
-  options.LoopVectorization = tuning.vectorize;
-  // Stores in a straight line stay several: one that crosses the end of memory would make none of them.
-  options.SLPVectorization = tuning.vectorize && ir.request.options.bounds == BoundsChecks::kExplicit;
-  options.LoopInterleaving = tuning.vectorize;
   llvm::PassInstrumentationCallbacks callbacks;
-  // Stores of a loop stay in it, each in its turn, and loads too.
-  options.LicmMssaNoAccForPromotionCap = 0;
-  callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef pass, llvm::Any) {
-    if (std::ranges::find(kNotInOrder, pass) != std::end(kNotInOrder)) return false;
-    return !budget.is_over();
-  });
+  callbacks.registerShouldRunOptionalPassCallback(
+      [&](llvm::StringRef, llvm::Any) { return !budget.is_over(); });
   timer.listen(callbacks);
   limits.listen(callbacks);
-  llvm::PassBuilder builder(&machine, options, std::nullopt, &callbacks);
-  // The first of these places is before SimplifyCFG: a branch whose arms only compute would count as a
-  // need.
-  builder.registerPeepholeEPCallback(
-      [places = 0](llvm::FunctionPassManager& passes, llvm::OptimizationLevel) mutable {
-        ++places;
-        if (places == 2) passes.addPass(UnpinPass(UnpinPass::When::kFirst));
-        if (places == 3) passes.addPass(NumberValuesPass());
-      });
+  llvm::PassBuilder builder(&machine, llvm::PipelineTuningOptions(), std::nullopt, &callbacks);
   // The managers refer to each other: declared in the order that lets them be destroyed.
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -118,12 +72,6 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
     builder.buildO0DefaultPipeline(level).run(ir.module, modules);
     return {};
   }
-  builder.buildModuleSimplificationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
-  {
-    llvm::ModulePassManager of_module;
-    of_module.addPass(llvm::createModuleToFunctionPassAdaptor(UnpinPass(UnpinPass::When::kLast)));
-    of_module.run(ir.module, modules);
-  }
   std::string broken;  // by a change
   const auto run = [&](llvm::FunctionPassManager passes) -> Status {
     llvm::ModulePassManager of_module;
@@ -132,6 +80,9 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
     if (!broken.empty()) return make_error(ErrorKind::kInternal, broken);
     return {};
   };
+  llvm::FunctionPassManager first = simplifying_passes(ir.request.options, level);
+  first.addPass(UnpinPass(UnpinPass::When::kLast));
+  HINDSIGHT_TRY(run(std::move(first)));
   const bool exits = ir.request.loop_exits;
   const std::vector<ChangePass> rotated = passes_of(Stage::kRotated, changes);
   const std::vector<ChangePass> leavable = passes_of(Stage::kLeavable, changes);
@@ -169,7 +120,7 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
     return {};
   };
   HINDSIGHT_TRY(run_changes(Stage::kWidened));
-  builder.buildModuleOptimizationPipeline(level, llvm::ThinOrFullLTOPhase::None).run(ir.module, modules);
+  HINDSIGHT_TRY(run(lowering_passes(ir.request.options, tuning, level)));
   return run_changes(Stage::kOptimized);
 }
 

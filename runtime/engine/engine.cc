@@ -80,6 +80,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, 
   options.bounds = config.guard_pages && guard_pages_available() ? jit::BoundsChecks::kGuardPages
                                                                  : jit::BoundsChecks::kExplicit;
   options.lwp_counting = config.profiling && counts;
+  options.lwp_instructions = config.on_record != nullptr;  // no decision needs them
   options.osr_polls = config.tier == TierMode::kAuto || knobs.enter_at_loops || knobs.enter_at_nests;
 
   std::unique_ptr<TraceDirectory> trace;

@@ -32,11 +32,12 @@ std::string FeedbackReport::to_string() const {
   text += fmt::format(
       "samples: {} ({} attributed, {} outside the guest, {} unattributed; {} missed and {} lost beside "
       "them)\n"
-      "records: {} stalls ({} with address), {} branches, {} instructions, {} values, {} of the guest; "
+      "records: {} stalls ({} with address), {} branches, {}{} values, {} of the guest; "
       "{} unattributed\n",
       c.samples, c.attributed, c.outside_guest, c.unattributed, c.missed, c.lost, c.stall_records,
-      c.stall_addresses, c.branch_records, c.instruction_records, c.value_records, c.guest_records,
-      c.records_unattributed);
+      c.stall_addresses, c.branch_records,
+      c.instruction_records > 0 ? fmt::format("{} instructions, ", c.instruction_records) : "",
+      c.value_records, c.guest_records, c.records_unattributed);
   if (const GuestEventReport& g = guest; g.inserted + g.values_seen + g.calls_off != 0) {
     text += fmt::format(
         "guest: {} events inserted ({} missed), {} values seen ({} recorded, {} missed), {} calls without a "

@@ -23,8 +23,8 @@ struct HostTarget {
 // need SSE4.1 to be instructions rather than library calls.
 HostTarget host_target(const Tuning& tuning);
 
-// One per compilation: a TargetMachine is not thread-safe. `split_cold`: functions marked for it are split
-// (cold_parts.h).
+// For one compilation at a time: a TargetMachine is not thread-safe (target_machines.h). `split_cold`: functions marked
+// for it are split (cold_parts.h).
 Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const HostTarget& host, const Tuning& tuning,
                                                                  bool split_cold);
 

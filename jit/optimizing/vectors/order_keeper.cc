@@ -36,11 +36,6 @@ OrderKeeper::OrderKeeper(IrModule& ir, llvm::FunctionAnalysisManager& functions)
 
 void OrderKeeper::listen(llvm::PassInstrumentationCallbacks& callbacks) {
   if (ir_.request.options.bounds == BoundsChecks::kExplicit) return;
-  callbacks.registerShouldRunOptionalPassCallback([this](llvm::StringRef pass, llvm::Any unit) {
-    const llvm::Function* const function = function_of(unit);
-    return pass != "LoopLoadEliminationPass" || function == nullptr ||
-           may_eliminate_loads(const_cast<llvm::Function&>(*function));
-  });
   callbacks.registerBeforeNonSkippedPassCallback(
       [this](llvm::StringRef pass, llvm::Any unit) { before(pass, unit); });
   callbacks.registerAfterPassCallback(
@@ -54,12 +49,6 @@ void OrderKeeper::before(llvm::StringRef pass, const llvm::Any& unit) {
   if (const auto* const* const loop = llvm::any_cast<const llvm::Loop*>(&unit)) {
     auto& own = const_cast<llvm::Loop&>(**loop);
     if (pass == "LICMPass") keep_in_loop(own);
-    if (pass == "LoopIdiomRecognizePass") {
-      const bool any = llvm::any_of(own.blocks(), [&](const BasicBlock* block) {
-        return llvm::any_of(*block, [&](const Instruction& instruction) { return stores(instruction); });
-      });
-      if (any) add_wall(*own.getHeader()->getFirstInsertionPt());
-    }
     return;
   }
   const llvm::Function* const function = function_of(unit);
@@ -70,7 +59,7 @@ void OrderKeeper::before(llvm::StringRef pass, const llvm::Any& unit) {
 }
 
 void OrderKeeper::after(llvm::StringRef pass) {
-  if (pass == "LICMPass" || pass == "LoopIdiomRecognizePass" || pass == "JumpThreadingPass") {
+  if (pass == "LICMPass" || pass == "JumpThreadingPass") {
     // Those that the pass has copied, too.
     for (llvm::User* user : llvm::make_early_inc_range(wall_of(ir_.context)->users()))
       llvm::cast<Instruction>(user)->eraseFromParent();
@@ -139,27 +128,6 @@ void OrderKeeper::keep_in_blocks(llvm::Function& function) {
       break;  // whatever follows it is past the wall, too
     }
   }
-}
-
-bool OrderKeeper::may_eliminate_loads(llvm::Function& function) {
-  const auto& loops = functions_.getResult<llvm::LoopAnalysis>(function);
-  const auto& dominators = functions_.getResult<llvm::DominatorTreeAnalysis>(function);
-  for (const llvm::Loop* loop : loops.getLoopsInPreorder()) {
-    if (!loop->isInnermost() || is_inside_memory(*loop)) continue;
-    std::vector<const Instruction*> loads, stores;
-    for (const BasicBlock* block : loop->blocks()) {
-      for (const Instruction& instruction : *block) {
-        if (this->stores(instruction)) stores.push_back(&instruction);
-        const auto* const load = llvm::dyn_cast<LoadInst>(&instruction);
-        if (load != nullptr && may_trap(*load)) loads.push_back(load);
-      }
-    }
-    if (loads.size() * stores.size() > 10'000) return false;
-    for (const Instruction* load : loads)
-      for (const Instruction* store : stores)
-        if (!dominators.dominates(load, store)) return false;
-  }
-  return true;
 }
 
 void OrderKeeper::ask_reaches(llvm::Function& function) {

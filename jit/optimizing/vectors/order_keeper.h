@@ -1,17 +1,14 @@
 // Holds LLVM's passes over loops and branches to the order of stores and of what may trap, around each run of one.
 //
 // To LLVM a load can be made earlier than a store that it does not overlap. Stores of several iterations can be made at once. In
-// WebAssembly a trap shows what was stored before it. Most of what moves stores is left out (pipeline.cc). For what is worth having,
+// WebAssembly a trap shows what was stored before it. Most of what moves stores is left out (pass_order.cc). For what is worth having,
 // something is done before the pass and undone after it.
 //
 // - LICM and JumpThreading make loads earlier, out of a loop or into what comes before a block. They move none past what might not return.
 //   So a wall, a piece of assembly that touches nothing but may not return, stands before each load that would pass a store.
-// - LoopIdiomRecognize makes one fill or copy of a loop, but of none that may not come to its end. So each loop that stores gets a wall.
 // - LoopVectorize makes vectors of loops. Each gets the condition that it stays within memory (memory_reach.h). It is looked at after the
 //   vectorizer's own, which asks whether there are iterations enough. Where it does not hold, the scalar loop takes all iterations. A loop
 //   that stores and whose reach is not known stays scalar.
-// - LoopLoadElimination loads before a loop what the first iteration loads. It does not run in a function with a loop whose first iteration
-//   might store before that.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -44,7 +41,6 @@ class OrderKeeper {
   };
   void before(llvm::StringRef pass, const llvm::Any& unit);
   void after(llvm::StringRef pass);
-  bool may_eliminate_loads(llvm::Function& function);
   void keep_in_loop(llvm::Loop& loop);
   void keep_in_blocks(llvm::Function& function);
   void ask_reaches(llvm::Function& function);

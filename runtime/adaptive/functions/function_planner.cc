@@ -137,8 +137,8 @@ void FunctionPlanner::ask_all(feedback::Monitor::Profiles& profiles, Questions& 
       } else if (questions.room != 0 && !counts.optimized && counts.nests.empty() &&
                  counts.entered == feedback::Entered::kAgain) {
         const wasm::FunctionBody& body = module->body(FuncIndex(index));
-        const double cost = feedback::compile_seconds(counts.compile_seconds,
-                                                      body.end.value - body.begin.value, engine_.policy);
+        const double cost = feedback::compile_seconds(
+            counts.compile_seconds, body.end.value - body.begin.value, scale_.get(), engine_.policy);
         if (feedback::may_pay_in_flat_profile(counts.run_seconds_baseline, counts.run_samples_baseline, cost,
                                               engine_.policy))
           flat.push_back({counts.run_seconds_baseline / cost, module, profile.get(), index});

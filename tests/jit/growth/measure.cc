@@ -18,8 +18,15 @@ namespace {
 // Bytes of this program's own allocations with new, what LLVM's library asks for included.
 std::atomic<size_t> in_use{0}, peak{0};
 
-void* counted(void* memory) {
-  if (memory == nullptr) throw std::bad_alloc();
+// As the library's own: where there is no memory it asks the handler, which may end what goes on, and tries again.
+template <typename Allocate>
+void* counted(const Allocate& allocate) {
+  void* memory = nullptr;
+  while ((memory = allocate()) == nullptr) {
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
   const size_t now = in_use += malloc_usable_size(memory);
   if (now > peak) peak = now;
   return memory;
@@ -33,15 +40,14 @@ void release(void* memory) {
 }  // namespace
 
 void* operator new(size_t bytes) {
-  return counted(std::malloc(bytes));
+  return counted([&] { return std::malloc(bytes); });
 }
 void* operator new[](size_t bytes) {
-  return counted(std::malloc(bytes));
+  return counted([&] { return std::malloc(bytes); });
 }
 void* operator new(size_t bytes, std::align_val_t alignment) {
-  return counted(std::aligned_alloc(
-      static_cast<size_t>(alignment),
-      (bytes + static_cast<size_t>(alignment) - 1) & ~(static_cast<size_t>(alignment) - 1)));
+  const auto to = static_cast<size_t>(alignment);
+  return counted([&] { return std::aligned_alloc(to, (bytes + to - 1) & ~(to - 1)); });
 }
 void operator delete(void* memory) noexcept {
   release(memory);
