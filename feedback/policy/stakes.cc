@@ -15,12 +15,24 @@ bool is_worth_trying(const Stake& stake, const TrialRecord& record, const Policy
   return stake.seconds_run * stake.may_save >= price_of_trying(record, config) * stake.compile_seconds;
 }
 
-double may_save(const FunctionPlan& plan, const FunctionEvidence& evidence) {
-  double seconds = evidence.seconds_baseline + evidence.seconds_optimized;
-  if (plan.nest && plan.nest->value < evidence.loops.size()) {
-    const LoopEvidence& loop = evidence.loops[plan.nest->value];
-    seconds = loop.seconds_baseline + loop.seconds_optimized;
+namespace {
+
+// Of late, in all its loops: what is in an inner one is not in the one around it.
+double seconds_in_nest(const FunctionEvidence& evidence, LoopIndex root) {
+  double seconds = 0;
+  for (const LoopEvidence& loop : evidence.loops) {
+    const LoopEvidence* at = &loop;
+    while (at->loop != root && at->parent >= 0) at = &evidence.loops[at->parent];
+    if (at->loop == root) seconds += loop.seconds_baseline + loop.seconds_optimized;
   }
+  return seconds;
+}
+
+}  // namespace
+
+double may_save(const FunctionPlan& plan, const FunctionEvidence& evidence) {
+  const double seconds = plan.nest ? seconds_in_nest(evidence, *plan.nest)
+                                   : evidence.seconds_baseline + evidence.seconds_optimized;
   std::map<WasmOffset, double> by_load;
   double share = 0;
   for (const Candidate& candidate : plan.candidates) {

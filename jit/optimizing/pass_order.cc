@@ -125,10 +125,9 @@ llvm::FunctionPassManager simplifying_passes(const CompileOptions& options, llvm
   passes.addPass(llvm::JumpThreadingPass());
   passes.addPass(llvm::ADCEPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(hoist_invariants(true), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::SimplifyCFGPass(llvm::SimplifyCFGOptions()
-                                           .convertSwitchRangeToICmp(true)
-                                           .hoistCommonInsts(true)
-                                           .sinkCommonInsts(true)));
+  passes.addPass(llvm::SimplifyCFGPass(
+      llvm::SimplifyCFGOptions().convertSwitchRangeToICmp(true).hoistCommonInsts(true).sinkCommonInsts(
+          true)));
   passes.addPass(llvm::InstCombinePass());
   return passes;
 }
@@ -144,9 +143,9 @@ llvm::FunctionPassManager lowering_passes(const CompileOptions& options, const T
     loops.addPass(llvm::LoopDeletionPass());  // of what changes made of loops, and nothing needs
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops)));
   }
-  passes.addPass(llvm::LoopVectorizePass(
-      llvm::LoopVectorizeOptions(/*InterleaveOnlyWhenForced=*/!tuning.vectorize,
-                                 /*VectorizeOnlyWhenForced=*/!tuning.vectorize)));
+  passes.addPass(
+      llvm::LoopVectorizePass(llvm::LoopVectorizeOptions(/*InterleaveOnlyWhenForced=*/!tuning.vectorize,
+                                                         /*VectorizeOnlyWhenForced=*/!tuning.vectorize)));
   if (tuning.vectorize) passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass(llvm::SimplifyCFGOptions()
                                            .forwardSwitchCondToPhi(true)

@@ -7,8 +7,8 @@
 // that LLVM's order took.
 #pragma once
 
-#include <llvm/Passes/OptimizationLevel.h>
 #include <llvm/IR/PassManager.h>
+#include <llvm/Passes/OptimizationLevel.h>
 
 #include "jit/compile_options.h"
 

@@ -48,8 +48,14 @@ TEST(Stakes, CountALoadOnceHoweverMuchIsToBeTriedOfIt) {
 TEST(Stakes, AreThoseOfTheNestWhereOneIsCompiled) {
   FunctionEvidence evidence;
   evidence.seconds_baseline = 10;
-  evidence.loops.resize(2);
-  evidence.loops[1].seconds_baseline = 0.01;
+  evidence.loops.resize(4);
+  for (uint32_t i = 0; i < 4; ++i) evidence.loops[i].loop = LoopIndex(i);
+  evidence.loops[0].seconds_baseline = 4;
+  evidence.loops[1].parent = 0;
+  evidence.loops[2].parent = 1;  // all that runs is in an inner loop
+  evidence.loops[2].seconds_baseline = 0.006;
+  evidence.loops[3].parent = 2;
+  evidence.loops[3].seconds_optimized = 0.004;
   FunctionPlan plan;
   plan.candidates = {candidate(jit::ChangeKind::kSelect, 50, {.seconds = 0.002})};
   plan.nest = LoopIndex(1);
