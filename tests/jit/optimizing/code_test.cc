@@ -83,6 +83,33 @@ TEST(OptimizedCode, TheSameRequestGivesTheSameBytes) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), second->begin(), second->end()));
 }
 
+// LLVM's models of the processor are kept from one compile to the next.
+TEST(OptimizedCode, IsTheSameWhateverWasCompiledWithOtherSettingsInBetween) {
+  const Optimized m(kLoops);
+  const auto code_of = [&](const Tuning& tuning, bool split_cold) {
+    OptimizeRequest request = m.request;
+    request.function = FuncIndex(m.module->find_export("axpy")->index);
+    request.tuning = tuning;
+    request.split_cold = split_cold;
+    request.dump_ir = true;
+    auto result = optimizer().compile(request, *m.arena);
+    return result ? std::move(result->dump) : std::string();
+  };
+  const Tuning usual;
+  Tuning plain, unaligned;
+  plain.use_host_features = false;
+  unaligned.align_loops = false;
+  const std::string first = code_of(usual, false), any_host = code_of(plain, false),
+                    packed = code_of(unaligned, false);
+  ASSERT_FALSE(first.empty());
+  EXPECT_NE(first, any_host);
+  EXPECT_NE(first, packed);
+  code_of(usual, true);
+  EXPECT_EQ(code_of(usual, false), first);
+  EXPECT_EQ(code_of(plain, false), any_host);
+  EXPECT_EQ(code_of(unaligned, false), packed);
+}
+
 TEST(OptimizedCode, ThreadsCompileIndependently) {
   Optimized m(kLoops);
   std::vector<std::thread> threads;
