@@ -1,29 +1,23 @@
 #include "jit/optimizing/pipeline.h"
 
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/ValueHandle.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/LCSSA.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 
-#include <algorithm>
-#include <ranges>
-
 #include "jit/optimizing/changes/change_passes.h"
 #include "jit/optimizing/generate/protect.h"
 #include "jit/optimizing/guard_llvm.h"
 #include "jit/optimizing/ir/ir_shape.h"
 #include "jit/optimizing/ir/ir_unit.h"
+#include "jit/optimizing/pass_order.h"
 #include "jit/optimizing/vectors/order_keeper.h"
-#include "jit/optimizing/vectors/wall.h"
 #include "jit/optimizing/vectors/widen_pass.h"
 #include "jit/optimizing/vectors/wider_vectors.h"
 #include "jit/optimizing/versions/loop_exits.h"
