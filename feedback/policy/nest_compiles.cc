@@ -23,10 +23,6 @@ constexpr double kShareToWait = 0.5;   // of the samples stall: the loop around 
 constexpr double kWaitingNests = 4;    // so many times as long
 constexpr double kShareOfPlace = 0.1;  // of the samples: a loop with less is no place to wait for
 
-bool is_in(const LoopEvidence& loop, WasmOffset at) {
-  return loop.offset <= at && at < loop.end;
-}
-
 bool asks_for_callees(const Case& c) {
   return std::ranges::any_of(c.plan.candidates, [&](const Candidate& candidate) {
     return jit::is_of_load(candidate.kind()) && std::ranges::any_of(c.e.loads, [&](const LoadEvidence& load) {

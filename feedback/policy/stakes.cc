@@ -4,6 +4,18 @@
 #include <map>
 
 namespace hindsight::feedback {
+namespace {
+
+// Of late, in all its loops: what is in an inner one is not in the one around it.
+double seconds_in_nest(const FunctionEvidence& evidence, LoopIndex root) {
+  double seconds = 0;
+  for (const LoopEvidence& loop : evidence.loops)
+    if (is_in(evidence.loops[root.value], loop.offset))
+      seconds += loop.seconds_baseline + loop.seconds_optimized;
+  return seconds;
+}
+
+}  // namespace
 
 double price_of_trying(const TrialRecord& record, const PolicyConfig& config) {
   const double share_won =
@@ -14,21 +26,6 @@ double price_of_trying(const TrialRecord& record, const PolicyConfig& config) {
 bool is_worth_trying(const Stake& stake, const TrialRecord& record, const PolicyConfig& config) {
   return stake.seconds_run * stake.may_save >= price_of_trying(record, config) * stake.compile_seconds;
 }
-
-namespace {
-
-// Of late, in all its loops: what is in an inner one is not in the one around it.
-double seconds_in_nest(const FunctionEvidence& evidence, LoopIndex root) {
-  double seconds = 0;
-  for (const LoopEvidence& loop : evidence.loops) {
-    const LoopEvidence* at = &loop;
-    while (at->loop != root && at->parent >= 0) at = &evidence.loops[at->parent];
-    if (at->loop == root) seconds += loop.seconds_baseline + loop.seconds_optimized;
-  }
-  return seconds;
-}
-
-}  // namespace
 
 double may_save(const FunctionPlan& plan, const FunctionEvidence& evidence) {
   const double seconds = plan.nest ? seconds_in_nest(evidence, *plan.nest)

@@ -152,6 +152,10 @@ struct LoopEvidence {
   double moved_share = 0;      // of the samples in it; see FunctionEvidence
   friend bool operator==(const LoopEvidence&, const LoopEvidence&) = default;
 };
+// Its header, or anything in it, where `end` is known.
+inline bool is_in(const LoopEvidence& loop, WasmOffset at) {
+  return loop.offset <= at && at < loop.end;
+}
 
 // Whether a hot function is entered while it is watched for that. One that is, reaches new code at its next
 // call; one that is not, sits in a loop.

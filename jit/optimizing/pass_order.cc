@@ -82,7 +82,7 @@ llvm::SimplifyCFGPass simplify_flow() {
 // InstCombine and one of six SimplifyCFG. Passes that remove stores, or move them, past accesses that may trap: DSE, MemCpyOpt,
 // MergedLoadStoreMotion.
 //
-// InstCombine is needed before branches are threaded: without it a tokenizer's loop took 12 % longer (two conditions became one
+// InstCombine is needed before branches are threaded: without it workload tokenizer took 14 % longer (two conditions became one
 // that is computed). It is needed before loops are unrolled, which goes by their sizes, and at the end: changes look for shapes.
 llvm::FunctionPassManager simplifying_passes(const CompileOptions& options, llvm::OptimizationLevel level) {
   llvm::FunctionPassManager passes;

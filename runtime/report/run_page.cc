@@ -49,7 +49,7 @@ std::string records_section(const FeedbackReport& report) {
       "the load's data address was recovered");
   row("branch records", std::to_string(c.branch_records), "LWP event 3");
   row("instruction records", std::to_string(c.instruction_records),
-      "LWP event 2, counted where records are written to a file");
+      "LWP event 2, counted where records are handed out");
   row("value records", std::to_string(c.value_records), "LWP event 1, sampled by generated code");
   row("guest's records", std::to_string(c.guest_records), "LWP events 1 and 255 that the guest asked for");
   row("unattributed records", std::to_string(c.records_unattributed),

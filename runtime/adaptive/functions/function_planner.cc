@@ -18,10 +18,6 @@ constexpr size_t kMostNests = 4;         // of one function that are under way
 constexpr double kMuchInBaseline = 0.2;  // of all samples: what runs there does not wait for trials
 constexpr double kPreopenSamples = 3;    // clock samples after which the optimizer is worth opening
 
-bool is_around(const feedback::LoopEvidence& outer, const feedback::LoopEvidence& inner) {
-  return outer.offset <= inner.offset && inner.offset < outer.end;
-}
-
 Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPlan& plan,
                 const feedback::PolicyConfig& policy) {
   if (!plan.nest)
@@ -32,7 +28,7 @@ Hot priority_of(const feedback::FunctionEvidence& e, const feedback::FunctionPla
   if (hot.expected <= 0)
     hot.expected = feedback::expected_seconds(root.code_bytes, root.inner_loops + 1, e.compile_scale, policy);
   for (const feedback::LoopEvidence& loop : e.loops)
-    if (is_around(root, loop)) hot.seconds += loop.seconds_baseline;
+    if (is_in(root, loop.offset)) hot.seconds += loop.seconds_baseline;
   return hot;
 }
 
@@ -223,14 +219,14 @@ bool FunctionPlanner::is_being_found_out(const wasm::Module* module,
   if (plan.nest) {
     baseline = 0;
     for (const feedback::LoopEvidence& inner : evidence.loops)
-      if (is_around(loop(plan.nest), inner)) baseline += inner.samples_baseline;
+      if (is_in(loop(plan.nest), inner.offset)) baseline += inner.samples_baseline;
   }
   if (baseline >= kMuchInBaseline * evidence.total_samples) return false;
   return std::ranges::any_of(questions.found_out, [&](const auto& measured) {
     if (measured.first != module || measured.second.function != plan.function) return false;
     const std::optional<LoopIndex> nest = measured.second.nest;
-    return !plan.nest || !nest || is_around(loop(plan.nest), loop(nest)) ||
-           is_around(loop(nest), loop(plan.nest));
+    return !plan.nest || !nest || is_in(loop(plan.nest), loop(nest).offset) ||
+           is_in(loop(nest), loop(plan.nest).offset);
   });
 }
 

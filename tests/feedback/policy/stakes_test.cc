@@ -49,7 +49,11 @@ TEST(Stakes, AreThoseOfTheNestWhereOneIsCompiled) {
   FunctionEvidence evidence;
   evidence.seconds_baseline = 10;
   evidence.loops.resize(4);
-  for (uint32_t i = 0; i < 4; ++i) evidence.loops[i].loop = LoopIndex(i);
+  for (uint32_t i = 0; i < 4; ++i) {  // each in the one before
+    evidence.loops[i].loop = LoopIndex(i);
+    evidence.loops[i].offset = WasmOffset(10 + i);
+    evidence.loops[i].end = WasmOffset(90 - i);
+  }
   evidence.loops[0].seconds_baseline = 4;
   evidence.loops[1].parent = 0;
   evidence.loops[2].parent = 1;  // all that runs is in an inner loop
