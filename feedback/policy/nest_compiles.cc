@@ -17,8 +17,9 @@ namespace hindsight::feedback {
 namespace {
 
 constexpr double kSamplesToIterate = 2;     // of a loop outside of its inner one, which say that it iterates
-constexpr uint64_t kBranchesToIterate = 2;  // or so many branches, and this share of them: it iterates within
-constexpr double kShareOfBranches = 0.001;  // microseconds
+constexpr uint64_t kTripsToIterate = 2;     // or so many times that one ended
+constexpr uint64_t kBranchesToIterate = 2;  // or so many branches, and this share of all in both
+constexpr double kShareOfBranches = 0.001;
 constexpr double kShareToWait = 0.5;   // of the samples stall: the loop around may take longer to compile
 constexpr double kWaitingNests = 4;    // so many times as long
 constexpr double kShareOfPlace = 0.1;  // of the samples: a loop with less is no place to wait for
@@ -81,15 +82,8 @@ class Nests {
   bool is_served(int32_t place) const { return has_code(place) || sums_[place].under_way; }
   // The loop whose nest is to serve it; -1: none can be a nest.
   int32_t root_of(int32_t place) const {
-    int32_t root = place;
-    while (root >= 0 && !can_be_nest(root)) root = has_code(root) ? -1 : e_.loops[root].parent;
+    int32_t root = root_near(place);
     if (root < 0) return root;
-    // A loop around it that adds little is waited for: what is looked up ahead, or side by side, is in that one.
-    const double most = most_seconds_around(root);
-    for (int32_t parent = next(root); parent >= 0; parent = next(root)) {
-      if (expected(parent) > most || !iterates(parent, root)) break;
-      root = parent;
-    }
     // Samples that are spread over several loops belong to the one around them. If that takes long to compile, there have
     // to be so many that each of those loops would have its own by now.
     for (int32_t parent = next(root); parent >= 0 && sums_[root].samples < enough(root);
@@ -97,6 +91,21 @@ class Nests {
       if (expected(parent) > config_.most_nest_seconds &&
           kShareOfPlace * sums_[parent].samples < config_.min_samples)
         break;
+      root = parent;
+    }
+    return root;
+  }
+  // The same, of a place that is hot by itself.
+  int32_t root_near(int32_t place) const {
+    int32_t root = place;
+    while (root >= 0 && !can_be_nest(root)) root = has_code(root) ? -1 : e_.loops[root].parent;
+    if (root < 0) return root;
+    // A loop around it that adds little is waited for: what is looked up ahead, or side by side, is in that one.
+    const double most = most_seconds_around(root);
+    const double cheap = std::max(config_.most_nest_seconds, config_.whole_over_nest * expected(root));
+    for (int32_t parent = next(root); parent >= 0; parent = next(root)) {
+      if (expected(parent) > most || !iterates(parent, root)) break;
+      if (expected(parent) > cheap && !iterates_for_sure(parent, root)) break;
       root = parent;
     }
     return root;
@@ -142,9 +151,9 @@ class Nests {
   }
 
   FunctionPlan first_compile(int32_t root) const;
-  // Hardly any of the time is its own: it calls what waits for memory, which is inlined for that. None: it does not, or it is
-  // not for such a loop to help.
-  std::optional<FunctionPlan> compile_for_callees(int32_t root) const;
+  // Of the loop around a call in baseline code. Hardly any of the time is its own: it calls what waits for memory, which is
+  // inlined for that. None: it does not, or it is not for such a loop to help.
+  std::optional<FunctionPlan> compile_for_callee(const CalleeEvidence& callee) const;
   // None: nothing asks for it.
   std::optional<FunctionPlan> later_compile(int32_t root) const;
   // The program changed under its code: it is compiled again, or all of the function is seen anew.
@@ -184,6 +193,21 @@ class Nests {
     const double outside = sums_[parent].samples - sums_[child].samples;
     return outside >= kSamplesToIterate || outside >= config_.min_parent_share * sums_[parent].samples ||
            e_.loops[child].trip_records > 0 || branches_outside(parent, child);
+  }
+  // What was seen outside of the child may be loops that run one after the other, as phases do, in a parent that is run
+  // through once. That is not what is seen of its own code, in none of them.
+  bool iterates_for_sure(int32_t parent, int32_t child) const {
+    if (e_.loops[parent].samples_baseline >= kSamplesToIterate ||
+        e_.loops[child].trip_records >= kTripsToIterate)
+      return true;
+    uint64_t own = 0;
+    for (const BranchEvidence& branch : e_.branches)
+      if (is_in(e_.loops[parent], branch.branch) &&
+          std::ranges::none_of(e_.loops, [&](const LoopEvidence& loop) {
+            return loop.parent == parent && is_in(loop, branch.branch);
+          }))
+        own += branch.seen();
+    return own >= kBranchesToIterate;
   }
   // Branches of the parent were seen beside those of the child. Of a loop that iterates too often to be left, there are
   // hardly any.
@@ -325,8 +349,11 @@ std::optional<FunctionPlan> Nests::ask_for_stalls(const FunctionEvidence& view, 
   return plan_of(c, root, what_for);
 }
 
-std::optional<FunctionPlan> Nests::compile_for_callees(int32_t root) const {
-  if (e_.callees.empty() || !is_affordable(root)) return std::nullopt;
+std::optional<FunctionPlan> Nests::compile_for_callee(const CalleeEvidence& callee) const {
+  const auto place = static_cast<int32_t>(callee.called_in.value);
+  if (is_served(place) || sums_[place].samples <= 0) return std::nullopt;
+  const int32_t root = root_near(place);
+  if (root < 0 || !is_unit(root) || !is_affordable(root)) return std::nullopt;
   const FunctionEvidence view = view_of_code(root);
   if (callee_samples(view, config_) < config_.min_reoptimize_samples) return std::nullopt;
   std::optional<FunctionPlan> plan = ask_for_stalls(view, root, ", for what it calls");
@@ -440,10 +467,11 @@ std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyC
     asked.push_back(root);
     FunctionPlan plan = nests.first_compile(root);
     if (plan.action == Action::kOptimize) return plan;
-    if (auto for_callees = nests.compile_for_callees(root)) return for_callees;
     if (!answer || (plan.action == Action::kWait && answer->action != Action::kWait))
       answer = std::move(plan);
   }
+  for (const CalleeEvidence& callee : e.callees)
+    if (auto plan = nests.compile_for_callee(callee)) return plan;
   for (size_t i = 0; i < e.loops.size(); ++i) {
     if (auto plan = nests.follow(static_cast<int32_t>(i))) return plan;
     if (auto plan = nests.later_compile(static_cast<int32_t>(i))) return plan;

@@ -108,6 +108,17 @@ double Profile::stalls_for_callers(FuncIndex callee) const {
   return stalls;
 }
 
+double Profile::stalls_on_trial(FuncIndex callee) const {
+  double stalls = 0;
+  const FunctionCounts& counts = functions_.at(callee.value);
+  for (const auto& [offset, load] : counts.loads)
+    if (!load.is_store &&
+        has_load_change(counts.changes, WasmOffset(offset),
+                        [](jit::ChangeKind, ChangeState state) { return state == ChangeState::kInTrial; }))
+      stalls += load.stall_baseline + load.stall_optimized;
+  return stalls;
+}
+
 bool Profile::calls_what_stalls(FuncIndex function, double samples) const {
   const auto& calls = calls_in_loops(function).calls();
   return std::any_of(calls.begin(), calls.end(), [&](const CallsInLoops::Call& call) {
@@ -679,6 +690,7 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
 
 void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
                           FunctionEvidence& evidence) const {
+  constexpr double kLeastShareOfCaller = 0.01;  // of the callee's samples, in the loop that calls it
   const std::vector<wasm::LoopInfo>& loops = module_->body(function).loops;
   const auto samples_in = [&](LoopIndex loop) {
     double samples = 0;
@@ -702,8 +714,13 @@ void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
                                 .called_in = loop,
                                 .samples = its.samples(),
                                 .seconds = its.seconds_baseline + its.seconds_optimized,
-                                .stall_samples = stalls});
+                                .stall_samples = stalls,
+                                .stall_samples_on_trial = stalls_on_trial(callee)});
   }
+  // The stalls are those of all its callers. A loop that calls it for much of them has samples of its own.
+  std::erase_if(evidence.callees, [&](const CalleeEvidence& callee) {
+    return samples_in(callee.called_in) < kLeastShareOfCaller * callee.samples;
+  });
   std::stable_sort(evidence.callees.begin(), evidence.callees.end(),
                    [](const auto& a, const auto& b) { return a.stall_samples > b.stall_samples; });
   if (evidence.callees.size() > kMaxCallees) evidence.callees.resize(kMaxCallees);

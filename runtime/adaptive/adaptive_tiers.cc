@@ -12,8 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kLook =
-    200ms;  // between looks for something to begin, and at functions that are optimized already
+constexpr auto kLook = 200ms;  // between looks for something to begin
 constexpr auto kCollectPeriod = 500ms;
 
 const std::string kUnitOfTime = "clock";  // which is asked for its samples alone

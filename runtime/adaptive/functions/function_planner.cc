@@ -12,7 +12,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kFlatLook = 50ms;         // between looks at functions that have few samples of late
+constexpr auto kFlatLook = 50ms;  // between looks at functions that have few samples of late
+// Seconds between looks at functions that are optimized already.
+constexpr double kFirstLook = 0.025, kLastLook = 0.2;
 constexpr size_t kMostFlatJobs = 8;      // of these functions' compiles, that wait at a time
 constexpr size_t kMostNests = 4;         // of one function that are under way
 constexpr double kMuchInBaseline = 0.2;  // of all samples: what runs there does not wait for trials
@@ -42,13 +44,17 @@ FunctionPlanner::FunctionPlanner(const EngineParts& engine, FunctionTrials& tria
       seconds_(seconds),
       scale_(scale),
       governor_(governor),
-      last_flat_look_(EngineClock::Clock::now()) {}
+      last_look_(EngineClock::Clock::now()),
+      last_flat_look_(last_look_) {}
 
 void FunctionPlanner::round(const Round& round) {
   waits_ = false;
   if (!engine_.policy.optimize) return;
   Questions questions;
-  questions.look = round.look;
+  // What a version shows is looked at soon after it came, and less and less often from then on.
+  const double wait = std::clamp(governor_.seconds_since_version() / 2, kFirstLook, kLastLook);
+  questions.look = round.look || std::chrono::duration<double>(round.now - last_look_).count() >= wait;
+  if (questions.look) last_look_ = round.now;
   // What a decision is under way about is not decided on again by what the code shows that it is to replace. Read
   // before the load: what ends in between counts as under way for one round more.
   questions.waiting = seconds_.waiting();

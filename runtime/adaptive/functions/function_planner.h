@@ -71,7 +71,7 @@ class FunctionPlanner {
   const SecondCompiles& seconds_;
   const CompileScale& scale_;
   SamplingGovernor& governor_;
-  EngineClock::Time last_flat_look_;
+  EngineClock::Time last_look_, last_flat_look_;
   bool waits_ = false, opened_ = false, sees_places_ = false;
   uint64_t new_places_ = 0, samples_without_code_ = 0;
 };

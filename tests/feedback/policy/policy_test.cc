@@ -210,16 +210,25 @@ TEST(Policy, CompilesALoopAgainForACalleeThatStalls) {
   EXPECT_TRUE(plan.has({kInterleave, WasmOffset(900)}));
 }
 
-TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSamplesAreItsOwn) {
+// In a large function, of two samples in all. Without the callee of the others.
+FunctionEvidence hardly_seen_function() {
   FunctionEvidence e = hot_function(2);
   e.code_bytes = 2000;
   e.seconds_baseline = 0.0005;
   e.total_samples = 302;
   e.entered = Entered::kNotYet;
-  e.loops[0].code_bytes = 150;
+  return e;
+}
+void see_in(LoopEvidence& loop) {
+  loop.code_bytes = 150;
+  loop.samples = loop.samples_baseline = 2;
+  loop.seconds_baseline = loop.seconds_run_baseline = 0.0005;
+}
+
+TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSamplesAreItsOwn) {
+  FunctionEvidence e = hardly_seen_function();
+  see_in(e.loops[0]);
   e.loops[0].end = WasmOffset(300);
-  e.loops[0].samples = e.loops[0].samples_baseline = 2;
-  e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.0005;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "too few to decide";
   add_stalling_callee(e);
   const FunctionPlan plan = decide(e, {});
@@ -236,6 +245,69 @@ TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSampl
   e.changes.put({kInterleave, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   e.changes.put({kPrefetch, WasmOffset(900)}, {.state = ChangeState::kNotPossible});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it was looked into";
+}
+
+TEST(Policy, WaitsForWhatTheCalleesOwnCodeShowsOfMostOfItsStalls) {
+  FunctionEvidence e = hot_function(100);
+  add_stalling_callee(e);
+  e.callees[0].stall_samples_on_trial = 90;
+  EXPECT_TRUE(decide(e, {}).has({kInterleave, WasmOffset(900)}));
+  e.callees[0].stall_samples_on_trial = 150;
+  EXPECT_FALSE(decide(e, {}).has({kInterleave, WasmOffset(900)})) << "all of them are asked for together";
+}
+
+TEST(Policy, CompilesTheLoopAroundTheCallAndNotOneAroundManyPhasesForACallee) {
+  FunctionEvidence e = hardly_seen_function();
+  e.loops[0].code_bytes = 8000;
+  e.loops[0].inner_loops = 1;
+  e.loops[0].end = WasmOffset(850);
+  e.loops[0].samples = 2;
+  see_in(e.loops[1]);
+  e.loops[1].end = WasmOffset(270);
+  add_stalling_callee(e);
+  e.callees[0].called_in = LoopIndex(1);
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
+  EXPECT_EQ(plan.nest, LoopIndex(1)) << plan.reason;
+  e.loops[1].samples_baseline = 0;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it does not run";
+}
+
+// Three phases one after the other, in a loop that is run through once: the second ones' samples do not say that it iterates.
+TEST(Policy, TakesALoopThatIsDearForANestOnlyIfItIsSureToIterate) {
+  FunctionEvidence e = hot_function(100);
+  e.code_bytes = 4000;
+  e.entered = Entered::kNotYet;
+  e.loops.resize(1);
+  LoopEvidence& around = e.loops[0];
+  around.code_bytes = 1500;
+  around.inner_loops = 2;
+  around.end = WasmOffset(3000);
+  around.samples = around.samples_baseline = 0;
+  around.seconds_baseline = around.seconds_run_baseline = 0;
+  const auto phase = [&](uint32_t at, double samples) {
+    LoopEvidence inner = e.loops[0];
+    inner.loop = LoopIndex(static_cast<uint32_t>(e.loops.size()));
+    inner.parent = 0;
+    inner.offset = WasmOffset(at);
+    inner.end = WasmOffset(at + 300);
+    inner.code_bytes = 300;
+    inner.inner_loops = 0;
+    inner.samples = inner.samples_baseline = samples;
+    inner.seconds_baseline = inner.seconds_run_baseline = samples * 1e-3;
+    e.loops.push_back(inner);
+  };
+  phase(1000, 60);
+  phase(2000, 40);
+  // Most of the time is waited for memory: loops around may be dear.
+  e.loads.push_back(stalling_load(1010, 55));
+  EXPECT_EQ(decide(e, {}).nest, LoopIndex(1)) << decide(e, {}).reason;
+  FunctionEvidence iterates = e;
+  iterates.loops[1].trip_records = 2;
+  EXPECT_EQ(decide(iterates, {}).nest, LoopIndex(0)) << "it was seen to end twice";
+  iterates = e;
+  iterates.loops[0].samples_baseline = 2;
+  EXPECT_EQ(decide(iterates, {}).nest, LoopIndex(0)) << "its own code was seen";
 }
 
 TEST(Policy, AsksForLoadsThatItsFirstCodeShowedBesideThoseThatItAskedFor) {

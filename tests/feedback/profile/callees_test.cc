@@ -106,6 +106,42 @@ TEST(Callees, TheLoopWithTheMostSamplesIsTheOneThatCalls) {
   EXPECT_EQ(profile.evidence(kCaller).callees.at(0).called_in, LoopIndex(0));
 }
 
+TEST(Callees, OfWhatOthersCallALoopThatHardlyRunsKnowsNothing) {
+  const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
+  Profile profile(module);
+  profile.add_sample(kCaller, module->body(kCaller).loops[1].offset, true, 1e-3);
+  stall(profile, kFirstCallee, 90);
+  EXPECT_EQ(profile.evidence(kCaller).callees.size(), 1u);
+  stall(profile, kFirstCallee, 20);
+  EXPECT_TRUE(profile.evidence(kCaller).callees.empty());
+}
+
+TEST(Callees, WhatIsOnTrialInThereIsToldApart) {
+  const std::shared_ptr<const wasm::Module> module = module_of(R"((module (memory 1)
+    (func $both (param $p i32) (result i32)
+      (drop (i32.load (local.get $p)))
+      (loop $down (br_if $down (local.tee $p (i32.wrap_i64 (i64.load (local.get $p)))))) (local.get $p))
+    (func $caller (param $n i32)
+      (loop $outer
+        (drop (call $both (local.get $n)))
+        (br_if $outer (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))))");
+  ASSERT_TRUE(module);
+  Profile profile(module);
+  constexpr FuncIndex kBoth(0), kItsCaller(1);
+  profile.add_sample(kItsCaller, module->body(kItsCaller).loops[0].offset, true, 1e-3);
+  stall(profile, kBoth, 10);
+  wasm::InstrReader reader(*module, module->body(kBoth));
+  wasm::Instr instr;
+  while (instr.opcode != wasm::Opcode::kI64Load) reader.next(instr);
+  const WasmOffset down = instr.offset;
+  for (int i = 0; i < 30; ++i) profile.add_stall(kBoth, down, true, nullptr);
+  EXPECT_EQ(profile.evidence(kItsCaller).callees.at(0).stall_samples_on_trial, 0);
+  profile.counts(kBoth).begin({jit::ChangeKind::kInterleave, down});
+  const CalleeEvidence callee = profile.evidence(kItsCaller).callees.at(0);
+  EXPECT_DOUBLE_EQ(callee.stall_samples, 10);
+  EXPECT_DOUBLE_EQ(callee.stall_samples_on_trial, 30);
+}
+
 TEST(Callees, WhatCallsItselfIsNone) {
   const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
   Profile profile(module);

@@ -24,19 +24,25 @@
 //   - It does not store. But what heads read and write at a place that stays, as a random number's state, is
 //     kept beside memory (Place). So are the first bytes of what they write in a place that stays, as a word that
 //     is looked up (Buffer).
+//   - It goes past what the search's course does not hang on: what is done with what it finds, say.
 //   - Results of calls are unknown. Where a branch needs one, the dry run goes on to the search, or ends it.
 //   - What an iteration takes from the one before comes from its head, or from what its tail computes with
 //     that. Where ways meet, one is taken. What hangs on a search's result stays as it is.
 // Steps of a search and turns of loops within are bounded. A guess may go round for ever.
 #pragma once
 
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
 
+#include <functional>
 #include <map>
 
 #include "jit/optimizing/changes/interleave/interleave_code.h"
 
 namespace hindsight::jit::optimizing {
+
+// Whether a load stalls, by its offset in the module.
+using StallsAt = std::function<bool(const llvm::LoadInst&)>;
 
 struct DryRunShape {
   // A word of memory that stays where it is while the loop runs, and that heads load and the loop stores to.
@@ -66,7 +72,9 @@ struct DryRunShape {
   };
 
   InterleaveShape parts;  // loops and blocks, head and steps; `ahead` are phis that the dry run carries along
-  InterleaveStarts starts;  // of steps alone
+  InterleaveStarts starts;              // of steps alone
+  std::vector<llvm::PHINode*> carried;  // of the search's header: what its course hangs on
+  size_t step_instructions = 0;         // of which steps keep what the course hangs on
   std::vector<Within> within;
   std::vector<Place> places;
   std::map<const llvm::Instruction*, size_t> at_place;  // accesses of heads
@@ -84,8 +92,10 @@ struct DryRunShape {
 // The shape of the searches that `load` belongs to, if `chase` is one (chased_loops.h), or why a dry run of them
 // would find nothing. Changes nothing.
 std::expected<DryRunShape, std::string> find_dry_run_shape(const IrModule& ir, llvm::LoadInst& load,
-                                                           llvm::Loop& chase, llvm::LoopInfo& loops,
+                                                           llvm::Loop& chase, const StallsAt& stalls,
+                                                           llvm::LoopInfo& loops,
                                                            llvm::DominatorTree& dominators,
+                                                           const llvm::PostDominatorTree& postdominators,
                                                            llvm::ScalarEvolution& evolution);
 
 // No analysis survives. Loops are neither simplified nor in LCSSA form.

@@ -180,12 +180,12 @@ class DryRun : private DryRunCode {
   // A search begins: its state into the slot, its number to the active ones.
   void emit_search(Builder& b, Value* active) {
     std::map<const Value*, Value*> state;
-    for (PHINode& phi : parts_.chase->getHeader()->phis()) {
+    for (const PHINode* phi : shape_.carried) {
       Value* const start =
-          copy_of(heads_.copies, phi.getIncomingValueForBlock(parts_.chase->getLoopPreheader()));
-      state_[&phi] = array(phi.getType());
-      b.CreateStore(start, element(b, state_.at(&phi), heads_.index));
-      state[&phi] = start;
+          copy_of(heads_.copies, phi->getIncomingValueForBlock(parts_.chase->getLoopPreheader()));
+      state_[phi] = array(phi->getType());
+      b.CreateStore(start, element(b, state_.at(phi), heads_.index));
+      state[phi] = start;
     }
     fetch_step(b, shape_.starts.steps, state, [&](Value* value) { return copy_of(heads_.copies, value); });
     for (const OwnBytes& its : buffers_)
@@ -217,7 +217,11 @@ class DryRun : private DryRunCode {
     Copies copies;
     const std::vector<BasicBlock*> made = copy_blocks(parts_.steps, ".step", copies);
     BasicBlock* const header = parts_.chase->getHeader();
-    for (PHINode& phi : header->phis()) replace(copies, phi, load(b, state_.at(&phi), slot));
+    for (PHINode& phi : header->phis()) {
+      const auto its = state_.find(&phi);
+      replace(copies, phi,
+              its != state_.end() ? load(b, its->second, slot) : llvm::Constant::getNullValue(phi.getType()));
+    }
     std::map<const Value*, Value*> of_heads;
     const auto of_head = [&](Value* value) {
       Value*& its = of_heads[value];
@@ -232,8 +236,8 @@ class DryRun : private DryRunCode {
           if (llvm::isa<PHINode>(instruction) && block == header) continue;
           copies[operand] = of_head(operand);
         }
-    for (PHINode& phi : header->phis()) {
-      Value* const next = phi.getIncomingValueForBlock(parts_.chase->getLoopLatch());
+    for (const PHINode* phi : shape_.carried) {
+      Value* const next = phi->getIncomingValueForBlock(parts_.chase->getLoopLatch());
       const auto* from = llvm::dyn_cast<Instruction>(next);
       if (from && parts_.in_head.contains(from->getParent()) && !copies.count(next))
         copies[next] = of_head(next);
@@ -245,10 +249,10 @@ class DryRun : private DryRunCode {
 
     Builder in_again = at(again);
     std::map<const Value*, Value*> state;
-    for (PHINode& phi : header->phis()) {
-      Value* const next = copy_of(copies, phi.getIncomingValueForBlock(parts_.chase->getLoopLatch()));
-      in_again.CreateStore(next, element(in_again, state_.at(&phi), slot));
-      state[&phi] = next;
+    for (const PHINode* phi : shape_.carried) {
+      Value* const next = copy_of(copies, phi->getIncomingValueForBlock(parts_.chase->getLoopLatch()));
+      in_again.CreateStore(next, element(in_again, state_.at(phi), slot));
+      state[phi] = next;
     }
     fetch_step(in_again, shape_.starts.steps, state, [&](Value* value) { return copy_of(copies, value); });
     if (where_) in_again.CreateStore(word(0), element(in_again, where_, slot));

@@ -232,6 +232,74 @@ bool DryRunFacts::is_in_order(const llvm::SCEV& address) const {
   });
 }
 
+void DryRunFacts::find_controls() {
+  for (BasicBlock* block : outer().blocks()) {
+    if (llvm::succ_size(block) < 2) continue;
+    const auto* const meet = postdominators_.getNode(block)->getIDom();
+    for (BasicBlock* to : llvm::successors(block)) {
+      if (to == outer().getHeader()) continue;
+      for (const auto* node = postdominators_.getNode(to); node && node != meet && node->getBlock();
+           node = node->getIDom())
+        if (outer().contains(node->getBlock())) controls_[node->getBlock()].insert(block->getTerminator());
+    }
+  }
+}
+
+void DryRunFacts::close(std::vector<const Instruction*> work, const Kept& without, Kept& kept) const {
+  const auto add_value = [&](const Value* value) {
+    if (const auto* instruction = llvm::dyn_cast<Instruction>(value)) work.push_back(instruction);
+  };
+  const auto add_controls = [&](const BasicBlock* block) {
+    if (const auto found = controls_.find(block); found != controls_.end())
+      work.insert(work.end(), found->second.begin(), found->second.end());
+  };
+  const auto add_stores_of = [&](const auto& accesses, const Instruction& load) {
+    const auto its = accesses.find(&load);
+    if (its == accesses.end()) return;
+    for (const auto& [access, number] : accesses)
+      if (number == its->second && llvm::isa<llvm::StoreInst>(access)) work.push_back(access);
+  };
+  while (!work.empty()) {
+    const Instruction* const instruction = work.back();
+    work.pop_back();
+    const bool is_known = !without.contains(instruction);
+    if (!outer().contains(instruction) || (!is_known && !instruction->isTerminator())) continue;
+    if (!kept.insert(instruction).second || is_header_phi(*instruction)) continue;
+    if (llvm::isa<llvm::StoreInst>(instruction) || instruction->isTerminator())
+      add_controls(instruction->getParent());
+    if (llvm::isa<llvm::LoadInst>(instruction)) {
+      add_stores_of(shape_.at_place, *instruction);
+      add_stores_of(shape_.in_buffer, *instruction);
+    }
+    if (const auto* phi = llvm::dyn_cast<PHINode>(instruction)) {
+      for (const BasicBlock* from : phi->blocks()) {
+        if (!outer().contains(from)) continue;
+        if (llvm::succ_size(from) > 1) work.push_back(from->getTerminator());
+        add_controls(from);
+      }
+    }
+    if (is_known)
+      for (const Value* operand : instruction->operands()) add_value(operand);
+  }
+}
+
+void DryRunFacts::add_ways_to(const llvm::LoadInst& load, std::vector<const Instruction*>& work) const {
+  if (const auto* address = llvm::dyn_cast<Instruction>(load.getPointerOperand())) work.push_back(address);
+  if (const auto found = controls_.find(load.getParent()); found != controls_.end())
+    work.insert(work.end(), found->second.begin(), found->second.end());
+}
+
+std::map<const BasicBlock*, size_t> DryRunFacts::distances_to_latch(const llvm::Loop& loop) {
+  std::map<const BasicBlock*, size_t> distances{{loop.getLoopLatch(), 0}};
+  std::vector<const BasicBlock*> work{loop.getLoopLatch()};
+  for (size_t i = 0; i < work.size(); ++i)
+    for (const BasicBlock* from : llvm::predecessors(work[i]))
+      if (work[i] != loop.getHeader() && loop.contains(from) &&
+          distances.try_emplace(from, distances[work[i]] + 1).second)
+        work.push_back(from);
+  return distances;
+}
+
 void DryRunFacts::find_memories() {
   for (const BasicBlock* block : outer().blocks())
     for (const Instruction& instruction : *block)

@@ -2,6 +2,7 @@
 // it keeps beside memory.
 #pragma once
 
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 
 #include <optional>
@@ -14,9 +15,15 @@ namespace hindsight::jit::optimizing {
 
 class DryRunFacts {
  protected:
+  using Kept = llvm::SmallPtrSet<const llvm::Instruction*, 16>;
+
   DryRunFacts(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
-              llvm::ScalarEvolution& evolution)
-      : ir_(ir), loops_(loops), dominators_(dominators), evolution_(evolution) {}
+              const llvm::PostDominatorTree& postdominators, llvm::ScalarEvolution& evolution)
+      : ir_(ir),
+        loops_(loops),
+        dominators_(dominators),
+        postdominators_(postdominators),
+        evolution_(evolution) {}
   ~DryRunFacts() = default;
 
   bool refuse(std::string reason) {
@@ -43,6 +50,16 @@ class DryRunFacts {
   void find_places();
   void find_memories();
 
+  // Which branches decide whether a block is come to in an iteration (J. Ferrante, K. Ottenstein, J. Warren, 1987).
+  void find_controls();
+  // What `kept` needs to have, without what is not to be had. Branches that hang on that are kept, and guessed. After
+  // find_controls().
+  void close(std::vector<const llvm::Instruction*> work, const Kept& without, Kept& kept) const;
+  // Adds what a load's address, and the way to it, begin with.
+  void add_ways_to(const llvm::LoadInst& load, std::vector<const llvm::Instruction*>& work) const;
+  // In branches, to the loop's latch on ways that do not leave it or begin a further turn of it.
+  static std::map<const llvm::BasicBlock*, size_t> distances_to_latch(const llvm::Loop& loop);
+
   // In 32 bits.
   const llvm::SCEV* guest_address(const llvm::Value& address) const;
 
@@ -52,8 +69,10 @@ class DryRunFacts {
   const IrModule& ir_;
   llvm::LoopInfo& loops_;
   llvm::DominatorTree& dominators_;
+  const llvm::PostDominatorTree& postdominators_;
   llvm::ScalarEvolution& evolution_;
   const llvm::Function* function_ = nullptr;
+  std::map<const llvm::BasicBlock*, llvm::SmallPtrSet<const llvm::Instruction*, 4>> controls_;
   DryRunShape shape_;
   std::string reason_;
 

@@ -21,19 +21,25 @@ using llvm::Value;
 class DryRunFinder : private DryRunFacts {
  public:
   DryRunFinder(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
-               llvm::ScalarEvolution& evolution)
-      : DryRunFacts(ir, loops, dominators, evolution) {}
+               const llvm::PostDominatorTree& postdominators, llvm::ScalarEvolution& evolution)
+      : DryRunFacts(ir, loops, dominators, postdominators, evolution) {}
 
-  std::expected<DryRunShape, std::string> find(llvm::LoadInst& load, llvm::Loop& chase) {
+  std::expected<DryRunShape, std::string> find(llvm::LoadInst& load, llvm::Loop& chase,
+                                               const StallsAt& stalls) {
     shape_.parts.chase = &chase;
     shape_.parts.outer = chase.getParentLoop();
     function_ = load.getFunction();
     if (!shape_.parts.outer) return std::unexpected("there is no loop around the search");
-    if (!check_loops() || !cut_blocks() || !find_calls_results()) return std::unexpected(reason_);
+    if (!check_loops() || !cut_blocks()) return std::unexpected(reason_);
+    find_unknown();
     find_buffers();
     find_places();
     run_ahead();
-    if (!find_steps()) return std::unexpected(reason_);
+    find_controls();
+    find_controls_of_turns();
+    if (!find_course(load, stalls)) return std::unexpected(reason_);
+    go_past_the_rest();
+    if (!guess_branches() || !check_size() || !find_steps()) return std::unexpected(reason_);
     find_within();
     if (!check_searches() || !check_frame()) return std::unexpected(reason_);
     find_far();
@@ -56,7 +62,6 @@ class DryRunFinder : private DryRunFacts {
     InterleaveShape& parts = shape_.parts;
     for (BasicBlock* block : chase().blocks()) parts.in_steps.insert(block);
     for (BasicBlock* block : blocks_before(chase())) parts.in_head.insert(block);
-    size_t instructions = 0;
     for (BasicBlock* block : outer().blocks()) {
       if (!is_copied(block)) {
         parts.in_tail.insert(block);
@@ -64,16 +69,85 @@ class DryRunFinder : private DryRunFacts {
         continue;
       }
       (parts.in_steps.contains(block) ? parts.steps : parts.head).push_back(block);
-      instructions += block->size();
       if (!check_block(*block, "search")) return false;
     }
-    if (instructions > kMaxInterleavedInstructions)
-      return refuse(fmt::format("the search is longer than {} instructions", kMaxInterleavedInstructions));
     return true;
   }
-  bool find_calls_results() {
-    find_unknown();
-    return guess_branches();
+
+  // Which branches decide whether a block is come to in a turn of the search, if that is not its last. The search may be left
+  // in several places, and all that comes after hangs on each of them. What leaves it hardly ever is not to count there.
+  void find_controls_of_turns() {
+    const auto goes_on_to = [&](const BasicBlock* to) {
+      return to != chase().getHeader() && chase().contains(to);
+    };
+    for (const BasicBlock* block : shape_.parts.steps) {
+      auto& its = controls_[block];
+      its.remove_if([&](const Instruction* end) { return chase().contains(end); });
+      std::set<const BasicBlock*> past;  // from where the turn may come to its end without this block
+      std::vector<const BasicBlock*> work{chase().getLoopLatch()};
+      while (!work.empty()) {
+        const BasicBlock* const at = work.back();
+        work.pop_back();
+        if (at == block || !past.insert(at).second || at == chase().getHeader()) continue;
+        llvm::copy_if(llvm::predecessors(at), std::back_inserter(work),
+                      [&](const BasicBlock* from) { return chase().contains(from); });
+      }
+      for (const BasicBlock* from : shape_.parts.steps)
+        if (past.contains(from) && llvm::any_of(llvm::successors(from), [&](const BasicBlock* to) {
+              return goes_on_to(to) && !past.contains(to);
+            }))
+          its.insert(from->getTerminator());
+    }
+  }
+
+  // What the search goes on with and ends by, and what its loads that stall need.
+  bool find_course(llvm::LoadInst& load, const StallsAt& stalls) {
+    std::vector<const Instruction*> work;
+    add_ways_to(load, work);
+    bool ends = false;
+    if (add_to_course(std::move(work)))
+      for (BasicBlock* block : shape_.parts.steps)
+        if (chase().isLoopExiting(block)) ends |= add_to_course({block->getTerminator()});
+    if (!ends) return refuse("the search depends on the result of the one before it");
+    for (BasicBlock* block : shape_.parts.steps)
+      for (const Instruction& instruction : *block)
+        if (const auto* other = llvm::dyn_cast<llvm::LoadInst>(&instruction); other && stalls(*other)) {
+          std::vector<const Instruction*> ways;
+          add_ways_to(*other, ways);
+          add_to_course(std::move(ways));
+        }
+    return true;
+  }
+  // Unless that hangs on the result of the search before.
+  bool add_to_course(std::vector<const Instruction*> work) {
+    Kept more;
+    close(std::move(work), shape_.unknown, more);
+    for (const PHINode* phi : shape_.parts.behind)
+      if (more.contains(phi)) return false;
+    course_.insert(more.begin(), more.end());
+    return true;
+  }
+  void go_past_the_rest() {
+    const auto distance = distances_to_latch(chase());
+    for (BasicBlock* block : shape_.parts.steps) {
+      Instruction* const end = block->getTerminator();
+      if (end->getNumSuccessors() < 2 || course_.contains(end)) continue;
+      BasicBlock* past = nullptr;
+      for (BasicBlock* to : llvm::successors(end))
+        if (to != chase().getHeader() && chase().contains(to) &&
+            (past == nullptr || distance.at(to) < distance.at(past)))
+          past = to;
+      if (past != nullptr) shape_.guesses[end] = past;
+    }
+  }
+  bool check_size() {
+    size_t instructions = 0;
+    for (const BasicBlock* block : blocks_of_guesses()) {
+      instructions += block->size();
+      if (shape_.parts.in_steps.contains(block)) shape_.step_instructions += block->size();
+    }
+    return instructions <= kMaxInterleavedInstructions ||
+           refuse(fmt::format("the search is longer than {} instructions", kMaxInterleavedInstructions));
   }
 
   // On to the search; out of it. Where both ways stay in the search, only if nobody comes there.
@@ -82,7 +156,7 @@ class DryRunFinder : private DryRunFacts {
     for (const auto* blocks : {&shape_.parts.head, &shape_.parts.steps}) {
       for (BasicBlock* block : *blocks) {
         Instruction* const end = block->getTerminator();
-        if (!shape_.unknown.contains(end)) continue;
+        if (!shape_.unknown.contains(end) || shape_.guesses.contains(end)) continue;
         if (!llvm::isa<llvm::BranchInst>(end))
           return refuse("the search contains a branch that cannot be copied");
         if (BasicBlock* const taken = guess(*end))
@@ -180,20 +254,29 @@ class DryRunFinder : private DryRunFacts {
     shape_.starts = find_interleave_starts(ir_, shape_.parts, dominators_, evolution_);
     shape_.starts.heads.clear();
     shape_.starts.inductions.clear();
-    std::erase_if(shape_.starts.steps, [&](const KnownLoad& known) { return !can_fetch(known); });
+    std::erase_if(shape_.starts.steps, [&](const KnownLoad& known) {
+      const auto* address = llvm::dyn_cast<Instruction>(known.load->getPointerOperand());
+      return !can_fetch(known) || !address || !add_to_course({address});
+    });
+    for (PHINode& phi : chase().getHeader()->phis())
+      if (course_.contains(&phi)) shape_.carried.push_back(&phi);
     return !shape_.starts.steps.empty() || refuse("the search's next step is not known before it begins");
   }
 
   // Loops within, the innermost ones alone, in which each turn waits for the one before.
   void find_within() {
+    const std::set<const BasicBlock*> reached = blocks_of_guesses();
     for (llvm::Loop* loop : chase().getLoopsInPreorder()) {
-      if (loop == &chase() || !loop->isInnermost() || !loop->isLoopSimplifyForm()) continue;
+      if (loop == &chase() || !loop->isInnermost() || !loop->isLoopSimplifyForm() ||
+          !reached.contains(loop->getLoopLatch()))
+        continue;
       DryRunShape::Within within{.loop = loop, .steps = find_turn_starts(*loop, evolution_), .live = {}};
       std::erase_if(within.steps, [&](const KnownLoad& known) { return !can_fetch(known); });
       if (within.steps.empty()) continue;
       for (BasicBlock* block : shape_.parts.steps)
         for (Instruction& instruction : *block)
-          if (dominators_.properlyDominates(block, loop->getHeader()) && is_used_elsewhere(instruction) &&
+          if (course_.contains(&instruction) && dominators_.properlyDominates(block, loop->getHeader()) &&
+              is_used_elsewhere(instruction) &&
               !(llvm::isa<PHINode>(instruction) && block == chase().getHeader()))
             within.live.push_back(&instruction);
       shape_.within.push_back(std::move(within));
@@ -215,8 +298,10 @@ class DryRunFinder : private DryRunFacts {
   // Asks what the search's course depends on. Each has to be another one, and none may wait for the one before.
   bool check_searches() {
     std::vector<const Value*> work;
+    const std::set<const BasicBlock*> reached = blocks_of_guesses();
     for (const BasicBlock* block : shape_.parts.steps) {
       const Instruction* const end = block->getTerminator();
+      if (!reached.contains(block) || shape_.guesses.contains(end)) continue;
       if (const auto* branch = llvm::dyn_cast<llvm::BranchInst>(end)) {
         if (branch->isConditional()) work.push_back(branch->getCondition());
       } else {
@@ -246,13 +331,14 @@ class DryRunFinder : private DryRunFacts {
   // As in interleave_shape.cc: the group's arrays lie in the frame.
   bool check_frame() {
     std::set<const Value*> carried;
+    const std::set<const BasicBlock*> reached = blocks_of_guesses();
     for (const BasicBlock* block : shape_.parts.steps)
       for (const Instruction& instruction : *block)
         for (const Value* operand : instruction.operands())
           if (const auto* from = llvm::dyn_cast<Instruction>(operand);
-              from && shape_.parts.in_head.contains(from->getParent()))
+              from && reached.contains(block) && shape_.parts.in_head.contains(from->getParent()))
             carried.insert(from);
-    for (const PHINode& phi : chase().getHeader()->phis()) carried.insert(&phi);
+    carried.insert(shape_.carried.begin(), shape_.carried.end());
     for (const DryRunShape::Within& within : shape_.within) {
       carried.insert(within.live.begin(), within.live.end());
       for (const PHINode& phi : within.loop->getHeader()->phis()) carried.insert(&phi);
@@ -283,6 +369,7 @@ class DryRunFinder : private DryRunFacts {
     if (!in_time) far.clear();
   }
 
+  Kept course_;  // what the search's course hangs on
   std::map<const Instruction*, bool> can_know_;
   std::set<const Instruction*> from_heads_;  // that the next head needs
 };
@@ -290,10 +377,12 @@ class DryRunFinder : private DryRunFacts {
 }  // namespace
 
 std::expected<DryRunShape, std::string> find_dry_run_shape(const IrModule& ir, llvm::LoadInst& load,
-                                                           llvm::Loop& chase, llvm::LoopInfo& loops,
+                                                           llvm::Loop& chase, const StallsAt& stalls,
+                                                           llvm::LoopInfo& loops,
                                                            llvm::DominatorTree& dominators,
+                                                           const llvm::PostDominatorTree& postdominators,
                                                            llvm::ScalarEvolution& evolution) {
-  return DryRunFinder(ir, loops, dominators, evolution).find(load, chase);
+  return DryRunFinder(ir, loops, dominators, postdominators, evolution).find(load, chase, stalls);
 }
 
 }  // namespace hindsight::jit::optimizing

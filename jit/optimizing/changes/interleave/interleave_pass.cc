@@ -51,14 +51,17 @@ std::string describe(const IrModule& ir, const InterleaveShape& shape) {
 }
 
 std::string describe(const DryRunShape& shape, const std::string& not_at_once) {
-  size_t step = 0;
-  for (const llvm::BasicBlock* block : shape.parts.steps) step += block->size();
-  std::string text = "a dry run of searches of " + std::to_string(step) + " operations a step";
+  std::string text = fmt::format("a dry run of searches of {} operations a step", shape.step_instructions);
   if (!shape.within.empty()) text += ", turns of loops within among them";
   if (!shape.far.empty()) text += ", heads first";
   if (!shape.at_place.empty()) text += ", with words of memory beside it";
   if (!shape.buffers.empty()) text += ", with bytes of memory beside it";
-  if (!shape.guesses.empty()) text += ", which guesses what calls return";
+  const bool guesses_calls = std::ranges::any_of(
+      shape.guesses, [&](const auto& guess) { return shape.unknown.contains(guess.first); });
+  if (guesses_calls)
+    text += ", which guesses what calls return";
+  else if (!shape.guesses.empty())
+    text += ", past what it does not go on with";
   return text + ", as " + not_at_once;
 }
 
@@ -139,7 +142,9 @@ class Interleaver {
     auto& loops = analyses_.getResult<llvm::LoopAnalysis>(function_);
     auto& dominators = analyses_.getResult<llvm::DominatorTreeAnalysis>(function_);
     auto& evolution = analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_);
-    auto shape = find_dry_run_shape(ir_, load, chase, loops, dominators, evolution);
+    auto shape = find_dry_run_shape(
+        ir_, load, chase, [this](const llvm::LoadInst& other) { return stalls(other); }, loops, dominators,
+        analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_), evolution);
     if (!shape) return shape.error();
     const LoopPlace place = place_in(load, slot, loops, *shape->parts.outer);
     if (const std::string why = prefetched_instead(load, place, *shape); !why.empty()) {

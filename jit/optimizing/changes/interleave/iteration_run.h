@@ -18,10 +18,6 @@
 // Parallelism", PACT 2018. There a programmer says where to give way.
 #pragma once
 
-#include <llvm/Analysis/PostDominators.h>
-
-#include <functional>
-
 #include "jit/optimizing/changes/interleave/dry_run.h"
 
 namespace hindsight::jit::optimizing {
@@ -38,9 +34,6 @@ struct IterationRunShape {
   // What ways bring that starts do not know: the loop's own value, as before.
   std::map<const llvm::PHINode*, llvm::PHINode*> as_before;
 };
-
-// Whether a load stalls, by its offset in the module.
-using StallsAt = std::function<bool(const llvm::LoadInst&)>;
 
 // The shape of the iterations of `outer`, or why running them ahead would find nothing. Changes nothing.
 std::expected<IterationRunShape, std::string> find_iteration_run_shape(

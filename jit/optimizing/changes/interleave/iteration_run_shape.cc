@@ -31,7 +31,7 @@ class IterationRunFinder : private DryRunFacts {
  public:
   IterationRunFinder(const IrModule& ir, llvm::LoopInfo& loops, llvm::DominatorTree& dominators,
                      const llvm::PostDominatorTree& postdominators, llvm::ScalarEvolution& evolution)
-      : DryRunFacts(ir, loops, dominators, evolution), postdominators_(postdominators) {}
+      : DryRunFacts(ir, loops, dominators, postdominators, evolution) {}
 
   std::expected<IterationRunShape, std::string> find(llvm::Loop& outer, const StallsAt& stalls) {
     shape_.parts.outer = &outer;
@@ -42,7 +42,7 @@ class IterationRunFinder : private DryRunFacts {
     find_places();
     if (!find_waits(stalls)) return std::unexpected(reason_);
     find_controls();
-    find_distances();
+    distance_ = distances_to_latch(outer);
     find_ways_to_waits();
     if (!find_rounds()) return std::unexpected(reason_);
     find_undetermined();
@@ -54,8 +54,6 @@ class IterationRunFinder : private DryRunFacts {
   }
 
  private:
-  using Kept = IterationRunShape::Instructions;
-
   BasicBlock* latch() const { return outer().getLoopLatch(); }
 
   bool check_loop() {
@@ -187,30 +185,6 @@ class IterationRunFinder : private DryRunFacts {
     return distance.getSignedMin().sgt(-kLineBytes) && distance.getSignedMax().slt(kLineBytes);
   }
 
-  // Which branches decide whether a block is come to in an iteration (J. Ferrante, K. Ottenstein, J. Warren, 1987).
-  void find_controls() {
-    for (BasicBlock* block : shape_.parts.head) {
-      if (llvm::succ_size(block) < 2) continue;
-      const auto* const meet = postdominators_.getNode(block)->getIDom();
-      for (BasicBlock* to : llvm::successors(block)) {
-        if (to == outer().getHeader()) continue;
-        for (const auto* node = postdominators_.getNode(to); node && node != meet && node->getBlock();
-             node = node->getIDom())
-          if (outer().contains(node->getBlock())) controls_[node->getBlock()].insert(block->getTerminator());
-      }
-    }
-  }
-
-  // In branches, to the end of the iteration.
-  void find_distances() {
-    std::vector<const BasicBlock*> work{latch()};
-    distance_[latch()] = 0;
-    for (size_t i = 0; i < work.size(); ++i)
-      for (const BasicBlock* from : llvm::predecessors(work[i]))
-        if (work[i] != outer().getHeader() && outer().contains(from) &&
-            distance_.try_emplace(from, distance_[work[i]] + 1).second)
-          work.push_back(from);
-  }
   void find_ways_to_waits() {
     std::vector<const BasicBlock*> work;
     for (const llvm::LoadInst* wait : found_.waits) work.push_back(wait->getParent());
@@ -219,55 +193,11 @@ class IterationRunFinder : private DryRunFacts {
         for (const BasicBlock* from : llvm::predecessors(work[i])) work.push_back(from);
   }
 
-  // What `kept` needs to have, without what is not to be had. Branches that hang on that are kept, and guessed.
-  void close(std::vector<const Instruction*> work, const Kept& without, Kept& kept) const {
-    const auto add_value = [&](const Value* value) {
-      if (const auto* instruction = llvm::dyn_cast<Instruction>(value)) work.push_back(instruction);
-    };
-    const auto add_controls = [&](const BasicBlock* block) {
-      if (const auto found = controls_.find(block); found != controls_.end())
-        work.insert(work.end(), found->second.begin(), found->second.end());
-    };
-    const auto add_stores_of = [&](const auto& accesses, const Instruction& load) {
-      const auto its = accesses.find(&load);
-      if (its == accesses.end()) return;
-      for (const auto& [access, number] : accesses)
-        if (number == its->second && llvm::isa<llvm::StoreInst>(access)) work.push_back(access);
-    };
-    while (!work.empty()) {
-      const Instruction* const instruction = work.back();
-      work.pop_back();
-      const bool is_known = !without.contains(instruction);
-      if (!outer().contains(instruction) || (!is_known && !instruction->isTerminator())) continue;
-      if (!kept.insert(instruction).second || is_header_phi(*instruction)) continue;
-      if (llvm::isa<llvm::StoreInst>(instruction) || instruction->isTerminator())
-        add_controls(instruction->getParent());
-      if (llvm::isa<llvm::LoadInst>(instruction)) {
-        add_stores_of(shape_.at_place, *instruction);
-        add_stores_of(shape_.in_buffer, *instruction);
-      }
-      if (const auto* phi = llvm::dyn_cast<PHINode>(instruction)) {
-        for (const BasicBlock* from : phi->blocks()) {
-          if (!outer().contains(from)) continue;
-          if (llvm::succ_size(from) > 1) work.push_back(from->getTerminator());
-          add_controls(from);
-        }
-      }
-      if (is_known)
-        for (const Value* operand : instruction->operands()) add_value(operand);
-    }
-  }
-
   // What leads from one place to wait to the next.
   bool find_rounds() {
     for (;;) {
       std::vector<const Instruction*> work;
-      for (const llvm::LoadInst* wait : found_.waits) {
-        if (const auto* address = llvm::dyn_cast<Instruction>(wait->getPointerOperand()))
-          work.push_back(address);
-        if (const auto found = controls_.find(wait->getParent()); found != controls_.end())
-          work.insert(work.end(), found->second.begin(), found->second.end());
-      }
+      for (const llvm::LoadInst* wait : found_.waits) add_ways_to(*wait, work);
       in_rounds_.clear();
       close(std::move(work), shape_.unknown, in_rounds_);
       // Where a loop within goes is guessed at each of its turns: nowhere, mostly.
@@ -476,10 +406,8 @@ class IterationRunFinder : private DryRunFacts {
     return shortest(end);
   }
 
-  const llvm::PostDominatorTree& postdominators_;
   IterationRunShape found_;
   std::vector<llvm::LoadInst*> beside_;  // waits, in their lines
-  std::map<const BasicBlock*, llvm::SmallPtrSet<const Instruction*, 4>> controls_;
   std::map<const BasicBlock*, size_t> distance_;
   std::set<const BasicBlock*> leads_to_wait_;
   Kept in_rounds_, in_starts_, undetermined_;

@@ -66,7 +66,9 @@
           (local.set $x23 (i32.rotl (i32.xor (local.get $x23) (local.get $p)) (i32.const 24)))
           (local.set $x24 (i32.rotl (i32.xor (local.get $x24) (local.get $p)) (i32.const 25)))
           (local.set $x25 (i32.rotl (i32.xor (local.get $x25) (local.get $p)) (i32.const 26)))
-          (br_if $chain (local.tee $p (i32.load (local.get $p)))))
+          (br_if $chain (i32.and
+            (i32.ne (local.tee $p (i32.load (local.get $p))) (i32.const 0))
+            (i32.ne (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (i32.xor (local.get $x0) (local.get $x1)) (local.get $x2)) (local.get $x3)) (local.get $x4)) (local.get $x5)) (local.get $x6)) (local.get $x7)) (local.get $x8)) (local.get $x9)) (local.get $x10)) (local.get $x11)) (local.get $x12)) (local.get $x13)) (local.get $x14)) (local.get $x15)) (local.get $x16)) (local.get $x17)) (local.get $x18)) (local.get $x19)) (local.get $x20)) (local.get $x21)) (local.get $x22)) (local.get $x23)) (local.get $x24)) (local.get $x25)) (i32.const 0x12345678)))))
         (local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 31)) (local.get $x0)))
         (local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 31)) (local.get $x1)))
         (local.set $sum (i32.add (i32.mul (local.get $sum) (i32.const 31)) (local.get $x2)))
