@@ -367,11 +367,13 @@ FunctionPlan Nests::first_compile(int32_t root) const {
   const LoopEvidence& loop = e_.loops[root];
   const Sum& sum = sums_[root];
   FunctionEvidence view = view_of(root);
-  // What was not possible in a nest inside of it may be in this one: a search has the loop around it now.
+  // What was not possible in a nest inside of it, or did not pay, may in this one: a search has the loop around it now, and
+  // what was fetched ahead in each row alone is fetched rows ahead.
   if (has_nest_inside(root))
     view.changes.forget_if([&](const ChangeLedger::Entry& entry) {
-      return entry.outcome.state == ChangeState::kNotPossible && jit::is_of_load(entry.site.kind) &&
-             is_in(loop, entry.site.at);
+      const ChangeState state = entry.outcome.state;
+      return (state == ChangeState::kNotPossible || state == ChangeState::kRolledBack) &&
+             jit::is_of_load(entry.site.kind) && is_in(loop, entry.site.at);
     });
   Case c(view, config_);
   const auto answer = [&](Action action, std::string reason) {

@@ -273,6 +273,31 @@ TEST(Policy, CompilesTheLoopAroundTheCallAndNotOneAroundManyPhasesForACallee) {
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it does not run";
 }
 
+// A nest of a short row alone lost with its prefetch. From the loop around it is fetched rows ahead.
+TEST(Policy, AsksAgainInTheLoopAroundANestForWhatDidNotPayInTheNest) {
+  FunctionEvidence e = hardly_seen_function();
+  e.loops[0].code_bytes = 400;
+  e.loops[0].inner_loops = 1;
+  e.loops[0].end = WasmOffset(400);
+  e.loops[0].samples = e.loops[0].samples_baseline = 60;
+  e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.015;
+  e.samples_baseline = 60;
+  e.seconds_baseline = 0.015;
+  e.loops[1].code_bytes = 80;
+  e.loops[1].end = WasmOffset(200);
+  e.loops[1].has_nest = true;
+  e.loops[1].samples_optimized = 200;
+  e.loads = {stalling_load(130, 150)};
+  for (const ChangeState lost : {ChangeState::kRolledBack, ChangeState::kNotPossible}) {
+    e.changes.put({kPrefetch, WasmOffset(130)}, {.state = lost, .rejections = 1});
+    const FunctionPlan plan = decide(e, {});
+    EXPECT_EQ(plan.nest, LoopIndex(0)) << plan.reason;
+    EXPECT_TRUE(plan.has({kPrefetch, WasmOffset(130)})) << plan.reason;
+  }
+  e.changes.put({kPrefetch, WasmOffset(130)}, {.state = ChangeState::kKept});
+  EXPECT_TRUE(decide(e, {}).has({kPrefetch, WasmOffset(130)})) << "it stays";
+}
+
 // Three phases one after the other, in a loop that is run through once: the second ones' samples do not say that it iterates.
 TEST(Policy, TakesALoopThatIsDearForANestOnlyIfItIsSureToIterate) {
   FunctionEvidence e = hot_function(100);
