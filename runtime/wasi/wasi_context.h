@@ -90,7 +90,7 @@ class WasiContext {
   // One call of a guest, while it lives: holds the context's lock, and pins the descriptors that the call uses.
   class Call {
    public:
-    explicit Call(const WasiContext& context) : lock_(context.call_mutex_) { ++context.calls_; }
+    explicit Call(const WasiContext& context) : lock_(context.call_mutex_) { ++context.turns_; }
 
    private:
     const std::lock_guard<std::recursive_mutex> lock_;
@@ -98,14 +98,14 @@ class WasiContext {
   };
 
   // The rest is for the calls of this room.
-  // Runs `blocking`, a system call, while others may make their calls. True: some did.
+  // Runs `blocking`, a system call, while others may make their calls, or go on with theirs. True: some did.
   template <typename F>
   bool unlocked(const F& blocking) const {
-    const uint64_t calls = calls_;
+    const uint64_t turns = turns_;
     call_mutex_.unlock();
     blocking();
     call_mutex_.lock();
-    return calls_ != calls;
+    return turns_++ != turns;
   }
   const std::vector<std::string>& args() const { return config_.args; }
   const std::vector<std::string>& env() const { return config_.env; }
@@ -127,7 +127,7 @@ class WasiContext {
 
   // Recursive: an embedder's sink may run a guest that calls again.
   mutable std::recursive_mutex call_mutex_;  // protects all but wake_fd_ and interrupted_
-  mutable uint64_t calls_ = 0;               // made so far
+  mutable uint64_t turns_ = 0;               // of calls that begin, or go on after they waited
   Config config_;
   OwnFiles own_;
   PathResolver paths_;
