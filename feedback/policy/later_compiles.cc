@@ -183,7 +183,7 @@ bool ask_for_new_stalls(Case& c) {
     return c.answer(Action::kNothing, "optimized, and changes of its loads are in trial");
   double untried_share = 0, untried_recently = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (!is_untried(load, e, config) || is_hopeless(load, e, config)) continue;
+    if (!is_worth_another_look(load, e, config) || is_hopeless(load, e, config)) continue;
     untried_share += load.stall_samples_optimized / samples;
     untried_recently += recent_share(load, e, config);
   }
@@ -206,7 +206,7 @@ bool ask_for_new_stalls(Case& c) {
   std::vector<Candidate> loads = propose_for_loads(changed ? recent_view(e) : e, config);
   const bool any_new = std::any_of(loads.begin(), loads.end(), [&](const Candidate& candidate) {
     return std::any_of(e.loads.begin(), e.loads.end(), [&](const LoadEvidence& load) {
-      return load.load == candidate.at() && is_untried(load, e, config);
+      return load.load == candidate.at() && is_worth_another_look(load, e, config);
     });
   });
   if (!any_new) return c.answer(Action::kNothing, "no single untried load stalls enough for a prefetch");

@@ -216,6 +216,8 @@ constexpr std::array kParameters = {
            "tries a rejected change again once its load stalls for this share of the samples more than then"),
     NUMBER(kShifts, seconds_to_reopen, kSeconds, kSwept,
            "and once the function ran so long since; four times as long after each rejection"),
+    NUMBER(kShifts, min_reopen_growth, kFactor, kBound,
+           "or once its addresses span so many times as much as then, after a quarter of that time"),
     NUMBER(kShifts, min_moved_share, kShare, kBound,
            "deoptimizes if this share of the last samples falls elsewhere than the first ones in the code"),
     NUMBER(kShifts, min_seconds_steady, kSeconds, kBound,

@@ -125,6 +125,7 @@ struct PolicyConfig {
   double min_samples_recent = 40;
   double min_reopen_share = 0.15;
   double seconds_to_reopen = 0.5;
+  double min_reopen_growth = 4;
   double min_moved_share = 0.25;
   double min_seconds_steady = 0.8;
   double seconds_observed = 0.03;

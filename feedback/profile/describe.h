@@ -86,6 +86,8 @@ void describe(A& a, LoadEvidence& l) {
     a.number("seconds_since_rejected", l.seconds_since_rejected);
     a.number("share_when_rejected", l.share_when_rejected);
   }
+  if (a.has("span_when_rejected", l.span_when_rejected != 0))
+    a.count("span_when_rejected", l.span_when_rejected);
   if (a.has("latency", l.latency.timed != 0)) a.part("latency", l.latency);
   if (a.has("is_store", l.is_store)) {
     a.flag("is_store", l.is_store);

@@ -40,9 +40,10 @@ struct LoadEvidence {
   double stall_samples_recent =
       0;  // of those in optimized code, the last second's, about; see samples_recent
   // About the last change of the load that was tried and taken back. How long ago that was (CPU time of the function),
-  // and which share of the function's samples stood after the load then.
+  // which share of the function's samples stood after the load then, and how far apart its addresses were.
   double seconds_since_rejected = 0;
   double share_when_rejected = 0;
+  uint64_t span_when_rejected = 0;  // address_span_bytes then
   LoadLatency latency = {};
   bool is_store = false;          // it only writes; the rest says of it what it says of loads
   uint64_t rising_addresses = 0;  // of a store: of its addresses, those above the one before

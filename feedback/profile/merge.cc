@@ -163,6 +163,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
     if (rejections_of(more.changes, l.load) != 0) {
       known->seconds_since_rejected = l.seconds_since_rejected;
       known->share_when_rejected = l.share_when_rejected;
+      known->span_when_rejected = l.span_when_rejected;
     }
     if (l.latency.timed != 0) known->latency = l.latency;
     known->is_store = l.is_store;

@@ -414,6 +414,7 @@ void FunctionCounts::settle(jit::Site site, ChangeState state) {
   if (state != ChangeState::kRolledBack) return;
   counts.run_seconds_when_rejected = run_seconds();
   counts.share_when_rejected = samples_recent > 0 ? counts.stall_recent / samples_recent : 0;
+  counts.span_when_rejected = counts.span();
 }
 
 void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits,
@@ -690,7 +691,7 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
 
 void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
                           FunctionEvidence& evidence) const {
-  constexpr double kLeastShareOfCaller = 0.01;  // of the callee's samples, in the loop that calls it
+  constexpr double kLeastShareOfCaller = 0.002;  // of the callee's samples, in the loop that calls it
   const std::vector<wasm::LoopInfo>& loops = module_->body(function).loops;
   const auto samples_in = [&](LoopIndex loop) {
     double samples = 0;
@@ -739,8 +740,7 @@ void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
       e.stall_samples_optimized +=
           stalls;  // whatever code it is: in that of the loop around, it would be this one
       e.addresses += load.addresses;
-      e.address_span_bytes =
-          std::max(e.address_span_bytes, load.addresses ? load.highest - load.lowest : uint64_t{0});
+      e.address_span_bytes = std::max(e.address_span_bytes, load.span());
       e.distinct_pages = std::max<uint64_t>(e.distinct_pages, load.pages.size());
       e.in_loop = true;
       if (e.latency.timed == 0) e.latency = load.latency;
@@ -792,7 +792,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     e.stall_samples = load.stall_baseline + load.stall_optimized;
     e.stall_samples_optimized = load.stall_optimized;
     e.addresses = load.addresses;
-    e.address_span_bytes = load.addresses ? load.highest - load.lowest : 0;
+    e.address_span_bytes = load.span();
     e.distinct_pages = load.pages.size();
     e.in_loop = e.load < body.begin || e.load >= body.end ||
                 std::any_of(body.loops.begin(), body.loops.end(), [&](const wasm::LoopInfo& loop) {
@@ -802,6 +802,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
     if (rejections_of(counts.changes, e.load) > 0) {
       e.seconds_since_rejected = std::max(0.0, counts.run_seconds() - load.run_seconds_when_rejected);
       e.share_when_rejected = load.share_when_rejected;
+      e.span_when_rejected = load.span_when_rejected;
     }
     e.latency = load.latency;
     e.is_store = load.is_store;
@@ -913,6 +914,7 @@ void Profile::seed(const FunctionEvidence& earlier) {
     if (!counts.loads.contains(load.load.value) && load.latency.timed == 0) continue;
     LoadCounts& of_load = counts.loads[load.load.value];
     of_load.share_when_rejected = load.share_when_rejected;
+    of_load.span_when_rejected = load.span_when_rejected;
     of_load.latency = load.latency;
     of_load.is_store = load.is_store;
   }

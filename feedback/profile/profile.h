@@ -26,9 +26,11 @@ struct LoadCounts {
   double stall_recent = 0;               // of the latter, fading fast
   double run_seconds_when_rejected = 0;  // see LoadEvidence
   double share_when_rejected = 0;
+  uint64_t span_when_rejected = 0;
   uint64_t addresses = 0;
   uint64_t lowest = ~uint64_t{0};
   uint64_t highest = 0;
+  uint64_t span() const { return addresses ? highest - lowest : 0; }
   std::set<uint64_t> pages;  // bounded by kMaxPagesSeen
   LoadLatency latency;
   // Of a store: its last address, and how many lay above the one before.

@@ -62,6 +62,9 @@ struct OptimizeRequest {
   CompileOptions options;
   Tuning tuning;
   std::vector<Request> changes;  // asked for; the version says what came of them (CodeVersion::answers)
+  // Callees whose calls in loops stay inlined as in a version that this one is compared with, though no load of theirs is asked
+  // for any more.
+  std::vector<FuncIndex> inlined;
   // Null, or a wish of whoever waits. Once true, the compilation ends soon (what is left of a pass, some milliseconds at most) with an
   // error of kind kResource. Outlives the call.
   const std::atomic<bool>* abandoned = nullptr;

@@ -14,14 +14,19 @@ bool is_cached(const LoadEvidence& load, const PolicyConfig& config) {
          static_cast<double>(load.address_span_bytes) < config.min_span_bytes;
 }
 
-// What lost may win by now: the load stalls far more than when it did. The more often that was an error, the longer
-// it takes until the next.
+// What lost may win by now: the load stalls far more than when it did, or goes through far more memory, as while a table is
+// filled. The more often that was an error, the longer it takes until the next.
 bool is_reopened(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
   constexpr uint32_t kMostDoublings = 8;
+  constexpr double kSoonerIfGrown = 4;
   const uint32_t rejections = rejections_of(e.changes, load.load);
-  return config.follow_shifts && rejections > 0 &&
-         load.seconds_since_rejected >=
-             config.seconds_to_reopen * std::exp2(2.0 * std::min(rejections - 1, kMostDoublings)) &&
+  if (!config.follow_shifts || rejections == 0) return false;
+  const double seconds = config.seconds_to_reopen * std::exp2(2.0 * std::min(rejections - 1, kMostDoublings));
+  const bool has_grown = load.span_when_rejected > 0 && !is_cached(load, config) &&
+                         static_cast<double>(load.address_span_bytes) >=
+                             config.min_reopen_growth * static_cast<double>(load.span_when_rejected);
+  if (has_grown) return kSoonerIfGrown * load.seconds_since_rejected >= seconds;
+  return load.seconds_since_rejected >= seconds &&
          recent_share(load, e, config) >= load.share_when_rejected + config.min_reopen_share;
 }
 
@@ -95,6 +100,12 @@ bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const Polic
          !has_load_change(e.changes, load.load, [](jit::ChangeKind kind, ChangeState state) {
            return kind != jit::ChangeKind::kPrefetch && in_use(state);
          });
+}
+
+bool is_worth_another_look(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config) {
+  return is_untried(load, e, config) ||
+         (e.changes.state({jit::ChangeKind::kInterleave, load.load}) == ChangeState::kRolledBack &&
+          is_open(jit::ChangeKind::kInterleave, load, e, config));
 }
 
 Stalls::Stalls(const FunctionEvidence& e, const PolicyConfig& config)

@@ -31,6 +31,8 @@ bool is_open(jit::ChangeKind kind, const LoadEvidence& load, const FunctionEvide
 
 // Open for a prefetch, and no other change of the load's loop stands where one could be.
 bool is_untried(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config);
+// Or its searches lost, and may win by now.
+bool is_worth_another_look(const LoadEvidence& load, const FunctionEvidence& e, const PolicyConfig& config);
 
 class Stalls {
  public:

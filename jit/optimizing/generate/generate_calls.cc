@@ -19,7 +19,7 @@ bool FunctionGenerator::should_inline(FuncIndex callee) const {
   situation.recursive = std::any_of(activations_.begin(), activations_.end(),
                                     [callee](const Activation& a) { return a.function == callee; });
   situation.in_loop = in_loop();
-  situation.has_asked_load = situation.in_loop && has_asked_load(ir_.request, ir_.wasm.body(callee));
+  situation.has_asked_load = situation.in_loop && has_asked_load(ir_.request, callee, ir_.wasm.body(callee));
   situation.growth = inlined_growth(ir_.request);
   return worth_inlining(ir_.wasm.body(callee), situation);
 }

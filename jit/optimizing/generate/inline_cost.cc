@@ -22,10 +22,11 @@ uint32_t inlined_growth(const OptimizeRequest& request) {
   return request.nest ? wasm::most_inlined_into_nest(own) : std::clamp(2 * own, kLeastGrowth, kMostGrowth);
 }
 
-bool has_asked_load(const OptimizeRequest& request, const wasm::FunctionBody& callee) {
-  return std::any_of(request.changes.begin(), request.changes.end(), [&](const Request& change) {
-    return is_of_load(change.site.kind) && callee.begin <= change.site.at && change.site.at < callee.end;
-  });
+bool has_asked_load(const OptimizeRequest& request, FuncIndex callee, const wasm::FunctionBody& body) {
+  return std::ranges::find(request.inlined, callee) != request.inlined.end() ||
+         std::any_of(request.changes.begin(), request.changes.end(), [&](const Request& change) {
+           return is_of_load(change.site.kind) && body.begin <= change.site.at && change.site.at < body.end;
+         });
 }
 
 bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& situation) {

@@ -17,13 +17,13 @@ struct InlineSituation {
   uint32_t growth = 0;          // the most of these
   bool in_loop = false;         // of the function that contains the call
   bool recursive = false;       // the callee is already open
-  bool has_asked_load = false;  // in_loop, and a change of one of the callee's loads is asked for
+  bool has_asked_load = false;  // in_loop, and a change of one of the callee's loads is asked for, or was
 };
 
 // The wasm bytes that may be inlined into what the request compiles. A nest is to be there soon: it has a smaller share.
 uint32_t inlined_growth(const OptimizeRequest& request);
-// Whether a change of a load in this body is asked for.
-bool has_asked_load(const OptimizeRequest& request, const wasm::FunctionBody& callee);
+// Whether a change of a load in this body is asked for, or the callee stays inlined for one that was.
+bool has_asked_load(const OptimizeRequest& request, FuncIndex callee, const wasm::FunctionBody& body);
 bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& situation);
 
 }  // namespace hindsight::jit::optimizing

@@ -242,7 +242,10 @@ void VersionExperiment::begin(Candidate candidate, Job job, const feedback::Vers
   trials_.begin_comparing(module, unit);
   {
     const std::lock_guard lock(mutex_);
-    whole_.emplace(Whole{.decision = plan.without, .job = std::move(job), .lease = std::move(lease)});
+    whole_.emplace(Whole{.decision = plan.without,
+                         .job = std::move(job),
+                         .lease = std::move(lease),
+                         .inlined = candidate.subject.with->inlined});
   }
   say(LogLevel::kInfo, "policy",
       fmt::format("{} in {}, tried against a version without it: {}", words_of(plan.without),
@@ -342,11 +345,13 @@ bool VersionExperiment::offer_before(const Job& job) {
 void VersionExperiment::compile_without() {
   Job job;
   std::optional<jit::ChangeKind> decision;
+  std::vector<FuncIndex> inlined;
   {
     const std::lock_guard lock(mutex_);
     if (!whole_) return;
     job = whole_->job;
     decision = whole_->decision;
+    inlined = whole_->inlined;
   }
   const std::shared_ptr<ModuleCode> code = job.code.lock();
   if (!code) return;
@@ -354,6 +359,8 @@ void VersionExperiment::compile_without() {
   jit::OptimizeRequest request = compiler_.request_of(job, *code);
   request.loop_exits = job.loop_exits;  // as the other version has them
   request.short_loop_exits = job.short_loop_exits;
+  // What is compared is the decision alone, and not what was inlined for loads that are not asked for any more.
+  if (decision && *decision != jit::ChangeKind::kInlineCalls) request.inlined = std::move(inlined);
   auto result = code->optimize(std::move(request));
   if (!result) return versions_.offer(nullptr, result.error().message);
   const std::shared_ptr<jit::CodeVersion> version = std::move(result->version);

@@ -43,6 +43,7 @@ class VersionExperiment final : public Experiment {
     std::optional<jit::ChangeKind> decision;  // empty: all that is changed
     Job job;
     Measurement::Lease lease;
+    std::vector<FuncIndex> inlined = {};        // in the version with the decision
     std::optional<Watch> watch = std::nullopt;  // of the version without the decision, once there is one
   };
   struct Candidate {

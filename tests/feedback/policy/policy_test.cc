@@ -590,16 +590,22 @@ TEST(Policy, SeesWithinASecondThatALoadBeganToStall) {
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "too few to say";
 }
 
-TEST(Policy, TriesALoserAgainOnlyWhenItStallsFarMoreThanThen) {
+// Its only load stalls much, and was rejected once.
+FunctionEvidence function_with_a_loser() {
   FunctionEvidence e = optimized_function();
   e.seconds_run = 10;
   e.samples_recent = 100;
   e.loads.push_back(stalling_load(130, 180));
+  e.loads[0].stall_samples_optimized = 80;
+  e.loads[0].stall_samples_recent = 60;
+  e.changes.put({kPrefetch, e.loads[0].load}, {.state = ChangeState::kRolledBack, .rejections = 1});
+  return e;
+}
+
+TEST(Policy, TriesALoserAgainOnlyWhenItStallsFarMoreThanThen) {
+  FunctionEvidence e = function_with_a_loser();
   LoadEvidence& load = e.loads[0];
-  load.stall_samples_optimized = 80;
-  load.stall_samples_recent = 60;
   const jit::Site site{kPrefetch, load.load};
-  e.changes.put(site, {.state = ChangeState::kRolledBack, .rejections = 1});
   load.seconds_since_rejected = 5;
   load.share_when_rejected = 0.55;
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it is as it was";
@@ -615,6 +621,30 @@ TEST(Policy, TriesALoserAgainOnlyWhenItStallsFarMoreThanThen) {
   EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
   e.changes.put(site, {.state = ChangeState::kNotPossible, .rejections = 4});
   EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty()) << "what cannot be done cannot be done";
+}
+
+TEST(Policy, TriesALoserAgainOnceItGoesThroughFarMoreMemoryThanThen) {
+  FunctionEvidence e = function_with_a_loser();
+  LoadEvidence& load = e.loads[0];
+  const jit::Site site{kPrefetch, load.load};
+  load.seconds_since_rejected = 0.2;
+  load.share_when_rejected = 0.6;
+  load.span_when_rejected = load.address_span_bytes / 2;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it is about as it was";
+  load.span_when_rejected = load.address_span_bytes / 8;
+  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
+  load.seconds_since_rejected = 0.1;
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "just now";
+  load.seconds_since_rejected = 0.4;
+  e.changes.put(site, {.state = ChangeState::kRolledBack, .rejections = 2});
+  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "the second time takes longer";
+  // A search cannot be prefetched.
+  e.changes.put(site, {.state = ChangeState::kNotPossible});
+  e.changes.put({kInterleave, load.load}, {.state = ChangeState::kRolledBack, .rejections = 1});
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kReoptimize) << plan.reason;
+  EXPECT_TRUE(plan.has({kInterleave, load.load}));
+  EXPECT_FALSE(plan.has(site));
 }
 
 TEST(Policy, CompilesMoreOftenTheLongerAFunctionRuns) {

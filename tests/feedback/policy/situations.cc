@@ -176,6 +176,16 @@ FunctionEvidence reopening(double share, double seconds, uint32_t rejections) {
   return e;
 }
 
+// A load whose addresses spanned a MiB when it was rejected, and `times` as much now.
+FunctionEvidence grown(double times) {
+  FunctionEvidence e = reopening(0.6, 1, 1);
+  LoadEvidence& l = e.loads[0];
+  l.share_when_rejected = 0.6;
+  l.span_when_rejected = 1 << 20;
+  l.address_span_bytes = static_cast<uint64_t>(times * (1 << 20));
+  return e;
+}
+
 CallEvidence call(uint64_t records, const std::vector<double>& shares) {
   CallEvidence c{.call = WasmOffset(60), .records = records};
   for (size_t i = 0; i < shares.size(); ++i)
@@ -586,6 +596,7 @@ std::vector<Situation> situations_by_hand() {
     e.loads[0].stall_samples_recent = 0.6 * samples;
     return e;
   });
+  series("a rejected load that goes through more memory", 1, 64, [](double times) { return grown(times); });
   series("a rejected load that stalls more", 0.1, 1, [](double share) { return reopening(share, 10, 1); });
   for (const uint32_t rejections : {1, 2, 4})
     series("time since a load was rejected", 0.1, 100,

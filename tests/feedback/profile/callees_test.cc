@@ -110,9 +110,9 @@ TEST(Callees, OfWhatOthersCallALoopThatHardlyRunsKnowsNothing) {
   const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
   Profile profile(module);
   profile.add_sample(kCaller, module->body(kCaller).loops[1].offset, true, 1e-3);
-  stall(profile, kFirstCallee, 90);
+  stall(profile, kFirstCallee, 450);
   EXPECT_EQ(profile.evidence(kCaller).callees.size(), 1u);
-  stall(profile, kFirstCallee, 20);
+  stall(profile, kFirstCallee, 100);
   EXPECT_TRUE(profile.evidence(kCaller).callees.empty());
 }
 

@@ -107,6 +107,11 @@ TEST(DryRun, ACalleeWithALoopIsInlinedForItsLoads) {
   const CodeVersion* const version = unasked.compile("f");
   ASSERT_NE(version, nullptr);
   EXPECT_TRUE(version->inlined.empty()) << "a loop spends its time by itself";
+  const FuncIndex find(unasked.module->find_export("find")->index);
+  unasked.request.inlined = {find};
+  const CodeVersion* const compared = unasked.compile("f");
+  ASSERT_NE(compared, nullptr);
+  EXPECT_EQ(compared->inlined, std::vector{find}) << "as in the version that it is compared with";
 }
 
 // The next keys, and the nodes on the way to them.
