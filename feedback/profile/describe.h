@@ -107,8 +107,8 @@ void describe(A& a, CalleeEvidence& c) {
   a.number("samples", c.samples);
   a.number("seconds", c.seconds);
   a.number("stall_samples", c.stall_samples);
-  if (a.has("stall_samples_on_trial", c.stall_samples_on_trial != 0))
-    a.number("stall_samples_on_trial", c.stall_samples_on_trial);
+  if (a.has("stall_samples_undecided", c.stall_samples_undecided != 0))
+    a.number("stall_samples_undecided", c.stall_samples_undecided);
 }
 
 template <typename A>

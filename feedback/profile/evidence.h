@@ -61,8 +61,8 @@ struct CalleeEvidence {
   double samples = 0;        // clock samples of late in its code, whoever called it
   double seconds = 0;        // the same as CPU time
   double stall_samples = 0;  // of these, after the loads that are meant
-  // And after loads of which it is being found out in its own code what helps: they may be meant next.
-  double stall_samples_on_trial = 0;
+  // And after loads of which its own code is to show first whether anything helps there: they may be meant next.
+  double stall_samples_undecided = 0;
   friend bool operator==(const CalleeEvidence&, const CalleeEvidence&) = default;
 };
 

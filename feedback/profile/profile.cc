@@ -84,9 +84,16 @@ const CallsInLoops& Profile::calls_in_loops(FuncIndex function) const {
   return *known.calls;
 }
 
+// Jump pointers show what they give in the next traversal alone. Callers do not wait for that.
+static bool is_slow_to_tell(jit::ChangeKind kind) {
+  return kind == jit::ChangeKind::kJumpPointers;
+}
+
 bool Profile::is_for_callers(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const {
   const WasmOffset at(load);
-  if (has_load_change(counts.changes, at, [](jit::ChangeKind, ChangeState state) { return in_use(state); }))
+  if (has_load_change(counts.changes, at, [](jit::ChangeKind kind, ChangeState state) {
+        return state == ChangeState::kKept || (state == ChangeState::kInTrial && !is_slow_to_tell(kind));
+      }))
     return false;
   // Where it could be prefetched and that gave nothing, its address is no matter of the loop around.
   if (counts.changes.state({jit::ChangeKind::kPrefetch, at}) == ChangeState::kRolledBack) return false;
@@ -108,13 +115,23 @@ double Profile::stalls_for_callers(FuncIndex callee) const {
   return stalls;
 }
 
-double Profile::stalls_on_trial(FuncIndex callee) const {
+double Profile::stalls_undecided(FuncIndex callee) const {
   double stalls = 0;
   const FunctionCounts& counts = functions_.at(callee.value);
+  const wasm::FunctionBody& body = module_->body(callee);
+  const auto is_undecided = [&](WasmOffset at) {
+    if (at < body.begin || body.end <= at || !loops_of(callee).loops.innermost(at)) return false;
+    const auto is_in = [&](ChangeState wanted) {
+      return has_load_change(counts.changes, at, [&](jit::ChangeKind kind, ChangeState state) {
+        return state == wanted && !is_slow_to_tell(kind);
+      });
+    };
+    return is_in(ChangeState::kInTrial) ||
+           (!is_in(ChangeState::kKept) && !judged(counts.changes.state({jit::ChangeKind::kPrefetch, at})) &&
+            !judged(counts.changes.state({jit::ChangeKind::kInterleave, at})));
+  };
   for (const auto& [offset, load] : counts.loads)
-    if (!load.is_store &&
-        has_load_change(counts.changes, WasmOffset(offset),
-                        [](jit::ChangeKind, ChangeState state) { return state == ChangeState::kInTrial; }))
+    if (!load.is_store && is_undecided(WasmOffset(offset)))
       stalls += load.stall_baseline + load.stall_optimized;
   return stalls;
 }
@@ -716,7 +733,7 @@ void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
                                 .samples = its.samples(),
                                 .seconds = its.seconds_baseline + its.seconds_optimized,
                                 .stall_samples = stalls,
-                                .stall_samples_on_trial = stalls_on_trial(callee)});
+                                .stall_samples_undecided = stalls_undecided(callee)});
   }
   // The stalls are those of all its callers. A loop that calls it for much of them has samples of its own.
   std::erase_if(evidence.callees, [&](const CalleeEvidence& callee) {

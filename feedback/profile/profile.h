@@ -273,8 +273,8 @@ class Profile {
   // A load that stalls in a callee, which nothing in there can help.
   bool is_for_callers(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const;
   double stalls_for_callers(FuncIndex callee) const;
-  // Of loads on which a change is on trial in there, or about to be.
-  double stalls_on_trial(FuncIndex callee) const;
+  // Of loads of its loops, while nobody knows whether anything helps there.
+  double stalls_undecided(FuncIndex callee) const;
   void add_callees(FuncIndex function, const FunctionCounts& counts, FunctionEvidence& evidence) const;
 
   std::shared_ptr<const wasm::Module> module_;

@@ -40,9 +40,9 @@ bool stands_out(const LoadEvidence& store, const FunctionEvidence& e, const Poli
 }
 
 bool is_worth_inlining(const CalleeEvidence& callee, const FunctionEvidence& e, const PolicyConfig& config) {
-  // Where it is being found out in its own code what helps most of them, all are asked for together when that is known.
-  constexpr double kMostOnTrial = 0.5;  // of those that are known to be the callers' matter
-  if (callee.stall_samples_on_trial > kMostOnTrial * callee.stall_samples) return false;
+  // Where its own code is to show first what helps most of them, all are asked for together when that is known.
+  constexpr double kMostUndecided = 0.5;  // of those that are known to be the callers' matter
+  if (callee.stall_samples_undecided > kMostUndecided * callee.stall_samples) return false;
   return callee.stall_samples >= config.min_stall_samples &&
          callee.stall_samples >= config.min_callee_stall_share * e.total_samples;
 }

@@ -250,9 +250,9 @@ TEST(Policy, CompilesALoopInBaselineCodeForACalleeThatStallsHoweverFewOfTheSampl
 TEST(Policy, WaitsForWhatTheCalleesOwnCodeShowsOfMostOfItsStalls) {
   FunctionEvidence e = hot_function(100);
   add_stalling_callee(e);
-  e.callees[0].stall_samples_on_trial = 90;
+  e.callees[0].stall_samples_undecided = 90;
   EXPECT_TRUE(decide(e, {}).has({kInterleave, WasmOffset(900)}));
-  e.callees[0].stall_samples_on_trial = 150;
+  e.callees[0].stall_samples_undecided = 150;
   EXPECT_FALSE(decide(e, {}).has({kInterleave, WasmOffset(900)})) << "all of them are asked for together";
 }
 

@@ -116,7 +116,7 @@ TEST(Callees, OfWhatOthersCallALoopThatHardlyRunsKnowsNothing) {
   EXPECT_TRUE(profile.evidence(kCaller).callees.empty());
 }
 
-TEST(Callees, WhatIsOnTrialInThereIsToldApart) {
+TEST(Callees, WhatTheirOwnLoopsAreToShowFirstIsToldApart) {
   const std::shared_ptr<const wasm::Module> module = module_of(R"((module (memory 1)
     (func $both (param $p i32) (result i32)
       (drop (i32.load (local.get $p)))
@@ -135,11 +135,15 @@ TEST(Callees, WhatIsOnTrialInThereIsToldApart) {
   while (instr.opcode != wasm::Opcode::kI64Load) reader.next(instr);
   const WasmOffset down = instr.offset;
   for (int i = 0; i < 30; ++i) profile.add_stall(kBoth, down, true, nullptr);
-  EXPECT_EQ(profile.evidence(kItsCaller).callees.at(0).stall_samples_on_trial, 0);
+  const auto callee = [&] { return profile.evidence(kItsCaller).callees.at(0); };
+  EXPECT_DOUBLE_EQ(callee().stall_samples, 10);
+  EXPECT_DOUBLE_EQ(callee().stall_samples_undecided, 30) << "nothing was asked for";
   profile.counts(kBoth).begin({jit::ChangeKind::kInterleave, down});
-  const CalleeEvidence callee = profile.evidence(kItsCaller).callees.at(0);
-  EXPECT_DOUBLE_EQ(callee.stall_samples, 10);
-  EXPECT_DOUBLE_EQ(callee.stall_samples_on_trial, 30);
+  EXPECT_DOUBLE_EQ(callee().stall_samples_undecided, 30) << "in trial";
+  profile.counts(kBoth).changes.settle({jit::ChangeKind::kInterleave, down}, ChangeState::kNotPossible);
+  profile.counts(kBoth).begin({jit::ChangeKind::kJumpPointers, down});
+  EXPECT_DOUBLE_EQ(callee().stall_samples_undecided, 0);
+  EXPECT_DOUBLE_EQ(callee().stall_samples, 40) << "jump pointers take long to show anything";
 }
 
 TEST(Callees, WhatCallsItselfIsNone) {
