@@ -626,16 +626,17 @@ TEST(Policy, TriesALoserAgainOnlyWhenItStallsFarMoreThanThen) {
 TEST(Policy, TriesALoserAgainOnceItGoesThroughFarMoreMemoryThanThen) {
   FunctionEvidence e = function_with_a_loser();
   LoadEvidence& load = e.loads[0];
-  const jit::Site site{kPrefetch, load.load};
-  load.seconds_since_rejected = 0.2;
   load.share_when_rejected = 0.6;
-  load.span_when_rejected = load.address_span_bytes / 2;
-  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it is about as it was";
-  load.span_when_rejected = load.address_span_bytes / 8;
-  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize);
-  load.seconds_since_rejected = 0.1;
-  EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "just now";
+  const auto after = [&](double seconds, uint64_t times) {
+    load.seconds_since_rejected = seconds;
+    load.span_when_rejected = load.address_span_bytes / times;
+    return decide(e, {}).action;
+  };
+  EXPECT_EQ(after(0.2, 2), Action::kNothing) << "it is about as it was";
+  EXPECT_EQ(after(0.2, 8), Action::kReoptimize);
+  EXPECT_EQ(after(0.1, 8), Action::kNothing) << "just now";
   load.seconds_since_rejected = 0.4;
+  const jit::Site site{kPrefetch, load.load};
   e.changes.put(site, {.state = ChangeState::kRolledBack, .rejections = 2});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "the second time takes longer";
   // A search cannot be prefetched.
