@@ -274,13 +274,19 @@ void DryRunFacts::close(std::vector<const Instruction*> work, const Kept& withou
     if (const auto* phi = llvm::dyn_cast<PHINode>(instruction)) {
       for (const BasicBlock* from : phi->blocks()) {
         if (!outer().contains(from)) continue;
-        if (llvm::succ_size(from) > 1) work.push_back(from->getTerminator());
+        if (llvm::succ_size(from) > 1 && !begins_turn(*from, *phi->getParent()))
+          work.push_back(from->getTerminator());
         add_controls(from);
       }
     }
     if (is_known)
       for (const Value* operand : instruction->operands()) add_value(operand);
   }
+}
+
+bool DryRunFacts::begins_turn(const BasicBlock& from, const BasicBlock& header) const {
+  const llvm::Loop* const search = shape_.parts.chase;
+  return search && search->getHeader() == &header && search->contains(&from);
 }
 
 void DryRunFacts::add_ways_to(const llvm::LoadInst& load, std::vector<const Instruction*>& work) const {

@@ -77,6 +77,8 @@ class DryRunFacts {
   std::string reason_;
 
  private:
+  // Of the search. Whether there is another one is no matter of what it begins with.
+  bool begins_turn(const llvm::BasicBlock& from, const llvm::BasicBlock& header) const;
   const llvm::SCEV* part_that_stays(const llvm::SCEV& address, unsigned depth) const;
   std::optional<DryRunShape::Place> place_of(llvm::Instruction& access) const;
   std::optional<size_t> known_place(const DryRunShape::Place& place) const;

@@ -127,17 +127,20 @@ class DryRunFinder : private DryRunFacts {
     course_.insert(more.begin(), more.end());
     return true;
   }
+  // On to the search's next turn, by the shortest way.
   void go_past_the_rest() {
     const auto distance = distances_to_latch(chase());
     for (BasicBlock* block : shape_.parts.steps) {
       Instruction* const end = block->getTerminator();
       if (end->getNumSuccessors() < 2 || course_.contains(end)) continue;
+      const auto branches_to_next = [&](const BasicBlock* to) {
+        return to == chase().getHeader() ? 0 : distance.at(to) + 1;
+      };
       BasicBlock* past = nullptr;
       for (BasicBlock* to : llvm::successors(end))
-        if (to != chase().getHeader() && chase().contains(to) &&
-            (past == nullptr || distance.at(to) < distance.at(past)))
+        if (chase().contains(to) && (past == nullptr || branches_to_next(to) < branches_to_next(past)))
           past = to;
-      if (past != nullptr) shape_.guesses[end] = past;
+      shape_.guesses[end] = past;  // a block of the search has a way to its next turn
     }
   }
   bool check_size() {
