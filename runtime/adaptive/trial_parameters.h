@@ -19,6 +19,7 @@ inline constexpr uint32_t kCheckPairs = 4;
 inline constexpr uint32_t kGiveUpPairs = 4;
 inline constexpr double kGiveUpLoss = 0.15;
 inline constexpr double kMinGain = 0.05;
+inline constexpr double kMinGainBesideRival = 0.3;
 inline constexpr double kMinTuneGain = 0.015;
 inline constexpr double kChunkSeconds = 0.0004;
 inline constexpr size_t kMinStripsPerChunk = 5;
@@ -99,6 +100,10 @@ inline constexpr std::array kTrialParameters = [] {
                {kShare, kMeasured,
                 "keeps a change from this gain: the same code ran in two steady states, and chunks of one "
                 "loop differ by 2 %"}},
+      Constant{
+          "kMinGainBesideRival",
+          kMinGainBesideRival,
+          {kShare, kBound, "asks for so much where another change of the load waits that may give more"}},
       Constant{"kMinTuneGain",
                kMinTuneGain,
                {kShare, kBound,

@@ -274,7 +274,7 @@ void TrialLogic::end_comparison() {
         state_ = TrialState::kTuning;
         direction_ = +1;
         climbed_ = turned_ = false;
-        if (!climb()) keep();
+        if (!climb()) keep_unless_rival();
       } else if (++first_try_ < first_tries_.size()) {
         start_distance_trial();
       } else {
@@ -296,7 +296,7 @@ void TrialLogic::end_comparison() {
           last != std::string::npos && words_.find(';', last + 1) == std::string::npos)
         words_.resize(last);
       say(fmt::format("; tuned to {} {}", knob_.name, best_distance_));
-      keep();
+      keep_unless_rival();
       return;
     case TrialState::kKept:
     case TrialState::kPaused:
@@ -372,6 +372,16 @@ void TrialLogic::keep() {
   rest(true);
 }
 
+void TrialLogic::expect_much() {
+  least_gain_ = kMinGainBesideRival;
+}
+
+void TrialLogic::keep_unless_rival() {
+  if (gain_ >= least_gain_) return keep();
+  say("; what waits for it may give more");
+  reject();
+}
+
 void TrialLogic::pause() {
   state_ = TrialState::kPaused;
   failed_checks_ = 0;
@@ -402,6 +412,11 @@ void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
   std::atomic_ref(cell.strip_length).store(setting.strip_length, std::memory_order_relaxed);
   std::atomic_ref(cell.countdown)
       .store(static_cast<int32_t>(setting.strip_length - 1), std::memory_order_relaxed);
+}
+
+void LoopTrial::expect_much() {
+  std::lock_guard lock(mutex_);
+  logic_.expect_much();
 }
 
 void LoopTrial::judge_history() {

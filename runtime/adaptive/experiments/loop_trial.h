@@ -66,6 +66,8 @@ class TrialLogic {
   TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
              jit::Knob knob = kDistance);
 
+  // Another change waits for this one: it asks for kMinGainBesideRival.
+  void expect_much();
   // A strip of `iterations` under the current setting took `ticks`. Returns the next setting.
   StripSetting strip(uint64_t iterations, uint64_t ticks);
 
@@ -108,6 +110,7 @@ class TrialLogic {
   void end_check(double gain, size_t wins, size_t pairs);
   void rest(bool on);  // nothing is compared for a while
   void keep();
+  void keep_unless_rival();
   void pause();
   void reject();
   void start_distance_trial();
@@ -149,6 +152,7 @@ class TrialLogic {
   bool climbed_ = false;  // in this direction
   bool turned_ = false;
   double gain_ = 0;
+  double least_gain_ = 0;  // more than kMinGain if another change waits
   uint32_t chunks_ = 0;
   uint64_t ticks_since_check_ = 0;
   uint32_t failed_checks_ = 0;
@@ -231,6 +235,8 @@ class LoopTrial {
 
   // The change is of a loop that remembers its way: its cell has a history. Before arm().
   void judge_history();
+  // Another change waits for this one: a small gain leaves the place to it. Before arm().
+  void expect_much();
   // For tests: time is simulated, in which the change makes the loop so many times as fast. Before arm().
   void simulate(double speedup);
   // Writes the first setting into the cell. Before the code is published.

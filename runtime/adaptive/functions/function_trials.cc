@@ -116,6 +116,9 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
                                                          start.stall_share, measurement_.loops(), start.knob),
                     .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
     if (start.remembers) watched->trial->judge_history();
+    if (std::ranges::any_of(version->answers,
+                            [&](const jit::Answer& answer) { return answer.has_rival && answer.cell == i; }))
+      watched->trial->expect_much();
     if (services_.knobs.trial_bias != 0) watched->trial->simulate(services_.knobs.trial_bias);
     watched->trial->arm(*watched->cell);
     watched->timed->arm(*watched->cell);

@@ -179,8 +179,12 @@ class Interleaver {
     for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
          outer; outer = outer->getParentLoop()) {
       const auto& shape = iterations_of(*outer);
-      if (shape && llvm::is_contained(shape->waits, &load) && is_worth_it(*outer))
-        return run_iterations(load, slot, *shape, instead_of);
+      if (shape && llvm::is_contained(shape->waits, &load) && is_worth_it(*outer)) {
+        const bool has_rival = may_prefetch_in(*outer);
+        run_iterations(load, slot, *shape, instead_of);
+        slot.answer.has_rival = has_rival && slot.answer.is_applied();
+        return true;
+      }
     }
     return false;
   }
@@ -227,6 +231,17 @@ class Interleaver {
     return find_prefetch_slice(ir_, load, analyses_.getResult<llvm::LoopAnalysis>(function_),
                                analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_),
                                traits_of(ChangeKind::kPrefetch).knob.first);
+  }
+
+  // Whether loads of the loop could be prefetched that this is asked for, if by a guess.
+  bool may_prefetch_in(const llvm::Loop& outer) {
+    const std::set<WasmOffset> loads = loads_in(outer);
+    return std::ranges::any_of(changes_.of(ChangeKind::kPrefetch), [&](const Slot& slot) {
+      return loads.contains(slot.at()) &&
+             std::ranges::any_of(loads_of(ir_, function_, slot.at()), [&](llvm::LoadInst* load) {
+               return outer.contains(load) && slice_of(*load).has_value();
+             });
+    });
   }
 
   // Why the search waits for a prefetch; empty: it does not. A prefetch finds a search's first step without executing it twice,
