@@ -97,41 +97,45 @@ bool Profile::is_for_callers(FuncIndex callee, uint32_t load, const FunctionCoun
     return false;
   // Where it could be prefetched and that gave nothing, its address is no matter of the loop around.
   if (counts.changes.state({jit::ChangeKind::kPrefetch, at}) == ChangeState::kRolledBack) return false;
-  // A body that was inlined into the callee itself is not looked into.
-  const wasm::FunctionBody& body = module_->body(callee);
-  if (at < body.begin || body.end <= at) return false;
+  if (!is_in_body(callee, at)) return false;
   return !loops_of(callee).loops.innermost(at) ||
          counts.changes.state({jit::ChangeKind::kInterleave, at}) == ChangeState::kNotPossible;
 }
 
 double Profile::stalls_for_callers(FuncIndex callee) const {
+  return stalls_of(callee, &Profile::is_for_callers);
+}
+
+double Profile::stalls_undecided(FuncIndex callee) const {
+  return stalls_of(callee, &Profile::is_undecided);
+}
+
+bool Profile::is_undecided(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const {
+  const WasmOffset at(load);
+  if (!is_in_body(callee, at) || !loops_of(callee).loops.innermost(at)) return false;
+  const auto has = [&](ChangeState wanted) {
+    return has_load_change(counts.changes, at, [&](jit::ChangeKind kind, ChangeState state) {
+      return state == wanted && !is_slow_to_tell(kind);
+    });
+  };
+  return has(ChangeState::kInTrial) ||
+         (!has(ChangeState::kKept) && !judged(counts.changes.state({jit::ChangeKind::kPrefetch, at})) &&
+          !judged(counts.changes.state({jit::ChangeKind::kInterleave, at})));
+}
+
+// A body that was inlined into the callee itself is not looked into.
+bool Profile::is_in_body(FuncIndex function, WasmOffset at) const {
+  const wasm::FunctionBody& body = module_->body(function);
+  return body.begin <= at && at < body.end;
+}
+
+double Profile::stalls_of(FuncIndex callee, LoadQuestion is_meant) const {
   const auto found = functions_.find(callee.value);
   if (found == functions_.end()) return 0;
   double stalls = 0;
   for (const auto& [offset, load] : found->second.loads)
     if (!load.is_store && load.stall_baseline + load.stall_optimized > 0 &&
-        is_for_callers(callee, offset, found->second))
-      stalls += load.stall_baseline + load.stall_optimized;
-  return stalls;
-}
-
-double Profile::stalls_undecided(FuncIndex callee) const {
-  double stalls = 0;
-  const FunctionCounts& counts = functions_.at(callee.value);
-  const wasm::FunctionBody& body = module_->body(callee);
-  const auto is_undecided = [&](WasmOffset at) {
-    if (at < body.begin || body.end <= at || !loops_of(callee).loops.innermost(at)) return false;
-    const auto is_in = [&](ChangeState wanted) {
-      return has_load_change(counts.changes, at, [&](jit::ChangeKind kind, ChangeState state) {
-        return state == wanted && !is_slow_to_tell(kind);
-      });
-    };
-    return is_in(ChangeState::kInTrial) ||
-           (!is_in(ChangeState::kKept) && !judged(counts.changes.state({jit::ChangeKind::kPrefetch, at})) &&
-            !judged(counts.changes.state({jit::ChangeKind::kInterleave, at})));
-  };
-  for (const auto& [offset, load] : counts.loads)
-    if (!load.is_store && is_undecided(WasmOffset(offset)))
+        (this->*is_meant)(callee, offset, found->second))
       stalls += load.stall_baseline + load.stall_optimized;
   return stalls;
 }

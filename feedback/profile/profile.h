@@ -273,8 +273,12 @@ class Profile {
   // A load that stalls in a callee, which nothing in there can help.
   bool is_for_callers(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const;
   double stalls_for_callers(FuncIndex callee) const;
-  // Of loads of its loops, while nobody knows whether anything helps there.
+  // Of a load of its loops, while nobody knows whether anything helps there.
+  bool is_undecided(FuncIndex callee, uint32_t load, const FunctionCounts& counts) const;
   double stalls_undecided(FuncIndex callee) const;
+  using LoadQuestion = bool (Profile::*)(FuncIndex, uint32_t, const FunctionCounts&) const;
+  double stalls_of(FuncIndex callee, LoadQuestion is_meant) const;
+  bool is_in_body(FuncIndex function, WasmOffset at) const;
   void add_callees(FuncIndex function, const FunctionCounts& counts, FunctionEvidence& evidence) const;
 
   std::shared_ptr<const wasm::Module> module_;

@@ -12,9 +12,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kFlatLook = 50ms;  // between looks at functions that have few samples of late
-// Seconds between looks at functions that are optimized already.
-constexpr double kFirstLook = 0.025, kLastLook = 0.2;
+constexpr auto kFlatLook = 50ms;         // between looks at functions that have few samples of late
+constexpr double kFirstLook = 0.025;     // seconds between looks at functions that have new code
 constexpr size_t kMostFlatJobs = 8;      // of these functions' compiles, that wait at a time
 constexpr size_t kMostNests = 4;         // of one function that are under way
 constexpr double kMuchInBaseline = 0.2;  // of all samples: what runs there does not wait for trials
@@ -52,7 +51,7 @@ void FunctionPlanner::round(const Round& round) {
   if (!engine_.policy.optimize) return;
   Questions questions;
   // What a version shows is looked at soon after it came, and less and less often from then on.
-  const double wait = std::clamp(governor_.seconds_since_version() / 2, kFirstLook, kLastLook);
+  const double wait = std::max(kFirstLook, governor_.seconds_since_version() / 2);
   questions.look = round.look || std::chrono::duration<double>(round.now - last_look_).count() >= wait;
   if (questions.look) last_look_ = round.now;
   // What a decision is under way about is not decided on again by what the code shows that it is to replace. Read

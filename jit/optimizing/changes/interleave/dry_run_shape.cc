@@ -62,6 +62,7 @@ class DryRunFinder : private DryRunFacts {
     InterleaveShape& parts = shape_.parts;
     for (BasicBlock* block : chase().blocks()) parts.in_steps.insert(block);
     for (BasicBlock* block : blocks_before(chase())) parts.in_head.insert(block);
+    size_t instructions = 0;
     for (BasicBlock* block : outer().blocks()) {
       if (!is_copied(block)) {
         parts.in_tail.insert(block);
@@ -69,9 +70,11 @@ class DryRunFinder : private DryRunFacts {
         continue;
       }
       (parts.in_steps.contains(block) ? parts.steps : parts.head).push_back(block);
+      instructions += block->size();
       if (!check_block(*block, "search")) return false;
     }
-    return true;
+    return instructions <= kMostCopiedInstructions ||
+           refuse(fmt::format("the search is longer than {} instructions", kMostCopiedInstructions));
   }
 
   // Which branches decide whether a block is come to in a turn of the search, if that is not its last. The search may be left
@@ -144,8 +147,9 @@ class DryRunFinder : private DryRunFacts {
     }
   }
   bool check_size() {
+    reached_ = blocks_of_guesses();
     size_t instructions = 0;
-    for (const BasicBlock* block : blocks_of_guesses()) {
+    for (const BasicBlock* block : reached_) {
       instructions += block->size();
       if (shape_.parts.in_steps.contains(block)) shape_.step_instructions += block->size();
     }
@@ -268,10 +272,9 @@ class DryRunFinder : private DryRunFacts {
 
   // Loops within, the innermost ones alone, in which each turn waits for the one before.
   void find_within() {
-    const std::set<const BasicBlock*> reached = blocks_of_guesses();
     for (llvm::Loop* loop : chase().getLoopsInPreorder()) {
       if (loop == &chase() || !loop->isInnermost() || !loop->isLoopSimplifyForm() ||
-          !reached.contains(loop->getLoopLatch()))
+          !reached_.contains(loop->getLoopLatch()))
         continue;
       DryRunShape::Within within{.loop = loop, .steps = find_turn_starts(*loop, evolution_), .live = {}};
       std::erase_if(within.steps, [&](const KnownLoad& known) { return !can_fetch(known); });
@@ -301,10 +304,9 @@ class DryRunFinder : private DryRunFacts {
   // Asks what the search's course depends on. Each has to be another one, and none may wait for the one before.
   bool check_searches() {
     std::vector<const Value*> work;
-    const std::set<const BasicBlock*> reached = blocks_of_guesses();
     for (const BasicBlock* block : shape_.parts.steps) {
       const Instruction* const end = block->getTerminator();
-      if (!reached.contains(block) || shape_.guesses.contains(end)) continue;
+      if (!reached_.contains(block) || shape_.guesses.contains(end)) continue;
       if (const auto* branch = llvm::dyn_cast<llvm::BranchInst>(end)) {
         if (branch->isConditional()) work.push_back(branch->getCondition());
       } else {
@@ -334,12 +336,11 @@ class DryRunFinder : private DryRunFacts {
   // As in interleave_shape.cc: the group's arrays lie in the frame.
   bool check_frame() {
     std::set<const Value*> carried;
-    const std::set<const BasicBlock*> reached = blocks_of_guesses();
     for (const BasicBlock* block : shape_.parts.steps)
       for (const Instruction& instruction : *block)
         for (const Value* operand : instruction.operands())
           if (const auto* from = llvm::dyn_cast<Instruction>(operand);
-              from && reached.contains(block) && shape_.parts.in_head.contains(from->getParent()))
+              from && reached_.contains(block) && shape_.parts.in_head.contains(from->getParent()))
             carried.insert(from);
     carried.insert(shape_.carried.begin(), shape_.carried.end());
     for (const DryRunShape::Within& within : shape_.within) {
@@ -372,7 +373,8 @@ class DryRunFinder : private DryRunFacts {
     if (!in_time) far.clear();
   }
 
-  Kept course_;  // what the search's course hangs on
+  Kept course_;                          // what the search's course hangs on
+  std::set<const BasicBlock*> reached_;  // blocks_of_guesses(), when all are made
   std::map<const Instruction*, bool> can_know_;
   std::set<const Instruction*> from_heads_;  // that the next head needs
 };

@@ -18,8 +18,7 @@ using llvm::Instruction;
 using llvm::PHINode;
 using llvm::Value;
 
-// Of the loop, and of what its two copies keep.
-constexpr size_t kMostCopiedInstructions = 2000;
+// Of what the loop's two copies keep.
 constexpr size_t kMostKeptInstructions = 800;
 constexpr size_t kMostWaits = 32;
 // What an iteration carries across a wait, in values: each is in an array in the frame.
