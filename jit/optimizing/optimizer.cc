@@ -188,7 +188,7 @@ class Compilation {
     IrModule ir(context, request_, host_);
     ir.module.setDataLayout(machine->createDataLayout());
     ir.module.setTargetTriple(host_.triple);
-    PassLimits limits;
+    PassLimits limits(request_.selects_stay);
     lap("set up");
     HINDSIGHT_ASSIGN(const bool all_check_stack, generate(ir, always_check_stack_, limits));
     lap("generate IR");

@@ -50,6 +50,9 @@ struct OptimizeRequest {
   bool loop_exits = false;
   // Also where that costs something: where each of a loop's short iterations looks whether it is to be left.
   bool short_loop_exits = true;
+  // No conditional move becomes a branch because LLVM guesses that it would be predicted well: whoever asks finds out in trials where it
+  // is (ChangeKind::kBranch).
+  bool selects_stay = false;
   // What hardly ever runs lies after everything else, and can be left where it is when the rest is moved (CodeVersion::hot_bytes).
   bool split_cold = false;
   // Asks LLVM whether the IR is well-formed after it was generated, after each change, and in the end. A compile that takes a

@@ -61,6 +61,10 @@ constexpr llvm::StringLiteral kOfNoUse[] = {"Live DEBUG_VALUE analysis",
                                             "X86 Domain Reassignment Pass",
                                             "X86 Load Value Injection (LVI) Load Hardening"};
 
+// Makes conditional moves branches, where those would not make a loop's iterations wait if they were predicted well. That is a guess: of
+// one shape, by another.
+constexpr llvm::StringLiteral kGuessesBranches = "X86 cmov Conversion";
+
 // A function that might reach one of them is looked at before each pass.
 constexpr size_t kWatchedInstructions = 500, kWatchedBlocks = 200, kWatchedLoops = 8;
 
@@ -197,6 +201,7 @@ void PassLimits::measure_for_codegen(const llvm::Module& module) {
 
 bool PassLimits::allows_codegen(llvm::StringRef pass) {
   if (std::find(std::begin(kOfNoUse), std::end(kOfNoUse), pass) != std::end(kOfNoUse)) return false;
+  if (selects_stay_ && pass == kGuessesBranches) return false;
   return allows(pass, largest_);
 }
 

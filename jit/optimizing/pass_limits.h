@@ -59,7 +59,8 @@ Status check_generated(const llvm::Function& function, size_t locals, bool moves
 
 class PassLimits {
  public:
-  PassLimits() = default;
+  // `selects_stay`: OptimizeRequest's.
+  explicit PassLimits(bool selects_stay) : selects_stay_(selects_stay) {}
   PassLimits(const PassLimits&) = delete;
   PassLimits& operator=(const PassLimits&) = delete;
 
@@ -89,6 +90,7 @@ class PassLimits {
   bool allows(llvm::StringRef pass, const IrSize& size);
   IrSize size_of(const llvm::Function& function) const;
 
+  const bool selects_stay_;
   std::map<const llvm::Function*, size_t> loops_;
   IrSize all_;
   IrSize largest_;  // of one function, by each measure

@@ -75,6 +75,33 @@ TEST(OptimizedCode, VectorizedLoopsComputeTheSame) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), floats));
 }
 
+// A row of an edit distance: two choices of the less, by which the next iteration begins.
+TEST(OptimizedCode, KeepsConditionalMovesWhereTrialsFindOutAboutBranches) {
+  constexpr const char* kRow = R"((module (memory 16)
+    (func (export "row") (param $p i32) (param $n i32) (param $left i32) (result i32) (local $a i32)
+      (loop $l
+        (local.set $left (i32.add (local.get $left) (i32.const 1)))
+        (local.set $a (i32.load (local.get $p)))
+        (local.set $left (select (local.get $a) (local.get $left) (i32.lt_s (local.get $a) (local.get $left))))
+        (local.set $a (i32.load offset=65536 (local.get $p)))
+        (local.set $left (select (local.get $a) (local.get $left) (i32.lt_s (local.get $a) (local.get $left))))
+        (i32.store offset=131072 (local.get $p) (local.get $left))
+        (local.set $p (i32.add (local.get $p) (i32.const 4)))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+      (local.get $left))))";
+  OptimizeRequest request;
+  request.dump_ir = true;
+  request.tuning.use_host_features = false;  // a guess by one model of a processor, wherever this runs
+  Optimized guessed(kRow, request);
+  guessed.compile("row");
+  EXPECT_NE(guessed.dump.find("\tjl\t"), std::string::npos) << guessed.dump;
+  request.selects_stay = true;
+  Optimized kept(kRow, request);
+  kept.compile("row");
+  EXPECT_EQ(kept.dump.find("\tjl\t"), std::string::npos) << kept.dump;
+  EXPECT_NE(kept.dump.find("cmovl"), std::string::npos) << kept.dump;
+}
+
 TEST(OptimizedCode, TheSameRequestGivesTheSameBytes) {
   Optimized m(kLoops);
   const CodeVersion* first = m.compile("axpy");
