@@ -16,6 +16,11 @@ namespace hindsight::rt {
 
 namespace {
 
+// A strip is too long that takes so many times what it is to take.
+constexpr double kMostStripTimes = 4;
+// Of two long strips that are this near to each other, neither is so by an interruption.
+constexpr uint32_t kStripsApart = 3;
+
 size_t rung_of(uint32_t distance) {
   size_t best = 0;
   for (size_t i = 0; i < std::size(kLadder); ++i) {
@@ -181,10 +186,18 @@ void TrialLogic::adapt_strip_length(uint64_t ticks) {
   Strips& strips = strips_of(setting_.enabled);
   double target = (idle_ ? kIdleStripSeconds : kStripSeconds) * ticks_per_second_;
   if (static_cast<double>(ticks) < target / 2 && strips.length < kMaxStrip) strips.length *= 2;
-  // One long strip may have been interrupted; two in a row are the loop's own.
-  bool too_long = static_cast<double>(ticks) > target * 4;
-  if (too_long && strips.last_was_long && strips.length > kMinStrip) strips.length /= 2;
-  strips.last_was_long = too_long;
+  // One long strip may have been interrupted; two of four are the loop's own, by what the shorter one takes.
+  const double times = static_cast<double>(ticks) / target;
+  if (times > kMostStripTimes && strips.since_long < kStripsApart) {
+    const double length = strips.length / std::min(times, strips.long_times);
+    strips.length = std::max(kMinStrip, static_cast<uint32_t>(length));
+    strips.since_long = kStripsApart;
+  } else if (times > kMostStripTimes) {
+    strips.long_times = times;
+    strips.since_long = 0;
+  } else if (strips.since_long < kStripsApart) {
+    ++strips.since_long;
+  }
   setting_.strip_length = strips.length;
 }
 
@@ -275,7 +288,7 @@ void TrialLogic::end_comparison() {
         direction_ = +1;
         climbed_ = turned_ = false;
         if (!climb()) keep_unless_rival();
-      } else if (++first_try_ < first_tries_.size()) {
+      } else if (gain > -kHopelessLoss && ++first_try_ < first_tries_.size()) {
         start_distance_trial();
       } else {
         reject();

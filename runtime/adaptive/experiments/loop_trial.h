@@ -8,8 +8,8 @@
 //               alike; each change of arm is followed by one strip that is not counted. After kPairs pairs
 //               the medians decide: at least 5 % faster, in at least 3 of 4 pairs. With such a gain in fewer pairs,
 //               more than half of them, twice as many are measured, up to kMostPairs, and fewer wins are sure.
-//               Otherwise, or as soon as too many pairs are lost, another distance is tried. If none wins the prefetch is
-//               rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
+//               Otherwise, or as soon as too many pairs are lost, another distance is tried, unless the loss is so large that
+//               no distance makes up for it. If none wins the prefetch is rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
 //               long enough
 //     tune      hill climbing on the ladder of distances, the same way, from the distance that won
 //     kept      runs with the best distance; looks again with a few pairs, soon at first and every few seconds in the
@@ -126,8 +126,9 @@ class TrialLogic {
   TrialState state_ = TrialState::kComparing;
   StripSetting setting_;
   struct Strips {
-    uint32_t length = 1024;  // iterations
-    bool last_was_long = false;
+    uint32_t length = 1024;                 // iterations
+    uint32_t since_long = ~uint32_t{0};     // strips since one took too long, and
+    double long_times = 0;                  // how many times what it was to take
   };
   Strips with_, without_;
   Strips& strips_of(bool on) { return on ? with_ : without_; }

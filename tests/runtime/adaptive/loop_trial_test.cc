@@ -95,6 +95,29 @@ TEST(Trial, GivesUpEarlyOnAClearLoss) {
   EXPECT_LT(slow.chunks(), equal.chunks());
 }
 
+TEST(Trial, TriesNoOtherDistanceAfterALossThatNoneMakesUpFor) {
+  for (const double with : {60.0, 44.0}) {
+    TrialLogic trial(kTicksPerSecond, 16, false);
+    Simulation loop{[with](bool on, uint32_t) { return on ? with : 40.0; }};
+    EXPECT_EQ(loop.run(trial), TrialState::kRejected);
+    EXPECT_EQ(trial.words().find("at distance 6") == std::string::npos, with > 50) << trial.words();
+  }
+}
+
+// Rows of a graph: every other strip has a hundred times as much to do.
+TEST(Trial, HasShortStripsAlsoWhereLongIterationsComeAndGo) {
+  TrialLogic trial(kTicksPerSecond, 0, false, 0, jit::Knob());
+  double seconds = 0;
+  for (int i = 0; i < 20000 && trial.state() == TrialState::kComparing; ++i) {
+    const StripSetting s = trial.setting();
+    const double ticks = (i % 2 == 0 ? 100.0 : 10000.0) * s.strip_length;
+    seconds += ticks / kTicksPerSecond;
+    trial.strip(s.strip_length, static_cast<uint64_t>(ticks));
+  }
+  EXPECT_EQ(trial.state(), TrialState::kRejected);
+  EXPECT_LT(seconds, 0.1) << trial.chunks() << " chunks";
+}
+
 TEST(Trial, MeasuresNoPairMoreOnceTooManyAreLost) {
   TrialLogic trial(kTicksPerSecond, 0, false, 0, jit::Knob());
   Simulation loop{[](bool on, uint32_t) { return on ? 42.0 : 40.0; }, 0.002};
