@@ -48,10 +48,14 @@ void weigh_changes(Case& c) {
   }
 }
 
-std::optional<std::string> wants_more(const FunctionEvidence& e, const PolicyConfig& config) {
+std::optional<Wait> wants_more(const FunctionEvidence& e, const PolicyConfig& config) {
+  std::optional<Wait> for_stalls;
   for (const ChangePolicy* policy : change_policies())
-    if (auto wait = policy->wants_more(e, config)) return std::move(wait->reason);
-  return std::nullopt;
+    if (auto wait = policy->wants_more(e, config)) {
+      if (!wait->for_stalls) return wait;
+      for_stalls = std::move(wait);
+    }
+  return for_stalls;
 }
 
 namespace {
@@ -106,8 +110,8 @@ bool is_too_cheap(Case& c) {
 }
 
 bool waits_for_evidence(Case& c) {
-  auto reason = wants_more(c.e, c.config);
-  return reason && c.answer(Action::kWait, std::move(*reason));
+  auto wait = wants_more(c.e, c.config);
+  return wait && c.answer(Action::kWait, std::move(wait->reason));
 }
 
 bool is_still_watched(const FunctionEvidence& e, const PolicyConfig& config) {

@@ -12,6 +12,7 @@
 
 #include "feedback/policy/changes/loads.h"
 #include "feedback/policy/questions.h"
+#include "feedback/policy/stakes.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -154,6 +155,8 @@ class Nests {
   // Of the loop around a call in baseline code. Hardly any of the time is its own: it calls what waits for memory, which is
   // inlined for that. None: it does not, or it is not for such a loop to help.
   std::optional<FunctionPlan> compile_for_callee(const CalleeEvidence& callee) const;
+  // Of a nest whose first code came early. None: too little is known yet, or not worth a compile.
+  std::optional<FunctionPlan> what_to_try(int32_t root) const;
   // None: nothing asks for it.
   std::optional<FunctionPlan> later_compile(int32_t root) const;
   // The program changed under its code: it is compiled again, or all of the function is seen anew.
@@ -407,12 +410,36 @@ FunctionPlan Nests::first_compile(int32_t root) const {
   FunctionEvidence so_far = view;
   so_far.seconds_baseline = std::max(sum.seconds, sum.seconds_run);
   if (so_far.seconds_baseline < config_.max_seconds_to_wait)
-    if (auto wait = wants_more(so_far, config_))
-      return answer(Action::kWait, fmt::format("the loop at 0x{:x}: {}", loop.offset.value, *wait));
+    if (auto wait = wants_more(so_far, config_)) {
+      if (!wait->for_stalls || has_nest_inside(root))
+        return answer(Action::kWait, fmt::format("the loop at 0x{:x}: {}", loop.offset.value, wait->reason));
+      // Its first code runs without what is to be tried in it anyhow, and says as well what stalls.
+      c.plan.nest = loop.loop;
+      c.plan.early = true;
+      return answer(Action::kOptimize, words + "; what is to be tried in it is asked later");
+    }
   c.plan.candidates = without_split(propose_all(c));
   c.plan.nest = loop.loop;
   c.plan.for_callees = asks_for_callees(c);
   return answer(Action::kOptimize, words);
+}
+
+std::optional<FunctionPlan> Nests::what_to_try(int32_t root) const {
+  const LoopEvidence& loop = e_.loops[root];
+  if (!loop.early || !may_be_replaced(root)) return std::nullopt;
+  const FunctionEvidence view = view_of(root);
+  const double samples = function_samples(view, config_);
+  if (samples < config_.min_samples_with_stalls) return std::nullopt;
+  Case c(view, config_);
+  c.plan.candidates = propose_all(c);
+  c.plan.nest = loop.loop;
+  const double saved = loop.seconds_run_optimized * may_save(c.plan, e_);
+  if (saved <= 0 || saved < e_.price_of_trying * compile_seconds(view, config_)) return std::nullopt;
+  c.answer(Action::kReoptimize,
+           fmt::format("by {:.0f} samples of its baseline code and its first code, trials may save {:.1f} ms",
+                       samples, 1e3 * saved));
+  c.plan.second = true;
+  return plan_of(c, root);
 }
 
 std::optional<FunctionPlan> Nests::later_compile(int32_t root) const {
@@ -476,6 +503,7 @@ std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyC
     if (auto plan = nests.compile_for_callee(callee)) return plan;
   for (size_t i = 0; i < e.loops.size(); ++i) {
     if (auto plan = nests.follow(static_cast<int32_t>(i))) return plan;
+    if (auto plan = nests.what_to_try(static_cast<int32_t>(i))) return plan;
     if (auto plan = nests.later_compile(static_cast<int32_t>(i))) return plan;
   }
   if (answer && answer->action == Action::kWait) return answer;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "feedback/policy/changes/change_policy.h"
 #include "feedback/policy/policy.h"
 
 namespace hindsight::feedback {
@@ -41,8 +42,8 @@ bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config);
 std::vector<Candidate> propose_all(const Case& c);
 // Offers the compile by itself, and with each kind of change that there may be in it.
 void weigh_changes(Case& c);
-// Why the compile would come too early.
-std::optional<std::string> wants_more(const FunctionEvidence& e, const PolicyConfig& config);
+// Why the compile would come too early. Of several reasons the one that optimized code would not show.
+std::optional<Wait> wants_more(const FunctionEvidence& e, const PolicyConfig& config);
 // Why to wait for what its next call would say: whether it is called again. Not called so far, and not yet seen to sit in a
 // loop. A function may take a small part of the time, between calls of others. It is not waited for as long as it takes to run
 // that long itself.

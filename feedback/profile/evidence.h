@@ -141,6 +141,7 @@ struct LoopEvidence {
   double seconds_baseline = 0;  // the same as CPU time
   uint64_t trip_records = 0;    // how often it was seen to end
   bool has_nest = false;        // its code is published, or being made
+  bool early = false;           // and was asked for before it was known what to try in it
   uint32_t compiles = 0;        // of it as a nest
   uint32_t fruitless = 0;       // of these: brought nothing new
   double compile_seconds = 0;   // what its last one took; 0: not known

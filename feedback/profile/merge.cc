@@ -110,6 +110,7 @@ void add(LoopEvidence& to, const LoopEvidence& more) {
   to.no_nest = more.no_nest;
   // These are of one run alone.
   to.has_nest = more.has_nest;
+  to.early = more.early;
   to.compiles = more.compiles;
   to.fruitless = more.fruitless;
   if (more.compile_seconds > 0) to.compile_seconds = more.compile_seconds;

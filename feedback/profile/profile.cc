@@ -519,6 +519,7 @@ void FunctionCounts::see_anew() {
   for (const auto& [root, of] : nests) {
     NestCounts& again = anew.nests[root];
     again.under_way = of.under_way;
+    again.early = of.early;
     again.compiles = of.compiles;
     again.fruitless = of.fruitless;
     again.compile_seconds = of.compile_seconds;
@@ -690,6 +691,7 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
   if (const auto of = counts.nests.find(index.value); of != counts.nests.end()) {
     const NestCounts& nest = of->second;
     e.has_nest = nest.under_way || nest.version != 0;
+    e.early = e.has_nest && nest.early;
     e.compiles = nest.compiles;
     e.fruitless = nest.fruitless;
     e.compile_seconds = nest.compile_seconds;

@@ -99,7 +99,8 @@ inline constexpr std::array kTrialParameters = [] {
       Constant{"kHopelessLoss",
                kHopelessLoss,
                {kShare, kMeasured,
-                "tries no other distance or width after such a loss: of 81 trials of 60 programs 14 began so, and none of "
+                "tries no other distance or width after such a loss: of 81 trials of 60 programs 14 began "
+                "so, and none of "
                 "them was kept"}},
       Constant{"kMinGain",
                kMinGain,

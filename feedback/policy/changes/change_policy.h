@@ -13,9 +13,10 @@
 
 namespace hindsight::feedback {
 
-// A hot function is not compiled yet, to see more of it: optimized code does not show that.
+// A hot function is not compiled yet, to see more of it: optimized code does not show that, but where its loads stall.
 struct Wait {
   std::string reason;
+  bool for_stalls = false;  // that, it shows as well
 };
 
 // What reports say of a change of a whole version, beside what became of it.

@@ -166,10 +166,11 @@ std::optional<Wait> wait_for_stalls(const FunctionEvidence& e, const PolicyConfi
   if (top_share < config.stall_share_to_wait || samples >= config.min_samples_with_stalls ||
       e.seconds_baseline >= config.max_seconds_to_wait)
     return std::nullopt;
-  return Wait{
-      fmt::format("hot, and {:.0f} % of {:.0f} samples stall on one load: waits for {:.0f} samples to tell "
+  return Wait{.reason = fmt::format(
+                  "hot, and {:.0f} % of {:.0f} samples stall on one load: waits for {:.0f} samples to tell "
                   "which loads stall",
-                  100 * top_share, samples, config.min_samples_with_stalls)};
+                  100 * top_share, samples, config.min_samples_with_stalls),
+              .for_stalls = true};
 }
 
 void LoadPolicy::propose(const FunctionEvidence& e, const PolicyConfig& config,

@@ -126,9 +126,9 @@ class TrialLogic {
   TrialState state_ = TrialState::kComparing;
   StripSetting setting_;
   struct Strips {
-    uint32_t length = 1024;                 // iterations
-    uint32_t since_long = ~uint32_t{0};     // strips since one took too long, and
-    double long_times = 0;                  // how many times what it was to take
+    uint32_t length = 1024;              // iterations
+    uint32_t since_long = ~uint32_t{0};  // strips since one took too long, and
+    double long_times = 0;               // how many times what it was to take
   };
   Strips with_, without_;
   Strips& strips_of(bool on) { return on ? with_ : without_; }

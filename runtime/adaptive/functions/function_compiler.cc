@@ -38,7 +38,7 @@ jit::OptimizeRequest FunctionCompiler::request_of(const Job& job, const ModuleCo
   const bool stays_long = !job.plan.osr_loops.empty() ||
                           (before != nullptr && (!before->osr_entries.empty() || !before->osr_exits.empty()));
   request.loop_exits = policy_.follow_shifts && (stays_long || job.plan.nest);
-  request.short_loop_exits = !job.plan.nest || may_turn_out_wrong(job.plan);
+  request.short_loop_exits = !job.plan.nest || job.plan.early || may_turn_out_wrong(job.plan);
   request.selects_stay = policy_.changes[jit::ChangeKind::kBranch];
   request.split_cold = job.plan.has(feedback::version_site(jit::ChangeKind::kSplitCold));
   request.abandoned = job.gives_way != nullptr ? job.gives_way.get() : &abandon_;

@@ -190,6 +190,7 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
     feedback::NestCounts& nest = counts.nests[plan.nest->value];
     nest.compiles += 1;
     nest.under_way = true;
+    nest.early = plan.early;
     mark_in_trial(counts, plan);
     questions.in_flight.insert({module, jit::Unit{function, plan.nest}});
   } else if (first != last) {
@@ -258,7 +259,8 @@ void FunctionPlanner::compile(Decided decided) {
   begin_where_settled(decided.plan, job.settled);
   job.episode = engine_.decisions.add(decided.module, feedback::make_episode(decided.evidence, decided.plan),
                                       engine_.clock.now());
-  job.priority = priority_of(decided.evidence, decided.plan, engine_.policy);
+  const Hot hot = priority_of(decided.evidence, decided.plan, engine_.policy);
+  job.priority = decided.plan.second ? Priority(Later{hot}) : Priority(hot);
   say_plan(decided);
   for (const std::string& line : lines_of(decided.plan, decided.evidence.name))
     say(LogLevel::kInfo, "policy", line);

@@ -60,7 +60,7 @@ class Evidence {
   }
   // loop INDEX at BEGIN to END [in PARENT] ms MS [optimized MS] [WORD...]: another loop of the function, in the order of
   // their indices. It ran so long in baseline code in no inner loop, and in its own code, sampled at 4 kHz. WORDS: bytes N,
-  // ended N, code (there is), under way, compiled N, fruitless N, no (can be no nest).
+  // ended N, code (there is), early (it came), under way, compiled N, fruitless N, no (can be no nest).
   void loop() {
     if (count() == 0) e_.loops.clear();
     LoopEvidence& l = e_.loops.emplace_back();
@@ -87,6 +87,8 @@ class Evidence {
         l.trip_records = count();
       } else if (what == "code") {
         l.has_nest = true;
+      } else if (what == "early") {
+        l.has_nest = l.early = true;
       } else if (what == "under") {
         skip();
         l.has_nest = l.under_way = true;

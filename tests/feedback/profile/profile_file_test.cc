@@ -55,6 +55,7 @@ ProfileFile example() {
                               .seconds_baseline = 0.0085,
                               .trip_records = 9,
                               .has_nest = true,
+                              .early = true,
                               .compiles = 3,
                               .fruitless = 1,
                               .compile_seconds = 0.02,
@@ -238,7 +239,8 @@ TEST(ProfileFile, ReadsTheVersionThatKnowsOfNoNests) {
       loop = {loop.loop, loop.offset, loop.depth, loop.samples, loop.parent};
   }
   std::string text = format_profile(file, /*compact=*/true);
-  for (const std::string name : {"nest", "code_bytes\":30", "inner_loops", "fruitless", "trip_records"})
+  for (const std::string name :
+       {"nest", "code_bytes\":30", "inner_loops", "fruitless", "trip_records", "early"})
     EXPECT_EQ(text.find("\"" + name), std::string::npos) << name << ": costs nothing where there is none";
   text.replace(text.find("\"version\":3"), 11, "\"version\":2");
   const auto back = parse_profile(text, "test");

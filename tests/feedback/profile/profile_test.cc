@@ -151,6 +151,16 @@ TEST(Profile, SamplesInANestAreTheNestsAndNeitherStayedNorOfTheWholeVersion) {
   EXPECT_NEAR(counts.nests[1].run_seconds_optimized, 3e-3, 1e-9);
 }
 
+TEST(Profile, SaysOfANestThatItsCodeCameEarlyAsLongAsItHasCode) {
+  Profile profile(module_with_loops());
+  FunctionCounts& counts = profile.counts(kFunction);
+  profile.add_sample(kFunction, WasmOffset(40), false, 1e-3);
+  for (const uint64_t version : {5, 0}) {
+    counts.nests[1] = {.version = version, .early = true};
+    EXPECT_EQ(profile.evidence(kFunction).loops[1].early, version != 0);
+  }
+}
+
 TEST(Profile, BaselineCodeThatIsToBeSeenAnewHasNoNestsButWhatTheyCost) {
   Profile profile(module_with_loops());
   FunctionCounts& counts = profile.counts(kFunction);
