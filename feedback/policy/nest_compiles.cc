@@ -18,6 +18,7 @@ namespace hindsight::feedback {
 namespace {
 
 constexpr double kSamplesToIterate = 2;     // of a loop outside of its inner one, which say that it iterates
+constexpr double kSecondsToIterate = 1e-3;  // or so long in the whole run
 constexpr uint64_t kTripsToIterate = 2;     // or so many times that one ended
 constexpr uint64_t kBranchesToIterate = 2;  // or so many branches, and this share of all in both
 constexpr double kShareOfBranches = 0.001;
@@ -111,17 +112,20 @@ class Nests {
     }
     return root;
   }
-  // The loop around a nest, which calls it: in baseline code for long, if never for much of the time.
+  // The loop around a nest, which calls it: in baseline code for long, if never for much of the time. Or hardly at all, and nothing
+  // helped what the nest stalls on.
   bool grows(int32_t root) const {
     const LoopEvidence& loop = e_.loops[root];
-    if (loop.samples_baseline <= 0 || loop.seconds_run_baseline * (1 - 1 / config_.optimized_speedup) <
-                                          config_.min_flat_return * config_.background_cost * expected(root))
-      return false;
-    for (size_t i = 0; i < e_.loops.size(); ++i)
-      if (e_.loops[i].parent == root && e_.loops[i].has_nest &&
-          expected(root) <= most_seconds_around(static_cast<int32_t>(i)))
-        return true;
-    return false;
+    return has_nest_to_take_in(root,
+                               [&](int32_t) {
+                                 return loop.seconds_run_baseline * (1 - 1 / config_.optimized_speedup) >=
+                                        config_.min_flat_return * config_.background_cost * expected(root);
+                               }) ||
+           may_help_nest(root);
+  }
+  bool may_help_nest(int32_t root) const {
+    return has_nest_to_take_in(
+        root, [&](int32_t nest) { return iterates_for_sure(root, nest) && stalls_for_good(nest); });
   }
   // What is known of the nest, as of a function.
   FunctionEvidence view_of(int32_t root) const;
@@ -138,7 +142,7 @@ class Nests {
   // Not the whole function, which is called again: then its next call runs all of its code.
   bool is_unit(int32_t root) const {
     if (e_.optimized) return e_.samples_left_behind >= config_.min_samples_left_behind;
-    if (e_.entered != Entered::kAgain) return true;
+    if (e_.entered != Entered::kAgain || may_help_nest(root)) return true;
     return !is_small(root) && 2 * sums_[root].samples >= e_.samples_baseline;
   }
   // Compiling the function takes hardly longer than compiling the nest. Whatever compiles take at the time: a function is
@@ -201,6 +205,7 @@ class Nests {
   // through once. That is not what is seen of its own code, in none of them.
   bool iterates_for_sure(int32_t parent, int32_t child) const {
     if (e_.loops[parent].samples_baseline >= kSamplesToIterate ||
+        e_.loops[parent].seconds_run_baseline >= kSecondsToIterate ||
         e_.loops[child].trip_records >= kTripsToIterate)
       return true;
     uint64_t own = 0;
@@ -211,6 +216,36 @@ class Nests {
           }))
         own += branch.seen();
     return own >= kBranchesToIterate;
+  }
+  // It runs in baseline code, and calls a nest that is such: one that it could be compiled with.
+  template <typename Such>
+  bool has_nest_to_take_in(int32_t root, Such such) const {
+    if (e_.loops[root].samples_baseline <= 0) return false;
+    for (size_t i = 0; i < e_.loops.size(); ++i) {
+      const auto nest = static_cast<int32_t>(i);
+      if (e_.loops[i].parent == root && e_.loops[i].has_nest && expected(root) <= most_seconds_around(nest) &&
+          such(nest))
+        return true;
+    }
+    return false;
+  }
+  // Its code stalls on a load for which all that was asked for lost, or was not possible.
+  bool stalls_for_good(int32_t nest) const {
+    const LoopEvidence& loop = e_.loops[nest];
+    if (loop.under_way || loop.samples_optimized < config_.min_reoptimize_samples) return false;
+    double stalled = 0;
+    for (const LoadEvidence& load : e_.loads) {
+      if (!is_in(loop, load.load)) continue;
+      bool lost = false, open = false;
+      for (const auto& change : jit::kChanges) {
+        if (!change.of_load) continue;
+        const ChangeState state = e_.changes.state({change.kind, load.load});
+        lost |= state == ChangeState::kNotPossible || state == ChangeState::kRolledBack;
+        open |= in_use(state);
+      }
+      if (lost && !open) stalled += load.stall_samples_optimized;
+    }
+    return stalled >= config_.min_reoptimize_share * loop.samples_optimized;
   }
   // Branches of the parent were seen beside those of the child. Of a loop that iterates too often to be left, there are
   // hardly any.
@@ -370,14 +405,7 @@ FunctionPlan Nests::first_compile(int32_t root) const {
   const LoopEvidence& loop = e_.loops[root];
   const Sum& sum = sums_[root];
   FunctionEvidence view = view_of(root);
-  // What was not possible in a nest inside of it, or did not pay, may in this one: a search has the loop around it now, and
-  // what was fetched ahead in each row alone is fetched rows ahead.
-  if (has_nest_inside(root))
-    view.changes.forget_if([&](const ChangeLedger::Entry& entry) {
-      const ChangeState state = entry.outcome.state;
-      return (state == ChangeState::kNotPossible || state == ChangeState::kRolledBack) &&
-             jit::is_of_load(entry.site.kind) && is_in(loop, entry.site.at);
-    });
+  if (has_nest_inside(root)) forget_of_nests(view, &loop);
   Case c(view, config_);
   const auto answer = [&](Action action, std::string reason) {
     c.answer(action, std::move(reason));
@@ -481,6 +509,14 @@ bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config) {
   if (!nests.known()) return false;
   const std::vector<int32_t> places = nests.places();
   return places.empty() ? nests.has_any() : nests.is_served(places[0]) || nests.root_of(places[0]) >= 0;
+}
+
+void forget_of_nests(FunctionEvidence& e, const LoopEvidence* within) {
+  e.changes.forget_if([&](const ChangeLedger::Entry& entry) {
+    const ChangeState state = entry.outcome.state;
+    return (state == ChangeState::kNotPossible || state == ChangeState::kRolledBack) &&
+           jit::is_of_load(entry.site.kind) && (within == nullptr || is_in(*within, entry.site.at));
+  });
 }
 
 std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyConfig& config) {

@@ -48,12 +48,24 @@ bool may_pay_in_flat_profile(double seconds_run, double samples_run, double comp
              config.min_flat_return * config.background_cost * compile_seconds;
 }
 
-FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
-  if (std::optional<FunctionPlan> nest = decide_nest(e, config)) return std::move(*nest);
+namespace {
+
+FunctionPlan ask(std::span<const Question> questions, const FunctionEvidence& e, const PolicyConfig& config) {
   Case c(e, config);
-  for (const Question question : e.optimized ? later_questions() : first_questions())
+  for (const Question question : questions)
     if (question(c)) break;
   return std::move(c.plan);
+}
+
+}  // namespace
+
+FunctionPlan decide(const FunctionEvidence& e, const PolicyConfig& config) {
+  if (std::optional<FunctionPlan> nest = decide_nest(e, config)) return std::move(*nest);
+  if (e.optimized) return ask(later_questions(), e, config);
+  if (std::ranges::none_of(e.loops, &LoopEvidence::has_nest)) return ask(first_questions(), e, config);
+  FunctionEvidence around = e;
+  forget_of_nests(around, nullptr);
+  return ask(first_questions(), around, config);
 }
 
 std::vector<jit::Request> requests_of(const FunctionPlan& plan) {

@@ -34,6 +34,9 @@ std::span<const Question> later_questions();
 // A plan about one of the function's loops as a nest, first compile or later one, or that such a plan is waited for. None:
 // the function is decided about as a whole. That is so wherever nothing is known of its loops as nests (nest_compiles.cc).
 std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyConfig& config);
+// Nests are inside of what is compiled for the first time: this loop, or the function. What was not possible in one of them alone,
+// or did not pay, may in that: a search has the loop around it now, and what was fetched ahead in each row is fetched rows ahead.
+void forget_of_nests(FunctionEvidence& e, const LoopEvidence* within);
 // Whether a loop that can be a nest is what runs in baseline code.
 bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config);
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/adaptive/functions/function_plans.h"
 #include "runtime/adaptive/functions/recompile.h"
+#include "runtime/adaptive/trial_parameters.h"
 
 namespace hindsight::rt {
 namespace {
@@ -84,6 +86,16 @@ bool Watch::pays(const jit::Answer& answer) const {
          std::any_of(version->answers.begin(), version->answers.end(), [&](const jit::Answer& other) {
            return other.is_applied() && other.cell == answer.cell && !won_before.contains(other.site);
          });
+}
+
+std::vector<jit::Site> MadeRoom::note_loss(const Watch& watch, size_t cell, double gain) {
+  bool is_rival = false;
+  for (const jit::Answer& answer : watch.version->answers) {
+    if (!answer.is_applied() || answer.cell != cell) continue;
+    if (answer.has_rival && gain >= kMinGain) waiting_.push_back(answer.site);
+    is_rival |= answer.site.kind == jit::ChangeKind::kPrefetch && !watch.pays(answer);
+  }
+  return is_rival ? std::exchange(waiting_, {}) : std::vector<jit::Site>();
 }
 
 FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monitor,
@@ -174,8 +186,11 @@ void FunctionTrials::publish(const Job& job, ModuleCode& code, Watch watch) {
 
 void FunctionTrials::drop(const wasm::Module* module, FuncIndex function) {
   const std::lock_guard lock(mutex_);
+  const auto is_of_it = [&](const auto& entry) { return entry.first.function == function; };
   if (const auto found = watches_.find(module); found != watches_.end())
-    std::erase_if(found->second, [&](const auto& entry) { return entry.first.function == function; });
+    std::erase_if(found->second, is_of_it);
+  if (const auto found = made_room_.find(module); found != made_room_.end())
+    std::erase_if(found->second, is_of_it);
 }
 
 void FunctionTrials::move(const wasm::Module* module, const ModuleCode::Exchange& pair) {
@@ -237,6 +252,7 @@ DecisionLog::Units FunctionTrials::found_out() const {
 void FunctionTrials::forget(const ModuleCode& code) {
   const std::lock_guard lock(mutex_);
   watches_.erase(code.module().get());
+  made_room_.erase(code.module().get());
 }
 
 void FunctionTrials::set_outcome(const wasm::Module* module, FuncIndex function, jit::Site site,
@@ -244,7 +260,11 @@ void FunctionTrials::set_outcome(const wasm::Module* module, FuncIndex function,
   monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
     const auto found = profiles.find(module);
     if (found == profiles.end()) return;
-    found->second->counts(function).settle(site, outcome);
+    feedback::FunctionCounts& counts = found->second->counts(function);
+    if (outcome == ChangeState::kNone)
+      counts.changes.forget(site);
+    else
+      counts.settle(site, outcome);
   });
 }
 
@@ -332,6 +352,9 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
     if (!kept && status.state != TrialState::kRejected) continue;
     news = true;
     price_.note_verdict(kept);
+    if (!kept)
+      for (const jit::Site& site : made_room_[module][unit].note_loss(watch, i, status.gain))
+        all.changes.push_back({module, function, site, ChangeState::kNone});
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell != i) continue;
       const bool stays = !kept && watch.pays(answer);

@@ -84,6 +84,16 @@ struct Before {
   Watch watch;
 };
 
+// What gained in trials of a unit, and was taken back to make room for a rival (Answer::has_rival).
+class MadeRoom {
+ public:
+  // What is changed in this cell was rejected, at such a gain. Returns what is to be tried again, as its rival is what lost.
+  std::vector<jit::Site> note_loss(const Watch& watch, size_t cell, double gain);
+
+ private:
+  std::vector<jit::Site> waiting_;
+};
+
 class FunctionTrials final : public Experiment {
  public:
   using Queue = std::function<void(Job)>;
@@ -183,6 +193,7 @@ class FunctionTrials final : public Experiment {
 
   mutable std::mutex mutex_;
   std::map<const wasm::Module*, std::map<jit::Unit, Watch>> watches_;
+  std::map<const wasm::Module*, std::map<jit::Unit, MadeRoom>> made_room_;
   DecisionLog::Units compared_;
 };
 

@@ -751,6 +751,65 @@ TEST(Policy, OffersNoJumpPointersWhereSomethingElseWasWonOrTheyLost) {
   EXPECT_TRUE(listed(decide(e, {}), kPrefetch).empty());
 }
 
+// A search that is a nest by itself, in a small function that is called again: of the loop around it hardly anything is seen.
+TEST(Policy, CompilesTheLoopAroundANestForWhatCouldNotBeHelpedInTheNestAlone) {
+  FunctionEvidence e = hot_function(4);
+  e.entered = Entered::kAgain;
+  e.code_bytes = 200;
+  e.loops[0].code_bytes = 150;
+  e.loops[0].inner_loops = 1;
+  e.loops[0].end = WasmOffset(400);
+  e.loops[0].samples = e.loops[0].samples_baseline = 4;
+  e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.004;
+  e.samples_baseline = 4;
+  e.seconds_baseline = 0.004;
+  e.samples_optimized = 200;
+  e.loops[1].code_bytes = 80;
+  e.loops[1].end = WasmOffset(200);
+  e.loops[1].has_nest = true;
+  e.loops[1].samples_optimized = 200;
+  e.loads = {stalling_load(130, 150)};
+  e.loads[0].stall_samples_optimized = 150;
+  e.changes.put({kPrefetch, WasmOffset(130)}, {.state = ChangeState::kNotPossible});
+  e.changes.put({kInterleave, WasmOffset(130)}, {.state = ChangeState::kNotPossible});
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.nest, LoopIndex(0)) << plan.reason;
+  EXPECT_TRUE(plan.has({kInterleave, WasmOffset(130)})) << plan.reason;
+  EXPECT_TRUE(replays(make_episode(e, plan), {}));
+  const auto without = [&](const auto& what) {
+    FunctionEvidence other = e;
+    what(other);
+    return decide(other, {}).action;
+  };
+  EXPECT_EQ(without([](FunctionEvidence& o) { o.loads[0].stall_samples_optimized = 20; }), Action::kNothing)
+      << "it hardly stalls";
+  EXPECT_EQ(without([](FunctionEvidence& o) {
+              o.changes.settle({kInterleave, WasmOffset(130)}, ChangeState::kKept);
+            }),
+            Action::kNothing)
+      << "it was helped";
+  EXPECT_EQ(without([](FunctionEvidence& o) {
+              o.loops[0].samples = o.loops[0].samples_baseline = 1;
+              o.loops[0].seconds_baseline = o.loops[0].seconds_run_baseline = 0.0002;
+            }),
+            Action::kNothing)
+      << "nobody knows whether the loop around it iterates";
+}
+
+TEST(Policy, CompilesAFunctionForWhatCouldNotBeHelpedInItsNestsAlone) {
+  FunctionEvidence e = hot_function(100);
+  e.entered = Entered::kAgain;
+  e.loops[1].has_nest = true;
+  e.loads = {stalling_load(130, 150)};
+  e.changes.put({kInterleave, WasmOffset(130)}, {.state = ChangeState::kNotPossible});
+  const FunctionPlan plan = decide(e, {});
+  EXPECT_EQ(plan.action, Action::kOptimize) << plan.reason;
+  EXPECT_FALSE(plan.nest);
+  EXPECT_TRUE(plan.has({kInterleave, WasmOffset(130)})) << plan.reason;
+  e.loops[1].has_nest = false;
+  EXPECT_FALSE(decide(e, {}).has({kInterleave, WasmOffset(130)})) << "it was not possible in the function";
+}
+
 TEST(Policy, OffersToInterleaveWhatStallsInCaseItIsASearch) {
   FunctionEvidence e = hot_function(100);
   e.loads.push_back(stalling_load(130, 250));

@@ -41,5 +41,28 @@ TEST(Watches, KnowThatAllPaysThatWasKept) {
   EXPECT_EQ(who_pays(watch_of(TrialState::kComparing, {})), (std::vector{false, false}));
 }
 
+TEST(MadeRoom, HasWhatGainedTriedAgainOnceItsRivalLost) {
+  constexpr jit::Site kRuns{jit::ChangeKind::kInterleave, WasmOffset(7)};
+  constexpr jit::Site kRival{jit::ChangeKind::kPrefetch, WasmOffset(9)};
+  const auto watch_with = [](jit::Site site, bool has_rival) {
+    Watch watch;
+    const auto version = std::make_shared<jit::CodeVersion>();
+    version->answers = {{.site = site, .state = jit::Answer::State::kApplied, .has_rival = has_rival}};
+    watch.version = version;
+    watch.reported = {TrialState::kRejected};
+    return watch;
+  };
+  const auto after = [&](double gain, bool has_rival) {
+    MadeRoom room;
+    EXPECT_TRUE(room.note_loss(watch_with(kRuns, has_rival), 0, gain).empty()) << "its rival is tried first";
+    const auto again = room.note_loss(watch_with(kRival, false), 0, -0.1);
+    EXPECT_TRUE(room.note_loss(watch_with(kRival, false), 0, -0.1).empty()) << "once";
+    return again;
+  };
+  EXPECT_EQ(after(0.4, true), std::vector{kRuns});
+  EXPECT_TRUE(after(0.01, true).empty()) << "it lost by itself";
+  EXPECT_TRUE(after(0.4, false).empty()) << "it made no room";
+}
+
 }  // namespace
 }  // namespace hindsight::rt

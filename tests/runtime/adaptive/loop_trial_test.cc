@@ -56,12 +56,12 @@ TEST(Trial, RejectsAPrefetchThatChangesNothing) {
 }
 
 TEST(Trial, LeavesThePlaceToAnotherChangeThatWaitsUnlessItGainsMuch) {
-  for (const double with : {34.0, 20.0}) {
+  for (const double with : {24.0, 15.0}) {
     for (const bool waits : {true, false}) {
       TrialLogic trial(kTicksPerSecond, 16, false);
       if (waits) trial.expect_much();
       Simulation loop{[with](bool on, uint32_t) { return on ? with : 40.0; }};
-      const bool kept = !waits || with < 30;
+      const bool kept = !waits || with < 20;
       EXPECT_EQ(loop.run(trial), kept ? TrialState::kKept : TrialState::kRejected) << with << waits;
       EXPECT_EQ(trial.words().find("what waits for it may give more") == std::string::npos, kept);
     }
