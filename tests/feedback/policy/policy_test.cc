@@ -273,21 +273,27 @@ TEST(Policy, CompilesTheLoopAroundTheCallAndNotOneAroundManyPhasesForACallee) {
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "it does not run";
 }
 
+// Seen so often in baseline code, outside of the nest, which stalls.
+void put_loop_around_a_nest(FunctionEvidence& e, double samples, double seconds) {
+  e.samples_baseline = samples;
+  e.seconds_baseline = seconds;
+  LoopEvidence &around = e.loops[0], &nest = e.loops[1];
+  around.code_bytes = 400;
+  around.inner_loops = 1;
+  around.end = WasmOffset(400);
+  around.samples = around.samples_baseline = samples;
+  around.seconds_baseline = around.seconds_run_baseline = seconds;
+  nest.code_bytes = 80;
+  nest.end = WasmOffset(200);
+  nest.has_nest = true;
+  nest.samples_optimized = 200;
+  e.loads = {stalling_load(130, 150)};
+}
+
 // A nest of a short row alone lost with its prefetch. From the loop around it is fetched rows ahead.
 TEST(Policy, AsksAgainInTheLoopAroundANestForWhatDidNotPayInTheNest) {
   FunctionEvidence e = hardly_seen_function();
-  e.loops[0].code_bytes = 400;
-  e.loops[0].inner_loops = 1;
-  e.loops[0].end = WasmOffset(400);
-  e.loops[0].samples = e.loops[0].samples_baseline = 60;
-  e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.015;
-  e.samples_baseline = 60;
-  e.seconds_baseline = 0.015;
-  e.loops[1].code_bytes = 80;
-  e.loops[1].end = WasmOffset(200);
-  e.loops[1].has_nest = true;
-  e.loops[1].samples_optimized = 200;
-  e.loads = {stalling_load(130, 150)};
+  put_loop_around_a_nest(e, 60, 0.015);
   for (const ChangeState lost : {ChangeState::kRolledBack, ChangeState::kNotPossible}) {
     e.changes.put({kPrefetch, WasmOffset(130)}, {.state = lost, .rejections = 1});
     const FunctionPlan plan = decide(e, {});
@@ -754,21 +760,10 @@ TEST(Policy, OffersNoJumpPointersWhereSomethingElseWasWonOrTheyLost) {
 // A search that is a nest by itself, in a small function that is called again: of the loop around it hardly anything is seen.
 TEST(Policy, CompilesTheLoopAroundANestForWhatCouldNotBeHelpedInTheNestAlone) {
   FunctionEvidence e = hot_function(4);
+  put_loop_around_a_nest(e, 4, 0.004);
   e.entered = Entered::kAgain;
-  e.code_bytes = 200;
-  e.loops[0].code_bytes = 150;
-  e.loops[0].inner_loops = 1;
-  e.loops[0].end = WasmOffset(400);
-  e.loops[0].samples = e.loops[0].samples_baseline = 4;
-  e.loops[0].seconds_baseline = e.loops[0].seconds_run_baseline = 0.004;
-  e.samples_baseline = 4;
-  e.seconds_baseline = 0.004;
+  e.code_bytes = 500;
   e.samples_optimized = 200;
-  e.loops[1].code_bytes = 80;
-  e.loops[1].end = WasmOffset(200);
-  e.loops[1].has_nest = true;
-  e.loops[1].samples_optimized = 200;
-  e.loads = {stalling_load(130, 150)};
   e.loads[0].stall_samples_optimized = 150;
   e.changes.put({kPrefetch, WasmOffset(130)}, {.state = ChangeState::kNotPossible});
   e.changes.put({kInterleave, WasmOffset(130)}, {.state = ChangeState::kNotPossible});
