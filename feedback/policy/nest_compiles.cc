@@ -127,6 +127,11 @@ class Nests {
     return has_nest_to_take_in(
         root, [&](int32_t nest) { return iterates_for_sure(root, nest) && stalls_for_good(nest); });
   }
+  // The loop around it could be compiled in its place, and was not seen to iterate so far.
+  bool may_take_in_more(int32_t root) const {
+    const int32_t parent = next(root);
+    return parent >= 0 && expected(parent) <= most_seconds_around(root);
+  }
   // What is known of the nest, as of a function.
   FunctionEvidence view_of(int32_t root) const;
   bool has_nest_inside(int32_t root) const {
@@ -439,7 +444,7 @@ FunctionPlan Nests::first_compile(int32_t root) const {
   so_far.seconds_baseline = std::max(sum.seconds, sum.seconds_run);
   if (so_far.seconds_baseline < config_.max_seconds_to_wait)
     if (auto wait = wants_more(so_far, config_)) {
-      if (!wait->for_stalls || has_nest_inside(root))
+      if (!wait->for_stalls || has_nest_inside(root) || may_take_in_more(root))
         return answer(Action::kWait, fmt::format("the loop at 0x{:x}: {}", loop.offset.value, wait->reason));
       // Its first code runs without what is to be tried in it anyhow, and says as well what stalls.
       c.plan.nest = loop.loop;
