@@ -115,17 +115,9 @@ class Nests {
   // The loop around a nest, which calls it: in baseline code for long, if never for much of the time. Or hardly at all, and nothing
   // helped what the nest stalls on.
   bool grows(int32_t root) const {
-    const LoopEvidence& loop = e_.loops[root];
-    return has_nest_to_take_in(root,
-                               [&](int32_t) {
-                                 return loop.seconds_run_baseline * (1 - 1 / config_.optimized_speedup) >=
-                                        config_.min_flat_return * config_.background_cost * expected(root);
-                               }) ||
-           may_help_nest(root);
-  }
-  bool may_help_nest(int32_t root) const {
-    return has_nest_to_take_in(
-        root, [&](int32_t nest) { return iterates_for_sure(root, nest) && stalls_for_good(nest); });
+    const bool ran_long = e_.loops[root].seconds_run_baseline * (1 - 1 / config_.optimized_speedup) >=
+                          config_.min_flat_return * config_.background_cost * expected(root);
+    return has_nest_to_take_in(root, [&](int32_t nest) { return ran_long || may_help(root, nest); });
   }
   // The loop around it could be compiled in its place, and was not seen to iterate so far.
   bool may_take_in_more(int32_t root) const {
@@ -147,8 +139,9 @@ class Nests {
   // Not the whole function, which is called again: then its next call runs all of its code.
   bool is_unit(int32_t root) const {
     if (e_.optimized) return e_.samples_left_behind >= config_.min_samples_left_behind;
-    if (e_.entered != Entered::kAgain || may_help_nest(root)) return true;
-    return !is_small(root) && 2 * sums_[root].samples >= e_.samples_baseline;
+    return e_.entered != Entered::kAgain ||
+           (!is_small(root) && 2 * sums_[root].samples >= e_.samples_baseline) ||
+           has_nest_to_take_in(root, [&](int32_t nest) { return may_help(root, nest); });
   }
   // Compiling the function takes hardly longer than compiling the nest. Whatever compiles take at the time: a function is
   // not another one while the machine is busy.
@@ -234,6 +227,10 @@ class Nests {
     }
     return false;
   }
+  // Compiled around the nest, which it is sure to call again.
+  bool may_help(int32_t root, int32_t nest) const {
+    return iterates_for_sure(root, nest) && stalls_for_good(nest);
+  }
   // Its code stalls on a load for which all that was asked for lost, or was not possible.
   bool stalls_for_good(int32_t nest) const {
     const LoopEvidence& loop = e_.loops[nest];
@@ -241,14 +238,10 @@ class Nests {
     double stalled = 0;
     for (const LoadEvidence& load : e_.loads) {
       if (!is_in(loop, load.load)) continue;
-      bool lost = false, open = false;
-      for (const auto& change : jit::kChanges) {
-        if (!change.of_load) continue;
-        const ChangeState state = e_.changes.state({change.kind, load.load});
-        lost |= state == ChangeState::kNotPossible || state == ChangeState::kRolledBack;
-        open |= in_use(state);
-      }
-      if (lost && !open) stalled += load.stall_samples_optimized;
+      const auto lost = [](jit::ChangeKind, ChangeState state) { return is_lost(state); };
+      const auto open = [](jit::ChangeKind, ChangeState state) { return in_use(state); };
+      if (has_load_change(e_.changes, load.load, lost) && !has_load_change(e_.changes, load.load, open))
+        stalled += load.stall_samples_optimized;
     }
     return stalled >= config_.min_reoptimize_share * loop.samples_optimized;
   }
@@ -518,9 +511,8 @@ bool is_for_nests(const FunctionEvidence& e, const PolicyConfig& config) {
 
 void forget_of_nests(FunctionEvidence& e, const LoopEvidence* within) {
   e.changes.forget_if([&](const ChangeLedger::Entry& entry) {
-    const ChangeState state = entry.outcome.state;
-    return (state == ChangeState::kNotPossible || state == ChangeState::kRolledBack) &&
-           jit::is_of_load(entry.site.kind) && (within == nullptr || is_in(*within, entry.site.at));
+    return is_lost(entry.outcome.state) && jit::is_of_load(entry.site.kind) &&
+           (within == nullptr || is_in(*within, entry.site.at));
   });
 }
 

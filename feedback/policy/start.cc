@@ -137,8 +137,7 @@ std::vector<StartQuestion> start_questions(const ModuleProfile& known) {
     for (const Episode& other : known.episodes) {
       if (other.evidence.function.value != function || &other == episode) continue;
       for (const auto& [site, outcome] : other.outcomes) {
-        const bool lost =
-            outcome.state == ChangeState::kRolledBack || outcome.state == ChangeState::kNotPossible;
+        const bool lost = is_lost(outcome.state);
         if (lost && !earlier.outcomes.contains(site)) earlier.outcomes.put(site, outcome);
       }
     }

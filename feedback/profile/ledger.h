@@ -28,6 +28,11 @@ constexpr bool judged(ChangeState state) {
   return state != ChangeState::kNone && state != ChangeState::kInTrial;
 }
 
+// It was tried, or asked for, and is not in the code.
+constexpr bool is_lost(ChangeState state) {
+  return judged(state) && !in_use(state);
+}
+
 // Where a change of a whole version stands. `at`: of a nest, its loop; of a function, nowhere.
 constexpr jit::Site version_site(jit::ChangeKind kind, WasmOffset at = {}) {
   return {kind, at};

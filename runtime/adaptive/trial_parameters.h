@@ -28,6 +28,8 @@ inline constexpr size_t kMinStripsThatAgree = 3;
 inline constexpr double kAgreement = 0.02;
 inline constexpr double kStripSeconds = 0.00008;
 inline constexpr double kIdleStripSeconds = 0.002;
+inline constexpr double kMostStripTimes = 4;
+inline constexpr uint32_t kStripsApart = 3;
 inline constexpr uint32_t kMinStrip = 64, kMaxStrip = 1u << 24;
 inline constexpr double kFirstCheckSeconds = 0.05;
 inline constexpr double kCheckSeconds = 3.0;
@@ -140,6 +142,14 @@ inline constexpr std::array kTrialParameters = [] {
                 "lasts so long while measuring: ending a strip takes some 0.1 us, a thousandth"}},
       Constant{
           "kIdleStripSeconds", kIdleStripSeconds, {kSeconds, kBound, "lasts so long while not measuring"}},
+      Constant{"kMostStripTimes",
+               kMostStripTimes,
+               {kFactor, kBound,
+                "calls a strip too long that takes so many times what it is to last, and shortens it"}},
+      Constant{"kStripsApart",
+               kStripsApart,
+               {kCount, kBound,
+                "if two long ones stand so near to each other: one alone may have been interrupted"}},
       Constant{
           "kMinStrip", kMinStrip, {kCount, kBound, "bounds a strip of iterations that take microseconds"}},
       Constant{

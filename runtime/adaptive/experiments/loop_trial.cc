@@ -16,11 +16,6 @@ namespace hindsight::rt {
 
 namespace {
 
-// A strip is too long that takes so many times what it is to take.
-constexpr double kMostStripTimes = 4;
-// Of two long strips that are this near to each other, neither is so by an interruption.
-constexpr uint32_t kStripsApart = 3;
-
 size_t rung_of(uint32_t distance) {
   size_t best = 0;
   for (size_t i = 0; i < std::size(kLadder); ++i) {

@@ -9,8 +9,8 @@
 //               the medians decide: at least 5 % faster, in at least 3 of 4 pairs. With such a gain in fewer pairs,
 //               more than half of them, twice as many are measured, up to kMostPairs, and fewer wins are sure.
 //               Otherwise, or as soon as too many pairs are lost, another distance is tried, unless the loss is so large that
-//               no distance makes up for it. If none wins the prefetch is rejected. A chunk ends when most of its strips, three at least, agree, else when it has lasted
-//               long enough
+//               no distance makes up for it. If none wins the prefetch is rejected. A chunk ends when most of its strips,
+//               three at least, agree, else when it has lasted long enough
 //     tune      hill climbing on the ladder of distances, the same way, from the distance that won
 //     kept      runs with the best distance; looks again with a few pairs, soon at first and every few seconds in the
 //               end, and sooner when the time per iteration has moved: the program does something else now. Then the
