@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "jit/optimizing/generate/protect.h"
+#include "jit/optimizing/vectors/short_loops.h"
 #include "jit/optimizing/vectors/wall.h"
 
 namespace hindsight::jit::optimizing {
@@ -143,6 +144,7 @@ llvm::FunctionPassManager lowering_passes(const CompileOptions& options, const T
     loops.addPass(llvm::LoopDeletionPass());  // of what changes made of loops, and nothing needs
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops)));
   }
+  if (tuning.vectorize) passes.addPass(ShortLoopsPass());
   passes.addPass(
       llvm::LoopVectorizePass(llvm::LoopVectorizeOptions(/*InterleaveOnlyWhenForced=*/!tuning.vectorize,
                                                          /*VectorizeOnlyWhenForced=*/!tuning.vectorize)));

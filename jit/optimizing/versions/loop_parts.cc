@@ -53,10 +53,22 @@ void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from, llvm::ArrayRef<cons
   }
 }
 
+namespace {
+
+llvm::MDNode* without_vectors(llvm::LLVMContext& context) {
+  return llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
+                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context))});
+}
+
+}  // namespace
+
+llvm::MDNode* scalar_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old) {
+  return loop_identity(context, old, {without_vectors(context)});
+}
+
 llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old) {
   llvm::Metadata* const as_it_is[] = {
-      llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
-                                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context))}),
+      without_vectors(context),
       llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.runtime.disable")})};
   return loop_identity(context, old, as_it_is);
 }

@@ -27,6 +27,8 @@ void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from,
 // Whether a block that a loop is left for ends in a trap.
 bool only_traps(const llvm::BasicBlock& block);
 
+// The loop does not become vectors.
+llvm::MDNode* scalar_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);
 // The loop stays as it is: neither vectorized nor unrolled with a remainder.
 llvm::MDNode* plain_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old);
 

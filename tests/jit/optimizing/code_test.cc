@@ -102,6 +102,35 @@ TEST(OptimizedCode, KeepsConditionalMovesWhereTrialsFindOutAboutBranches) {
   EXPECT_NE(kept.dump.find("cmovl"), std::string::npos) << kept.dump;
 }
 
+// What is left of a loop that was unrolled by four. Where a loop may have any length, the same body becomes vectors.
+TEST(OptimizedCode, MakesNoMaskedVectorsOfLoopsThatHaveAFewIterationsAtMost) {
+  const auto counts = [](const std::string& length) {
+    return R"((module (memory 16)
+      (func (export "count") (param $p i32) (param $n i32) (param $key i32) (result i64) (local $found i64)
+        (local.set $n )" +
+           length + R"()
+        (if (local.get $n) (then
+          (loop $l
+            (local.set $found (i64.add (local.get $found)
+              (i64.extend_i32_u (i32.eq (i32.load (local.get $p)) (local.get $key)))))
+            (local.set $p (i32.add (local.get $p) (i32.const 8)))
+            (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))
+        (local.get $found))))";
+  };
+  OptimizeRequest request;
+  request.dump_ir = true;
+  const auto has_vectors = [&](const std::string& length) {
+    Optimized m(counts(length).c_str(), request);
+    m.compile("count");
+    const std::string assembly = m.dump.substr(m.dump.find("\t.text"));
+    return assembly.find("%xmm") != std::string::npos || assembly.find("%ymm") != std::string::npos ||
+           assembly.find("%zmm") != std::string::npos;
+  };
+  EXPECT_TRUE(has_vectors("(local.get $n)"));
+  EXPECT_FALSE(has_vectors("(i32.and (local.get $n) (i32.const 3))"));
+  EXPECT_FALSE(has_vectors("(i32.and (local.get $n) (i32.const 7))"));
+}
+
 TEST(OptimizedCode, TheSameRequestGivesTheSameBytes) {
   Optimized m(kLoops);
   const CodeVersion* first = m.compile("axpy");
