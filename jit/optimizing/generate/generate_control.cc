@@ -3,6 +3,7 @@
 
 #include "jit/abi/call_layout.h"
 #include "jit/optimizing/generate/function_generator.h"
+#include "jit/optimizing/ir/names.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -285,8 +286,14 @@ void FunctionGenerator::emit_br_if(const wasm::Instr& instr) {
   // LLVM takes a loop's length from how often it iterates, and unrolls and vectorizes for the mean of lengths
   // that may differ. Measured, that loses more than it gains.
   const bool goes_round = frame.kind == Kind::kLoop;
-  b_.CreateCondBr(taken, frame.label, next,
-                  goes_round ? nullptr : ir_.hinted_weights(instr.offset, in_loop()));
+  llvm::BranchInst* const branch = b_.CreateCondBr(
+      taken, frame.label, next, goes_round ? nullptr : ir_.hinted_weights(instr.offset, in_loop()));
+  // Passes of ours are told whether it is a few times or many (expected_turns).
+  const auto innermost = std::find_if(control_.rbegin(), control_.rend(),
+                                      [](const ControlFrame& around) { return around.is_loop(); });
+  const auto target = control_.rbegin() + instr.index;
+  if (innermost != control_.rend() && target >= innermost)
+    branch->setMetadata(kExitCounts, ir_.exit_counts(instr.offset, /*taken_leaves=*/target != innermost));
   b_.SetInsertPoint(next);
 }
 

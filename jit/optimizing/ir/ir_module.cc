@@ -232,6 +232,17 @@ llvm::MDNode* IrModule::hinted_weights(WasmOffset offset, bool in_loop) const {
   return llvm::MDBuilder(context).createBranchWeights(*hint ? kMostly : 1, *hint ? 1 : kMostly);
 }
 
+llvm::MDNode* IrModule::exit_counts(WasmOffset offset, bool taken_leaves) const {
+  const auto seen = weighed_.find(offset.value);
+  if (seen == weighed_.end()) return nullptr;
+  const BranchCounts& counts = seen->second;
+  const auto number = [&](uint64_t count) -> llvm::Metadata* {
+    return llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i64, count));
+  };
+  return llvm::MDNode::get(context, {number(taken_leaves ? counts.taken : counts.not_taken),
+                                     number(counts.taken + counts.not_taken)});
+}
+
 llvm::MDNode* IrModule::branch_weights(double taken, double not_taken) const {
   constexpr double kScale = 1000;
   return llvm::MDBuilder(context).createBranchWeights(1 + static_cast<uint32_t>(kScale * taken),

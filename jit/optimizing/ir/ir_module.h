@@ -120,6 +120,9 @@ class IrModule {
   // for a condition that holds. Null: nothing.
   // `in_loop`: it stands in a loop, where what never happens is not told.
   llvm::MDNode* hinted_weights(WasmOffset offset, bool in_loop) const;
+  // How often the innermost loop around the branch at `offset` was left there, of how many times (kExitCounts). `taken_leaves`: it is
+  // left where the condition holds. LLVM is not told: it would unroll and vectorize for the mean of lengths that differ. Null: not seen.
+  llvm::MDNode* exit_counts(WasmOffset offset, bool taken_leaves) const;
   llvm::MDNode* likely = nullptr;
   std::vector<InlineSite> inline_sites;
   bool polls_short_iterations = false;  // CodeVersion has the same

@@ -38,6 +38,8 @@ inline constexpr const char* kColdSectionPrefix = ".text.split.";
 inline constexpr const char* kTemporaryUser = "hindsight.temporary";
 // Marks the branch that ends the check of the stack (early_return.h).
 inline constexpr const char* kStackCheck = "hindsight.stack_check";
+// Says of a branch on which an innermost loop goes on or is left how often it was left there, of how many times (IrModule::exit_counts).
+inline constexpr const char* kExitCounts = "hindsight.exit_counts";
 // Marks the call that a memory.copy or memory.fill is (usual_values.h).
 inline constexpr const char* kBulk = "hindsight.bulk";
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "jit/abi/loop_cell.h"
+#include "jit/optimizing/ir/names.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
 
@@ -217,8 +218,17 @@ double expected_turns(const llvm::Loop& loop) {
   for (const llvm::BasicBlock* block : exiting) {
     uint64_t yes = 0, no = 0;
     const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
-    if (branch == nullptr || !branch->isConditional() || !llvm::extractBranchWeights(*branch, yes, no))
+    if (branch == nullptr || !branch->isConditional()) continue;
+    if (const llvm::MDNode* const counts = branch->getMetadata(kExitCounts)) {
+      const auto count = [&](unsigned which) {
+        return llvm::mdconst::extract<llvm::ConstantInt>(counts->getOperand(which))
+            ->getValue()
+            .roundToDouble();
+      };
+      leaves += count(0) / std::max(count(1), 1.0);
       continue;
+    }
+    if (!llvm::extractBranchWeights(*branch, yes, no)) continue;
     const double out = static_cast<double>(loop.contains(branch->getSuccessor(0)) ? no : yes);
     leaves += out / static_cast<double>(std::max<uint64_t>(yes + no, 1));
   }

@@ -33,7 +33,7 @@ VersionChoice choice_of(const CellCode& cell, llvm::IRBuilder<>& b);
 // Why a loop cannot be had in two versions; empty: it can. The loop has to be simplified and in LCSSA form.
 std::string_view why_not_in_versions(const llvm::Loop& loop, const llvm::DominatorTree& dominators);
 
-// How often the loop iterates when it is entered, as its branches' weights have it; 0: they do not say.
+// How often the loop iterates when it is entered, as its branches' counts or weights have it; 0: they do not say.
 double expected_turns(const llvm::Loop& loop);
 size_t instructions_of(const llvm::Loop& loop);
 // The most that a loop may have, to have it twice.
