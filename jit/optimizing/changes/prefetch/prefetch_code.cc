@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "jit/optimizing/changes/prefetch/merge_equal.h"
 #include "jit/optimizing/changes/prefetch/prefetch_call.h"
 #include "jit/optimizing/changes/prefetch/stream_step.h"
 #include "jit/optimizing/versions/cell_code.h"
@@ -98,7 +99,7 @@ class PrefetchEmitter {
     llvm::BasicBlock* const past = rest->getParent();
     llvm::BasicBlock* const paused = past->getSinglePredecessor() ? nullptr : other_way(past, *slice_end);
     catch_up(*slice_end);
-    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    emit_slices();
     step_where_enabled(*past, *slice_end, paused);
     at(rest);
     emit_countdown(llvm::ConstantInt::get(ir_.i32, 1), rest, nullptr);
@@ -115,7 +116,7 @@ class PrefetchEmitter {
     carry_recurrences();
     at(&*work_.loop->getHeader()->getFirstInsertionPt());
     step_in_strips();
-    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    emit_slices();
   }
   // Before `end`, where a strip of the loop's versions has ended.
   void emit_upcoming_after(const LoopVersions& versions, Instruction* end) {
@@ -188,7 +189,7 @@ class PrefetchEmitter {
     at(rest);
     step_in_strips();
     go_through_streams(*strips.with_entry, rest);
-    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    emit_slices();
     // After the strip, so that what the countdown says has happened when its time is taken.
     Instruction* const end = strips.tail->getTerminator();
     at(end);
@@ -281,6 +282,14 @@ class PrefetchEmitter {
     });
   }
 
+  void emit_slices() {
+    llvm::BasicBlock* const block = b_.GetInsertBlock();
+    Instruction* const before =
+        b_.GetInsertPoint() == block->begin() ? nullptr : b_.GetInsertPoint()->getPrevNode();
+    for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
+    // Nothing is stored in between: slices load and prefetch.
+    merge_equal(before, *b_.GetInsertPoint());
+  }
   // Emits one copy of the slice's computation for each level of missing loads. The last copy runs one
   // distance ahead, and finds what the copies before it, further ahead, had fetched in earlier iterations.
   void emit_slice(const PrefetchSlice& slice) {
@@ -291,9 +300,21 @@ class PrefetchEmitter {
         if (its_level != level || !done_.insert({access, multiplier}).second) continue;
         const Value* const original = llvm::getLoadStorePointerOperand(access);
         Clones clones;
-        emit_prefetch(slice, *access, clone(original, slice, {.multiplier = multiplier}, clones));
+        emit_prefetches(slice, *access, clone(original, slice, {.multiplier = multiplier}, clones),
+                        /*of_targets=*/multiplier == 1);
       }
     }
+  }
+  // Of the record's ends, where the access has one (record_span.h). The other targets of the record are fetched with the first one,
+  // as far ahead as that.
+  void emit_prefetches(const PrefetchSlice& slice, const Instruction& access, Value* place, bool of_targets) {
+    const auto ends = work_.places.find(&access);
+    if (ends == work_.places.end() || (ends->second.empty() && !of_targets))
+      return emit_prefetch(slice, access, place);
+    for (const int64_t bytes : ends->second)
+      emit_prefetch(
+          slice, access,
+          bytes == 0 ? place : b_.CreateGEP(ir_.i8, place, b_.getInt64(static_cast<uint64_t>(bytes))));
   }
   void emit_prefetch(const PrefetchSlice& slice, const Instruction& access, Value* place) {
     if (!stays_near(*place)) {

@@ -5,6 +5,7 @@
 
 #include "jit/optimizing/changes/change_set.h"
 #include "jit/optimizing/changes/prefetch/prefetch_slice.h"
+#include "jit/optimizing/changes/prefetch/record_span.h"
 #include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/strips.h"
 
@@ -17,6 +18,7 @@ struct LoopWork {
   bool has_rows = false;  // its length is looked up each time that it is entered: it may be short
   std::vector<PrefetchSlice> slices;
   std::vector<Slot*> slots;  // one a slice
+  RecordPlaces places = {};  // of all slices' targets
 };
 
 // A loop that is had in two versions for the slices in it, which may be of inner loops.

@@ -1,0 +1,135 @@
+#include "jit/optimizing/changes/prefetch/record_span.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/Support/KnownBits.h>
+#include <llvm/Support/MathExtras.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr int64_t kLineBytes = 64;
+// A record that is shorter lies in two lines too rarely for a second prefetch.
+constexpr int64_t kLeastSpan = 8;
+constexpr unsigned kMostSteps = 32;
+
+// A place as something that varies and a constant.
+struct FieldPlace {
+  const Value* base = nullptr;
+  const Value* record = nullptr;  // the index, null: there is none
+  int64_t offset = 0;
+};
+
+// What a value is in the iteration of the slice's loop, as long as inner loops are in their first; null: itself.
+const Value* at_first(const llvm::PHINode& phi, const PrefetchSlice& slice, const llvm::LoopInfo& loops) {
+  const llvm::Loop* const inner = loops.getLoopFor(phi.getParent());
+  if (inner == nullptr || inner == slice.loop || !slice.loop->contains(inner) ||
+      inner->getHeader() != phi.getParent())
+    return nullptr;
+  const llvm::BasicBlock* const before = inner->getLoopPredecessor();
+  return before != nullptr ? phi.getIncomingValueForBlock(before) : nullptr;
+}
+
+FieldPlace field_place(const Value* pointer, const PrefetchSlice& slice, const llvm::LoopInfo& loops) {
+  FieldPlace place{.base = pointer};
+  while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(place.base)) {
+    if (!step->getSourceElementType()->isIntegerTy(8) || step->getNumIndices() != 1) break;
+    const Value* const index = step->getOperand(1);
+    if (const auto* number = llvm::dyn_cast<llvm::ConstantInt>(index)) {
+      place.offset += number->getSExtValue();
+    } else {
+      if (place.record != nullptr) break;
+      place.record = index;
+    }
+    place.base = step->getPointerOperand();
+  }
+  for (unsigned steps = 0; place.record != nullptr && steps < kMostSteps; ++steps) {
+    const Value* next = nullptr;
+    const Value* operand = nullptr;
+    const llvm::APInt* number = nullptr;
+    using namespace llvm::PatternMatch;
+    if (match(place.record, m_ZExtOrSExt(m_Value(operand)))) {
+      next = operand;
+    } else if (match(place.record, m_AddLike(m_Value(operand), m_APInt(number)))) {
+      place.offset += number->getSExtValue();
+      next = operand;
+    } else if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(place.record)) {
+      next = at_first(*phi, slice, loops);
+    }
+    if (next == nullptr) break;
+    place.record = next;
+  }
+  return place;
+}
+
+int64_t bytes_of(const Instruction& access) {
+  const llvm::DataLayout& layout = access.getModule()->getDataLayout();
+  return static_cast<int64_t>(layout.getTypeStoreSize(llvm::getLoadStoreType(const_cast<Instruction*>(&access))).getFixedValue());
+}
+
+// Whether all bytes of [low, high] beside what varies are surely in one line. A memory's base is that of a page.
+bool is_in_one_line(const Value* record, int64_t low, int64_t high, const llvm::DataLayout& layout) {
+  if (record == nullptr) return false;
+  const unsigned zeros = std::min(llvm::computeKnownBits(record, layout).countMinTrailingZeros(),
+                                  llvm::Log2_64(kLineBytes));
+  return low >> zeros == high >> zeros;
+}
+
+}  // namespace
+
+RecordPlaces find_record_places(const std::vector<PrefetchSlice>& slices, const llvm::LoopInfo& loops) {
+  struct Record {
+    const PrefetchSlice* first = nullptr;
+    int64_t first_offset = 0;
+    std::vector<std::pair<const Instruction*, int64_t>> targets;
+    int64_t low = 0, high = 0;  // of the targets' bytes; `high` is in them
+  };
+  std::map<std::tuple<const llvm::Loop*, uint32_t, const Value*, const Value*>, Record> records;
+  for (const PrefetchSlice& slice : slices) {
+    if (slice.forks) continue;
+    const FieldPlace place = field_place(llvm::getLoadStorePointerOperand(slice.target), slice, loops);
+    const int64_t end = place.offset + bytes_of(*slice.target) - 1;
+    Record& record = records[{slice.loop, slice.target_level, place.base, place.record}];
+    if (record.targets.empty()) record = {&slice, place.offset, {}, place.offset, end};
+    record.targets.emplace_back(slice.target, place.offset);
+    record.low = std::min(record.low, place.offset);
+    record.high = std::max(record.high, end);
+  }
+  RecordPlaces places;
+  for (auto& [key, record] : records) {
+    if (record.high - record.low >= kLineBytes) continue;
+    // What stalls comes first, then what else there is as long as all of it could be in one line.
+    for (const llvm::BasicBlock* block : record.first->loop->blocks()) {
+      for (const Instruction& instruction : *block) {
+        if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction)) continue;
+        const FieldPlace place =
+            field_place(llvm::getLoadStorePointerOperand(&instruction), *record.first, loops);
+        if (place.base != std::get<2>(key) || place.record != std::get<3>(key)) continue;
+        const int64_t low = std::min(record.low, place.offset);
+        const int64_t high = std::max(record.high, place.offset + bytes_of(instruction) - 1);
+        if (high - low < kLineBytes) std::tie(record.low, record.high) = std::pair(low, high);
+      }
+    }
+    const bool is_one_place =
+        record.high - record.low < kLeastSpan ||
+        is_in_one_line(std::get<3>(key), record.low, record.high, record.first->target->getModule()->getDataLayout());
+    if (record.targets.size() == 1 && is_one_place) continue;
+    for (const auto& [target, offset] : record.targets) places[target];
+    std::vector<int64_t>& ends = places[record.targets.front().first];
+    ends.push_back(record.low - record.first_offset);
+    if (!is_one_place) ends.push_back(record.high - record.first_offset);
+  }
+  return places;
+}
+
+}  // namespace hindsight::jit::optimizing
