@@ -375,18 +375,19 @@ void TrialLogic::rest(bool on) {
 
 void TrialLogic::keep() {
   state_ = TrialState::kKept;
+  least_gain_ = 0;  // tuned anew it may gain less than at first
   failed_checks_ = 0;
   check_seconds_ = kFirstCheckSeconds;
   rest(true);
 }
 
-void TrialLogic::expect_much() {
-  least_gain_ = kMinGainBesideRival;
+void TrialLogic::expect(double least_gain) {
+  least_gain_ = least_gain;
 }
 
 void TrialLogic::keep_unless_rival() {
   if (gain_ >= least_gain_) return keep();
-  say("; what waits for it may give more");
+  say("; another change of these loads may give more");
   reject();
 }
 
@@ -422,9 +423,9 @@ void LoopTrial::write(jit::LoopCell& cell, const StripSetting& setting) {
       .store(static_cast<int32_t>(setting.strip_length - 1), std::memory_order_relaxed);
 }
 
-void LoopTrial::expect_much() {
+void LoopTrial::expect(double least_gain) {
   std::lock_guard lock(mutex_);
-  logic_.expect_much();
+  logic_.expect(least_gain);
 }
 
 void LoopTrial::judge_history() {

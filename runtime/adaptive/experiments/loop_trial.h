@@ -66,8 +66,8 @@ class TrialLogic {
   TrialLogic(double ticks_per_second, uint32_t first_distance, bool settled, double stall_share = 0,
              jit::Knob knob = kDistance);
 
-  // Another change waits for this one: it asks for kMinGainBesideRival.
-  void expect_much();
+  // Another change of these loads gave so much, or may: one that gives less leaves the place to it. Until it is kept.
+  void expect(double least_gain);
   // A strip of `iterations` under the current setting took `ticks`. Returns the next setting.
   StripSetting strip(uint64_t iterations, uint64_t ticks);
 
@@ -153,7 +153,7 @@ class TrialLogic {
   bool climbed_ = false;  // in this direction
   bool turned_ = false;
   double gain_ = 0;
-  double least_gain_ = 0;  // more than kMinGain if another change waits
+  double least_gain_ = 0;  // beside another change of these loads
   uint32_t chunks_ = 0;
   uint64_t ticks_since_check_ = 0;
   uint32_t failed_checks_ = 0;
@@ -236,8 +236,8 @@ class LoopTrial {
 
   // The change is of a loop that remembers its way: its cell has a history. Before arm().
   void judge_history();
-  // Another change waits for this one: a small gain leaves the place to it. Before arm().
-  void expect_much();
+  // TrialLogic::expect(). Before arm().
+  void expect(double least_gain);
   // For tests: time is simulated, in which the change makes the loop so many times as fast. Before arm().
   void simulate(double speedup);
   // Writes the first setting into the cell. Before the code is published.

@@ -88,14 +88,31 @@ bool Watch::pays(const jit::Answer& answer) const {
          });
 }
 
-std::vector<jit::Site> MadeRoom::note_loss(const Watch& watch, size_t cell, double gain) {
-  bool is_rival = false;
+bool MadeRoom::is_rival(const Watch& watch, const jit::Answer& answer) {
+  return answer.site.kind == jit::ChangeKind::kPrefetch && !watch.pays(answer);
+}
+
+double MadeRoom::gain_to_beat(const Watch& watch, size_t cell) const {
+  double gain = 0;
   for (const jit::Answer& answer : watch.version->answers) {
     if (!answer.is_applied() || answer.cell != cell) continue;
-    if (answer.has_rival && gain >= kMinGain) waiting_.push_back(answer.site);
-    is_rival |= answer.site.kind == jit::ChangeKind::kPrefetch && !watch.pays(answer);
+    if (answer.has_rival) gain = std::max(gain, kMinGainBesideRival);
+    if (!waiting_.empty() && is_rival(watch, answer)) gain = std::max(gain, gain_);
   }
-  return is_rival ? std::exchange(waiting_, {}) : std::vector<jit::Site>();
+  return gain;
+}
+
+std::vector<jit::Site> MadeRoom::note_loss(const Watch& watch, size_t cell, double gain) {
+  bool rival_lost = false;
+  for (const jit::Answer& answer : watch.version->answers) {
+    if (!answer.is_applied() || answer.cell != cell) continue;
+    if (answer.has_rival && gain >= kMinGain) {
+      waiting_.push_back(answer.site);
+      gain_ = gain;
+    }
+    rival_lost |= is_rival(watch, answer);
+  }
+  return rival_lost ? std::exchange(waiting_, {}) : std::vector<jit::Site>();
 }
 
 FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monitor,
@@ -110,6 +127,15 @@ FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monito
       measurement_(measurement),
       queue_(std::move(queue)) {}
 
+double FunctionTrials::gain_to_beat(const Job& job, const Watch& watch, size_t cell) const {
+  static const MadeRoom none;
+  const std::lock_guard lock(mutex_);
+  const auto of_module = made_room_.find(job.module);
+  if (of_module == made_room_.end()) return none.gain_to_beat(watch, cell);
+  const auto of_unit = of_module->second.find(job.unit());
+  return (of_unit == of_module->second.end() ? none : of_unit->second).gain_to_beat(watch, cell);
+}
+
 Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version) {
   Watch watch;
   watch.version = version;
@@ -122,22 +148,20 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.won_before = job.settled;
   for (size_t i = 0; i < version->loop_cells.size(); ++i) {
     const LoopStart start = start_of(job, *version, i);
+    watch.reported.push_back(start.settled ? TrialState::kKept : TrialState::kComparing);
     const auto watched = std::make_shared<WatchedCell>(
         WatchedCell{.cell = version->loop_cells[i],
                     .trial = std::make_shared<LoopTrial>(tsc_ticks_per_second(), start.setting, start.settled,
                                                          start.stall_share, measurement_.loops(), start.knob),
                     .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
     if (start.remembers) watched->trial->judge_history();
-    if (std::ranges::any_of(version->answers,
-                            [&](const jit::Answer& answer) { return answer.has_rival && answer.cell == i; }))
-      watched->trial->expect_much();
+    watched->trial->expect(gain_to_beat(job, watch, i));
     if (services_.knobs.trial_bias != 0) watched->trial->simulate(services_.knobs.trial_bias);
     watched->trial->arm(*watched->cell);
     watched->timed->arm(*watched->cell);
     watch.trials.push_back(watched->trial);
     watch.timed.push_back(watched->timed);
     version->loop_cells[i] = {watched, watched->cell.get()};
-    watch.reported.push_back(start.settled ? TrialState::kKept : TrialState::kComparing);
   }
   return watch;
 }

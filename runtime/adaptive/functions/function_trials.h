@@ -87,11 +87,16 @@ struct Before {
 // What gained in trials of a unit, and was taken back to make room for a rival (Answer::has_rival).
 class MadeRoom {
  public:
+  // What the trial of this cell has to gain beside what made room for it, or waits for it; 0: there is no such thing.
+  double gain_to_beat(const Watch& watch, size_t cell) const;
   // What is changed in this cell was rejected, at such a gain. Returns what is to be tried again, as its rival is what lost.
   std::vector<jit::Site> note_loss(const Watch& watch, size_t cell, double gain);
 
  private:
+  static bool is_rival(const Watch& watch, const jit::Answer& answer);
+
   std::vector<jit::Site> waiting_;
+  double gain_ = 0;  // of what waits
 };
 
 class FunctionTrials final : public Experiment {
@@ -171,6 +176,7 @@ class FunctionTrials final : public Experiment {
  private:
   struct News;
   // Nothing of what is new in the unit's version pays, and the one before it is there: that is current again.
+  double gain_to_beat(const Job& job, const Watch& watch, size_t cell) const;
   bool goes_back(const wasm::Module* module, jit::Unit unit, Watch& watch, News& news);  // under mutex_
   void read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time now,
             News& news);  // under mutex_

@@ -41,17 +41,31 @@ TEST(Watches, KnowThatAllPaysThatWasKept) {
   EXPECT_EQ(who_pays(watch_of(TrialState::kComparing, {})), (std::vector{false, false}));
 }
 
+constexpr jit::Site kRuns{jit::ChangeKind::kInterleave, WasmOffset(7)};
+constexpr jit::Site kRival{jit::ChangeKind::kPrefetch, WasmOffset(9)};
+Watch watch_with(jit::Site site, bool has_rival, TrialState state = TrialState::kRejected) {
+  Watch watch;
+  const auto version = std::make_shared<jit::CodeVersion>();
+  version->answers = {{.site = site, .state = jit::Answer::State::kApplied, .has_rival = has_rival}};
+  watch.version = version;
+  watch.reported = {state};
+  return watch;
+}
+
+TEST(MadeRoom, AsksForAsMuchOfARivalAsItWasMadeRoomForWith) {
+  MadeRoom room;
+  const Watch runs = watch_with(kRuns, true, TrialState::kComparing);
+  const Watch rival = watch_with(kRival, false, TrialState::kComparing);
+  EXPECT_EQ(room.gain_to_beat(runs, 0), kMinGainBesideRival);
+  EXPECT_EQ(room.gain_to_beat(rival, 0), 0);
+  room.note_loss(watch_with(kRuns, true), 0, 0.6);
+  EXPECT_EQ(room.gain_to_beat(rival, 0), 0.6);
+  EXPECT_EQ(room.gain_to_beat(watch_with(kRival, false, TrialState::kKept), 0), 0) << "it was won before";
+  EXPECT_EQ(room.note_loss(watch_with(kRival, false), 0, 0.4), std::vector{kRuns}) << "it gained less";
+  EXPECT_EQ(room.gain_to_beat(rival, 0), 0) << "nothing waits any more";
+}
+
 TEST(MadeRoom, HasWhatGainedTriedAgainOnceItsRivalLost) {
-  constexpr jit::Site kRuns{jit::ChangeKind::kInterleave, WasmOffset(7)};
-  constexpr jit::Site kRival{jit::ChangeKind::kPrefetch, WasmOffset(9)};
-  const auto watch_with = [](jit::Site site, bool has_rival) {
-    Watch watch;
-    const auto version = std::make_shared<jit::CodeVersion>();
-    version->answers = {{.site = site, .state = jit::Answer::State::kApplied, .has_rival = has_rival}};
-    watch.version = version;
-    watch.reported = {TrialState::kRejected};
-    return watch;
-  };
   const auto after = [&](double gain, bool has_rival) {
     MadeRoom room;
     EXPECT_TRUE(room.note_loss(watch_with(kRuns, has_rival), 0, gain).empty()) << "its rival is tried first";

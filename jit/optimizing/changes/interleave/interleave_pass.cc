@@ -28,10 +28,9 @@ namespace {
 constexpr const char* kInterleaved = "hindsight.interleaved";
 
 // Of a search. In fewer, a dry run costs more than it saves beyond a prefetch of the first. hj2 of the CGO 2017 set, where each search
-// has one step: +180 to +230 % by the prefetch, +46 to +55 % by the dry run.
+// has one step: +180 to +230 % by the prefetch, +46 to +55 % by the dry run. npo_join, less than two steps: +40 to
+// +62 % by the prefetch, +99 to +160 % by the dry run.
 constexpr double kStepsOfADryRun = 1.25;
-// In fewer than that either may give more. npo_join, 1.5 steps: +40 % by the prefetch, +123 % by the dry run.
-constexpr double kStepsOfASurelyBetterDryRun = 2;
 // Of the function's time, by loads that stall. 0: not known.
 constexpr double kLeastWaitsOfIterations = 0.3;
 
@@ -155,11 +154,8 @@ class Interleaver {
       return {};
     }
     if (run_iterations_instead(load, slot, *shape)) return {};
-    const double steps = expected_turns(*shape->parts.chase);
-    const bool has_rival = steps != 0 && steps < kStepsOfASurelyBetterDryRun && finds_first_step(*shape);
     const auto cell = claim(slot, place, *shape->parts.outer, [&] { return describe(*shape, not_at_once); });
     if (!cell) return {};
-    slot.answer.has_rival = has_rival && slot.answer.is_applied();
     emit_dry_run(ir_, function_, *shape, loops, evolution, *cell, loop_location(ir_, function_, place.loop));
     has_changed();
     return {};

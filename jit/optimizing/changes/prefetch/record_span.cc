@@ -74,14 +74,15 @@ FieldPlace field_place(const Value* pointer, const PrefetchSlice& slice, const l
 
 int64_t bytes_of(const Instruction& access) {
   const llvm::DataLayout& layout = access.getModule()->getDataLayout();
-  return static_cast<int64_t>(layout.getTypeStoreSize(llvm::getLoadStoreType(const_cast<Instruction*>(&access))).getFixedValue());
+  return static_cast<int64_t>(
+      layout.getTypeStoreSize(llvm::getLoadStoreType(const_cast<Instruction*>(&access))).getFixedValue());
 }
 
 // Whether all bytes of [low, high] beside what varies are surely in one line. A memory's base is that of a page.
 bool is_in_one_line(const Value* record, int64_t low, int64_t high, const llvm::DataLayout& layout) {
   if (record == nullptr) return false;
-  const unsigned zeros = std::min(llvm::computeKnownBits(record, layout).countMinTrailingZeros(),
-                                  llvm::Log2_64(kLineBytes));
+  const unsigned zeros =
+      std::min(llvm::computeKnownBits(record, layout).countMinTrailingZeros(), llvm::Log2_64(kLineBytes));
   return low >> zeros == high >> zeros;
 }
 
@@ -120,9 +121,9 @@ RecordPlaces find_record_places(const std::vector<PrefetchSlice>& slices, const 
         if (high - low < kLineBytes) std::tie(record.low, record.high) = std::pair(low, high);
       }
     }
-    const bool is_one_place =
-        record.high - record.low < kLeastSpan ||
-        is_in_one_line(std::get<3>(key), record.low, record.high, record.first->target->getModule()->getDataLayout());
+    const bool is_one_place = record.high - record.low < kLeastSpan ||
+                              is_in_one_line(std::get<3>(key), record.low, record.high,
+                                             record.first->target->getModule()->getDataLayout());
     if (record.targets.size() == 1 && is_one_place) continue;
     for (const auto& [target, offset] : record.targets) places[target];
     std::vector<int64_t>& ends = places[record.targets.front().first];
