@@ -1,5 +1,5 @@
-// Slices of one loop have much in common: the row's index, the key, its hash. Each is made by itself, as the instructions that it
-// copies are read differently by each; what came out the same is then had once.
+// Slices of one loop have much in common: the row's index, the key, its hash. Each is made by itself, because two slices may read the
+// same phi differently. What came out the same is computed once.
 #pragma once
 
 #include <llvm/IR/BasicBlock.h>

@@ -283,9 +283,7 @@ class PrefetchEmitter {
   }
 
   void emit_slices() {
-    llvm::BasicBlock* const block = b_.GetInsertBlock();
-    Instruction* const before =
-        b_.GetInsertPoint() == block->begin() ? nullptr : b_.GetInsertPoint()->getPrevNode();
+    Instruction* const before = b_.GetInsertPoint()->getPrevNode();
     for (const PrefetchSlice& slice : work_.slices) emit_slice(slice);
     // Nothing is stored in between: slices load and prefetch.
     merge_equal(before, *b_.GetInsertPoint());

@@ -9,7 +9,6 @@
 #include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 namespace hindsight::jit::optimizing {
@@ -109,7 +108,7 @@ RecordPlaces find_record_places(const std::vector<PrefetchSlice>& slices, const 
   RecordPlaces places;
   for (auto& [key, record] : records) {
     if (record.high - record.low >= kLineBytes) continue;
-    // What stalls comes first, then what else there is as long as all of it could be in one line.
+    // Beside what stalls, what else is touched, as long as a line could hold all of it.
     for (const llvm::BasicBlock* block : record.first->loop->blocks()) {
       for (const Instruction& instruction : *block) {
         if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction)) continue;
