@@ -5,6 +5,14 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 namespace hindsight::jit::optimizing {
+namespace {
+
+llvm::MDNode* without_vectors(llvm::LLVMContext& context) {
+  return llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
+                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context))});
+}
+
+}  // namespace
 
 llvm::MDNode* loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old,
                             llvm::ArrayRef<llvm::Metadata*> more) {
@@ -52,15 +60,6 @@ void sink_into(llvm::BasicBlock& to, llvm::BasicBlock& from, llvm::ArrayRef<cons
     if (only_there) instruction.moveBefore(to, to.getFirstInsertionPt());
   }
 }
-
-namespace {
-
-llvm::MDNode* without_vectors(llvm::LLVMContext& context) {
-  return llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
-                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(context))});
-}
-
-}  // namespace
 
 llvm::MDNode* scalar_loop_identity(llvm::LLVMContext& context, const llvm::MDNode* old) {
   return loop_identity(context, old, {without_vectors(context)});

@@ -127,13 +127,12 @@ FunctionTrials::FunctionTrials(CodeServices& services, feedback::Monitor& monito
       measurement_(measurement),
       queue_(std::move(queue)) {}
 
-double FunctionTrials::gain_to_beat(const Job& job, const Watch& watch, size_t cell) const {
-  static const MadeRoom none;
+MadeRoom FunctionTrials::room_of(const wasm::Module* module, jit::Unit unit) const {
   const std::lock_guard lock(mutex_);
-  const auto of_module = made_room_.find(job.module);
-  if (of_module == made_room_.end()) return none.gain_to_beat(watch, cell);
-  const auto of_unit = of_module->second.find(job.unit());
-  return (of_unit == of_module->second.end() ? none : of_unit->second).gain_to_beat(watch, cell);
+  const auto of_module = made_room_.find(module);
+  if (of_module == made_room_.end()) return {};
+  const auto of_unit = of_module->second.find(unit);
+  return of_unit == of_module->second.end() ? MadeRoom() : of_unit->second;
 }
 
 Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersion>& version) {
@@ -146,6 +145,7 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
   watch.short_loop_exits = job.short_loop_exits;
   watch.cached = job.cached;
   watch.won_before = job.settled;
+  const MadeRoom room = room_of(job.module, job.unit());
   for (size_t i = 0; i < version->loop_cells.size(); ++i) {
     const LoopStart start = start_of(job, *version, i);
     watch.reported.push_back(start.settled ? TrialState::kKept : TrialState::kComparing);
@@ -155,7 +155,7 @@ Watch FunctionTrials::make(const Job& job, const std::shared_ptr<jit::CodeVersio
                                                          start.stall_share, measurement_.loops(), start.knob),
                     .timed = std::make_shared<TimedLoads>(tsc_ticks_per_second())});
     if (start.remembers) watched->trial->judge_history();
-    watched->trial->expect(gain_to_beat(job, watch, i));
+    watched->trial->expect(room.gain_to_beat(watch, i));
     if (services_.knobs.trial_bias != 0) watched->trial->simulate(services_.knobs.trial_bias);
     watched->trial->arm(*watched->cell);
     watched->timed->arm(*watched->cell);

@@ -175,8 +175,8 @@ class FunctionTrials final : public Experiment {
 
  private:
   struct News;
+  MadeRoom room_of(const wasm::Module* module, jit::Unit unit) const;
   // Nothing of what is new in the unit's version pays, and the one before it is there: that is current again.
-  double gain_to_beat(const Job& job, const Watch& watch, size_t cell) const;
   bool goes_back(const wasm::Module* module, jit::Unit unit, Watch& watch, News& news);  // under mutex_
   void read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time now,
             News& news);  // under mutex_

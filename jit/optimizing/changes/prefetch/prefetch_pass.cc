@@ -116,9 +116,9 @@ class Placer {
     std::vector<Found> all = find_slices();
     take_what_is_inside(all);
     for (Found& found : all) place(std::move(found));
-    for (LoopWork& work : works_) work.places = find_record_places(work.slices, loops_);
+    for (LoopWork& work : works_) work.places = find_record_places(*work.loop, work.slices, loops_);
     for (VersionedWorks& group : groups_)
-      for (LoopWork& work : group.works) work.places = find_record_places(work.slices, loops_);
+      for (LoopWork& work : group.works) work.places = find_record_places(*work.loop, work.slices, loops_);
     // Trip counts come first, while the analyses are true. Next are versions of loops and strips, which need the analyses
     // no more but for the loops' own blocks. The rest comes last: outer and inner loops may both have work.
     std::vector<Backedges> backedges;

@@ -29,18 +29,17 @@ struct FieldPlace {
   int64_t offset = 0;
 };
 
-// What a value is in the iteration of the slice's loop, as long as inner loops are in their first; null: itself.
-const Value* at_first(const llvm::PHINode& phi, const PrefetchSlice& slice, const llvm::LoopInfo& loops) {
+// What a value is in an iteration of the loop, as long as inner loops are in their first; null: itself.
+const Value* at_first(const llvm::PHINode& phi, const llvm::Loop& loop, const llvm::LoopInfo& loops) {
   const llvm::Loop* const inner = loops.getLoopFor(phi.getParent());
-  if (inner == nullptr || inner == slice.loop || !slice.loop->contains(inner) ||
-      inner->getHeader() != phi.getParent())
+  if (inner == nullptr || inner == &loop || !loop.contains(inner) || inner->getHeader() != phi.getParent())
     return nullptr;
   const llvm::BasicBlock* const before = inner->getLoopPredecessor();
   return before != nullptr ? phi.getIncomingValueForBlock(before) : nullptr;
 }
 
-FieldPlace field_place(const Value* pointer, const PrefetchSlice& slice, const llvm::LoopInfo& loops) {
-  FieldPlace place{.base = pointer};
+FieldPlace field_place(const Instruction& access, const llvm::Loop& loop, const llvm::LoopInfo& loops) {
+  FieldPlace place{.base = llvm::getLoadStorePointerOperand(&access)};
   while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(place.base)) {
     if (!step->getSourceElementType()->isIntegerTy(8) || step->getNumIndices() != 1) break;
     const Value* const index = step->getOperand(1);
@@ -63,7 +62,7 @@ FieldPlace field_place(const Value* pointer, const PrefetchSlice& slice, const l
       place.offset += number->getSExtValue();
       next = operand;
     } else if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(place.record)) {
-      next = at_first(*phi, slice, loops);
+      next = at_first(*phi, loop, loops);
     }
     if (next == nullptr) break;
     place.record = next;
@@ -87,47 +86,52 @@ bool is_in_one_line(const Value* record, int64_t low, int64_t high, const llvm::
 
 }  // namespace
 
-RecordPlaces find_record_places(const std::vector<PrefetchSlice>& slices, const llvm::LoopInfo& loops) {
+RecordPlaces find_record_places(const llvm::Loop& loop, const std::vector<PrefetchSlice>& slices,
+                                const llvm::LoopInfo& loops) {
   struct Record {
-    const PrefetchSlice* first = nullptr;
-    int64_t first_offset = 0;
-    std::vector<std::pair<const Instruction*, int64_t>> targets;
-    int64_t low = 0, high = 0;  // of the targets' bytes; `high` is in them
+    std::vector<std::pair<const Instruction*, int64_t>> targets;  // and their offsets
+    int64_t low = 0, high = 0;                                    // of the targets' bytes; `high` is in them
   };
-  std::map<std::tuple<const llvm::Loop*, uint32_t, const Value*, const Value*>, Record> records;
+  // By base, what varies, and how far ahead its targets are.
+  std::map<std::tuple<const Value*, const Value*, uint32_t>, Record> records;
   for (const PrefetchSlice& slice : slices) {
     if (slice.forks) continue;
-    const FieldPlace place = field_place(llvm::getLoadStorePointerOperand(slice.target), slice, loops);
+    const FieldPlace place = field_place(*slice.target, loop, loops);
     const int64_t end = place.offset + bytes_of(*slice.target) - 1;
-    Record& record = records[{slice.loop, slice.target_level, place.base, place.record}];
-    if (record.targets.empty()) record = {&slice, place.offset, {}, place.offset, end};
+    Record& record = records[{place.base, place.record, slice.target_level}];
+    if (record.targets.empty()) record = {.targets = {}, .low = place.offset, .high = end};
     record.targets.emplace_back(slice.target, place.offset);
     record.low = std::min(record.low, place.offset);
     record.high = std::max(record.high, end);
   }
-  RecordPlaces places;
-  for (auto& [key, record] : records) {
-    if (record.high - record.low >= kLineBytes) continue;
-    // Beside what stalls, what else is touched, as long as a line could hold all of it.
-    for (const llvm::BasicBlock* block : record.first->loop->blocks()) {
-      for (const Instruction& instruction : *block) {
-        if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction)) continue;
-        const FieldPlace place =
-            field_place(llvm::getLoadStorePointerOperand(&instruction), *record.first, loops);
-        if (place.base != std::get<2>(key) || place.record != std::get<3>(key)) continue;
+  // Beside what stalls, what else is touched, as long as a line could hold all of it.
+  for (const llvm::BasicBlock* block : loop.blocks()) {
+    for (const Instruction& instruction : *block) {
+      if (!llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction)) continue;
+      const FieldPlace place = field_place(instruction, loop, loops);
+      for (auto at = records.lower_bound({place.base, place.record, 0});
+           at != records.end() && std::get<0>(at->first) == place.base &&
+           std::get<1>(at->first) == place.record;
+           ++at) {
+        Record& record = at->second;
         const int64_t low = std::min(record.low, place.offset);
         const int64_t high = std::max(record.high, place.offset + bytes_of(instruction) - 1);
         if (high - low < kLineBytes) std::tie(record.low, record.high) = std::pair(low, high);
       }
     }
-    const bool is_one_place = record.high - record.low < kLeastSpan ||
-                              is_in_one_line(std::get<3>(key), record.low, record.high,
-                                             record.first->target->getModule()->getDataLayout());
+  }
+  RecordPlaces places;
+  for (const auto& [key, record] : records) {
+    if (record.high - record.low >= kLineBytes) continue;
+    const auto& [first, first_offset] = record.targets.front();
+    const bool is_one_place =
+        record.high - record.low < kLeastSpan ||
+        is_in_one_line(std::get<1>(key), record.low, record.high, first->getModule()->getDataLayout());
     if (record.targets.size() == 1 && is_one_place) continue;
     for (const auto& [target, offset] : record.targets) places[target];
-    std::vector<int64_t>& ends = places[record.targets.front().first];
-    ends.push_back(record.low - record.first_offset);
-    if (!is_one_place) ends.push_back(record.high - record.first_offset);
+    std::vector<int64_t>& ends = places[first];
+    ends.push_back(record.low - first_offset);
+    if (!is_one_place) ends.push_back(record.high - first_offset);
   }
   return places;
 }

@@ -11,9 +11,10 @@
 
 namespace hindsight::jit::optimizing {
 
-// For each slice's target: which places are to be fetched in its stead, in bytes from it. Of the targets in one record the first
-// has the record's ends, the others none. Inner loops count as they begin. A target without an entry stands for itself.
+// For the target of each slice of the loop: which places are to be fetched in its stead, in bytes from it. Of the targets in one
+// record the first has the record's ends, the others none. Inner loops count as they begin. A target without an entry stands for itself.
 using RecordPlaces = std::map<const llvm::Instruction*, std::vector<int64_t>>;
-RecordPlaces find_record_places(const std::vector<PrefetchSlice>& slices, const llvm::LoopInfo& loops);
+RecordPlaces find_record_places(const llvm::Loop& loop, const std::vector<PrefetchSlice>& slices,
+                                const llvm::LoopInfo& loops);
 
 }  // namespace hindsight::jit::optimizing

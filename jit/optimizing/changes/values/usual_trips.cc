@@ -324,15 +324,7 @@ class TripMaker {
         if (const llvm::APInt* known = backedges_for(backedges, trip.operand, trip.number))
           return 1 + known->roundToDouble();
     }
-    if (const double expected = expected_turns(loop); expected != 0) return expected;
-    const llvm::DILocation* const position = ir_.position_of(*loop.getLoopLatch()->getTerminator());
-    if (position == nullptr) return 0;
-    for (const Request& request : ir_.request.changes) {
-      const auto& counts = what_of<BranchCounts>(request);
-      if (request.site.at.value == position->getLine() && counts.taken > counts.not_taken)
-        return static_cast<double>(counts.taken) / static_cast<double>(counts.not_taken + 1) + 1;
-    }
-    return 0;
+    return expected_turns(loop);
   }
 
   // The loop around, with what is left soon.
