@@ -18,6 +18,7 @@
 #include "jit/optimizing/budget.h"
 #include "jit/optimizing/changes/change_set.h"
 #include "jit/optimizing/changes/split_cold/cold_parts.h"
+#include "jit/optimizing/context_reads.h"
 #include "jit/optimizing/cut_chains.h"
 #include "jit/optimizing/emit/exception_table.h"
 #include "jit/optimizing/emit/link_code.h"
@@ -198,6 +199,7 @@ class Compilation {
     HINDSIGHT_TRY(budget_.check());
     HINDSIGHT_TRY(limits.check_grown());
     if (llvm::Function* const whole = ir.module.getFunction(kEntryName)) split_early_return(ir, *whole);
+    for (llvm::Function& function : ir.module) read_context_where_needed(function);
     keep_order_of_accesses(ir);
     look_at_mark_beside_long_calls(ir);
     if (request_.split_cold) mark_for_splitting(ir.module);

@@ -131,6 +131,42 @@ TEST(OptimizedCode, MakesNoMaskedVectorsOfLoopsThatHaveAFewIterationsAtMost) {
   EXPECT_FALSE(has_vectors("(i32.and (local.get $n) (i32.const 7))"));
 }
 
+// A function that only calls. Before it has looked at its stack it reads no more than where the stack ends, and what only its traps
+// need it does not read on its way.
+TEST(OptimizedCode, ReadsWhatItNeedsOfTheContextAfterTheLookAtTheStackAndWhatTrapsNeedInTheTraps) {
+  OptimizeRequest request;
+  request.dump_ir = true;
+  Optimized m(R"((module (memory 1) (table 4 funcref) (type $t (func (param i32) (result i32)))
+    (func (export "both") (param $p i32) (result i32)
+      (i32.add (call_indirect (type $t) (i32.load (local.get $p)) (i32.load offset=4 (local.get $p)))
+               (call_indirect (type $t) (i32.load offset=8 (local.get $p)) (i32.load offset=12 (local.get $p)))))))",
+              request);
+  m.compile("both");
+  const std::string ir = m.dump.substr(0, m.dump.find("\t.text"));
+  size_t block_begin = ir.find("define");
+  ASSERT_NE(block_begin, std::string::npos);
+  size_t blocks_with_traps = 0;
+  bool is_first = true;
+  for (size_t end = 0; end != std::string::npos && block_begin != std::string::npos;
+       block_begin = end, is_first = false) {
+    end = ir.find("\n\n", block_begin + 1);
+    const std::string block = ir.substr(block_begin, end - block_begin);
+    const auto count = [&](const std::string& what) {
+      size_t times = 0;
+      for (size_t at = block.find(what); at != std::string::npos; at = block.find(what, at + 1)) ++times;
+      return times;
+    };
+    if (is_first) {
+      EXPECT_EQ(count("load ptr"), 1) << block;
+    }
+    if (count("unreachable") == 0) continue;
+    EXPECT_EQ(count("load ptr"), 2)
+        << block;  // the table of what the runtime provides, and the trap's entry in it
+    ++blocks_with_traps;
+  }
+  EXPECT_GT(blocks_with_traps, 2) << ir;
+}
+
 TEST(OptimizedCode, TheSameRequestGivesTheSameBytes) {
   Optimized m(kLoops);
   const CodeVersion* first = m.compile("axpy");
