@@ -100,18 +100,6 @@ void describe(A& a, LoadEvidence& l) {
 }
 
 template <typename A>
-void describe(A& a, CalleeEvidence& c) {
-  a.id("function", c.function);
-  a.text("name", c.name);
-  a.id("called_in", c.called_in);
-  a.number("samples", c.samples);
-  a.number("seconds", c.seconds);
-  a.number("stall_samples", c.stall_samples);
-  if (a.has("stall_samples_undecided", c.stall_samples_undecided != 0))
-    a.number("stall_samples_undecided", c.stall_samples_undecided);
-}
-
-template <typename A>
 void describe(A& a, BranchEvidence& b) {
   a.id("branch", b.branch);
   a.count("sampled", b.sampled, kMostCount);
@@ -121,6 +109,19 @@ void describe(A& a, BranchEvidence& b) {
   a.count("judged", b.judged, b.outcomes);
   a.count("mispredicted", b.mispredicted, b.judged);
   a.flag("chooses", b.chooses);
+}
+
+template <typename A>
+void describe(A& a, CalleeEvidence& c) {
+  a.id("function", c.function);
+  a.text("name", c.name);
+  a.id("called_in", c.called_in);
+  a.number("samples", c.samples);
+  a.number("seconds", c.seconds);
+  a.number("stall_samples", c.stall_samples);
+  if (a.has("stall_samples_undecided", c.stall_samples_undecided != 0))
+    a.number("stall_samples_undecided", c.stall_samples_undecided);
+  if (a.has("branches", !c.branches.empty())) a.list("branches", c.branches);
 }
 
 template <typename A>

@@ -52,20 +52,6 @@ struct LoadEvidence {
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
-// A function that a loop calls by name, with loads that stall. Nothing can be done about them in the function itself: they
-// are in no loop of it, or in one that has to have another around it.
-struct CalleeEvidence {
-  FuncIndex function;
-  std::string name;
-  LoopIndex called_in;       // the innermost loop around the call; of several the one with the most samples
-  double samples = 0;        // clock samples of late in its code, whoever called it
-  double seconds = 0;        // the same as CPU time
-  double stall_samples = 0;  // of these, after the loads that are meant
-  // And after loads of which its own code is to show first whether anything helps there: they may be meant next.
-  double stall_samples_undecided = 0;
-  friend bool operator==(const CalleeEvidence&, const CalleeEvidence&) = default;
-};
-
 // One execution of a branch in so many is recorded. So it is for a call, a select, or an operator whose operand is of
 // interest. These are primes, so that they do not beat with loops.
 inline constexpr int32_t kBranchInterval = 65'521;
@@ -92,6 +78,22 @@ struct BranchEvidence {
     return judged ? static_cast<double>(mispredicted) / static_cast<double>(judged) : 0;
   }
   friend bool operator==(const BranchEvidence&, const BranchEvidence&) = default;
+};
+
+// A function that a loop calls by name, with loads that stall. Nothing can be done about them in the function itself: they
+// are in no loop of it, or in one that has to have another around it.
+struct CalleeEvidence {
+  FuncIndex function;
+  std::string name;
+  LoopIndex called_in;       // the innermost loop around the call; of several the one with the most samples
+  double samples = 0;        // clock samples of late in its code, whoever called it
+  double seconds = 0;        // the same as CPU time
+  double stall_samples = 0;  // of these, after the loads that are meant
+  // And after loads of which its own code is to show first whether anything helps there: they may be meant next.
+  double stall_samples_undecided = 0;
+  // Of its code, whoever called it: how long its loops are.
+  std::vector<BranchEvidence> branches = {};
+  friend bool operator==(const CalleeEvidence&, const CalleeEvidence&) = default;
 };
 
 // Where a call_indirect or call_ref was seen to go: one execution in some thousands is recorded.

@@ -712,6 +712,21 @@ LoopEvidence Profile::loop_evidence(FuncIndex function, const FunctionCounts& co
   return e;
 }
 
+static std::vector<BranchEvidence> seen_branches(const FunctionCounts& counts) {
+  std::vector<BranchEvidence> seen;
+  for (const auto& [offset, branch] : counts.branches) {
+    if (!branch.seen()) continue;
+    seen.push_back({.branch = WasmOffset(offset),
+                    .sampled = branch.total,
+                    .sampled_taken = branch.taken,
+                    .outcomes = branch.bursts.outcomes,
+                    .taken = branch.bursts.taken,
+                    .judged = branch.bursts.judged,
+                    .mispredicted = branch.bursts.mispredicted});
+  }
+  return seen;
+}
+
 void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
                           FunctionEvidence& evidence) const {
   constexpr double kLeastShareOfCaller = 0.002;  // of the callee's samples, in the loop that calls it
@@ -748,8 +763,10 @@ void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
   std::stable_sort(evidence.callees.begin(), evidence.callees.end(),
                    [](const auto& a, const auto& b) { return a.stall_samples > b.stall_samples; });
   if (evidence.callees.size() > kMaxCallees) evidence.callees.resize(kMaxCallees);
-  for (const CalleeEvidence& callee : evidence.callees) {
+  for (CalleeEvidence& callee : evidence.callees) {
     const FunctionCounts& its = functions_.at(callee.function.value);
+    callee.branches = seen_branches(its);
+    if (callee.branches.size() > kMaxBranches) callee.branches.resize(kMaxBranches);
     for (const auto& [offset, load] : its.loads) {
       const double stalls = load.stall_baseline + load.stall_optimized;
       if (load.is_store || stalls <= 0 || !is_for_callers(callee.function, offset, its)) continue;
@@ -838,16 +855,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
       [](const LoadEvidence& a, const LoadEvidence& b) { return a.stall_samples > b.stall_samples; });
   if (evidence.loads.size() > kMaxLoads) evidence.loads.resize(kMaxLoads);
 
-  for (const auto& [offset, branch] : counts.branches) {
-    if (!branch.seen()) continue;
-    evidence.branches.push_back({.branch = WasmOffset(offset),
-                                 .sampled = branch.total,
-                                 .sampled_taken = branch.taken,
-                                 .outcomes = branch.bursts.outcomes,
-                                 .taken = branch.bursts.taken,
-                                 .judged = branch.bursts.judged,
-                                 .mispredicted = branch.bursts.mispredicted});
-  }
+  evidence.branches = seen_branches(counts);
   for (const auto& [offset, values] : counts.values) {
     if (!is_select(*module_, offset)) continue;
     BranchEvidence e{.branch = WasmOffset(offset), .sampled = values.total, .chooses = true};

@@ -17,10 +17,15 @@ class WeighBranches final : public ChangePolicy {
     if (!config.changes[kKind[0]] ||
         e.changes.state(version_site(kKind[0], e.version_at)) == ChangeState::kRolledBack)
       return;
-    for (const BranchEvidence& b : e.branches) {
-      if (static_cast<double>(b.seen()) < config.min_branch_seen) continue;
-      out.push_back({.request = {.site = {kKind[0], b.branch}, .what = counts_of(b)}});
-    }
+    const auto propose_each = [&](const std::vector<BranchEvidence>& branches) {
+      for (const BranchEvidence& b : branches) {
+        if (static_cast<double>(b.seen()) < config.min_branch_seen) continue;
+        out.push_back({.request = {.site = {kKind[0], b.branch}, .what = counts_of(b)}});
+      }
+    };
+    propose_each(e.branches);
+    // Where one of these is inlined, passes look at how long its loops are.
+    for (const CalleeEvidence& callee : e.callees) propose_each(callee.branches);
   }
 
   std::vector<Reported> report(const Episode& decision, const PolicyConfig&) const override {

@@ -146,6 +146,23 @@ TEST(Callees, WhatTheirOwnLoopsAreToShowFirstIsToldApart) {
   EXPECT_DOUBLE_EQ(callee().stall_samples, 40) << "jump pointers take long to show anything";
 }
 
+TEST(Callees, ComeWithTheBranchesOfTheirCode) {
+  const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
+  Profile profile(module);
+  profile.add_sample(kCaller, module->body(kCaller).loops[0].offset, true, 1e-3);
+  stall(profile, kFirstCallee, 10);
+  const WasmOffset branch = load_of(*module, kFirstCallee);  // any place of its body
+  profile.add_branch(kFirstCallee, branch, true);
+  profile.add_branch(kFirstCallee, branch, false);
+  const FunctionEvidence evidence = profile.evidence(kCaller);
+  ASSERT_EQ(evidence.callees.size(), 1);
+  ASSERT_EQ(evidence.callees[0].branches.size(), 1);
+  EXPECT_EQ(evidence.callees[0].branches[0].branch, branch);
+  EXPECT_EQ(evidence.callees[0].branches[0].sampled, 2);
+  EXPECT_EQ(evidence.callees[0].branches[0].sampled_taken, 1);
+  EXPECT_TRUE(evidence.branches.empty()) << "they are not the caller's own";
+}
+
 TEST(Callees, WhatCallsItselfIsNone) {
   const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
   Profile profile(module);

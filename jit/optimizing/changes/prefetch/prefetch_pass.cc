@@ -1,5 +1,6 @@
 #include "jit/optimizing/changes/prefetch/prefetch_pass.h"
 
+#include <fmt/format.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
@@ -94,6 +95,13 @@ bool may_be_short(const llvm::Loop& loop) {
   return turns != 0 ? turns < kShortLoopTurns : length_is_looked_up(loop);
 }
 
+// As long as nothing is tried here, the loop that calls this function is asked.
+std::string why_too_short(const llvm::Loop& loop) {
+  if (loop.getParentLoop() != nullptr || !ends_before_prefetches(loop)) return {};
+  return fmt::format("the loop is left after {:.1f} iterations in the mean, and no loop is around it here",
+                     expected_turns(loop));
+}
+
 // One load or store with its slice, and the loop that is had twice for it.
 struct Found {
   Slot* slot = nullptr;
@@ -158,6 +166,10 @@ class Placer {
         slice = std::unexpected("the address is not based on one memory");
       if (!slice) {
         slot->refuse(slice.error());
+        continue;
+      }
+      if (const std::string why = why_too_short(*slice->loop); !why.empty()) {
+        slot->refuse(why);
         continue;
       }
       llvm::Loop* const around = loop_for_versions(*slice);

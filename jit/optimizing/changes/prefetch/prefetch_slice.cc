@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "jit/optimizing/versions/loop_versions.h"
 #include "jit/optimizing/versions/loop_walk.h"
 
 namespace hindsight::jit::optimizing {
@@ -635,10 +636,17 @@ bool changes_within(const Instruction& value, const llvm::Loop& loop) {
 
 // Elements of up to 8 bytes: a few cache lines.
 constexpr uint32_t kMaxTripsOfShortStream = 64;
+// Of two iterations the second is all that could be prefetched, from the first.
+constexpr double kLeastTurnsAhead = 2.5;
 // Of a row's first element: where it is comes from a load that itself misses.
 constexpr uint32_t kFarRowLevel = 2;
 
 }  // namespace
+
+bool ends_before_prefetches(const llvm::Loop& loop) {
+  const double turns = expected_turns(loop);
+  return turns != 0 && turns < kLeastTurnsAhead;
+}
 
 std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, Instruction& access,
                                                               llvm::LoopInfo& loops,
@@ -647,7 +655,8 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
   llvm::Loop* const innermost = loops.getLoopFor(access.getParent());
   if (!innermost) return std::unexpected("it is in no loop");
   std::optional<Refusal> first;
-  // No loop's guess is better than what another loop says for sure.
+  std::optional<PrefetchSlice> too_late;
+  // No loop's guess is better than what another loop says for sure. But a guess of a loop around is, where a loop ends at once.
   for (const bool guesses : {false, true}) {
     std::optional<PrefetchSlice> fallback;
     bool is_row = false;
@@ -665,10 +674,16 @@ std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir
       }
       // Each run of a longer stream begins somewhere else, if where it does is looked up at places that are far apart.
       if (is_row && slice->target_level < kFarRowLevel) break;
-      const bool tiny = most_trips != 0 && most_trips < distance;
+      const bool tiny = (most_trips != 0 && most_trips < distance) || ends_before_prefetches(*loop);
       if (!slice->short_runs && !tiny) return std::move(*slice);
       if (!fallback) fallback = std::move(*slice);
     }
+    if (!guesses && fallback && fallback->loop->getParentLoop() != nullptr &&
+        ends_before_prefetches(*fallback->loop)) {
+      too_late = std::move(fallback);
+      continue;
+    }
+    if (too_late) return std::move(*too_late);
     if (fallback) return std::move(*fallback);
     if (first->is_stream) break;
   }

@@ -93,6 +93,10 @@ inline constexpr uint32_t kMaxSliceLoads = 6;
 // More make too many places of one load.
 inline constexpr uint32_t kMaxForkConditions = 2;
 
+// Whether the loop is left so soon, in the mean, that it is over before what it prefetches for a later iteration is there. What its first
+// iteration needs is known to a loop around it.
+bool ends_before_prefetches(const llvm::Loop& loop);
+
 // The slice in the best of the loops around a load or store, or why there is none. `distance`: expected, in
 // iterations. `words`: what the loops carry in memory, as variables (carried_words.h).
 std::expected<PrefetchSlice, std::string> find_prefetch_slice(const IrModule& ir, llvm::Instruction& access,
