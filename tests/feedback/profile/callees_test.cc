@@ -149,7 +149,7 @@ TEST(Callees, WhatTheirOwnLoopsAreToShowFirstIsToldApart) {
 TEST(Callees, ComeWithTheBranchesOfTheirCode) {
   const std::shared_ptr<const wasm::Module> module = module_of(kCalling);
   Profile profile(module);
-  profile.add_sample(kCaller, module->body(kCaller).loops[0].offset, true, 1e-3);
+  profile.add_sample(kCaller, module->body(kCaller).loops[1].offset, true, 1e-3);
   stall(profile, kFirstCallee, 10);
   const WasmOffset branch = load_of(*module, kFirstCallee);  // any place of its body
   profile.add_branch(kFirstCallee, branch, true);
