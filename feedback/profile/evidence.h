@@ -91,7 +91,7 @@ struct CalleeEvidence {
   double stall_samples = 0;  // of these, after the loads that are meant
   // And after loads of which its own code is to show first whether anything helps there: they may be meant next.
   double stall_samples_undecided = 0;
-  // Of its code, whoever called it: how long its loops are.
+  // Of its code, whoever called it, in the order of FunctionEvidence::branches, and as many: how long its loops are.
   std::vector<BranchEvidence> branches = {};
   friend bool operator==(const CalleeEvidence&, const CalleeEvidence&) = default;
 };

@@ -727,6 +727,13 @@ static std::vector<BranchEvidence> seen_branches(const FunctionCounts& counts) {
   return seen;
 }
 
+static void keep_worst_predicted(std::vector<BranchEvidence>& branches) {
+  std::stable_sort(branches.begin(), branches.end(), [](const BranchEvidence& a, const BranchEvidence& b) {
+    return std::tie(a.mispredicted, a.outcomes, a.sampled) > std::tie(b.mispredicted, b.outcomes, b.sampled);
+  });
+  if (branches.size() > kMaxBranches) branches.resize(kMaxBranches);
+}
+
 void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
                           FunctionEvidence& evidence) const {
   constexpr double kLeastShareOfCaller = 0.002;  // of the callee's samples, in the loop that calls it
@@ -766,7 +773,7 @@ void Profile::add_callees(FuncIndex function, const FunctionCounts& counts,
   for (CalleeEvidence& callee : evidence.callees) {
     const FunctionCounts& its = functions_.at(callee.function.value);
     callee.branches = seen_branches(its);
-    if (callee.branches.size() > kMaxBranches) callee.branches.resize(kMaxBranches);
+    keep_worst_predicted(callee.branches);
     for (const auto& [offset, load] : its.loads) {
       const double stalls = load.stall_baseline + load.stall_optimized;
       if (load.is_store || stalls <= 0 || !is_for_callers(callee.function, offset, its)) continue;
@@ -863,12 +870,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
       if (candidate.value != 0) e.sampled_taken += candidate.count;
     evidence.branches.push_back(e);
   }
-  std::stable_sort(evidence.branches.begin(), evidence.branches.end(),
-                   [](const BranchEvidence& a, const BranchEvidence& b) {
-                     return std::tie(a.mispredicted, a.outcomes, a.sampled) >
-                            std::tie(b.mispredicted, b.outcomes, b.sampled);
-                   });
-  if (evidence.branches.size() > kMaxBranches) evidence.branches.resize(kMaxBranches);
+  keep_worst_predicted(evidence.branches);
 
   std::set<uint32_t> sites;
   for (const auto& [offset, values] : counts.values) sites.insert(offset);

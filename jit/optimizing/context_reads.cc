@@ -1,5 +1,6 @@
 #include "jit/optimizing/context_reads.h"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/BlockFrequencyInfo.h>
 #include <llvm/Analysis/BranchProbabilityInfo.h>
@@ -85,14 +86,12 @@ class Reader {
       for (llvm::Use* use : behind) use->set(again);
     }
     // One for all in a block: what is cold has few instructions.
-    std::vector<llvm::Instruction*> made;
+    llvm::DenseMap<const llvm::BasicBlock*, llvm::Instruction*> made;
     for (llvm::Use* use : cold) {
       llvm::Instruction* const place = place_of(*use);
-      llvm::Instruction* again = nullptr;
-      for (llvm::Instruction* other : made)
-        if (other->getParent() == place->getParent()) again = other;
+      llvm::Instruction*& again = made[place->getParent()];
       if (again == nullptr)
-        again = made.emplace_back(copy(value, *place));
+        again = copy(value, *place);
       else if (place->comesBefore(again))
         again->moveBefore(place);
       use->set(again);
