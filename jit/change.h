@@ -285,6 +285,8 @@ struct Answer {
   std::string why = {};      // why not; or the change in words ("a[b[i]]: 1 load, 4 operations, clamped")
   uint32_t slice_loads = 0;  // of a prefetch: loads that its slice itself executes
   uint32_t operations = 0;   // of its address computation
+  bool has_distance =
+      true;  // false of a prefetch that does not run ahead: its trial has no distance to look for
   // Another change of the load waits that may give more. It is to be seen what that gives, unless this one gives much.
   bool has_rival = false;
   std::optional<uint32_t> timed = {};  // index into the cell's upcoming[]; empty: this load is not timed

@@ -155,7 +155,7 @@ class Reading {
     if (in_.failed()) return;
     std::vector<uint32_t> site_of_cell;
     for (uint32_t i = 0; i < cells; ++i) site_of_cell.push_back(u32());
-    in_.list(31, [&](uint32_t) {
+    in_.list(32, [&](uint32_t) {
       Answer answer;
       const auto kind = in_.number<uint8_t>();
       in_.check(is_change_kind(kind) && !is_of_version(static_cast<ChangeKind>(kind)),
@@ -170,6 +170,7 @@ class Reading {
       answer.why = in_.text();
       answer.slice_loads = u32();
       answer.operations = u32();
+      answer.has_distance = in_.number<uint8_t>() != 0;
       if (in_.number<uint8_t>() != 0) answer.timed = u32();
       in_.check(!answer.is_applied() || answer.cell < cells, "has a change without a loop cell");
       in_.check(!answer.timed || *answer.timed < kMostTimedLoads, "times a load that has no place");
@@ -313,6 +314,7 @@ Result<std::vector<std::byte>> write_code_image(const CodeVersion& version) {
     out.text(answer.why);
     u32(answer.slice_loads);
     u32(answer.operations);
+    out.number(static_cast<uint8_t>(answer.has_distance));
     out.number(static_cast<uint8_t>(answer.timed.has_value()));
     if (answer.timed) u32(*answer.timed);
   });

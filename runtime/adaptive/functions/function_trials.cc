@@ -37,10 +37,11 @@ struct LoopStart {
 LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell) {
   LoopStart start;
   start.setting = start.knob.first;
-  bool interleaves = false, known_to_pay = false;
+  bool interleaves = false, known_to_pay = false, has_distance = false;
   for (const jit::Answer& answer : version.answers) {
     if (!answer.is_applied() || answer.cell != cell) continue;
     start.knob = jit::traits_of(answer.site.kind).knob;
+    has_distance |= answer.has_distance;
     interleaves = answer.site.kind == jit::ChangeKind::kInterleave;
     start.remembers = answer.site.kind == jit::ChangeKind::kJumpPointers;
     if (interleaves && !known_to_pay) start.setting = start.knob.first;
@@ -58,7 +59,12 @@ LoopStart start_of(const Job& job, const jit::CodeVersion& version, size_t cell)
   }
   // All loads of interleaved searches share one change, and all of a loop that remembers its way.
   if (interleaves || start.remembers) start.settled = known_to_pay;
-  if (start.knob.name.empty()) start.setting = 0;
+  if (!has_distance) start.knob = {};
+  // Nothing runs ahead: there is no distance to estimate by how long it waits.
+  if (start.knob.name.empty()) {
+    start.setting = 0;
+    start.stall_share = 0;
+  }
   return start;
 }
 
@@ -392,7 +398,8 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
                                                 .why = answer.why + "; " + status.words});
       });
       if (answer.follows()) continue;
-      const std::string_view tuned = jit::traits_of(answer.site.kind).knob.name;
+      const std::string_view tuned =
+          answer.has_distance ? jit::traits_of(answer.site.kind).knob.name : std::string_view();
       all.lines.push_back(fmt::format(
           "{} at 0x{:x} in {}: {}, {:+.1f} %{} after {} chunks ({})", to_string(answer.site.kind),
           answer.site.at.value, module->function_name(function),

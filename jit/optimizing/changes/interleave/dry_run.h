@@ -38,11 +38,9 @@
 #include <map>
 
 #include "jit/optimizing/changes/interleave/interleave_code.h"
+#include "jit/optimizing/changes/interleave/node_lines.h"
 
 namespace hindsight::jit::optimizing {
-
-// Whether a load stalls, by its offset in the module.
-using StallsAt = std::function<bool(const llvm::LoadInst&)>;
 
 struct DryRunShape {
   // A word of memory that stays where it is while the loop runs, and that heads load and the loop stores to.

@@ -173,7 +173,9 @@ class DryRun : private DryRunCode {
       }
       Value* const original = known.load->getPointerOperand();
       const uint32_t memory = Speculation::memory_of(ir_, original, function_).value_or(0);
-      fetch(b, speculation_.clamp(b, of(original), memory, 1));
+      Value* const place = of(original);
+      fetch(b, speculation_.clamp(b, place, memory, 1));
+      fetch_rest_of_node(b, place, memory, known.rest_of_node);
     }
   }
 

@@ -8,6 +8,7 @@
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
 #include "jit/optimizing/changes/interleave/dry_run_facts.h"
+#include "jit/optimizing/changes/interleave/node_lines.h"
 #include "jit/optimizing/versions/speculation.h"
 
 namespace hindsight::jit::optimizing {
@@ -43,6 +44,7 @@ class DryRunFinder : private DryRunFacts {
     find_within();
     if (!check_searches() || !check_frame()) return std::unexpected(reason_);
     find_far();
+    find_nodes(stalls);
     find_memories();
     return std::move(shape_);
   }
@@ -293,6 +295,14 @@ class DryRunFinder : private DryRunFacts {
       const auto* by = llvm::cast<Instruction>(user);
       return by->getParent() != instruction.getParent() || llvm::isa<PHINode>(by);
     });
+  }
+
+  void find_nodes(const StallsAt& stalls) {
+    std::vector<KnownLoad*> steps;
+    for (KnownLoad& known : shape_.starts.steps) steps.push_back(&known);
+    for (DryRunShape::Within& within : shape_.within)
+      for (KnownLoad& known : within.steps) steps.push_back(&known);
+    add_node_lines(ir_, loops_, dominators_, outer(), stalls, steps);
   }
 
   bool can_fetch(const KnownLoad& known) const {

@@ -13,6 +13,8 @@ struct KnownLoad {
   std::vector<llvm::Instruction*> operations;
   // Of loops within the search: what their phis begin with, in their place.
   std::map<llvm::Value*, llvm::Value*> firsts = {};
+  // What else is fetched with it, in bytes from its place (node_lines.h).
+  std::vector<int64_t> rest_of_node = {};
 
   llvm::Value* first_of(llvm::Value* value) const {
     const auto found = firsts.find(value);

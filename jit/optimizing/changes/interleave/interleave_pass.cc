@@ -42,6 +42,11 @@ void mark_interleaved(const IrModule& ir, const llvm::Loop& loop, WasmOffset was
       if (llvm::isa<llvm::LoadInst>(instruction)) instruction.setMetadata(kInterleaved, mark);
 }
 
+bool has_nodes(const InterleaveStarts& starts) {
+  return std::ranges::any_of(starts.steps,
+                             [](const KnownLoad& known) { return !known.rest_of_node.empty(); });
+}
+
 std::string describe(const IrModule& ir, const InterleaveShape& shape) {
   size_t step = 0;
   for (const llvm::BasicBlock* block : shape.steps) step += block->size();
@@ -58,6 +63,7 @@ std::string describe(const DryRunShape& shape, const std::string& not_at_once) {
   if (!shape.far.empty()) text += ", heads first";
   if (!shape.at_place.empty()) text += ", with words of memory beside it";
   if (!shape.buffers.empty()) text += ", with bytes of memory beside it";
+  if (has_nodes(shape.starts)) text += ", at whole nodes";
   const bool guesses_calls = std::ranges::any_of(
       shape.guesses, [&](const auto& guess) { return shape.unknown.contains(guess.first); });
   if (guesses_calls)
@@ -72,6 +78,7 @@ std::string describe(const IterationRunShape& shape, const std::string& not_at_o
       fmt::format("a dry run of whole iterations, which wait in {} places", shape.waits.size());
   if (!shape.common.at_place.empty()) text += ", with words of memory beside it";
   if (!shape.common.buffers.empty()) text += ", with bytes of memory beside it";
+  if (!shape.nodes.with.empty()) text += ", at whole nodes";
   return text + ", as " + not_at_once;
 }
 
@@ -130,9 +137,16 @@ class Interleaver {
     const llvm::DebugLoc location = loop_location(ir_, function_, place.loop);
     const Backedges backedges = emit_latch_backedges(*shape->outer, evolution, location);
     if (!backedges.count) return "the number of searches is not known before they begin";
-    const auto cell = claim(slot, place, *shape->outer, [&] { return describe(ir_, *shape); });
+    InterleaveStarts starts = find_interleave_starts(ir_, *shape, dominators, evolution);
+    std::vector<KnownLoad*> steps;
+    for (KnownLoad& known : starts.steps) steps.push_back(&known);
+    add_node_lines(
+        ir_, loops, dominators, *shape->outer, [this](const llvm::LoadInst& other) { return stalls(other); },
+        steps);
+    const auto cell = claim(slot, place, *shape->outer, [&] {
+      return describe(ir_, *shape) + (has_nodes(starts) ? ", at whole nodes" : "");
+    });
     if (!cell) return {};
-    const InterleaveStarts starts = find_interleave_starts(ir_, *shape, dominators, evolution);
     emit_interleaved(ir_, function_, *shape, starts, backedges.count, *cell, location);
     changes_.has_regrouped_searches = true;
     has_changed();

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "jit/optimizing/changes/interleave/dry_run.h"
+#include "jit/optimizing/changes/interleave/node_lines.h"
 
 namespace hindsight::jit::optimizing {
 
@@ -28,6 +29,7 @@ struct IterationRunShape {
 
   DryRunShape common;  // all the loop's blocks are its head; `ahead` are phis that rounds begin with
   std::vector<llvm::LoadInst*> waits;
+  NodeLines nodes;  // what is fetched where they wait
   // What a copy leaves out, and where its branches go then.
   Instructions not_in_starts, not_in_rounds;
   Guesses guesses_of_starts, guesses_of_rounds;

@@ -55,6 +55,7 @@ class IterationRun : private DryRunCode {
         auto* const copy = llvm::cast<llvm::LoadInst>(copy_of(copies, const_cast<llvm::LoadInst*>(wait)));
         Builder b = at(copy);
         fetch(b, speculation_.clamp(b, copy->getPointerOperand(), memory_of(*wait), 1));
+        fetch_node(b, copy->getPointerOperand(), *wait);
       }
     } else {
       keep_as_before(copies);
@@ -69,6 +70,10 @@ class IterationRun : private DryRunCode {
     make_harmless(parts_.head, copies);
     for (PHINode* phi : unused) phi->replaceAllUsesWith(llvm::Constant::getNullValue(phi->getType()));
     for (PHINode* phi : unused) phi->eraseFromParent();
+  }
+  void fetch_node(Builder& b, Value* address, const llvm::LoadInst& original) {
+    const auto its = its_.nodes.with.find(&original);
+    if (its != its_.nodes.with.end()) fetch_rest_of_node(b, address, memory_of(original), its->second);
   }
   uint32_t memory_of(const llvm::LoadInst& load) const {
     return Speculation::memory_of(ir_, load.getPointerOperand(), function_).value_or(0);
@@ -151,7 +156,7 @@ class IterationRun : private DryRunCode {
       if (its_.not_in_rounds.contains(wait)) continue;
       auto* const copy = llvm::cast<llvm::LoadInst>(copy_of(copies, wait));
       if (!llvm::is_contained(reached, copy->getParent())) continue;
-      waits.push_back(give_way(*copy, static_cast<uint32_t>(waits.size() + 1), rounds));
+      waits.push_back(give_way(*copy, *wait, static_cast<uint32_t>(waits.size() + 1), rounds));
       choice->addCase(word(static_cast<uint32_t>(waits.size())), waits.back().resume);
     }
     keep_across(entry, rounds.step_end, waits);
@@ -159,12 +164,14 @@ class IterationRun : private DryRunCode {
   }
 
   // In front of a load: fetches what it loads. It goes on in the next round.
-  Wait give_way(llvm::LoadInst& load, uint32_t number_of_wait, const Rounds& rounds) {
+  Wait give_way(llvm::LoadInst& load, const llvm::LoadInst& original, uint32_t number_of_wait,
+                const Rounds& rounds) {
     Wait wait{.pause = load.getParent(), .resume = new_block("dry.resume")};
     BasicBlock* const rest = wait.pause->splitBasicBlock(&load, "dry.rest");
     wait.pause->getTerminator()->eraseFromParent();
     Builder b = at(wait.pause);
     fetch(b, load.getPointerOperand());  // which is clamped
+    fetch_node(b, load.getPointerOperand(), original);
     b.CreateStore(word(number_of_wait), element(b, where_, slot_));
     stay_active(rounds, wait.pause);
     at(wait.resume).CreateBr(rest);

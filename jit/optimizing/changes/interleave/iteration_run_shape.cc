@@ -94,10 +94,17 @@ class IterationRunFinder : private DryRunFacts {
       const Value* const pointer = pointer_of(load);
       return pointer && far.contains(pointer) && !is_waited_for(*pointer);
     });
+    wait_once_a_node(stalls);
     for (llvm::LoadInst* load : candidates)
       if (is_beside_wait(*load) || is_waited_for_before(*load, far)) beside_.push_back(load);
     return found_.waits.size() <= kMostWaits ||
            refuse(fmt::format("an iteration waits in more than {} places", kMostWaits));
+  }
+
+  void wait_once_a_node(const StallsAt& stalls) {
+    found_.nodes = find_node_lines(ir_, loops_, dominators_, outer(), stalls, found_.waits);
+    std::erase_if(found_.waits,
+                  [&](const llvm::LoadInst* wait) { return found_.nodes.covered.contains(wait); });
   }
 
   using Pointers = llvm::SmallPtrSet<const Value*, 16>;

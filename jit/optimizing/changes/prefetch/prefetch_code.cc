@@ -117,6 +117,7 @@ class PrefetchEmitter {
     at(&*work_.loop->getHeader()->getFirstInsertionPt());
     step_in_strips();
     emit_slices();
+    emit_nodes();
   }
   // Before `end`, where a strip of the loop's versions has ended.
   void emit_upcoming_after(const LoopVersions& versions, Instruction* end) {
@@ -190,6 +191,7 @@ class PrefetchEmitter {
     step_in_strips();
     go_through_streams(*strips.with_entry, rest);
     emit_slices();
+    emit_nodes();
     // After the strip, so that what the countdown says has happened when its time is taken.
     Instruction* const end = strips.tail->getTerminator();
     at(end);
@@ -260,7 +262,7 @@ class PrefetchEmitter {
     }
     for (size_t i = 0; i < work_.slices.size(); ++i) {
       const PrefetchSlice& slice = work_.slices[i];
-      if (slice.forks) continue;  // of several places none is the next
+      if (slice.forks || slice.node) continue;  // of several places none is the next
       const std::optional<uint32_t> slot = changes_.timed_slot(*work_.slots[i]);
       if (!slot) continue;
       Clones clones;
@@ -288,9 +290,25 @@ class PrefetchEmitter {
     // Nothing is stored in between: slices load and prefetch.
     merge_equal(before, *b_.GetInsertPoint());
   }
+  // In code that runs with the change alone: each where the next node was loaded.
+  void emit_nodes() {
+    for (const PrefetchSlice& slice : work_.slices) {
+      if (!slice.node) continue;
+      const NodeFetch& node = *slice.node;
+      for (llvm::LoadInst* link : node.links) {
+        at(link->getNextNode());
+        Value* const base = llvm::getUnderlyingObject(link->getPointerOperand(), 0);
+        Value* const at_node = b_.CreateGEP(ir_.i8, base, b_.CreateZExt(link, ir_.i64));
+        for (const int64_t bytes : node.places)
+          emit_prefetch(slice, *link,
+                        b_.CreateGEP(ir_.i8, at_node, b_.getInt64(static_cast<uint64_t>(bytes))));
+      }
+    }
+  }
   // Emits one copy of the slice's computation for each level of missing loads. The last copy runs one
   // distance ahead, and finds what the copies before it, further ahead, had fetched in earlier iterations.
   void emit_slice(const PrefetchSlice& slice) {
+    if (slice.node) return;  // emit_nodes()
     if (slice.forks) return emit_forks(slice);
     for (uint32_t level = slice.target_level; level >= 1; --level) {
       const uint32_t multiplier = slice.target_level - level + 1;

@@ -27,6 +27,9 @@ std::string count_of(size_t count, const char* what) {
 }
 
 std::string slice_words(const PrefetchSlice& slice) {
+  if (slice.node)
+    return "as soon as the node is known, with its other lines: " +
+           count_of(slice.node->places.size(), "place");
   std::string text =
       count_of(slice.loads, "load").append(", ").append(count_of(slice.operations.size(), "operation"));
   if (slice.loads > 0) text.append(", clamped");
@@ -42,6 +45,21 @@ std::string slice_words(const PrefetchSlice& slice) {
   if (!slice.recurrences.next.empty())
     text.append(", ").append(count_of(slice.recurrences.next.size(), "recurrence"));
   return text;
+}
+
+// Some way was taken that may not be gone. In a walk of several nodes that is a path nobody takes: what is known of a node is better.
+bool is_doubtful(const PrefetchSlice& slice) {
+  return slice.forks.has_value() ||
+         llvm::any_of(slice.ways, [](const auto& way) { return !llvm::isa<llvm::LoadInst>(way.first); });
+}
+
+PrefetchSlice slice_of(Instruction& access, NodeFetch node) {
+  PrefetchSlice slice;
+  slice.target = &access;
+  slice.loop = node.loop;
+  slice.levels[&access] = 1;
+  slice.node = std::move(node);
+  return slice;
 }
 
 // The value that clamps measure from must be there, and not a phi of two memories.
@@ -93,6 +111,11 @@ bool may_stall(const IrModule& ir, const Instruction& instruction) {
 bool may_be_short(const llvm::Loop& loop) {
   const double turns = expected_turns(loop);
   return turns != 0 ? turns < kShortLoopTurns : length_is_looked_up(loop);
+}
+
+// Or nobody knows.
+bool ends_at_once(const llvm::Loop& loop) {
+  return expected_turns(loop) == 0 || ends_before_prefetches(loop);
 }
 
 // As long as nothing is tried here, the loop that calls this function is asked.
@@ -160,8 +183,22 @@ class Placer {
            loop = loop->getParentLoop())
         add_carried_words(ir_, function_, *loop, loops_, evolution_, words);
     std::vector<Found> all;
+    std::optional<NodeWalks> walks;
     for (const auto& [slot, access] : asked) {
       auto slice = find_prefetch_slice(ir_, *access, loops_, evolution_, slot->setting(), words);
+      if (!slice || is_doubtful(*slice)) {
+        if (!walks) walks.emplace(ir_, function_, loops_);
+        const auto place = walks->place_of(*access);
+        if (slice && place && !ends_at_once(walks->loop_of(*place)))
+          slice = std::unexpected("the address depends on the previous iteration's load");
+        if (auto node = walks->fetch_for(*access); node && !slice) {
+          // The loop that calls this function may run several walks at once, which gives more.
+          if (walks->is_repeated(*place))
+            slice = slice_of(*access, std::move(*node));
+          else
+            slice = std::unexpected("the address is in a node of a walk that no loop here begins anew");
+        }
+      }
       if (slice && !has_one_base(ir_, *slice))
         slice = std::unexpected("the address is not based on one memory");
       if (!slice) {
@@ -173,6 +210,11 @@ class Placer {
         continue;
       }
       llvm::Loop* const around = loop_for_versions(*slice);
+      // It has no time for a look at the cell in each iteration.
+      if (slice->node && around == nullptr && !can_be_in_strips(*slice->loop, dominators_, evolution_)) {
+        slot->refuse("its loop cannot be had in two versions");
+        continue;
+      }
       all.push_back({.slot = slot, .access = access, .slice = std::move(*slice), .around = around});
     }
     return all;
@@ -219,7 +261,8 @@ class Placer {
     if (runs_ahead && found.around != nullptr && found.around != found.slice.loop)
       return found.slot->wait("a loop around it is had in two versions for other loads");
     llvm::Loop& loop = found.around ? *found.around : *found.slice.loop;
-    const LoopPlace place = place_of(ir_, *found.access, found.slot->at(), loops_, loop);
+    const Instruction& at = found.slice.node ? *found.slice.node->links.front() : *found.access;
+    const LoopPlace place = place_of(ir_, at, found.slot->at(), loops_, loop);
     const auto claim = changes_.claim(*found.slot, place);
     if (!claim) return found.slot->wait(claim.error());
     // A copy of the loop that stands elsewhere: one change has one cell.
@@ -228,11 +271,11 @@ class Placer {
       found.slot->apply(*claim, slice_words(found.slice));
       found.slot->answer.slice_loads = found.slice.loads;
       found.slot->answer.operations = static_cast<uint32_t>(found.slice.operations.size());
+      found.slot->answer.has_distance = !found.slice.node;
     }
     // An OSR entry's copy of the loop stands outside the loop around it and cannot tell: the whole function,
     // which came first, has.
-    const WasmOffset its_loop =
-        place_of(ir_, *found.access, found.slot->at(), loops_, *found.slice.loop).loop;
+    const WasmOffset its_loop = place_of(ir_, at, found.slot->at(), loops_, *found.slice.loop).loop;
     if (length_is_looked_up(*found.slice.loop)) changes_.short_loops.insert(its_loop.value);
     std::vector<LoopWork>& works = found.around ? group_of(*found.around, *claim).works : works_;
     auto work = std::ranges::find(works, found.slice.loop, &LoopWork::loop);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "jit/optimizing/changes/prefetch/carried_words.h"
+#include "jit/optimizing/changes/prefetch/node_fetch.h"
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
@@ -78,6 +79,7 @@ struct PrefetchSlice {
   std::map<llvm::PHINode*, llvm::Value*> delayed;   // the header's, with their values one iteration earlier
   Recurrences recurrences;
   std::optional<Forks> forks;
+  std::optional<NodeFetch> node;  // instead of all else: the target is part of a node that is known early
   // What is expected to miss like the target, each with its level (1 = its address comes from the
   // induction variable through cached loads only). The target has the highest.
   std::map<const llvm::Instruction*, uint32_t> levels;

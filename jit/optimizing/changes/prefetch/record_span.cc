@@ -95,7 +95,7 @@ RecordPlaces find_record_places(const llvm::Loop& loop, const std::vector<Prefet
   // By base, what varies, and how far ahead its targets are.
   std::map<std::tuple<const Value*, const Value*, uint32_t>, Record> records;
   for (const PrefetchSlice& slice : slices) {
-    if (slice.forks) continue;
+    if (slice.forks || slice.node) continue;
     const FieldPlace place = field_place(*slice.target, loop, loops);
     const int64_t end = place.offset + bytes_of(*slice.target) - 1;
     Record& record = records[{place.base, place.record, slice.target_level}];

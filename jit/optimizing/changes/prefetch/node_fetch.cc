@@ -1,0 +1,254 @@
+#include "jit/optimizing/changes/prefetch/node_fetch.h"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/IR/PatternMatch.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hindsight::jit::optimizing {
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr int64_t kLineBytes = 64;
+// Two places so near are in one line more often than not.
+constexpr int64_t kNearBytes = 32;
+// Of an array behind which no other field is known, and of one whose next field is far.
+constexpr int64_t kUnknownArrayBytes = 2 * kLineBytes;
+constexpr int64_t kMostArrayBytes = 8 * kLineBytes;
+// As many loads as a core waits for at once, about.
+constexpr size_t kMostPlaces = 10;
+// A prefetch stands behind each.
+constexpr size_t kMostLinks = 4;
+// Bounds the ways from an address to its nodes.
+constexpr size_t kMostSteps = 64;
+
+bool is_near(const std::set<int64_t>& places, int64_t place) {
+  const auto at = places.lower_bound(place - kNearBytes + 1);
+  return at != places.end() && *at < place + kNearBytes;
+}
+
+bool is_of_bytes(const llvm::GEPOperator& step) {
+  return step.getSourceElementType()->isIntegerTy(8) && step.getNumIndices() == 1;
+}
+
+// A value that an address is so many bytes behind, or more.
+struct Origin {
+  const Value* value = nullptr;
+  int64_t offset = 0;
+  bool is_element = false;
+  bool is_carried = false;
+};
+
+// Goes back from an address through sums, and phis: those of walks, and what others begin with. Ends where `is_link` says so.
+template <typename IsLink>
+std::vector<Origin> trace(const Value* address, const llvm::LoopInfo& loops,
+                          const std::set<const llvm::Loop*>& walked, const IsLink& is_link) {
+  using namespace llvm::PatternMatch;
+  std::vector<Origin> found;
+  std::vector<Origin> rest{{.value = address}};
+  std::set<const Value*> seen;
+  while (!rest.empty() && seen.size() < kMostSteps) {
+    const Origin at = rest.back();
+    rest.pop_back();
+    if (llvm::isa<llvm::Constant>(at.value) || !seen.insert(at.value).second) continue;
+    if (is_link(*at.value)) {
+      found.push_back(at);
+      continue;
+    }
+    const auto from = [&](const Value* value, int64_t bytes = 0, bool further = false, bool carried = false) {
+      rest.push_back({value, at.offset + bytes, at.is_element || further, at.is_carried || carried});
+    };
+    const auto sum = [&](const Value* one, const Value* other) {
+      const auto* const number = llvm::dyn_cast<llvm::ConstantInt>(other);
+      if (number == nullptr) return from(one, 0, true);
+      if (number->getValue().getSignificantBits() <= 32) from(one, number->getSExtValue());
+    };
+    auto* const value = const_cast<Value*>(at.value);
+    const Value *left = nullptr, *right = nullptr;
+    if (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(value)) {
+      if (!is_of_bytes(*step)) continue;
+      // A memory's base may have a constant added to it before an index is. All that varies is the index then.
+      int64_t bytes = 0;
+      const Value* base = step->getPointerOperand();
+      for (const auto* inner = llvm::dyn_cast<llvm::GEPOperator>(base);
+           inner && is_of_bytes(*inner) && llvm::isa<llvm::ConstantInt>(inner->getOperand(1));
+           inner = llvm::dyn_cast<llvm::GEPOperator>(base)) {
+        bytes += llvm::cast<llvm::ConstantInt>(inner->getOperand(1))->getSExtValue();
+        base = inner->getPointerOperand();
+      }
+      if (llvm::isa<llvm::GEPOperator, llvm::PHINode>(base)) {
+        sum(step->getPointerOperand(), step->getOperand(1));
+        from(step->getOperand(1), 0, true);
+      } else {
+        from(step->getOperand(1), bytes);
+      }
+    } else if (match(value, m_AddLike(m_Value(left), m_Value(right)))) {
+      sum(left, right);
+      sum(right, left);
+    } else if (match(value, m_ZExtOrSExt(m_Value(left))) || match(value, m_Trunc(m_Value(left))) ||
+               match(value, m_Freeze(m_Value(left)))) {
+      from(left);
+    } else if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(value)) {
+      from(select->getTrueValue());
+      from(select->getFalseValue());
+    } else if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(value)) {
+      const llvm::Loop* const its = loops.getLoopFor(phi->getParent());
+      const bool is_header = its != nullptr && its->getHeader() == phi->getParent();
+      const bool is_walk = is_header && walked.contains(its);
+      for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i)
+        if (!is_header || is_walk || !its->contains(phi->getIncomingBlock(i)))
+          from(phi->getIncomingValue(i), 0, is_header && !is_walk, is_walk);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+NodeWalks::NodeWalks(const IrModule& ir, const llvm::Function& function, const llvm::LoopInfo& loops)
+    : ir_(ir), loops_(loops) {
+  for (llvm::Loop* loop : loops.getLoopsInPreorder()) find_walks(*loop);
+  for (Walk& walk : walks_) walk.is_repeated = is_repeated(walk);
+  if (!walks_.empty()) find_fields(function);
+}
+
+// Does a loop around begin the walk anew? One around it may be part of it, as that over a skip list's levels is, and goes on where the
+// walk within has ended.
+bool NodeWalks::is_repeated(const Walk& walk) const {
+  std::set<const llvm::Loop*> its{walk.loop};
+  for (const llvm::Loop* around = walk.loop->getParentLoop(); around != nullptr;
+       around = around->getParentLoop()) {
+    const llvm::BasicBlock* const latch = around->getLoopLatch();
+    if (latch == nullptr) return false;
+    const bool goes_on = llvm::any_of(around->getHeader()->phis(), [&](const llvm::PHINode& phi) {
+      const auto is_phi = [&](const Value& value) { return &value == &phi; };
+      const auto is_link = [&](const Value& value) { return llvm::is_contained(walk.links, &value); };
+      return llvm::any_of(walk.links,
+                          [&](const llvm::LoadInst* link) {
+                            return !trace(link->getPointerOperand(), loops_, its, is_phi).empty();
+                          }) &&
+             !trace(phi.getIncomingValueForBlock(latch), loops_, its, is_link).empty();
+    });
+    if (!goes_on) return true;
+    its.insert(around);
+  }
+  return false;
+}
+
+bool NodeWalks::is_of_guest(const Instruction& access) const {
+  return llvm::isa<llvm::LoadInst, llvm::StoreInst>(access) && !access.isVolatile() &&
+         !ir_.is_of(access, IrModule::World::kRuntime) && !ir_.is_of(access, IrModule::World::kCells);
+}
+
+void NodeWalks::find_walks(llvm::Loop& loop) {
+  if (loop.getLoopLatch() == nullptr) return;
+  const std::set<const llvm::Loop*> walked{&loop};
+  for (llvm::BasicBlock* block : loop.blocks()) {
+    if (loops_.getLoopFor(block) != &loop) continue;
+    for (Instruction& instruction : *block) {
+      auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (load == nullptr || !is_of_guest(*load)) continue;
+      if (!load->getType()->isIntegerTy(32) && !load->getType()->isIntegerTy(64)) continue;
+      const auto* const base =
+          llvm::dyn_cast<Instruction>(llvm::getUnderlyingObject(load->getPointerOperand(), 0));
+      if (base != nullptr && loop.contains(base)) continue;
+      std::set<size_t> others;  // walks of which this one's next node may be
+      bool is_link = false;
+      trace(load->getPointerOperand(), loops_, walked, [&](const Value& value) {
+        is_link |= &value == load;
+        if (const auto walk = links_.find(&value); walk != links_.end() && walks_[walk->second].loop == &loop)
+          others.insert(walk->second);
+        return &value == load;
+      });
+      if (!is_link) continue;
+      walked_.insert(&loop);
+      // The first of two links is found before it is known that the other one is of the same walk.
+      const size_t walk = others.empty() ? walks_.size() : *others.begin();
+      if (others.empty()) walks_.push_back({.loop = &loop});
+      walks_[walk].links.push_back(load);
+      links_.emplace(load, walk);
+    }
+  }
+}
+
+void NodeWalks::find_fields(const llvm::Function& function) {
+  for (const Instruction& instruction : llvm::instructions(function)) {
+    if (!is_of_guest(instruction)) continue;
+    const std::optional<Place> place = place_of(instruction);
+    if (!place) continue;
+    Walk& walk = walks_[place->walk];
+    walk.fields.insert(place->offset);
+    // Nothing that could be waited for lies between the node and what is read of it there.
+    const llvm::BasicBlock* const block = instruction.getParent();
+    const bool is_at_once =
+        place->is_carried
+            ? block == walk.loop->getHeader()
+            : llvm::any_of(walk.links, [&](const auto* link) { return block == link->getParent(); });
+    if (is_at_once && !place->is_element) walk.at_once.insert(place->offset);
+  }
+}
+
+std::optional<NodeWalks::Place> NodeWalks::place_of(const Instruction& access) const {
+  const std::vector<Origin> origins = trace(llvm::getLoadStorePointerOperand(&access), loops_, walked_,
+                                            [&](const Value& value) { return links_.contains(&value); });
+  if (origins.empty()) return std::nullopt;
+  // Of several walks the one that it is in, or the last one.
+  const auto depth_of = [&](const Origin& origin) {
+    const llvm::Loop* const loop = walks_[links_.at(origin.value)].loop;
+    return std::pair(loop->contains(&access), loop->getLoopDepth());
+  };
+  const Origin& origin = *std::ranges::max_element(origins, {}, depth_of);
+  return Place{.walk = links_.at(origin.value),
+               .offset = origin.offset,
+               .is_element = origin.is_element,
+               .is_carried = origin.is_carried};
+}
+
+bool NodeWalks::is_at_once(const Place& place) const {
+  return !place.is_element && walks_[place.walk].at_once.contains(place.offset);
+}
+
+std::optional<NodeFetch> NodeWalks::fetch_for(const Instruction& access) {
+  const std::optional<Place> place = place_of(access);
+  if (!place) return std::nullopt;
+  Walk& walk = walks_[place->walk];
+  if (walk.links.size() > kMostLinks) return std::nullopt;
+  // What is read of a node only because the walk ends there, once and anywhere in an array, is not worth places in each iteration.
+  // What is searched is: in a tree whose values are in its leaves the last node is where time goes.
+  const bool is_once = loops_.getLoopDepth(access.getParent()) < walk.loop->getLoopDepth();
+  if (!walk.loop->contains(&access) && (place->is_carried || (place->is_element && is_once)))
+    return std::nullopt;
+  const auto bytes =
+      static_cast<int64_t>(ir_.module.getDataLayout()
+                               .getTypeStoreSize(llvm::getLoadStoreType(const_cast<Instruction*>(&access)))
+                               .getFixedValue());
+  int64_t end = place->offset + bytes;
+  if (place->is_element) {
+    const auto field = walk.fields.lower_bound(end);
+    // One behind what is read at once may end there, as most towers of a skip list do.
+    const bool is_apart = !is_near(walk.at_once, place->offset);
+    if (field != walk.fields.end())
+      end = std::min(*field, place->offset + kMostArrayBytes);
+    else if (is_apart)
+      end = place->offset + kUnknownArrayBytes;
+  }
+  NodeFetch fetch{.walk = place->walk, .loop = walk.loop, .links = walk.links};
+  bool is_late = false;
+  const auto add = [&](int64_t at) {
+    if (is_near(walk.at_once, at)) return;
+    is_late = true;
+    if (is_near(walk.fetched, at) || walk.fetched.size() >= kMostPlaces) return;
+    walk.fetched.insert(at);
+    fetch.places.push_back(at);
+  };
+  for (int64_t at = place->offset; at < end; at += kLineBytes) add(at);
+  add(end - 1);
+  if (!is_late) return std::nullopt;
+  return fetch;
+}
+
+}  // namespace hindsight::jit::optimizing
