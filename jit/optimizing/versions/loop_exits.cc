@@ -28,12 +28,27 @@ using llvm::Value;
 constexpr const char* kMarker = "hindsight.loop_exit";
 // The length of a strip whose end is polled, in iterations: some tens of microseconds.
 constexpr uint32_t kStrip = 1 << 16;
+// The same where an iteration calls something, which may take nanoseconds or milliseconds. With 3 us, as an insertion takes, 65,536
+// of them are 0.2 s in which nothing that is new is entered.
+constexpr uint32_t kStripOfCalls = 1 << 8;
 // A poll is two instructions that nothing waits for: hardly half a percent of an iteration of so many. Inner
 // loops may be shorter than they are taken for, and a loop around this one will do as well.
 constexpr double kLongIteration = 256;
 constexpr double kLongInnerIteration = 4096;
 constexpr double kIterationsOfInnerLoops = 32;  // where nobody knows: as LLVM guesses
 constexpr double kInstructionsOfACall = 50;
+
+bool is_call(const Instruction& instruction) {
+  const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  return call != nullptr && !llvm::isa<llvm::IntrinsicInst>(call) && !call->isInlineAsm();
+}
+
+uint32_t strip_of(const llvm::Loop& loop) {
+  const bool calls = llvm::any_of(loop.blocks(), [](const BasicBlock* block) {
+    return llvm::any_of(*block, [](const Instruction& it) { return is_call(it) && !is_exit_marker(it); });
+  });
+  return calls ? kStripOfCalls : kStrip;
+}
 
 std::vector<llvm::CallInst*> markers_of(llvm::Function& function) {
   std::vector<llvm::CallInst*> markers;
@@ -95,10 +110,7 @@ double length_of_iteration(const llvm::Loop& loop, const llvm::LoopInfo& loops,
     for (const Instruction& instruction : *block) {
       if (llvm::isa<llvm::PHINode, llvm::DbgInfoIntrinsic>(instruction) || is_exit_marker(instruction))
         continue;
-      length += llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction) &&
-                        !llvm::cast<llvm::CallBase>(instruction).isInlineAsm()
-                    ? kInstructionsOfACall
-                    : 1;
+      length += is_call(instruction) ? kInstructionsOfACall : 1;
     }
     const llvm::Loop* around = loops.getLoopFor(block);
     length *= share_of_iterations(block, *around, frequencies);
@@ -371,7 +383,7 @@ llvm::PreservedAnalyses LoopExitPass::run(llvm::Function& function, llvm::Functi
       emit_poll(*ir_, rest, loop, location, [&](Instruction*) { return values; });
       continue;
     }
-    const Strips strips = make_strips(*exit.loop, exit.backedges, location, kStrip);
+    const Strips strips = make_strips(*exit.loop, exit.backedges, location, strip_of(*exit.loop));
     exit.marker->eraseFromParent();
     if (nest) {
       b.SetInsertPoint(strips.tail->getTerminator());

@@ -21,7 +21,7 @@
 //     the outermost one of code that was entered for it. Where its iterations are short that is seen in its
 //     time: it is so only where it is to be left in short iterations too (OptimizeRequest::short_loop_exits).
 //   - A poll between strips (strips.h) of a counted innermost loop, which stays free to become vectors. It is
-//     only in code for running loops, where entering the strips costs once.
+//     only in code for running loops, where entering the strips costs once. Strips are short where iterations call something.
 //   - Nothing: the loop is not left. A nest goes nowhere, but returns to its caller (jit/abi/nest_exits.h).
 //
 // Invariants: a marker reads memory, so no store is moved out of its loop past the place where the loop may

@@ -186,6 +186,36 @@ TEST(LoopExits, OfALoopThatStandsAloneAreInCodeForRunningLoops) {
   EXPECT_EQ(left_with[2], sum_to(left_with[1])) << "after " << left_with[1];
 }
 
+// What an iteration calls may take long, and a strip as many times that.
+TEST(LoopExits, OfACountedLoopThatCallsComeAfterAFewCalls) {
+  std::function<void(uint64_t)> at_call;
+  uint64_t calls = 0;
+  Optimized m = with_exits(R"((module (import "host" "call" (func $call (param i64)))
+    (func (export "f") (param $n i64) (result i64) (local $i i64)
+      (loop $l
+        (call $call (local.get $i))
+        (br_if $l (i64.lt_u (local.tee $i (i64.add (local.get $i) (i64.const 1))) (local.get $n))))
+      (local.get $i))))",
+                           {LoopIndex(0)}, {.host = {{"host.call", [&](TestInstance&, uint64_t* slots) {
+                                                        ++calls;
+                                                        at_call(slots[0]);
+                                                        return true;
+                                                      }}}});
+  const CodeVersion* version = m.compile("f");
+  ASSERT_NE(version, nullptr);
+  ASSERT_NE(exit_of(*version, 0), nullptr);
+  const auto enter =
+      reinterpret_cast<uint64_t (*)(VmContext*, const uint64_t*)>(const_cast<void*>(entry_of(*version, 0)));
+  at_call = [&](uint64_t i) {
+    if (i == 1000) exit_of(*version, 0)->slot->store(reinterpret_cast<const void*>(&leave));
+  };
+  const uint64_t frame[] = {100'000, 0};
+  EXPECT_EQ(enter(m.instance->context(), frame), 4711u);
+  EXPECT_EQ(left_with[1], calls);
+  EXPECT_GT(calls, 1000u);
+  EXPECT_LE(calls, 1000u + 512u);
+}
+
 TEST(LoopExits, OfALoopWithoutACountPollEachIteration) {
   Optimized m = with_exits(R"((module (memory 1)
     (func (export "f") (param $at i32) (result i32) (local $steps i32)
