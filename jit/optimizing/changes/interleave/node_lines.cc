@@ -10,7 +10,7 @@ NodeLines find_node_lines(const IrModule& ir, const llvm::LoopInfo& loops,
                           const llvm::DominatorTree& dominators, const llvm::Loop& outer,
                           const StallsAt& stalls, const std::vector<llvm::LoadInst*>& waits) {
   NodeLines lines;
-  NodeWalks walks(ir, *outer.getHeader()->getParent(), loops);
+  NodeWalks walks(ir, loops);
   // By walk: the load that comes to its node first, and where in the node that is.
   struct First {
     const llvm::LoadInst* load = nullptr;

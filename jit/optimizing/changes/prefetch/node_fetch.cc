@@ -1,10 +1,10 @@
 #include "jit/optimizing/changes/prefetch/node_fetch.h"
 
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Operator.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace hindsight::jit::optimizing {
@@ -19,6 +19,8 @@ constexpr int64_t kNearBytes = 32;
 // Of an array behind which no other field is known, and of one whose next field is far.
 constexpr int64_t kUnknownArrayBytes = 2 * kLineBytes;
 constexpr int64_t kMostArrayBytes = 8 * kLineBytes;
+// What is further away is of another array, by the same index. A page of memory is longer.
+constexpr int64_t kMostNodeBytes = 4096;
 // As many loads as a core waits for at once, about.
 constexpr size_t kMostPlaces = 10;
 // A prefetch stands behind each.
@@ -49,8 +51,8 @@ std::vector<Origin> trace(const Value* address, const llvm::LoopInfo& loops,
                           const std::set<const llvm::Loop*>& walked, const IsLink& is_link) {
   using namespace llvm::PatternMatch;
   std::vector<Origin> found;
-  std::vector<Origin> rest{{.value = address}};
-  std::set<const Value*> seen;
+  llvm::SmallVector<Origin, 8> rest{{.value = address}};
+  llvm::SmallPtrSet<const Value*, 16> seen;
   while (!rest.empty() && seen.size() < kMostSteps) {
     const Origin at = rest.back();
     rest.pop_back();
@@ -109,11 +111,14 @@ std::vector<Origin> trace(const Value* address, const llvm::LoopInfo& loops,
 
 }  // namespace
 
-NodeWalks::NodeWalks(const IrModule& ir, const llvm::Function& function, const llvm::LoopInfo& loops)
-    : ir_(ir), loops_(loops) {
+NodeWalks::NodeWalks(const IrModule& ir, const llvm::LoopInfo& loops) : ir_(ir), loops_(loops) {
+  // Of an address that comes from one memory nobody knows whether it leads into that one.
+  if (ir.wasm.memories.size() != 1) return;
   for (llvm::Loop* loop : loops.getLoopsInPreorder()) find_walks(*loop);
   for (Walk& walk : walks_) walk.is_repeated = is_repeated(walk);
-  if (!walks_.empty()) find_fields(function);
+  for (const llvm::Loop* outermost : loops)
+    if (llvm::any_of(walks_, [&](const Walk& walk) { return outermost->contains(walk.loop); }))
+      find_fields(*outermost);
 }
 
 // Does a loop around begin the walk anew? One around it may be part of it, as that over a skip list's levels is, and goes on where the
@@ -175,20 +180,21 @@ void NodeWalks::find_walks(llvm::Loop& loop) {
   }
 }
 
-void NodeWalks::find_fields(const llvm::Function& function) {
-  for (const Instruction& instruction : llvm::instructions(function)) {
-    if (!is_of_guest(instruction)) continue;
-    const std::optional<Place> place = place_of(instruction);
-    if (!place) continue;
-    Walk& walk = walks_[place->walk];
-    walk.fields.insert(place->offset);
-    // Nothing that could be waited for lies between the node and what is read of it there.
-    const llvm::BasicBlock* const block = instruction.getParent();
-    const bool is_at_once =
-        place->is_carried
-            ? block == walk.loop->getHeader()
-            : llvm::any_of(walk.links, [&](const auto* link) { return block == link->getParent(); });
-    if (is_at_once && !place->is_element) walk.at_once.insert(place->offset);
+void NodeWalks::find_fields(const llvm::Loop& outermost) {
+  for (const llvm::BasicBlock* block : outermost.blocks()) {
+    for (const Instruction& instruction : *block) {
+      if (!is_of_guest(instruction)) continue;
+      const std::optional<Place> place = place_of(instruction);
+      if (!place) continue;
+      Walk& walk = walks_[place->walk];
+      walk.fields.insert(place->offset);
+      // Nothing that could be waited for lies between the node and what is read of it there.
+      const bool is_at_once =
+          place->is_carried
+              ? block == walk.loop->getHeader()
+              : llvm::any_of(walk.links, [&](const auto* link) { return block == link->getParent(); });
+      if (is_at_once && !place->is_element) walk.at_once.insert(place->offset);
+    }
   }
 }
 
@@ -216,7 +222,7 @@ std::optional<NodeFetch> NodeWalks::fetch_for(const Instruction& access) {
   const std::optional<Place> place = place_of(access);
   if (!place) return std::nullopt;
   Walk& walk = walks_[place->walk];
-  if (walk.links.size() > kMostLinks) return std::nullopt;
+  if (walk.links.size() > kMostLinks || std::abs(place->offset) > kMostNodeBytes) return std::nullopt;
   // What is read of a node only because the walk ends there, once and anywhere in an array, is not worth places in each iteration.
   // What is searched is: in a tree whose values are in its leaves the last node is where time goes.
   const bool is_once = loops_.getLoopDepth(access.getParent()) < walk.loop->getLoopDepth();

@@ -33,7 +33,7 @@ struct NodeFetch {
   std::vector<int64_t> places = {};         // bytes from the node. Empty: they are fetched for other accesses
 };
 
-// The walks of a function: loops in which a load's address comes from what the same load brought in the iteration before.
+// The walks of a function with one memory: loops in which a load's address comes from what the same load brought in the iteration before.
 class NodeWalks {
  public:
   struct Place {  // of an access, from a walk's node
@@ -43,7 +43,7 @@ class NodeWalks {
     bool is_carried = false;  // from the node that the loop carries, not from the next one
   };
 
-  NodeWalks(const IrModule& ir, const llvm::Function& function, const llvm::LoopInfo& loops);
+  NodeWalks(const IrModule& ir, const llvm::LoopInfo& loops);
   // Where a load or store is in a walk's node, or in the one that a walk ends with; empty: in none.
   std::optional<Place> place_of(const llvm::Instruction& access) const;
   llvm::Loop& loop_of(const Place& place) const { return *walks_[place.walk].loop; }
@@ -66,7 +66,7 @@ class NodeWalks {
 
   void find_walks(llvm::Loop& loop);
   bool is_repeated(const Walk& walk) const;
-  void find_fields(const llvm::Function& function);
+  void find_fields(const llvm::Loop& outermost);
   bool is_of_guest(const llvm::Instruction& access) const;
 
   const IrModule& ir_;

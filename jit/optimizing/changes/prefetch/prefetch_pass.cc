@@ -187,17 +187,16 @@ class Placer {
     for (const auto& [slot, access] : asked) {
       auto slice = find_prefetch_slice(ir_, *access, loops_, evolution_, slot->setting(), words);
       if (!slice || is_doubtful(*slice)) {
-        if (!walks) walks.emplace(ir_, function_, loops_);
+        if (!walks) walks.emplace(ir_, loops_);
         const auto place = walks->place_of(*access);
         if (slice && place && !ends_at_once(walks->loop_of(*place)))
           slice = std::unexpected("the address depends on the previous iteration's load");
-        if (auto node = walks->fetch_for(*access); node && !slice) {
-          // The loop that calls this function may run several walks at once, which gives more.
-          if (walks->is_repeated(*place))
-            slice = slice_of(*access, std::move(*node));
-          else
-            slice = std::unexpected("the address is in a node of a walk that no loop here begins anew");
-        }
+        auto node = slice ? std::nullopt : walks->fetch_for(*access);
+        // Else the loop that calls this function may run several walks at once, which gives more.
+        if (node && walks->is_repeated(*place))
+          slice = slice_of(*access, std::move(*node));
+        else if (node)
+          slice = std::unexpected("the address is in a node of a walk that no loop here begins anew");
       }
       if (slice && !has_one_base(ir_, *slice))
         slice = std::unexpected("the address is not based on one memory");
