@@ -48,7 +48,7 @@ class DryRun : private DryRunCode {
       if (far == block->end()) continue;
       auto* const copy = llvm::cast<llvm::LoadInst>(copy_of(warm.copies, &*far));
       Builder b = at(copy);
-      fetch(b, copy->getPointerOperand());  // which is clamped
+      fetch_line(b, copy->getPointerOperand());  // which is clamped
       BasicBlock* const known = copy->getParent();
       known->splitBasicBlock(copy, "dry.unknown");
       known->getTerminator()->setSuccessor(0, warm.end);
@@ -174,7 +174,7 @@ class DryRun : private DryRunCode {
       Value* const original = known.load->getPointerOperand();
       const uint32_t memory = Speculation::memory_of(ir_, original, function_).value_or(0);
       Value* const place = of(original);
-      fetch(b, speculation_.clamp(b, place, memory, 1));
+      fetch_line(b, speculation_.clamp(b, place, memory, 1));
       fetch_rest_of_node(b, place, memory, known.rest_of_node);
     }
   }

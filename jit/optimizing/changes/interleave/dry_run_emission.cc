@@ -72,13 +72,10 @@ void DryRunCode::fetch_rest_of_node(Builder& b, Value* address, uint32_t memory,
                                     const std::vector<int64_t>& bytes) {
   if (bytes.empty()) return;
   const auto [least, most] = std::ranges::minmax(bytes);
-  const auto further = [&](Value* from, int64_t by) {
-    return b.CreateGEP(ir_.i8, from, b.getInt64(static_cast<uint64_t>(by)));
-  };
   // A node is in memory as a whole, or it is none.
   Value* const first =
-      speculation_.clamp(b, further(address, least), memory, static_cast<uint64_t>(most - least + 1));
-  for (const int64_t at : bytes) fetch(b, further(first, at - least));
+      speculation_.clamp(b, further_by(b, address, least), memory, static_cast<uint64_t>(most - least + 1));
+  for (const int64_t at : bytes) fetch_line(b, further_by(b, first, at - least));
 }
 
 void DryRunCode::emit_group() {

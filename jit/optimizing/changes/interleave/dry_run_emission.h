@@ -54,9 +54,6 @@ class DryRunCode : protected GroupCode {
     phi->setDebugLoc(location_);
     return phi;
   }
-  void fetch(Builder& b, Value* address) const {
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {address, word(0), word(3), word(1)});
-  }
   // The other lines of a node: so many bytes from the address each.
   void fetch_rest_of_node(Builder& b, Value* address, uint32_t memory, const std::vector<int64_t>& bytes);
   void end_loop(Builder& b, Value* again, BasicBlock* first, BasicBlock* out) {

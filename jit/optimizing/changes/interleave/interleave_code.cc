@@ -134,13 +134,8 @@ void Emission::prefetch(Builder& b, const KnownLoad& known, const Copies& values
   Value* const original = known.first_of(known.load->getPointerOperand());
   Value* place = copy_of(copies, original);
   if (place == original) place = copy_of(values, original);
-  const auto word = [&](uint32_t value) { return llvm::ConstantInt::get(ir_.i32, value); };
-  const auto fetch = [&](Value* at) {
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {at, word(0), word(3), word(1)});
-  };
-  fetch(place);
-  for (const int64_t bytes : known.rest_of_node)
-    fetch(b.CreateGEP(ir_.i8, place, b.getInt64(static_cast<uint64_t>(bytes))));
+  fetch_line(b, place);
+  for (const int64_t bytes : known.rest_of_node) fetch_line(b, further_by(b, place, bytes));
 }
 
 void Emission::emit_group_end() {

@@ -54,7 +54,7 @@ class IterationRun : private DryRunCode {
         if (!left_out.contains(wait)) continue;
         auto* const copy = llvm::cast<llvm::LoadInst>(copy_of(copies, const_cast<llvm::LoadInst*>(wait)));
         Builder b = at(copy);
-        fetch(b, speculation_.clamp(b, copy->getPointerOperand(), memory_of(*wait), 1));
+        fetch_line(b, speculation_.clamp(b, copy->getPointerOperand(), memory_of(*wait), 1));
         fetch_node(b, copy->getPointerOperand(), *wait);
       }
     } else {
@@ -170,7 +170,7 @@ class IterationRun : private DryRunCode {
     BasicBlock* const rest = wait.pause->splitBasicBlock(&load, "dry.rest");
     wait.pause->getTerminator()->eraseFromParent();
     Builder b = at(wait.pause);
-    fetch(b, load.getPointerOperand());  // which is clamped
+    fetch_line(b, load.getPointerOperand());  // which is clamped
     fetch_node(b, load.getPointerOperand(), original);
     b.CreateStore(word(number_of_wait), element(b, where_, slot_));
     stay_active(rounds, wait.pause);

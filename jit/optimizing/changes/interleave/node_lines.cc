@@ -41,7 +41,7 @@ NodeLines find_node_lines(const IrModule& ir, const llvm::LoopInfo& loops,
     if (load == first.load || !(dominators.dominates(first.load, load) ||
                                 (place->is_carried && dominators.dominates(first.load->getParent(), latch))))
       continue;
-    const auto fetch = walks.fetch_for(*load);
+    const auto fetch = walks.fetch_for(*load, *place);
     if (!fetch) continue;
     lines.covered.insert(load);
     for (const int64_t at : fetch->places) lines.with[first.load].push_back(at - first.offset);

@@ -11,6 +11,7 @@
 
 #include "jit/code/cell_memory.h"
 #include "jit/optimizing/changes/jump_pointers/carried_place.h"
+#include "jit/optimizing/ir/fetch_line.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
 #include "jit/optimizing/versions/loop_versions.h"
@@ -167,9 +168,7 @@ class JumpEmitter {
           b.CreateSub(b.CreatePtrToInt(address, ir_.i64), b.CreatePtrToInt(addresses.front(), ir_.i64));
       Value* const there = address == addresses.front() ? b.CreateZExt(ahead, ir_.i64)
                                                         : b.CreateAdd(b.CreateZExt(ahead, ir_.i64), beside);
-      b.CreateIntrinsic(
-          llvm::Intrinsic::prefetch, {ir_.ptr},
-          {b.CreateGEP(ir_.i8, group_.places.front().base, there), int32(0), int32(3), int32(1)});
+      fetch_line(b, b.CreateGEP(ir_.i8, group_.places.front().base, there));
     }
     store(b, b.CreateAdd(turn, int32(1)), kHistoryPosition);
   }

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "jit/optimizing/changes/prefetch/access_bytes.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -31,10 +33,6 @@ constexpr size_t kMostSteps = 64;
 bool is_near(const std::set<int64_t>& places, int64_t place) {
   const auto at = places.lower_bound(place - kNearBytes + 1);
   return at != places.end() && *at < place + kNearBytes;
-}
-
-bool is_of_bytes(const llvm::GEPOperator& step) {
-  return step.getSourceElementType()->isIntegerTy(8) && step.getNumIndices() == 1;
 }
 
 // A value that an address is so many bytes behind, or more.
@@ -218,31 +216,25 @@ bool NodeWalks::is_at_once(const Place& place) const {
   return !place.is_element && walks_[place.walk].at_once.contains(place.offset);
 }
 
-std::optional<NodeFetch> NodeWalks::fetch_for(const Instruction& access) {
-  const std::optional<Place> place = place_of(access);
-  if (!place) return std::nullopt;
-  Walk& walk = walks_[place->walk];
-  if (walk.links.size() > kMostLinks || std::abs(place->offset) > kMostNodeBytes) return std::nullopt;
+std::optional<NodeFetch> NodeWalks::fetch_for(const Instruction& access, const Place& place) {
+  Walk& walk = walks_[place.walk];
+  if (walk.links.size() > kMostLinks || std::abs(place.offset) > kMostNodeBytes) return std::nullopt;
   // What is read of a node only because the walk ends there, once and anywhere in an array, is not worth places in each iteration.
   // What is searched is: in a tree whose values are in its leaves the last node is where time goes.
   const bool is_once = loops_.getLoopDepth(access.getParent()) < walk.loop->getLoopDepth();
-  if (!walk.loop->contains(&access) && (place->is_carried || (place->is_element && is_once)))
+  if (!walk.loop->contains(&access) && (place.is_carried || (place.is_element && is_once)))
     return std::nullopt;
-  const auto bytes =
-      static_cast<int64_t>(ir_.module.getDataLayout()
-                               .getTypeStoreSize(llvm::getLoadStoreType(const_cast<Instruction*>(&access)))
-                               .getFixedValue());
-  int64_t end = place->offset + bytes;
-  if (place->is_element) {
+  int64_t end = place.offset + bytes_of(access);
+  if (place.is_element) {
     const auto field = walk.fields.lower_bound(end);
     // One behind what is read at once may end there, as most towers of a skip list do.
-    const bool is_apart = !is_near(walk.at_once, place->offset);
+    const bool is_apart = !is_near(walk.at_once, place.offset);
     if (field != walk.fields.end())
-      end = std::min(*field, place->offset + kMostArrayBytes);
+      end = std::min(*field, place.offset + kMostArrayBytes);
     else if (is_apart)
-      end = place->offset + kUnknownArrayBytes;
+      end = place.offset + kUnknownArrayBytes;
   }
-  NodeFetch fetch{.walk = place->walk, .loop = walk.loop, .links = walk.links};
+  NodeFetch fetch{.loop = walk.loop, .links = walk.links};
   bool is_late = false;
   const auto add = [&](int64_t at) {
     if (is_near(walk.at_once, at)) return;
@@ -251,7 +243,7 @@ std::optional<NodeFetch> NodeWalks::fetch_for(const Instruction& access) {
     walk.fetched.insert(at);
     fetch.places.push_back(at);
   };
-  for (int64_t at = place->offset; at < end; at += kLineBytes) add(at);
+  for (int64_t at = place.offset; at < end; at += kLineBytes) add(at);
   add(end - 1);
   if (!is_late) return std::nullopt;
   return fetch;

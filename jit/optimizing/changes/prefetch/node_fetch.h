@@ -27,7 +27,6 @@
 namespace hindsight::jit::optimizing {
 
 struct NodeFetch {
-  size_t walk = 0;                          // its number in the function
   llvm::Loop* loop = nullptr;               // of the walk
   std::vector<llvm::LoadInst*> links = {};  // bring the next node: an address in linear memory
   std::vector<int64_t> places = {};         // bytes from the node. Empty: they are fetched for other accesses
@@ -50,9 +49,9 @@ class NodeWalks {
   bool is_repeated(const Place& place) const { return walks_[place.walk].is_repeated; }
   // Whether it is known as soon as the node is that something is read there.
   bool is_at_once(const Place& place) const;
-  // What to fetch for a load or store of a walk's node, or of the node that a walk ends with. Empty: it is none, or it is read at once.
-  // Places that were given for one access are not given for another.
-  std::optional<NodeFetch> fetch_for(const llvm::Instruction& access);
+  // What to fetch for a load or store at its place. Empty: it is read at once. Places that were given for one access are not given for
+  // another.
+  std::optional<NodeFetch> fetch_for(const llvm::Instruction& access, const Place& place);
 
  private:
   struct Walk {

@@ -9,9 +9,11 @@
 #include <functional>
 #include <memory>
 
+#include "jit/optimizing/changes/prefetch/access_bytes.h"
 #include "jit/optimizing/changes/prefetch/merge_equal.h"
 #include "jit/optimizing/changes/prefetch/prefetch_call.h"
 #include "jit/optimizing/changes/prefetch/stream_step.h"
+#include "jit/optimizing/ir/fetch_line.h"
 #include "jit/optimizing/versions/cell_code.h"
 #include "jit/optimizing/versions/loop_parts.h"
 #include "jit/optimizing/versions/speculation.h"
@@ -299,9 +301,7 @@ class PrefetchEmitter {
         at(link->getNextNode());
         Value* const base = llvm::getUnderlyingObject(link->getPointerOperand(), 0);
         Value* const at_node = b_.CreateGEP(ir_.i8, base, b_.CreateZExt(link, ir_.i64));
-        for (const int64_t bytes : node.places)
-          emit_prefetch(slice, *link,
-                        b_.CreateGEP(ir_.i8, at_node, b_.getInt64(static_cast<uint64_t>(bytes))));
+        for (const int64_t bytes : node.places) emit_prefetch(slice, *link, further_by(b_, at_node, bytes));
       }
     }
   }
@@ -328,9 +328,7 @@ class PrefetchEmitter {
     if (ends == work_.places.end() || (ends->second.empty() && !of_targets))
       return emit_prefetch(slice, access, place);
     for (const int64_t bytes : ends->second)
-      emit_prefetch(
-          slice, access,
-          bytes == 0 ? place : b_.CreateGEP(ir_.i8, place, b_.getInt64(static_cast<uint64_t>(bytes))));
+      emit_prefetch(slice, access, bytes == 0 ? place : further_by(b_, place, bytes));
   }
   void emit_prefetch(const PrefetchSlice& slice, const Instruction& access, Value* place) {
     if (!stays_near(*place)) {
@@ -343,7 +341,7 @@ class PrefetchEmitter {
     if (may_be_vectors_)
       add_prefetch_call(ir_, b_, b_.CreatePtrToInt(place, ir_.i64));
     else
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr}, {place, int32(0), int32(3), int32(1)});
+      fetch_line(b_, place);
   }
 
   // Of a value, so far back or ahead.
@@ -678,7 +676,7 @@ class PrefetchEmitter {
     const Value* at = &place;
     bool has_index = false;
     while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(at)) {
-      if (!step->getSourceElementType()->isIntegerTy(8) || step->getNumIndices() != 1) return false;
+      if (!is_of_bytes(*step)) return false;
       const Value* const index = step->getOperand(1);
       const llvm::KnownBits known = llvm::computeKnownBits(index, ir_.module.getDataLayout());
       if (known.countMaxActiveBits() > 32) return false;

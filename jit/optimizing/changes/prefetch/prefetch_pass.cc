@@ -191,7 +191,7 @@ class Placer {
         const auto place = walks->place_of(*access);
         if (slice && place && !ends_at_once(walks->loop_of(*place)))
           slice = std::unexpected("the address depends on the previous iteration's load");
-        auto node = slice ? std::nullopt : walks->fetch_for(*access);
+        auto node = slice || !place ? std::nullopt : walks->fetch_for(*access, *place);
         // Else the loop that calls this function may run several walks at once, which gives more.
         if (node && walks->is_repeated(*place))
           slice = slice_of(*access, std::move(*node));

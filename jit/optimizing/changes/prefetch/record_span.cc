@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "jit/optimizing/changes/prefetch/access_bytes.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -41,7 +43,7 @@ const Value* at_first(const llvm::PHINode& phi, const llvm::Loop& loop, const ll
 FieldPlace field_place(const Instruction& access, const llvm::Loop& loop, const llvm::LoopInfo& loops) {
   FieldPlace place{.base = llvm::getLoadStorePointerOperand(&access)};
   while (const auto* step = llvm::dyn_cast<llvm::GEPOperator>(place.base)) {
-    if (!step->getSourceElementType()->isIntegerTy(8) || step->getNumIndices() != 1) break;
+    if (!is_of_bytes(*step)) break;
     const Value* const index = step->getOperand(1);
     if (const auto* number = llvm::dyn_cast<llvm::ConstantInt>(index)) {
       place.offset += number->getSExtValue();
@@ -68,12 +70,6 @@ FieldPlace field_place(const Instruction& access, const llvm::Loop& loop, const 
     place.record = next;
   }
   return place;
-}
-
-int64_t bytes_of(const Instruction& access) {
-  const llvm::DataLayout& layout = access.getModule()->getDataLayout();
-  return static_cast<int64_t>(
-      layout.getTypeStoreSize(llvm::getLoadStoreType(const_cast<Instruction*>(&access))).getFixedValue());
 }
 
 // Whether all bytes of [low, high] beside what varies are surely in one line. A memory's base is that of a page.

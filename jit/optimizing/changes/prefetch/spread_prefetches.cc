@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jit/optimizing/changes/prefetch/prefetch_call.h"
+#include "jit/optimizing/ir/fetch_line.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -28,8 +29,7 @@ class Lane {
     // The pointer itself, so that the address can be a base and an index.
     auto* const cast = llvm::dyn_cast<llvm::PtrToIntOperator>(place);
     Value* const pointer = cast != nullptr ? cast->getPointerOperand() : b_.CreateIntToPtr(place, ir_.ptr);
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.ptr},
-                       {pointer, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+    fetch_line(b_, pointer);
   }
 
  private:

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "jit/optimizing/changes/prefetch/access_bytes.h"
+
 namespace hindsight::jit::optimizing {
 namespace {
 
@@ -70,8 +72,7 @@ class StreamSteps {
         return bits && *bits >= 0 && *bits < 20 ? scaled(0, int64_t{1} << *bits) : std::nullopt;
       }
       case Instruction::GetElementPtr: {
-        const auto& step = llvm::cast<llvm::GetElementPtrInst>(instruction);
-        if (step.getNumIndices() != 1 || !step.getSourceElementType()->isIntegerTy(8)) return std::nullopt;
+        if (!is_of_bytes(llvm::cast<llvm::GEPOperator>(instruction))) return std::nullopt;
         const auto from = operand(0), by = operand(1);
         if (!from || !by) return std::nullopt;
         return *from + *by;
