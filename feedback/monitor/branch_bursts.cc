@@ -32,11 +32,13 @@ uint32_t Monitor::number_of(const std::shared_ptr<const wasm::Module>& module) {
 void Monitor::ask_for_bursts() {
   if (!config_.branch_bursts) return;
   const bool series = branch_series_wanted_.exchange(false, std::memory_order_relaxed);
+  const bool one = branch_burst_wanted_.exchange(false, std::memory_order_relaxed);
   const auto now = std::chrono::steady_clock::now();
   for (auto& watched : watched_) {
     ThreadBranches& branches = *watched->branches;
     lwp::BranchBursts& bursts = watched->unit->branch_bursts();
     if (series) branches.schedule.begin_series();
+    if (one) branches.schedule.want_one();
     // A burst that was asked for and not begun: no baseline code runs, and none needs to be looked at.
     if (bursts.requested()) continue;
     if (branches.schedule.due(std::chrono::duration<double>(now - branches.begin).count(), watched_.size()))

@@ -3,7 +3,8 @@
 // A single burst can fall into a phase that is not the program's, so evidence comes in series. A series is eight bursts
 // some 20 ms apart, with jitter, so that they spread over more than 100 ms. After a series one burst every tenth of a
 // second, on average, follows what changes, while baseline code runs at all. The gaps are exponentially distributed, so
-// that no period of the program's can be in step with them. All of it is bounded: kMostASecond bursts a second of run,
+// that no period of the program's can be in step with them. A loop that begins to run in baseline code has a burst at
+// once: it may have left it before the next one is due. All of it is bounded: kMostASecond bursts a second of run,
 // and kAhead on top, whatever is asked for. At 4,096 outcomes of about 15 ns that is below 0.1 % of a thread's time. The
 // monitor, which runs every outcome through a predictor, is shared: after their series, many threads together have as
 // many bursts as one.
@@ -33,6 +34,9 @@ class BurstSchedule {
       next_ = 0;
     }
   }
+
+  // One burst is wanted now, whatever is under way.
+  void want_one() { next_ = 0; }
 
   // Time `now`, in seconds since the thread was attached, which is one of so many: is a burst due? True is
   // taken for one that was asked for.

@@ -134,6 +134,8 @@ class Monitor {
   // New code runs: a series of branch bursts is wanted from every thread that is not in the middle of one.
   // Effective from the next round on; bounded whatever is asked for (burst_schedule.h). Any thread.
   void begin_branch_series() { branch_series_wanted_.store(true, std::memory_order_relaxed); }
+  // Other code begins to run: one burst of every thread, on the same terms.
+  void want_branch_burst() { branch_burst_wanted_.store(true, std::memory_order_relaxed); }
 
   // Runs `look` with the profiles, excluding rounds. The map's key is the module.
   using Profiles = std::map<const wasm::Module*, std::unique_ptr<Profile>>;
@@ -203,8 +205,8 @@ class Monitor {
   std::vector<pmu::PmuCounters> closing_;  // of ended threads, in the sum; the next round closes them
   uint32_t frequency_hz_;
   uint64_t ended_bursts_ = 0, ended_refused_ = 0;
-  // Relaxed: a wish, nothing is published by it.
-  std::atomic<bool> branch_series_wanted_{false};
+  // Relaxed: wishes, nothing is published by them.
+  std::atomic<bool> branch_series_wanted_{false}, branch_burst_wanted_{false};
   std::chrono::steady_clock::time_point last_decay_;
 
   std::mutex control_mutex_;  // protects stop_ and period_

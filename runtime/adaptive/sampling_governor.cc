@@ -32,6 +32,8 @@ void SamplingGovernor::round(const Now& now) {
   if (now.new_places > static_cast<uint64_t>(state_.places)) {
     state_.places = static_cast<double>(now.new_places);
     state_.new_place = state_.now;
+    // Its first code may be made of what is known within milliseconds, and its branches are seen in baseline code alone.
+    monitor_.want_branch_burst();
   }
   if (now.sees_places) place_seen_ = state_.now;
   state_.comparing = now.pages_compared;

@@ -43,6 +43,16 @@ TEST(BurstSchedule, BehindASeriesBurstsAreRareUntilTheNextIsWanted) {
   EXPECT_GE(in_seconds(0.5), BurstSchedule::kSeries);
 }
 
+TEST(BurstSchedule, ABurstThatIsWantedComesAtOnceAndTheRestOfTheSeriesAfterIt) {
+  BurstSchedule schedule(5);
+  ASSERT_TRUE(schedule.due(0));
+  ASSERT_FALSE(schedule.due(0.001));
+  schedule.want_one();
+  EXPECT_TRUE(schedule.due(0.001));
+  EXPECT_FALSE(schedule.due(0.002));
+  EXPECT_TRUE(schedule.due(0.030));
+}
+
 TEST(BurstSchedule, ManyThreadsTogetherHaveAsManyBurstsAsOne) {
   uint64_t bursts = 0;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
