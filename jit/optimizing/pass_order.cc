@@ -134,7 +134,8 @@ llvm::FunctionPassManager simplifying_passes(const CompileOptions& options, llvm
 }
 
 // Left out: LoopLoadElimination, LoopDistribute, AlignmentFromAssumptions, LoopSink, Float2Int, which found nothing to do. The second of
-// three InstCombine.
+// three InstCombine. What makes several back edges of one (needCanonicalLoops(false) of SimplifyCFG): of a merge, LLVM then makes a nested
+// loop for each side, in which to choose a side is to leave a loop, and no select can be made of it.
 llvm::FunctionPassManager lowering_passes(const CompileOptions& options, const Tuning& tuning,
                                           llvm::OptimizationLevel level) {
   llvm::FunctionPassManager passes;
@@ -153,7 +154,6 @@ llvm::FunctionPassManager lowering_passes(const CompileOptions& options, const T
                                            .forwardSwitchCondToPhi(true)
                                            .convertSwitchRangeToICmp(true)
                                            .convertSwitchToLookupTable(true)
-                                           .needCanonicalLoops(false)
                                            .hoistCommonInsts(true)
                                            .sinkCommonInsts(true)));
   // Stores in a straight line stay several: one that crosses the end of memory would make none of them.

@@ -49,6 +49,7 @@ struct ControlFrame {
   std::vector<llvm::PHINode*> phis = {};   // of the label: parameters of a loop, results of the others
   llvm::BasicBlock* else_block = nullptr;  // kCatch: for exceptions that no clause so far has taken
   std::vector<llvm::Value*> params = {};   // kIf: for the else arm
+  llvm::BasicBlock* before = nullptr;      // of kLoop: leads into it
   // kLoop generated after its peeled iteration: what falls out of that iteration joins its own results.
   llvm::BasicBlock* peeled_exit = nullptr;
   std::vector<llvm::Value*> peeled_results = {};
@@ -168,6 +169,7 @@ class FunctionGenerator {
   void begin_else();
   void end_block();
   void end_peeled_loop(ControlFrame frame);
+  void join_back_edges(const ControlFrame& loop);
   void leave_function(ControlFrame& frame);
   void make_label(ControlFrame& frame, const char* name);
   void add_label_values(ControlFrame& frame);

@@ -144,12 +144,36 @@ void FunctionGenerator::begin_loop(const wasm::Instr& instr) {
   ControlFrame frame{.kind = Kind::kLoop, .type = instr.block, .offset = instr.offset};
   frame.height = static_cast<uint32_t>(stack_.size()) - instr.block.param_count();
   make_label(frame, "loop");
+  frame.before = b_.GetInsertBlock();
   branch_to(frame);
   b_.SetInsertPoint(frame.label);
   stack_.resize(frame.height);
   for (llvm::PHINode* phi : frame.phis) push(phi);
   mark_exit(instr);
   control_.push_back(std::move(frame));
+}
+
+// One back edge in the place of several. Of a loop with several, LLVM makes nested ones where one of them leaves a variable as it
+// is (separateNestedLoop() in LoopSimplify.cpp): of a merge, one loop a side. Then to choose a side is to leave a loop.
+void FunctionGenerator::join_back_edges(const ControlFrame& loop) {
+  BasicBlock& header = *loop.label;
+  std::set<BasicBlock*> ways(llvm::pred_begin(&header), llvm::pred_end(&header));
+  ways.erase(loop.before);
+  if (ways.size() < 2) return;
+  BasicBlock* const latch = make_block("latch");
+  llvm::IRBuilder<> b(latch);
+  b.SetCurrentDebugLocation(b_.getCurrentDebugLocation());
+  for (llvm::PHINode& phi : header.phis()) {
+    llvm::PHINode* const next = b.CreatePHI(phi.getType(), static_cast<unsigned>(ways.size()));
+    for (unsigned i = phi.getNumIncomingValues(); i-- > 0;) {
+      if (phi.getIncomingBlock(i) == loop.before) continue;
+      next->addIncoming(phi.getIncomingValue(i), phi.getIncomingBlock(i));
+      phi.removeIncomingValue(i);
+    }
+    phi.addIncoming(next, latch);
+  }
+  b.CreateBr(&header);
+  for (BasicBlock* way : ways) way->getTerminator()->replaceSuccessorWith(&header, latch);
 }
 
 void FunctionGenerator::begin_if(const wasm::Instr& instr) {
@@ -188,6 +212,7 @@ void FunctionGenerator::end_block() {
   if (frame.kind == Kind::kPeeledLoop) return end_peeled_loop(std::move(frame));
 
   if (frame.kind == Kind::kLoop) {
+    join_back_edges(frame);
     // Falls through with its results on the stack; its label is its header.
     if (!frame.peeled_exit) return;
     BasicBlock* const own_exit = reachable_ ? b_.GetInsertBlock() : nullptr;

@@ -167,7 +167,7 @@ class FormChanger {
 
   bool worth_a_select(Candidate& candidate) {
     auto& branch = llvm::cast<llvm::BranchInst>(at(candidate));
-    const auto hammock = find_hammock(branch);
+    const auto hammock = find_hammock(branch, *candidate.innermost);
     if (!hammock) {
       candidate.words = "within the arms of another";
       if (within_arms_.contains(&branch)) return true;
@@ -360,7 +360,12 @@ class FormChanger {
                   [&](uint32_t memory) { return places.at(memory); });
     } else if (auto* const branch = llvm::dyn_cast_or_null<llvm::BranchInst>(place)) {
       // Others were converted since it was looked at, which may have made its arms part of longer blocks.
-      const auto hammock = find_hammock(*branch);
+      // So what is in the loop is looked up anew.
+      const llvm::DominatorTree dominators(function_);
+      const llvm::LoopInfo loops(dominators);
+      const llvm::Loop* const loop = loops.getLoopFor(branch->getParent());
+      if (loop == nullptr) return refuse(candidate, "it is in no loop any more");
+      const auto hammock = find_hammock(*branch, *loop);
       if (!hammock) return refuse(candidate, hammock.error());
       convert_to_selects(ir_, *hammock);
     } else if (place != nullptr) {

@@ -6,6 +6,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
+#include <set>
 
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
 
@@ -71,11 +72,13 @@ std::string_view why_no_arm(const BasicBlock& block) {
 
 class HammockFinder {
  public:
-  explicit HammockFinder(llvm::BranchInst& branch) { found_.branch = &branch; }
+  HammockFinder(llvm::BranchInst& branch, const llvm::Loop& loop) : loop_(loop) { found_.branch = &branch; }
 
   std::expected<Hammock, std::string_view> find() {
     if (found_.branch->getSuccessor(0) == found_.branch->getSuccessor(1))
       return std::unexpected("both arms are the same");
+    if (leaves(*found_.branch->getSuccessor(0)) || leaves(*found_.branch->getSuccessor(1)))
+      return std::unexpected("it decides whether the loop goes on");
     come_to(*found_.branch);
     while (ends_.size() > 1) {
       const auto inside = std::ranges::find_if(ends_, [&](const BasicBlock* end) { return is_inside(*end); });
@@ -86,7 +89,9 @@ class HammockFinder {
       if (found_.blocks.size() > kMostBlocks || found_.operations > kMostSelectOperations)
         return std::unexpected("the arms are too long to execute both");
     }
+    if (ends_.empty()) return std::unexpected("an arm leaves the loop");
     found_.join = ends_.front();
+    if (!both_come_to_join()) return std::unexpected("an arm leaves the loop");
     if (found_.join == &found_.from()) return std::unexpected("an arm is the back edge of a loop");
     return std::move(found_);
   }
@@ -97,7 +102,7 @@ class HammockFinder {
     const bool is_entered_here = llvm::all_of(llvm::predecessors(&block), [&](const BasicBlock* before) {
       return before == &found_.from() || found_.contains(before);
     });
-    if (!is_entered_here || &block == &found_.from()) return false;
+    if (!is_entered_here || &block == &found_.from() || &block == loop_.getHeader()) return false;
     const std::string_view why = why_no_arm(block);
     if (reason_.empty()) reason_ = why;
     return why.empty();
@@ -111,8 +116,22 @@ class HammockFinder {
     come_to(*block.getTerminator());
   }
   void come_to(Instruction& end) {
-    for (BasicBlock* to : llvm::successors(&end))
-      if (!llvm::is_contained(ends_, to)) ends_.push_back(to);
+    for (BasicBlock* to : llvm::successors(&end)) {
+      if (leaves(*to))
+        ++found_.exits;
+      else if (!llvm::is_contained(ends_, to))
+        ends_.push_back(to);
+    }
+  }
+  bool leaves(const BasicBlock& block) const { return !loop_.contains(&block); }
+  // Each way of the branch does, sooner or later.
+  bool both_come_to_join() const {
+    return llvm::all_of(llvm::successors(found_.branch), [&](const BasicBlock* way) {
+      std::set<const BasicBlock*> come_to{way};
+      for (const BasicBlock* block : found_.blocks)
+        if (come_to.contains(block)) come_to.insert(llvm::succ_begin(block), llvm::succ_end(block));
+      return come_to.contains(found_.join);
+    });
   }
   // One of the ends goes on to another, but is come to from elsewhere too.
   std::string_view why_not_met() const {
@@ -125,8 +144,9 @@ class HammockFinder {
     return is_shared ? "an arm is entered from elsewhere" : "the arms do not meet right after them";
   }
 
+  const llvm::Loop& loop_;
   Hammock found_;
-  std::vector<BasicBlock*> ends_;  // of the ways so far, each once
+  std::vector<BasicBlock*> ends_;  // of the ways so far that are in the loop, each once
   std::string_view reason_;
 };
 
@@ -143,8 +163,8 @@ unsigned operations_of(const BasicBlock& block) {
   return operations;
 }
 
-std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch) {
-  return HammockFinder(branch).find();
+std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop) {
+  return HammockFinder(branch, loop).find();
 }
 
 std::map<const BasicBlock*, double> shares_of_blocks(const Hammock& hammock, const TakenShare& taken) {

@@ -4,9 +4,19 @@
 //     from ─┬─> a ─────────────┐        from ─┬────────────────┐        from ─┬─> c ─┬──────────┐
 //           └─> b ─────────────┴─> join       └─> a ───────────┴─> join       └──────┴─> a ─────┴─> join
 //
+// On the way, the loop around it may be left, as each side of a merge does at the end of its input. Whether that is so is
+// one condition more, which is asked where the ways meet (S. Mahlke et al., "Effective Compiler Support for Predicated
+// Execution Using the Hyperblock", MICRO 1992, has such exits in its blocks).
+//
+//     from ─┬─> a ─┬───────────┐
+//           └─> b ─┼─┬─────────┴─> join
+//                  │ └> exit 2
+//                  └> exit 1
+//
 // Term: V. N. Kas'janov, "Distinguishing Hammocks in a Directed Graph", Soviet Mathematics Doklady, 1975.
 #pragma once
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Instructions.h>
 
 #include <expected>
@@ -24,13 +34,16 @@ struct Hammock {
   unsigned operations = 0;  // those that cost something
   unsigned accesses = 0;    // loads and stores
   unsigned branches = 1;    // conditional ones, with its own
+  unsigned exits = 0;       // edges that leave the loop
 
   llvm::BasicBlock& from() const { return *branch->getParent(); }
   bool contains(const llvm::BasicBlock* block) const;
+  // Of a block that a way of it comes to: it is out of the loop.
+  bool is_exit(const llvm::BasicBlock* block) const { return block != join && !contains(block); }
 };
 
-// The hammock of a conditional branch, or why it cannot be executed whole.
-std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch);
+// The hammock of a conditional branch of this innermost loop, or why it cannot be executed whole.
+std::expected<Hammock, std::string_view> find_hammock(llvm::BranchInst& branch, const llvm::Loop& loop);
 
 // Those of a block that cost something.
 unsigned operations_of(const llvm::BasicBlock& block);

@@ -20,6 +20,7 @@ using llvm::Instruction;
 using llvm::Value;
 
 constexpr unsigned kMostSunk = 8;            // operations that move into one side of a branch
+constexpr double kRarely = 0.001;            // a loop is left
 constexpr const char* kNowhere = "nowhere";  // the frame's place for stores that are not chosen
 
 // Readable, and near: the beginning of the linear memory itself, which has that much, or the VmContext.
@@ -65,9 +66,15 @@ class Converter {
   }
 
   void convert() {
+    BasicBlock* const leaving = way_out();
     for (BasicBlock* block : hammock_.blocks) move(*block);
     join();
-    b_.CreateBr(hammock_.join);
+    if (leaving != nullptr)
+      b_.CreateCondBr(brought(
+                          *hammock_.join, [&](BasicBlock&) { return b_.getFalse(); }, b_.getTrue()),
+                      leaving, hammock_.join, ir_.branch_weights(kRarely, 1 - kRarely));
+    else
+      b_.CreateBr(hammock_.join);
     hammock_.branch->eraseFromParent();
     for (BasicBlock* block : hammock_.blocks) block->getTerminator()->eraseFromParent();
     for (BasicBlock* block : hammock_.blocks) block->eraseFromParent();
@@ -77,8 +84,41 @@ class Converter {
  private:
   using ByLast = std::function<Value*(BasicBlock& last)>;
 
+  // The branches of the hammock once more, for those ways alone that leave the loop: where the first of them is. What they ask
+  // for is known by then. Null: no way leaves it.
+  BasicBlock* way_out() {
+    if (hammock_.exits == 0) return nullptr;
+    std::map<const BasicBlock*, BasicBlock*> again;  // by the block whose branch it has
+    const auto repeat = [&](BasicBlock& block) {
+      auto& end = llvm::cast<llvm::BranchInst>(*block.getTerminator());
+      std::vector<BasicBlock*> ways;
+      for (BasicBlock* to :
+           llvm::successors(&end)) {  // in the order of its condition; its own range has another
+        const auto known = again.find(to);
+        BasicBlock* const way = known != again.end() ? known->second : hammock_.is_exit(to) ? to : nullptr;
+        if (way != nullptr) ways.push_back(way);
+      }
+      if (ways.empty()) return;
+      BasicBlock* const made = BasicBlock::Create(ir_.context, "leave", from_.getParent(), hammock_.join);
+      again[&block] = made;
+      llvm::IRBuilder<> b(made);
+      b.SetCurrentDebugLocation(end.getDebugLoc());
+      if (ways.size() > 1)
+        b.CreateCondBr(end.getCondition(), ways[0], ways[1]);
+      else
+        b.CreateBr(ways[0]);
+      for (BasicBlock* to : llvm::successors(&end))
+        if (hammock_.is_exit(to)) to->replacePhiUsesWith(&block, made);
+    };
+    for (BasicBlock* block : llvm::reverse(hammock_.blocks)) repeat(*block);
+    repeat(from_);
+    return again.at(&from_);
+  }
+
   Value* choose(const llvm::BranchInst& by, Value* yes, Value* no) {
     if (yes == no) return yes;
+    if (yes == b_.getTrue() && no == b_.getFalse()) return by.getCondition();
+    if (yes == b_.getFalse() && no == b_.getTrue()) return b_.CreateNot(by.getCondition());
     Value* const chosen = b_.CreateSelect(by.getCondition(), yes, no, "", hammock_.branch);
     if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen))
       select->setMetadata(llvm::LLVMContext::MD_unpredictable, no_guess(ir_));

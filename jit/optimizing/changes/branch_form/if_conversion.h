@@ -11,6 +11,10 @@
 //
 // Branches within become choices of choices, in the order in which the program decides. So what a condition is where the program
 // does not come to it does not matter.
+//
+//     if (c) { if (++i == m) goto x } else { if (++j == n) goto y }
+//                       ->  leaves = c ? i + 1 == m : j + 1 == n;  if (leaves) { if (c) goto x; else goto y }
+//                           i' = c ? i + 1 : i;  j' = c ? j : j + 1
 #pragma once
 
 #include <llvm/IR/Instructions.h>
@@ -27,7 +31,7 @@ inline constexpr uint64_t kMostAccessBytes = 16;
 
 // All of the hammock moves before its branch, which is removed; what its ways had said differently is chosen.
 // The blocks that are left empty are deleted, and the join becomes part of the branch's block if nothing else
-// leads there.
+// leads there. Where ways left the loop, one branch leaves it in their place, and which of them it was is decided behind it.
 void convert_to_selects(IrModule& ir, const Hammock& hammock);
 
 // A choice: a select, or the smaller or larger of two integers.

@@ -1,3 +1,5 @@
+;; Whether the loop is left is asked where the ways meet. What is stored on the way out is stored, and what is counted behind
+;; it is not counted.
 ;; change: select branch 1 of f mispredicted 0.5
 ;; fill: words 0 to 32768 below 1000
 ;; call: f 100 500
