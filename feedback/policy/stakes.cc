@@ -15,6 +15,20 @@ double seconds_in_nest(const FunctionEvidence& evidence, LoopIndex root) {
   return seconds;
 }
 
+// What the loop of a traversal stalls on, in stalls of the load that it goes by. Where that load's pointers are known ahead,
+// all that is reached from them is under way sooner.
+double stalls_of_traversal(const FunctionEvidence& evidence, WasmOffset at) {
+  const LoopEvidence* around = nullptr;
+  for (const LoopEvidence& loop : evidence.loops)
+    if (is_in(loop, at) && (around == nullptr || is_in(*around, loop.offset))) around = &loop;
+  double own = 0, all = 0;
+  for (const LoadEvidence& load : evidence.loads) {
+    if (load.load == at) own += load.stall_samples;
+    if (around != nullptr && is_in(*around, load.load)) all += load.stall_samples;
+  }
+  return own > 0 ? std::max(all / own, 1.0) : 1;
+}
+
 }  // namespace
 
 double price_of_trying(const TrialRecord& record, const PolicyConfig& config) {
@@ -36,7 +50,9 @@ double may_save(const FunctionPlan& plan, const FunctionEvidence& evidence) {
     if (jit::is_of_version(candidate.kind())) continue;
     if (jit::is_of_load(candidate.kind())) {
       double& best = by_load[candidate.at()];
-      best = std::max(best, candidate.estimate.share);
+      const bool of_traversal = candidate.kind() == jit::ChangeKind::kJumpPointers;
+      best = std::max(best, candidate.estimate.share *
+                                (of_traversal ? stalls_of_traversal(evidence, candidate.at()) : 1));
     } else if (seconds > 0) {
       share += candidate.estimate.seconds / seconds;
     }

@@ -28,7 +28,8 @@ struct Stake {
 };
 bool is_worth_trying(const Stake& stake, const TrialRecord& record, const PolicyConfig& config);
 
-// Of the unit's time, by what is to be tried of the plan: an upper bound. Of several changes of one load, by the best.
+// Of the unit's time, by what is to be tried of the plan: an upper bound. Of several changes of one load, by the best. With
+// jump pointers, all that the loop stalls on may be saved.
 double may_save(const FunctionPlan& plan, const FunctionEvidence& evidence);
 
 }  // namespace hindsight::feedback

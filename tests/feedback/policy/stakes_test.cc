@@ -66,5 +66,28 @@ TEST(Stakes, AreThoseOfTheNestWhereOneIsCompiled) {
   EXPECT_DOUBLE_EQ(may_save(plan, evidence), 0.2);
 }
 
+TEST(Stakes, OfJumpPointersAreAllThatTheirLoopStallsOn) {
+  FunctionEvidence evidence;
+  evidence.seconds_baseline = 0.02;
+  evidence.loops.resize(3);  // an outer loop, a traversal in it, and what is done at each of its nodes
+  for (uint32_t i = 0; i < 3; ++i) {
+    evidence.loops[i].loop = LoopIndex(i);
+    evidence.loops[i].offset = WasmOffset(10 + 10 * i);
+    evidence.loops[i].end = WasmOffset(90 - 10 * i);
+    evidence.loops[i].parent = static_cast<int32_t>(i) - 1;
+  }
+  evidence.loads.resize(3);
+  const uint32_t at[] = {15, 25, 35};
+  for (size_t i = 0; i < 3; ++i) evidence.loads[i].load = WasmOffset(at[i]);
+  evidence.loads[0].stall_samples = 40;
+  evidence.loads[1].stall_samples = 2;
+  evidence.loads[2].stall_samples = 10;
+  FunctionPlan plan;
+  plan.candidates = {candidate(jit::ChangeKind::kJumpPointers, 25, {.share = 0.05})};
+  EXPECT_DOUBLE_EQ(may_save(plan, evidence), 0.05 * 12 / 2);
+  plan.candidates = {candidate(jit::ChangeKind::kPrefetch, 25, {.share = 0.05})};
+  EXPECT_DOUBLE_EQ(may_save(plan, evidence), 0.05);
+}
+
 }  // namespace
 }  // namespace hindsight::feedback

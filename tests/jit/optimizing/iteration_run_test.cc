@@ -70,6 +70,36 @@ TEST(IterationRun, IterationsMayDoDifferentThings) {
   s.expect_same_at_all_widths(of_tree);
 }
 
+// The words that are looked through are known only when the iteration has stored which. What memory has there before that has no
+// end: each of the iterations that run ahead would go round for ever, not the first one alone.
+TEST(IterationRun, AllGuessesThatGoRoundForEverEnd) {
+  const std::string same = "(i32.and (local.get $root) (i32.const 15))";  // 0, which nobody knows here
+  const auto set = [&](int first, int end) {
+    return "(i32.store offset=60000 " + same + " (i32.const " + std::to_string(first) +
+           ")) (i32.store offset=60004 " + same + " (i32.const " + std::to_string(end) + "))";
+  };
+  const std::string body = std::string(kTreeSearch) + std::string(kStore) + set(64, 256) + R"(
+    (local.set $q (i32.load offset=60000 (i32.const 0)))
+    (local.set $end (i32.load offset=60004 (i32.const 0)))
+    (local.set $steps (i32.const 0))
+    (block $out (loop $look
+      (br_if $out (i32.eq (local.get $q) (local.get $end)))
+      (local.set $steps (i32.or (local.get $steps) (i32.eq (i32.load (local.get $q)) (local.get $key))))
+      (local.set $q (i32.add (local.get $q) (i32.const 4)))
+      (br $look)))
+    (if (i32.eqz (local.get $steps)) (then
+      (local.set $q (local.get $p)) (local.set $steps (i32.const 9)))" +
+                           std::string(kWalk) + "))" + set(1, 2) + kSumUp;
+  Searches s(in_loop("(local $q i32) (local $end i32) (local $steps i32)", body), 1);
+  expect_iterations(s);
+  s.fill([](uint32_t* words) {
+    fill_tree(words);
+    words[60000 / 4] = 1;  // begins where it cannot end
+    words[60004 / 4] = 2;
+  });
+  s.expect_same_at_all_widths(of_tree);
+}
+
 // All kinds of values are needed behind a wait that were there before.
 TEST(IterationRun, WhatIsThereBeforeAWaitIsThereBehindIt) {
   const std::string body =

@@ -222,7 +222,8 @@ void DryRunCode::bound_turn(Instruction& end, unsigned successor, const Copies& 
   Builder b = at(turn);
   Value* const rest = b.CreateSub(b.CreateLoad(ir_.i32, turns_), word(1));
   b.CreateStore(rest, turns_);
-  llvm::BranchInst* const branch = b.CreateCondBr(b.CreateIsNotNull(rest), to, out);
+  // None is left for those that come after one that went round for ever.
+  llvm::BranchInst* const branch = b.CreateCondBr(b.CreateICmpSGT(rest, word(0)), to, out);
   branch->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));
   to->replacePhiUsesWith(end.getParent(), turn);
   end.setSuccessor(successor, turn);
