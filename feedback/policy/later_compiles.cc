@@ -108,6 +108,49 @@ bool stayed(Case& c) {
                   e.samples_stayed, 1e3 * e.seconds_stayed));
 }
 
+// The share of its samples that stall in loops with calls whose targets are known by now, at loads for which nothing that was asked
+// for helped. Where such a load waits for what a call brings, nothing can, as long as that call is none that is seen through.
+double stalls_beside_calls(const FunctionEvidence& e, const PolicyConfig& config) {
+  const auto lost = [](jit::ChangeKind, ChangeState state) { return is_lost(state); };
+  const auto open = [](jit::ChangeKind, ChangeState state) { return in_use(state); };
+  const auto calls_in = [&](const LoopEvidence& loop) {
+    return std::ranges::any_of(e.calls, [&](const CallEvidence& call) {
+      return static_cast<double>(call.unforeseen_records) >= config.min_call_records &&
+             is_in(loop, call.call);
+    });
+  };
+  double stalled = 0;
+  for (const LoadEvidence& load : e.loads) {
+    if (!has_load_change(e.changes, load.load, lost) || has_load_change(e.changes, load.load, open)) continue;
+    const bool beside = std::ranges::any_of(
+        e.loops, [&](const LoopEvidence& loop) { return is_in(loop, load.load) && calls_in(loop); });
+    if (beside) stalled += load.stall_samples_optimized;
+  }
+  return e.samples_optimized > 0 ? std::min(stalled / e.samples_optimized, 1.0) : 0;
+}
+
+// Then its loads are asked about anew, in code with the calls in place.
+bool waits_for_calls(Case& c) {
+  const FunctionEvidence& e = c.e;
+  const double share = stalls_beside_calls(e, c.config);
+  const double gain = share * e.seconds_optimized;
+  if (gain <= 0) return false;
+  c.offer("recompile with calls inlined that stalled loads may wait for", c.compile_cost, gain);
+  if (e.samples_optimized < c.config.min_reoptimize_samples || share < c.config.min_reoptimize_share ||
+      gain <= std::max(c.compile_cost, e.price_of_trying * compile_seconds(e, c.config)))
+    return false;
+  FunctionEvidence anew = e;
+  forget_of_nests(anew, nullptr);
+  c.plan.candidates = propose_for_loads(anew, c.config);
+  propose_version(c);
+  c.plan.osr_loops = plan_osr_loops(e, c.config);
+  return c.answer(
+      Action::kReoptimize,
+      fmt::format("{:.0f} % of {:.0f} samples in optimized code stall on loads that nothing helped, "
+                  "in loops with calls that could be inlined by now",
+                  100 * share, e.samples_optimized));
+}
+
 // Do its calls go elsewhere by now?
 bool calls_moved(Case& c) {
   const FunctionEvidence& e = c.e;
@@ -121,7 +164,8 @@ bool calls_moved(Case& c) {
     return false;
   const double gain = records * config.calls_per_record * config.seconds_per_unforeseen_call;
   c.offer("recompile with the present targets of calls inlined", c.compile_cost, gain);
-  if (gain <= c.compile_cost || gain < config.min_unforeseen_share * e.seconds_since_published) return false;
+  if (gain <= c.compile_cost || gain < config.min_unforeseen_share * e.seconds_since_published)
+    return !propose(jit::ChangeKind::kInlineCalls, e, config).empty() && waits_for_calls(c);
   const std::string reason = fmt::format(
       "{:.0f} records of calls to targets that are not inlined, which took about {:.1f} of {:.1f} ms since "
       "the code was published",

@@ -389,7 +389,7 @@ std::optional<FunctionPlan> Nests::compile_for_callee(const CalleeEvidence& call
   const auto place = static_cast<int32_t>(callee.called_in.value);
   if (is_served(place) || sums_[place].samples <= 0) return std::nullopt;
   const int32_t root = root_near(place);
-  if (root < 0 || !is_unit(root) || !is_affordable(root)) return std::nullopt;
+  if (root < 0 || e_.loops[root].set_aside || !is_unit(root) || !is_affordable(root)) return std::nullopt;
   const FunctionEvidence view = view_of_code(root);
   if (callee_samples(view, config_) < config_.min_reoptimize_samples) return std::nullopt;
   std::optional<FunctionPlan> plan = ask_for_stalls(view, root, ", for what it calls");
@@ -524,7 +524,8 @@ std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyC
   for (const int32_t place : nests.places()) {
     if (nests.is_served(place)) continue;
     const int32_t root = nests.root_of(place);
-    if (root < 0 || !nests.is_unit(root) || std::find(asked.begin(), asked.end(), root) != asked.end())
+    if (root < 0 || e.loops[root].set_aside || !nests.is_unit(root) ||
+        std::find(asked.begin(), asked.end(), root) != asked.end())
       continue;
     asked.push_back(root);
     FunctionPlan plan = nests.first_compile(root);
@@ -535,6 +536,7 @@ std::optional<FunctionPlan> decide_nest(const FunctionEvidence& e, const PolicyC
   for (const CalleeEvidence& callee : e.callees)
     if (auto plan = nests.compile_for_callee(callee)) return plan;
   for (size_t i = 0; i < e.loops.size(); ++i) {
+    if (e.loops[i].set_aside) continue;
     if (auto plan = nests.follow(static_cast<int32_t>(i))) return plan;
     if (auto plan = nests.what_to_try(static_cast<int32_t>(i))) return plan;
     if (auto plan = nests.later_compile(static_cast<int32_t>(i))) return plan;

@@ -150,6 +150,7 @@ struct LoopEvidence {
   std::string no_nest = {};     // why it can be none; empty: it can, where it has samples
   WasmOffset end = {};          // after its `end`
   bool under_way = false;       // its code as a nest is being made
+  bool set_aside = false;       // what was decided about it waits for something else: others are asked about
   // In the published nest with this root, of late.
   double samples_optimized = 0, seconds_optimized = 0;
   // These do not decay: in baseline code in no inner loop, and in nests with this root.

@@ -18,11 +18,11 @@ struct LikelyTarget {
 
 // Estimates the calls at a site since optimized code was published, in records, that went to targets that it has in
 // place. They are not recorded there. They are what is left of the calls that baseline code made a second, which
-// optimized code makes faster.
+// optimized code makes faster. So few records that no target was believed from them have none in place.
 double foreseen_records(const CallEvidence& call, const FunctionEvidence& e, const PolicyConfig& config) {
   // Records do not decay, as the time in which they were made does not.
   const double seconds = std::max(e.seconds_baseline, e.seconds_run_baseline);
-  if (call.records == 0 || seconds <= 0) return 0;
+  if (static_cast<double>(call.records) < config.min_call_records || seconds <= 0) return 0;
   const double a_second = config.optimized_speedup * static_cast<double>(call.records) / seconds;
   return std::max(0.0, a_second * e.seconds_since_published - static_cast<double>(call.unforeseen_records));
 }
@@ -38,7 +38,7 @@ std::vector<LikelyTarget> likely_targets(const CallEvidence& call, const Functio
   constexpr double kMostUnforeseen = 0.8;
   const double weight =
       !later ? 0
-      : call.records == 0
+      : static_cast<double>(call.records) < config.min_call_records
           ? 1
           : std::min(kMostUnforeseen, unforeseen / (unforeseen + foreseen_records(call, e, config)));
   const auto add = [&](const std::vector<CallEvidence::Target>& targets, uint64_t records, double part,

@@ -177,14 +177,19 @@ bool FunctionPlanner::ask_once(const wasm::Module* module, feedback::Profile& pr
   feedback::FunctionEvidence evidence = profile.evidence(function);
   evidence.compile_scale = scale_.get();
   evidence.price_of_trying = trials_.price().get();
-  feedback::FunctionPlan plan = feedback::decide(evidence, engine_.policy);
-  waits_ |= plan.action == feedback::Action::kWait;
-  const bool compiles =
-      plan.action == feedback::Action::kOptimize || plan.action == feedback::Action::kReoptimize;
-  if (compiles && questions.waiting.contains({module, jit::Unit{function, plan.nest}})) return false;
-  if (compiles && is_being_found_out(module, evidence, plan, questions)) {
-    waits_ = true;
-    return false;
+  feedback::FunctionPlan plan;
+  bool compiles = false;
+  while (true) {
+    plan = feedback::decide(evidence, engine_.policy);
+    waits_ |= plan.action == feedback::Action::kWait;
+    compiles = plan.action == feedback::Action::kOptimize || plan.action == feedback::Action::kReoptimize;
+    if (!compiles) break;
+    const bool found_out = is_being_found_out(module, evidence, plan, questions);
+    if (!found_out && !questions.waiting.contains({module, jit::Unit{function, plan.nest}})) break;
+    waits_ |= found_out;
+    // It waits, for long if the loop has ended. The function's other loops do not wait for it.
+    if (!plan.nest || evidence.loops[plan.nest->value].set_aside) return false;
+    evidence.loops[plan.nest->value].set_aside = true;
   }
   if (compiles && plan.nest) {
     feedback::NestCounts& nest = counts.nests[plan.nest->value];

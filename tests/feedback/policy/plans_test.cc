@@ -58,9 +58,9 @@ class Evidence {
     e_.loops = {{LoopIndex(0), WasmOffset(100), 0, e_.samples_baseline, -1},
                 {LoopIndex(1), WasmOffset(120), 1, 0.9 * e_.samples_baseline, 0}};
   }
-  // loop INDEX at BEGIN to END [in PARENT] ms MS [optimized MS] [WORD...]: another loop of the function, in the order of
+  // loop INDEX at BEGIN to END [in PARENT] ms MS [optimized MS] [published MS] [WORD...]: another loop of the function, in the order of
   // their indices. It ran so long in baseline code in no inner loop, and in its own code, sampled at 4 kHz. WORDS: bytes N,
-  // ended N, code (there is), early (it came), under way, compiled N, fruitless N, no (can be no nest).
+  // ended N, code (there is), early (it came), under way, set aside, compiled N, fruitless N, no (can be no nest).
   void loop() {
     if (count() == 0) e_.loops.clear();
     LoopEvidence& l = e_.loops.emplace_back();
@@ -81,6 +81,8 @@ class Evidence {
       } else if (what == "optimized") {
         l.seconds_optimized = l.seconds_run_optimized = number() * 1e-3;
         l.samples_optimized = 4e3 * l.seconds_optimized;
+      } else if (what == "published") {
+        l.seconds_in_code = number() * 1e-3;
       } else if (what == "bytes") {
         l.code_bytes = static_cast<uint32_t>(count());
       } else if (what == "ended") {
@@ -92,6 +94,9 @@ class Evidence {
       } else if (what == "under") {
         skip();
         l.has_nest = l.under_way = true;
+      } else if (what == "set") {
+        skip();
+        l.set_aside = true;
       } else if (what == "compiled") {
         l.compiles = static_cast<uint32_t>(count());
       } else if (what == "fruitless") {
@@ -207,6 +212,13 @@ class Evidence {
     v.values = {{usual, records}};
     if (records < v.records) v.values.push_back({usual + 1, v.records - records});
   }
+  // lost KIND AT: was asked for there, and is not in the code
+  void lost() {
+    const std::string name = word();
+    const auto kind = std::ranges::find(jit::kChanges, name, &jit::ChangeTraits::name);
+    if (kind == jit::kChanges.end()) return in_.setstate(std::ios::failbit);
+    e_.changes.put({kind->kind, place()}, {.state = ChangeState::kRolledBack});
+  }
   // set MEMBER NUMBER
   void set() {
     const std::map<std::string, double FunctionEvidence::*> members = {
@@ -250,6 +262,7 @@ class Evidence {
       {"value", [this] { value(); }},     {"set", [this] { set(); }},
       {"entered", [this] { entered(); }}, {"with", [this] { with(); }},
       {"main", [this] { main(); }},       {"loop", [this] { loop(); }},
+      {"lost", [this] { lost(); }},
   };
   FunctionEvidence e_;
   std::map<std::string, double> config_ = to_parameters(PolicyConfig());
