@@ -383,8 +383,10 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
     news = true;
     price_.note_verdict(kept);
     if (!kept)
-      for (const jit::Site& site : made_room_[module][unit].note_loss(watch, i, status.gain))
+      for (const jit::Site& site : made_room_[module][unit].note_loss(watch, i, status.gain)) {
         all.changes.push_back({module, function, site, ChangeState::kNone});
+        watch.to_try_again.push_back(site);
+      }
     for (const jit::Answer& answer : watch.version->answers) {
       if (!answer.is_applied() || answer.cell != i) continue;
       const bool stays = !kept && watch.pays(answer);
@@ -504,17 +506,19 @@ std::vector<jit::Site> FunctionTrials::plan_without_losers(Job& job, const Watch
     if (kept) job.settled[candidate.site()] = 0;
     if (waits) instead.push_back(candidate.site());
   }
+  const auto plan_anew = [&](jit::Site site) {
+    if (!policy_.changes[site.kind] || job.plan.has(site)) return;
+    job.plan.candidates.push_back({.request = {.site = site,
+                                               .weight = share_of(site.at),
+                                               .setting = jit::traits_of(site.kind).knob.first},
+                                   .estimate = {.share = share_of(site.at)}});
+    instead.push_back(site);
+  };
+  for (const jit::Site& site : watch.to_try_again) plan_anew(site);
   for (const jit::Answer& answer : answers) {
     if (!jit::is_tuned(answer.site.kind)) continue;
-    const jit::ChangeKind kind = answer.site.kind;
     const bool open = answer.is_applied() && !answer.follows() && watch.is_open(answer.cell);
-    if ((open || (answer.waits() && !is_won(answer.site.at))) && policy_.changes[kind]) {
-      job.plan.candidates.push_back({.request = {.site = {kind, answer.site.at},
-                                                 .weight = share_of(answer.site.at),
-                                                 .setting = jit::traits_of(kind).knob.first},
-                                     .estimate = {.share = share_of(answer.site.at)}});
-      instead.push_back(answer.site);
-    }
+    if (open || (answer.waits() && !is_won(answer.site.at))) plan_anew(answer.site);
     if (!is_kept_in(answer)) continue;
     const bool interleaved = answer.site.kind == jit::ChangeKind::kInterleave;
     const uint32_t best = is_kept(watch.reported[answer.cell]) ? watch.trials[answer.cell]->status().distance

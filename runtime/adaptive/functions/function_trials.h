@@ -53,6 +53,8 @@ struct Watch {
   bool is_replaced = false;  // a version without what has lost is on its way
   std::optional<EngineClock::Time> held_up =
       std::nullopt;  // since when what has lost waits for trials that are open
+  // What made room for something that has lost in this version.
+  std::vector<jit::Site> to_try_again;
   // What later compiles were asked for and did not do, of which nothing new came (stay_with).
   std::vector<jit::Answer> not_applied;
 
