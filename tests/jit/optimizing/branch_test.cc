@@ -264,10 +264,11 @@ TEST(BranchHints, RunningLoopsAreEnteredInTheMiddleToo) {
   b.expect_same({i32(3000), i32(1u << 31)});
 }
 
-TEST(BranchHints, ChecksOfBoundsInAnArmKeepItABranch) {
+TEST(BranchHints, ChecksOfBoundsInAnArmAreExitsOfIt) {
   OptimizeRequest settings;
   settings.options.bounds = BoundsChecks::kExplicit;
   Branches b(loop("", kFilter), {{Opcode::kIf, 0, Form::kSelect, 0.4}}, settings);
+  EXPECT_TRUE(b.site().is_applied()) << b.site().why;
   b.fill_random(12);
   b.expect_same({i32(3000), i32(1u << 31)});
 }
@@ -395,7 +396,9 @@ TEST_P(BranchyLoops, ComputeTheSameInAllFormsOfTheirBranches) {
             {opcode, n, form, form == Form::kSelect ? 1.0 : 0.0, random() % 3000, random() % 3000});
       }
     }
-    Branches b(text, asked, {}, random() % 2 == 0);
+    OptimizeRequest settings;
+    if (seed % 3 == 0) settings.options.bounds = BoundsChecks::kExplicit;
+    Branches b(text, asked, std::move(settings), random() % 2 == 0);
     for (const Answer& site : b.version->answers) applied += site.is_applied() ? 1 : 0;
     b.fill_random(seed);
     for (uint32_t n : {1u, 5u, 63u, 64u, 65u, 300u})
