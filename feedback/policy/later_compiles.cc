@@ -43,10 +43,14 @@ void propose_version(Case& c) {
   std::move(more.begin(), more.end(), std::back_inserter(c.plan.candidates));
 }
 
-bool recompile(Case& c, std::string reason) {
-  c.plan.candidates = propose_for_loads(c.e, c.config);
+// `loads`: what is known of its loads.
+bool recompile(Case& c, std::string reason, const FunctionEvidence& loads) {
+  c.plan.candidates = propose_for_loads(loads, c.config);
   propose_version(c);
   return c.answer(Action::kReoptimize, std::move(reason));
+}
+bool recompile(Case& c, std::string reason) {
+  return recompile(c, std::move(reason), c.e);
 }
 
 // Whether seeing it again pays. `gain`: by code made for what is seen then, over as long as the present one ran.
@@ -111,8 +115,6 @@ bool stayed(Case& c) {
 // The share of its samples that stall in loops with calls whose targets are known by now, at loads for which nothing that was asked
 // for helped. Where such a load waits for what a call brings, nothing can, as long as that call is none that is seen through.
 double stalls_beside_calls(const FunctionEvidence& e, const PolicyConfig& config) {
-  const auto lost = [](jit::ChangeKind, ChangeState state) { return is_lost(state); };
-  const auto open = [](jit::ChangeKind, ChangeState state) { return in_use(state); };
   const auto calls_in = [&](const LoopEvidence& loop) {
     return std::ranges::any_of(e.calls, [&](const CallEvidence& call) {
       return static_cast<double>(call.unforeseen_records) >= config.min_call_records &&
@@ -121,10 +123,9 @@ double stalls_beside_calls(const FunctionEvidence& e, const PolicyConfig& config
   };
   double stalled = 0;
   for (const LoadEvidence& load : e.loads) {
-    if (!has_load_change(e.changes, load.load, lost) || has_load_change(e.changes, load.load, open)) continue;
     const bool beside = std::ranges::any_of(
         e.loops, [&](const LoopEvidence& loop) { return is_in(loop, load.load) && calls_in(loop); });
-    if (beside) stalled += load.stall_samples_optimized;
+    if (beside && nothing_helped(e.changes, load.load)) stalled += load.stall_samples_optimized;
   }
   return e.samples_optimized > 0 ? std::min(stalled / e.samples_optimized, 1.0) : 0;
 }
@@ -141,14 +142,13 @@ bool waits_for_calls(Case& c) {
     return false;
   FunctionEvidence anew = e;
   forget_of_nests(anew, nullptr);
-  c.plan.candidates = propose_for_loads(anew, c.config);
-  propose_version(c);
   c.plan.osr_loops = plan_osr_loops(e, c.config);
-  return c.answer(
-      Action::kReoptimize,
+  return recompile(
+      c,
       fmt::format("{:.0f} % of {:.0f} samples in optimized code stall on loads that nothing helped, "
                   "in loops with calls that could be inlined by now",
-                  100 * share, e.samples_optimized));
+                  100 * share, e.samples_optimized),
+      anew);
 }
 
 // Do its calls go elsewhere by now?

@@ -237,10 +237,7 @@ class Nests {
     if (loop.under_way || loop.samples_optimized < config_.min_reoptimize_samples) return false;
     double stalled = 0;
     for (const LoadEvidence& load : e_.loads) {
-      if (!is_in(loop, load.load)) continue;
-      const auto lost = [](jit::ChangeKind, ChangeState state) { return is_lost(state); };
-      const auto open = [](jit::ChangeKind, ChangeState state) { return in_use(state); };
-      if (has_load_change(e_.changes, load.load, lost) && !has_load_change(e_.changes, load.load, open))
+      if (is_in(loop, load.load) && nothing_helped(e_.changes, load.load))
         stalled += load.stall_samples_optimized;
     }
     return stalled >= config_.min_reoptimize_share * loop.samples_optimized;

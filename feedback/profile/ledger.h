@@ -106,6 +106,13 @@ bool has_load_change(const ChangeLedger& changes, WasmOffset load, Is is) {
   });
 }
 
+// All that was asked for a load lost, or was not possible.
+inline bool nothing_helped(const ChangeLedger& changes, WasmOffset load) {
+  const auto lost = [](jit::ChangeKind, ChangeState state) { return is_lost(state); };
+  const auto open = [](jit::ChangeKind, ChangeState state) { return in_use(state); };
+  return has_load_change(changes, load, lost) && !has_load_change(changes, load, open);
+}
+
 // Takes over what `run` found out later. A trial that did not end says nothing against what is known.
 void merge(ChangeLedger& to, const ChangeLedger& run);
 
