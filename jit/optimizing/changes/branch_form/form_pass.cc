@@ -222,9 +222,7 @@ class FormChanger {
   }
   // Of what several ways bring, the one that is gone most often.
   static Sides sides_of(const Hammock& hammock, const std::map<const llvm::BasicBlock*, double>& shares) {
-    std::set<const llvm::BasicBlock*> of_yes{hammock.branch->getSuccessor(0)};
-    for (const llvm::BasicBlock* block : hammock.blocks)
-      if (of_yes.contains(block)) of_yes.insert(llvm::succ_begin(block), llvm::succ_end(block));
+    const std::set<const llvm::BasicBlock*> of_yes = hammock.come_to_by(hammock.branch->getSuccessor(0));
     Sides sides{.condition = hammock.branch->getCondition(), .pairs = {}};
     for (const llvm::PHINode& phi : hammock.join->phis()) {
       const Value *yes = nullptr, *no = nullptr;

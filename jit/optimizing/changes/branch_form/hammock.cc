@@ -6,7 +6,6 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
-#include <set>
 
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
 
@@ -89,8 +88,7 @@ class HammockFinder {
       if (found_.blocks.size() > kMostBlocks || found_.operations > kMostSelectOperations)
         return std::unexpected("the arms are too long to execute both");
     }
-    if (ends_.empty()) return std::unexpected("an arm leaves the loop");
-    found_.join = ends_.front();
+    if (!ends_.empty()) found_.join = ends_.front();
     if (!both_come_to_join()) return std::unexpected("an arm leaves the loop");
     if (found_.join == &found_.from()) return std::unexpected("an arm is the back edge of a loop");
     return std::move(found_);
@@ -126,12 +124,9 @@ class HammockFinder {
   bool leaves(const BasicBlock& block) const { return !loop_.contains(&block); }
   // Each way of the branch does, sooner or later.
   bool both_come_to_join() const {
-    return llvm::all_of(llvm::successors(found_.branch), [&](const BasicBlock* way) {
-      std::set<const BasicBlock*> come_to{way};
-      for (const BasicBlock* block : found_.blocks)
-        if (come_to.contains(block)) come_to.insert(llvm::succ_begin(block), llvm::succ_end(block));
-      return come_to.contains(found_.join);
-    });
+    return found_.join != nullptr &&
+           llvm::all_of(llvm::successors(found_.branch),
+                        [&](const BasicBlock* way) { return found_.come_to_by(way).contains(found_.join); });
   }
   // One of the ends goes on to another, but is come to from elsewhere too.
   std::string_view why_not_met() const {
@@ -154,6 +149,13 @@ class HammockFinder {
 
 bool Hammock::contains(const BasicBlock* block) const {
   return llvm::is_contained(blocks, block);
+}
+
+std::set<const BasicBlock*> Hammock::come_to_by(const BasicBlock* way) const {
+  std::set<const BasicBlock*> come_to{way};
+  for (const BasicBlock* block : blocks)
+    if (come_to.contains(block)) come_to.insert(llvm::succ_begin(block), llvm::succ_end(block));
+  return come_to;
 }
 
 unsigned operations_of(const BasicBlock& block) {

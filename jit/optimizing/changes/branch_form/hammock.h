@@ -22,6 +22,7 @@
 #include <expected>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct Hammock {
 
   llvm::BasicBlock& from() const { return *branch->getParent(); }
   bool contains(const llvm::BasicBlock* block) const;
+  // What the branch's way to this successor may come to, that included: blocks, exits and the join.
+  std::set<const llvm::BasicBlock*> come_to_by(const llvm::BasicBlock* way) const;
   // Of a block that a way of it comes to: it is out of the loop.
   bool is_exit(const llvm::BasicBlock* block) const { return block != join && !contains(block); }
 };

@@ -92,8 +92,8 @@ class Converter {
     const auto repeat = [&](BasicBlock& block) {
       auto& end = llvm::cast<llvm::BranchInst>(*block.getTerminator());
       std::vector<BasicBlock*> ways;
-      for (BasicBlock* to :
-           llvm::successors(&end)) {  // in the order of its condition; its own range has another
+      // In the order of its condition: its own range has another.
+      for (BasicBlock* to : llvm::successors(&end)) {
         const auto known = again.find(to);
         BasicBlock* const way = known != again.end() ? known->second : hammock_.is_exit(to) ? to : nullptr;
         if (way != nullptr) ways.push_back(way);
