@@ -17,6 +17,7 @@
 #include "jit/optimizing/ir/ir_shape.h"
 #include "jit/optimizing/ir/ir_unit.h"
 #include "jit/optimizing/pass_order.h"
+#include "jit/optimizing/vectors/early_exit_pass.h"
 #include "jit/optimizing/vectors/order_keeper.h"
 #include "jit/optimizing/vectors/widen_pass.h"
 #include "jit/optimizing/vectors/wider_vectors.h"
@@ -114,6 +115,13 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
     return {};
   };
   HINDSIGHT_TRY(run_changes(Stage::kWidened));
+  if (tuning.vectorize) {
+    llvm::FunctionPassManager passes;
+    passes.addPass(llvm::LoopSimplifyPass());
+    passes.addPass(llvm::LCSSAPass());
+    passes.addPass(EarlyExitPass(ir));
+    HINDSIGHT_TRY(run(std::move(passes)));
+  }
   HINDSIGHT_TRY(run(lowering_passes(ir.request.options, tuning, level)));
   return run_changes(Stage::kOptimized);
 }

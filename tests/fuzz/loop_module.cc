@@ -5,17 +5,20 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tests/fuzz/early_exit_text.h"
 #include "tests/fuzz/loop_text.h"
 #include "tests/fuzz/search_text.h"
 
 namespace {
 
 std::string text_of(uint32_t seed) {
-  switch (seed % 3) {
+  switch (seed % 4) {
     case 0:
       return hindsight::fuzz::LoopText(seed).make();
     case 1:
       return hindsight::fuzz::VectorLoopText(seed).make();
+    case 2:
+      return hindsight::fuzz::EarlyExitText(seed).make();
     default:
       return hindsight::fuzz::SearchText(seed).make();
   }

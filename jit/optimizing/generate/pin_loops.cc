@@ -1,6 +1,7 @@
 #include "jit/optimizing/generate/pin_loops.h"
 
 #include <llvm/ADT/MapVector.h>
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -106,7 +107,8 @@ bool carry(Loop& loop, const std::vector<Pin*>& pins, llvm::LoopInfo& loops,
     return simplified;
   llvm::SmallVector<BasicBlock*, 8> exits;
   loop.getUniqueExitBlocks(exits);
-  if (std::any_of(exits.begin(), exits.end(), [](const BasicBlock* exit) { return exit->isEHPad(); }))
+  // A loop without an end ends by a trap alone.
+  if (exits.empty() || llvm::any_of(exits, [](const BasicBlock* exit) { return exit->isEHPad(); }))
     return simplified;
 
   llvm::MapVector<llvm::Type*, std::vector<Pin*>> of_type;

@@ -91,6 +91,19 @@ TEST(Needs, AnArmOfAnIfIsNotEveryWay) {
 }
 
 // What the compiler adds to find the load again goes before the code is made.
+// No byte's double is above 900: what is loaded matters to nothing, and the loop has no end but the memory's.
+TEST(Needs, ALoopThatCannotEndTrapsInTheEnd) {
+  Optimized m(R"((module (memory 1)
+    (func (export "f") (param $p i32) (result i32) (local $x i32)
+      (block $end (loop $next
+        (local.set $x (i32.load8_u (local.get $p)))
+        (br_if $end (i32.gt_s (i32.add (local.get $x) (local.get $x)) (i32.const 900)))
+        (local.set $p (i32.add (local.get $p) (i32.const 1)))
+        (br $next)))
+      (local.get $p))))");
+  EXPECT_EQ(m.call("f", {i32(65000)}), traps(TrapCode::kMemoryOutOfBounds));
+}
+
 TEST(Needs, AHintIsNone) {
   const auto module =
       TestInstance::module_of(turns("(drop (i32.load (local.get $p))) (local.set $y (i32.add (local.get $y) "

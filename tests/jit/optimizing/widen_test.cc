@@ -4,7 +4,7 @@
 #include <random>
 
 #include "tests/fuzz/loop_text.h"
-#include "tests/jit/optimizing/optimized.h"
+#include "tests/jit/optimizing/both_tiers.h"
 
 namespace hindsight::jit::testing {
 namespace {
@@ -56,39 +56,6 @@ TEST(Widening, IndicesThatWrapTrapAsTheyDidInOneLoop) {
 
 class LoopShapes : public ::testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, LoopShapes, ::testing::Range(0u, 8u));
-
-// The same module in both tiers.
-struct BothTiers {
-  explicit BothTiers(const std::string& text)
-      : optimized(text, with_dump()), arena(std::move(*CodeArena::create())) {
-    baseline = std::make_unique<TestInstance>(
-        optimized.module, *arena,
-        [this](const wasm::Module& module, FuncIndex function) -> const void* {
-          auto version = compile_baseline(module, function, {}, *arena);
-          if (!version) return nullptr;
-          versions.push_back(std::move(*version));
-          return versions.back()->entry;
-        },
-        TestInstance::Options{});
-  }
-
-  // Results and the first page of memory.
-  void expect_same(const char* name, const std::vector<Value>& arguments, const std::string& words) {
-    EXPECT_EQ(optimized.call(name, arguments), baseline->call(name, arguments)) << words;
-    EXPECT_EQ(std::memcmp(optimized.instance->memory(), baseline->memory(), 65536), 0) << words;
-  }
-
-  static OptimizeRequest with_dump() {
-    OptimizeRequest request;
-    request.dump_ir = true;
-    return request;
-  }
-
-  Optimized optimized;
-  std::unique_ptr<CodeArena> arena;
-  std::vector<std::unique_ptr<CodeVersion>> versions;
-  std::unique_ptr<TestInstance> baseline;
-};
 
 // A loop that was unrolled, and stores values made of an induction variable with other steps than the places.
 struct StoredInduction {
