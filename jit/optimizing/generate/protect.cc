@@ -17,6 +17,7 @@
 
 #include "jit/optimizing/generate/needs.h"
 #include "jit/optimizing/generate/pin_loops.h"
+#include "jit/optimizing/ir/load_user.h"
 #include "jit/optimizing/versions/loop_exits.h"
 
 namespace hindsight::jit::optimizing {
@@ -107,28 +108,8 @@ void protect_float_identities(IrModule& ir, llvm::Function& function) {
   }
 }
 
-// An empty piece of assembly that has the load's value as operand and stays. It touches no memory that LLVM
-// knows of, so loads and stores may move across it.
-llvm::CallInst* add_user(llvm::LoadInst& load) {
-  llvm::IRBuilder<> b(load.getNextNode());
-  b.SetCurrentDebugLocation(load.getDebugLoc());
-  Value* value = &load;
-  if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
-    value = b.CreateZExt(value, b.getInt32Ty());
-  const char* constraint =
-      value->getType()->isFloatingPointTy() || value->getType()->isVectorTy() ? "x" : "r";
-  llvm::CallInst* const user = b.CreateCall(
-      llvm::InlineAsm::get(llvm::FunctionType::get(b.getVoidTy(), {value->getType()}, false), "", constraint,
-                           /*hasSideEffects=*/true),
-      {value});
-  user->setDoesNotThrow();
-  user->setOnlyAccessesInaccessibleMemory();
-  user->addFnAttr(llvm::Attribute::WillReturn);
-  return user;
-}
-
 llvm::CallInst* add_pin(llvm::LoadInst& load) {
-  llvm::CallInst* const pin = add_user(load);
+  llvm::CallInst* const pin = add_load_user(load);
   pin->setMetadata(kPin, llvm::MDNode::get(load.getContext(), {}));
   return pin;
 }
@@ -159,7 +140,7 @@ void keep_hinted_loads(IrModule& ir, const std::vector<llvm::LoadInst*>& loads) 
           return request.site == Site{ChangeKind::kPrefetch, at} ||
                  request.site == Site{ChangeKind::kInterleave, at};
         }))
-      add_user(*load)->setMetadata(kTemporaryUser, llvm::MDNode::get(ir.context, {}));
+      add_load_user(*load)->setMetadata(kTemporaryUser, llvm::MDNode::get(ir.context, {}));
   }
 }
 

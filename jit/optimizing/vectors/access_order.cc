@@ -1,11 +1,15 @@
 #include "jit/optimizing/vectors/access_order.h"
 
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
 
+#include "jit/optimizing/ir/load_user.h"
 #include "jit/optimizing/vectors/memory_reach.h"
 
 namespace hindsight::jit::optimizing {
@@ -36,6 +40,34 @@ bool order_shows(const OrderedAccess& first, const OrderedAccess& second) {
   const bool first_shows = first.stores && !second.traps_no_more_than(first);
   const bool second_shows = second.stores && !first.traps_no_more_than(second);
   return first_shows || second_shows;
+}
+
+// What a branch on `a or b`, or on `a and b`, decides by, in the order in which it becomes several branches.
+void add_parts(llvm::Value* condition, std::vector<llvm::Value*>& parts) {
+  llvm::Value *one, *other;
+  if (condition->hasOneUse() &&
+      (match(condition, llvm::PatternMatch::m_LogicalOr(llvm::PatternMatch::m_Value(one),
+                                                        llvm::PatternMatch::m_Value(other))) ||
+       match(condition, llvm::PatternMatch::m_LogicalAnd(llvm::PatternMatch::m_Value(one),
+                                                         llvm::PatternMatch::m_Value(other))))) {
+    add_parts(one, parts);
+    add_parts(other, parts);
+  } else {
+    parts.push_back(condition);
+  }
+}
+
+// The loads that a value of the block is computed from.
+void add_loads(llvm::Value* value, llvm::SmallSetVector<llvm::LoadInst*, 4>& loads) {
+  llvm::SmallPtrSet<const llvm::Value*, 16> seen;
+  std::vector<llvm::Value*> worklist{value};
+  while (!worklist.empty()) {
+    auto* const at = llvm::dyn_cast<llvm::Instruction>(worklist.back());
+    worklist.pop_back();
+    if (at == nullptr || llvm::isa<llvm::PHINode>(at) || !seen.insert(at).second) continue;
+    if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(at)) loads.insert(load);
+    worklist.insert(worklist.end(), at->op_begin(), at->op_end());
+  }
 }
 
 class Orderer {
@@ -69,6 +101,22 @@ class Orderer {
     }
   }
 
+  void keep_before_branch(llvm::BasicBlock& block) {
+    const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
+    if (branch == nullptr || !branch->isConditional()) return;
+    std::vector<llvm::Value*> parts;
+    add_parts(branch->getCondition(), parts);
+    if (parts.size() == 1) return;
+    llvm::SmallSetVector<llvm::LoadInst*, 4> first, later;
+    add_loads(parts.front(), first);
+    for (llvm::Value* part : llvm::drop_begin(parts)) add_loads(part, later);
+    for (llvm::LoadInst* load : later) {
+      if (first.contains(load) || !kept_.insert(load).second) continue;
+      const std::optional<OrderedAccess> access = access_of(*load);
+      if (access && access->may_trap) add_load_user(*load);
+    }
+  }
+
  private:
   void fence_off(llvm::Instruction& rest) {
     llvm::CallInst* const fence = llvm::CallInst::Create(fence_, "", rest.getIterator());
@@ -99,6 +147,7 @@ class Orderer {
 
   IrModule& ir_;
   llvm::InlineAsm* const fence_;
+  llvm::SmallPtrSet<const llvm::LoadInst*, 16> kept_;  // have a user already
 };
 
 }  // namespace
@@ -108,6 +157,8 @@ void keep_order_of_accesses(IrModule& ir) {
   Orderer orderer(ir);
   for (llvm::Function& function : ir.module)
     for (llvm::BasicBlock& block : function) orderer.order(block);
+  for (llvm::Function& function : ir.module)
+    for (llvm::BasicBlock& block : function) orderer.keep_before_branch(block);
 }
 
 }  // namespace hindsight::jit::optimizing

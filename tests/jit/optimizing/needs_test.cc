@@ -104,6 +104,26 @@ TEST(Needs, ALoopThatCannotEndTrapsInTheEnd) {
   EXPECT_EQ(m.call("f", {i32(65000)}), traps(TrapCode::kMemoryOutOfBounds));
 }
 
+// Code generation makes two branches of the one on `or`. Where the first is taken, nothing needs what the second compares.
+TEST(Needs, WhatTheSecondOfTwoConditionsComparesIsLoadedWhereTheFirstHolds) {
+  Optimized m(R"((module (memory 1)
+    (func (export "f") (param $p i32) (param $q i32) (param $n i32) (result i32)
+        (local $x i32) (local $y i32) (local $way i32)
+      (block $end (loop $next
+        (local.set $x (i32.load8_u (local.get $p)))
+        (if (i32.eqz (local.tee $n (i32.sub (local.get $n) (i32.const 1))))
+          (then (local.set $way (i32.const 3)) (br $end)))
+        (local.set $y (i32.load8_u (local.get $q)))
+        (if (i32.or (i32.eqz (local.get $x)) (i32.eq (local.get $y) (i32.const 44)))
+          (then (local.set $way (i32.const 1)) (br $end)))
+        (br_if $end (i32.eq (local.get $x) (i32.const 58)))
+        (local.set $p (i32.add (local.get $p) (i32.const 1)))
+        (local.set $q (i32.add (local.get $q) (i32.const 1)))
+        (br $next)))
+      (i32.add (local.get $x) (i32.add (local.get $q) (local.get $way))))))");
+  EXPECT_EQ(m.call("f", {i32(100), i32(65536), i32(10)}), traps(TrapCode::kMemoryOutOfBounds));
+}
+
 TEST(Needs, AHintIsNone) {
   const auto module =
       TestInstance::module_of(turns("(drop (i32.load (local.get $p))) (local.set $y (i32.add (local.get $y) "

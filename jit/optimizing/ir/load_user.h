@@ -1,0 +1,29 @@
+// The user that a load is given where LLVM alone would see none: it executes the load where it stands, and at its full width.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+
+namespace hindsight::jit::optimizing {
+
+// An empty piece of assembly that has the load's value as operand and stays. It touches no memory that LLVM
+// knows of, so loads and stores may move across it.
+inline llvm::CallInst* add_load_user(llvm::LoadInst& load) {
+  llvm::IRBuilder<> b(load.getNextNode());
+  b.SetCurrentDebugLocation(load.getDebugLoc());
+  llvm::Value* value = &load;
+  if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
+    value = b.CreateZExt(value, b.getInt32Ty());
+  const char* constraint =
+      value->getType()->isFloatingPointTy() || value->getType()->isVectorTy() ? "x" : "r";
+  llvm::CallInst* const user = b.CreateCall(
+      llvm::InlineAsm::get(llvm::FunctionType::get(b.getVoidTy(), {value->getType()}, false), "", constraint,
+                           /*hasSideEffects=*/true),
+      {value});
+  user->setDoesNotThrow();
+  user->setOnlyAccessesInaccessibleMemory();
+  user->addFnAttr(llvm::Attribute::WillReturn);
+  return user;
+}
+
+}  // namespace hindsight::jit::optimizing
