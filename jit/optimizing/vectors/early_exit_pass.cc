@@ -84,12 +84,12 @@ class EarlyExitSearch {
         return {};
     }
     if (found_.exits.empty()) return {};
+    llvm::SmallPtrSet<const LoadInst*, 8> loaded;
+    for (const EarlyExitLoop::Exit& exit : found_.exits)
+      for (const EarlyExitLoop::Stream& stream : exit.streams) loaded.insert(stream.load);
     EarlyExitLoop::Exit carried{nullptr};
     for (PHINode* phi : found_.values)
       if (!take_value(phi, /*before=*/false, carried)) return {};
-    llvm::SmallPtrSet<const LoadInst*, 8> loaded;
-    for (const auto& [value, before] : taken_)
-      if (const auto* const load = llvm::dyn_cast<LoadInst>(value)) loaded.insert(load);
     size_t loads = 0;
     for (BasicBlock* block : found_.blocks) {
       for (Instruction& instruction : *block) {
@@ -101,7 +101,7 @@ class EarlyExitSearch {
         }
       }
     }
-    // Another load would not be made in the iterations that are passed over, and so would not trap.
+    // A load that no exit goes by would not be made in the iterations that are passed over, and so would not trap.
     if (loads != loaded.size()) return {};
     return std::move(found_);
   }
