@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/adaptive/trial_parameters.h"
+
 namespace hindsight::rt {
 namespace {
 
