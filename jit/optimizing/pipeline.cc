@@ -39,6 +39,12 @@ llvm::OptimizationLevel level_of(const Tuning& tuning) {
   }
 }
 
+// What passes over loops of ours ask for.
+void simplify_loops(llvm::FunctionPassManager& passes) {
+  passes.addPass(llvm::LoopSimplifyPass());
+  passes.addPass(llvm::LCSSAPass());
+}
+
 // LLVM's passes in two halves (pass_order.h), with those of changes (change_passes.h) between them and after them. Before the second half
 // loops are simplified; in it, they are unrolled and widened.
 Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes, PassTimer& timer,
@@ -87,20 +93,17 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
     for (const ChangePass& pass : rotated) add_verified(passes, pass, changes, broken);
     if (exits) {
       passes.addPass(LoopExitPass(ir));
-      passes.addPass(llvm::LoopSimplifyPass());
-      passes.addPass(llvm::LCSSAPass());
+      simplify_loops(passes);
     }
     for (const ChangePass& pass : leavable) add_verified(passes, pass, changes, broken);
     HINDSIGHT_TRY(run(std::move(passes)));
   }
   if (tuning.vectorize) {
     llvm::FunctionPassManager passes;
-    passes.addPass(llvm::LoopSimplifyPass());
-    passes.addPass(llvm::LCSSAPass());
+    simplify_loops(passes);
     passes.addPass(WidenPass(ir));
     if (ir.host.vector_bits != 0) {
-      passes.addPass(llvm::LoopSimplifyPass());
-      passes.addPass(llvm::LCSSAPass());
+      simplify_loops(passes);
       passes.addPass(WiderVectorsPass(ir, ir.host.vector_bits));
     }
     HINDSIGHT_TRY(run(std::move(passes)));
@@ -117,8 +120,7 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
   HINDSIGHT_TRY(run_changes(Stage::kWidened));
   if (tuning.vectorize) {
     llvm::FunctionPassManager passes;
-    passes.addPass(llvm::LoopSimplifyPass());
-    passes.addPass(llvm::LCSSAPass());
+    simplify_loops(passes);
     passes.addPass(EarlyExitPass(ir));
     HINDSIGHT_TRY(run(std::move(passes)));
   }

@@ -26,4 +26,11 @@ inline llvm::CallInst* add_load_user(llvm::LoadInst& load) {
   return user;
 }
 
+// Whether it is such a user. It goes where its load goes.
+inline bool is_pin(const llvm::Instruction& instruction) {
+  const auto* const call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  if (call == nullptr || !call->isInlineAsm() || !call->getType()->isVoidTy()) return false;
+  return llvm::cast<llvm::InlineAsm>(call->getCalledOperand())->getAsmString().empty();
+}
+
 }  // namespace hindsight::jit::optimizing

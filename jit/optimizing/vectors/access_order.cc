@@ -1,7 +1,6 @@
 #include "jit/optimizing/vectors/access_order.h"
 
 #include <llvm/ADT/STLExtras.h>
-#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -44,12 +43,10 @@ bool order_shows(const OrderedAccess& first, const OrderedAccess& second) {
 
 // What a branch on `a or b`, or on `a and b`, decides by, in the order in which it becomes several branches.
 void add_parts(llvm::Value* condition, std::vector<llvm::Value*>& parts) {
+  using namespace llvm::PatternMatch;
   llvm::Value *one, *other;
-  if (condition->hasOneUse() &&
-      (match(condition, llvm::PatternMatch::m_LogicalOr(llvm::PatternMatch::m_Value(one),
-                                                        llvm::PatternMatch::m_Value(other))) ||
-       match(condition, llvm::PatternMatch::m_LogicalAnd(llvm::PatternMatch::m_Value(one),
-                                                         llvm::PatternMatch::m_Value(other))))) {
+  if (condition->hasOneUse() && (match(condition, m_LogicalOr(m_Value(one), m_Value(other))) ||
+                                 match(condition, m_LogicalAnd(m_Value(one), m_Value(other))))) {
     add_parts(one, parts);
     add_parts(other, parts);
   } else {
@@ -57,15 +54,19 @@ void add_parts(llvm::Value* condition, std::vector<llvm::Value*>& parts) {
   }
 }
 
-// The loads that a value of the block is computed from.
-void add_loads(llvm::Value* value, llvm::SmallSetVector<llvm::LoadInst*, 4>& loads) {
-  llvm::SmallPtrSet<const llvm::Value*, 16> seen;
+// Adds to `seen` what a value is computed from, itself included: in `block`, if there is one. Calls `found` with each load.
+template <typename Found>
+void walk_operands(llvm::Value* value, const llvm::BasicBlock* block,
+                   const llvm::SmallPtrSetImpl<const llvm::Value*>* but,
+                   llvm::SmallPtrSetImpl<const llvm::Value*>& seen, Found found) {
   std::vector<llvm::Value*> worklist{value};
   while (!worklist.empty()) {
     auto* const at = llvm::dyn_cast<llvm::Instruction>(worklist.back());
     worklist.pop_back();
-    if (at == nullptr || llvm::isa<llvm::PHINode>(at) || !seen.insert(at).second) continue;
-    if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(at)) loads.insert(load);
+    if (at == nullptr || llvm::isa<llvm::PHINode>(at) || (block != nullptr && at->getParent() != block))
+      continue;
+    if ((but != nullptr && but->contains(at)) || !seen.insert(at).second) continue;
+    if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(at)) found(*load);
     worklist.insert(worklist.end(), at->op_begin(), at->op_end());
   }
 }
@@ -107,13 +108,14 @@ class Orderer {
     std::vector<llvm::Value*> parts;
     add_parts(branch->getCondition(), parts);
     if (parts.size() == 1) return;
-    llvm::SmallSetVector<llvm::LoadInst*, 4> first, later;
-    add_loads(parts.front(), first);
-    for (llvm::Value* part : llvm::drop_begin(parts)) add_loads(part, later);
-    for (llvm::LoadInst* load : later) {
-      if (first.contains(load) || !kept_.insert(load).second) continue;
-      const std::optional<OrderedAccess> access = access_of(*load);
-      if (access && access->may_trap) add_load_user(*load);
+    // What the first branch of them needs is in its block still. Of the rest each value is looked at once in a function.
+    llvm::SmallPtrSet<const llvm::Value*, 16> first;
+    walk_operands(parts.front(), &block, nullptr, first, [](llvm::LoadInst&) {});
+    for (llvm::Value* part : llvm::drop_begin(parts)) {
+      walk_operands(part, nullptr, &first, of_later_parts_, [&](llvm::LoadInst& load) {
+        const std::optional<OrderedAccess> access = access_of(load);
+        if (access && access->may_trap) add_load_user(load);
+      });
     }
   }
 
@@ -147,7 +149,7 @@ class Orderer {
 
   IrModule& ir_;
   llvm::InlineAsm* const fence_;
-  llvm::SmallPtrSet<const llvm::LoadInst*, 16> kept_;  // have a user already
+  llvm::SmallPtrSet<const llvm::Value*, 32> of_later_parts_;  // their loads have users
 };
 
 }  // namespace

@@ -15,15 +15,6 @@ constexpr int64_t kMostStep = 1 << 16;
 constexpr int64_t kMostDistance = 1 << 20;
 constexpr int64_t kMostOffset = int64_t{1} << 32;
 
-// One access by itself.
-struct AffinePlace {
-  const SCEV* base = nullptr;
-  const SCEV* outer = nullptr;  // i64, without its constant
-  int64_t constant = 0;
-  const SCEV* start = nullptr;
-  int64_t step = 0;
-};
-
 std::optional<int64_t> small_constant(const SCEV* expression, int64_t most) {
   const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(expression);
   if (!constant || constant->getAPInt().getSignificantBits() > 63) return {};
@@ -43,6 +34,32 @@ bool take_recurrence(AffinePlace& place, const SCEV* expression, const llvm::Loo
   place.step = *step;
   return true;
 }
+
+// A group being made: members' distances from its first one.
+struct AffineGroup {
+  AffinePlace first;
+  struct Member {
+    size_t access;
+    const SCEV* start;
+    int64_t distance;
+    int64_t constant;
+  };
+  std::vector<Member> members;
+};
+
+bool add_to(AffineGroup& group, size_t access, const AffinePlace& place, llvm::ScalarEvolution& evolution) {
+  const AffinePlace& first = group.first;
+  if (first.base != place.base || first.outer != place.outer || first.step != place.step ||
+      first.start->getType() != place.start->getType())
+    return false;
+  const std::optional<int64_t> distance =
+      small_constant(evolution.getMinusSCEV(place.start, first.start), kMostDistance);
+  if (!distance) return false;
+  group.members.push_back({access, place.start, *distance, place.constant});
+  return true;
+}
+
+}  // namespace
 
 std::optional<AffinePlace> affine_place(llvm::Value* pointer, const llvm::Loop& loop,
                                         llvm::ScalarEvolution& evolution) {
@@ -77,32 +94,6 @@ std::optional<AffinePlace> affine_place(llvm::Value* pointer, const llvm::Loop& 
   place.outer = evolution.getAddExpr(outer);
   return place;
 }
-
-// A group being made: members' distances from its first one.
-struct AffineGroup {
-  AffinePlace first;
-  struct Member {
-    size_t access;
-    const SCEV* start;
-    int64_t distance;
-    int64_t constant;
-  };
-  std::vector<Member> members;
-};
-
-bool add_to(AffineGroup& group, size_t access, const AffinePlace& place, llvm::ScalarEvolution& evolution) {
-  const AffinePlace& first = group.first;
-  if (first.base != place.base || first.outer != place.outer || first.step != place.step ||
-      first.start->getType() != place.start->getType())
-    return false;
-  const std::optional<int64_t> distance =
-      small_constant(evolution.getMinusSCEV(place.start, first.start), kMostDistance);
-  if (!distance) return false;
-  group.members.push_back({access, place.start, *distance, place.constant});
-  return true;
-}
-
-}  // namespace
 
 const AffineAccess* AffineAccesses::of(const llvm::Instruction* instruction) const {
   const auto found = std::find_if(all.begin(), all.end(),

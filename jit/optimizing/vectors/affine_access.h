@@ -49,6 +49,17 @@ struct AffineAccesses {
   const AffineAccess* of(const llvm::Instruction* instruction) const;
 };
 
+// Where one access is: at base + outer + constant + start + step * k.
+struct AffinePlace {
+  const llvm::SCEV* base = nullptr;   // invariant
+  const llvm::SCEV* outer = nullptr;  // i64, without its constant
+  int64_t constant = 0;
+  const llvm::SCEV* start = nullptr;  // as a group's
+  int64_t step = 0;                   // bytes; 0: it does not move
+};
+std::optional<AffinePlace> affine_place(llvm::Value* pointer, const llvm::Loop& loop,
+                                        llvm::ScalarEvolution& evolution);
+
 // Precondition: the loop has one block. Nothing if it touches memory in any other way.
 std::optional<AffineAccesses> find_affine_accesses(const llvm::Loop& loop, llvm::ScalarEvolution& evolution);
 

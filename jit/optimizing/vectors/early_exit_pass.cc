@@ -1,12 +1,12 @@
 #include "jit/optimizing/vectors/early_exit_pass.h"
 
+#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Transforms/Utils/LoopPeel.h>
@@ -16,6 +16,9 @@
 #include <algorithm>
 #include <map>
 
+#include "jit/optimizing/ir/load_user.h"
+#include "jit/optimizing/vectors/affine_access.h"
+#include "jit/optimizing/vectors/reroll.h"
 #include "jit/optimizing/versions/loop_parts.h"
 
 namespace hindsight::jit::optimizing {
@@ -36,7 +39,7 @@ constexpr unsigned kIterationsBefore = 2;
 constexpr unsigned kLeastIterations = 8;  // of which something would be left
 constexpr unsigned kMostBlocks = 8;
 constexpr unsigned kMostOperations = 24;
-constexpr uint64_t kMostOffset = uint64_t{1} << 32;
+constexpr int64_t kMostOffset = int64_t{1} << 32;
 
 // A loop whose iterations can be passed over.
 struct EarlyExitLoop {
@@ -44,10 +47,9 @@ struct EarlyExitLoop {
   // In the order of execution. Each is left for the next one, the last one for the header, or for what is after the loop.
   std::vector<BasicBlock*> blocks;
   // What the header's phis carry.
-  std::vector<PHINode*> counted;
-  std::map<const PHINode*, llvm::APInt> steps;  // of those
-  std::vector<PHINode*> values;                 // what the iteration before has computed of what it loaded
-  std::vector<PHINode*> pins;                   // what only says that a load is needed (pin_loops.h)
+  llvm::MapVector<PHINode*, int64_t> steps;  // of those that count
+  std::vector<PHINode*> values;              // what the iteration before has computed of what it loaded
+  std::vector<PHINode*> pins;                // what only says that a load is needed (pin_loops.h)
   // What a load loads in the iteration of a lane, or in the one before that.
   struct Stream {
     LoadInst* load;
@@ -125,13 +127,9 @@ class EarlyExitSearch {
   }
 
   bool take(PHINode& phi) {
-    if (!phi.getType()->isIntegerTy() && !phi.getType()->isPointerTy()) return false;
-    const auto* const recurrence = llvm::dyn_cast<llvm::SCEVAddRecExpr>(evolution_.getSCEV(&phi));
-    if (recurrence && recurrence->getLoop() == &loop_ && recurrence->isAffine()) {
-      const auto* const step = llvm::dyn_cast<llvm::SCEVConstant>(recurrence->getStepRecurrence(evolution_));
-      if (!step) return false;
-      found_.counted.push_back(&phi);
-      found_.steps.emplace(&phi, step->getAPInt());
+    if (!phi.getType()->isIntegerTy()) return false;
+    if (const std::optional<int64_t> step = induction_step(phi, loop_, evolution_)) {
+      found_.steps.insert({&phi, *step});
     } else if (only_pins(phi)) {
       found_.pins.push_back(&phi);
     } else {
@@ -149,9 +147,7 @@ class EarlyExitSearch {
       Instruction* const at = worklist.back();
       worklist.pop_back();
       if (!seen.insert(at).second) continue;
-      if (auto* const call = llvm::dyn_cast<llvm::CallInst>(at)) {
-        const auto* const assembly = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand());
-        if (!assembly || !assembly->getAsmString().empty() || !call->getType()->isVoidTy()) return false;
+      if (is_pin(*at)) {
         pins = true;
         continue;
       }
@@ -166,15 +162,11 @@ class EarlyExitSearch {
 
   // `condition`: of a branch that leaves the loop where it is `where_it_holds`. Any of several may be what it takes.
   bool take_exit(Value* condition, bool where_it_holds) {
+    using namespace llvm::PatternMatch;
     Value* one = nullptr;
     Value* other = nullptr;
-    const bool either =
-        where_it_holds ? llvm::PatternMatch::match(
-                             condition, llvm::PatternMatch::m_LogicalOr(llvm::PatternMatch::m_Value(one),
-                                                                        llvm::PatternMatch::m_Value(other)))
-                       : llvm::PatternMatch::match(
-                             condition, llvm::PatternMatch::m_LogicalAnd(llvm::PatternMatch::m_Value(one),
-                                                                         llvm::PatternMatch::m_Value(other)));
+    const bool either = where_it_holds ? match(condition, m_LogicalOr(m_Value(one), m_Value(other)))
+                                       : match(condition, m_LogicalAnd(m_Value(one), m_Value(other)));
     if (either) return take_exit(one, where_it_holds) && take_exit(other, where_it_holds);
     const SCEV* const count =
         evolution_.computeExitLimitFromCond(&loop_, condition, where_it_holds, /*ControlsOnlyExit=*/false)
@@ -245,28 +237,11 @@ class EarlyExitSearch {
   bool is_stream(LoadInst& load) {
     if (!load.isSimple() || !load.getType()->isIntegerTy(8) || !ir_.is_among(load, IrModule::World::kMemory))
       return false;
-    const SCEV* const address = evolution_.getSCEV(load.getPointerOperand());
-    const SCEV* const base = evolution_.getPointerBase(address);
-    if (!llvm::isa<llvm::SCEVUnknown>(base) || !evolution_.isLoopInvariant(base, &loop_)) return false;
-    const SCEV* index = evolution_.getMinusSCEV(address, base);
-    if (llvm::isa<llvm::SCEVCouldNotCompute>(index)) return false;
-    if (advances_by_one(index)) return true;
+    const std::optional<AffinePlace> place = affine_place(load.getPointerOperand(), loop_, evolution_);
+    if (!place || place->step != 1 || !llvm::isa<llvm::SCEVUnknown>(place->base)) return false;
     // An index of 32 bits, and a constant: where one of the lanes wraps, a page begins (or all are outside of memory).
-    if (const auto* const sum = llvm::dyn_cast<llvm::SCEVAddExpr>(index)) {
-      const auto* const constant = llvm::dyn_cast<llvm::SCEVConstant>(sum->getOperand(0));
-      if (sum->getNumOperands() != 2 || !constant || constant->getAPInt().uge(kMostOffset)) return false;
-      index = sum->getOperand(1);
-    }
-    const auto* const widened = llvm::dyn_cast<llvm::SCEVZeroExtendExpr>(index);
-    return widened && widened->getOperand()->getType()->isIntegerTy(32) &&
-           advances_by_one(widened->getOperand());
-  }
-
-  bool advances_by_one(const SCEV* expression) {
-    const auto* const recurrence = llvm::dyn_cast<llvm::SCEVAddRecExpr>(expression);
-    if (!recurrence || recurrence->getLoop() != &loop_ || !recurrence->isAffine()) return false;
-    const auto* const step = llvm::dyn_cast<llvm::SCEVConstant>(recurrence->getStepRecurrence(evolution_));
-    return step && step->isOne();
+    return !place->start->getType()->isIntegerTy(32) ||
+           (place->outer->isZero() && place->constant >= 0 && place->constant < kMostOffset);
   }
 
   const IrModule& ir_;
@@ -424,11 +399,8 @@ class LookingAhead {
   // What a phi that counts would carry there.
   Value* moved(llvm::IRBuilder<>& b, PHINode& phi, Value* by) {
     Value* const next = phi.getIncomingValueForBlock(latch_);
-    const llvm::APInt& step = work_.steps.at(&phi);
-    Value* const distance =
-        b.CreateMul(b.CreateZExtOrTrunc(by, b.getIntNTy(step.getBitWidth())), b.getInt(step));
-    if (phi.getType()->isPointerTy()) return b.CreateGEP(b.getInt8Ty(), next, distance);
-    return b.CreateAdd(next, distance);
+    Value* const step = llvm::ConstantInt::getSigned(phi.getType(), work_.steps.lookup(&phi));
+    return b.CreateAdd(next, b.CreateMul(b.CreateZExtOrTrunc(by, phi.getType()), step));
   }
 
   Value* in_lanes(llvm::IRBuilder<>& b, Value* value, bool before) {
@@ -451,7 +423,7 @@ class LookingAhead {
     llvm::IRBuilder<> b(done_);
     b.SetCurrentDebugLocation(location_);
     std::vector<std::pair<PHINode*, Value*>> into;
-    for (PHINode* phi : work_.counted) into.emplace_back(phi, moved(b, *phi, ahead_));
+    for (const auto& [phi, step] : work_.steps) into.emplace_back(phi, moved(b, *phi, ahead_));
     for (PHINode* phi : work_.values)
       into.emplace_back(
           phi, scalar(b, phi->getIncomingValueForBlock(latch_), iteration(b, ahead_, /*before=*/true)));

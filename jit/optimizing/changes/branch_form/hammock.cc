@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/changes/branch_form/if_conversion.h"
+#include "jit/optimizing/ir/load_user.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -17,13 +18,6 @@ using llvm::Instruction;
 
 constexpr unsigned kMostSelectOperations = 32;  // of all blocks
 constexpr size_t kMostBlocks = 16;
-
-// An empty piece of assembly that keeps a load where it is (protect.h): it goes where its load goes.
-bool is_pin(const Instruction& instruction) {
-  const auto* const call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  const auto* const assembly = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-  return assembly != nullptr && assembly->getAsmString().empty() && call->getType()->isVoidTy();
-}
 
 bool is_free(const Instruction& instruction) {
   return is_pin(instruction) || llvm::isa<llvm::PHINode, llvm::ZExtInst, llvm::TruncInst, llvm::BitCastInst,

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "jit/optimizing/changes/interleave/chased_loops.h"
+#include "jit/optimizing/ir/load_user.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -303,12 +304,6 @@ class SearchFinder {
 };
 
 }  // namespace
-
-bool is_pin(const Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  if (!call || !call->isInlineAsm() || !call->getType()->isVoidTy()) return false;
-  return llvm::cast<llvm::InlineAsm>(call->getCalledOperand())->getAsmString().empty();
-}
 
 bool only_computes(const Instruction& instruction) {
   return !llvm::isa<PHINode>(instruction) && !instruction.isTerminator() &&

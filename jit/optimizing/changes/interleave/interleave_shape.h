@@ -83,9 +83,6 @@ std::expected<InterleaveShape, std::string> find_interleave_shape(const IrModule
                                                                   llvm::DominatorTree& dominators,
                                                                   llvm::ScalarEvolution& evolution);
 
-// Whether it is the empty assembly that keeps a load where it is (protect.h).
-bool is_pin(const llvm::Instruction& instruction);
-
 // Whether nothing happens when it is executed but that its value is there, wherever its operands are.
 bool only_computes(const llvm::Instruction& instruction);
 
