@@ -51,7 +51,9 @@ class EarlyExitText : TextRandom {
             "$p2 i32) (param $p3 i32) (param $n i32) (result i64)\n(local $i i32) (local $k i32) (local $x "
             "i32) (local "
             "$y i32) (local $last i32) (local $way i32)\n"
-            "(local.set $n (i32.add (local.get $n) (i32.const 1)))\n(block $out (loop $l\n";
+            "(local.set $n "
+         << (chance(3) ? i32(1 + below(40)) : "(i32.add (local.get $n) (i32.const 1))")
+         << ")\n(block $out (loop $l\n";
     for (const std::string& step : steps) text << step;
     text << "(br $l)))\n(i64.xor (i64.extend_i32_u (local.get $n))"
             " (i64.add (i64.mul (i64.const 1000003) (i64.extend_i32_u (i32.add (local.get $i) (i32.mul "
