@@ -69,6 +69,12 @@ bool is_switched_off(Case& c) {
   return !c.config.optimize && c.answer(Action::kNothing, "decision 'optimize' is switched off");
 }
 
+// Memory that was short may be there later. What is too large, or took too long, fails again.
+bool failed_before(Case& c) {
+  return c.e.failed_compiles >= c.config.max_fruitless &&
+         c.answer(Action::kNothing, "compiles of all of it failed");
+}
+
 // Too few samples of late to say what its loads and loops are like: then it is compiled as it is, if at all.
 bool is_in_flat_profile(Case& c) {
   const FunctionEvidence& e = c.e;
@@ -158,8 +164,9 @@ std::optional<std::string> wants_its_next_call(const FunctionEvidence& e, const 
 }
 
 std::span<const Question> first_questions() {
-  static constexpr std::array<Question, 7> kQuestions = {
-      weigh, is_switched_off, is_in_flat_profile, is_too_cheap, waits_for_evidence, waits_for_entry, compile,
+  static constexpr std::array<Question, 8> kQuestions = {
+      weigh,        is_switched_off,    failed_before,   is_in_flat_profile,
+      is_too_cheap, waits_for_evidence, waits_for_entry, compile,
   };
   return kQuestions;
 }

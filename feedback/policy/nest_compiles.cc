@@ -139,6 +139,7 @@ class Nests {
   // Not the whole function, which is called again: then its next call runs all of its code.
   bool is_unit(int32_t root) const {
     if (e_.optimized) return e_.samples_left_behind >= config_.min_samples_left_behind;
+    if (e_.failed_compiles != 0) return true;
     return e_.entered != Entered::kAgain ||
            (!is_small(root) && 2 * sums_[root].samples >= e_.samples_baseline) ||
            has_nest_to_take_in(root, [&](int32_t nest) { return may_help(root, nest); });
@@ -427,7 +428,7 @@ FunctionPlan Nests::first_compile(int32_t root) const {
                     words, 1e3 * e_.seconds_run, 1e3 * seconds_spent()));
   }
   // It is known in time whether it is called again, and then all of it is compiled.
-  if (!e_.optimized && !has_any_ && is_small(root))
+  if (!e_.optimized && !has_any_ && e_.failed_compiles == 0 && is_small(root))
     if (auto wait = wants_its_next_call(e_, config_)) return answer(Action::kWait, std::move(*wait));
   // What is waited for is bounded by what the loop ran, which does not fade.
   FunctionEvidence so_far = view;

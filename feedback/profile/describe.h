@@ -206,6 +206,7 @@ void describe(A& a, FunctionEvidence& e) {
   a.number("total_samples", e.total_samples);
   a.flag("optimized", e.optimized);
   a.count("optimize_count", e.optimize_count);
+  if (a.has("failed_compiles", e.failed_compiles != 0)) a.count("failed_compiles", e.failed_compiles);
   a.word("entered", e.entered, Entered::kAgain);
   a.number("seconds_watched", e.seconds_watched);
   a.number("all_seconds_watched", e.all_seconds_watched);

@@ -178,9 +178,10 @@ struct FunctionEvidence {
   double samples_optimized = 0;  // clock samples in its current optimized code
   double seconds_baseline = 0;   // the same as CPU time (samples x their period)
   double seconds_optimized = 0;
-  double total_samples = 0;     // of all functions: the denominator of "hot"
-  bool optimized = false;       // an optimized version is published or being made
-  uint32_t optimize_count = 0;  // compiles so far
+  double total_samples = 0;      // of all functions: the denominator of "hot"
+  bool optimized = false;        // an optimized version is published or being made
+  uint32_t optimize_count = 0;   // compiles so far
+  uint32_t failed_compiles = 0;  // of these: gave no code, and it has none
   Entered entered = Entered::kUnknown;
   double seconds_watched = 0;      // in its baseline code while watched for entries
   double all_seconds_watched = 0;  // the same in all functions' code

@@ -128,6 +128,7 @@ void add(FunctionEvidence& to, const FunctionEvidence& more) {
   to.optimized = more.optimized;
   if (more.compile_seconds > 0) to.compile_seconds = more.compile_seconds;
   to.optimize_count = more.optimize_count;
+  to.failed_compiles = more.failed_compiles;
   if (more.entered != Entered::kUnknown) to.entered = more.entered;
   to.loop_entries_only = more.loop_entries_only;
   to.seconds_watched += more.seconds_watched;

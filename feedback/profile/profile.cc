@@ -438,9 +438,15 @@ void FunctionCounts::settle(jit::Site site, ChangeState state) {
   counts.span_when_rejected = counts.span();
 }
 
+void FunctionCounts::note_failed_compile(bool has_code, uint32_t times) {
+  optimized = has_code;
+  if (!has_code) failed_compiles += times;
+}
+
 void FunctionCounts::publish(VersionId version, std::vector<LoopIndex> exits,
                              std::vector<LoopIndex> entries) {
   observed = false;
+  failed_compiles = 0;
   published_version = version.value;
   std::erase_if(lost_versions, [&](uint64_t lost) { return lost < published_version; });
   run_seconds_when_published = run_seconds();
@@ -502,6 +508,7 @@ void FunctionCounts::see_anew() {
   FunctionCounts anew;
   anew.observed = true;
   anew.optimize_count = optimize_count;
+  anew.failed_compiles = failed_compiles;
   anew.published_version = published_version;
   anew.lost_versions = lost_versions;
   anew.run_seconds_baseline = run_seconds_baseline;
@@ -812,6 +819,7 @@ FunctionEvidence Profile::evidence(FuncIndex function) const {
   evidence.seconds_optimized = counts.seconds_optimized;
   evidence.optimized = counts.optimized;
   evidence.optimize_count = counts.optimize_count;
+  evidence.failed_compiles = counts.failed_compiles;
   evidence.compile_seconds = counts.compile_seconds;
   evidence.changes = counts.changes;
   evidence.samples_recent = counts.samples_recent;

@@ -111,6 +111,7 @@ struct FunctionCounts {
   bool optimized = false;  // nests do not make it so
   bool observed = false;   // was taken back to baseline code, and nothing was published since
   uint32_t optimize_count = 0;
+  uint32_t failed_compiles = 0;  // of all of it, which has no such code
   Entered entered = Entered::kUnknown;
   double seconds_when_watched = 0;      // seconds_baseline when watching began
   double all_seconds_when_watched = 0;  // Profile::seconds_seen() then
@@ -127,6 +128,9 @@ struct FunctionCounts {
   ChangeLedger changes;                                      // what became of them
   std::vector<LoopIndex> exit_loops = {}, entry_loops = {};  // of it
   SampleShift shift = {};                                    // of samples in it
+  // The compile of all of it that was asked for gave no code. `has_code`: what was published before runs on. `times`: as how many failures it
+  // counts.
+  void note_failed_compile(bool has_code, uint32_t times);
   // An optimized version takes over.
   void publish(VersionId version = {}, std::vector<LoopIndex> exits = {},
                std::vector<LoopIndex> entries = {});

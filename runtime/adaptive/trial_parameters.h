@@ -18,6 +18,8 @@ inline constexpr uint32_t kTunePairs = 6;
 inline constexpr uint32_t kCheckPairs = 4;
 inline constexpr uint32_t kGiveUpPairs = 4;
 inline constexpr double kGiveUpLoss = 0.15;
+inline constexpr uint32_t kGiveUpPairsAtOnce = 2;
+inline constexpr double kGiveUpLossAtOnce = 0.33;
 inline constexpr double kHopelessLoss = 0.2;
 inline constexpr double kMinGain = 0.05;
 inline constexpr double kMinGainBesideRival = 1;
@@ -98,6 +100,13 @@ inline constexpr std::array kTrialParameters = [] {
       Constant{"kGiveUpLoss",
                kGiveUpLoss,
                {kShare, kBound, "calls a loss clear at three times the gain that is asked for"}},
+      Constant{"kGiveUpPairsAtOnce",
+               kGiveUpPairsAtOnce,
+               {kCount, kBound, "ends it after so many where each is lost, and by much"}},
+      Constant{
+          "kGiveUpLossAtOnce",
+          kGiveUpLossAtOnce,
+          {kShare, kBound, "which is a third of the iterations in a time: half as much time again for each"}},
       Constant{"kHopelessLoss",
                kHopelessLoss,
                {kShare, kMeasured,

@@ -172,6 +172,10 @@ void TrialLogic::apply_arm() {
   settling_ = !(setting_.enabled == arm.enabled && setting_.distance == arm.distance) || chunk_index_ == 0;
   chunk_ticks_ = 0;
   strip_rates_.clear();
+  if (arm.enabled && !was_on_) {
+    was_on_ = true;
+    with_.length = std::min(with_.length, without_.length);
+  }
   setting_ = {arm.enabled, arm.distance, strips_of(arm.enabled).length};
 }
 
@@ -248,8 +252,10 @@ StripSetting TrialLogic::strip(uint64_t iterations, uint64_t ticks) {
   if (stall_share_ > 0) estimate_distance();
   ++chunk_index_;
   ++chunks_;
-  bool hopeless = a_rates_.size() >= kGiveUpPairs && b_rates_.size() >= kGiveUpPairs &&
-                  median(a_rates_) / median(b_rates_) - 1 < -kGiveUpLoss;
+  const size_t pairs = std::min(a_rates_.size(), b_rates_.size());
+  const double loss = pairs > 0 ? 1 - median(a_rates_) / median(b_rates_) : 0;
+  const bool hopeless = (pairs >= kGiveUpPairs && loss > kGiveUpLoss) ||
+                        (pairs >= kGiveUpPairsAtOnce && wins() == 0 && loss > kGiveUpLossAtOnce);
   if ((a_rates_.size() >= pairs_wanted_ && b_rates_.size() >= pairs_wanted_) || hopeless || cannot_win()) {
     end_comparison();
   } else {

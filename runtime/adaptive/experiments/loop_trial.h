@@ -130,7 +130,9 @@ class TrialLogic {
     uint32_t since_long = ~uint32_t{0};  // strips since one took too long, and
     double long_times = 0;               // how many times what it was to take
   };
+  // `with_` begins where `without_` has come to: a change may make iterations much slower, and a first strip of too many is what it costs.
   Strips with_, without_;
+  bool was_on_ = false;
   Strips& strips_of(bool on) { return on ? with_ : without_; }
   const Strips& strips_of(bool on) const { return on ? with_ : without_; }
 

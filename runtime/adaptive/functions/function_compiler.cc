@@ -14,6 +14,7 @@ namespace {
 
 // What is tried in its loops makes a second compile take two to five times as long (second_compiles.h).
 constexpr double kSecondOfFirst = 3;
+constexpr double kLongFailure = 0.5;  // seconds
 
 // Code that was made for loads, calls or numbers as they were is to be left when they are others. Code without these is
 // the best there is, until samples say that its loads stall: a loop that runs on for long in short iterations misses that.
@@ -96,11 +97,11 @@ std::optional<Job> FunctionCompiler::compile(Job& job, ModuleCode& code) const {
     job.gave_way += 1;
     return std::move(job);
   }
+  const double seconds = std::chrono::duration<double>(EngineClock::Clock::now() - begin).count();
   if (!result) {
-    say_failure(job, code, result.error());
+    say_failure(job, code, result.error(), seconds);
     return std::nullopt;
   }
-  const double seconds = std::chrono::duration<double>(EngineClock::Clock::now() - begin).count();
   scale_.note(expected_seconds(*code.module(), job.unit(), policy_), result->version->compile_seconds);
   trials_.price().note_compile(result->version->compile_seconds, seconds);
   say_made(first ? *first : job, code, *result, seconds);
@@ -156,7 +157,8 @@ void FunctionCompiler::take_news(Job& job, const ModuleCode& code) const {
   begin_where_settled(job.plan, job.settled);
 }
 
-void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const Error& error) const {
+void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const Error& error,
+                                   double seconds) const {
   const bool abandoned = abandon_.load(std::memory_order_relaxed);
   if (!abandoned) {
     // A function too large for the optimizer is the program's business, and runs on.
@@ -166,11 +168,20 @@ void FunctionCompiler::say_failure(const Job& job, const ModuleCode& code, const
         "compile", fmt::format("{}: {}", unit_name(*code.module(), job.unit()), error.describe()));
   }
   // Before it may be decided on again.
-  if (!abandoned && job.plan.nest)
+  if (!abandoned) {
+    // What took so long takes as long again.
+    const uint32_t times = seconds >= kLongFailure ? policy_.max_fruitless : 1;
+    const bool has_code = code.version(job.plan.function, jit::Tier::kOptimized) != nullptr;
     monitor_.with_profiles([&](feedback::Monitor::Profiles& profiles) {
-      if (const auto found = profiles.find(code.module().get()); found != profiles.end())
-        found->second->counts(job.plan.function).nests[job.plan.nest->value].fruitless += 1;
+      const auto found = profiles.find(code.module().get());
+      if (found == profiles.end()) return;
+      feedback::FunctionCounts& counts = found->second->counts(job.plan.function);
+      if (job.plan.nest)
+        counts.nests[job.plan.nest->value].fruitless += times;
+      else
+        counts.note_failed_compile(has_code, times);
     });
+  }
   if (abandoned)
     decisions_.end(job.episode, DecisionState::kAbandoned, "the engine ended");
   else

@@ -41,7 +41,7 @@ class FunctionCompiler {
   // The job without what makes its first compile longer; none: it is compiled as it is.
   static std::optional<Job> first_of(const Job& job, const ModuleCode& code);
   void publish(const Job& job, ModuleCode& code, Watch watch) const;
-  void say_failure(const Job& job, const ModuleCode& code, const Error& error) const;
+  void say_failure(const Job& job, const ModuleCode& code, const Error& error, double seconds) const;
   void say_made(const Job& job, const ModuleCode& code, const ModuleCode::Optimized& made,
                 double seconds) const;
   void say(LogLevel level, std::string_view topic, std::string_view line) const {

@@ -369,10 +369,13 @@ void FunctionTrials::round(const Round& round) {
 void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& watch, EngineClock::Time time,
                           News& all) {
   const FuncIndex function = unit.function;
-  bool news = false, pending = false;
+  bool news = false, pending = false, measuring = false;
+  const uint64_t ticks = read_ticks();
   for (size_t i = 0; i < watch.trials.size(); ++i) {
     const TrialState now = watch.trials[i]->state();
-    pending |= now == TrialState::kComparing || now == TrialState::kTuning;
+    const bool is_open = now == TrialState::kComparing || now == TrialState::kTuning;
+    pending |= is_open;
+    measuring |= is_open && watch.trials[i]->is_running(ticks);
     if (now == watch.reported[i]) continue;
     // Tuned anew while it is kept: no news until it is something else.
     if (now == TrialState::kTuning && is_kept(watch.reported[i])) continue;
@@ -410,7 +413,8 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
           status.chunks, status.words));
     }
   }
-  if (news || pending) all.unsettled.emplace_back(module, unit);
+  // A trial of a loop that has ended moves no samples, however long it stays open.
+  if (news || measuring) all.unsettled.emplace_back(module, unit);
   // Something lost and nothing is open any more: a version without the losers takes over. Loops that do not run hold
   // nothing up for long, and are tried anew in that version; nor do those that learn their ways.
   if (!watch.has_lost()) return;
@@ -422,7 +426,7 @@ void FunctionTrials::read(const wasm::Module* module, jit::Unit unit, Watch& wat
     for (size_t i = 0; i < watch.trials.size(); ++i) {
       if (!watch.is_open(i)) continue;
       watch.trials[i]->stop_learning("it held up what was found out about other loops");
-      running |= watch.trials[i]->is_running(read_ticks());
+      running |= watch.trials[i]->is_running(ticks);
     }
     if (running) return;
   } else if (!news) {

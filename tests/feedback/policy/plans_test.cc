@@ -239,6 +239,8 @@ class Evidence {
       e_.code_bytes = static_cast<uint32_t>(count());
     } else if (name == "optimize_count") {
       e_.optimize_count = static_cast<uint32_t>(count());
+    } else if (name == "failed_compiles") {
+      e_.failed_compiles = static_cast<uint32_t>(count());
     } else if (name == "loop_entries_only") {
       e_.loop_entries_only = count() != 0;
     } else if (const auto member = members.find(name); member != members.end()) {

@@ -119,6 +119,20 @@ TEST(Trial, GivesUpEarlyOnAClearLoss) {
   EXPECT_LT(slow.chunks(), equal.chunks());
 }
 
+TEST(Trial, OfLongIterationsThatTakeManyTimesAsLongWithTheChangeRunsFewOfThem) {
+  TrialLogic trial(kTicksPerSecond, 16, false);
+  double with = 0;  // seconds
+  Simulation loop{[](bool on, uint32_t) { return on ? 200000.0 : 20000.0; }};
+  while (trial.state() == TrialState::kComparing) {
+    const StripSetting setting = trial.setting();
+    const double ticks = loop.cost(setting.enabled, setting.distance) * setting.strip_length;
+    if (setting.enabled) with += ticks / kTicksPerSecond;
+    trial.strip(setting.strip_length, static_cast<uint64_t>(ticks));
+  }
+  EXPECT_EQ(trial.state(), TrialState::kRejected);
+  EXPECT_LT(with, 10 * 64 * 200000 / kTicksPerSecond);
+}
+
 TEST(Trial, TriesNoOtherDistanceAfterALossThatNoneMakesUpFor) {
   for (const double with : {60.0, 44.0}) {
     TrialLogic trial(kTicksPerSecond, 16, false);
