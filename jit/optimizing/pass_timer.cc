@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/extend_early.h"
 #include "jit/optimizing/pipeline.h"
 
 namespace hindsight::jit::optimizing {
@@ -42,6 +43,7 @@ class MarkingManager : public llvm::legacy::PassManagerBase {
                  PassTimer::Between between)
       : passes_(passes), timer_(timer), limits_(limits), between_(std::move(between)) {}
   void add(llvm::Pass* pass) override {
+    if (extend_early_goes_before(pass->getPassName())) add(make_extend_early_pass());
     if (!limits_.allows_codegen(pass->getPassName())) {
       delete pass;
       return;
