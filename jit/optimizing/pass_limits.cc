@@ -61,6 +61,9 @@ constexpr llvm::StringLiteral kOfNoUse[] = {"Live DEBUG_VALUE analysis",
                                             "X86 Domain Reassignment Pass",
                                             "X86 Load Value Injection (LVI) Load Hardening"};
 
+// Makes two stores of one, of which the first is made where the second traps.
+constexpr llvm::StringLiteral kTearsStores = "X86 Avoid Store Forwarding Blocks";
+
 // Makes conditional moves branches, where those would not make a loop's iterations wait if they were predicted well. That is a guess: of
 // one shape, by another.
 constexpr llvm::StringLiteral kGuessesBranches = "X86 cmov Conversion";
@@ -201,6 +204,7 @@ void PassLimits::measure_for_codegen(const llvm::Module& module) {
 
 bool PassLimits::allows_codegen(llvm::StringRef pass) {
   if (std::find(std::begin(kOfNoUse), std::end(kOfNoUse), pass) != std::end(kOfNoUse)) return false;
+  if (pass == kTearsStores) return false;
   if (selects_stay_ && pass == kGuessesBranches) return false;
   return allows(pass, largest_);
 }

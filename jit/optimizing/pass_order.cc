@@ -32,7 +32,7 @@
 
 #include <vector>
 
-#include "jit/optimizing/generate/protect.h"
+#include "jit/optimizing/vectors/early_exit_pass.h"
 #include "jit/optimizing/vectors/short_loops.h"
 #include "jit/optimizing/vectors/wall.h"
 
@@ -85,7 +85,8 @@ llvm::SimplifyCFGPass simplify_flow() {
 //
 // InstCombine is needed before branches are threaded: without it workload tokenizer took 14 % longer (two conditions became one
 // that is computed). It is needed before loops are unrolled, which goes by their sizes, and at the end: changes look for shapes.
-llvm::FunctionPassManager simplifying_passes(const CompileOptions& options, llvm::OptimizationLevel level) {
+llvm::FunctionPassManager simplifying_passes(const IrModule& ir, llvm::OptimizationLevel level) {
+  const CompileOptions& options = ir.request.options;
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::EarlyCSEPass());
@@ -94,9 +95,7 @@ llvm::FunctionPassManager simplifying_passes(const CompileOptions& options, llvm
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::JumpThreadingPass());
   passes.addPass(llvm::CorrelatedValuePropagationPass());
-  // Unpinned after a SimplifyCFG: before it a branch whose arms only compute would count as a need.
   passes.addPass(simplify_flow());
-  passes.addPass(UnpinPass(UnpinPass::When::kFirst));
   passes.addPass(llvm::TailCallElimPass());
   passes.addPass(llvm::ReassociatePass());
   // Two comparisons with the memory's length, one of which the other implies.
@@ -118,6 +117,7 @@ llvm::FunctionPassManager simplifying_passes(const CompileOptions& options, llvm
     // No loop that may trap becomes a fill or a copy.
     if (options.bounds == BoundsChecks::kExplicit) loops.addPass(llvm::LoopIdiomRecognizePass());
     loops.addPass(llvm::IndVarSimplifyPass());
+    if (ir.request.tuning.vectorize) loops.addPass(KeepEarlyExitsPass(ir));
     loops.addPass(llvm::LoopFullUnrollPass(static_cast<int>(level.getSpeedupLevel())));
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops)));
   }

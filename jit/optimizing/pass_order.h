@@ -11,11 +11,12 @@
 #include <llvm/Passes/OptimizationLevel.h>
 
 #include "jit/compile_options.h"
+#include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
 
 // To a form in which loops can be reasoned about: rotated, their counters known, what is invariant in front of them.
-llvm::FunctionPassManager simplifying_passes(const CompileOptions& options, llvm::OptimizationLevel level);
+llvm::FunctionPassManager simplifying_passes(const IrModule& ir, llvm::OptimizationLevel level);
 // What makes code larger for speed: vectors, unrolling. And what cleans up after it.
 llvm::FunctionPassManager lowering_passes(const CompileOptions& options, const Tuning& tuning,
                                           llvm::OptimizationLevel level);

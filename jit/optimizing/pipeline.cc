@@ -81,8 +81,8 @@ Status run_passes(IrModule& ir, llvm::TargetMachine& machine, ChangeSet& changes
     if (!broken.empty()) return make_error(ErrorKind::kInternal, broken);
     return {};
   };
-  llvm::FunctionPassManager first = simplifying_passes(ir.request.options, level);
-  first.addPass(UnpinPass(UnpinPass::When::kLast));
+  llvm::FunctionPassManager first = simplifying_passes(ir, level);
+  first.addPass(UnpinPass());
   HINDSIGHT_TRY(run(std::move(first)));
   const bool exits = ir.request.loop_exits;
   const std::vector<ChangePass> rotated = passes_of(Stage::kRotated, changes);

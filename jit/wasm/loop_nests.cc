@@ -25,13 +25,6 @@ bool in_handler(const FunctionBody& body, const LoopInfo& loop) {
   return false;
 }
 
-// By its size alone, where a loop calls it.
-bool is_inlined(const FunctionBody& callee) {
-  const uint32_t size = callee.end.value - callee.begin.value;
-  if (callee.locals.size() > kMostInlinedLocals) return false;
-  return size <= kAlwaysInlined || (callee.loops.empty() && size <= kInlinedInLoops);
-}
-
 }  // namespace
 
 std::string_view why_no_nest(const Module& module, FuncIndex function, LoopIndex root) {
@@ -42,6 +35,13 @@ std::string_view why_no_nest(const Module& module, FuncIndex function, LoopIndex
   if (in_handler(body, loop)) return "a handler of exceptions is around it";
   if (has_tail_call(module, body, loop)) return "it has a tail call";
   return {};
+}
+
+bool is_inlined_in_loops(const FunctionBody& callee) {
+  const uint32_t size = callee.end.value - callee.begin.value;
+  return callee.locals.size() <= kMostInlinedLocals && size <= (callee.loops.empty()       ? kInlinedInLoops
+                                                                : callee.loops.size() == 1 ? kInlinedWithLoop
+                                                                                           : kAlwaysInlined);
 }
 
 bool may_be_inlined_for_loads(const FunctionBody& callee) {
@@ -63,7 +63,8 @@ uint32_t nest_bytes(const Module& module, FuncIndex function, LoopIndex root) {
     reader.next(instr);
     if (instr.opcode != Opcode::kCall) continue;
     const FuncIndex callee(instr.index);
-    if (module.is_imported(callee) || callee == function || !is_inlined(module.body(callee))) continue;
+    if (module.is_imported(callee) || callee == function || !is_inlined_in_loops(module.body(callee)))
+      continue;
     const uint32_t size = module.body(callee).end.value - module.body(callee).begin.value;
     if (inlined + size <= most) inlined += size;
   }

@@ -23,7 +23,11 @@ uint32_t nest_bytes(const Module& module, FuncIndex function, LoopIndex root);
 // bytes are about what a call's own moves, spills and branch cost, and 240 what LLVM's inliner accepts at -O2.
 inline constexpr uint32_t kAlwaysInlined = 48;
 inline constexpr uint32_t kInlinedInLoops = 240;  // callees without loops
+inline constexpr uint32_t kInlinedWithLoop =
+    96;  // callees with one, which often ends early: strings are compared by such
 inline constexpr uint32_t kMostInlinedLocals = 64;
+// By its size alone, where a loop calls it.
+bool is_inlined_in_loops(const FunctionBody& callee);
 // Callees with loads that stall, which only the loop around the call can have early. The insertion into a hash table of the C++ library
 // takes 1,000 to 1,500 bytes.
 inline constexpr uint32_t kMostInlinedForLoads = 2000;

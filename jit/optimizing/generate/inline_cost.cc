@@ -38,9 +38,8 @@ bool worth_inlining(const wasm::FunctionBody& callee, const InlineSituation& sit
     return true;
   if (situation.inlined_bytes + size > situation.growth) return false;
   if (size <= wasm::kAlwaysInlined) return true;
-  // A callee with a loop spends its time there; calling it costs nothing in comparison.
-  if (!callee.loops.empty()) return false;
-  return size <= (situation.in_loop ? wasm::kInlinedInLoops : kOutsideLoops);
+  if (situation.in_loop) return wasm::is_inlined_in_loops(callee);
+  return callee.loops.empty() && size <= kOutsideLoops;
 }
 
 }  // namespace hindsight::jit::optimizing

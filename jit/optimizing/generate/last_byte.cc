@@ -68,7 +68,7 @@ std::optional<APInt> number_in(const llvm::Constant& constant, unsigned lane) {
 }
 
 // A counter that starts at a number is that number in an iteration that was peeled off. Whatever is added to it or made
-// of its width is known with it.
+// of its width is known with it, and what it is compared with.
 bool may_become_constant(const Value& value) {
   const Value* at = &value;
   for (int steps = 0; steps < 8; ++steps) {
@@ -83,7 +83,7 @@ bool may_become_constant(const Value& value) {
     const auto* instruction = llvm::dyn_cast<Instruction>(at);
     if (instruction == nullptr) return false;
     const bool one_operand = llvm::isa<llvm::CastInst, llvm::FreezeInst>(instruction) ||
-                             (llvm::isa<llvm::BinaryOperator>(instruction) &&
+                             (llvm::isa<llvm::BinaryOperator, llvm::CmpInst>(instruction) &&
                               llvm::isa<llvm::Constant>(instruction->getOperand(1)));
     if (!one_operand) return false;
     at = instruction->getOperand(0);
@@ -110,11 +110,10 @@ APInt shifted_right_by_sign(const APInt& lane, unsigned amount) {
 
 class Follower {
  public:
-  Follower(const llvm::Use& use, const BitSet& bits, Strictness strictness, const llvm::DataLayout& layout)
+  Follower(const llvm::Use& use, const BitSet& bits, const llvm::DataLayout& layout)
       : by_(*llvm::cast<Instruction>(use.getUser())),
         operand_(use.getOperandNo()),
         bits_(bits),
-        strictness_(strictness),
         layout_(layout),
         from_(shape_of(use->getType())),
         to_(shape_of(by_.getType())) {}
@@ -197,7 +196,7 @@ class Follower {
   // the other operand.
   bool stays_open(const Value& value) const {
     if (llvm::isa<llvm::Constant>(value)) return true;
-    return strictness_ == Strictness::kVariablesStayOpen && !may_become_constant(value);
+    return !may_become_constant(value);
   }
 
   // Among floating-point operands only NaNs and infinities do, and none becomes known but where a phi begins with it.
@@ -316,8 +315,8 @@ class Follower {
   BitSet of_comparison() const {
     const auto& comparison = llvm::cast<llvm::ICmpInst>(by_);
     const Value& with = other();
-    if (comparison.isEquality()) return whole_lanes(bits_, from_, to_);
     const auto* constant = llvm::dyn_cast<llvm::Constant>(&with);
+    if (constant != nullptr && comparison.isEquality()) return whole_lanes(bits_, from_, to_);
     if (constant == nullptr) return stays_open(with) ? whole_lanes(bits_, from_, to_) : nothing();
     const llvm::CmpInst::Predicate predicate =
         operand_ == 0 ? comparison.getPredicate() : comparison.getSwappedPredicate();
@@ -349,7 +348,6 @@ class Follower {
     const Value *one = by_.getOperand(1), *other = by_.getOperand(2);
     const bool one_known = llvm::isa<llvm::Constant>(one), other_known = llvm::isa<llvm::Constant>(other);
     if (one_known && other_known) return one == other;
-    if (strictness_ == Strictness::kNoOperandIsKnown) return true;
     return (one_known || may_become_constant(*one)) && (other_known || may_become_constant(*other));
   }
 
@@ -498,7 +496,6 @@ class Follower {
   const Instruction& by_;
   const unsigned operand_;
   const BitSet& bits_;
-  const Strictness strictness_;
   const llvm::DataLayout& layout_;
   const Shape from_, to_;
 };
@@ -535,9 +532,8 @@ BitSet last_byte(const llvm::LoadInst& load) {
   return APInt::getHighBitsSet(shape.total(), 8);
 }
 
-BitSet shown_bits(const llvm::Use& use, const BitSet& bits, Strictness strictness,
-                  const llvm::DataLayout& layout) {
-  return Follower(use, bits, strictness, layout).shown();
+BitSet shown_bits(const llvm::Use& use, const BitSet& bits, const llvm::DataLayout& layout) {
+  return Follower(use, bits, layout).shown();
 }
 
 bool may_store_less(const llvm::StoreInst& store) {

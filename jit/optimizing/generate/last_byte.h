@@ -6,7 +6,8 @@
 // there is.
 //
 // What is only known at run time, such as a factor, may turn out to be a constant. That happens when LLVM has unrolled a loop or
-// followed a branch. A zero then makes the other factor's bits go. `Strictness` says what is made of such operands.
+// followed a branch. A zero then makes the other factor's bits go. So bits are followed when LLVM has unrolled what it unrolls for good. What is
+// variable then stays so, unless it is a phi of constants.
 #pragma once
 
 #include <llvm/ADT/APInt.h>
@@ -15,11 +16,6 @@
 
 namespace hindsight::jit::optimizing {
 
-enum class Strictness : uint8_t {
-  kNoOperandIsKnown,   // it may become any constant: before LLVM's simplification
-  kVariablesStayOpen,  // it stays what it is, unless it is a phi of constants: after that
-};
-
 // Bits of a value, the lanes of a vector one after the other. Width 1 and empty: the type has no bits that are
 // followed.
 using BitSet = llvm::APInt;
@@ -27,8 +23,7 @@ using BitSet = llvm::APInt;
 BitSet last_byte(const llvm::LoadInst& load);
 // The bits of the user's result in which `bits` of the operand show; empty: none, or nothing is known of this operator.
 // Precondition: the user is no phi, store, terminator or call of something unknown.
-BitSet shown_bits(const llvm::Use& use, const BitSet& bits, Strictness strictness,
-                  const llvm::DataLayout& layout);
+BitSet shown_bits(const llvm::Use& use, const BitSet& bits, const llvm::DataLayout& layout);
 // Whether LLVM might store less than the whole value, or nothing: it is what was loaded from there, with some of
 // the bytes the same.
 bool may_store_less(const llvm::StoreInst& store);

@@ -31,7 +31,7 @@ class Needs {
   // Looks at these loads, in time linear in the function's size. Where that is not enough, a load is not
   // needed.
   Needs(const llvm::Function& function, const llvm::LoopInfo& loops,
-        const std::vector<llvm::LoadInst*>& loads, Strictness strictness, Ignored ignored);
+        const std::vector<llvm::LoadInst*>& loads, Ignored ignored);
 
   // Precondition: one of `loads`.
   bool everywhere(const llvm::LoadInst& load) const;
@@ -60,6 +60,8 @@ class Needs {
   bool is_firm(const llvm::Instruction& need, const llvm::Instruction& value);
   using BlockSet = llvm::SmallPtrSet<const llvm::BasicBlock*, 16>;
   bool is_firm_branch(const llvm::Instruction& branch);
+  bool is_distinct_exit(const llvm::Instruction& branch, const llvm::Loop& loop);
+  bool is_used_outside(const llvm::Loop& loop);
   bool reach(const llvm::BasicBlock& begin, const llvm::Instruction& branch, BlockSet& reached);
   bool varies(const llvm::Value& value, const llvm::Loop& loop);
   bool on_every_way(const llvm::Instruction& value, const Places& places);
@@ -67,7 +69,6 @@ class Needs {
 
   const llvm::LoopInfo& loops_;
   const llvm::DataLayout& layout_;
-  const Strictness strictness_;
   const Ignored ignored_;
   const size_t limit_;
   size_t steps_ = 0;
@@ -76,6 +77,7 @@ class Needs {
   std::vector<Places> places_;
   std::vector<std::vector<size_t>> users_;  // of a phi's bits: whose places they are in
   std::vector<bool> needed_;
+  llvm::DenseMap<const llvm::Loop*, bool> used_outside_;
 };
 
 }  // namespace hindsight::jit::optimizing

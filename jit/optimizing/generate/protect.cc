@@ -190,9 +190,7 @@ llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionA
   auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
   std::vector<llvm::LoadInst*> loads;
   for (const Pin& pin : pinned) loads.push_back(pin.load);
-  const Strictness strictness =
-      when_ == When::kFirst ? Strictness::kNoOperandIsKnown : Strictness::kVariablesStayOpen;
-  const Needs needs(function, loops, loads, strictness, [](const Instruction& user) {
+  const Needs needs(function, loops, loads, [](const Instruction& user) {
     // None stays where it is. Pins go now, and the users of hinted loads with the prefetch pass. What an exit takes is
     // computed where the loop is left.
     return user.getMetadata(kPin) != nullptr || user.getMetadata(kTemporaryUser) != nullptr ||
@@ -203,12 +201,9 @@ llvm::PreservedAnalyses UnpinPass::run(llvm::Function& function, llvm::FunctionA
     if (needed) pin.user->eraseFromParent();
     return needed;
   });
-  if (when_ == When::kLast) {
-    const bool reshaped =
-        carry_pins(pinned, loops, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
-    for (const Pin& pin : pinned) pin.user->setMetadata(kPin, nullptr);  // they stay for good
-    if (reshaped) return llvm::PreservedAnalyses::none();
-  }
+  const bool reshaped = carry_pins(pinned, loops, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
+  for (const Pin& pin : pinned) pin.user->setMetadata(kPin, nullptr);  // they stay for good
+  if (reshaped) return llvm::PreservedAnalyses::none();
   llvm::PreservedAnalyses preserved;
   preserved.preserveSet<llvm::CFGAnalyses>();
   return preserved;

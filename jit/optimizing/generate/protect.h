@@ -3,10 +3,10 @@
 //
 // 1. LLVM executes a load only where its value is needed; in wasm it traps wherever it is out of bounds. So every wasm
 //    load gets an empty inline assembly as a user, a pin, which takes the whole value. Nor does LLVM then load less
-//    than the access is wide, whose last byte alone may be out of bounds. When LLVM has folded what it folds first,
-//    UnpinPass removes the pins of loads whose last byte is needed wherever they are (needs.h). It removes more of them
-//    when LLVM has simplified the function. Such a load may still be moved: its trap may come later. No store is
-//    removed any more: what made a load needed has to stay. Of the pins that stay, those in loops that could be
+//    than the access is wide, whose last byte alone may be out of bounds. When LLVM has simplified the function, and unrolled what it
+//    unrolls for good, UnpinPass removes the pins of loads whose last byte is needed wherever they are (needs.h). Not before: what an unrolled
+//    loop computes may be what nobody foresaw, and then a branch decides nothing any more. Such a load may still be moved: its trap may
+//    come later. Of the pins that stay, those in loops that could be
 //    vectorized are carried out of them (pin_loops.h).
 // 2. For LLVM, x + 0, x - 0, x * 1, x / 1 and their negative kin are x. In wasm they turn a signaling NaN into a quiet
 //    one. Such constants become opaque values, made once in the entry block so that loops stay vectorizable.
@@ -20,20 +20,14 @@
 
 namespace hindsight::jit::optimizing {
 
-// Metadata of pins that UnpinPass has not judged at last.
+// Metadata of pins that UnpinPass has not judged.
 inline constexpr const char* kPin = "hindsight.pin";
 
 void protect_semantics(IrModule& ir, llvm::Function& function, const FunctionGenerator& generator);
 
-// After the first round of simplification, and after the last: what is kept then stays for good.
-class UnpinPass : public llvm::PassInfoMixin<UnpinPass> {
- public:
-  enum class When : uint8_t { kFirst, kLast };
-  explicit UnpinPass(When when) : when_(when) {}
+// After simplification: what is kept then stays for good.
+struct UnpinPass : llvm::PassInfoMixin<UnpinPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
-
- private:
-  When when_;
 };
 
 }  // namespace hindsight::jit::optimizing

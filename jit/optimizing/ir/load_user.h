@@ -11,9 +11,8 @@ namespace hindsight::jit::optimizing {
 inline llvm::CallInst* add_load_user(llvm::LoadInst& load) {
   llvm::IRBuilder<> b(load.getNextNode());
   b.SetCurrentDebugLocation(load.getDebugLoc());
-  llvm::Value* value = &load;
-  if (value->getType()->isIntegerTy() && value->getType()->getIntegerBitWidth() < 32)
-    value = b.CreateZExt(value, b.getInt32Ty());
+  // As wide as it is: an extension would be the one that computes with it, which then has another user and is not made narrower.
+  llvm::Value* const value = &load;
   const char* constraint =
       value->getType()->isFloatingPointTy() || value->getType()->isVectorTy() ? "x" : "r";
   llvm::CallInst* const user = b.CreateCall(

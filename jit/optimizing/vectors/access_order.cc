@@ -17,7 +17,7 @@ namespace {
 struct OrderedAccess {
   llvm::Instruction* instruction;
   const llvm::Value* base;
-  llvm::APInt end;  // of the access, from the base on
+  llvm::APInt begin, end;  // of the access, from the base on
   const llvm::Value* pointer;
   bool stores;
   bool may_trap;
@@ -33,8 +33,15 @@ bool are_update(const OrderedAccess& first, const OrderedAccess& second) {
   return !first.stores && second.stores && first.pointer == second.pointer && first.end == second.end;
 }
 
+// Where the second covers the first, code generation removes the first, and what was loaded for it alone.
+bool may_be_covered(const OrderedAccess& first, const OrderedAccess& second) {
+  return first.stores && second.stores && first.base == second.base && first.begin.slt(second.end) &&
+         second.begin.slt(first.end);
+}
+
 // Whether it shows which of them comes first.
 bool order_shows(const OrderedAccess& first, const OrderedAccess& second) {
+  if (may_be_covered(first, second)) return true;
   if ((!first.stores && !second.stores) || are_update(first, second)) return false;
   const bool first_shows = first.stores && !second.traps_no_more_than(first);
   const bool second_shows = second.stores && !first.traps_no_more_than(second);
@@ -102,6 +109,47 @@ class Orderer {
     }
   }
 
+  // What no other instruction of its block needs code generation takes to where it is needed, past what other blocks store in other places. A
+  // user keeps it where it is.
+  void keep_in_blocks(llvm::Function& function) {
+    llvm::SmallPtrSet<const llvm::BasicBlock*, 8> storing;
+    for (const llvm::BasicBlock& block : function)
+      if (llvm::any_of(block, [&](const llvm::Instruction& instruction) {
+            const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+            if (call != nullptr && (call->isInlineAsm() || call->hasFnAttr(llvm::Attribute::Cold)))
+              return false;
+            return instruction.mayWriteToMemory() && !ir_.is_among(instruction, IrModule::World::kCells);
+          }))
+        storing.insert(&block);
+    for (llvm::BasicBlock& block : function)
+      if (storing.size() > (storing.contains(&block) ? 1 : 0)) keep_in_block(block);
+  }
+
+  void keep_in_block(llvm::BasicBlock& block) {
+    std::vector<llvm::LoadInst*> leaving;
+    for (llvm::Instruction& instruction : block) {
+      auto* const load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (load == nullptr || llvm::any_of(load->users(), [&](const llvm::User* user) {
+            return llvm::cast<llvm::Instruction>(user)->getParent() == &block &&
+                   !llvm::isa<llvm::PHINode>(user);
+          }))
+        continue;
+      const std::optional<OrderedAccess> access = access_of(instruction);
+      if (access && access->may_trap) leaving.push_back(load);
+    }
+    for (llvm::LoadInst* load : leaving) add_load_user(*load);
+  }
+
+  // A store whose value is put together of two halves stays one: code generation would make it two, of which the first is made where the
+  // second traps.
+  static void keep_whole(llvm::Instruction& instruction) {
+    using namespace llvm::PatternMatch;
+    auto* const store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+    if (store != nullptr && store->isSimple() &&
+        match(store->getValueOperand(), m_c_Or(m_ZExt(m_Value()), m_Shl(m_ZExt(m_Value()), m_ConstantInt()))))
+      store->setVolatile(true);
+  }
+
   void keep_before_branch(llvm::BasicBlock& block) {
     const auto* const branch = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
     if (branch == nullptr || !branch->isConditional()) return;
@@ -134,12 +182,14 @@ class Orderer {
     if (!of_memory && !stores) return std::nullopt;
     const llvm::DataLayout& layout = ir_.module.getDataLayout();
     const llvm::Value* const pointer = llvm::getLoadStorePointerOperand(&instruction);
-    llvm::APInt end(64, 0);
+    llvm::APInt begin(64, 0);
     const llvm::Value* const base =
-        pointer->stripAndAccumulateConstantOffsets(layout, end, /*AllowNonInbounds=*/true);
-    end += layout.getTypeStoreSize(llvm::getLoadStoreType(&instruction)).getFixedValue();
+        pointer->stripAndAccumulateConstantOffsets(layout, begin, /*AllowNonInbounds=*/true);
+    const llvm::APInt end =
+        begin + layout.getTypeStoreSize(llvm::getLoadStoreType(&instruction)).getFixedValue();
     return OrderedAccess{&instruction,
                          base,
+                         begin,
                          end,
                          pointer,
                          stores,
@@ -158,9 +208,13 @@ void keep_order_of_accesses(IrModule& ir) {
   if (ir.request.options.bounds == BoundsChecks::kExplicit) return;
   Orderer orderer(ir);
   for (llvm::Function& function : ir.module)
-    for (llvm::BasicBlock& block : function) orderer.order(block);
+    for (llvm::BasicBlock& block : function) {
+      orderer.order(block);
+      for (llvm::Instruction& instruction : block) Orderer::keep_whole(instruction);
+    }
   for (llvm::Function& function : ir.module)
     for (llvm::BasicBlock& block : function) orderer.keep_before_branch(block);
+  for (llvm::Function& function : ir.module) orderer.keep_in_blocks(function);
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -6,11 +6,13 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Transforms/Utils/LoopPeel.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <algorithm>
@@ -39,7 +41,7 @@ constexpr unsigned kIterationsBefore = 2;
 constexpr unsigned kLeastIterations = 8;  // of which something would be left
 constexpr unsigned kMostBlocks = 8;
 constexpr unsigned kMostOperations = 24;
-constexpr int64_t kMostOffset = int64_t{1} << 32;
+constexpr int64_t kMostStreamOffset = int64_t{1} << 32;
 
 // A loop whose iterations can be passed over.
 struct EarlyExitLoop {
@@ -72,9 +74,10 @@ class EarlyExitSearch {
     found_.loop = &loop;
   }
 
-  std::optional<EarlyExitLoop> find() {
+  // `least`: iterations, of a loop that is known to have few. `pinned`: its loads have users still that may go.
+  std::optional<EarlyExitLoop> find(unsigned least, bool pinned = false) {
     const unsigned most = evolution_.getSmallConstantMaxTripCount(&loop_);
-    if (most != 0 && most < kLeastIterations) return {};
+    if (most != 0 && most < least) return {};
     if (loop_.getNumBlocks() > kMostBlocks || !loop_.isLoopSimplifyForm() || !order_blocks()) return {};
     for (PHINode& phi : loop_.getHeader()->phis())
       if (!take(phi)) return {};
@@ -97,6 +100,8 @@ class EarlyExitSearch {
       for (Instruction& instruction : *block) {
         if (llvm::isa<LoadInst>(instruction)) {
           ++loads;
+        } else if (pinned && is_pin(instruction)) {
+          continue;
         } else if (instruction.mayReadOrWriteMemory() || instruction.mayHaveSideEffects() ||
                    (llvm::isa<PHINode>(instruction) && block != loop_.getHeader())) {
           return {};
@@ -241,7 +246,7 @@ class EarlyExitSearch {
     if (!place || place->step != 1 || !llvm::isa<llvm::SCEVUnknown>(place->base)) return false;
     // An index of 32 bits, and a constant: where one of the lanes wraps, a page begins (or all are outside of memory).
     return !place->start->getType()->isIntegerTy(32) ||
-           (place->outer->isZero() && place->constant >= 0 && place->constant < kMostOffset);
+           (place->outer->isZero() && place->constant >= 0 && place->constant < kMostStreamOffset);
   }
 
   const IrModule& ir_;
@@ -457,6 +462,15 @@ class LookingAhead {
 
 }  // namespace
 
+llvm::PreservedAnalyses KeepEarlyExitsPass::run(llvm::Loop& loop, llvm::LoopAnalysisManager& /*analyses*/,
+                                                llvm::LoopStandardAnalysisResults& known,
+                                                llvm::LPMUpdater& /*updater*/) {
+  if (loop.isInnermost() && known.SE.getSmallConstantMaxTripCount(&loop) != 0 &&
+      EarlyExitSearch(ir, loop, known.SE).find(kLeastIterations, /*pinned=*/true))
+    llvm::addStringMetadataToLoop(&loop, "llvm.loop.unroll.disable", 1);
+  return llvm::PreservedAnalyses::all();
+}
+
 llvm::PreservedAnalyses EarlyExitPass::run(llvm::Function& function,
                                            llvm::FunctionAnalysisManager& analyses) {
   if (function.isDeclaration()) return llvm::PreservedAnalyses::all();
@@ -469,14 +483,16 @@ llvm::PreservedAnalyses EarlyExitPass::run(llvm::Function& function,
   bool changed = false;
   std::vector<std::pair<EarlyExitLoop, Value*>> work;
   for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
-    if (!loop->isInnermost() || !EarlyExitSearch(ir, *loop, evolution).find() || !llvm::canPeel(loop))
+    if (!loop->isInnermost() || !EarlyExitSearch(ir, *loop, evolution).find(kLeastIterations) ||
+        !llvm::canPeel(loop))
       continue;
     llvm::ValueToValueMapTy copies;
     changed |= llvm::peelLoop(loop, kIterationsBefore, &loops, &evolution, dominators, &assumptions,
                               /*PreserveLCSSA=*/true, copies);
     changed |= llvm::simplifyLoop(loop, &dominators, &loops, &evolution, &assumptions, nullptr,
                                   /*PreserveLCSSA=*/true);
-    std::optional<EarlyExitLoop> found = EarlyExitSearch(ir, *loop, evolution).find();
+    std::optional<EarlyExitLoop> found =
+        EarlyExitSearch(ir, *loop, evolution).find(kLeastIterations - kIterationsBefore);
     if (!found) continue;
     Value* backedges = nullptr;
     if (found->backedges) {

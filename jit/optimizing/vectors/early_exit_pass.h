@@ -24,10 +24,20 @@
 #pragma once
 
 #include <llvm/IR/PassManager.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
 
 #include "jit/optimizing/ir/ir_module.h"
 
 namespace hindsight::jit::optimizing {
+
+// Before loops of few iterations are unrolled for good: those that EarlyExitPass takes stay loops.
+struct KeepEarlyExitsPass : llvm::PassInfoMixin<KeepEarlyExitsPass> {
+  explicit KeepEarlyExitsPass(const IrModule& module) : ir(module) {}
+  llvm::PreservedAnalyses run(llvm::Loop& loop, llvm::LoopAnalysisManager& analyses,
+                              llvm::LoopStandardAnalysisResults& known, llvm::LPMUpdater& updater);
+
+  const IrModule& ir;
+};
 
 struct EarlyExitPass : llvm::PassInfoMixin<EarlyExitPass> {
   explicit EarlyExitPass(const IrModule& module) : ir(module) {}

@@ -49,6 +49,7 @@ void OrderKeeper::before(llvm::StringRef pass, const llvm::Any& unit) {
   if (const auto* const* const loop = llvm::any_cast<const llvm::Loop*>(&unit)) {
     auto& own = const_cast<llvm::Loop&>(**loop);
     if (pass == "LICMPass") keep_in_loop(own);
+    if (pass == "SimpleLoopUnswitchPass") keep_whole(own);
     return;
   }
   const llvm::Function* const function = function_of(unit);
@@ -85,6 +86,28 @@ bool OrderKeeper::may_trap(const LoadInst& load) const {
   return !ir_.is_always_there(base, end, load.getFunction()->getArg(0));
 }
 
+// Whether the pass may find that it is the same in all iterations: it takes what the address is computed from out of the loop first.
+static bool may_be_invariant(const llvm::Value& value, const llvm::Loop& loop) {
+  llvm::SmallPtrSet<const llvm::Value*, 16> seen;
+  std::vector<const llvm::Value*> worklist{&value};
+  while (!worklist.empty()) {
+    const auto* const at = llvm::dyn_cast<Instruction>(worklist.back());
+    worklist.pop_back();
+    if (at == nullptr || !loop.contains(at) || !seen.insert(at).second) continue;
+    if (llvm::isa<llvm::PHINode>(at)) return false;
+    worklist.insert(worklist.end(), at->op_begin(), at->op_end());
+  }
+  return true;
+}
+
+// A condition that an iteration computes by loads, perhaps after a store, is not computed before the loop.
+void OrderKeeper::keep_whole(llvm::Loop& loop) {
+  const bool stores_in_it = llvm::any_of(loop.blocks(), [&](const BasicBlock* block) {
+    return llvm::any_of(*block, [&](const Instruction& instruction) { return stores(instruction); });
+  });
+  if (stores_in_it) llvm::addStringMetadataToLoop(&loop, "llvm.loop.unswitch.partial.disable");
+}
+
 // Puts a wall before each load of an unchanging place that an iteration may come to after a store. It does so where none of the loop's
 // stores would keep the load in the loop anyway.
 void OrderKeeper::keep_in_loop(llvm::Loop& loop) {
@@ -94,7 +117,8 @@ void OrderKeeper::keep_in_loop(llvm::Loop& loop) {
     for (Instruction& instruction : *block) {
       if (this->stores(instruction)) stores.push_back(&instruction);
       auto* const load = llvm::dyn_cast<LoadInst>(&instruction);
-      if (load != nullptr && may_trap(*load) && loop.hasLoopInvariantOperands(load)) loads.push_back(load);
+      if (load != nullptr && may_trap(*load) && may_be_invariant(*load->getPointerOperand(), loop))
+        loads.push_back(load);
     }
   }
   if (loads.empty() || stores.empty()) return;

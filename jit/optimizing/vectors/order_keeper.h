@@ -6,6 +6,8 @@
 //
 // - LICM and JumpThreading make loads earlier, out of a loop or into what comes before a block. They move none past what might not return.
 //   So a wall, a piece of assembly that touches nothing but may not return, stands before each load that would pass a store.
+// - SimpleLoopUnswitch computes a loop's condition before the loop, loads included, where a part of the loop does not change it. Not of a loop
+//   that stores.
 // - LoopVectorize makes vectors of loops. Each gets the condition that it stays within memory (memory_reach.h). It is looked at after the
 //   vectorizer's own, which asks whether there are iterations enough. Where it does not hold, the scalar loop takes all iterations. A loop
 //   that stores and whose reach is not known stays scalar.
@@ -42,6 +44,7 @@ class OrderKeeper {
   void before(llvm::StringRef pass, const llvm::Any& unit);
   void after(llvm::StringRef pass);
   void keep_in_loop(llvm::Loop& loop);
+  void keep_whole(llvm::Loop& loop);
   void keep_in_blocks(llvm::Function& function);
   void ask_reaches(llvm::Function& function);
   void guard_vectors();

@@ -15,7 +15,7 @@ bool has_lanes(const std::string& dump) {
 
 // As C libraries for WebAssembly have them.
 constexpr const char* kStrings = R"((module (memory 1)
-  (func (export "memcmp") (param $l i32) (param $r i32) (param $n i32) (result i32) (local $a i32) (local $b i32)
+  (func $memcmp (export "memcmp") (param $l i32) (param $r i32) (param $n i32) (result i32) (local $a i32) (local $b i32)
     (block $equal
       (br_if $equal (i32.eqz (local.get $n)))
       (block $differ
@@ -67,7 +67,15 @@ constexpr const char* kStrings = R"((module (memory 1)
         (br_if $end (i32.eqz (i32.load8_u offset=40 (local.get $i))))
         (local.set $i (i32.add (local.get $i) (i32.const 1)))
         (br $next)))
-    (local.get $i))))";
+    (local.get $i))
+  (func (export "same12") (param $p i32) (param $q i32) (param $n i32) (result i32) (local $same i32)
+    (loop $rows
+      (local.set $same (i32.add (local.get $same)
+        (i32.eqz (call $memcmp (local.get $p) (local.get $q) (i32.const 12)))))
+      (local.set $p (i32.add (local.get $p) (i32.const 12)))
+      (local.set $q (i32.add (local.get $q) (i32.const 12)))
+      (br_if $rows (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+    (local.get $same))))";
 
 struct Strings : BothTiers {
   Strings() : BothTiers(kStrings) {}
@@ -89,6 +97,22 @@ TEST(EarlyExits, AreFoundInVectorsOfBytes) {
   for (const char* const name : {"memcmp", "strcmp", "strlen", "after", "word", "far"}) {
     m.compile(name);
     EXPECT_TRUE(has_lanes(m.dump)) << name;
+  }
+}
+
+TEST(EarlyExits, OfAConstantLengthThatIsCalledInALoopAreInPlaceAndVectors) {
+  Optimized compiled(kStrings, BothTiers::with_dump(BoundsChecks::kGuardPages));
+  compiled.compile("same12");
+  EXPECT_TRUE(has_lanes(compiled.dump));
+  EXPECT_EQ(compiled.versions.back()->inlined.size(), 1u);
+  Strings m;
+  for (uint32_t difference = 0; difference <= 12; ++difference) {
+    for (const uint32_t at : {1000u, 4096u - 30, 4096u - 5, kMemoryEnd - 36}) {
+      m.put(at, 36, 'a');
+      m.put(20001, 36, 'a');
+      if (difference < 12) m.put(20013 + difference, 1, 'b');
+      EXPECT_EQ(m.same("same12", {i32(at), i32(20001), i32(3)}), returns({i32(difference < 12 ? 2 : 3)}));
+    }
   }
 }
 

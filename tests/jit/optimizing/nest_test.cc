@@ -301,6 +301,8 @@ TEST(Nests, CallOthersTheirOwnFunctionAndTables) {
     (func $twice (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
     (func $long (param i32) (result i32)
       nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop
+      nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop
+      nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop nop
       (loop $l (br_if $l (local.tee 0 (i32.shr_u (local.get 0) (i32.const 1)))))
       (if (i32.eq (global.get $g) (i32.const 7)) (then (global.set $g (i32.const 8)))) (global.get $g))
     (global $g (mut i32) (i32.const 3))

@@ -332,6 +332,77 @@ constexpr Case kCases[] = {
      " (if (i32.load (local.get $p)) (then (local.set $q (local.get $x))) (else (local.set $q (i32.const "
      "24))))"
      " (i32.store (i32.const 8) (local.get $q))"},
+    {"AnEndOfTheLoopThatTheCountIsAsWell",
+     "(block $out (loop $l (br_if $out (i32.eq (i32.load (i32.add (local.get $p) (local.get $i))) "
+     "(i32.const 5))) (local.set $i (i32.add (local.get $i) (i32.const 4))) (br_if $l (i32.lt_u "
+     "(local.get $i) (i32.const 16))))) (i32.store (i32.const 8) (i32.const 7))"},
+    {"ASearchThatNothingAsksAbout",
+     "(block $out (loop $l (br_if $out (i32.eq (i32.load (i32.add (local.get $p) (local.get $i))) "
+     "(i32.const 5))) (local.set $i (i32.add (local.get $i) (i32.const 1))) (br_if $l (i32.lt_u "
+     "(local.get $i) (local.get $n))))) (i32.store (i32.const 8) (i32.const 7))"},
+    {"AnEndThatIsFoundLateNeverToCome",
+     "(loop $t (local.set $x (i32.add (local.get $x) (i32.const 30))) (br_if $t (i32.lt_u (local.tee "
+     "$i (i32.add (local.get $i) (i32.const 1))) (i32.const 10)))) (block $out (loop $m (br_if $out "
+     "(i32.eq (i32.load8_u (local.get $p)) (local.get $x))) (local.set $p (i32.add (local.get $p) "
+     "(i32.const 1))) (br $m)))"},
+    {"AChoiceOfThreeThatAreOne",
+     "(loop $t (local.set $x (i32.add (local.get $x) (i32.const 30))) (br_if $t (i32.lt_u (local.tee "
+     "$i (i32.add (local.get $i) (i32.const 1))) (i32.const 10)))) (block $end (block $one (block "
+     "$zero (br_table $zero $one $end (i32.load8_u (local.get $p)))) (local.set $i (local.get $x)) "
+     "(br $end)) (local.set $i (i32.const 300))) (if (i32.ne (local.get $i) (i32.const 10)) (then "
+     "(i32.store (i32.const 8) (i32.const 300))) (else (i32.store (i32.const 8) (i32.const 300))))"},
+    {"AStoreOfWhatIsThereAlready",
+     "(loop $t (local.set $x (i32.add (local.get $x) (i32.const 30))) (br_if $t (i32.lt_u (local.tee "
+     "$i (i32.add (local.get $i) (i32.const 1))) (i32.const 10)))) (i32.store (local.get $q) "
+     "(i32.const 300)) (if (i32.load (local.get $p)) (then (i32.store (local.get $q) (local.get $x))))"},
+    {"AByteThatIsComparedWithAWord",
+     "(loop $t (local.set $x (i32.add (local.get $x) (i32.const 30))) (br_if $t (i32.lt_u (local.tee "
+     "$i (i32.add (local.get $i) (i32.const 1))) (i32.const 10)))) (if (i32.eq (i32.load8_u "
+     "(local.get $p)) (local.get $x)) (then (unreachable)))"},
+    {"ASumThatIsNeverZero",
+     "(loop $t (local.set $x (i32.add (local.get $x) (i32.const 30))) (br_if $t (i32.lt_u (local.tee "
+     "$i (i32.add (local.get $i) (i32.const 1))) (i32.const 10)))) (if (i32.eqz (i32.add (i32.load8_u "
+     "(local.get $p)) (local.get $x))) (then (unreachable)))"},
+    {"ALoadThatIsComparedWithItself",
+     "(local.set $x (i32.const -45)) (loop $t (local.set $x (i32.add (local.get $x) (local.get $i))) "
+     "(br_if $t (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 10)))) (if "
+     "(i32.ne (i32.load (local.get $p)) (i32.load (i32.add (local.get $p) (local.get $x)))) (then "
+     "(unreachable)))"},
+    {"AWayThatHasNoEnd",
+     "(local.set $x (i32.load (local.get $p))) (if (i32.gt_u (local.get $p) (i32.const 65532)) (then "
+     "(loop $l (i32.store (i32.const 64) (local.get $i)) (if (i32.gt_u (local.tee $i (i32.add "
+     "(local.get $i) (i32.const 1))) (i32.const 5)) (then (unreachable))) (br $l)))) (i32.store "
+     "(i32.const 8) (local.get $x))"},
+    {"AStoreOfALoadThatIsOverwritten",
+     "(local.set $x (i32.load (local.get $p))) (local.set $i (i32.load offset=16 (local.get $q))) "
+     "(i32.store (local.get $q) (local.get $x)) (i32.store (local.get $q) (i32.load offset=16 "
+     "(local.get $q))) (i32.store (i32.const 8) (local.get $i))"},
+    {"AStoreOfALoadThatIsCovered",
+     "(i32.store8 offset=3 (local.get $q) (i32.load8_u (local.get $p))) (i32.store (local.get $q) "
+     "(i32.const 5)) (i32.store (i32.const 8) (i32.load (i32.const 0)))"},
+    {"ANumberOfTwoHalves",
+     "(i64.store (local.get $p) (i64.or (i64.extend_i32_u (i32.add (local.get $q) (i32.const "
+     "0x5a5a5a5a))) (i64.shl (i64.extend_i32_u (i32.reinterpret_f32 (f32.convert_i32_u (i32.add "
+     "(local.get $n) (i32.const 3))))) (i64.const 32))))"},
+    {"ACopyOfWhatWasStoredInPart",
+     "(i32.store (i32.const 4) (i32.add (local.get $q) (i32.const 0x5a5a5a5a))) (v128.store "
+     "(i32.const 65528) (v128.load (i32.const 0)))"},
+    {"AConditionOfEachTurnBehindAGlobal",
+     "(loop $l (global.set $g (i32.add (local.get $i) (i32.const 1001))) (if (i32.load (local.get "
+     "$p)) (then (i32.store (local.get $p) (local.get $i)) (local.set $x (i32.add (local.get $x) "
+     "(i32.const 3))))) (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) "
+     "(local.get $n)))) (i32.store (i32.const 8) (local.get $x))"},
+    {"AFixedLoadBehindAGlobalOfTheSameTurn",
+     "(loop $l (global.set $g (i32.const 9)) (local.set $x (i32.add (local.get $x) (i32.load "
+     "(local.get $p)))) (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) "
+     "(local.get $n)))) (i32.store (i32.const 8) (local.get $x))"},
+    {"ALoadBeforeAStoreThatNotEachTurnMakes",
+     "(local.set $p (i32.sub (local.get $p) (i32.const 320))) (loop $l (local.set $q (i32.load "
+     "offset=100 (local.get $p))) (if (i32.and (local.get $p) (i32.const 4)) (then (i32.store "
+     "(local.get $p) (i32.const 7)))) (local.set $x (i32.add (i32.mul (local.get $x) (i32.const 31)) "
+     "(local.get $q))) (local.set $p (i32.add (local.get $p) (i32.add (i32.and (local.get $n) "
+     "(i32.const 1)) (i32.const 4)))) (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) "
+     "(i32.const 1))) (local.get $n)))) (i32.store (i32.const 8) (local.get $x))"},
     {"ALoopInALoop",
      "(loop $m (local.set $x (i32.const 0)) (loop $l (i32.store (i32.add (local.get $p) (i32.shl (local.get "
      "$x) (i32.const 2)))"
@@ -345,7 +416,8 @@ class OrderAtATrapOfAShape : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OrderAtATrapOfAShape, IsTheProgrammers) {
   const auto module =
-      TestInstance::module_of(std::string("(module (memory 1) (func (export \"run\") (param $p i32) (param "
+      TestInstance::module_of(std::string("(module (memory 1) (global $g (mut i32) (i32.const 0)) "
+                                          "(func (export \"run\") (param $p i32) (param "
                                           "$q i32) (param $n i32) (local $i i32)"
                                           " (local $x i32) ") +
                               GetParam().text + "))");
@@ -363,6 +435,8 @@ TEST_P(OrderAtATrapOfAShape, IsTheProgrammers) {
           ASSERT_EQ(first_difference(expected.memory(), tier->memory()), "")
               << before << " bytes before the end, " << q << ", " << n
               << (tier == &checked ? " with checks" : "");
+          ASSERT_EQ(std::memcmp(expected.instance().global(0).bytes, tier->instance().global(0).bytes, 4), 0)
+              << "the global, " << before << " bytes before the end, " << q << ", " << n;
         }
       }
     }
