@@ -259,7 +259,7 @@ class PrefetchEmitter {
     const std::vector<Values> running = ahead_;
     if (!recurrences_.next.empty()) {
       Values now;
-      for (const auto& [phi, next] : recurrences_.next) now[phi] = next_ ? next_->at(phi) : phi;
+      for (const auto& [phi, next] : recurrences_.next) now[phi] = carried(*phi);
       ahead_ = {run(now, distance_)};
     }
     for (size_t i = 0; i < work_.slices.size(); ++i) {
@@ -435,6 +435,8 @@ class PrefetchEmitter {
       made = clone(earlier->second, slice, {.multiplier = ahead.multiplier, .back = ahead.back + 1}, clones);
     } else if (const auto step = slice.steps.find(phi); step != slice.steps.end()) {
       made = run_ahead(*phi, step->second, ahead);
+    } else if (slice.staying.contains(phi)) {
+      made = carried(*phi);
     } else {
       // Not less by the iterations back: what was is not known any more. It is a guess by so much.
       made = ahead_[std::min<size_t>(ahead.multiplier, ahead_.size()) - 1].at(phi);
@@ -491,9 +493,13 @@ class PrefetchEmitter {
     if (slice.forks && slice.forks->has(*instruction)) return true;
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction))
       return slice.steps.contains(phi) || slice.starts.contains(phi) || slice.choices.contains(phi) ||
-             slice.delayed.contains(phi) || slice.recurrences.next.contains(phi);
+             slice.delayed.contains(phi) || slice.staying.contains(phi) ||
+             slice.recurrences.next.contains(phi);
     return std::find(slice.operations.begin(), slice.operations.end(), instruction) != slice.operations.end();
   }
+
+  // A phi of the header, in the iteration that slices go on from.
+  Value* carried(llvm::PHINode& phi) const { return next_ ? next_->at(&phi) : &phi; }
 
   Value* run_ahead(llvm::PHINode& phi, Value* step, Ahead ahead) {
     llvm::Type* const type = step->getType();
@@ -501,7 +507,7 @@ class PrefetchEmitter {
     if (ahead.multiplier != 1) amount = b_.CreateMul(amount, llvm::ConstantInt::get(type, ahead.multiplier));
     if (ahead.back != 0) amount = b_.CreateSub(amount, llvm::ConstantInt::get(type, ahead.back));
     amount = b_.CreateMul(amount, step);
-    Value* const from = next_ ? next_->at(&phi) : &phi;
+    Value* const from = carried(phi);
     return phi.getType()->isPointerTy() ? b_.CreateGEP(ir_.i8, from, amount) : b_.CreateAdd(from, amount);
   }
 

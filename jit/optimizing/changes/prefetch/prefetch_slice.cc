@@ -338,6 +338,7 @@ class Slicer {
     };
     if (next && attempt(as_computed_before)) return true;
     if (std::map<const Instruction*, size_t> depths; stays(&phi, depths, 0)) {
+      found_.result.staying.insert(&phi);
       trait = {};
       return true;
     }

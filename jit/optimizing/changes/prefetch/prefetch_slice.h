@@ -77,6 +77,7 @@ struct PrefetchSlice {
   std::map<llvm::PHINode*, Choice> choices;         // where two ways of a branch meet
   std::map<llvm::Instruction*, llvm::Value*> ways;  // phis and selects of which one operand is taken, a guess
   std::map<llvm::PHINode*, llvm::Value*> delayed;   // the header's, with their values one iteration earlier
+  std::set<llvm::PHINode*> staying;                 // the header's, which mostly are what they were
   Recurrences recurrences;
   std::optional<Forks> forks;
   std::optional<NodeFetch> node;  // instead of all else: the target is part of a node that is known early
