@@ -134,6 +134,7 @@ class Guest {
     request.function = function;
     request.options.bounds = program_.bounds;
     request.tuning.use_host_features = false;  // the same code on every machine
+    request.verify = true;
     request.dump_ir = true;
     for (const auto& [in, loop] : program_.entered)
       if (in == function) request.osr_loops.push_back(loop);
