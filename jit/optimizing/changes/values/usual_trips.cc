@@ -226,6 +226,9 @@ class TripMaker {
         evolution_.getTypeSizeInBits(backedges->getType()) > 64)
       return slot.refuse("the trip count is not known when the loop is entered");
     if (llvm::isa<llvm::SCEVConstant>(backedges)) return slot.refuse("the trip count is constant");
+    // LLVM counts in as few bits as the loop needs.
+    if (!llvm::isUIntN(static_cast<unsigned>(evolution_.getTypeSizeInBits(backedges->getType())), turns - 1))
+      return slot.refuse("the loop never has so many iterations");
     Trip trip{.slot = &slot, .loop = &loop, .turns = turns, .backedges = backedges};
     trip.operand = OnlyUnknown::of(backedges);
     if (trip.operand != nullptr) {
