@@ -179,8 +179,12 @@ void DryRunCode::make_harmless(Instruction& original, Instruction& copy, Copies&
   const bool is_kept = copy.isTerminator() || llvm::isa<llvm::LoadInst>(original) || original.isIntDivRem() ||
                        only_computes(original);
   if (!is_left_out && is_kept) return speculation_.make_harmless(copy, original);
-  if (!copy.getType()->isVoidTy()) copy.replaceAllUsesWith(llvm::Constant::getNullValue(copy.getType()));
+  // Others may still ask for what is not known: where ways meet of which one is.
+  llvm::Constant* const nothing =
+      copy.getType()->isVoidTy() ? nullptr : llvm::Constant::getNullValue(copy.getType());
+  if (nothing) copy.replaceAllUsesWith(nothing);
   copies.erase(&original);
+  if (nothing) copies[&original] = nothing;
   copy.eraseFromParent();
 }
 
