@@ -164,6 +164,13 @@ void Emission::emit_steps() {
         if (llvm::isa<PHINode>(instruction) && block == shape_.chase->getHeader()) continue;
         in_step[operand] = kept(operand, b, slot);
       }
+  // What the search goes on with may be the head's too, and nothing else in the step may need it.
+  for (PHINode& phi : shape_.chase->getHeader()->phis()) {
+    Value* const next = phi.getIncomingValueForBlock(shape_.chase->getLoopLatch());
+    const auto* made = llvm::dyn_cast<Instruction>(next);
+    if (made && shape_.in_head.contains(made->getParent()) && !in_step.count(next))
+      in_step[next] = kept(next, b, slot);
+  }
   llvm::remapInstructionsInBlocks(copies, in_step);
   // A part of a sum may overflow where the whole does not.
   for (const Reduction& sum : shape_.reductions)
