@@ -276,6 +276,78 @@ TEST(Interleave, TheTrapThatComesIsTheFirstInTheProgramsOrder) {
   }
 }
 
+// An iteration's tail leaves memory, which ends the program before it comes to what never ends: the next iteration's search, or
+// a loop within its head or its step.
+TEST(Interleave, ATrapComesBeforeASearchThatNeverEnds) {
+  constexpr uint32_t kTraps = 100, kRing = kData + 16 * 3000;
+  const std::string list =
+      "(loop $list (local.set $c (i32.add (local.get $c) (i32.load offset=4 (local.get $q)))) "
+      "(br_if $list (local.tee $q (i32.load (local.get $q))))) ";
+  const std::string begin =
+      "(local.set $c (i32.const 0)) (local.set $p (i32.add (i32.const 65536) (i32.shl (local.get $key) "
+      "(i32.const 4)))) ";
+  const std::string chain =
+      "(block $found (loop $chain "
+      "(br_if $found (i32.eq (i32.load offset=4 (local.get $p)) (i32.const 77))) "
+      "(br_if $chain (local.tee $p (i32.load (local.get $p)))))) ";
+  const std::string in_lanes =
+      "(loop $chain (local.set $c (i32.load offset=4 (local.get $p))) "
+      "(local.set $p (i32.load (local.get $p))) (br_if $chain (i32.and "
+      "(i32.ne (local.get $c) (i32.const 77)) (i32.ne (local.get $p) (i32.const 0))))) ";
+  const std::string its_list = "(local.set $q (i32.load offset=8 (local.get $p))) " + list;
+  const std::string with_lists =
+      "(loop $chain " + its_list + "(br_if $chain (local.tee $p (i32.load (local.get $p))))) ";
+  struct Case {
+    std::string search;
+    uint32_t load;
+    uint32_t rings_at;  // in the node that the endless search begins with
+  };
+  const Case cases[] = {{begin + chain, 1, 0},
+                        {begin + in_lanes, 1, 0},
+                        {begin + its_list + chain, 4, 2},
+                        {begin + with_lists, 1, 2},
+                        {begin + its_list + in_lanes, 4, 2}};
+  for (const Case& its : cases) {
+    for (const BoundsChecks bounds : {BoundsChecks::kGuardPages, BoundsChecks::kExplicit}) {
+      OptimizeRequest settings;
+      settings.options.bounds = bounds;
+      Searches s(
+          searches("(local $q i32) (local $c i32)", its.search,
+                   "(local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 31)) (i64.extend_i32_u "
+                   "(i32.add (i32.add (local.get $p) (local.get $c)) "
+                   "(i32.load (i32.load offset=16384 (i32.shl (local.get $i) (i32.const 2))))))))",
+                   "(local.get $sum)") +
+              kEnd,
+          its.load, false, {}, settings);
+      ASSERT_TRUE(s.site().is_applied()) << its.search << s.site().why;
+      EXPECT_EQ(s.site().why.find("a dry run"), std::string::npos) << s.site().why;
+      s.fill([&](uint32_t* words) {
+        std::mt19937 random(4);
+        for (uint32_t i = 0; i < kMost; ++i) {
+          words[i] = random() % 2000;
+          words[16384 / 4 + i] = random() % 10000;
+          const uint32_t next = kData + 16 * (i + 1);
+          uint32_t* const node = &words[kData / 4 + 4 * i];
+          node[0] = i % 7 == 6 ? 0 : next;
+          node[1] = random() % 100 == 0 ? 77 : 5;
+          node[2] = next;
+        }
+        words[16384 / 4 + kTraps] = 0xfffffff0;
+        words[kTraps + 1] = 2001;
+        words[kRing / 4] = kRing;
+        words[kRing / 4 + 1] = 5;
+        words[kData / 4 + 4 * 2001 + its.rings_at] = kRing;
+      });
+      EXPECT_EQ(s.plain.call("f", {i32(kTraps), i32(0)}).trap, TrapCode::kNone);
+      EXPECT_EQ(s.plain.call("f", {i32(kMost), i32(0)}), traps(TrapCode::kMemoryOutOfBounds));
+      for (const uint32_t width : {2u, 16u, 64u}) {
+        s.cell().distance = width;
+        for (const uint32_t n : {kTraps, kMost}) s.expect_same({i32(n), i32(0)}, its.search);
+      }
+    }
+  }
+}
+
 // All shapes of heads, searches and tails together: what is skipped, what is computed early for later, loops
 // in heads and tails.
 TEST(Interleave, AnyHeadGoesWithAnySearchAndAnyTail) {

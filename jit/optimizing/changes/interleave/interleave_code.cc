@@ -12,6 +12,8 @@ namespace interleaving {
 // In iterations, each of them a search: a strip of the plain loop, so that ending it costs nothing next to
 // it.
 constexpr uint32_t kShortestPlain = 32;
+// Of all its loops within heads and steps together: a few seconds, if each waits for memory.
+constexpr uint32_t kMostTurnsOfGroup = 1 << 24;
 
 Emission::Emission(IrModule& ir, llvm::Function& function, const InterleaveShape& shape,
                    const InterleaveStarts& starts, uint32_t cell, const llvm::DebugLoc& location)
@@ -41,6 +43,7 @@ void Emission::emit(Value* backedges) {
   group_end_ = new_block("group.end");
   waiting_ = array(i64());
   if (lanes_ != 0) searching_ = array(ir_.i8);
+  if (!shape_.uncounted.empty()) turns_ = in_frame(ir_.i32);
   emit_group(backedges);
   emit_heads();
   if (lanes_ != 0)
@@ -83,6 +86,7 @@ void Emission::emit_group(Value* backedges) {
       i64(), "width");
   Value* const enabled = b.CreateIsNotNull(cell_.load(b, kCellEnabled));
   Value* const go = b.CreateAnd(enabled, b.CreateICmpUGE(remaining_, width_));
+  if (turns_) b.CreateStore(llvm::ConstantInt::get(ir_.i32, kMostTurnsOfGroup), turns_);
   if (searching_) b.CreateStore(llvm::Constant::getNullValue(searching_->getAllocatedType()), searching_);
   b.CreateCondBr(go, emit_warm(), plain_);
 

@@ -132,6 +132,12 @@ class Emission : private GroupCode {
   llvm::AllocaInst* kept_array(Value* value);
   Value* kept(Value* value, Builder& b, Value* index) { return load(b, kept_array(value), index); }
 
+  // At the end of `round_`. Returns the block from which a round's steps begin, if there are searches left.
+  BasicBlock* begin_round(Value* are_left);
+
+  // In copies of a part, each turn of a loop of which nobody knows the end is one of so many.
+  void bound_turns(const llvm::SmallPtrSetImpl<const BasicBlock*>& part, const Copies& copies);
+
   void emit_steps();
 
   void emit_leave(Way& way, Value* slot, const Copies& in_step);
@@ -188,6 +194,7 @@ class Emission : private GroupCode {
   llvm::AllocaInst* searching_ = nullptr;              // with lanes: a byte each, not zero while it is active
   BasicBlock* begin_ = nullptr;                        // of a search, after its head
   Value* active_now_ = nullptr;                        // searches that the heads began
+  llvm::AllocaInst* turns_ = nullptr;                  // left to loops within; null: they come to an end
   llvm::AllocaInst* waiting_ = nullptr;                // the numbers of the active searches
   std::map<const PHINode*, llvm::AllocaInst*> state_;  // by the search's header phi
   std::map<const Value*, llvm::AllocaInst*> kept_;     // by the head's value

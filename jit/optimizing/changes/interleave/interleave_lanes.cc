@@ -160,13 +160,13 @@ void Emission::emit_lane_steps() {
   active->addIncoming(llvm::CmpInst::Create(Instruction::ICmp, llvm::CmpInst::ICMP_NE, active_now_, number(0),
                                             "", heads_end_->getTerminator()),
                       heads_end_);
-  b.CreateCondBr(active, step_, tails_);
+  BasicBlock* const going_on = begin_round(active);
 
   move(b, step_);
   PHINode* const base = b.CreatePHI(i64(), 2);
-  base->addIncoming(number(0), round_);
+  base->addIncoming(number(0), going_on);
   PHINode* const still = b.CreatePHI(ir_.i1, 2);
-  still->addIncoming(b.getFalse(), round_);
+  still->addIncoming(b.getFalse(), going_on);
   Value* const mask = b.CreateIsNotNull(lanes_from(b, searching_, base));
   BasicBlock* const lanes = new_block("lanes");
   b.CreateCondBr(b.CreateOrReduce(mask), lanes, step_end_);

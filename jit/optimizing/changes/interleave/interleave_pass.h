@@ -8,7 +8,8 @@
 //     warm:    width times: prefetch what heads load at places that are looked up
 //     heads:   width times: head; its search, if it needs one, becomes active: its state goes into slot k of
 //              arrays in the frame, and what its first step loads is prefetched
-//     rounds:  until none is active: one step of each active search, then prefetch what its next step loads
+//     rounds:  until none is active: one step of each active search, then prefetch what its next step loads;
+//              after very many, goto plain
 //     tails:   width times, in order: tail
 //              countdown -= width; back to group
 //     plain:   the loop as it was, for a strip of iterations, or until its end
@@ -28,6 +29,11 @@
 // Nobody can tell, since a group has changed nothing before its tails, which change nothing but values. Any
 // other way out of head or search (a check that failed) drops the group, whose iterations the plain loop then
 // does. The trap that comes is the first one in the program's order.
+//
+// Searches without an end. A program may trap in a tail before it comes to a search that goes round for ever, which a group
+// comes to first. So rounds are bounded, and turns of loops within head and search of which nobody knows that they come to
+// an end. A group that needs more is dropped like one with a trap. The reverse stays as it is: where a search or a tail goes
+// round for ever, a later search that leaves memory traps though the program would never have come to it.
 //
 // Where the loop around is no such loop, a dry run comes in front of its iterations instead (dry_run.h, iteration_run.h).
 #pragma once

@@ -7,6 +7,10 @@
 namespace hindsight::jit::optimizing {
 namespace interleaving {
 
+// What needs more may need them for ever. A longer search is left to the plain loop, and costs the rounds of a group that is
+// dropped.
+constexpr uint64_t kMostRoundsOfGroup = 1 << 22;
+
 Emission::Way& Emission::way(const BasicBlock* from, BasicBlock* to) {
   for (Way& known : ways_)
     if (known.from == from && known.to == to) return known;
@@ -44,6 +48,7 @@ void Emission::emit_heads() {
   BasicBlock* const begin = begin_ = new_block("begin");
   for (size_t i = 0; i < copies.size(); ++i)
     redirect(copies[i], shape_.head[i], shape_.chase->getHeader(), begin);
+  bound_turns(shape_.in_head, in_head_);
   move(b, heads_end_);
   PHINode* const active_now = b.CreatePHI(i64(), 4);
   for (Way& way : ways_) {
@@ -139,17 +144,47 @@ llvm::AllocaInst* Emission::kept_array(Value* value) {
   return its;
 }
 
+BasicBlock* Emission::begin_round(Value* are_left) {
+  PHINode* const done = PHINode::Create(i64(), 2, "", round_->begin());
+  done->setDebugLoc(location_);
+  BasicBlock* const going_on = new_block("going.on");
+  Builder b = at(round_);
+  done->addIncoming(number(0), heads_end_);
+  done->addIncoming(b.CreateAdd(done, number(1), "", true, true), step_end_);
+  b.CreateCondBr(are_left, going_on, tails_);
+  move(b, going_on);
+  b.CreateCondBr(b.CreateICmpULT(done, number(kMostRoundsOfGroup)), step_, abandon_, ir_.likely);
+  return going_on;
+}
+
+void Emission::bound_turns(const llvm::SmallPtrSetImpl<const BasicBlock*>& part, const Copies& copies) {
+  for (const llvm::Loop* loop : shape_.uncounted) {
+    if (!part.contains(loop->getHeader())) continue;
+    auto* const header = llvm::cast<BasicBlock>(copy_of(copies, loop->getHeader()));
+    auto* const latch = llvm::cast<BasicBlock>(copy_of(copies, loop->getLoopLatch()));
+    BasicBlock* const turn = new_block("turn");
+    latch->getTerminator()->setMetadata(llvm::LLVMContext::MD_loop, nullptr);
+    latch->getTerminator()->replaceSuccessorWith(header, turn);
+    header->replacePhiUsesWith(latch, turn);
+    Builder b = at(turn);
+    Value* const rest = b.CreateSub(b.CreateLoad(ir_.i32, turns_), llvm::ConstantInt::get(ir_.i32, 1));
+    b.CreateStore(rest, turns_);
+    b.CreateCondBr(b.CreateIsNotNull(rest), header, abandon_, ir_.likely)
+        ->setMetadata(llvm::LLVMContext::MD_loop, plain_loop_identity(ir_.context, nullptr));
+  }
+}
+
 void Emission::emit_steps() {
   Builder b = at(round_);
   PHINode* const active = b.CreatePHI(i64(), 2);
   active->addIncoming(active_now_, heads_end_);
-  b.CreateCondBr(b.CreateIsNull(active), tails_, step_);
+  BasicBlock* const going_on = begin_round(b.CreateIsNotNull(active));
 
   move(b, step_);
   PHINode* const index = b.CreatePHI(i64(), 2);
-  index->addIncoming(number(0), round_);
+  index->addIncoming(number(0), going_on);
   PHINode* const still = b.CreatePHI(i64(), 2);
-  still->addIncoming(number(0), round_);
+  still->addIncoming(number(0), going_on);
   Value* const slot = load(b, waiting_, index);
   Copies in_step;
   const std::vector<BasicBlock*> copies = copy_blocks(shape_.steps, ".step", in_step);
@@ -182,6 +217,7 @@ void Emission::emit_steps() {
 
   BasicBlock* const again = new_block("again");
   for (size_t i = 0; i < copies.size(); ++i) redirect(copies[i], shape_.steps[i], header, again);
+  bound_turns(shape_.in_steps, in_step);
   move(b, step_end_);
   PHINode* const still_now = b.CreatePHI(i64(), 4);
   for (size_t i = ways_of_heads_; i < ways_.size(); ++i) {

@@ -65,7 +65,8 @@ class SearchFinder {
     if (!check_outer() || !check_contents()) return std::unexpected(reason_);
     cut_blocks();
     find_reductions();
-    if (!check_traps() || !cut_values() || !check_frame(*load.getFunction())) return std::unexpected(reason_);
+    if (!check_loops_within() || !check_traps() || !cut_values() || !check_frame(*load.getFunction()))
+      return std::unexpected(reason_);
     return std::move(shape_);
   }
 
@@ -134,6 +135,18 @@ class SearchFinder {
         s.tail.push_back(block);
       }
     }
+  }
+
+  // A group leaves those of which nobody knows that they come to an end after so many turns (interleave_pass.h).
+  bool check_loops_within() {
+    for (const llvm::Loop* loop : shape_.outer->getLoopsInPreorder()) {
+      if (loop == shape_.outer || loop == shape_.chase || shape_.in_tail.contains(loop->getHeader()) ||
+          !llvm::isa<llvm::SCEVCouldNotCompute>(evolution_.getSymbolicMaxBackedgeTakenCount(loop)))
+        continue;
+      if (!loop->isLoopSimplifyForm()) return refuse("the loop is not in simplified form");
+      shape_.uncounted.push_back(loop);
+    }
+    return true;
   }
 
   // What traps but by its own loads out of bounds. Found out of order, in head or search, it is left to the

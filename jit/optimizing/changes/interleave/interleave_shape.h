@@ -54,7 +54,8 @@ struct InterleaveShape {
   llvm::SmallPtrSet<const llvm::Instruction*, 32> needed;
   std::vector<llvm::Instruction*> advance;  // operands before users; outside of the head, without effects
   std::vector<Reduction> reductions;
-  bool head_may_trap = false;  // in another way than by a load out of bounds
+  std::vector<const llvm::Loop*> uncounted;  // within head or search: nobody knows that they come to an end
+  bool head_may_trap = false;                // in another way than by a load out of bounds
 
   bool is_late(const llvm::Instruction& instruction) const {
     return in_head.contains(instruction.getParent()) && !needed.contains(&instruction) &&
