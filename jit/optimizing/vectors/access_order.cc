@@ -140,6 +140,17 @@ class Orderer {
     for (llvm::LoadInst* load : leaving) add_load_user(*load);
   }
 
+  // What computes with a byte extends it. Where the user takes what is extended, too, that is done as the byte is loaded.
+  static void extend_for_user(llvm::Instruction& instruction) {
+    if (!is_pin(instruction)) return;
+    auto& user = llvm::cast<llvm::CallInst>(instruction);
+    auto* const load = llvm::dyn_cast<llvm::LoadInst>(user.getArgOperand(0));
+    if (load == nullptr || !load->getType()->isIntegerTy() || load->getType()->getIntegerBitWidth() >= 32) return;
+    llvm::IRBuilder<> b(&user);
+    add_user(b, *b.CreateZExt(load, b.getInt32Ty()));
+    user.eraseFromParent();
+  }
+
   // A store whose value is put together of two halves stays one: code generation would make it two, of which the first is made where the
   // second traps.
   static void keep_whole(llvm::Instruction& instruction) {
@@ -214,7 +225,12 @@ void keep_order_of_accesses(IrModule& ir) {
     }
   for (llvm::Function& function : ir.module)
     for (llvm::BasicBlock& block : function) orderer.keep_before_branch(block);
-  for (llvm::Function& function : ir.module) orderer.keep_in_blocks(function);
+  for (llvm::Function& function : ir.module) {
+    orderer.keep_in_blocks(function);
+    for (llvm::BasicBlock& block : function)
+      for (llvm::Instruction& instruction : llvm::make_early_inc_range(block))
+        Orderer::extend_for_user(instruction);
+  }
 }
 
 }  // namespace hindsight::jit::optimizing
