@@ -9,8 +9,7 @@ namespace hindsight::jit::optimizing {
 // An empty piece of assembly that has the value as operand and stays. It touches no memory that LLVM
 // knows of, so loads and stores may move across it.
 inline llvm::CallInst* add_user(llvm::IRBuilder<>& b, llvm::Value& value) {
-  const char* constraint =
-      value.getType()->isFloatingPointTy() || value.getType()->isVectorTy() ? "x" : "r";
+  const char* constraint = value.getType()->isFloatingPointTy() || value.getType()->isVectorTy() ? "x" : "r";
   llvm::CallInst* const user = b.CreateCall(
       llvm::InlineAsm::get(llvm::FunctionType::get(b.getVoidTy(), {value.getType()}, false), "", constraint,
                            /*hasSideEffects=*/true),

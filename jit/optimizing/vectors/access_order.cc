@@ -145,7 +145,8 @@ class Orderer {
     if (!is_pin(instruction)) return;
     auto& user = llvm::cast<llvm::CallInst>(instruction);
     auto* const load = llvm::dyn_cast<llvm::LoadInst>(user.getArgOperand(0));
-    if (load == nullptr || !load->getType()->isIntegerTy() || load->getType()->getIntegerBitWidth() >= 32) return;
+    if (load == nullptr || !load->getType()->isIntegerTy() || load->getType()->getIntegerBitWidth() >= 32)
+      return;
     llvm::IRBuilder<> b(&user);
     add_user(b, *b.CreateZExt(load, b.getInt32Ty()));
     user.eraseFromParent();
