@@ -332,5 +332,27 @@ TEST(OptimizedCode, ImportsCannotBeCompiled) {
   EXPECT_EQ(result.error().kind, ErrorKind::kUsage);
 }
 
+// What an addition leaves in the upper half of a register is what an address is to have there.
+TEST(Addresses, ThatALoopCarriesAreExtendedBeforeIt) {
+  OptimizeRequest request;
+  request.dump_ir = true;
+  Optimized m(R"((module (memory 1)
+    (func (export "hash") (param $p i32) (param $end i32) (result i32) (local $h i32)
+      (loop $next
+        (local.set $h (i32.mul (i32.xor (local.get $h) (i32.load (local.get $p))) (i32.const 16777619)))
+        (br_if $next (i32.ne (local.tee $p (i32.add (local.get $p) (i32.const 4))) (local.get $end))))
+      (local.get $h))))",
+              request);
+  ASSERT_NE(m.compile("hash"), nullptr);
+  const size_t load = m.dump.find("xorl\t(%");
+  ASSERT_NE(load, std::string::npos) << m.dump;
+  const size_t begin = m.dump.rfind(".LBB", load), end = m.dump.find("\tj", load);
+  EXPECT_EQ(m.dump.substr(begin, end - begin).find("movl"), std::string::npos)
+      << m.dump.substr(begin, end - begin);
+  EXPECT_EQ(m.call("hash", {i32(0), i32(65536)}).trap, TrapCode::kNone);
+  EXPECT_EQ(m.call("hash", {i32(65532), i32(0)}), traps(TrapCode::kMemoryOutOfBounds));
+  EXPECT_EQ(m.call("hash", {i32(0u - 4), i32(8)}), traps(TrapCode::kMemoryOutOfBounds));
+}
+
 }  // namespace
 }  // namespace hindsight::jit::testing
