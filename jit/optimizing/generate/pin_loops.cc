@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -28,6 +29,24 @@ bool calls_anything(const Loop& loop) {
       if (call == nullptr || llvm::isa<llvm::IntrinsicInst>(call)) continue;
       if (!call->getMetadata(kPin) && !call->getMetadata(kTemporaryUser)) return true;
     }
+  }
+  return false;
+}
+
+// Whether it depends on what differs from iteration to iteration whether the loop is left. What does not is known in the first of them, and
+// LLVM may find that the others have no end.
+bool may_end_late(const Loop& loop) {
+  llvm::SmallVector<Loop::Edge, 8> exits;
+  loop.getExitEdges(exits);
+  llvm::SmallPtrSet<const Value*, 16> seen;
+  std::vector<const Value*> worklist;
+  for (const Loop::Edge& exit : exits) worklist.push_back(exit.first->getTerminator());
+  while (!worklist.empty()) {
+    const auto* const at = llvm::dyn_cast<Instruction>(worklist.back());
+    worklist.pop_back();
+    if (at == nullptr || !loop.contains(at) || !seen.insert(at).second) continue;
+    if (llvm::isa<llvm::PHINode>(at)) return true;
+    worklist.insert(worklist.end(), at->op_begin(), at->op_end());
   }
   return false;
 }
@@ -108,7 +127,7 @@ bool carry(Loop& loop, const std::vector<Pin*>& pins, llvm::LoopInfo& loops,
   llvm::SmallVector<BasicBlock*, 8> exits;
   loop.getUniqueExitBlocks(exits);
   // A loop without an end ends by a trap alone.
-  if (exits.empty() || llvm::any_of(exits, [](const BasicBlock* exit) { return exit->isEHPad(); }))
+  if (!may_end_late(loop) || llvm::any_of(exits, [](const BasicBlock* exit) { return exit->isEHPad(); }))
     return simplified;
 
   llvm::MapVector<llvm::Type*, std::vector<Pin*>> of_type;

@@ -104,6 +104,21 @@ TEST(Needs, ALoopThatCannotEndTrapsInTheEnd) {
   EXPECT_EQ(m.call("f", {i32(65000)}), traps(TrapCode::kMemoryOutOfBounds));
 }
 
+// The first turn knows whether it is left; if not, it has no end but the memory's.
+TEST(Needs, ALoopWhoseEndDoesNotDependOnItsTurnTrapsInTheEnd) {
+  Optimized m(R"((module (memory 1)
+    (func (export "f") (param $p i32) (param $d i32) (param $x i32) (result i32)
+      (block $end (loop $next
+        (drop (i32.load offset=7 (local.get $p)))
+        (br_if $end (i32.lt_s (i32.load16_u offset=1038 (local.get $d)) (local.get $x)))
+        (br_if $end (i32.eq (i32.load offset=1034 (local.get $d)) (local.get $x)))
+        (local.set $p (i32.add (local.get $p) (i32.const 16)))
+        (br $next)))
+      (i32.const 3))))");
+  EXPECT_EQ(m.call("f", {i32(30000), i32(0), i32(1)}), returns({i32(3)}));
+  EXPECT_EQ(m.call("f", {i32(30000), i32(0), i32(0u - 1)}), traps(TrapCode::kMemoryOutOfBounds));
+}
+
 // Code generation makes two branches of the one on `or`. Where the first is taken, nothing needs what the second compares.
 TEST(Needs, WhatTheSecondOfTwoConditionsComparesIsLoadedWhereTheFirstHolds) {
   Optimized m(R"((module (memory 1)
