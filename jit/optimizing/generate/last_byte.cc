@@ -194,10 +194,7 @@ class Follower {
   const Value& other() const { return *by_.getOperand(operand_ == 0 ? 1 : 0); }
   // Constants are looked at where they stand: that the operator is still there says that they do not absorb
   // the other operand.
-  bool stays_open(const Value& value) const {
-    if (llvm::isa<llvm::Constant>(value)) return true;
-    return !may_become_constant(value);
-  }
+  bool stays_open(const Value& value) const { return !may_become_constant(value); }
 
   // Among floating-point operands only NaNs and infinities do, and none becomes known but where a phi begins with it.
   static bool absorbs(const Value& value) {
@@ -316,8 +313,8 @@ class Follower {
     const auto& comparison = llvm::cast<llvm::ICmpInst>(by_);
     const Value& with = other();
     const auto* constant = llvm::dyn_cast<llvm::Constant>(&with);
-    if (constant != nullptr && comparison.isEquality()) return whole_lanes(bits_, from_, to_);
     if (constant == nullptr) return stays_open(with) ? whole_lanes(bits_, from_, to_) : nothing();
+    if (comparison.isEquality()) return whole_lanes(bits_, from_, to_);
     const llvm::CmpInst::Predicate predicate =
         operand_ == 0 ? comparison.getPredicate() : comparison.getSwappedPredicate();
     return lane_by_lane(bits_, from_, to_, [&](const APInt& lane, unsigned i) {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "jit/optimizing/ir/loop_values.h"
+
 namespace hindsight::jit::optimizing {
 
 using llvm::BasicBlock;
@@ -183,7 +185,8 @@ bool Needs::is_firm(const Instruction& need, const Instruction& value) {
   const llvm::Loop* loop = store ? loops_.getLoopFor(value.getParent()) : nullptr;
   while (loop != nullptr && !loop->contains(store)) loop = loop->getParentLoop();
   // A store to the same place each time is made once, after a loop of vectors.
-  return loop == nullptr || !store->isSimple() || varies(*store->getPointerOperand(), *loop);
+  return loop == nullptr || !store->isSimple() ||
+         varies_in(*loop, *store->getPointerOperand(), [&] { return step(); });
 }
 
 // A branch goes, and with it what decided it, when LLVM finds that both of its ways do the same. They may store the same number, which a
@@ -282,21 +285,6 @@ bool Needs::reach(const BasicBlock& begin, const Instruction& branch, BlockSet& 
     worklist.insert(worklist.end(), llvm::succ_begin(at), llvm::succ_end(at));
   }
   return true;
-}
-
-// Whether `value` is made of something that changes from iteration to iteration.
-bool Needs::varies(const llvm::Value& value, const llvm::Loop& loop) {
-  llvm::SmallPtrSet<const llvm::Value*, 16> seen;
-  std::vector<const llvm::Value*> worklist{&value};
-  while (!worklist.empty()) {
-    const auto* const at = llvm::dyn_cast<Instruction>(worklist.back());
-    worklist.pop_back();
-    if (at == nullptr || !loop.contains(at) || !seen.insert(at).second) continue;
-    if (llvm::isa<PHINode>(at)) return true;
-    if (!step()) return false;
-    worklist.insert(worklist.end(), at->op_begin(), at->op_end());
-  }
-  return false;
 }
 
 bool Needs::on_every_way(const Instruction& value, const Places& places) {

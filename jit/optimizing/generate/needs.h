@@ -63,7 +63,6 @@ class Needs {
   bool is_distinct_exit(const llvm::Instruction& branch, const llvm::Loop& loop);
   bool is_used_outside(const llvm::Loop& loop);
   bool reach(const llvm::BasicBlock& begin, const llvm::Instruction& branch, BlockSet& reached);
-  bool varies(const llvm::Value& value, const llvm::Loop& loop);
   bool on_every_way(const llvm::Instruction& value, const Places& places);
   bool step() { return ++steps_ <= limit_; }
 

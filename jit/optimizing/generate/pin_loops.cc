@@ -2,7 +2,6 @@
 
 #include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/STLExtras.h>
-#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -12,6 +11,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/generate/protect.h"
+#include "jit/optimizing/ir/loop_values.h"
 
 namespace hindsight::jit::optimizing {
 namespace {
@@ -38,17 +38,8 @@ bool calls_anything(const Loop& loop) {
 bool may_end_late(const Loop& loop) {
   llvm::SmallVector<Loop::Edge, 8> exits;
   loop.getExitEdges(exits);
-  llvm::SmallPtrSet<const Value*, 16> seen;
-  std::vector<const Value*> worklist;
-  for (const Loop::Edge& exit : exits) worklist.push_back(exit.first->getTerminator());
-  while (!worklist.empty()) {
-    const auto* const at = llvm::dyn_cast<Instruction>(worklist.back());
-    worklist.pop_back();
-    if (at == nullptr || !loop.contains(at) || !seen.insert(at).second) continue;
-    if (llvm::isa<llvm::PHINode>(at)) return true;
-    worklist.insert(worklist.end(), at->op_begin(), at->op_end());
-  }
-  return false;
+  return llvm::any_of(exits,
+                      [&](const Loop::Edge& exit) { return varies_in(loop, *exit.first->getTerminator()); });
 }
 
 llvm::Type* bits_of(llvm::Type* type) {

@@ -219,14 +219,12 @@ class Orderer {
 void keep_order_of_accesses(IrModule& ir) {
   if (ir.request.options.bounds == BoundsChecks::kExplicit) return;
   Orderer orderer(ir);
-  for (llvm::Function& function : ir.module)
+  for (llvm::Function& function : ir.module) {
     for (llvm::BasicBlock& block : function) {
       orderer.order(block);
       for (llvm::Instruction& instruction : block) Orderer::keep_whole(instruction);
     }
-  for (llvm::Function& function : ir.module)
     for (llvm::BasicBlock& block : function) orderer.keep_before_branch(block);
-  for (llvm::Function& function : ir.module) {
     orderer.keep_in_blocks(function);
     for (llvm::BasicBlock& block : function)
       for (llvm::Instruction& instruction : llvm::make_early_inc_range(block))

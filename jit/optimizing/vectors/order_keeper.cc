@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "jit/optimizing/ir/ir_unit.h"
+#include "jit/optimizing/ir/loop_values.h"
 #include "jit/optimizing/vectors/memory_reach.h"
 #include "jit/optimizing/vectors/wall.h"
 #include "jit/optimizing/versions/loop_parts.h"
@@ -86,20 +87,6 @@ bool OrderKeeper::may_trap(const LoadInst& load) const {
   return !ir_.is_always_there(base, end, load.getFunction()->getArg(0));
 }
 
-// Whether the pass may find that it is the same in all iterations: it takes what the address is computed from out of the loop first.
-static bool may_be_invariant(const llvm::Value& value, const llvm::Loop& loop) {
-  llvm::SmallPtrSet<const llvm::Value*, 16> seen;
-  std::vector<const llvm::Value*> worklist{&value};
-  while (!worklist.empty()) {
-    const auto* const at = llvm::dyn_cast<Instruction>(worklist.back());
-    worklist.pop_back();
-    if (at == nullptr || !loop.contains(at) || !seen.insert(at).second) continue;
-    if (llvm::isa<llvm::PHINode>(at)) return false;
-    worklist.insert(worklist.end(), at->op_begin(), at->op_end());
-  }
-  return true;
-}
-
 // A condition that an iteration computes by loads, perhaps after a store, is not computed before the loop.
 void OrderKeeper::keep_whole(llvm::Loop& loop) {
   const bool stores_in_it = llvm::any_of(loop.blocks(), [&](const BasicBlock* block) {
@@ -108,7 +95,7 @@ void OrderKeeper::keep_whole(llvm::Loop& loop) {
   if (stores_in_it) llvm::addStringMetadataToLoop(&loop, "llvm.loop.unswitch.partial.disable");
 }
 
-// Puts a wall before each load of an unchanging place that an iteration may come to after a store. It does so where none of the loop's
+// Puts a wall before each load of an unchanging place, be its address computed in the loop yet, that an iteration may come to after a store. It does so where none of the loop's
 // stores would keep the load in the loop anyway.
 void OrderKeeper::keep_in_loop(llvm::Loop& loop) {
   std::vector<LoadInst*> loads;
@@ -117,7 +104,7 @@ void OrderKeeper::keep_in_loop(llvm::Loop& loop) {
     for (Instruction& instruction : *block) {
       if (this->stores(instruction)) stores.push_back(&instruction);
       auto* const load = llvm::dyn_cast<LoadInst>(&instruction);
-      if (load != nullptr && may_trap(*load) && may_be_invariant(*load->getPointerOperand(), loop))
+      if (load != nullptr && may_trap(*load) && !varies_in(loop, *load->getPointerOperand()))
         loads.push_back(load);
     }
   }
