@@ -37,10 +37,10 @@ const char* to_string(ValueSite site) {
 }
 
 uint32_t rejections_of(const ChangeLedger& changes, WasmOffset load) {
-  uint32_t all = 0;
+  uint32_t most = 0;
   for (const auto& [site, outcome] : changes)
-    if (site.at == load && jit::is_of_load(site.kind)) all += outcome.rejections;
-  return all;
+    if (site.at == load && jit::is_of_load(site.kind)) most = std::max(most, outcome.rejections);
+  return most;
 }
 
 void keep_dearest(std::vector<FunctionSamples::Place>& places, size_t most) {

@@ -167,7 +167,10 @@ const llvm::SCEV* DryRunFacts::part_that_stays(const llvm::SCEV& address, unsign
   }
   if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(&address)) {
     const auto* phi = llvm::dyn_cast<PHINode>(unknown->getValue());
-    if (phi && is_header_phi(*phi)) return nullptr;
+    if (phi && is_header_phi(*phi)) {
+      const Value* const anew = begins_anew_with(*phi, *phi->getIncomingValueForBlock(outer().getLoopLatch()), 0);
+      return anew ? evolution_.getSCEV(const_cast<Value*>(anew)) : nullptr;
+    }
     const llvm::Loop* const loop = phi ? loops_.getLoopFor(phi->getParent()) : nullptr;
     if (loop && loop->getHeader() == phi->getParent() && loop->getLoopPreheader() &&
         !is_fed_by_load(*phi, *loop))
@@ -175,6 +178,20 @@ const llvm::SCEV* DryRunFacts::part_that_stays(const llvm::SCEV& address, unsign
                              depth + 1);
   }
   return evolution_.getZero(address.getType());
+}
+
+// An index that some iterations set to one number and the others go on with, as the length of a word that a text is read
+// into: that number. Null: it is no such index.
+const llvm::Constant* DryRunFacts::begins_anew_with(const PHINode& index, const Value& next,
+                                                    unsigned depth) const {
+  constexpr unsigned kDeepest = 4;
+  if (depth > kDeepest) return nullptr;
+  if (const auto* number = llvm::dyn_cast<llvm::ConstantInt>(&next)) return depth > 0 ? number : nullptr;
+  const auto* meet = llvm::dyn_cast<PHINode>(&next);
+  if (!meet || meet == &index || !outer().contains(meet)) return nullptr;
+  for (const Value* way : meet->incoming_values())
+    if (const llvm::Constant* const anew = begins_anew_with(index, *way, depth + 1)) return anew;
+  return nullptr;
 }
 
 std::optional<DryRunShape::Place> DryRunFacts::place_of(Instruction& access) const {

@@ -82,6 +82,8 @@ class DryRunFacts {
   // Of the search. Whether there is another one is no matter of what it begins with.
   bool begins_turn(const llvm::BasicBlock& from, const llvm::BasicBlock& header) const;
   const llvm::SCEV* part_that_stays(const llvm::SCEV& address, unsigned depth) const;
+  const llvm::Constant* begins_anew_with(const llvm::PHINode& index, const llvm::Value& next,
+                                         unsigned depth) const;
   std::optional<DryRunShape::Place> place_of(llvm::Instruction& access) const;
   std::optional<size_t> known_place(const DryRunShape::Place& place) const;
 };

@@ -260,7 +260,8 @@ class DryRunFinder : private DryRunFacts {
   }
 
   bool find_steps() {
-    shape_.starts = find_interleave_starts(ir_, shape_.parts, dominators_, evolution_);
+    shape_.starts = find_interleave_starts(ir_, shape_.parts, dominators_, evolution_,
+                                           [this](const llvm::LoadInst& load) { return is_near(load); });
     shape_.starts.heads.clear();
     shape_.starts.inductions.clear();
     std::erase_if(shape_.starts.steps, [&](const KnownLoad& known) {
@@ -270,6 +271,22 @@ class DryRunFinder : private DryRunFacts {
     for (PHINode& phi : chase().getHeader()->phis())
       if (course_.contains(&phi)) shape_.carried.push_back(&phi);
     return !shape_.starts.steps.empty() || refuse("the search's next step is not known before it begins");
+  }
+
+  // What the dry run keeps beside memory, and what the search goes through in order, as the letters of a word.
+  bool is_near(const llvm::LoadInst& load) const {
+    constexpr uint64_t kLongestStride = 64;
+    if (shape_.in_buffer.contains(&load)) return true;
+    if (is_source_of_unknown(load) || shape_.unknown.contains(&load) ||
+        ir_.is_among(load, IrModule::World::kRuntime))
+      return false;
+    const auto* const turns =
+        llvm::dyn_cast<llvm::SCEVAddRecExpr>(guest_address(*load.getPointerOperand()));
+    const auto* const by =
+        turns && turns->getLoop() == &chase()
+            ? llvm::dyn_cast<llvm::SCEVConstant>(turns->getStepRecurrence(evolution_))
+            : nullptr;
+    return by && by->getAPInt().abs().ule(kLongestStride);
   }
 
   // Loops within, the innermost ones alone, in which each turn waits for the one before.

@@ -31,8 +31,12 @@ struct InterleaveStarts {
   // step. One of those that share a line.
   std::vector<KnownLoad> steps;
 };
+// `is_near`: loads that addresses of steps may be made of, as they hardly ever wait. Each is in the cache, or is no memory of the
+// guest's. None: an address is computed.
+using NearLoads = std::function<bool(const llvm::LoadInst&)>;
 InterleaveStarts find_interleave_starts(const IrModule& ir, const InterleaveShape& shape,
-                                        llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution);
+                                        llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution,
+                                        const NearLoads& is_near = nullptr);
 
 // What the next turn of a loop within the search loads, made of that loop's header's phis and of what is computed before.
 std::vector<KnownLoad> find_turn_starts(llvm::Loop& within, llvm::ScalarEvolution& evolution);

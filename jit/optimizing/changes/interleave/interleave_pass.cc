@@ -90,6 +90,7 @@ class Interleaver {
   bool run() {
     for (Slot& slot : changes_.of(ChangeKind::kInterleave))
       for (llvm::LoadInst* load : loads_of(ir_, function_, slot.at())) try_load(*load, slot);
+    if (changed_) follow_later_ones();
     return changed_;
   }
 
@@ -124,6 +125,16 @@ class Interleaver {
       if (reason.empty()) reason = why;
     }
     if (!run_any_iterations(load, slot, reason)) slot.refuse(reason);
+  }
+
+  // Loads that nothing could be done about, in loops that a later slot's load was reason enough to interleave: they share what comes
+  // of it, and are tried again if they stall more.
+  void follow_later_ones() {
+    for (Slot& slot : changes_.of(ChangeKind::kInterleave)) {
+      if (slot.answer.is_applied() || slot.answer.waits()) continue;
+      for (llvm::LoadInst* load : loads_of(ir_, function_, slot.at()))
+        if (load->getMetadata(kInterleaved) != nullptr) try_load(*load, slot);
+    }
   }
 
   // Returns why not; empty: this is done with.
@@ -195,7 +206,7 @@ class Interleaver {
     for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
          outer; outer = outer->getParentLoop()) {
       const auto& shape = iterations_of(*outer);
-      if (shape && llvm::is_contained(shape->waits, &load) && is_worth_it(*outer)) {
+      if (shape && shape->is_waited_for(load) && is_worth_it(*outer)) {
         const bool has_rival = may_prefetch_in(*outer);
         run_iterations(load, slot, *shape, instead_of);
         slot.answer.has_rival = has_rival && slot.answer.is_applied();

@@ -26,14 +26,14 @@ const llvm::SCEVAddRecExpr* stride_of(llvm::ScalarEvolution& evolution, Value* v
 class StartFinder {
  public:
   StartFinder(const IrModule& ir, const InterleaveShape& shape, llvm::DominatorTree& dominators,
-              llvm::ScalarEvolution& evolution)
-      : ir_(ir), shape_(shape), dominators_(dominators), evolution_(evolution) {}
+              llvm::ScalarEvolution& evolution, const NearLoads& is_near)
+      : ir_(ir), shape_(shape), dominators_(dominators), evolution_(evolution), is_near_(is_near) {}
 
   InterleaveStarts find() {
     each_load(shape_.steps, [&](llvm::LoadInst& load) {
       KnownLoad known{.load = &load, .operations = {}, .firsts = {}};
       bool varies = false;
-      if (step_address(*load.getPointerOperand(), known, varies) && varies && !fetched(load))
+      if (!is_near(load) && step_address(*load.getPointerOperand(), known, varies) && varies && !fetched(load))
         starts_.steps.push_back(std::move(known));
     });
     // What runs ahead of the heads reads without their checks, and may fault before another head traps.
@@ -91,11 +91,13 @@ class StartFinder {
       varies |= stride_of(evolution_, instruction, *shape_.chase) == nullptr;
       return true;
     }
-    if (!only_computes(*instruction)) return false;
+    const auto* const load = llvm::dyn_cast<llvm::LoadInst>(instruction);
+    if (load ? !is_near(*load) : !only_computes(*instruction)) return false;
     for (Value* operand : instruction->operands())
       if (!step_address(*operand, known, varies)) return false;
     return add(known, *instruction);
   }
+  bool is_near(const llvm::LoadInst& load) const { return is_near_ && is_near_(load); }
 
   // What the phi of a loop within the search begins with.
   Value* first_value(const PHINode& phi) const {
@@ -158,6 +160,7 @@ class StartFinder {
   const InterleaveShape& shape_;
   llvm::DominatorTree& dominators_;
   llvm::ScalarEvolution& evolution_;
+  const NearLoads& is_near_;
   InterleaveStarts starts_;
 };
 
@@ -194,8 +197,9 @@ std::vector<KnownLoad> find_turn_starts(llvm::Loop& within, llvm::ScalarEvolutio
 }
 
 InterleaveStarts find_interleave_starts(const IrModule& ir, const InterleaveShape& shape,
-                                        llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution) {
-  return StartFinder(ir, shape, dominators, evolution).find();
+                                        llvm::DominatorTree& dominators, llvm::ScalarEvolution& evolution,
+                                        const NearLoads& is_near) {
+  return StartFinder(ir, shape, dominators, evolution, is_near).find();
 }
 
 }  // namespace hindsight::jit::optimizing

@@ -96,7 +96,10 @@ class IterationRunFinder : private DryRunFacts {
     });
     wait_once_a_node(stalls);
     for (llvm::LoadInst* load : candidates)
-      if (is_beside_wait(*load) || is_waited_for_before(*load, far)) beside_.push_back(load);
+      if (is_beside_wait(*load))
+        found_.beside.insert(load);
+      else if (is_waited_for_before(*load, far))
+        before_.push_back(load);
     return found_.waits.size() <= kMostWaits ||
            refuse(fmt::format("an iteration waits in more than {} places", kMostWaits));
   }
@@ -226,7 +229,8 @@ class IterationRunFinder : private DryRunFacts {
   void find_undetermined() {
     undetermined_ = shape_.unknown;
     std::vector<const Instruction*> work(found_.waits.begin(), found_.waits.end());
-    work.insert(work.end(), beside_.begin(), beside_.end());
+    work.insert(work.end(), found_.beside.begin(), found_.beside.end());
+    work.insert(work.end(), before_.begin(), before_.end());
     while (!work.empty()) {
       const Instruction* const instruction = work.back();
       work.pop_back();
@@ -413,7 +417,7 @@ class IterationRunFinder : private DryRunFacts {
   }
 
   IterationRunShape found_;
-  std::vector<llvm::LoadInst*> beside_;  // waits, in their lines
+  std::vector<llvm::LoadInst*> before_;  // of what the iteration before has waited for
   std::map<const BasicBlock*, size_t> distance_;
   std::set<const BasicBlock*> leads_to_wait_;
   Kept in_rounds_, in_starts_, undetermined_;

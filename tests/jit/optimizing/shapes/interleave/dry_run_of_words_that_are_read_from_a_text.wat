@@ -1,0 +1,41 @@
+;; A text is read letter by letter. Where a word ends it is put into a trie, which makes the nodes that it lacks.
+;; change: interleave load 2 of f
+;; fill: words 0 to 40000 below 256
+;; call: f 100000 160000
+(module
+  (memory 64)
+  (global $made (mut i32) (i32.const 262144))
+  (func $make (param $bytes i32) (result i32) (local $node i32)
+    (local.set $node (global.get $made))
+    (global.set $made (i32.add (global.get $made) (local.get $bytes)))
+    (loop $clear
+      (i64.store (i32.sub (i32.add (local.get $node) (local.get $bytes)) (i32.const 8)) (i64.const 0))
+      (br_if $clear (i32.gt_s (local.tee $bytes (i32.sub (local.get $bytes) (i32.const 8))) (i32.const 0))))
+    (memory.fill (local.get $node) (i32.const 0) (i32.const 16))
+    (local.get $node))
+  (func (export "f") (param $end i32) (param $word i32) (result i32)
+    (local $at i32) (local $length i32) (local $letter i32) (local $p i32) (local $c i32) (local $slot i32) (local $next i32)
+    (loop $text
+      (block $continue
+        (block $ends
+          (br_if $ends (i32.lt_u (local.tee $letter (i32.load8_u (local.get $at))) (i32.const 48)))
+          (br_if $ends (i32.gt_s (local.get $length) (i32.const 30)))
+          (i32.store8 (i32.add (local.get $word) (local.get $length)) (i32.and (local.get $letter) (i32.const 15)))
+          (local.set $length (i32.add (local.get $length) (i32.const 1)))
+          (br $continue))
+        (if (i32.gt_s (local.get $length) (i32.const 0))
+          (then
+            (local.set $p (i32.const 200000))
+            (local.set $c (local.get $word))
+            (loop $down
+              (local.set $slot (i32.add (local.get $p) (i32.shl (i32.load8_u (local.get $c)) (i32.const 2))))
+              (if (i32.eqz (local.tee $next (i32.load (local.get $slot))))
+                (then
+                  (local.set $next (call $make (i32.const 112)))
+                  (i32.store (local.get $slot) (local.get $next))))
+              (local.set $p (local.get $next))
+              (i32.store offset=108 (local.get $p) (i32.add (i32.load offset=108 (local.get $p)) (i32.const 1)))
+              (local.set $c (i32.add (local.get $c) (i32.const 1)))
+              (br_if $down (local.tee $length (i32.sub (local.get $length) (i32.const 1))))))))
+      (br_if $text (i32.ne (local.tee $at (i32.add (local.get $at) (i32.const 1))) (local.get $end))))
+    (i32.add (i32.load offset=108 (i32.load (i32.const 200000))) (global.get $made))))
