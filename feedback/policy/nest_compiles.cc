@@ -329,7 +329,8 @@ FunctionEvidence Nests::view_of(int32_t root) const {
   view.version_at = loop.offset;
   view.code_bytes = loop.code_bytes;
   view.compile_seconds = expected(root);
-  view.samples_baseline = sum.samples;
+  // Those before its first code were settled when that was published, and what stalled in them is known yet.
+  view.samples_baseline = std::max(sum.samples, loop.samples - sum.samples_optimized);
   view.seconds_baseline = sum.seconds;
   view.samples_optimized = sum.samples_optimized;
   view.seconds_optimized = sum.seconds_optimized;

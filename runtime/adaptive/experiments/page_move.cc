@@ -18,6 +18,8 @@ constexpr double kWorthUndoing = -0.05;
 constexpr double kMoveStepSeconds = 0.02;
 constexpr size_t kMostSizes = 1024;
 constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
+// One after the other: the kernel has given huge pages there by itself.
+constexpr uint32_t kMostProbesOfHugePages = 3;
 
 }  // namespace
 
@@ -223,8 +225,12 @@ uint64_t PageMoves::vain_bytes(const wasm::Module* module) const {
       most = std::max(most, bytes);
     }
   // In this run as well, also what was left half done; what was tried of a part stands for the whole.
+  uint32_t found_huge = 0;
   for (const Move& move : moves_) {
-    if (move.module != module || (move.state != DecisionState::kRolledBack && !move.stopped)) continue;
+    if (move.module != module) continue;
+    if (!move.is_moving()) found_huge = move.found_huge ? found_huge + 1 : 0;
+    if (move.state != DecisionState::kRolledBack && !move.stopped && found_huge < kMostProbesOfHugePages)
+      continue;
     uint64_t bytes = 0;
     for (const feedback::PageRange& range : move.plan.whole) bytes += range.end - range.begin;
     most = std::max(most, bytes);
@@ -402,6 +408,9 @@ void PageMoves::move_pages() {
     copy_seconds_ += result.waited_seconds + engine_.policy.background_cost * result.prepared_seconds;
   move->under_way.reset();
   move->stopped = result.stopped;
+  move->found_huge =
+      move->plan.probe && result.moved_bytes != 0 &&
+      static_cast<double>(result.copied_bytes) <= (1 - kMostly) * static_cast<double>(result.moved_bytes);
   move->outcome = outcome;
   move->moved_at = EngineClock::Clock::now();
   move->state = result.moved_bytes == 0 && !result.advised ? DecisionState::kFailed : DecisionState::kMoved;

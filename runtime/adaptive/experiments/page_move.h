@@ -92,6 +92,7 @@ class PageMoves final : public Experiment {
     std::optional<EngineClock::Time> held_since;  // no task steps it, until follow() says so
     bool stepping = false;                        // a task does
     bool stopped = false;                         // as it was seen to bring too little
+    bool found_huge = false;  // it was to find out, and nearly all was on huge pages already
     EngineClock::Time moved_at;
     std::vector<TimedLoop> before;
 

@@ -21,6 +21,13 @@ namespace {
 // Each costs a frame 4 KiB.
 constexpr size_t kMostBuffers = 2;
 
+// A number below where linkers place the first data is that of a member in a record, not of a place in memory.
+bool is_offset(const llvm::SCEV& address) {
+  constexpr uint64_t kFirstData = 1024;
+  const auto* number = llvm::dyn_cast<llvm::SCEVConstant>(&address);
+  return number && number->getAPInt().ult(kFirstData);
+}
+
 }  // namespace
 
 bool DryRunFacts::check_block(const BasicBlock& block, std::string_view part) {
@@ -92,8 +99,8 @@ void DryRunFacts::find_buffers() {
     const llvm::SCEV* const pointer = evolution_.getSCEV(const_cast<Value*>(address));
     auto* const base = llvm::dyn_cast<llvm::SCEVUnknown>(evolution_.getPointerBase(pointer));
     if (!memory || !base || !outer().isLoopInvariant(base->getValue())) return std::nullopt;
-    const llvm::SCEV* begin = part_that_stays(*guest_address(*address), /*depth=*/0);
-    if (begin && (begin->isZero() || llvm::SCEVExprContains(begin, [](const llvm::SCEV* part) {
+    const llvm::SCEV* begin = part_that_stays(*guest_address(*address));
+    if (begin && (is_offset(*begin) || llvm::SCEVExprContains(begin, [](const llvm::SCEV* part) {
                     return llvm::isa<llvm::SCEVUDivExpr>(part);
                   })))
       begin = nullptr;
@@ -148,8 +155,6 @@ void DryRunFacts::find_buffers() {
     });
 }
 
-// What of an address is the same in all iterations, and what loops within begin with. Null: not known, or it goes on with
-// the iterations.
 const llvm::SCEV* DryRunFacts::part_that_stays(const llvm::SCEV& address, unsigned depth) const {
   constexpr unsigned kDeepest = 8;
   if (depth > kDeepest) return nullptr;
@@ -167,10 +172,7 @@ const llvm::SCEV* DryRunFacts::part_that_stays(const llvm::SCEV& address, unsign
   }
   if (const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(&address)) {
     const auto* phi = llvm::dyn_cast<PHINode>(unknown->getValue());
-    if (phi && is_header_phi(*phi)) {
-      const Value* const anew = begins_anew_with(*phi, *phi->getIncomingValueForBlock(outer().getLoopLatch()), 0);
-      return anew ? evolution_.getSCEV(const_cast<Value*>(anew)) : nullptr;
-    }
+    if (phi && is_header_phi(*phi)) return begins_anew_with(*phi);
     const llvm::Loop* const loop = phi ? loops_.getLoopFor(phi->getParent()) : nullptr;
     if (loop && loop->getHeader() == phi->getParent() && loop->getLoopPreheader() &&
         !is_fed_by_load(*phi, *loop))
@@ -180,18 +182,31 @@ const llvm::SCEV* DryRunFacts::part_that_stays(const llvm::SCEV& address, unsign
   return evolution_.getZero(address.getType());
 }
 
-// An index that some iterations set to one number and the others go on with, as the length of a word that a text is read
-// into: that number. Null: it is no such index.
-const llvm::Constant* DryRunFacts::begins_anew_with(const PHINode& index, const Value& next,
-                                                    unsigned depth) const {
-  constexpr unsigned kDeepest = 4;
-  if (depth > kDeepest) return nullptr;
-  if (const auto* number = llvm::dyn_cast<llvm::ConstantInt>(&next)) return depth > 0 ? number : nullptr;
-  const auto* meet = llvm::dyn_cast<PHINode>(&next);
-  if (!meet || meet == &index || !outer().contains(meet)) return nullptr;
-  for (const Value* way : meet->incoming_values())
-    if (const llvm::Constant* const anew = begins_anew_with(index, *way, depth + 1)) return anew;
-  return nullptr;
+// An index that iterations go on with by a few places, or leave as it is, and that some set back to one number, as the length
+// of a word that a text is read into: that number. Null: it is no such index.
+const llvm::SCEV* DryRunFacts::begins_anew_with(const PHINode& index) const {
+  constexpr uint64_t kMostPlaces = 8;
+  const llvm::SCEV* const before = evolution_.getSCEV(const_cast<PHINode*>(&index));
+  const llvm::SCEV* anew = nullptr;
+  std::vector<const Value*> work{index.getIncomingValueForBlock(outer().getLoopLatch())};
+  llvm::SmallPtrSet<const Value*, 8> seen;
+  while (!work.empty()) {
+    const Value* const next = work.back();
+    work.pop_back();
+    if (!seen.insert(next).second || next == &index) continue;
+    const llvm::SCEV* const now = evolution_.getSCEV(const_cast<Value*>(next));
+    const auto* const by = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(now, before));
+    if (by && by->getAPInt().abs().ule(kMostPlaces)) continue;
+    const auto* const meet = llvm::dyn_cast<PHINode>(next);
+    if (meet && outer().contains(meet) && !loops_.isLoopHeader(meet->getParent())) {
+      for (const Value* way : meet->incoming_values()) work.push_back(way);
+    } else if (llvm::isa<llvm::SCEVConstant>(now) && (!anew || anew == now)) {
+      anew = now;
+    } else {
+      return nullptr;
+    }
+  }
+  return anew;
 }
 
 std::optional<DryRunShape::Place> DryRunFacts::place_of(Instruction& access) const {

@@ -65,6 +65,10 @@ class DryRunFacts {
   // In 32 bits.
   const llvm::SCEV* guest_address(const llvm::Value& address) const;
 
+  // What of an address is the same in all iterations, and what loops within begin with. Null: not known, or it goes on with
+  // the iterations.
+  const llvm::SCEV* part_that_stays(const llvm::SCEV& address, unsigned depth = 0) const;
+
   // An address that iterations come to one after the other, or that is the same for all.
   bool is_in_order(const llvm::SCEV& address) const;
 
@@ -81,9 +85,7 @@ class DryRunFacts {
  private:
   // Of the search. Whether there is another one is no matter of what it begins with.
   bool begins_turn(const llvm::BasicBlock& from, const llvm::BasicBlock& header) const;
-  const llvm::SCEV* part_that_stays(const llvm::SCEV& address, unsigned depth) const;
-  const llvm::Constant* begins_anew_with(const llvm::PHINode& index, const llvm::Value& next,
-                                         unsigned depth) const;
+  const llvm::SCEV* begins_anew_with(const llvm::PHINode& index) const;
   std::optional<DryRunShape::Place> place_of(llvm::Instruction& access) const;
   std::optional<size_t> known_place(const DryRunShape::Place& place) const;
 };

@@ -280,13 +280,21 @@ class DryRunFinder : private DryRunFacts {
     if (is_source_of_unknown(load) || shape_.unknown.contains(&load) ||
         ir_.is_among(load, IrModule::World::kRuntime))
       return false;
-    const auto* const turns =
-        llvm::dyn_cast<llvm::SCEVAddRecExpr>(guest_address(*load.getPointerOperand()));
-    const auto* const by =
-        turns && turns->getLoop() == &chase()
-            ? llvm::dyn_cast<llvm::SCEVConstant>(turns->getStepRecurrence(evolution_))
-            : nullptr;
-    return by && by->getAPInt().abs().ule(kLongestStride);
+    const auto* const turns = llvm::dyn_cast<llvm::SCEVAddRecExpr>(guest_address(*load.getPointerOperand()));
+    const auto* const by = turns && turns->getLoop() == &chase()
+                               ? llvm::dyn_cast<llvm::SCEVConstant>(turns->getStepRecurrence(evolution_))
+                               : nullptr;
+    return by && by->getAPInt().abs().ule(kLongestStride) && !is_written_meanwhile(*turns);
+  }
+  // Before the next search, by what the dry run leaves out.
+  bool is_written_meanwhile(const llvm::SCEV& address) const {
+    const llvm::SCEV* const place = part_that_stays(address);
+    return place && !place->isZero() && llvm::any_of(shape_.parts.tail, [&](const BasicBlock* block) {
+             return llvm::any_of(*block, [&](const Instruction& instruction) {
+               const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+               return store && part_that_stays(*guest_address(*store->getPointerOperand())) == place;
+             });
+           });
   }
 
   // Loops within, the innermost ones alone, in which each turn waits for the one before.

@@ -31,6 +31,8 @@ constexpr const char* kInterleaved = "hindsight.interleaved";
 // has one step: +180 to +230 % by the prefetch, +46 to +55 % by the dry run. npo_join, less than two steps: +40 to
 // +62 % by the prefetch, +99 to +160 % by the dry run.
 constexpr double kStepsOfADryRun = 1.25;
+// Of a loop, for a prefetch of a later turn to be of use.
+constexpr double kTurnsOfAPrefetch = 2;
 // Of the function's time, by loads that stall. 0: not known.
 constexpr double kLeastWaitsOfIterations = 0.3;
 
@@ -198,10 +200,12 @@ class Interleaver {
     });
     return waits_elsewhere && run_iterations(load, slot, *shape, "they wait beside their searches");
   }
-  // Of a loop around, the innermost one that can. Not where a prefetch finds the load, without a guess at what a search finds.
+  // Of a loop around, the innermost one that can. Not where a prefetch finds the load in time, without a guess at what a search
+  // finds.
   bool run_any_iterations(llvm::LoadInst& load, Slot& slot, const std::string& instead_of) {
     const auto slice = slice_of(load);
-    if (slice && !guesses_what_is_found(*slice, analyses_.getResult<llvm::LoopAnalysis>(function_)))
+    if (slice && !ends_before(*slice) &&
+        !guesses_what_is_found(*slice, analyses_.getResult<llvm::LoopAnalysis>(function_)))
       return false;
     for (llvm::Loop* outer = analyses_.getResult<llvm::LoopAnalysis>(function_).getLoopFor(load.getParent());
          outer; outer = outer->getParentLoop()) {
@@ -214,6 +218,11 @@ class Interleaver {
       }
     }
     return false;
+  }
+  // Whether the loop mostly ends before it comes to what is prefetched in it, as one that probes a hash table.
+  static bool ends_before(const PrefetchSlice& slice) {
+    const double turns = expected_turns(*slice.loop);
+    return turns != 0 && turns < kTurnsOfAPrefetch;
   }
   const std::expected<IterationRunShape, std::string>& iterations_of(llvm::Loop& outer) {
     const auto found = iterations_.find(&outer);

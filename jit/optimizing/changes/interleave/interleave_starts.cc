@@ -33,7 +33,8 @@ class StartFinder {
     each_load(shape_.steps, [&](llvm::LoadInst& load) {
       KnownLoad known{.load = &load, .operations = {}, .firsts = {}};
       bool varies = false;
-      if (!is_near(load) && step_address(*load.getPointerOperand(), known, varies) && varies && !fetched(load))
+      if (!is_near(load) && step_address(*load.getPointerOperand(), known, varies) && varies &&
+          !fetched(load))
         starts_.steps.push_back(std::move(known));
     });
     // What runs ahead of the heads reads without their checks, and may fault before another head traps.

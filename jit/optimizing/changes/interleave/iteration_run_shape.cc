@@ -4,6 +4,7 @@
 #include <llvm/IR/CFG.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run_facts.h"
@@ -42,10 +43,12 @@ class IterationRunFinder : private DryRunFacts {
     if (!find_waits(stalls)) return std::unexpected(reason_);
     find_controls();
     distance_ = distances_to_latch(outer);
-    find_ways_to_waits();
-    if (!find_rounds()) return std::unexpected(reason_);
-    find_undetermined();
-    if (!find_starts() || !check_size()) return std::unexpected(reason_);
+    do {
+      find_ways_to_waits();
+      if (!find_rounds()) return std::unexpected(reason_);
+      find_undetermined();
+    } while (!find_starts() && wait_less());
+    if (!reason_.empty() || !check_size()) return std::unexpected(reason_);
     leave_out();
     find_memories();
     found_.common = std::move(shape_);
@@ -195,6 +198,7 @@ class IterationRunFinder : private DryRunFacts {
   }
 
   void find_ways_to_waits() {
+    leads_to_wait_.clear();
     std::vector<const BasicBlock*> work;
     for (const llvm::LoadInst* wait : found_.waits) work.push_back(wait->getParent());
     for (size_t i = 0; i < work.size(); ++i)
@@ -257,11 +261,15 @@ class IterationRunFinder : private DryRunFacts {
 
   // What the next iteration takes from this one, for what rounds begin with.
   bool find_starts() {
+    in_starts_.clear();
     for (size_t seen = ~size_t{0}; seen != in_starts_.size();) {
       seen = in_starts_.size();
       std::vector<const Instruction*> work;
       for (const PHINode* phi : ahead()) {
-        if (!is_known_ahead(*phi)) return refuse("the search depends on the result of the one before it");
+        if (!is_known_ahead(*phi)) {
+          behind_ = phi;
+          return refuse("the search depends on the result of the one before it");
+        }
         if (const auto* next = llvm::dyn_cast<Instruction>(phi->getIncomingValueForBlock(latch())))
           work.push_back(next);
       }
@@ -276,6 +284,25 @@ class IterationRunFinder : private DryRunFacts {
       return llvm::isa<llvm::LoadInst>(access.first) && in_rounds_.contains(access.first);
     });
     return differs || refuse("all searches would be the same one");
+  }
+  // Without the waits that need what the iteration before has come to. False: all do, or the next iteration does.
+  bool wait_less() {
+    const PHINode* const behind = std::exchange(behind_, nullptr);
+    if (!behind) return false;
+    const auto needs_it = [&](const llvm::LoadInst* wait) {
+      std::vector<const Instruction*> work;
+      add_ways_to(*wait, work);
+      Kept needed;
+      close(std::move(work), shape_.unknown, needed);
+      return needed.contains(behind);
+    };
+    if (std::erase_if(found_.waits, needs_it) == 0 || found_.waits.empty()) return false;
+    std::vector<const Instruction*> apart;
+    for (const Instruction* load : found_.beside)
+      if (!is_beside_wait(*llvm::cast<llvm::LoadInst>(load))) apart.push_back(load);
+    for (const Instruction* load : apart) found_.beside.erase(load);
+    reason_.clear();
+    return true;
   }
   std::vector<const PHINode*> ahead() const {
     std::vector<const PHINode*> found;
@@ -417,6 +444,7 @@ class IterationRunFinder : private DryRunFacts {
   }
 
   IterationRunShape found_;
+  const PHINode* behind_ = nullptr;      // that starts need, and do not know
   std::vector<llvm::LoadInst*> before_;  // of what the iteration before has waited for
   std::map<const BasicBlock*, size_t> distance_;
   std::set<const BasicBlock*> leads_to_wait_;

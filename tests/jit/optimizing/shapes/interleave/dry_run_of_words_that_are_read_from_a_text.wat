@@ -1,5 +1,6 @@
 ;; A text is read letter by letter. Where a word ends it is put into a trie, which makes the nodes that it lacks.
 ;; change: interleave load 2 of f
+;; change: interleave load 3 of f
 ;; fill: words 0 to 40000 below 256
 ;; call: f 100000 160000
 (module
