@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
 
@@ -198,8 +199,14 @@ const llvm::SCEV* DryRunFacts::begins_anew_with(const PHINode& index) const {
     const auto* const by = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(now, before));
     if (by && by->getAPInt().abs().ule(kMostPlaces)) continue;
     const auto* const meet = llvm::dyn_cast<PHINode>(next);
+    const auto* const choice = llvm::dyn_cast<llvm::SelectInst>(next);
+    const auto* const least = llvm::dyn_cast<llvm::MinMaxIntrinsic>(next);
     if (meet && outer().contains(meet) && !loops_.isLoopHeader(meet->getParent())) {
-      for (const Value* way : meet->incoming_values()) work.push_back(way);
+      work.insert(work.end(), meet->value_op_begin(), meet->value_op_end());
+    } else if (choice && outer().contains(choice)) {
+      work.insert(work.end(), {choice->getTrueValue(), choice->getFalseValue()});
+    } else if (least) {
+      work.insert(work.end(), {least->getLHS(), least->getRHS()});
     } else if (llvm::isa<llvm::SCEVConstant>(now) && (!anew || anew == now)) {
       anew = now;
     } else {

@@ -2,6 +2,7 @@
 #include <llvm/Analysis/LoopIterator.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/ProfDataUtils.h>
 
 #include <algorithm>
 #include <utility>
@@ -249,14 +250,25 @@ class IterationRunFinder : private DryRunFacts {
         if (!outer().contains(by) || is_header_phi(*by)) continue;
         // Where ways meet, what stays as it is does not bring the next iteration on.
         const auto* phi = llvm::dyn_cast<PHINode>(by);
-        const bool known = phi && !loops_.isLoopHeader(phi->getParent()) &&
-                           llvm::any_of(phi->incoming_values(), [&](const Value* way) {
-                             const auto* made = llvm::dyn_cast<Instruction>(way);
-                             return !made || !(undetermined_.contains(made) || is_header_phi(*made));
-                           });
+        const bool known =
+            phi && !loops_.isLoopHeader(phi->getParent()) &&
+            llvm::any_of(phi->blocks(), [&](const BasicBlock* from) {
+              const auto* made = llvm::dyn_cast<Instruction>(phi->getIncomingValueForBlock(from));
+              return !is_seldom(*from) && (!made || !(undetermined_.contains(made) || is_header_phi(*made)));
+            });
         if (!known) work.push_back(by);
       }
     }
+  }
+
+  // Whether the branch before it mostly goes elsewhere, as where a search makes what it does not find.
+  static bool is_seldom(const BasicBlock& block) {
+    const BasicBlock* const before = block.getSinglePredecessor();
+    uint64_t yes = 0, no = 0;
+    if (!before || before->getTerminator()->getNumSuccessors() != 2 ||
+        !llvm::extractBranchWeights(*before->getTerminator(), yes, no))
+      return false;
+    return before->getTerminator()->getSuccessor(0) == &block ? yes < no : no < yes;
   }
 
   // What the next iteration takes from this one, for what rounds begin with.
@@ -279,10 +291,13 @@ class IterationRunFinder : private DryRunFacts {
       close(std::move(work), undetermined_, in_starts_);
       find_ends();
     }
-    const std::vector<const PHINode*> ahead = this->ahead();
-    const bool differs = !ahead.empty() || llvm::any_of(shape_.at_place, [&](const auto& access) {
+    const auto is_in_rounds = [&](const PHINode& phi) { return in_rounds_.contains(&phi); };
+    const auto is_loaded_in_rounds = [&](const auto& access) {
       return llvm::isa<llvm::LoadInst>(access.first) && in_rounds_.contains(access.first);
-    });
+    };
+    const bool differs = llvm::any_of(outer().getHeader()->phis(), is_in_rounds) ||
+                         llvm::any_of(shape_.at_place, is_loaded_in_rounds) ||
+                         llvm::any_of(shape_.in_buffer, is_loaded_in_rounds);
     return differs || refuse("all searches would be the same one");
   }
   // Without the waits that need what the iteration before has come to. False: all do, or the next iteration does.

@@ -6,7 +6,10 @@
 (module
   (memory 64)
   (global $made (mut i32) (i32.const 262144))
-  (func $make (param $bytes i32) (result i32) (local $node i32)
+  (type $makes (func (param i32) (result i32)))
+  (table 1 1 funcref)
+  (elem (i32.const 0) $make)
+  (func $make (type $makes) (param $bytes i32) (result i32) (local $node i32)
     (local.set $node (global.get $made))
     (global.set $made (i32.add (global.get $made) (local.get $bytes)))
     (loop $clear
@@ -32,11 +35,12 @@
               (local.set $slot (i32.add (local.get $p) (i32.shl (i32.load8_u (local.get $c)) (i32.const 2))))
               (if (i32.eqz (local.tee $next (i32.load (local.get $slot))))
                 (then
-                  (local.set $next (call $make (i32.const 112)))
+                  (local.set $next (call_indirect (type $makes) (i32.const 112) (i32.const 0)))
                   (i32.store (local.get $slot) (local.get $next))))
               (local.set $p (local.get $next))
               (i32.store offset=108 (local.get $p) (i32.add (i32.load offset=108 (local.get $p)) (i32.const 1)))
               (local.set $c (i32.add (local.get $c) (i32.const 1)))
-              (br_if $down (local.tee $length (i32.sub (local.get $length) (i32.const 1))))))))
+              (br_if $down (local.tee $length (i32.sub (local.get $length) (i32.const 1)))))
+            (local.set $length (i32.const 0)))))
       (br_if $text (i32.ne (local.tee $at (i32.add (local.get $at) (i32.const 1))) (local.get $end))))
     (i32.add (i32.load offset=108 (i32.load (i32.const 200000))) (global.get $made))))
