@@ -87,7 +87,7 @@ void DryRunFacts::find_unknown() {
 }
 
 void DryRunFacts::find_buffers() {
-  std::vector<DryRunShape::Buffer> stored;
+  std::vector<DryRunShape::Buffer> stored, fixed;
   const auto access_of = [&](const Instruction& access) -> std::optional<DryRunShape::Buffer> {
     const Value* const address = llvm::getLoadStorePointerOperand(&access);
     if (!address || ir_.is_among(access, IrModule::World::kRuntime) ||
@@ -133,18 +133,27 @@ void DryRunFacts::find_buffers() {
                      : llvm::isa<llvm::LoadInst>(instruction))
             if (const auto access = access_of(instruction)) visit(instruction, *access);
   };
+  const auto stays = [&](const Instruction& access) {
+    return evolution_.isLoopInvariant(guest_address(*llvm::getLoadStorePointerOperand(&access)), &outer());
+  };
+  const auto add = [&](const DryRunShape::Buffer& buffer) {
+    if (shape_.buffers.size() < kMostBuffers &&
+        llvm::none_of(shape_.buffers, [&](const auto& other) { return same(buffer, other); }))
+      shape_.buffers.push_back(buffer);
+  };
   each(/*stores=*/true, [&](const Instruction& store, const DryRunShape::Buffer& access) {
-    // One place alone is no buffer.
-    if (evolution_.isLoopInvariant(guest_address(*llvm::getLoadStorePointerOperand(&store)), &outer()))
-      return;
-    if (llvm::none_of(stored, [&](const auto& other) { return same(access, other); }))
-      stored.push_back(access);
+    std::vector<DryRunShape::Buffer>& its = stays(store) ? fixed : stored;
+    if (llvm::none_of(its, [&](const auto& other) { return same(access, other); })) its.push_back(access);
   });
-  each(/*stores=*/false, [&](const Instruction&, const DryRunShape::Buffer& access) {
+  each(/*stores=*/false, [&](const Instruction& load, const DryRunShape::Buffer& access) {
     for (const DryRunShape::Buffer& buffer : stored)
-      if (is_in(access, buffer) && shape_.buffers.size() < kMostBuffers &&
-          llvm::none_of(shape_.buffers, [&](const auto& other) { return same(buffer, other); }))
-        shape_.buffers.push_back(buffer);
+      if (is_in(access, buffer)) add(buffer);
+    // One place alone is no buffer, unless its bytes are loaded by an index, as those of a key are. From the first place on.
+    const DryRunShape::Buffer* first = nullptr;
+    if (!stays(load))
+      for (const DryRunShape::Buffer& buffer : fixed)
+        if (is_seen_in(access, buffer) && (!first || is_seen_in(*first, buffer))) first = &buffer;
+    if (first) add(*first);
   });
   for (const bool stores : {true, false})
     each(stores, [&](const Instruction& instruction, const DryRunShape::Buffer& access) {
