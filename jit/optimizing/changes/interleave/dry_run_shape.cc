@@ -155,6 +155,7 @@ class DryRunFinder : private DryRunFacts {
       instructions += block->size();
       if (shape_.parts.in_steps.contains(block)) shape_.step_instructions += block->size();
     }
+    if (shape_.step_instructions == 0) return refuse("whether it searches depends on a call");
     return instructions <= kMaxInterleavedInstructions ||
            refuse(fmt::format("the search is longer than {} instructions", kMaxInterleavedInstructions));
   }
