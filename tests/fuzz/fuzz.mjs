@@ -28,7 +28,7 @@ import { readOptions, usage } from '../../scripts/script_options.mjs';
 const { options } = readOptions({
   bin: { type: 'string' }, count: { type: 'string', default: '200' }, seed: { type: 'string', default: '1' },
   seconds: { type: 'string', default: '0' }, patience: { type: 'string', default: '120' }, node: { type: 'string', default: process.execPath },
-  kinds: { type: 'string', default: 'loops,binaryen,features,steps,mixed,binaryen,end,linked,steps,loops,end-loops,features,straight,conditions' }, 'after-traps': { type: 'string', default: 'all' },
+  kinds: { type: 'string', default: 'loops,binaryen,features,steps,mixed,binaryen,end,linked,steps,loops,end-loops,features,straight,conditions,rows' }, 'after-traps': { type: 'string', default: 'all' },
   keep: { type: 'string' }, modes: { type: 'string', default: 'baseline,optimized,optimized-hints,auto,baseline-explicit,optimized-explicit,optimized-explicit-hints,optimized-loops,optimized-loops-hints,optimized-loops-exits-hints,optimized-loops-back-hints,optimized-nests,optimized-inner-nests-explicit' },
 }, { positionals: false });
 const count = Number(options.count);

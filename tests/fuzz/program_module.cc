@@ -7,6 +7,7 @@
 #include "tests/fuzz/condition_text.h"
 #include "tests/fuzz/edge_text.h"
 #include "tests/fuzz/mixed_text.h"
+#include "tests/fuzz/row_text.h"
 #include "tests/fuzz/step_text.h"
 
 namespace {
@@ -16,6 +17,7 @@ std::string text_of(const std::string& kind, uint32_t seed) {
   if (kind == "end") return hindsight::fuzz::EdgeText(seed, /*loops=*/false).make();
   if (kind == "end-loops") return hindsight::fuzz::EdgeText(seed, /*loops=*/true).make();
   if (kind == "conditions") return hindsight::fuzz::ConditionText(seed).make();
+  if (kind == "rows") return hindsight::fuzz::RowText(seed).make();
   if (kind == "steps") return hindsight::fuzz::StepText(seed).make();
   if (kind == "mixed") return hindsight::fuzz::MixedText(seed).make();
   if (kind == "linked") return hindsight::fuzz::MixedText(seed).make_linked();
@@ -31,7 +33,8 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::from_chars(argv[2], argv[2] + std::strlen(argv[2]), seed).ec == std::errc())
     text = text_of(argv[1], seed);
   if (text.empty()) {
-    std::fprintf(stderr, "usage: program_module end|end-loops|steps|mixed|linked|straight|conditions SEED\n");
+    std::fprintf(stderr,
+                 "usage: program_module end|end-loops|steps|mixed|linked|straight|conditions|rows SEED\n");
     return 2;
   }
   std::fputs(text.c_str(), stdout);

@@ -199,8 +199,9 @@ void FunctionGenerator::end_delegate(uint32_t depth) {
     const bool reachable = reachable_;
     llvm::IRBuilder<>::InsertPointGuard keep(b_);
     b_.SetInsertPoint(frame.exception->getParent());
-    // Labels are counted from outside of the try.
-    throw_on(handler_below(control_.size() - 1 - depth, false), frame.exception);
+    // Labels are counted from outside of the try. Around a nest there are none that catch, whatever the program has there.
+    const size_t around = control_.size() - 1;
+    throw_on(handler_below(depth < around ? around - depth : 0, false), frame.exception);
     reachable_ = reachable;
   }
   frame.kind = Kind::kBlock;

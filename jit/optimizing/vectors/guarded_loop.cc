@@ -121,6 +121,30 @@ class Preparation {
 
 }  // namespace
 
+GuardedLoop::Shape GuardedLoop::shape() const {
+  Shape shape{.instructions = block->size()};
+  for (const Instruction& instruction : *block) {
+    shape.phis += llvm::isa<llvm::PHINode>(instruction) ? 1 : 0;
+    for (const llvm::User* user : instruction.users())
+      shape.uses_behind += llvm::cast<Instruction>(user)->getParent() != block ? 1 : 0;
+  }
+  return shape;
+}
+void GuardedLoop::remember_shape() {
+  remembered_ = shape();
+}
+bool GuardedLoop::has_kept_its_shape() const {
+  return shape() == remembered_;
+}
+
+std::vector<llvm::Loop*> latest_first(llvm::LoopInfo& loops) {
+  std::vector<llvm::Loop*> innermost;
+  const auto all = loops.getLoopsInPreorder();
+  for (llvm::Loop* loop : llvm::reverse(all))
+    if (loop->isInnermost()) innermost.push_back(loop);
+  return innermost;
+}
+
 bool GuardedLoop::may_wrap() const {
   return std::any_of(accesses.groups.begin(), accesses.groups.end(),
                      [](const AccessGroup& group) { return group.may_wrap(); });

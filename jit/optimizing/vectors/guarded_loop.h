@@ -40,7 +40,23 @@ struct GuardedLoop {
   llvm::MDNode* identity = nullptr;
 
   bool may_wrap() const;
+
+  // What is known holds as long as nobody adds to the loop or uses more of it. Where a later loop begins with what this one ends with, LLVM
+  // computes that from this one's values, and adds phis to it. So later loops come first (latest_first).
+  void remember_shape();
+  bool has_kept_its_shape() const;
+
+ private:
+  struct Shape {
+    size_t instructions = 0, phis = 0, uses_behind = 0;
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+  Shape shape() const;
+  Shape remembered_;
 };
+
+// The innermost loops of a function, of those one behind the other the last one first.
+std::vector<llvm::Loop*> latest_first(llvm::LoopInfo& loops);
 
 // Nothing if the loop has another shape, or touches memory in other than even steps. Computes nothing yet but
 // the number of backedges.

@@ -271,12 +271,15 @@ llvm::PreservedAnalyses WidenPass::run(llvm::Function& function, llvm::FunctionA
   auto& dominators = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
   std::vector<GuardedLoop> work;
-  for (llvm::Loop* loop : loops.getLoopsInPreorder())
-    if (loop->isInnermost())
-      if (std::optional<GuardedLoop> found = prepare(ir, *loop, dominators, evolution))
-        work.push_back(std::move(*found));
+  for (llvm::Loop* loop : latest_first(loops)) {
+    std::optional<GuardedLoop> found = prepare(ir, *loop, dominators, evolution);
+    if (!found) continue;
+    found->remember_shape();
+    work.push_back(std::move(*found));
+  }
   // Blocks change only when all is known.
-  for (GuardedLoop& of_loop : work) Widening(of_loop).make();
+  for (GuardedLoop& of_loop : work)
+    if (of_loop.has_kept_its_shape()) Widening(of_loop).make();
   return work.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
 }
 

@@ -448,8 +448,8 @@ llvm::PreservedAnalyses WiderVectorsPass::run(llvm::Function& function,
   auto& evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
   std::vector<std::pair<std::unique_ptr<GuardedLoop>, std::unique_ptr<Selection>>> work;
   bool changed = false;
-  for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
-    if (!loop->isInnermost() || loop->getNumBlocks() != 1 || !has_vectors(*loop->getHeader())) continue;
+  for (llvm::Loop* loop : latest_first(loops)) {
+    if (loop->getNumBlocks() != 1 || !has_vectors(*loop->getHeader())) continue;
     std::optional<GuardedLoop> found = find_guarded_loop(*loop, dominators, evolution);
     if (!found) continue;
     changed = true;  // the count is in the preheader
@@ -460,10 +460,12 @@ llvm::PreservedAnalyses WiderVectorsPass::run(llvm::Function& function,
     if (!selection->select() ||
         !emit_guard(ir, *kept, evolution, kLeastVectorIterations, /*reorders=*/true) || !kept->apart)
       continue;
+    kept->remember_shape();
     work.emplace_back(std::move(kept), std::move(selection));
   }
   // Blocks change only when all is known.
-  for (auto& [loop, selection] : work) Widener(*loop, *selection, factor).make();
+  for (auto& [loop, selection] : work)
+    if (loop->has_kept_its_shape()) Widener(*loop, *selection, factor).make();
   return changed ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
 }
 

@@ -626,6 +626,20 @@ TEST(Nests, AreTheSameEachTimeTheyAreCompiled) {
   EXPECT_EQ(nest.m.dump, first);
 }
 
+TEST(Nests, HaveNoHandlerAroundThemHoweverFarOutSomethingIsDelegated) {
+  std::string text = "(module (tag $t) (func $throws (throw $t)) (func (export \"f\") (param $n i32) ";
+  constexpr int kBlocks = 80;
+  for (int i = 0; i < kBlocks; ++i) text += "block ";
+  text +=
+      "(loop $l (try (do (if (i32.eq (local.get $n) (i32.const 1000)) (then (call $throws)))) (delegate 75))"
+      " (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))";
+  for (int i = 0; i < kBlocks; ++i) text += " end";
+  Nest nest(text + "))", 0);
+  Frame frame{500};
+  EXPECT_EQ(nest.run(frame), kNestEnded);
+  frame.expect({0});
+}
+
 TEST(Nests, AreRefusedWhereALoopCannotBeOne) {
   Optimized m(R"((module (tag $t) (func (export "f") (param i32)
     (try (do (loop $l (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))) (catch $t)))))");

@@ -54,6 +54,59 @@ TEST(Widening, IndicesThatWrapTrapAsTheyDidInOneLoop) {
       << "an odd count never ends";
 }
 
+// The second loop begins where the first has ended: LLVM computes that from values of the first.
+struct LoopsInARow {
+  const char* words;
+  const char* first;  // loops of $i
+  const char* second;
+};
+constexpr LoopsInARow kInARow[] = {
+    {"two words are copied an iteration, and summed up from there on", R"(
+      (loop $a
+        (i32.store (i32.add (local.get $p) (i32.shl (local.get $i) (i32.const 2)))
+          (i32.load offset=4100 (i32.add (local.get $p) (i32.shl (local.get $i) (i32.const 2)))))
+        (i32.store offset=4 (i32.add (local.get $p) (i32.shl (local.get $i) (i32.const 2)))
+          (i32.load offset=4104 (i32.add (local.get $p) (i32.shl (local.get $i) (i32.const 2)))))
+        (local.set $i (i32.add (local.get $i) (i32.const 2)))
+        (br_if $a (local.tee $m (i32.sub (local.get $m) (i32.const 2))))))",
+     R"(
+      (local.set $n (i32.add (local.get $i) (local.get $n)))
+      (loop $b
+        (local.set $s (i32.add (local.get $s)
+          (i32.load offset=4 (i32.add (local.get $q) (i32.shl (local.get $i) (i32.const 2))))))
+        (local.set $s (i32.add (local.get $s)
+          (i32.load offset=8 (i32.add (local.get $q) (i32.shl (local.get $i) (i32.const 2))))))
+        (br_if $b (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 2))) (local.get $n)))))"},
+    {"vectors are added to, and more of them from there on", R"(
+      (loop $a
+        (v128.store (local.get $p) (i32x4.add (v128.load (local.get $p)) (v128.const i32x4 1 2 3 4)))
+        (local.set $p (i32.add (local.get $p) (i32.const 16)))
+        (local.set $i (i32.add (local.get $i) (i32.const 2)))
+        (br_if $a (local.tee $m (i32.sub (local.get $m) (i32.const 2))))))",
+     R"(
+      (loop $b
+        (v128.store (i32.add (local.get $q) (i32.shl (local.get $i) (i32.const 4)))
+          (i32x4.add (v128.load (i32.add (local.get $q) (i32.shl (local.get $i) (i32.const 4))))
+                     (v128.const i32x4 5 6 7 8)))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br_if $b (local.tee $n (i32.sub (local.get $n) (i32.const 2))))))"},
+};
+
+TEST(Widening, LoopsThatBeginWhereTheOneBeforeHasEndedComputeWhatBaselineCodeComputes) {
+  for (const LoopsInARow& loops : kInARow) {
+    BothTiers both(std::string(R"((module (memory 1)
+      (func (export "fill") (local $i i32)
+        (loop $l (i32.store (local.get $i) (i32.mul (local.get $i) (i32.const 77773)))
+          (br_if $l (i32.ne (local.tee $i (i32.add (local.get $i) (i32.const 4))) (i32.const 65536)))))
+      (func (export "f") (param $p i32) (param $q i32) (param $m i32) (param $n i32) (result i32)
+        (local $i i32) (local $s i32))") +
+                   loops.first + loops.second + "(local.get $s)))");
+    both.expect_same("fill", {}, loops.words);
+    for (const auto& [m, n] : {std::pair{16, 96}, {64, 96}, {2, 2}, {40, 400}})
+      both.expect_same("f", {i32(64), i32(16384), i32(m), i32(n)}, loops.words);
+  }
+}
+
 class LoopShapes : public ::testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, LoopShapes, ::testing::Range(0u, 8u));
 
