@@ -292,7 +292,8 @@ struct FunctionSamples {
   friend bool operator==(const FunctionSamples&, const FunctionSamples&) = default;
 };
 
-// How often a change of the load was tried and taken back.
+// How often a change of the load was tried and taken back: the one that was most often. Changes that take turns at a load are tried by
+// what was known at one time.
 uint32_t rejections_of(const ChangeLedger& changes, WasmOffset load);
 
 inline constexpr size_t kMaxPlaces = 256;

@@ -645,6 +645,10 @@ TEST(Policy, TriesALoserAgainOnceItGoesThroughFarMoreMemoryThanThen) {
   const jit::Site site{kPrefetch, load.load};
   e.changes.put(site, {.state = ChangeState::kRolledBack, .rejections = 2});
   EXPECT_EQ(decide(e, {}).action, Action::kNothing) << "the second time takes longer";
+  // Both were tried one after the other, by what was known then: that is one time.
+  e.changes.put(site, {.state = ChangeState::kRolledBack, .rejections = 1});
+  e.changes.put({kInterleave, load.load}, {.state = ChangeState::kRolledBack, .rejections = 1});
+  EXPECT_EQ(decide(e, {}).action, Action::kReoptimize) << "two changes that lost at a time are no two times";
   // A search cannot be prefetched.
   e.changes.put(site, {.state = ChangeState::kNotPossible});
   e.changes.put({kInterleave, load.load}, {.state = ChangeState::kRolledBack, .rejections = 1});

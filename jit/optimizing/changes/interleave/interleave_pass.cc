@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "jit/optimizing/changes/interleave/chased_loops.h"
 #include "jit/optimizing/changes/interleave/dry_run.h"
@@ -31,6 +33,8 @@ constexpr const char* kInterleaved = "hindsight.interleaved";
 // has one step: +180 to +230 % by the prefetch, +46 to +55 % by the dry run. npo_join, less than two steps: +40 to
 // +62 % by the prefetch, +99 to +160 % by the dry run.
 constexpr double kStepsOfADryRun = 1.25;
+// Of what a load's share is to be of the largest in its loop, for iterations to give way at it wherever it lies.
+constexpr double kMuchOfTheMost = 0.15;
 // Of a loop, for a prefetch of a later turn to be of use.
 constexpr double kTurnsOfAPrefetch = 2;
 // Of the function's time, by loads that stall. 0: not known.
@@ -228,18 +232,34 @@ class Interleaver {
     const auto found = iterations_.find(&outer);
     if (found != iterations_.end()) return found->second;
     return iterations_
-        .emplace(&outer, find_iteration_run_shape(
-                             ir_, outer, [this](const llvm::LoadInst& load) { return stalls(load); },
-                             analyses_.getResult<llvm::LoopAnalysis>(function_),
-                             analyses_.getResult<llvm::DominatorTreeAnalysis>(function_),
-                             analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_),
-                             analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_)))
+        .emplace(&outer,
+                 find_iteration_run_shape(
+                     ir_, outer,
+                     [this, &outer](const llvm::LoadInst& load) { return is_waited_for_most(load, outer); },
+                     analyses_.getResult<llvm::LoopAnalysis>(function_),
+                     analyses_.getResult<llvm::DominatorTreeAnalysis>(function_),
+                     analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_),
+                     analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_)))
         .first->second;
   }
-  bool stalls(const llvm::LoadInst& load) const {
+  bool stalls(const llvm::LoadInst& load) const { return slot_of(load) != nullptr; }
+  const Slot* slot_of(const llvm::LoadInst& load) const {
     const llvm::DILocation* const position = ir_.position_of(load);
-    return position && llvm::any_of(changes_.of(ChangeKind::kInterleave),
-                                    [&](const Slot& slot) { return slot.at().value == position->getLine(); });
+    if (!position) return nullptr;
+    const std::span<const Slot> slots = std::as_const(changes_).of(ChangeKind::kInterleave);
+    const auto found =
+        llvm::find_if(slots, [&](const Slot& slot) { return slot.at().value == position->getLine(); });
+    return found == slots.end() ? nullptr : &*found;
+  }
+  // Much of the loop's waiting is for it.
+  bool is_waited_for_most(const llvm::LoadInst& load, const llvm::Loop& outer) const {
+    const Slot* const its = slot_of(load);
+    if (!its) return false;
+    const std::set<WasmOffset> loads = loads_in(outer);
+    double most = 0;
+    for (const Slot& slot : std::as_const(changes_).of(ChangeKind::kInterleave))
+      if (loads.contains(slot.at())) most = std::max(most, slot.request.weight);
+    return its->request.weight >= kMuchOfTheMost * most;
   }
   // What they need is executed up to three times. Where little is waited for that cannot pay.
   bool is_worth_it(const llvm::Loop& outer) {

@@ -91,12 +91,14 @@ class IterationRunFinder : private DryRunFacts {
             }))
           found_.waits.push_back(load);
     };
-    add([&](const llvm::LoadInst& load) { return stalls(load) || is_of_search(load); });
+    add(stalls);
+    add([&](const llvm::LoadInst& load) { return is_of_search(load) && pointer_of(load); });
+    add([&](const llvm::LoadInst& load) { return is_of_search(load) && !is_in_node_waited_for(load); });
     if (found_.waits.empty()) return refuse("nothing in an iteration waits for memory");
     const Pointers far = far_pointers(candidates);
     add([&](const llvm::LoadInst& load) {
       const Value* const pointer = pointer_of(load);
-      return pointer && far.contains(pointer) && !is_waited_for(*pointer);
+      return pointer && far.contains(pointer) && !may_be_waited_for(*pointer);
     });
     wait_once_a_node(stalls);
     for (llvm::LoadInst* load : candidates)
@@ -170,6 +172,25 @@ class IterationRunFinder : private DryRunFacts {
            llvm::all_of(phi->incoming_values(), [&](const Value* way) {
              return llvm::isa<llvm::Constant>(way) || is_waited_for(*way, depth + 1);
            });
+  }
+  // By an index into a node, as of a pointer on a level of a skip list: what is waited for there brings it along, mostly.
+  bool is_in_node_waited_for(const llvm::LoadInst& load) const {
+    const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(guest_address(*load.getPointerOperand()));
+    if (!sum || pointer_of(load)) return false;
+    return llvm::any_of(sum->operands(), [&](const llvm::SCEV* part) {
+      const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(part);
+      return unknown && may_be_waited_for(*unknown->getValue());
+    });
+  }
+  // On one of the ways by which it may have come.
+  bool may_be_waited_for(const Value& pointer, unsigned depth = 0) const {
+    constexpr unsigned kDeepest = 4;
+    if (llvm::any_of(found_.waits, [&](const llvm::LoadInst* wait) { return pointer_of(*wait) == &pointer; }))
+      return true;
+    const auto* phi = llvm::dyn_cast<PHINode>(&pointer);
+    return phi && depth < kDeepest && !is_header_phi(*phi) &&
+           llvm::any_of(phi->incoming_values(),
+                        [&](const Value* way) { return may_be_waited_for(*way, depth + 1); });
   }
   bool may_wait(llvm::LoadInst& load) const {
     const auto* address = llvm::dyn_cast<Instruction>(load.getPointerOperand());
