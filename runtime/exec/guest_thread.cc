@@ -192,7 +192,11 @@ thread_local ThreadOwner t_owner;
 // The child's one thread has another number than the one it was copied from, and the others are not there.
 void keep_this_thread_alone() {
   GuestThread* const thread = t_thread;
-  if (thread != nullptr) thread->tid = gettid();
+  if (thread != nullptr) {
+    thread->tid = gettid();
+    // Signals that wait for the parent's thread do not come to the child's. Relaxed: there is nobody else.
+    thread->kicks_otherwise.store(0, std::memory_order_relaxed);
+  }
   ThreadList& list = thread_list();
   // Held by another thread at the fork, it is held for ever. Scans then find what is live by nobody's answer.
   if (!list.mutex.try_lock()) return;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "base/system_failures.h"
@@ -29,6 +31,9 @@ constexpr auto kRepeat = std::chrono::milliseconds(1);
 constexpr auto kSlowRepeat = std::chrono::milliseconds(10);
 constexpr uint32_t kQuickRepeats = 100;
 constexpr uint32_t kRepeatsBeforeDoubt = 10;
+// How long a thread has to run without our handler before it is said to block the signal. More than the kernel takes to
+// begin a handler and to end it.
+constexpr auto kRunsBeforeBlamed = std::chrono::milliseconds(1);
 
 // How long the timer thread stays with nothing to do. A host that gives each of its short calls a limit does not
 // start a thread for each.
@@ -46,6 +51,15 @@ void warn(Store& store, const std::string& words) noexcept {
 // Only while a thread is inside, with the entry's lock.
 std::shared_ptr<Store> keep(const EntryState& entry) {
   return entry.store->shared_from_this();
+}
+
+// For how long a thread of this process has run; nothing where the system does not say.
+std::optional<std::chrono::nanoseconds> time_run_by(pid_t thread) {
+  // As pthread_getcpuclockid() makes it of a thread's number.
+  const auto clock = static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6);
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return std::nullopt;
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 // The one timer thread of the process. It ends where there is nothing to time for a while.
@@ -84,6 +98,12 @@ class Timer {
     Clock::time_point at;
     uint32_t count = 0;
     bool told = false;  // that the thread does not get the signal
+    // How long the thread had run when it first seemed to block the signal, or when it was last sent another one. Nothing
+    // once a handler of ours was seen.
+    std::optional<std::chrono::nanoseconds> blocked_at = std::nullopt;
+    // Whether a thread that seems to block the signal does. So it also seems where the thread stands at the beginning or
+    // end of our handler. On a busy machine that may be for long, but not while it runs.
+    bool blocks(pid_t thread);
     // With the entry's lock.
     bool is_of(const EntryState& now) const { return now.depth != 0 && now.sequence == sequence; }
   };
@@ -248,21 +268,24 @@ bool Timer::kick_again(Repeat& repeat) {
   const auto shared = repeat.entry.lock();
   if (!shared) return false;
   EntryState& entry = *shared;
-  bool sent = false, noticed = false;
+  bool sent = false, noticed = false, handles = false;
   pid_t thread = 0;
   {
     const std::lock_guard lock(entry.mutex);
     if (!repeat.is_of(entry)) return false;
     thread = entry.thread->tid;
     noticed = !entry.thread->kicked.load(std::memory_order_relaxed);
+    handles = entry.thread->handles_kick.load(std::memory_order_relaxed);
     sent = kick_thread(*entry.thread);
   }
+  if (noticed || handles) repeat.blocked_at.reset();
   if (++repeat.count % kRepeatsBeforeDoubt != 0) return true;
   // Our handler has had the one before: it comes, and the thread is where it only notes it. It may also not have run
   // since: the system is asked.
-  if (sent && noticed) return true;
+  if (sent && (noticed || handles)) return true;
   const Reach reach = reach_of(thread);
-  if (sent && !reach.blocked && !reach.replaced) return true;
+  if (!reach.blocked) repeat.blocked_at.reset();
+  if (sent && !reach.replaced && !(reach.blocked && repeat.blocks(thread))) return true;
   // Said first: once the thread is reached, its call ends, and with it perhaps whoever listens.
   if (!repeat.told) {
     repeat.told = true;
@@ -277,8 +300,17 @@ bool Timer::kick_again(Repeat& repeat) {
   }
   const std::lock_guard lock(entry.mutex);
   if (!repeat.is_of(entry)) return false;
-  if (reach.other != 0) (void)kick_otherwise(*entry.thread, reach.other);  // comes again, as the other does
+  if (reach.other == 0 || reach.other_waits) return true;
+  (void)kick_otherwise(*entry.thread, reach.other);  // comes again, as the other does
+  repeat.blocked_at = time_run_by(thread);
   return true;
+}
+
+bool Timer::Repeat::blocks(pid_t thread) {
+  const auto now = time_run_by(thread);
+  if (!now) return true;
+  if (!blocked_at) blocked_at = now;
+  return *now - *blocked_at >= kRunsBeforeBlamed;
 }
 
 void Timer::tell(const std::shared_ptr<Store>& store, pid_t thread, bool sent, const Reach& reach) noexcept {
