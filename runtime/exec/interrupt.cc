@@ -73,9 +73,20 @@ class Timer {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    if (wake()) return true;
-    watches_.remove(entry);
+    if (wake(at)) return true;
+    watches_.remove(*entry);
     return false;
+  }
+
+  // With its store the entry goes. Without the entry's lock.
+  void forget(const EntryState& entry) {
+    const std::lock_guard lock(mutex_);
+    watches_.remove(entry);
+  }
+
+  size_t watched() {
+    const std::lock_guard lock(mutex_);
+    return watches_.size();
   }
 
   // Repeats the signal for this outermost entry until it has ended.
@@ -86,7 +97,7 @@ class Timer {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    if (wake()) return true;
+    if (wake(repeats_.back().at)) return true;
     repeats_.pop_back();
     return false;
   }
@@ -108,9 +119,11 @@ class Timer {
     bool is_of(const EntryState& now) const { return now.depth != 0 && now.sequence == sequence; }
   };
 
-  bool wake() {
+  // With the lock. A thread that wakes by itself before `at` looks then at what there is. Hosts that give each of their
+  // short calls a limit would else wake it for each.
+  bool wake(Clock::time_point at) {
     if (running_) {
-      changed_.notify_one();
+      if (at < waits_until_) changed_.notify_one();
       return true;
     }
     try {
@@ -156,6 +169,8 @@ class Timer {
         next = idle_since + kPatience;
         if (next <= now) break;
       }
+      // With the lock until it waits: whoever adds something finds it there.
+      waits_until_ = next;
       changed_.wait_until(lock, next);
     }
     running_ = false;
@@ -168,6 +183,7 @@ class Timer {
   std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   bool running_ = false;
+  Clock::time_point waits_until_;  // while it waits; else it looks again before it does
   WatchList watches_;
   std::list<Repeat> repeats_;
 };
@@ -216,6 +232,7 @@ bool watch_here(const std::shared_ptr<EntryState>& shared, Clock::time_point dea
     const std::lock_guard lock(entry.mutex);
     // Entries come one after the other, and so do their deadlines: a look that comes early looks again later.
     if (entry.watched_by == &timer && entry.watched_at <= deadline) return true;
+    entry.forget = [](const EntryState& gone) { rt::timer().forget(gone); };
     entry.watched_by = &timer;
     entry.watched_at = deadline;
   }
@@ -356,6 +373,10 @@ void continue_program(const std::shared_ptr<Store>& store) {
   EntryState& entry = store->entry_state();
   const std::lock_guard lock(entry.mutex);
   entry.asked &= ~EntryState::kByProgram;
+}
+
+size_t watched_entries() {
+  return timer().watched();
 }
 
 bool watch_deadline(Store& store, Clock::time_point deadline) {

@@ -46,6 +46,7 @@
 // again. A handler of the host's that takes the place of ours in that moment gets a signal that it does not know.
 //
 // Who keeps what: the timer knows entries, never stores (EntryState), so that a store ends on a thread of its host's.
+// With its store it forgets an entry. A store that is called again and again keeps its place in the timer's list meanwhile.
 //
 // Stale marks: they are set only under EntryState::mutex while a thread is inside, and removed under it when the
 // outermost entry ends. So a signal that arrives late finds none.
@@ -76,6 +77,9 @@ inline std::chrono::steady_clock::time_point deadline_of(std::chrono::millisecon
 // Called as the entry begins: sees to it that somebody looks at the store at entry_state().deadline. False: no thread
 // can be started for it.
 [[nodiscard]] bool watch_deadline(Store& store, std::chrono::steady_clock::time_point deadline);
+
+// How many entries' deadlines the timer is to look at.
+size_t watched_entries();
 
 // Why the entry that the calling thread is in is to end; kNone: it is not.
 inline jit::TrapCode asked_to_end(const Store& store) {
