@@ -72,6 +72,9 @@ struct GuestThread {
   uint64_t scan_asked = 0;  // the generation that it was asked for; the scanner's own
   uint64_t scan_missed =
       0;  // the one that it had not answered in time, and nothing since; 0: none. The scanner's own
+  // In the list of all threads, under its lock.
+  GuestThread* previous = nullptr;
+  GuestThread* next = nullptr;
   void* signal_stack = nullptr;  // ours, if the thread had none
   size_t signal_stack_bytes = 0;
 };
