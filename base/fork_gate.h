@@ -1,7 +1,7 @@
 // ForkGate: sections of code that no fork() may fall into. A child has its parent's memory as it was at that moment,
 // but only the one thread that forked. What another thread was about to do stays half done for ever, and a lock that it
 // held stays locked. A thread is inside the gate while it holds such a lock, or writes what a child is to have whole. A
-// fork waits until no thread is inside. Whoever wants to enter meanwhile waits for the fork.
+// fork waits until no thread is inside. Whoever wants to enter meanwhile lets the fork go first.
 //
 // One a process, made at its first use, never destroyed. Inside are short things (a table changed, a function
 // placed or compiled in one pass): a fork waits for the longest. A thread may enter again while it is inside.

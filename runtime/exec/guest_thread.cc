@@ -7,12 +7,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
-#include <vector>
+#include <type_traits>
 
 #include "base/system_failures.h"
 #include "runtime/exec/signal_handlers.h"
@@ -27,15 +27,25 @@ constexpr size_t kLeastSignalStackBytes = 32 * 1024;
 // never allocates.
 [[gnu::tls_model("initial-exec")]] constinit thread_local GuestThread* t_thread = nullptr;
 
+// Linked through the threads themselves: a child of fork() can make it new without memory for it.
 struct ThreadList {
-  std::mutex mutex;  // protects threads; held while a thread leaves the list
-  std::vector<GuestThread*> threads;
+  std::mutex mutex;  // protects the rest, and each thread's links; held while a thread leaves the list
+  GuestThread* first = nullptr;
+
+  void add(GuestThread& thread) {
+    thread.previous = nullptr;
+    thread.next = first;
+    if (first != nullptr) first->previous = &thread;
+    first = &thread;
+  }
+  void remove(const GuestThread& thread) {
+    (thread.previous != nullptr ? thread.previous->next : first) = thread.next;
+    if (thread.next != nullptr) thread.next->previous = thread.previous;
+  }
 };
-ThreadList& thread_list() {
-  // Never destroyed: threads may end after static destructors ran.
-  static auto* list = new ThreadList;
-  return *list;
-}
+// Never destroyed: threads may end after static destructors ran.
+constinit ThreadList g_threads;
+static_assert(std::is_trivially_destructible_v<ThreadList>);
 
 void find_stack(GuestThread& thread) {
   pthread_attr_t attributes;
@@ -178,10 +188,9 @@ struct ThreadOwner {
   std::unique_ptr<GuestThread> thread;
   ~ThreadOwner() {
     if (!thread) return;
-    ThreadList& list = thread_list();
     {
-      const std::lock_guard lock(list.mutex);
-      std::erase(list.threads, thread.get());
+      const std::lock_guard lock(g_threads.mutex);
+      g_threads.remove(*thread);
       t_thread = nullptr;
     }
     take_signal_stack(*thread);
@@ -189,15 +198,17 @@ struct ThreadOwner {
 };
 thread_local ThreadOwner t_owner;
 
-// The child's one thread has another number than the one it was copied from, and the others are not there.
+// The child's one thread has another number than the one it was copied from, and the others are not there. One of them
+// may have held the lock, as long as a scan waits for answers, or may have been changing the list. So it is made anew.
 void keep_this_thread_alone() {
+  new (&g_threads) ThreadList;
   GuestThread* const thread = t_thread;
-  if (thread != nullptr) thread->tid = gettid();
-  ThreadList& list = thread_list();
-  // Held by another thread at the fork, it is held for ever. Scans then find what is live by nobody's answer.
-  if (!list.mutex.try_lock()) return;
-  std::erase_if(list.threads, [thread](const GuestThread* other) { return other != thread; });
-  list.mutex.unlock();
+  if (thread != nullptr) {
+    thread->tid = gettid();
+    // Signals that wait for the parent's thread do not come to the child's. Relaxed: there is nobody else.
+    thread->kicks_otherwise.store(0, std::memory_order_relaxed);
+    g_threads.add(*thread);
+  }
 }
 
 [[gnu::noinline]] GuestThread& make_guest_thread() {
@@ -213,9 +224,8 @@ void keep_this_thread_alone() {
   give_signal_stack(*thread);
   GuestThread* p = thread.get();
   t_owner.thread = std::move(thread);
-  ThreadList& list = thread_list();
-  const std::lock_guard lock(list.mutex);
-  list.threads.push_back(p);
+  const std::lock_guard lock(g_threads.mutex);
+  g_threads.add(*p);
   t_thread = p;
   return *p;
 }
@@ -258,9 +268,8 @@ void at_fork_in_child(void (*handler)()) {
 }
 
 void for_each_guest_thread(const std::function<void(GuestThread&)>& visit) {
-  ThreadList& list = thread_list();
-  const std::lock_guard lock(list.mutex);
-  for (GuestThread* thread : list.threads) visit(*thread);
+  const std::lock_guard lock(g_threads.mutex);
+  for (GuestThread* thread = g_threads.first; thread != nullptr; thread = thread->next) visit(*thread);
 }
 
 }  // namespace hindsight::rt

@@ -56,8 +56,12 @@ struct GuestThread {
   // A kick of ours may be on its way. Set by whoever sends one, cleared by the handler: a signal without it is the
   // host's.
   std::atomic<bool> kicked{false};
-  // The same for a signal of faults that was sent in its place (Reach::other).
-  std::atomic<bool> kicked_otherwise{false};
+  // How many signals of faults that were sent in its place (Reach::other) may be on their way. One may wait while the
+  // handler of another has only begun. Raised by whoever sends one, lowered by the handler. One that the kernel dropped
+  // stays counted.
+  std::atomic<uint32_t> kicks_otherwise{0};
+  // In our handler of the kick, for which the kernel blocks it.
+  std::atomic<bool> handles_kick{false};
   uint32_t entries_until_look = 0;  // at the signals that the thread blocks (interrupt.h)
   // Entries to come that look, each of them; kAlways: no end of these. One more than kFirstLooks: it has not entered yet.
   uint32_t looks_one_after_another = kFirstLooks + 1;
@@ -68,6 +72,9 @@ struct GuestThread {
   uint64_t scan_asked = 0;  // the generation that it was asked for; the scanner's own
   uint64_t scan_missed =
       0;  // the one that it had not answered in time, and nothing since; 0: none. The scanner's own
+  // In the list of all threads, under its lock.
+  GuestThread* previous = nullptr;
+  GuestThread* next = nullptr;
   void* signal_stack = nullptr;  // ours, if the thread had none
   size_t signal_stack_bytes = 0;
 };

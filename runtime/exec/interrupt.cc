@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "base/system_failures.h"
@@ -29,6 +31,9 @@ constexpr auto kRepeat = std::chrono::milliseconds(1);
 constexpr auto kSlowRepeat = std::chrono::milliseconds(10);
 constexpr uint32_t kQuickRepeats = 100;
 constexpr uint32_t kRepeatsBeforeDoubt = 10;
+// How long a thread has to run without our handler before it is said to block the signal. More than the kernel takes to
+// begin a handler and to end it.
+constexpr auto kRunsBeforeBlamed = std::chrono::milliseconds(1);
 
 // How long the timer thread stays with nothing to do. A host that gives each of its short calls a limit does not
 // start a thread for each.
@@ -48,6 +53,15 @@ std::shared_ptr<Store> keep(const EntryState& entry) {
   return entry.store->shared_from_this();
 }
 
+// For how long a thread of this process has run; nothing where the system does not say.
+std::optional<std::chrono::nanoseconds> time_run_by(pid_t thread) {
+  // As pthread_getcpuclockid() makes it of a thread's number.
+  const auto clock = static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6);
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return std::nullopt;
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
 // The one timer thread of the process. It ends where there is nothing to time for a while.
 class Timer {
  public:
@@ -59,9 +73,20 @@ class Timer {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    if (wake()) return true;
-    watches_.remove(entry);
+    if (wake(at)) return true;
+    watches_.remove(*entry);
     return false;
+  }
+
+  // With its store the entry goes. Without the entry's lock.
+  void forget(const EntryState& entry) {
+    const std::lock_guard lock(mutex_);
+    watches_.remove(entry);
+  }
+
+  size_t watched() {
+    const std::lock_guard lock(mutex_);
+    return watches_.size();
   }
 
   // Repeats the signal for this outermost entry until it has ended.
@@ -72,7 +97,7 @@ class Timer {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    if (wake()) return true;
+    if (wake(repeats_.back().at)) return true;
     repeats_.pop_back();
     return false;
   }
@@ -84,13 +109,21 @@ class Timer {
     Clock::time_point at;
     uint32_t count = 0;
     bool told = false;  // that the thread does not get the signal
+    // How long the thread had run when it first seemed to block the signal, or when it was last sent another one. Nothing
+    // once a handler of ours was seen.
+    std::optional<std::chrono::nanoseconds> blocked_at = std::nullopt;
+    // Whether a thread that seems to block the signal does. So it also seems where the thread stands at the beginning or
+    // end of our handler. On a busy machine that may be for long, but not while it runs.
+    bool blocks(pid_t thread);
     // With the entry's lock.
     bool is_of(const EntryState& now) const { return now.depth != 0 && now.sequence == sequence; }
   };
 
-  bool wake() {
+  // With the lock. A thread that wakes by itself before `at` looks then at what there is. Hosts that give each of their
+  // short calls a limit would else wake it for each.
+  bool wake(Clock::time_point at) {
     if (running_) {
-      changed_.notify_one();
+      if (at < waits_until_) changed_.notify_one();
       return true;
     }
     try {
@@ -136,6 +169,8 @@ class Timer {
         next = idle_since + kPatience;
         if (next <= now) break;
       }
+      // With the lock until it waits: whoever adds something finds it there.
+      waits_until_ = next;
       changed_.wait_until(lock, next);
     }
     running_ = false;
@@ -148,6 +183,7 @@ class Timer {
   std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   bool running_ = false;
+  Clock::time_point waits_until_;  // while it waits; else it looks again before it does
   WatchList watches_;
   std::list<Repeat> repeats_;
 };
@@ -196,6 +232,7 @@ bool watch_here(const std::shared_ptr<EntryState>& shared, Clock::time_point dea
     const std::lock_guard lock(entry.mutex);
     // Entries come one after the other, and so do their deadlines: a look that comes early looks again later.
     if (entry.watched_by == &timer && entry.watched_at <= deadline) return true;
+    entry.forget = [](const EntryState& gone) { rt::timer().forget(gone); };
     entry.watched_by = &timer;
     entry.watched_at = deadline;
   }
@@ -248,21 +285,24 @@ bool Timer::kick_again(Repeat& repeat) {
   const auto shared = repeat.entry.lock();
   if (!shared) return false;
   EntryState& entry = *shared;
-  bool sent = false, noticed = false;
+  bool sent = false, noticed = false, handles = false;
   pid_t thread = 0;
   {
     const std::lock_guard lock(entry.mutex);
     if (!repeat.is_of(entry)) return false;
     thread = entry.thread->tid;
     noticed = !entry.thread->kicked.load(std::memory_order_relaxed);
+    handles = entry.thread->handles_kick.load(std::memory_order_relaxed);
     sent = kick_thread(*entry.thread);
   }
+  if (noticed || handles) repeat.blocked_at.reset();
   if (++repeat.count % kRepeatsBeforeDoubt != 0) return true;
   // Our handler has had the one before: it comes, and the thread is where it only notes it. It may also not have run
   // since: the system is asked.
-  if (sent && noticed) return true;
+  if (sent && (noticed || handles)) return true;
   const Reach reach = reach_of(thread);
-  if (sent && !reach.blocked && !reach.replaced) return true;
+  if (!reach.blocked) repeat.blocked_at.reset();
+  if (sent && !reach.replaced && !(reach.blocked && repeat.blocks(thread))) return true;
   // Said first: once the thread is reached, its call ends, and with it perhaps whoever listens.
   if (!repeat.told) {
     repeat.told = true;
@@ -277,8 +317,17 @@ bool Timer::kick_again(Repeat& repeat) {
   }
   const std::lock_guard lock(entry.mutex);
   if (!repeat.is_of(entry)) return false;
-  if (reach.other != 0) (void)kick_otherwise(*entry.thread, reach.other);  // comes again, as the other does
+  if (reach.other == 0 || reach.other_waits) return true;
+  (void)kick_otherwise(*entry.thread, reach.other);  // comes again, as the other does
+  repeat.blocked_at = time_run_by(thread);
   return true;
+}
+
+bool Timer::Repeat::blocks(pid_t thread) {
+  const auto now = time_run_by(thread);
+  if (!now) return true;
+  if (!blocked_at) blocked_at = now;
+  return *now - *blocked_at >= kRunsBeforeBlamed;
 }
 
 void Timer::tell(const std::shared_ptr<Store>& store, pid_t thread, bool sent, const Reach& reach) noexcept {
@@ -324,6 +373,10 @@ void continue_program(const std::shared_ptr<Store>& store) {
   EntryState& entry = store->entry_state();
   const std::lock_guard lock(entry.mutex);
   entry.asked &= ~EntryState::kByProgram;
+}
+
+size_t watched_entries() {
+  return timer().watched();
 }
 
 bool watch_deadline(Store& store, Clock::time_point deadline) {

@@ -25,7 +25,8 @@
 //   With a time limit, each entry lets them through, also one inside of another. So does the end of each host function
 //   (34 ns become 205). So a limit holds whatever the host does to its signals.
 //   A thread in which the signal has no effect ten times is asked after (SigBlk in /proc, and sigaction). If it blocks
-//   the signal, or the host has put another handler in its place, it is sent SIGSEGV or SIGBUS. The one is chosen that
+//   the signal, or the host has put another handler in its place, it is sent SIGSEGV or SIGBUS. SigBlk says the same of a
+//   thread that stands in our handler: it blocks the signal if it has run with it blocked. The one is chosen that
 //   it lets through to this library's handler, which does then what the other would have done. Whoever does not block
 //   these because guests need them is so reached without the kick, and no other thread notices anything. (To take the
 //   permission to execute from the code would reach the same threads, since it is by SIGSEGV that they would hear of
@@ -36,13 +37,16 @@
 // Deadlines themselves are the timer thread's waits on a condition variable, and need no signal, no timer of the
 // kernel's and no quota. Where that thread cannot be started, an entry with a limit fails before it runs.
 //
-// The signal in the kick's place. What is sent is flagged in GuestThread before, and known by its sender: other signals
-// of its kind are faults, or the host's. It is only sent to a thread that lets it through, whose entry the lock keeps
-// open. Should the thread block it in that moment, it waits until the thread does not. The kernel drops it where one
-// waits already, and drops a fault's own where this one waits: the fault then happens again. A handler of the host's
-// that takes the place of ours in that moment gets a signal that it does not know.
+// The signal in the kick's place. What is sent is counted in GuestThread before, and known by its sender: other signals
+// of its kind are faults, or the host's. Two may be on their way, one whose handler has begun and one that waits for its
+// end. They may also come when the entry has ended. Each takes one of the count; with none left a signal is the host's.
+// It is only sent to a thread that lets it through and that none waits for, whose entry the lock keeps open. Should the
+// thread block it in that moment, it waits until the thread does not. The kernel drops it where one waits already: then
+// one more of the host's own is taken for ours, once. It drops a fault's own where this one waits: the fault then happens
+// again. A handler of the host's that takes the place of ours in that moment gets a signal that it does not know.
 //
 // Who keeps what: the timer knows entries, never stores (EntryState), so that a store ends on a thread of its host's.
+// With its store it forgets an entry. A store that is called again and again keeps its place in the timer's list meanwhile.
 //
 // Stale marks: they are set only under EntryState::mutex while a thread is inside, and removed under it when the
 // outermost entry ends. So a signal that arrives late finds none.
@@ -73,6 +77,9 @@ inline std::chrono::steady_clock::time_point deadline_of(std::chrono::millisecon
 // Called as the entry begins: sees to it that somebody looks at the store at entry_state().deadline. False: no thread
 // can be started for it.
 [[nodiscard]] bool watch_deadline(Store& store, std::chrono::steady_clock::time_point deadline);
+
+// How many entries' deadlines the timer is to look at.
+size_t watched_entries();
 
 // Why the entry that the calling thread is in is to end; kNone: it is not.
 inline jit::TrapCode asked_to_end(const Store& store) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 
 #include "runtime/exec/guest_thread.h"
 #include "runtime/exec/scan_handler.h"
@@ -12,7 +13,12 @@
 namespace hindsight::rt {
 namespace {
 
-std::mutex g_scan_mutex;  // one question at a time
+constinit std::mutex g_scan_mutex;  // one question at a time
+
+// The one who asked at a fork is not in the child, which has the mutex to itself.
+void let_child_scan() {
+  new (&g_scan_mutex) std::mutex;
+}
 
 // True once the thread has answered `generation` or is outside the guest.
 bool wait_for_answer(const GuestThread& thread, uint64_t generation,
@@ -74,6 +80,8 @@ bool ask(std::span<const jit::CodeRange> ranges, std::chrono::steady_clock::time
 
 void scan_guest_threads(std::span<const jit::CodeRange> ranges, std::vector<bool>& live,
                         std::chrono::milliseconds patience) {
+  static std::once_flag once;
+  std::call_once(once, [] { at_fork_in_child(let_child_scan); });
   const std::lock_guard lock(g_scan_mutex);
   const auto deadline = std::chrono::steady_clock::now() + patience;
   bool answered = true;

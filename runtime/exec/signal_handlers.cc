@@ -112,13 +112,22 @@ bool looks_like_a_kick(const siginfo_t& info) {
          (info.si_code == SI_USER && info.si_pid == 0);
 }
 
+// Takes one of the signals that were sent in the kick's place; false: none is on its way.
+bool take_kick_otherwise(GuestThread& thread) {
+  // Relaxed: see on_kick. By comparison, since a handler of the other such signal, or a sender, may come in between.
+  uint32_t kicks = thread.kicks_otherwise.load(std::memory_order_relaxed);
+  while (kicks != 0)
+    if (thread.kicks_otherwise.compare_exchange_weak(kicks, kicks - 1, std::memory_order_relaxed))
+      return true;
+  return false;
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   auto& user_context = *static_cast<ucontext_t*>(context);
-  // Relaxed: see on_kick. A fault that comes while the signal is on its way is not lost: it happens again.
+  // A fault that comes while the signal is on its way is not lost: it happens again.
   GuestThread* const thread = this_guest_thread_or_null();
-  if (thread != nullptr && looks_like_a_kick(*info) &&
-      thread->kicked_otherwise.exchange(false, std::memory_order_relaxed))
+  if (thread != nullptr && looks_like_a_kick(*info) && take_kick_otherwise(*thread))
     interrupt_if_asked(*thread, user_context);
   else if (!handle_fault(info, user_context))
     pass_on(signal, info, context);
@@ -129,10 +138,14 @@ void on_kick(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   bool ours = false;
   if (GuestThread* thread = this_guest_thread_or_null()) {
+    // Relaxed: only how the thread looks to whoever asks after it, who asks twice.
+    thread->handles_kick.store(true, std::memory_order_relaxed);
     // Relaxed: the flag says nothing but itself, and was set before the signal was sent.
     ours = thread->kicked.exchange(false, std::memory_order_relaxed) && looks_like_a_kick(*info);
     auto& user_context = *static_cast<ucontext_t*>(context);
     answer_scan(*thread, user_context);
+    // Before the host's handler, which may leave by a jump.
+    thread->handles_kick.store(false, std::memory_order_relaxed);
     // Handed on before the thread is redirected: the host's handler sees where it was.
     if (!ours) hand_on(g_previous_kick, signal, info, context);
     interrupt_if_asked(*thread, user_context);
@@ -181,29 +194,38 @@ bool kick_thread(GuestThread& thread) {
 }
 
 Reach reach_of(pid_t tid) {
-  // "SigBlk:\t0000000000000000": signal n is bit n - 1.
+  // "SigPnd:\t0000000000000000", before "SigBlk:": signal n is bit n - 1.
+  uint64_t waiting = 0;
   std::optional<uint64_t> blocked;
   std::ifstream status("/proc/self/task/" + std::to_string(tid) + "/status");
-  for (std::string line; !blocked && std::getline(status, line);)
+  for (std::string line; !blocked && std::getline(status, line);) {
+    if (line.starts_with("SigPnd:")) waiting = std::strtoull(line.c_str() + 7, nullptr, 16);
     if (line.starts_with("SigBlk:")) blocked = std::strtoull(line.c_str() + 7, nullptr, 16);
-  const auto blocks = [&](int signal) { return blocked && (*blocked >> (signal - 1) & 1) != 0; };
+  }
+  const auto is_in = [](uint64_t set, int signal) { return (set >> (signal - 1) & 1) != 0; };
+  const auto blocks = [&](int signal) { return blocked && is_in(*blocked, signal); };
   const auto is_ours = [](int signal, void (*handler)(int, siginfo_t*, void*)) {
     struct sigaction now {};
     return sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
            now.sa_sigaction == handler;
   };
-  Reach reach{.blocked = blocks(kKickSignal), .replaced = !is_ours(kKickSignal, on_kick), .other = 0};
+  Reach reach;
+  reach.blocked = blocks(kKickSignal);
+  reach.replaced = !is_ours(kKickSignal, on_kick);
   // One that is held back stays pending, which an exec hands on to a program that knows nothing of it.
   if (!blocked) return reach;
   for (const int signal : {SIGSEGV, SIGBUS})
     if (reach.other == 0 && !blocks(signal) && is_ours(signal, on_fault)) reach.other = signal;
+  reach.other_waits = reach.other != 0 && is_in(waiting, reach.other);
   return reach;
 }
 
 bool kick_otherwise(GuestThread& thread, int signal) {
   // Relaxed: see on_kick.
-  thread.kicked_otherwise.store(true, std::memory_order_relaxed);
-  return ::syscall(SYS_tgkill, getpid(), thread.tid, signal) == 0;
+  thread.kicks_otherwise.fetch_add(1, std::memory_order_relaxed);
+  if (::syscall(SYS_tgkill, getpid(), thread.tid, signal) == 0) return true;
+  (void)take_kick_otherwise(thread);
+  return false;
 }
 
 bool unblock_signals_here() {

@@ -16,10 +16,12 @@ int kick_signal();
 bool kick_thread(GuestThread& thread);
 // Why the kick may not come to a thread, and what comes in its place.
 struct Reach {
-  bool blocked = false;   // the thread blocks the kick, as far as /proc tells
+  // The thread blocks the kick, as far as /proc tells. So it does as long as a handler of the kick runs.
+  bool blocked = false;
   bool replaced = false;  // a handler that is not ours has the kick
   // A signal of faults that the thread lets through, to our handler; 0: there is none, or nobody knows.
   int other = 0;
+  bool other_waits = false;  // one of that kind waits for the thread: the kernel would drop a second one
 };
 Reach reach_of(pid_t tid);
 // Sends Reach::other in the kick's place. Only what was seen to be handled by us. False: could not be sent.

@@ -31,9 +31,14 @@ Store::~Store() {
   while (!instances_.empty()) instances_.pop_back();
   // The timer may have the state for a moment longer; what the listeners keep goes here and now.
   std::vector<std::function<void(bool)>> listeners;
-  const std::lock_guard lock(entry_->mutex);
-  listeners.swap(entry_->listeners);
-  entry_->store = nullptr;
+  void (*forget)(const EntryState&) = nullptr;
+  {
+    const std::lock_guard lock(entry_->mutex);
+    listeners.swap(entry_->listeners);
+    entry_->store = nullptr;
+    forget = entry_->forget;
+  }
+  if (forget != nullptr) forget(*entry_);
 }
 
 Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint32_t index) {

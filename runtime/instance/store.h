@@ -96,6 +96,8 @@ struct EntryState {
   TimePoint deadline = TimePoint::max();    // of the one that a thread is in
   TimePoint watched_at = TimePoint::max();  // when the timer looks at the deadline next
   const void* watched_by = nullptr;         // which timer: a child of fork() has another
+  // Called without the mutex as the store goes: who watches the entry forgets it. Null: nobody has.
+  void (*forget)(const EntryState&) = nullptr;
   // The entry that a thread is in has a deadline, or had. Written with the mutex held, read by the thread inside without
   // it. Relaxed suffices, since it says nothing but itself, and a thread that learns of a limit late only leaves its
   // signals as they are.
