@@ -173,24 +173,48 @@ class IterationRunFinder : private DryRunFacts {
              return llvm::isa<llvm::Constant>(way) || is_waited_for(*way, depth + 1);
            });
   }
-  // By an index into a node, as of a pointer on a level of a skip list: what is waited for there brings it along, mostly.
+  // By an index into a node, as of a pointer on a level of a skip list, that begins near what is waited for there.
   bool is_in_node_waited_for(const llvm::LoadInst& load) const {
     const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(guest_address(*load.getPointerOperand()));
     if (!sum || pointer_of(load)) return false;
     return llvm::any_of(sum->operands(), [&](const llvm::SCEV* part) {
-      const auto* unknown = llvm::dyn_cast<llvm::SCEVUnknown>(part);
-      return unknown && may_be_waited_for(*unknown->getValue());
+      const auto* node = llvm::dyn_cast<llvm::SCEVUnknown>(part);
+      return node && llvm::any_of(found_.waits, [&](const llvm::LoadInst* wait) {
+               return may_wait_at(*wait, *node->getValue()) &&
+                      std::abs(number_in(load) - number_in(*wait)) < kLineBytes;
+             });
     });
   }
+  // What a sum that is an address begins with.
+  int64_t number_in(const llvm::LoadInst& load) const {
+    const llvm::SCEV* part = guest_address(*load.getPointerOperand());
+    int64_t number = 0;
+    if (const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(part)) {
+      for (const llvm::SCEV* operand : sum->operands())
+        if (const auto* turns = llvm::dyn_cast<llvm::SCEVAddRecExpr>(operand))
+          number += constant_of(*turns->getStart());
+        else
+          number += constant_of(*operand);
+    }
+    return number;
+  }
+  static int64_t constant_of(const llvm::SCEV& part) {
+    const auto* sum = llvm::dyn_cast<llvm::SCEVAddExpr>(&part);
+    const auto* number = llvm::dyn_cast<llvm::SCEVConstant>(sum ? sum->getOperand(0) : &part);
+    return number ? number->getAPInt().getSExtValue() : 0;
+  }
   // On one of the ways by which it may have come.
-  bool may_be_waited_for(const Value& pointer, unsigned depth = 0) const {
+  bool may_be_waited_for(const Value& pointer) const {
+    return llvm::any_of(found_.waits,
+                        [&](const llvm::LoadInst* wait) { return may_wait_at(*wait, pointer); });
+  }
+  bool may_wait_at(const llvm::LoadInst& wait, const Value& pointer, unsigned depth = 0) const {
     constexpr unsigned kDeepest = 4;
-    if (llvm::any_of(found_.waits, [&](const llvm::LoadInst* wait) { return pointer_of(*wait) == &pointer; }))
-      return true;
+    if (pointer_of(wait) == &pointer) return true;
     const auto* phi = llvm::dyn_cast<PHINode>(&pointer);
     return phi && depth < kDeepest && !is_header_phi(*phi) &&
            llvm::any_of(phi->incoming_values(),
-                        [&](const Value* way) { return may_be_waited_for(*way, depth + 1); });
+                        [&](const Value* way) { return may_wait_at(wait, *way, depth + 1); });
   }
   bool may_wait(llvm::LoadInst& load) const {
     const auto* address = llvm::dyn_cast<Instruction>(load.getPointerOperand());
