@@ -8,6 +8,7 @@
 #include <cmath>
 #include <new>
 
+#include "base/host_signals.h"
 #include "base/monotonic_clock.h"
 #include "base/system_failures.h"
 #include "feedback/lwp/format/record.h"
@@ -70,6 +71,7 @@ Monitor::~Monitor() {
 }
 
 void Monitor::start() {
+  const HostSignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
 }
 

@@ -1,13 +1,12 @@
 #include "runtime/adaptive/background_calibration.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <mutex>
 
+#include "base/host_signals.h"
 #include "feedback/lwp/calibration/calibration_cache.h"
 
 namespace hindsight::rt {
@@ -68,10 +67,7 @@ void BackgroundCalibration::measure() {
     if (process_calibration || process_measures) return;
     process_measures = true;
   }
-  // No signal of the host's is delivered to a thread that it does not know of.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const HostSignalsBlocked blocked;
   thread_ = std::thread([this] {
     // Lowers the priority of this thread alone, on Linux. Whoever has work goes first; what that does to a
     // figure, another pass undoes. Refused (no more than a filter of system calls would), it competes as
@@ -87,7 +83,6 @@ void BackgroundCalibration::measure() {
     if (!stop_.load(std::memory_order_relaxed))
       say_(false, found ? describe(*found) : found.error().describe());
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace hindsight::rt

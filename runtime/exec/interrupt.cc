@@ -12,6 +12,7 @@
 #include <new>
 #include <thread>
 
+#include "base/host_signals.h"
 #include "base/system_failures.h"
 #include "runtime/exec/guest_thread.h"
 #include "runtime/exec/signal_handlers.h"
@@ -94,6 +95,7 @@ class Timer {
       return true;
     }
     try {
+      const HostSignalsBlocked blocked;
       std::thread([this] { run(); }).detach();
     } catch (const std::exception&) {  // no thread, or no memory for one
       return false;
@@ -103,7 +105,6 @@ class Timer {
 
   // Allocates nothing: there is nobody to tell that it failed.
   void run() {
-    block_signals_here();  // those of the host are for its own threads
     std::unique_lock lock(mutex_);
     Clock::time_point idle_since = Clock::now();
     for (;;) {

@@ -1,8 +1,12 @@
 #include "feedback/monitor/monitor.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <cstring>
+#include <future>
+#include <utility>
 
 #include "feedback/lwp/format/record.h"
 #include "jit/abi/builtins.h"
@@ -338,6 +342,23 @@ TEST_F(MonitorTest, TheRateReachesUnitsAttachedBeforeAndAfter) {
   auto later = std::make_shared<ScriptedUnit>();
   monitor->attach(later, std::nullopt);
   EXPECT_EQ(later->frequency, 4000u);
+}
+
+TEST_F(MonitorTest, TheThreadLeavesSignalsToTheHostsThreads) {
+  std::promise<sigset_t> seen;
+  Monitor::Config config;
+  config.on_round = [&, told = false]() mutable {
+    sigset_t mask;
+    ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+    if (!std::exchange(told, true)) seen.set_value(mask);
+  };
+  Monitor of_its_own(registry, config);
+  of_its_own.start();
+  const sigset_t mask = seen.get_future().get();
+  of_its_own.stop();
+  EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&mask, SIGCHLD), 1);
+  EXPECT_EQ(sigismember(&mask, SIGSEGV), 0) << "a fault of its own is told";
 }
 
 TEST_F(MonitorTest, TheThreadDrainsUntilItIsStoppedAndOnceMore) {
