@@ -272,6 +272,7 @@ FeedbackReport AdaptiveTiers::feedback_report() const {
         [this](DecisionLog::Id id, jit::ChangeKind change) { return versions_.is_on_trial(id, change); },
         report.decisions);
   for (const Experiment* experiment : experiments_) experiment->report(report.decisions);
+  report.page_decisions_forgotten = pages_.dropped();
   return report;
 }
 
