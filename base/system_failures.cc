@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, kSystemFailures> kWords = {
     "giving back the pages of freed code", "a stack for the signal handlers of a thread",
     "another sampling rate for a thread",  "starting performance counters",
     "advice that memory be on huge pages", "reaching a thread that is to be interrupted",
-    "a file of what is kept between runs",
+    "a file of what is kept between runs", "measuring what the machine's loads cost",
 };
 
 }  // namespace

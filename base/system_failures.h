@@ -20,8 +20,9 @@ enum class SystemFailure : uint8_t {
   kHugePages,      // pages stay small
   kInterruption,   // a guest may go on in a loop
   kKeptFiles,      // code or profiles are not kept between runs, or not used
+  kCalibration,    // it is not known what this machine's loads cost
 };
-inline constexpr size_t kSystemFailures = 9;
+inline constexpr size_t kSystemFailures = 10;
 
 // Whether each is told of where it happens, by the name of the file: then nobody else need say it.
 inline constexpr bool said_where_it_happens(SystemFailure what) {

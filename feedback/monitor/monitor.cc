@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <new>
 
+#include "base/host_signals.h"
 #include "base/monotonic_clock.h"
 #include "base/system_failures.h"
 #include "feedback/lwp/format/record.h"
@@ -69,8 +71,17 @@ Monitor::~Monitor() {
   stop();
 }
 
-void Monitor::start() {
-  thread_ = std::thread([this] { run(); });
+Status Monitor::start() {
+  const HostSignalsBlocked blocked;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::exception& refused) {
+    return make_error(ErrorKind::kResource,
+                      fmt::format("no thread to watch guests from: {}; allow more threads (ulimit -u, or a "
+                                  "container's limit of pids), or run without profiling",
+                                  refused.what()));
+  }
+  return {};
 }
 
 void Monitor::stop() {
@@ -88,16 +99,28 @@ void Monitor::run() {
     control_.wait_for(lock, period_, [this] { return stop_; });
     stopping = stop_;  // then this is the last round
     lock.unlock();
-    // Where memory runs out, what this round had in hand is lost, and the guest runs on.
+    // Whatever there was none of, what this round had in hand is lost, and the guest runs on.
     try {
       round();
       if (!stopping) open_counters();
       if (!stopping && config_.on_round) config_.on_round();
-    } catch (const std::bad_alloc&) {
-      const std::lock_guard counts_lock(mutex_);
-      counts_.rounds_without_memory += 1;
+    } catch (const std::exception& failed) {
+      note_broken_off(failed.what());
     }
     lock.lock();
+  }
+}
+
+void Monitor::note_broken_off(const char* why) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (counts_.rounds_broken_off++ != 0) return;
+  }
+  try {
+    if (config_.log)
+      config_.log(LogLevel::kWarning, "monitor",
+                  fmt::format("a round was broken off, and what it had in hand is lost: {}; said once", why));
+  } catch (const std::exception&) {  // there is no memory for it; it is counted
   }
 }
 

@@ -64,7 +64,7 @@ struct MonitorCounts {
   uint64_t burst_unattributed = 0;  // of the outcomes: in no version that is known, or at no instruction
   MispredictionSums burst_rates;    // the run's misprediction rate, each burst for the branches around it
   uint64_t rounds = 0;
-  uint64_t rounds_without_memory = 0;  // broken off
+  uint64_t rounds_broken_off = 0;  // for want of memory, or of something else; what they had in hand is lost
 };
 
 // One record with what the monitor found out about it. Everything it refers to lives during the call.
@@ -119,7 +119,8 @@ class Monitor {
 
   Monitor(const jit::CodeRegistry& registry, Config config);
   ~Monitor();  // stops the thread after a last round
-  void start();
+  // kResource: there is no thread to be had. Then nothing is drained, and nobody need stop it.
+  Status start();
   void stop();
 
   // The calling guest thread is watched by `unit` (attached already) until detach(same unit).
@@ -172,6 +173,7 @@ class Monitor {
     std::unique_ptr<ThreadBranches> branches;  // null: no bursts
   };
   void run();
+  void note_broken_off(const char* why) noexcept;
   void open_counters();
   void drain(Watched& watched);
   void ask_for_bursts();

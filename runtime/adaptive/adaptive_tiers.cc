@@ -27,7 +27,10 @@ Result<std::unique_ptr<TierManager>> make_tier_manager(const EngineConfig& confi
   if (!config.profile_in.empty()) {
     HINDSIGHT_ASSIGN(known, feedback::load_profile(config.profile_in));
   }
-  return std::make_unique<AdaptiveTiers>(config, services, std::move(selection), std::move(known), feed);
+  auto tiers =
+      std::make_unique<AdaptiveTiers>(config, services, std::move(selection), std::move(known), feed);
+  HINDSIGHT_TRY(tiers->start());
+  return tiers;
 }
 
 AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services, lwp::Selection selection,
@@ -74,8 +77,13 @@ AdaptiveTiers::AdaptiveTiers(const EngineConfig& config, CodeServices& services,
       last_look_(EngineClock::Clock::now()),
       last_collect_(last_look_) {
   tsc_ticks_per_second();  // measured before a guest waits for it
-  if (config_.profiling) monitor_.start();
+}
+
+Status AdaptiveTiers::start() {
+  if (config_.profiling) HINDSIGHT_TRY(monitor_.start());
   threads_.say_selection(config_.profiling);
+  started_ = true;
+  return {};
 }
 
 feedback::Monitor::Config AdaptiveTiers::monitor_config(const lwp::Selection& selection, RecordFeed& feed) {
@@ -119,7 +127,7 @@ void AdaptiveTiers::shutdown() {
   monitor_.stop();
   latencies_.stop();
   queue_.stop();
-  if (config_.profile_out.empty()) return;
+  if (!started_ || config_.profile_out.empty()) return;
   if (Status saved = save_profile(config_.profile_out); !saved)
     services_.say(LogLevel::kWarning, "profile", saved.error().describe());
 }
@@ -264,6 +272,7 @@ FeedbackReport AdaptiveTiers::feedback_report() const {
         [this](DecisionLog::Id id, jit::ChangeKind change) { return versions_.is_on_trial(id, change); },
         report.decisions);
   for (const Experiment* experiment : experiments_) experiment->report(report.decisions);
+  report.page_decisions_forgotten = pages_.dropped();
   return report;
 }
 

@@ -52,6 +52,8 @@ class AdaptiveTiers final : public TierManager {
   AdaptiveTiers(const EngineConfig& config, CodeServices& services, lwp::Selection selection,
                 feedback::ProfileFile known, RecordFeed& feed);
   ~AdaptiveTiers() override { shutdown(); }
+  // Begins to watch; once, before anything else. kResource: there is no thread for it.
+  Status start();
 
   // TierManager
   jit::Tier first_tier() const override {
@@ -112,6 +114,7 @@ class AdaptiveTiers final : public TierManager {
   CodeKeeper code_keeper_;
   const std::vector<Experiment*> experiments_{&trials_, &seconds_, &filling_, &growth_,
                                               &pages_,  &layout_,  &versions_};
+  bool started_ = false;  // else nothing has run that a profile could be saved of
   // Monitor thread only.
   EngineClock::Time last_look_, last_collect_;
 };

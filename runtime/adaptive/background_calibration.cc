@@ -1,13 +1,16 @@
 #include "runtime/adaptive/background_calibration.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <mutex>
+#include <new>
+#include <system_error>
 
+#include "base/host_signals.h"
+#include "base/system_failures.h"
 #include "feedback/lwp/calibration/calibration_cache.h"
 
 namespace hindsight::rt {
@@ -29,6 +32,17 @@ std::string describe(const lwp::MachineCalibration& found) {
       c.mispredict_cycles());
   if (!found.note.empty()) line += "; " + found.note;
   return line;
+}
+
+void end_measuring() {
+  const std::lock_guard lock(process_mutex);
+  process_measures = false;
+}
+
+// Whoever needs the figures has none.
+void go_without(int error) {
+  end_measuring();
+  count_system_failure(SystemFailure::kCalibration, error);
 }
 
 void keep(const lwp::Calibration& calibration) {
@@ -68,26 +82,31 @@ void BackgroundCalibration::measure() {
     if (process_calibration || process_measures) return;
     process_measures = true;
   }
-  // No signal of the host's is delivered to a thread that it does not know of.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] {
-    // Lowers the priority of this thread alone, on Linux. Whoever has work goes first; what that does to a
-    // figure, another pass undoes. Refused (no more than a filter of system calls would), it competes as
-    // any other thread.
-    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
+  try {
+    const HostSignalsBlocked blocked;
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& none) {
+    go_without(none.code().value());
+  } catch (const std::bad_alloc&) {
+    go_without(ENOMEM);
+  }
+}
+
+void BackgroundCalibration::run() {
+  // Lowers the priority of this thread alone, on Linux. Whoever has work goes first; what that does to a
+  // figure, another pass undoes. Refused (no more than a filter of system calls would), it competes as
+  // any other thread.
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
+  try {
     const auto found =
         lwp::machine_calibration(/*anew=*/true, [this] { return stop_.load(std::memory_order_relaxed); });
     if (found) keep(found->values);
-    {
-      const std::lock_guard lock(process_mutex);
-      process_measures = false;
-    }
+    end_measuring();
     if (!stop_.load(std::memory_order_relaxed))
       say_(false, found ? describe(*found) : found.error().describe());
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  } catch (const std::bad_alloc&) {
+    go_without(ENOMEM);
+  }
 }
 
 }  // namespace hindsight::rt

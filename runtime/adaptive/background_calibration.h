@@ -25,7 +25,8 @@ class BackgroundCalibration {
   BackgroundCalibration& operator=(const BackgroundCalibration&) = delete;
 
   // One thread (the monitor's) calls these two. load(): what the process knows or the cache holds. measure():
-  // begins a measurement if load() found nothing; once.
+  // begins a measurement if load() found nothing; once. Where there is no thread to be
+  // had for it, or no memory, that is counted (base/system_failures.h).
   void load();
   void measure();
 
@@ -36,6 +37,8 @@ class BackgroundCalibration {
   std::shared_ptr<const lwp::Calibration> get() const;
 
  private:
+  void run();  // on the measuring thread
+
   const Say say_;
   bool begun_ = false;
   // Relaxed: a wish; the thread is joined afterwards.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+
+#include "base/host_signals.h"
 
 namespace hindsight::rt {
 namespace {
@@ -103,11 +104,8 @@ class CompileThreads::Thread {
     pthread_attr_t attributes;
     if (const int error = ::pthread_attr_init(&attributes); error != 0) return error;
     int error = ::pthread_attr_setstack(&attributes, stack_.begin(), stack_.bytes());
-    // No signal of the host's is delivered to a thread that it does not know of; what the thread does wrong itself is.
-    sigset_t all;
-    sigfillset(&all);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, own);
-    if (error == 0) error = ::pthread_attr_setsigmask_np(&attributes, &all);
+    const sigset_t not_ours = host_signals();
+    if (error == 0) error = ::pthread_attr_setsigmask_np(&attributes, &not_ours);
     if (error == 0) error = ::pthread_create(&id_, &attributes, &Thread::main, this);
     (void)::pthread_attr_destroy(&attributes);
     return error;

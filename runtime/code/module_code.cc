@@ -72,7 +72,11 @@ Status ModuleCode::attach(Instance& instance) {
       const FuncIndex function(module_->imported_functions + i);
       instance.set_initial_entry(function, entry_or_stub(function));
     }
+    // Room comes first: where there is none, the instance is not there at all.
+    if (const size_t needed = memories_.size() + module_->memories.size(); needed > memories_.capacity())
+      memories_.reserve(std::max(needed, 2 * memories_.capacity()));
     instances_.push_back(&instance);
+    hold_memories(instance);
   }
   if (observer_ != nullptr) observer_->on_instance(*this, instance);
   return {};
@@ -81,15 +85,11 @@ Status ModuleCode::attach(Instance& instance) {
 std::vector<ModuleCode::MemoryPlace> ModuleCode::places_of(uint64_t begin, uint64_t end) const {
   std::vector<MemoryPlace> places;
   const std::lock_guard lock(mutex_);
-  for (const Instance* instance : instances_) {
-    for (uint32_t index = 0; index < module_->memories.size(); index++) {
-      const Memory& memory = *instance->memory(index);
-      const auto base = reinterpret_cast<uint64_t>(memory.base());
-      const uint64_t from = std::max(begin, base), to = std::min(end, base + memory.bytes());
-      if (from >= to) continue;
-      const MemoryPlace place{.memory = index, .begin = from - base, .end = to - base};
-      if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
-    }
+  for (const HeldMemory& held : memories_) {
+    const auto base = reinterpret_cast<uint64_t>(held.memory->base());
+    const uint64_t from = std::max(begin, base), to = std::min(end, base + held.memory->bytes());
+    if (from >= to) continue;
+    places.push_back({.memory = held.index, .begin = from - base, .end = to - base});
   }
   return places;
 }
@@ -97,20 +97,37 @@ std::vector<ModuleCode::MemoryPlace> ModuleCode::places_of(uint64_t begin, uint6
 std::vector<ModuleCode::MemorySpan> ModuleCode::memories() const {
   std::vector<MemorySpan> spans;
   const std::lock_guard lock(mutex_);
-  for (const Instance* instance : instances_) {
-    for (uint32_t index = 0; index < module_->memories.size(); index++) {
-      const Memory& memory = *instance->memory(index);
-      const auto base = reinterpret_cast<uint64_t>(memory.base());
-      if (std::none_of(spans.begin(), spans.end(), [&](const MemorySpan& span) { return span.base == base; }))
-        spans.push_back({.memory = index, .base = base, .bytes = memory.bytes()});
-    }
-  }
+  spans.reserve(memories_.size());
+  const Memory* last = nullptr;  // under another index of the module
+  for (const HeldMemory& held : memories_)
+    if (std::exchange(last, held.memory) != held.memory)
+      spans.push_back({.memory = held.index,
+                       .base = reinterpret_cast<uint64_t>(held.memory->base()),
+                       .bytes = held.memory->bytes()});
   return spans;
+}
+
+void ModuleCode::hold_memories(const Instance& instance) noexcept {
+  for (uint32_t index = 0; index < module_->memories.size(); index++) {
+    const std::pair<const Memory*, uint32_t> key(instance.memory(index), index);
+    auto at = std::ranges::lower_bound(memories_, key, {}, &HeldMemory::key);
+    if (at == memories_.end() || at->key() != key)
+      at = memories_.insert(at, {.memory = key.first, .index = index});
+    ++at->instances;
+  }
+}
+
+void ModuleCode::let_go_of_memories(const Instance& instance) noexcept {
+  for (uint32_t index = 0; index < module_->memories.size(); index++) {
+    const std::pair<const Memory*, uint32_t> key(instance.memory(index), index);
+    const auto at = std::ranges::lower_bound(memories_, key, {}, &HeldMemory::key);
+    if (--at->instances == 0) memories_.erase(at);
+  }
 }
 
 void ModuleCode::detach(Instance& instance) {
   const std::lock_guard lock(mutex_);
-  std::erase(instances_, &instance);
+  if (std::erase(instances_, &instance) != 0) let_go_of_memories(instance);
 }
 
 std::string ModuleCode::words_for(FuncIndex function) const {

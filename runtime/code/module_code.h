@@ -17,6 +17,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/fork_gate.h"
@@ -31,6 +32,7 @@
 
 namespace hindsight::rt {
 
+class Memory;
 class ModuleCode;
 
 // Told of what happens to a module's code; the tier manager. Calls come from guest threads (first compiles)
@@ -192,8 +194,18 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
     bool metered = false;                   // the slots lead to the meter
     std::unique_ptr<jit::CallMeter> meter;  // once made it stays, and leads to what is current
   };
+  // A memory that instances have under this index in the module. It lives as long as there are any.
+  struct HeldMemory {
+    const Memory* memory = nullptr;
+    uint32_t index = 0;
+    uint32_t instances = 0;
+    auto key() const { return std::pair(memory, index); }
+  };
   ModuleCode(std::shared_ptr<const wasm::Module> module, CodeServices& services, jit::Tier first,
              CodeObserver* observer);
+  // Under mutex_: those of an instance that comes, for which there is room, and of one that goes.
+  void hold_memories(const Instance& instance) noexcept;
+  void let_go_of_memories(const Instance& instance) noexcept;
   // The same from any other thread, which waits. Whoever interrupts `instance`'s store abandons it.
   Result<Optimized> optimize_and_wait(Instance& instance, jit::OptimizeRequest request);
   FunctionCode& code_of(FuncIndex f) { return functions_[f.value - module_->imported_functions]; }
@@ -243,6 +255,7 @@ class ModuleCode final : public CodeSource, public std::enable_shared_from_this<
   mutable ForkSafeMutex mutex_;  // protects what follows
   std::vector<FunctionCode> functions_;
   std::vector<Instance*> instances_;
+  std::vector<HeldMemory> memories_;  // theirs, sorted
   ModuleCodeCounts counts_;
   std::map<uint32_t, std::string> left_in_baseline_;
 };

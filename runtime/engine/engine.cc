@@ -122,7 +122,7 @@ Result<std::shared_ptr<EngineHandle>> EngineHandle::create(EngineConfig config, 
       engine->code_->say(LogLevel::kWarning, "lwp", emulated.error().message);
   }
   if (engine->trace_ != nullptr) {
-    engine->tiers_ = make_model_tiers(engine->config_, *engine->code_, *engine->feed_);
+    HINDSIGHT_ASSIGN(engine->tiers_, make_model_tiers(engine->config_, *engine->code_, *engine->feed_));
   } else if (engine->config_.profiling) {
     HINDSIGHT_ASSIGN(engine->tiers_, make_tier_manager(engine->config_, *engine->code_, *engine->feed_));
   } else {

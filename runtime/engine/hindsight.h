@@ -558,6 +558,8 @@ struct FeedbackReport {
   std::vector<LateReport> late;
   // Counts modules that ended while others came: only the last few of these have their decisions told.
   uint64_t modules_forgotten = 0, decisions_forgotten = 0;
+  // Decisions about huge pages of the other modules that are not told: a module has the last few of these told.
+  uint64_t page_decisions_forgotten = 0;
   uint64_t functions_baseline = 0, functions_optimized = 0;  // compiled in this process
   uint64_t functions_cached = 0;                             // optimized ones out of the code cache
   uint64_t versions_over_limit =

@@ -37,8 +37,11 @@ class ModelTiers final : public TierManager {
     monitor.on_record = [&feed](const feedback::LocatedRecord& record) { feed.on_record(record); };
     monitor.only_guest_records = !feed.wants_all();
     monitor_ = std::make_unique<feedback::Monitor>(services_.registry(), std::move(monitor));
-    monitor_->start();
+  }
+  Status start() {
+    HINDSIGHT_TRY(monitor_->start());
     services_.say(LogLevel::kInfo, "lwp", "unit model");
+    return {};
   }
   ~ModelTiers() override { shutdown(); }
 
@@ -189,9 +192,11 @@ Status check_model(const EngineConfig& config) {
   return {};
 }
 
-std::unique_ptr<TierManager> make_model_tiers(const EngineConfig& config, CodeServices& services,
-                                              RecordFeed& feed) {
-  return std::make_unique<ModelTiers>(config, services, feed);
+Result<std::unique_ptr<TierManager>> make_model_tiers(const EngineConfig& config, CodeServices& services,
+                                                      RecordFeed& feed) {
+  auto tiers = std::make_unique<ModelTiers>(config, services, feed);
+  HINDSIGHT_TRY(tiers->start());
+  return tiers;
 }
 
 }  // namespace hindsight::rt

@@ -17,7 +17,8 @@ namespace hindsight::rt {
 Status check_model(const EngineConfig& config);
 
 // `feed` and `services` outlive the manager; code must be compiled with a trace (CompileOptions::trace).
-std::unique_ptr<TierManager> make_model_tiers(const EngineConfig& config, CodeServices& services,
-                                              RecordFeed& feed);
+// Errors: kResource.
+Result<std::unique_ptr<TierManager>> make_model_tiers(const EngineConfig& config, CodeServices& services,
+                                                      RecordFeed& feed);
 
 }  // namespace hindsight::rt

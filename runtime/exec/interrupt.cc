@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/host_signals.h"
 #include "base/system_failures.h"
 #include "runtime/exec/guest_thread.h"
 #include "runtime/exec/signal_handlers.h"
@@ -127,6 +128,7 @@ class Timer {
       return true;
     }
     try {
+      const HostSignalsBlocked blocked;
       std::thread([this] { run(); }).detach();
     } catch (const std::exception&) {  // no thread, or no memory for one
       return false;
@@ -136,7 +138,6 @@ class Timer {
 
   // Allocates nothing: there is nobody to tell that it failed.
   void run() {
-    block_signals_here();  // those of the host are for its own threads
     std::unique_lock lock(mutex_);
     Clock::time_point idle_since = Clock::now();
     for (;;) {

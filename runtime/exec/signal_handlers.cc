@@ -239,12 +239,4 @@ bool unblock_signals_here() {
   return false;
 }
 
-void block_signals_here() {
-  sigset_t all;
-  sigfillset(&all);
-  // Those of faults: a fault while they are blocked ends the process without a word to anyone.
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, signal);
-  (void)pthread_sigmask(SIG_BLOCK, &all, nullptr);  // cannot fail with a valid set
-}
-
 }  // namespace hindsight::rt

@@ -29,8 +29,6 @@ bool kick_otherwise(GuestThread& thread, int signal);
 // Lets through on the calling thread what guests need: the kick, and the signals of faults in guest memory. Whether one
 // of them was blocked.
 bool unblock_signals_here();
-// On a thread of our own: signals to the process are for the host's.
-void block_signals_here();
 // Where a redirected thread goes on: on its own stack, outside the handler. Reads GuestThread::fault.
 [[noreturn]] void trap_after_signal();
 

@@ -32,8 +32,8 @@ struct CodeTally::Taken {
 std::vector<std::shared_ptr<StoreBudget>> CodeTally::budgets() {
   std::vector<std::shared_ptr<StoreBudget>> there;
   there.reserve(budgets_.size());
-  std::erase_if(budgets_, [&](const std::weak_ptr<StoreBudget>& weak) {
-    std::shared_ptr<StoreBudget> budget = weak.lock();
+  std::erase_if(budgets_, [&](const auto& known) {
+    std::shared_ptr<StoreBudget> budget = known.second.lock();
     if (budget == nullptr) return true;
     there.push_back(std::move(budget));
     return false;
@@ -43,14 +43,19 @@ std::vector<std::shared_ptr<StoreBudget>> CodeTally::budgets() {
 
 Status CodeTally::join(const std::shared_ptr<StoreBudget>& budget, const std::string& what) {
   const std::lock_guard lock(mutex_);
-  const auto there = budgets();
-  if (std::ranges::find(there, budget) != there.end()) return {};
-  budgets_.emplace_back(budget);
+  // One that is there is this one, and not one that had its address before.
+  if (const auto known = budgets_.find(budget.get()); known != budgets_.end() && !known->second.expired())
+    return {};
+  if (budgets_.size() >= most_budgets_) {
+    std::erase_if(budgets_, [](const auto& known) { return known.second.expired(); });
+    most_budgets_ = std::max(kFewBudgets, 2 * budgets_.size());
+  }
+  budgets_.insert_or_assign(budget.get(), budget);
   if (budget->take_code(bytes_)) {
     budget->add_code_for_speed(for_speed_);
     return {};
   }
-  budgets_.pop_back();
+  budgets_.erase(budget.get());
   return StoreBudget::refusal(what, bytes_, budget->code_bytes(), "bytes of code",
                               budget->limits().code_bytes, "code-bytes");
 }
@@ -107,7 +112,7 @@ Status CodeTally::room_for_speed(const std::string& what, uint64_t bytes) {
 void CodeTally::give(uint64_t bytes, bool for_speed) {
   const std::lock_guard lock(mutex_);
   // Nothing is made here: code goes where there may be no memory.
-  for (const std::weak_ptr<StoreBudget>& weak : budgets_) {
+  for (const auto& [address, weak] : budgets_) {
     if (const std::shared_ptr<StoreBudget> budget = weak.lock()) {
       if (for_speed)
         budget->give_code_for_speed(bytes);
@@ -117,6 +122,11 @@ void CodeTally::give(uint64_t bytes, bool for_speed) {
   }
   bytes_ -= bytes;
   if (for_speed) for_speed_ -= bytes;
+}
+
+size_t CodeTally::budget_count() const {
+  const std::lock_guard lock(mutex_);
+  return budgets_.size();
 }
 
 uint64_t CodeTally::bytes() const {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fork_gate.h"
@@ -37,17 +38,22 @@ class CodeTally : public std::enable_shared_from_this<CodeTally> {
   Status room_for_speed(const std::string& what, uint64_t bytes);
 
   uint64_t bytes() const;
+  // Budgets that it keeps in mind, some of which may be gone.
+  size_t budget_count() const;
 
  private:
   struct Taken;
+  static constexpr size_t kFewBudgets = 16;  // are not worth looking through for those that are gone
   std::vector<std::shared_ptr<StoreBudget>> budgets();   // under mutex_
   Status look(const std::string& what, uint64_t bytes);  // the same: at the module's own figures
   void give(uint64_t bytes, bool for_speed);
 
   const uint64_t most_;
-  mutable ForkSafeMutex mutex_;                      // protects what follows
-  std::vector<std::weak_ptr<StoreBudget>> budgets_;  // those that are gone go when others are looked for
-  uint64_t bytes_ = 0, for_speed_ = 0;               // the second is a part of the first
+  mutable ForkSafeMutex mutex_;  // protects what follows
+  // Those that are gone go when others are looked for, or when they may be half of all.
+  std::unordered_map<const StoreBudget*, std::weak_ptr<StoreBudget>> budgets_;
+  size_t most_budgets_ = kFewBudgets;
+  uint64_t bytes_ = 0, for_speed_ = 0;  // the second is a part of the first
 };
 
 }  // namespace hindsight::rt

@@ -155,6 +155,7 @@ std::string to_json(const FeedbackReport& report) {
                  {"decisions", std::move(decisions)},
                  {"decisions_forgotten", report.decisions_forgotten},
                  {"modules_forgotten", report.modules_forgotten},
+                 {"page_decisions_forgotten", report.page_decisions_forgotten},
                  {"optimizer_passes", std::move(passes)},
                  {"pmu", std::move(pmu)}};
   return all.text();

@@ -112,6 +112,9 @@ std::string FeedbackReport::to_string() const {
   if (modules_forgotten != 0)
     text += fmt::format("  not told: {} decisions of {} modules that ended before the last ones\n",
                         decisions_forgotten, modules_forgotten);
+  if (page_decisions_forgotten != 0)
+    text += fmt::format("  not told: {} decisions about huge pages before the last ones of their modules\n",
+                        page_decisions_forgotten);
   for (const DecisionReport& d : decisions) {
     text += fmt::format("  [{}] {:.3f} s  {} {}", d.id, d.seconds, d.kind, printable_name(d.function));
     if (d.wasm_offset) text += fmt::format(" at 0x{:x}", *d.wasm_offset);

@@ -43,31 +43,37 @@ void MemoryFilling::round(const Round& round) {
   const EngineClock::Time now = round.now;
   if (!engine_.policy.huge_pages || now - last_look_ < kQuickLook) return;
   last_look_ = now;
-  std::vector<Watched> watches;
+  std::map<uint64_t, Watched> watches;
   for (const std::shared_ptr<ModuleCode>& code : engine_.modules.alive()) {
+    const wasm::Module* const module = code->module().get();
     for (const ModuleCode::MemorySpan& span : code->memories()) {
       if (span.bytes < kLeastBytes) continue;
-      const auto same = [&](const Watched& watch) { return watch.base == span.base; };
-      if (std::any_of(watches.begin(), watches.end(), same)) continue;  // a module that imports it
-      const auto known = std::find_if(watched_.begin(), watched_.end(), same);
-      Watched watch;
-      if (known != watched_.end()) watch = std::move(*known);
-      if (known == watched_.end() || watch.module != code->module().get()) {
-        watch = {};
-        watch.module = code->module().get();
-        watch.base = span.base;
-        watch.memory = span.memory;
-      }
+      if (watches.contains(span.base)) continue;  // a module that imports it
+      const auto known = watched_.find(span.base);
+      if (known != watched_.end() && known->second.module == module) watches.insert(watched_.extract(known));
+      Watched& watch = watches[span.base];
+      watch.module = module;
+      watch.base = span.base;
+      watch.memory = span.memory;
       if (watch.bytes != span.bytes) {
         watch.bytes = span.bytes;
         watch.next_look = now;
       }
-      watches.push_back(std::move(watch));
     }
   }
-  watched_ = std::move(watches);
-  for (Watched& watch : watched_)
+  watched_.swap(watches);
+  for (const auto& [base, gone] : watches)
+    if (gone.asked) note_gone(gone);
+  for (auto& [base, watch] : watched_)
     if (now >= watch.next_look) look_at(watch, now);
+}
+
+// Its addresses may be another's by now: nothing is taken back.
+void MemoryFilling::note_gone(const Watched& watch) {
+  const std::string outcome = "the memory was given up before it was seen whether the guest fills it";
+  pages_.note_filled(watch.module, *watch.asked, DecisionState::kAbandoned, outcome);
+  say(LogLevel::kDebug, "trial",
+      fmt::format("huge-pages: {}, {}", to_string(DecisionState::kAbandoned), outcome));
 }
 
 void MemoryFilling::look_at(Watched& watch, EngineClock::Time now) {

@@ -9,10 +9,10 @@
 // Monitor thread only, and so without a lock; what a task has it shares.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "runtime/adaptive/experiments/fill_ahead.h"
 #include "runtime/adaptive/experiments/memory_fill.h"
@@ -54,6 +54,7 @@ class MemoryFilling final : public Experiment {
   void judge(Watched& watch, EngineClock::Time now);
   // Has a task make pages ahead of the guest, unless one does.
   void go_ahead(const Watched& watch);
+  void note_gone(const Watched& watch);
   void end_asking(Watched& watch, DecisionState state, std::string outcome);
   void count_from_here(Watched& watch) const;
   // Bytes the guest filled a second of its time since touched_from; 0: fewer than `least` blocks, too few to tell.
@@ -64,7 +65,7 @@ class MemoryFilling final : public Experiment {
 
   const EngineParts engine_;
   PageMoves& pages_;
-  std::vector<Watched> watched_;
+  std::map<uint64_t, Watched> watched_;  // by base
   EngineClock::Time last_look_;
 };
 

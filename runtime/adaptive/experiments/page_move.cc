@@ -17,7 +17,8 @@ constexpr auto kJudgeAfter = 100ms;
 constexpr double kWorthUndoing = -0.05;
 constexpr double kMoveStepSeconds = 0.02;
 constexpr size_t kMostSizes = 1024;
-constexpr double kMostly = 0.8;  // of a range: not worth moving the rest
+constexpr size_t kMostTold = 64;  // of a module, that have ended
+constexpr double kMostly = 0.8;   // of a range: not worth moving the rest
 // One after the other: the kernel has given huge pages there by itself.
 constexpr uint32_t kMostProbesOfHugePages = 3;
 
@@ -77,6 +78,8 @@ void PageMoves::on_instance(const ModuleCode& code, const Instance& instance) {
 
 bool PageMoves::kept_from_earlier(const wasm::Module* module) const {
   const std::lock_guard lock(mutex_);
+  if (const auto dropped = dropped_.find(module); dropped != dropped_.end())
+    if (dropped->second.kept_from_earlier) return true;
   return std::any_of(moves_.begin(), moves_.end(), [&](const Move& move) {
     return move.module == module && move.earlier && move.state == DecisionState::kKept;
   });
@@ -96,10 +99,40 @@ bool PageMoves::already_huge(const wasm::Module* module, const feedback::PagePla
 // ---------------------------------------------------------------- monitor thread
 
 void PageMoves::round(const Round& round) {
+  drop_old();
   follow(round.now);
   if (!round.look) return;
   judge(round.now);
   ask();
+}
+
+// What those that go say of the next ones stays. Only after new ones came is there anything to drop.
+void PageMoves::drop_old() {
+  std::list<Move> old;  // goes without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    const bool came = moves_.size() > moves_seen_;
+    moves_seen_ = moves_.size();
+    if (!came || moves_.size() <= kMostTold) return;
+    std::map<const wasm::Module*, size_t> ended;
+    for (const Move& move : moves_)
+      if (move.has_ended()) ++ended[move.module];
+    for (auto next = moves_.begin(); next != moves_.end();) {
+      const auto move = next++;
+      if (!move->has_ended() || ended[move->module] <= kMostTold) continue;
+      --ended[move->module];
+      Dropped& dropped = dropped_[move->module];
+      ++dropped.count;
+      dropped.vain.add(*move);
+      dropped.kept_from_earlier |= move->earlier && move->state == DecisionState::kKept;
+      old.splice(old.end(), moves_, move);
+    }
+    moves_seen_ = moves_.size();
+  }
+  if (!old.empty())
+    say(LogLevel::kDebug, "pages",
+        fmt::format("{} of the oldest decisions about huge pages are not told any more; counted in reports",
+                    old.size()));
 }
 
 // What has moved since the last round is known to the profile, and what that gives to the move. Samples of a round that came
@@ -213,7 +246,6 @@ void PageMoves::take_back(Move& move) {
   move.state = DecisionState::kRolledBack;
 }
 
-// Of memory that an earlier run moved and took back.
 uint64_t PageMoves::vain_bytes(const wasm::Module* module) const {
   const std::lock_guard lock(mutex_);
   uint64_t most = 0;
@@ -224,18 +256,21 @@ uint64_t PageMoves::vain_bytes(const wasm::Module* module) const {
       for (const feedback::PageEpisode::Range& range : earlier.ranges) bytes += range.end - range.begin;
       most = std::max(most, bytes);
     }
-  // In this run as well, also what was left half done; what was tried of a part stands for the whole.
-  uint32_t found_huge = 0;
-  for (const Move& move : moves_) {
-    if (move.module != module) continue;
-    if (!move.is_moving()) found_huge = move.found_huge ? found_huge + 1 : 0;
-    if (move.state != DecisionState::kRolledBack && !move.stopped && found_huge < kMostProbesOfHugePages)
-      continue;
-    uint64_t bytes = 0;
-    for (const feedback::PageRange& range : move.plan.whole) bytes += range.end - range.begin;
-    most = std::max(most, bytes);
-  }
-  return most;
+  Vain vain;
+  if (const auto dropped = dropped_.find(module); dropped != dropped_.end()) vain = dropped->second.vain;
+  for (const Move& move : moves_)
+    if (move.module == module) vain.add(move);
+  return std::max(most, vain.bytes);
+}
+
+// Taken back, also what was left half done; what was tried of a part stands for the whole.
+void PageMoves::Vain::add(const Move& move) {
+  if (!move.is_moving()) found_huge = move.found_huge ? found_huge + 1 : 0;
+  if (move.state != DecisionState::kRolledBack && !move.stopped && found_huge < kMostProbesOfHugePages)
+    return;
+  uint64_t whole = 0;
+  for (const feedback::PageRange& range : move.plan.whole) whole += range.end - range.begin;
+  bytes = std::max(bytes, whole);
 }
 
 void PageMoves::ask() {
@@ -453,6 +488,13 @@ std::set<const wasm::Module*> PageMoves::moving() const {
   return moving;
 }
 
+uint64_t PageMoves::dropped() const {
+  const std::lock_guard lock(mutex_);
+  uint64_t sum = 0;
+  for (const auto& [module, dropped] : dropped_) sum += dropped.count;
+  return sum;
+}
+
 void PageMoves::forget(const ModuleCode& code) {
   const std::lock_guard lock(mutex_);
   known_.erase(code.module().get());
@@ -460,8 +502,12 @@ void PageMoves::forget(const ModuleCode& code) {
 
 size_t PageMoves::forget_decisions(const wasm::Module* module) {
   const std::lock_guard lock(mutex_);
-  const size_t forgotten =
+  size_t forgotten =
       std::erase_if(moves_, [&](const Move& move) { return move.module == module && !move.is_moving(); });
+  if (const auto dropped = dropped_.find(module); dropped != dropped_.end()) {
+    forgotten += dropped->second.count;
+    dropped_.erase(dropped);
+  }
   end_lease();
   return forgotten;
 }

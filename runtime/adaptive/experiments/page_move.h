@@ -11,6 +11,8 @@
 //   is such a loop this is the figure, as it is about the guest's time and not about its stalls.
 //
 // Concurrency: round() on the monitor thread; the move itself on a compile thread, one task at a time; the rest on any.
+// What has ended is told up to a number of decisions a module, and the oldest are dropped beyond it: memories come and go
+// as long as a module lives. The monitor thread drops them, and so may keep references to the others without the lock.
 // mutex_ protects the members below it. With it held only LoopTrial and Measurement are called. What is under way of
 // a move is stepped by its task alone, without the lock; others ask it under the lock for what any thread may (huge_pages.h).
 #pragma once
@@ -64,6 +66,11 @@ class PageMoves final : public Experiment {
   // An earlier run's decision was taken over, and stands.
   bool kept_from_earlier(const wasm::Module* module) const;
 
+  // The most that was moved in vain of the module's memory at a time, in earlier runs or in this one.
+  uint64_t vain_bytes(const wasm::Module* module) const;
+  // Decisions that are not told any more, as later ones of their modules came; without those of forgotten modules.
+  uint64_t dropped() const;
+
   // What memory_filling.h asked for, and what came of it.
   struct Asked {
     const wasm::Module* module = nullptr;
@@ -100,8 +107,21 @@ class PageMoves final : public Experiment {
     bool is_moving() const { return state == DecisionState::kQueued || state == DecisionState::kMoving; }
     // Nothing else may disturb what it is judged by.
     bool is_open() const { return is_moving() || state == DecisionState::kMoved; }
+    bool has_ended() const { return !is_open() && state != DecisionState::kTrial; }
+  };
+  // What moves of a module, one after the other, say of the next one.
+  struct Vain {
+    uint64_t bytes = 0;
+    uint32_t found_huge = 0;  // one after the other
+    void add(const Move& move);
+  };
+  struct Dropped {
+    uint64_t count = 0;
+    Vain vain;
+    bool kept_from_earlier = false;
   };
 
+  void drop_old();
   void follow(EngineClock::Time now);
   // Has a task step it; it has failed where there can be none.
   void step_again(Move& move);
@@ -110,7 +130,6 @@ class PageMoves final : public Experiment {
   static void take_back(Move& move);
   // Whether the module's memories have grown since the last look: most of what they will be is not known then.
   bool has_grown(const wasm::Module* module);
-  uint64_t vain_bytes(const wasm::Module* module) const;
   void compare(const wasm::Module* module, const feedback::PagePlan& plan,
                const feedback::PageEvidence& evidence);
   bool already_huge(const wasm::Module* module, const feedback::PagePlan& plan) const;
@@ -126,11 +145,13 @@ class PageMoves final : public Experiment {
   Measurement& measurement_;
   const TimedLoops timed_loops_;
   std::map<const wasm::Module*, uint64_t> sizes_;  // bytes at the last look; monitor thread
+  size_t moves_seen_ = 0;                          // by the last drop_old(); monitor thread
   std::atomic<bool> measured_{false};              // relaxed: what has been measured is under mutex_
 
   mutable std::mutex mutex_;
   std::map<const wasm::Module*, std::vector<feedback::PageEpisode>> known_;
   std::list<Move> moves_;  // nothing is removed that moves: references stay
+  std::map<const wasm::Module*, Dropped> dropped_;
   std::optional<Measurement::Lease> lease_;
   uint64_t bytes_copied_ = 0;  // by all of them, and
   double copy_seconds_ = 0;    // what that cost the guest: its waiting, and our making pages beside it

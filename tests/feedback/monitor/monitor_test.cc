@@ -1,12 +1,20 @@
 #include "feedback/monitor/monitor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <cstring>
+#include <future>
+#include <stdexcept>
+#include <utility>
 
 #include "feedback/lwp/format/record.h"
 #include "jit/abi/builtins.h"
 #include "tests/feedback/monitor/nop_module.h"
+#include "tests/log_lines.h"
+#include "tests/no_threads.h"
 
 namespace hindsight::feedback {
 namespace {
@@ -340,8 +348,57 @@ TEST_F(MonitorTest, TheRateReachesUnitsAttachedBeforeAndAfter) {
   EXPECT_EQ(later->frequency, 4000u);
 }
 
+TEST_F(MonitorTest, TheThreadLeavesSignalsToTheHostsThreads) {
+  std::promise<sigset_t> seen;
+  Monitor::Config config;
+  config.on_round = [&, told = false]() mutable {
+    sigset_t mask;
+    ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+    if (!std::exchange(told, true)) seen.set_value(mask);
+  };
+  Monitor of_its_own(registry, config);
+  ASSERT_TRUE(of_its_own.start());
+  const sigset_t mask = seen.get_future().get();
+  of_its_own.stop();
+  EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&mask, SIGCHLD), 1);
+  EXPECT_EQ(sigismember(&mask, SIGSEGV), 0) << "a fault of its own is told";
+}
+
+TEST_F(MonitorTest, ARoundThatIsBrokenOffIsCountedAndSaidOnceAndTheNextOnesAreMade) {
+  std::promise<void> went_on;
+  LogLines said("monitor");
+  Monitor::Config config;
+  config.log = said.sink();
+  config.on_round = [&, rounds = 0]() mutable {
+    if (++rounds <= 2) throw std::runtime_error("none to be had");
+    if (rounds == 3) went_on.set_value();
+  };
+  Monitor of_its_own(registry, config);
+  ASSERT_TRUE(of_its_own.start());
+  went_on.get_future().get();
+  of_its_own.stop();
+  EXPECT_EQ(of_its_own.counts().rounds_broken_off, 2u);
+  EXPECT_THAT(said.warnings(), ::testing::ElementsAre(::testing::HasSubstr("none to be had")));
+}
+
+TEST_F(MonitorTest, WhereThereIsNoThreadIsAnErrorThatSaysWhatToDo) {
+  {
+    const NoThreads none;
+    const Status started = monitor->start();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().kind, ErrorKind::kResource);
+    EXPECT_THAT(started.error().message, ::testing::HasSubstr("allow more threads"));
+    sigset_t mask;
+    ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+    EXPECT_EQ(sigismember(&mask, SIGTERM), 0) << "the host's thread has its signals back";
+  }
+  ASSERT_TRUE(monitor->start());
+  monitor->stop();
+}
+
 TEST_F(MonitorTest, TheThreadDrainsUntilItIsStoppedAndOnceMore) {
-  monitor->start();
+  ASSERT_TRUE(monitor->start());
   monitor->stop();
   EXPECT_GE(monitor->counts().rounds, 1u);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "runtime/engine/engine_for_tests.h"
 #include "runtime/engine/handles.h"
 #include "tests/log_lines.h"
+#include "tests/no_threads.h"
 #include "tests/patience.h"
 #include "tests/runtime/engine/guest.h"
 #include "tests/sanitizers.h"
@@ -101,6 +103,22 @@ TEST(AutomaticTiers, LetGoOfModulesThatEndedBeforeManyOthersDidButNotOfWhatTheyA
   ASSERT_TRUE(saved) << saved.error().describe();
   ASSERT_EQ(saved->modules.size(), 1u);
   EXPECT_GT(saved->modules[0].runs, 1) << "all of them are runs of one module";
+}
+
+TEST(AutomaticTiers, WithoutAThreadToWatchFromAreAnErrorAndLeaveProfilesAlone) {
+  EngineConfig config;
+  config.tier = TierMode::kAuto;
+  config.profile_out = testing::TempDir() + "hindsight_no_thread.json";
+  std::remove(config.profile_out.c_str());
+  const NoThreads none;
+  for (const char* unit : {"auto", "model"}) {
+    config.unit = unit;
+    const auto engine = Engine::create(config);
+    ASSERT_FALSE(engine) << unit;
+    EXPECT_EQ(engine.error().kind, ErrorKind::kResource) << unit;
+    EXPECT_THAT(engine.error().message, testing::HasSubstr("allow more threads")) << unit;
+  }
+  EXPECT_FALSE(std::ifstream(config.profile_out).good());
 }
 
 TEST(AutomaticTiers, CompileWhatAProfileSaysBeforeTheGuestRuns) {

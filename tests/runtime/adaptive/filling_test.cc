@@ -118,6 +118,15 @@ TEST_F(MemoryThatIsFilled, HasSmallPagesAgainWhereTheGuestDoesNotGoOn) {
   EXPECT_EQ(rt::bytes_on_huge_pages(base, base + kBytes), huge);
 }
 
+TEST_F(MemoryThatIsFilled, IsNotWaitedForWhereItIsGivenUp) {
+  start();
+  fill(0, kBytes / 2);
+  ASSERT_TRUE(heard_.wait_for("the memory is being filled")) << "nobody saw it";
+  instance_.reset();
+  ASSERT_TRUE(heard_.wait_for("huge-pages: ")) << "nobody saw that it is gone";
+  EXPECT_THAT(states(), testing::ElementsAre(testing::Ne(DecisionState::kTrial)));
+}
+
 TEST_F(MemoryThatIsFilled, IsLeftAloneWhereTheDecisionIsSwitchedOff) {
   start({"huge-pages"});
   fill(0, kBytes);

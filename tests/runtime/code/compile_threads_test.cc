@@ -1,6 +1,8 @@
 #include "runtime/code/compile_threads.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,14 @@ TEST(CompileThreads, AreNotThereBeforeTheFirstTask) {
   EXPECT_EQ(threads.count(), 0u);
   ASSERT_TRUE(threads.run(nothing, nothing));
   EXPECT_EQ(threads.count(), 1u);
+}
+
+TEST(CompileThreads, LeaveSignalsToTheHostsThreads) {
+  CompileThreads threads(1);
+  sigset_t mask;
+  ASSERT_TRUE(threads.run([&] { (void)::pthread_sigmask(SIG_SETMASK, nullptr, &mask); }, nothing));
+  EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);
 }
 
 TEST(CompileThreads, RunTasksInTheOrderInWhichTheyCame) {

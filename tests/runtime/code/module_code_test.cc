@@ -100,6 +100,47 @@ TEST_F(Codes, ArePublishedToAllInstancesAndToTheCopiesInTheirImporters) {
   EXPECT_EQ(result(*guest_, "call_f") + result(*second, "g"), 2);
 }
 
+TEST_F(Codes, KnowTheMemoriesOfAllTheirInstancesEachOnceAndAsLongAsTheyAreThere) {
+  const auto own = load(*engine_, R"((module (memory (export "m") 2 10)
+    (func (export "grow") (result i32) (memory.grow (i32.const 1)))))");
+  const auto importing =
+      load(*engine_, R"((module (import "lib" "m" (memory 1)) (import "lib" "m" (memory 1))))");
+  const auto code_of = [](const std::shared_ptr<const hindsight::Module>& module) -> ModuleCode& {
+    return *static_cast<const ModuleHandle&>(*module).code();
+  };
+  const auto bases = [](const ModuleCode& code) {
+    std::vector<uint64_t> bases;
+    for (const ModuleCode::MemorySpan& span : code.memories()) bases.push_back(span.base);
+    return bases;
+  };
+  EXPECT_THAT(bases(code_of(own)), testing::IsEmpty());
+  auto exporter = linker_->instantiate(own).value();
+  const auto base = reinterpret_cast<uint64_t>(exporter->memory("m")->data());
+  EXPECT_THAT(bases(code_of(own)), testing::ElementsAre(base));
+  linker_->define_instance("lib", exporter);
+  {
+    Linker elsewhere(*engine_);
+    auto other = elsewhere.instantiate(own).value();
+    elsewhere.define_instance("lib", other);
+    const auto other_base = reinterpret_cast<uint64_t>(other->memory("m")->data());
+    auto first = linker_->instantiate(importing).value();
+    auto second = linker_->instantiate(importing).value();
+    EXPECT_THAT(bases(code_of(importing)), testing::ElementsAre(base))
+        << "though under two indexes, of two instances";
+    auto third = elsewhere.instantiate(importing).value();
+    for (const auto* module : {&own, &importing})
+      EXPECT_THAT(bases(code_of(*module)), testing::UnorderedElementsAre(base, other_base));
+  }
+  for (const auto* module : {&own, &importing})
+    EXPECT_THAT(bases(code_of(*module)), testing::ElementsAre(base)) << "the other store is gone";
+  using Place = ModuleCode::MemoryPlace;
+  EXPECT_THAT(code_of(importing).places_of(base + 100, base + 200),
+              testing::UnorderedElementsAre(Place{.memory = 0, .begin = 100, .end = 200},
+                                            Place{.memory = 1, .begin = 100, .end = 200}));
+  EXPECT_EQ(result(*exporter, "grow"), 2);
+  EXPECT_EQ(code_of(own).memories()[0].bytes, 3 * wasm::kPageBytes);
+}
+
 TEST_F(Codes, AreCompiledOnceHoweverManyThreadsCallFirst) {
   std::vector<std::thread> threads;
   std::vector<std::shared_ptr<jit::CodeVersion>> versions(8);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 namespace hindsight::rt {
 namespace {
 
@@ -29,6 +32,26 @@ TEST(CodeTally, CountsInEachStoreAsLongAsTheCodeIsThere) {
   EXPECT_EQ(tally->bytes(), 0u);
   EXPECT_EQ(a->code_bytes(), 0u);
   EXPECT_EQ(b->code_bytes(), 0u);
+}
+
+TEST(CodeTally, DoesNotKeepBudgetsOfStoresThatAreGoneInMind) {
+  const auto tally = std::make_shared<CodeTally>(1000);
+  const auto stays = budget_of(1000);
+  ASSERT_TRUE(tally->join(stays, "m"));
+  auto code = tally->take_needed("f", 100, *stays);
+  ASSERT_TRUE(code);
+  for (int i = 0; i < 1000; ++i) {
+    const auto comes = budget_of(1000);
+    ASSERT_TRUE(tally->join(comes, "m"));
+    EXPECT_EQ(comes->code_bytes(), 100u);
+  }
+  EXPECT_LE(tally->budget_count(), 32u);
+  std::vector<std::shared_ptr<StoreBudget>> many;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(tally->join(many.emplace_back(budget_of(1000)), "m"));
+  for (const auto& budget : many) ASSERT_TRUE(tally->join(budget, "m"));
+  code->reset();
+  for (const auto& budget : many) EXPECT_EQ(budget->code_bytes(), 0u) << "each once";
+  EXPECT_EQ(stays->code_bytes(), 0u);
 }
 
 TEST(CodeTally, LeavesRoomForWhatIsNeeded) {

@@ -127,6 +127,7 @@ FeedbackReport full_report() {
       {.function = "gather", .wasm_offset = 0x560, .seconds = 0.1, .refused = 0.1, .why = {}});
   report.modules_forgotten = 18;
   report.decisions_forgotten = 54;
+  report.page_decisions_forgotten = 7;
   report.functions_baseline = 12;
   report.functions_optimized = 3;
   report.functions_cached = 2;

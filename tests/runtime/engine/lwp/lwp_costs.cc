@@ -92,7 +92,7 @@ void attach_and_detach(const std::string& unit) {
   feedback::Monitor::Config config;
   config.frequency_hz = kHertz;
   feedback::Monitor monitor(registry, std::move(config));
-  monitor.start();
+  monitor.start().value();
   std::vector<double> attach, detach;
   for (int i = 0; i < 2000; ++i) {
     const double before = seconds(CLOCK_MONOTONIC);
@@ -196,7 +196,7 @@ Taken monitor_with_threads(double run_seconds) {
   feedback::Monitor monitor(inside.code().registry(), monitor_config(clock));
   std::atomic<bool> stop{false};
   std::vector<std::jthread> threads;
-  monitor.start();
+  monitor.start().value();
   for (uint32_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       auto guest = make_guest(*engine);
@@ -266,7 +266,7 @@ void monitor_with_replay(double run_seconds, const Taken& taken) {
   for (uint32_t i = 0; i < kThreads; ++i) {
     monitor.attach(std::make_shared<ReplayUnit>(taken.samples), std::nullopt);
   }
-  monitor.start();
+  monitor.start().value();
   std::this_thread::sleep_for(std::chrono::duration<double>(run_seconds));
   monitor.stop();
   const auto counts = monitor.counts();
