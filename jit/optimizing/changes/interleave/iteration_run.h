@@ -28,9 +28,9 @@ struct IterationRunShape {
   using Guesses = std::map<const llvm::Instruction*, llvm::BasicBlock*>;
 
   DryRunShape common;  // all the loop's blocks are its head; `ahead` are phis that rounds begin with
-  std::vector<llvm::LoadInst*> waits;
-  NodeLines nodes;      // what is fetched where they wait
-  Instructions beside;  // loads of the lines that are waited for
+  std::vector<llvm::LoadInst*> waits;  // in the order of code
+  NodeLines nodes;                     // what is fetched where they wait
+  Instructions beside;                 // loads of the lines that are waited for
 
   bool is_waited_for(const llvm::LoadInst& load) const {
     return llvm::is_contained(waits, &load) || beside.contains(&load) || nodes.covered.contains(&load);

@@ -101,6 +101,11 @@ class IterationRunFinder : private DryRunFacts {
       return pointer && far.contains(pointer) && !may_be_waited_for(*pointer);
     });
     wait_once_a_node(stalls);
+    // In the order of code: a block that has several is cut at its first one first.
+    std::vector<llvm::LoadInst*> in_order;
+    llvm::copy_if(candidates, std::back_inserter(in_order),
+                  [&](const llvm::LoadInst* load) { return llvm::is_contained(found_.waits, load); });
+    found_.waits = std::move(in_order);
     for (llvm::LoadInst* load : candidates)
       if (is_beside_wait(*load))
         found_.beside.insert(load);
