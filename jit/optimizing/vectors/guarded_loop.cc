@@ -123,11 +123,9 @@ class Preparation {
 
 GuardedLoop::Shape GuardedLoop::shape() const {
   Shape shape{.instructions = block->size()};
-  for (const Instruction& instruction : *block) {
-    shape.phis += llvm::isa<llvm::PHINode>(instruction) ? 1 : 0;
+  for (const Instruction& instruction : *block)
     for (const llvm::User* user : instruction.users())
       shape.uses_behind += llvm::cast<Instruction>(user)->getParent() != block ? 1 : 0;
-  }
   return shape;
 }
 void GuardedLoop::remember_shape() {

@@ -48,7 +48,7 @@ struct GuardedLoop {
 
  private:
   struct Shape {
-    size_t instructions = 0, phis = 0, uses_behind = 0;
+    size_t instructions = 0, uses_behind = 0;
     friend bool operator==(const Shape&, const Shape&) = default;
   };
   Shape shape() const;

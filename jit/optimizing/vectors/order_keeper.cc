@@ -95,8 +95,8 @@ void OrderKeeper::keep_whole(llvm::Loop& loop) {
   if (stores_in_it) llvm::addStringMetadataToLoop(&loop, "llvm.loop.unswitch.partial.disable");
 }
 
-// Puts a wall before each load of an unchanging place, be its address computed in the loop yet, that an iteration may come to after a store. It does so where none of the loop's
-// stores would keep the load in the loop anyway.
+// Puts a wall before each load of an unchanging place that an iteration may come to after a store. Its address may still be computed in
+// the loop. It does so where none of the loop's stores would keep the load in the loop anyway.
 void OrderKeeper::keep_in_loop(llvm::Loop& loop) {
   std::vector<LoadInst*> loads;
   std::vector<Instruction*> stores;

@@ -231,15 +231,18 @@ class Interleaver {
   const std::expected<IterationRunShape, std::string>& iterations_of(llvm::Loop& outer) {
     const auto found = iterations_.find(&outer);
     if (found != iterations_.end()) return found->second;
+    const double much = kMuchOfTheMost * largest_share_in(outer);
+    const auto is_waited_for_most = [&](const llvm::LoadInst& load) {
+      const Slot* const slot = slot_of(load);
+      return slot != nullptr && slot->request.weight >= much;
+    };
     return iterations_
         .emplace(&outer,
-                 find_iteration_run_shape(
-                     ir_, outer,
-                     [this, &outer](const llvm::LoadInst& load) { return is_waited_for_most(load, outer); },
-                     analyses_.getResult<llvm::LoopAnalysis>(function_),
-                     analyses_.getResult<llvm::DominatorTreeAnalysis>(function_),
-                     analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_),
-                     analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_)))
+                 find_iteration_run_shape(ir_, outer, is_waited_for_most,
+                                          analyses_.getResult<llvm::LoopAnalysis>(function_),
+                                          analyses_.getResult<llvm::DominatorTreeAnalysis>(function_),
+                                          analyses_.getResult<llvm::PostDominatorTreeAnalysis>(function_),
+                                          analyses_.getResult<llvm::ScalarEvolutionAnalysis>(function_)))
         .first->second;
   }
   bool stalls(const llvm::LoadInst& load) const { return slot_of(load) != nullptr; }
@@ -251,15 +254,13 @@ class Interleaver {
         llvm::find_if(slots, [&](const Slot& slot) { return slot.at().value == position->getLine(); });
     return found == slots.end() ? nullptr : &*found;
   }
-  // Much of the loop's waiting is for it.
-  bool is_waited_for_most(const llvm::LoadInst& load, const llvm::Loop& outer) const {
-    const Slot* const its = slot_of(load);
-    if (!its) return false;
+  // Of the loads that are asked for.
+  double largest_share_in(const llvm::Loop& outer) const {
     const std::set<WasmOffset> loads = loads_in(outer);
     double most = 0;
     for (const Slot& slot : std::as_const(changes_).of(ChangeKind::kInterleave))
       if (loads.contains(slot.at())) most = std::max(most, slot.request.weight);
-    return its->request.weight >= kMuchOfTheMost * most;
+    return most;
   }
   // What they need is executed up to three times. Where little is waited for that cannot pay.
   bool is_worth_it(const llvm::Loop& outer) {
